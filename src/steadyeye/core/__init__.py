@@ -1,0 +1,1 @@
+"""Types, spec strings, plugin lookup and errors: the vocabulary every other package speaks."""

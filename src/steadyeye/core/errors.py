@@ -1,0 +1,16 @@
+"""Errors a user can cause, each told in one line: what, which value, what to do."""
+
+from collections.abc import Iterable
+from difflib import get_close_matches
+
+
+class UsageError(Exception):
+    """A mistake in what the user gave us. Its text is the one line the command line prints."""
+
+
+def unknown(what: str, name: str, known: Iterable[str]) -> UsageError:
+    """The error for `name` not being among `known`, with the nearest known name if one is near."""
+    choices = sorted(known)
+    near = get_close_matches(name, choices, n=1, cutoff=0.5)
+    hint = f"did you mean '{near[0]}'?" if near else f"known: {', '.join(choices) or 'none'}"
+    return UsageError(f"no {what} named '{name}'; {hint}")

@@ -1,0 +1,77 @@
+"""pm-sets read off a table: which anchor breaks, at which distance, and why it was left out.
+
+Shankar et al., "Do Image Classifiers Generalize Across Time?", Section 2: a set is the anchor and
+the accepted frames around it; a model survives distance k if it is right on every one of them.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from steadyeye.core.table import Predictions
+
+NEVER = np.iinfo(np.int64).max
+
+
+@dataclass(frozen=True, eq=False)
+class PmSets:
+    """The sets of a table, in the order of their anchors; m sets.
+
+    `anchors`: (m,) row of each anchor. `set_of`: (n,) set of each row, −1: in none.
+    `offsets`: (n,) signed distance from the anchor in native frames.
+    `breaks_at`: (m,) smallest distance |offset| with a wrong frame; 0: the anchor itself;
+    `NEVER`: none. Right on all of N_k is exactly `breaks_at > k`.
+    `neighbours`: (m,) predicted neighbours. `videos`: (m,) the video of each anchor.
+    `lost_anchors`, `lost_neighbours`: sets and frames left out because they were not predicted.
+    """
+
+    anchors: NDArray[np.intp]
+    set_of: NDArray[np.intp]
+    offsets: NDArray[np.int64]
+    breaks_at: NDArray[np.int64]
+    neighbours: NDArray[np.int64]
+    videos: NDArray[np.str_]
+    lost_anchors: int
+    lost_neighbours: int
+
+    def __len__(self) -> int:
+        return len(self.anchors)
+
+
+def pm_sets(predictions: Predictions) -> PmSets:
+    """The pm-sets of a table whose rows carry `group` and the tag `offset`.
+
+    A set whose anchor has an error is left out; a neighbour with an error leaves its set.
+    """
+    offsets = np.asarray(predictions.tags["offset"], dtype=np.int64)
+    names, group = np.unique(predictions.groups, return_inverse=True)
+    anchors = np.full(len(names), -1, dtype=np.intp)
+    is_anchor = np.flatnonzero((offsets == 0) & predictions.valid)
+    anchors[group[is_anchor]] = is_anchor
+    order = np.argsort(anchors, kind="stable")
+    order = order[anchors[order] >= 0]
+    position = np.full(len(names), -1, dtype=np.intp)
+    position[order] = np.arange(len(order))
+    set_of = np.where(predictions.valid, position[group], -1)
+
+    wrong = (set_of >= 0) & ~predictions.right
+    breaks_at = np.full(len(order), NEVER, dtype=np.int64)
+    np.minimum.at(breaks_at, set_of[wrong], np.abs(offsets[wrong]))
+    member = (set_of >= 0) & (offsets != 0)
+    return PmSets(
+        anchors=anchors[order],
+        set_of=set_of,
+        offsets=offsets,
+        breaks_at=breaks_at,
+        neighbours=np.bincount(set_of[member], minlength=len(order)),
+        videos=_videos(predictions, anchors[order]),
+        lost_anchors=len(names) - len(order),
+        lost_neighbours=int(np.sum(~predictions.valid & (offsets != 0))),
+    )
+
+
+def _videos(predictions: Predictions, rows: NDArray[np.intp]) -> NDArray[np.str_]:
+    """The video of each row; without a `video` tag every set counts as its own video."""
+    videos = predictions.tags.get("video", predictions.groups)
+    return np.asarray(videos[rows], dtype=np.str_)

@@ -1,0 +1,68 @@
+"""Spec strings: keyword-only, Python-like text such as `video(path='clip.mp4', k=10)`."""
+
+import ast
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from steadyeye.core.errors import UsageError
+
+
+@dataclass(frozen=True)
+class Spec:
+    """The name of a plugin and the keyword arguments to build it with."""
+
+    name: str
+    kwargs: Mapping[str, Any] = field(default_factory=dict)
+
+    def __str__(self) -> str:
+        """The canonical text: `parse(str(spec)) == spec`, arguments in the order given."""
+        if not self.kwargs:
+            return self.name
+        return f"{self.name}({', '.join(f'{key}={value!r}' for key, value in self.kwargs.items())})"
+
+
+def parse(text: str) -> Spec:
+    """The `Spec` that `text` writes down; values are Python literals (`ast.literal_eval`).
+
+    Raises `UsageError` for anything but a name or a name with keyword literals.
+    """
+    try:
+        node = ast.parse(text.strip(), mode="eval").body
+    except SyntaxError as error:
+        raise _bad(text, error.msg) from None
+    if isinstance(node, ast.Name):
+        return Spec(node.id)
+    if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Name):
+        raise _bad(text, "it is neither a name nor a call of a name")
+    if node.args:
+        raise _bad(text, "arguments need their names")
+    return Spec(node.func.id, {_keyword(text, word): _literal(text, word) for word in node.keywords})
+
+
+def split(text: str) -> list[Spec]:
+    """The specs in a comma-separated list, `"accuracy, pm_k(k=5)"`."""
+    try:
+        node = ast.parse(f"[{text}]", mode="eval").body
+    except SyntaxError as error:
+        raise _bad(text, error.msg) from None
+    if not isinstance(node, ast.List):
+        raise _bad(text, "it is not a comma-separated list of specs")
+    return [parse(ast.unparse(item)) for item in node.elts]
+
+
+def _keyword(text: str, word: ast.keyword) -> str:
+    if word.arg is None:
+        raise _bad(text, "'**' is not allowed")
+    return word.arg
+
+
+def _literal(text: str, word: ast.keyword) -> Any:
+    try:
+        return ast.literal_eval(word.value)
+    except ValueError:
+        raise _bad(text, f"the value of '{word.arg}' is not a literal (quote text)") from None
+
+
+def _bad(text: str, why: str) -> UsageError:
+    return UsageError(f"cannot read the spec '{text}': {why}; write it like name(key='text', n=10)")

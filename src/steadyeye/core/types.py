@@ -1,0 +1,180 @@
+"""The types that cross package borders: samples, models, results and sections."""
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Protocol, TypeAlias, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from steadyeye.core.table import Predictions
+
+Image: TypeAlias = NDArray[np.uint8]
+"""(h, w, 3) RGB, 0…255."""
+
+Scores: TypeAlias = NDArray[np.float32]
+"""(n, classes), higher is likelier; probabilities or logits, as the model's recipe says."""
+
+Labels: TypeAlias = tuple[int, ...]
+"""Indices into `Source.classes`; a prediction is right if it is any of them. Empty: unlabelled."""
+
+Tag: TypeAlias = int | float | str
+
+
+@dataclass(frozen=True)
+class Classes:
+    """An ordered list of classes: names and, where known, WordNet 3.0 ids (`n02834778`)."""
+
+    names: tuple[str, ...]
+    wnids: tuple[str, ...] | None = None
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+
+@dataclass(frozen=True)
+class Sample:
+    """One image of a source. `id` is stable and unique; `image()` decodes when it is called."""
+
+    id: str
+    image: Callable[[], Image]
+    truth: Labels = ()
+    group: str = ""
+    tags: Mapping[str, Tag] = field(default_factory=dict)
+
+
+class Source(Protocol):
+    """A sequence of samples with what can be known about them before any is decoded.
+
+    `columns`: what its samples carry (`truth`, `group` and the tags), for metrics to need.
+    `fingerprint`: changes when the samples, their labels or their order change.
+    `notes`: what a reader of the numbers must know (sets without neighbours, dropped frames).
+    """
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def classes(self) -> Classes | None: ...
+    @property
+    def columns(self) -> tuple[str, ...]: ...
+    @property
+    def fingerprint(self) -> str: ...
+    @property
+    def notes(self) -> tuple[str, ...]: ...
+    def __len__(self) -> int: ...
+    def __getitem__(self, index: int, /) -> Sample: ...
+
+
+class Model(Protocol):
+    """A classifier: images in, one row of scores an image out. Safe to call from many threads.
+
+    It consumes the iterable one image at a time, so a batch is never held decoded as a whole.
+    `classes` is None where a callable does not say: its scores are then over the data's classes.
+    `recipe`: preprocessing, precision, runtime and output, as recorded in every run.
+    `fingerprint`: changes when the weights or the recipe change.
+    """
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def classes(self) -> Classes | None: ...
+    @property
+    def recipe(self) -> Mapping[str, Any]: ...
+    @property
+    def fingerprint(self) -> str: ...
+    def __call__(self, images: Iterable[Image], /) -> Scores: ...
+
+
+@dataclass(frozen=True)
+class Result:
+    """A number with its n and its interval.
+
+    `value` is None on empty input. `interval` names the method; `cells` are the parts of a curve
+    or a breakdown, each with its own n and interval.
+    """
+
+    name: str
+    value: float | None
+    low: float | None
+    high: float | None
+    n: int
+    interval: str
+    notes: tuple[str, ...] = ()
+    cells: tuple["Result", ...] = ()
+
+
+@dataclass(frozen=True)
+class Evaluated:
+    """One model on one source: the sealed predictions and the results derived from them."""
+
+    predictions: Predictions
+    results: Mapping[str, Result]
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table of a section: text cells, the first column is the row's name."""
+
+    caption: str
+    header: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+
+
+@dataclass(frozen=True)
+class Figure:
+    """A Vega-Lite chart; `alt` says in words what it shows."""
+
+    name: str
+    caption: str
+    alt: str
+    spec: Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Picture:
+    """One sample to show, named by its id, with the lines printed below it."""
+
+    sample: str
+    title: str
+    lines: tuple[str, ...]
+    right: bool | None = None
+
+
+@dataclass(frozen=True)
+class Exhibit:
+    """Pictures to be seen side by side, such as an anchor and the frame that breaks it."""
+
+    title: str
+    model: str
+    data: str
+    pictures: tuple[Picture, ...]
+
+
+@dataclass(frozen=True)
+class Section:
+    """One section of a report; `text` is Markdown-free prose, one string a paragraph."""
+
+    title: str
+    text: tuple[str, ...] = ()
+    tables: tuple[Table, ...] = ()
+    figures: tuple[Figure, ...] = ()
+    exhibits: tuple[Exhibit, ...] = ()
+
+
+Metric: TypeAlias = Callable[..., Result]
+"""`(Predictions, **parameters) -> Result`, with the columns it needs declared by `needs`."""
+
+Analysis: TypeAlias = Callable[..., Section | None]
+"""`(Sequence[Evaluated]) -> Section | None`, for the models on one source; None: nothing to say."""
+
+Plugin = TypeVar("Plugin", bound=Callable[..., Any])
+
+
+def needs(*columns: str) -> Callable[[Plugin], Plugin]:
+    """Declares the columns a metric or analysis reads, checked before any inference."""
+
+    def declare(plugin: Plugin) -> Plugin:
+        plugin.needs = columns  # type: ignore[attr-defined]
+        return plugin
+
+    return declare
