@@ -8,6 +8,10 @@ class UsageError(Exception):
     """A mistake in what the user gave us. Its text is the one line the command line prints."""
 
 
+class SampleError(UsageError):
+    """One sample that cannot be evaluated; `--on-error skip` records it and goes on."""
+
+
 def unknown(what: str, name: str, known: Iterable[str]) -> UsageError:
     """The error for `name` not being among `known`, with the nearest known name if one is near."""
     choices = sorted(known)

@@ -1,6 +1,7 @@
 """Intervals for proportions: exact where trials are independent, by video where they are not."""
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -61,7 +62,7 @@ def proportion(success: NDArray[np.bool_], videos: NDArray[np.str_]) -> Interval
     return Interval(hits / n, low, high, n, f"bootstrap over {len(names)} videos")
 
 
-def _bootstrap(wins: NDArray[np.float64], totals: NDArray[np.int64]) -> tuple[float, float]:
+def _bootstrap(wins: NDArray[Any], totals: NDArray[Any]) -> tuple[float, float]:
     """The percentile interval of the ratio Σwins / Σtotals over resampled videos, seeded."""
     rng = np.random.default_rng(0)
     videos = len(totals)

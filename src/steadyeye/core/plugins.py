@@ -1,6 +1,6 @@
 """Plugin lookup: file name = registered name = object name, one plugin a file.
 
-`plugins.build("metrics", parse("pm_k(k=10)"))` imports `steadyeye/metrics/pm_k.py` and nothing else.
+`load("metrics", "pm_k")` imports `steadyeye/metrics/pm_k.py` and nothing else.
 """
 
 import ast

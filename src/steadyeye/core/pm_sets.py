@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from steadyeye.core.errors import UsageError
 from steadyeye.core.table import Predictions
 
 NEVER = np.iinfo(np.int64).max
@@ -69,6 +70,41 @@ def pm_sets(predictions: Predictions) -> PmSets:
         lost_anchors=len(names) - len(order),
         lost_neighbours=int(np.sum(~predictions.valid & (offsets != 0))),
     )
+
+
+def farthest(sets: PmSets, k: int | None) -> int:
+    """The distance to report: `k`, or the largest in the data where k is None.
+
+    Raises `UsageError` for a k the data does not reach.
+    """
+    reach = int(abs(sets.offsets).max(initial=0))
+    if k is None:
+        return reach
+    if not 0 <= k <= reach:
+        raise UsageError(f"k={k}, but the data reaches ±{reach}; choose k from 0 to {reach}")
+    return k
+
+
+def consecutive(predictions: Predictions) -> NDArray[np.intp]:
+    """(pairs, 2) rows of consecutive frames, each pair of frames of a video once, in order.
+
+    Consecutive is one native frame apart in the same video (tags `video`, `frame`), or in the
+    same set where frames are not numbered. Frames that were not predicted form no pair.
+    """
+    if "frame" in predictions.tags and "video" in predictions.tags:
+        clip, number = predictions.tags["video"], np.asarray(predictions.tags["frame"])
+    else:
+        clip, number = predictions.groups, np.asarray(predictions.tags["offset"])
+    _, clip = np.unique(clip, return_inverse=True)
+    rows = np.flatnonzero(predictions.valid)
+    rows = rows[np.lexsort((rows, number[rows], clip[rows]))]
+    # a frame in several sets is one frame: its first row stands for it
+    first = np.ones(len(rows), dtype=np.bool_)
+    first[1:] = (clip[rows[1:]] != clip[rows[:-1]]) | (number[rows[1:]] != number[rows[:-1]])
+    rows = rows[first]
+    left, right = rows[:-1], rows[1:]
+    adjacent = (clip[left] == clip[right]) & (number[right] - number[left] == 1)
+    return np.stack([left[adjacent], right[adjacent]], axis=1)
 
 
 def _videos(predictions: Predictions, rows: NDArray[np.intp]) -> NDArray[np.str_]:

@@ -37,7 +37,9 @@ def parse(text: str) -> Spec:
         raise _bad(text, "it is neither a name nor a call of a name")
     if node.args:
         raise _bad(text, "arguments need their names")
-    return Spec(node.func.id, {_keyword(text, word): _literal(text, word) for word in node.keywords})
+    return Spec(
+        node.func.id, {_keyword(text, word): _literal(text, word) for word in node.keywords}
+    )
 
 
 def split(text: str) -> list[Spec]:

@@ -1,6 +1,6 @@
 """The types that cross package borders: samples, models, results and sections."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeAlias, TypeVar
 
@@ -47,6 +47,9 @@ class Source(Protocol):
     """A sequence of samples with what can be known about them before any is decoded.
 
     `columns`: what its samples carry (`truth`, `group` and the tags), for metrics to need.
+    `ids`, `truths`: the id and the labels of every sample, known without decoding any.
+    `missing()`: files that inference would need and that are not there; asked before a run, not
+    before saved predictions are scored.
     `fingerprint`: changes when the samples, their labels or their order change.
     `notes`: what a reader of the numbers must know (sets without neighbours, dropped frames).
     """
@@ -61,6 +64,11 @@ class Source(Protocol):
     def fingerprint(self) -> str: ...
     @property
     def notes(self) -> tuple[str, ...]: ...
+    @property
+    def ids(self) -> Sequence[str]: ...
+    @property
+    def truths(self) -> Sequence[Labels]: ...
+    def missing(self) -> Sequence[str]: ...
     def __len__(self) -> int: ...
     def __getitem__(self, index: int, /) -> Sample: ...
 

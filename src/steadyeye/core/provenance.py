@@ -1,0 +1,62 @@
+"""What made an output: versions of the packages that count and the commit of this code."""
+
+import platform
+import subprocess
+from functools import cache
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+
+import steadyeye
+
+PACKAGES = (
+    "av",
+    "numpy",
+    "onnxruntime",
+    "opencv-python-headless",
+    "pyarrow",
+    "scipy",
+    "simplejpeg",
+    "timm",
+    "torch",
+    "torchvision",
+    "transformers",
+)
+
+
+@cache
+def provenance() -> dict[str, str]:
+    """Versions of Python, steadyeye and the installed packages, and the commit if one is known."""
+    found = {"steadyeye": steadyeye.__version__, "commit": _commit()}
+    found["python"] = platform.python_version()
+    found["platform"] = f"{platform.system()} {platform.machine()}"
+    for package in PACKAGES:
+        try:
+            found[package] = version(package)
+        except PackageNotFoundError:
+            continue
+    return found
+
+
+def _commit() -> str:
+    """The git commit this code was checked out at, `-dirty` if changed; `release` otherwise."""
+    here = Path(__file__).resolve().parent
+    command = [
+        "git",
+        "-C",
+        str(here),
+        "describe",
+        "--always",
+        "--dirty",
+        "--abbrev=12",
+        "--exclude=*",
+    ]
+    try:
+        tracked = subprocess.run(  # noqa: S603
+            [*command[:3], "ls-files", "--error-unmatch", Path(__file__).name],
+            capture_output=True,
+            check=False,
+        )
+        done = subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603
+    except OSError:
+        return "release"
+    return done.stdout.strip() if tracked.returncode == 0 and done.returncode == 0 else "release"

@@ -1,0 +1,1 @@
+"""Pixels: decoding files, preparing model input, writing thumbnails."""

@@ -1,0 +1,48 @@
+"""Image files to RGB arrays and back."""
+
+from pathlib import Path
+
+import cv2
+import numpy as np
+import simplejpeg
+
+from steadyeye.core.errors import SampleError
+from steadyeye.core.types import Image
+
+SUFFIXES = frozenset({".jpg", ".jpeg", ".png", ".bmp", ".webp", ".tif", ".tiff"})
+
+
+def read(path: Path) -> Image:
+    """The image in a file, (h, w, 3) uint8 RGB; EXIF rotation is not applied, as in training code.
+
+    Raises `SampleError` for a file that is missing, truncated or no image.
+    """
+    try:
+        data = path.read_bytes()
+    except OSError as error:
+        raise SampleError(f"cannot read the image '{path}': {error.strerror}") from error
+    return decode(data, str(path))
+
+
+def decode(data: bytes, name: str) -> Image:
+    """The image in encoded bytes; `name` is what an error calls it."""
+    if data[:2] == b"\xff\xd8":
+        try:
+            return simplejpeg.decode_jpeg(data, "RGB")  # type: ignore[no-any-return]
+        except ValueError as error:
+            raise SampleError(f"cannot decode the JPEG '{name}': {error}") from error
+    flags = cv2.IMREAD_COLOR | cv2.IMREAD_IGNORE_ORIENTATION
+    image = cv2.imdecode(np.frombuffer(data, dtype=np.uint8), flags) if data else None
+    if image is None:
+        raise SampleError(f"cannot decode the image '{name}': it is empty or of an unknown format")
+    return np.ascontiguousarray(image[..., ::-1])
+
+
+def thumbnail(image: Image, longest: int = 480, quality: int = 82) -> bytes:
+    """A JPEG of the image, its longest side at most `longest` pixels."""
+    height, width = image.shape[:2]
+    scale = longest / max(height, width)
+    if scale < 1:
+        size = (max(round(width * scale), 1), max(round(height * scale), 1))
+        image = np.asarray(cv2.resize(image, size, interpolation=cv2.INTER_AREA), dtype=np.uint8)
+    return bytes(simplejpeg.encode_jpeg(np.ascontiguousarray(image), quality, "RGB"))
