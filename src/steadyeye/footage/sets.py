@@ -1,0 +1,124 @@
+"""Anchors drawn from a video and the frames around them: pm-sets as rows."""
+
+from bisect import bisect_right
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from steadyeye.core.errors import UsageError
+from steadyeye.core.seeds import stream
+from steadyeye.core.types import Classes, Labels, Sample
+from steadyeye.footage.sidecar import VideoLabels
+
+
+@dataclass(frozen=True)
+class Member:
+    """One frame of one pm-set: frame `frame` of `video`, `offset` native frames from its anchor."""
+
+    id: str
+    group: str
+    video: str
+    frame: int
+    offset: int
+    truth: Labels = ()
+
+
+@dataclass(frozen=True)
+class FrameSets:
+    """A `Source` over members of pm-sets; `sample` turns a member into what is evaluated."""
+
+    name: str
+    classes: Classes | None
+    columns: tuple[str, ...]
+    fingerprint: str
+    members: tuple[Member, ...]
+    sample: Callable[[Member], Sample] = field(repr=False)
+    absent: Callable[[Iterable[Member]], Sequence[str]] = field(repr=False, default=lambda _: ())
+    notes: tuple[str, ...] = ()
+
+    @property
+    def ids(self) -> Sequence[str]:
+        """The id of every member."""
+        return [member.id for member in self.members]
+
+    @property
+    def truths(self) -> Sequence[Labels]:
+        """The labels of every member."""
+        return [member.truth for member in self.members]
+
+    def missing(self) -> Sequence[str]:
+        """Files that inference would need and that are not there."""
+        return self.absent(self.members)
+
+    def __len__(self) -> int:
+        return len(self.members)
+
+    def __getitem__(self, index: int) -> Sample:
+        return self.sample(self.members[index])
+
+
+@dataclass(frozen=True)
+class Drawing:
+    """How pm-sets are drawn: anchors a video, distance k in native frames, seed."""
+
+    anchors: int
+    k: int
+    seed: int
+
+    def __post_init__(self) -> None:
+        if self.anchors < 1:
+            raise UsageError(f"anchors={self.anchors}: draw at least one anchor a video")
+        if self.k < 0:
+            raise UsageError(f"k={self.k}: the distance cannot be negative")
+
+
+def draw(video: str, frames: int, labels: VideoLabels, how: Drawing) -> list[Member]:
+    """The pm-sets of one video, anchors in rising order and each set in the order of its frames.
+
+    Anchors are drawn uniformly without replacement from the labelled frames (from all frames
+    where the video has no labels), by a stream of (seed, video name) alone. A neighbour is a
+    frame of the same scene within ±k that is labelled too; near an end or a cut there are fewer.
+    """
+    if how.k >= frames:
+        raise UsageError(
+            f"k={how.k} reaches past the clip '{video}', which has {frames} frames; "
+            f"choose k below {frames}"
+        )
+    truth = [labels.at(frame) for frame in range(frames)]
+    usable = [f for f in range(frames) if truth[f] or not labels.ranges]
+    if how.anchors > len(usable):
+        raise UsageError(
+            f"anchors={how.anchors}, but '{video}' has only {len(usable)} "
+            f"{'labelled ' if labels.ranges else ''}frames; ask for fewer"
+        )
+    allowed = set(usable)
+    scene = [bisect_right(labels.cuts, frame) for frame in range(frames)]
+    picked = stream(how.seed, "anchors", video).choice(usable, size=how.anchors, replace=False)
+    members = []
+    for anchor in sorted(int(frame) for frame in picked):
+        near = range(max(anchor - how.k, 0), min(anchor + how.k, frames - 1) + 1)
+        for frame in (f for f in near if f in allowed and scene[f] == scene[anchor]):
+            group = f"{video}/{anchor:06d}"
+            id_ = f"{group}/{frame:06d}"
+            members.append(Member(id_, group, video, frame, frame - anchor, truth[frame]))
+    return members
+
+
+def set_notes(members: Iterable[Member]) -> tuple[str, ...]:
+    """What a reader must know of the sets: how many there are and how many have no neighbours."""
+    sizes: dict[str, int] = {}
+    for member in members:
+        sizes[member.group] = sizes.get(member.group, 0) + (member.offset != 0)
+    empty = sum(size == 0 for size in sizes.values())
+    text = f"{len(sizes):,} pm-sets with {sum(sizes.values()):,} neighbours"
+    if empty:
+        plural = "s have" if empty > 1 else " has"
+        text += f"; {empty} set{plural} no neighbour and counts as its anchor alone"
+    return (text,)
+
+
+def tags(member: Member) -> Mapping[str, int | float | str]:
+    """The tags every frame of a pm-set carries."""
+    return {"offset": member.offset, "video": member.video, "frame": member.frame}
+
+
+COLUMNS = ("group", "offset", "video", "frame")

@@ -1,0 +1,80 @@
+"""Single images, one folder a class."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from steadyeye.classes.known import named, read
+from steadyeye.core.errors import unknown
+from steadyeye.core.seeds import fingerprint
+from steadyeye.core.types import Classes, Labels, Sample
+from steadyeye.footage.paths import listed, resolve
+from steadyeye.images import files
+
+
+@dataclass(frozen=True)
+class _Images:
+    name: str
+    classes: Classes | None
+    columns: tuple[str, ...]
+    fingerprint: str
+    root: Path
+    paths: tuple[Path, ...]
+    truths: Sequence[Labels]
+    notes: tuple[str, ...]
+
+    @property
+    def ids(self) -> Sequence[str]:
+        return [path.relative_to(self.root).as_posix() for path in self.paths]
+
+    def missing(self) -> Sequence[str]:
+        return [str(path) for path in self.paths if not path.is_file()]
+
+    def __len__(self) -> int:
+        return len(self.paths)
+
+    def __getitem__(self, index: int) -> Sample:
+        path = self.paths[index]
+        name = path.relative_to(self.root).as_posix()
+        return Sample(name, lambda: files.read(path), self.truths[index])
+
+
+def image_folder(root: str, classes: str | None = None) -> _Images:
+    """Images in one folder a class; images directly in the root are unlabelled.
+
+    A folder is named by a class name or a WordNet id. `classes`: a known list (`imagenet1k`) or a
+    file with the class list; the folder names, sorted, otherwise.
+    """
+    base = resolve(root)
+    paths = tuple(listed(base, files.SUFFIXES))
+    base = base if base.is_dir() else base.parent
+    folders = [path.relative_to(base).parts[0] if path.parent != base else "" for path in paths]
+    listed_names = sorted(set(folders) - {""})
+    known = read(classes) if classes else _from(listed_names)
+    position = _positions(known)
+    for folder in listed_names:
+        if folder not in position:
+            raise unknown("class", folder, position)
+    truths = tuple((position[folder],) if folder else () for folder in folders)
+    marks = [f"{path.relative_to(base)}:{path.stat().st_size}" for path in paths]
+    return _Images(
+        name=base.name,
+        classes=known,
+        columns=("truth",) if listed_names else (),
+        fingerprint=fingerprint(*marks, repr(known)),
+        root=base,
+        paths=paths,
+        truths=truths,
+        notes=(f"{len(paths):,} images in {len(listed_names)} class folders",),
+    )
+
+
+def _from(folders: list[str]) -> Classes | None:
+    return named(dict.fromkeys(folders)) if folders else None
+
+
+def _positions(classes: Classes | None) -> dict[str, int]:
+    if classes is None:
+        return {}
+    by_wnid = {wnid: i for i, wnid in enumerate(classes.wnids or ()) if wnid}
+    return by_wnid | {name: i for i, name in enumerate(classes.names)}
