@@ -1,0 +1,1 @@
+"""Numbers: one metric a file, each a pure function of sealed predictions."""

@@ -1,0 +1,20 @@
+"""What the neighbours take away: accuracy − pm-k."""
+
+from steadyeye.core.intervals import proportion
+from steadyeye.core.pm_sets import farthest, pm_sets
+from steadyeye.core.table import Predictions
+from steadyeye.core.types import Result, needs
+
+
+@needs("truth", "group", "offset")
+def drop(predictions: Predictions, k: int | None = None) -> Result:
+    """Accuracy − pm-k: the share of anchors that are right and have a wrong frame within ±k.
+
+    As pm-k is never above accuracy, the drop is a proportion itself and has a proportion's
+    interval. `k`: native frames, the largest in the data if left out. Value None on empty input.
+    """
+    sets = pm_sets(predictions)
+    reach = farthest(sets, k)
+    broken = (sets.breaks_at > 0) & (sets.breaks_at <= reach)
+    found = proportion(broken, sets.videos)
+    return Result(f"drop(k={reach})", found.value, found.low, found.high, found.n, found.method)

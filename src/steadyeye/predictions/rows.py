@@ -1,0 +1,71 @@
+"""One shard as an Arrow table, and back."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from steadyeye.core.types import Labels, Tag
+
+TOP = 5  # the model's own best classes kept for the pictures
+
+ARROW = {int: pa.int64(), float: pa.float64(), str: pa.string()}
+
+
+@dataclass(frozen=True, eq=False)
+class Rows:
+    """The predictions of consecutive samples, n rows.
+
+    `ids`, `groups`, `truths`, `tags`, `errors`: one entry a row; no error is ''.
+    `scores`: (n, classes) float32. `top`, `top_scores`: (n, m) the model's own best classes.
+    """
+
+    ids: Sequence[str]
+    groups: Sequence[str]
+    truths: Sequence[Labels]
+    tags: Sequence[dict[str, Tag]]
+    errors: Sequence[str]
+    scores: NDArray[np.float32]
+    top: NDArray[np.int32]
+    top_scores: NDArray[np.float32]
+
+
+def to_arrow(rows: Rows) -> pa.Table:
+    """The Arrow table of a shard: id, group, truth, error, scores, top, top_scores and the tags."""
+    columns: dict[str, Any] = {
+        "id": pa.array(rows.ids, pa.string()),
+        "group": pa.array(rows.groups, pa.string()),
+        "truth": pa.array([list(truth) for truth in rows.truths], pa.list_(pa.int32())),
+        "error": pa.array(rows.errors, pa.string()),
+        "scores": _matrix(rows.scores, pa.float32()),
+        "top": _matrix(rows.top, pa.int32()),
+        "top_scores": _matrix(rows.top_scores, pa.float32()),
+    }
+    for name, value in (rows.tags[0] if rows.tags else {}).items():
+        values = [tags[name] for tags in rows.tags]
+        columns[f"tag:{name}"] = pa.array(values, ARROW[type(value)])
+    return pa.table(columns)
+
+
+def matrix(column: pa.ChunkedArray, dtype: type) -> NDArray[Any]:
+    """A fixed-size-list column as a (rows, width) array."""
+    array = column.combine_chunks()
+    values = array.values.to_numpy(zero_copy_only=False)
+    return np.asarray(values, dtype=dtype).reshape(len(array), array.type.list_size)
+
+
+def membership(truth: pa.ChunkedArray, classes: int) -> NDArray[np.bool_]:
+    """The label lists as a (rows, classes) matrix."""
+    array = truth.combine_chunks()
+    result = np.zeros((len(array), classes), dtype=np.bool_)
+    counts = np.diff(array.offsets.to_numpy())
+    result[np.repeat(np.arange(len(array)), counts), array.flatten().to_numpy()] = True
+    return result
+
+
+def _matrix(values: NDArray[Any], kind: pa.DataType) -> pa.Array:
+    flat = pa.array(np.ascontiguousarray(values).reshape(-1), kind)
+    return pa.FixedSizeListArray.from_arrays(flat, values.shape[1])
