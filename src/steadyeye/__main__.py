@@ -1,0 +1,5 @@
+"""`python -m steadyeye`."""
+
+from steadyeye.cli import main
+
+main()

@@ -1,0 +1,118 @@
+"""The Python interface: `evaluate` a model on a source, ask the `Run` for numbers.
+
+::
+
+    import steadyeye as se
+
+    run = se.evaluate(model, "video(path='clip.mp4', anchors=20, labels='clip.json')")
+    print(run.pm_k(10))
+    run.report("report.html")
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property, partial
+from pathlib import Path
+from tempfile import mkdtemp
+from typing import Any
+
+from steadyeye.classes.known import read as read_classes
+from steadyeye.core import plugins
+from steadyeye.core.errors import UsageError
+from steadyeye.core.spec import parse
+from steadyeye.core.table import Predictions
+from steadyeye.core.types import Model, Result, Source
+from steadyeye.evaluation import plan, summary
+from steadyeye.evaluation.job import Job
+from steadyeye.evaluation.run import run as complete
+from steadyeye.inference.function import FunctionClassifier
+from steadyeye.predictions.read import cells, read
+
+
+@dataclass(frozen=True)
+class Run:
+    """A finished run of one model on one source; every metric is a method: `run.pm_k(10)`.
+
+    `folder`: where the sealed predictions are; `opened` with them again later.
+    """
+
+    folder: Path
+
+    @cached_property
+    def predictions(self) -> Predictions:
+        """The sealed predictions."""
+        return read(cells(self.folder)[0])
+
+    def __getattr__(self, name: str) -> Callable[..., Result]:
+        """The metric `name` over this run's predictions."""
+        if name.startswith("_") or name not in plugins.names("metrics"):
+            raise AttributeError(f"a run has no '{name}'; metrics: {plugins.names('metrics')}")
+        return partial(plugins.load("metrics", name), self.predictions)
+
+    def results(self) -> dict[str, Result]:
+        """All metrics that the data allows, by name."""
+        return summary.results(self.predictions)
+
+    def report(self, path: str | Path = "report.html") -> Path:
+        """Writes the report; the suffix (html, md, json, csv) is the format. Returns its path."""
+        summary.write([self.folder], [Path(path)])
+        return Path(path)
+
+
+def evaluate(
+    model: str | Model | Callable[..., Any],
+    source: str | Source,
+    *,
+    out: str | Path | None = None,
+    classes: str | None = None,
+    **options: Any,
+) -> Run:
+    """Evaluates `model` on `source` and returns the finished `Run`.
+
+    `model`: a spec string, a `Model`, or any callable on (n, h, w, 3) uint8 RGB that returns
+    (n, classes) scores. `classes`: what a callable's scores are over (`imagenet1k` or a class
+    file); the data's classes if left out. `out`: the folder of the run, resumed if it holds the
+    same; a temporary folder if left out. `options`: `workers`, `batch`, `on_error`, `reduce`,
+    `class_map` as in a job. Raises `UsageError` for everything a user can get wrong.
+    """
+    named_model, built_model = _model(model, classes)
+    named_source, built_source = _source(source)
+    folder = Path(out) if out is not None else Path(mkdtemp(prefix="steadyeye-"))
+    unknown_options = set(options) - {"workers", "batch", "on_error", "reduce", "class_map"}
+    if unknown_options:
+        raise UsageError(f"evaluate has no option '{min(unknown_options)}'; see help(evaluate)")
+    job = Job(models=(named_model,), data=(named_source,), out=str(folder), **options)
+    checked = plan.of_objects(job, [built_model], [(named_source, built_source)])
+    complete(checked, _Silent())
+    summary.store_pictures(folder, {built_source.name: built_source})
+    return Run(folder)
+
+
+def opened(folder: str | Path) -> Run:
+    """The finished run in a folder."""
+    return Run(Path(folder))
+
+
+def _model(model: str | Model | Callable[..., Any], classes: str | None) -> tuple[str, Model]:
+    if isinstance(model, str):
+        return model, plugins.build("models", parse(model))
+    if hasattr(model, "fingerprint") and hasattr(model, "recipe"):
+        return model.name, model  # type: ignore[union-attr, return-value]
+    name = getattr(model, "__name__", type(model).__name__)
+    return name, FunctionClassifier(model, read_classes(classes) if classes else None, name=name)
+
+
+def _source(source: str | Source) -> tuple[str, Source]:
+    if isinstance(source, str):
+        return source, plugins.build("sources", parse(source))
+    return source.name, source
+
+
+class _Silent:
+    """A watcher that says nothing."""
+
+    def begin(self, name: str, rows: int) -> Callable[[int], None]:
+        return lambda done: None
+
+    def resumed(self, name: str, finished: int, shards: int) -> None:
+        return None

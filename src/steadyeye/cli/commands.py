@@ -1,0 +1,158 @@
+"""The commands of `steadyeye`. Heavy packages are imported by the command that needs them."""
+
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+app = typer.Typer(
+    help="How steady a vision model stays when the world changes naturally.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    add_completion=False,
+)
+
+JobFile = Annotated[Path | None, typer.Argument(help="A job in TOML; flags go over what it says.")]
+Models = Annotated[
+    list[str] | None,
+    typer.Option("--model", help="A model, e.g. \"timm(name='resnet50.a1_in1k')\"."),
+]
+Data = Annotated[
+    list[str] | None, typer.Option("--data", help="Data, e.g. \"video(path='clip.mp4', k=10)\".")
+]
+Out = Annotated[str | None, typer.Option("--out", help="The folder of the run.")]
+Metrics = Annotated[
+    str | None, typer.Option(help="Metrics, e.g. 'accuracy, pm_k(k=5)'; all that fit if left out.")
+]
+ClassMap = Annotated[str | None, typer.Option(help="A file that maps model to data classes.")]
+Reduce = Annotated[str | None, typer.Option(help="Join member scores by 'max' (default) or 'sum'.")]
+OnError = Annotated[
+    str | None, typer.Option(help="A sample that cannot be decoded: 'stop' (default) or 'skip'.")
+]
+Batch = Annotated[int | None, typer.Option(help="Images handed to the model at a time [16].")]
+Workers = Annotated[int | None, typer.Option(help="Threads; one a core if left out.")]
+Quiet = Annotated[bool, typer.Option("--quiet", help="No progress, only the result.")]
+Formats = Annotated[str, typer.Option("--format", help="html, md, json, csv; several with commas.")]
+
+
+class Kind(StrEnum):
+    """What `steadyeye ls` lists."""
+
+    models = "models"
+    sources = "sources"
+    metrics = "metrics"
+    analyses = "analyses"
+
+
+@app.command()
+def run(
+    job: JobFile = None,
+    model: Models = None,
+    data: Data = None,
+    out: Out = None,
+    metrics: Metrics = None,
+    class_map: ClassMap = None,
+    reduce: Reduce = None,
+    on_error: OnError = None,
+    batch: Batch = None,
+    workers: Workers = None,
+    quiet: Quiet = False,
+) -> None:
+    """Evaluate models on data; stopped, the same command goes on where it was."""
+    from steadyeye.cli import work
+
+    flags = {
+        "models": model,
+        "data": data,
+        "out": out,
+        "metrics": metrics,
+        "class_map": class_map,
+        "reduce": reduce,
+        "on_error": on_error,
+        "batch": batch,
+        "workers": workers,
+    }
+    work.run(job, flags, quiet)
+
+
+@app.command()
+def check(job: JobFile = None, model: Models = None, data: Data = None) -> None:
+    """Say what a job would do, or everything that is wrong with it, before any inference."""
+    from steadyeye.cli import work
+
+    work.check(job, {"models": model, "data": data})
+
+
+@app.command()
+def score(
+    predictions: Annotated[Path, typer.Argument(help="JSON: sample id → scores, index or name.")],
+    data: Data = None,
+    out: Out = None,
+    classes: Annotated[
+        str | None, typer.Option(help="What the scores are over: imagenet1k or a class file.")
+    ] = None,
+    metrics: Metrics = None,
+    class_map: ClassMap = None,
+    reduce: Reduce = None,
+    quiet: Quiet = False,
+) -> None:
+    """Score saved predictions; needs neither the model nor the pixels."""
+    from steadyeye.cli import work
+
+    flags = {
+        "models": [str(predictions)],
+        "data": data,
+        "out": out,
+        "metrics": metrics,
+        "class_map": class_map,
+        "reduce": reduce,
+    }
+    work.score(predictions, classes, flags, quiet)
+
+
+@app.command()
+def report(
+    runs: Annotated[list[Path], typer.Argument(help="The folders of runs.")],
+    out: Annotated[Path, typer.Option(help="Where to write; the suffix is the format's.")] = Path(
+        "report.html"
+    ),
+    formats: Formats = "",
+) -> None:
+    """Write the report of one or several runs, from their sealed predictions."""
+    from steadyeye.cli import work
+
+    work.report(runs, out, formats)
+
+
+@app.command()
+def ls(kind: Annotated[Kind, typer.Argument(help="What to list.")]) -> None:
+    """List what exists, one line each."""
+    from steadyeye.cli import work
+
+    work.ls(kind.value)
+
+
+@app.command()
+def classmap(
+    source: Annotated[
+        str, typer.Option("--from", help="The model's classes: imagenet1k or a file.")
+    ],
+    target: Annotated[str, typer.Option("--to", help="The data's classes: vid30, ytbb or a file.")],
+) -> None:
+    """Print the class map, model → data, as CSV; edit it and give it as --class-map."""
+    from steadyeye.cli import work
+
+    work.classmap(source, target)
+
+
+@app.callback(invoke_without_command=True)
+def main(
+    version: Annotated[bool, typer.Option("--version", help="Print the version.")] = False,
+) -> None:
+    """How steady a vision model stays when the world changes naturally."""
+    if version:
+        from steadyeye import __version__
+
+        typer.echo(__version__)
+        raise typer.Exit

@@ -1,0 +1,152 @@
+"""What the commands do: call the library, print what came out."""
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.table import Table
+
+from steadyeye.core import plugins
+from steadyeye.core.types import Evaluated, Result
+
+console = Console(highlight=False, soft_wrap=True)
+progress_console = Console(stderr=True, highlight=False)
+
+
+def run(job_file: Path | None, flags: Mapping[str, Any], quiet: bool) -> None:
+    """`steadyeye run`."""
+    from steadyeye.evaluation import job, plan
+    from steadyeye.evaluation.run import run as complete
+
+    checked = plan.check(job.read(job_file, flags))
+    with _Progress(quiet) as watcher:
+        out = complete(checked, watcher)
+    _finish(out, {task.source.name: task.source for task in checked.tasks})
+
+
+def score(path: Path, classes: str | None, flags: Mapping[str, Any], quiet: bool) -> None:
+    """`steadyeye score`."""
+    from steadyeye.classes.known import read
+    from steadyeye.evaluation import job, plan, saved
+    from steadyeye.evaluation.run import run as complete
+
+    predictions = saved.load(path, read(classes) if classes else None)
+    checked = plan.with_models(job.read(None, flags), [predictions])
+    for task in checked.tasks:
+        saved.check_complete(predictions, task.source.ids)
+    with _Progress(quiet) as watcher:
+        out = complete(checked, watcher, saved.predict(predictions))
+    _finish(out, {task.source.name: task.source for task in checked.tasks})
+
+
+def check(job_file: Path | None, flags: Mapping[str, Any]) -> None:
+    """`steadyeye check`."""
+    from steadyeye.evaluation import job, plan
+
+    checked = plan.check(job.read(job_file, {**flags, "out": "-"}))
+    for task in checked.tasks:
+        mapped = sum(bool(members) for members in task.class_map.members)
+        console.print(
+            f"{task.model.name} on {task.source.name}: {len(task.source):,} samples, "
+            f"{mapped} of {len(task.class_map.members)} classes by {task.class_map.origin}"
+        )
+        for note in task.source.notes:
+            console.print(f"  {note}")
+    console.print("nothing is wrong")
+
+
+def report(runs: Sequence[Path], out: Path, formats: str) -> None:
+    """`steadyeye report`."""
+    from steadyeye.evaluation import summary
+
+    asked = [name.strip() for name in formats.split(",") if name.strip()]
+    files = [out.with_suffix(f".{name}") for name in asked] if asked else [out]
+    summary.write(runs, files)
+    for file in files:
+        console.print(str(file))
+
+
+def ls(kind: str) -> None:
+    """`steadyeye ls`."""
+    described = plugins.describe(kind)
+    width = max(map(len, described), default=0)
+    for name, line in described.items():
+        console.print(f"{name:<{width}}  {line}", markup=False)
+
+
+def classmap(source: str, target: str) -> None:
+    """`steadyeye classmap`."""
+    from steadyeye.classes.known import read
+    from steadyeye.classes.mapping import by_wordnet, to_csv
+
+    console.print(to_csv(by_wordnet(read(source), read(target))), markup=False, end="")
+
+
+def _finish(out: Path, sources: Mapping[str, Any]) -> None:
+    from steadyeye.evaluation import summary
+
+    summary.store_pictures(out, sources)
+    content = summary.write([out], [out / "report.html", out / "results.json", out / "results.csv"])
+    for line in content.headline:
+        console.print(line, markup=False)
+    console.print(_numbers(content.evaluated))
+    console.print(f"report: {(out / 'report.html').resolve()}", markup=False)
+
+
+def _numbers(evaluated: Sequence[Evaluated]) -> Table:
+    table = Table(box=None, pad_edge=False)
+    for column in ("model", "data", "metric"):
+        table.add_column(column)
+    for column in ("value", "95 % interval", "n"):
+        table.add_column(column, justify="right")
+    for one in evaluated:
+        for result in one.results.values():
+            model, data = one.predictions.model, one.predictions.data
+            table.add_row(model, data, result.name, *_cells(result))
+    return table
+
+
+def _cells(result: Result) -> tuple[str, str, str]:
+    if result.value is None or result.low is None or result.high is None:
+        return "—", "—", "0"
+    interval = f"{result.low:.1%} – {result.high:.1%}"
+    return f"{result.value:.1%}", interval, f"{result.n:,}"
+
+
+class _Progress:
+    """A Rich progress bar a cell; silent when quiet."""
+
+    def __init__(self, quiet: bool) -> None:
+        self.quiet = quiet
+        self.bars = Progress(
+            TextColumn("{task.description}"),
+            BarColumn(),
+            MofNCompleteColumn(),
+            TextColumn("{task.fields[rate]}"),
+            TimeRemainingColumn(),
+            console=progress_console,
+            disable=quiet,
+        )
+
+    def __enter__(self) -> "_Progress":
+        self.bars.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.bars.stop()
+
+    def begin(self, name: str, rows: int) -> Callable[[int], None]:
+        bar = self.bars.add_task(name, total=rows, rate="")
+
+        def advance(done: int) -> None:
+            self.bars.advance(bar, done)
+            speed = self.bars.tasks[bar].speed
+            self.bars.update(bar, rate=f"{speed:.0f} images/s" if speed else "")
+
+        return advance
+
+    def resumed(self, name: str, finished: int, shards: int) -> None:
+        if not self.quiet:
+            progress_console.print(f"{name}: {finished} of {shards} shards were already done")

@@ -1,0 +1,1 @@
+"""Jobs: read, checked, run to sealed predictions, summed up in a report."""

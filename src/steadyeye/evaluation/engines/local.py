@@ -1,0 +1,47 @@
+"""The local engine: threads, each with a whole shard from decoding to the finished file."""
+
+import os
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from threading import Event
+
+from steadyeye.predictions.cell import Cell, write_shard
+from steadyeye.predictions.rows import Rows
+
+Predict = Callable[[range, Callable[[], bool]], Rows | None]
+"""`(span, stopped) -> Rows`, or None where `stopped()` turned true on the way."""
+
+
+def complete(cell: Cell, predict: Predict, workers: int, advance: Callable[[int], None]) -> int:
+    """Computes the shards of a cell that are not there yet; returns how many were.
+
+    `workers`: threads, 0 for one a core. `advance` is told the rows of each finished shard, those
+    found finished first. An error or an interrupt stops the other threads at their next batch;
+    finished shards stay.
+    """
+    finished = set(cell.finished())
+    advance(sum(len(cell.span(shard)) for shard in finished))
+    stop = Event()
+
+    def work(shard: int) -> None:
+        rows = None if stop.is_set() else predict(cell.span(shard), stop.is_set)
+        if rows is not None:
+            write_shard(cell, shard, rows)
+            advance(len(rows.ids))
+
+    with ThreadPoolExecutor(workers or cores()) as pool:
+        futures = [pool.submit(work, s) for s in range(cell.shards) if s not in finished]
+        try:
+            for future in as_completed(futures):
+                future.result()
+        except BaseException:
+            stop.set()
+            for future in futures:
+                future.cancel()
+            raise
+    return len(finished)
+
+
+def cores() -> int:
+    """The processors this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

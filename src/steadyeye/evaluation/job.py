@@ -1,0 +1,82 @@
+"""A job: which models on which data, written down in TOML or given as flags."""
+
+import tomllib
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, fields
+from pathlib import Path
+from typing import Any
+
+from steadyeye.core.errors import UsageError, unknown
+
+CHOICES = {"reduce": ("max", "sum"), "on_error": ("stop", "skip")}
+
+
+@dataclass(frozen=True)
+class Job:
+    """Models × data, and how.
+
+    `models`, `data`: spec strings. `metrics`: a list of specs; None: all that the data allows.
+    `class_map`: a mapping file; None: by name or WordNet. `reduce`: how the scores of the model
+    classes of a data class are joined. `on_error`: what a sample that cannot be decoded does.
+    `batch`: images a forward pass. `workers`: threads; 0: one a core.
+    """
+
+    models: tuple[str, ...] = ()
+    data: tuple[str, ...] = ()
+    out: str = ""
+    metrics: str | None = None
+    class_map: str | None = None
+    reduce: str = "max"
+    on_error: str = "stop"
+    batch: int = 16
+    workers: int = 0
+
+    def __post_init__(self) -> None:
+        for name, choices in CHOICES.items():
+            if getattr(self, name) not in choices:
+                raise unknown(f"value of {name}", getattr(self, name), choices)
+        if self.batch < 1:
+            raise UsageError(f"batch={self.batch}: at least one image a forward pass")
+        if self.workers < 0:
+            raise UsageError(f"workers={self.workers}: give 0 for one a core, or more")
+
+    def record(self) -> dict[str, Any]:
+        """The job as plain values: what changes numbers, not how fast they come."""
+        return {k: v for k, v in asdict(self).items() if k not in {"workers", "out"}}
+
+
+def read(path: Path | None, flags: Mapping[str, Any]) -> Job:
+    """The job in a TOML file, if one is given, with `flags` that are not None put over it.
+
+    Raises `UsageError` for a missing file, an unknown key, a wrong type, and a job without models,
+    data or a folder to write to.
+    """
+    values = _toml(path) if path else {}
+    values |= {key: value for key, value in flags.items() if value not in (None, (), [])}
+    for key in ("models", "data"):
+        if isinstance(values.get(key), str):
+            values[key] = [values[key]]
+        values[key] = tuple(values.get(key, ()))
+    if isinstance(values.get("metrics"), list):
+        values["metrics"] = ", ".join(values["metrics"])
+    job = Job(**values)
+    for key, flag in (("models", "--model"), ("data", "--data"), ("out", "--out")):
+        if not getattr(job, key):
+            raise UsageError(f"the job has no {key}; give {flag} or write it into the job file")
+    return job
+
+
+def _toml(path: Path) -> dict[str, Any]:
+    try:
+        values = tomllib.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise UsageError(f"cannot read the job '{path}': {error.strerror}") from error
+    except tomllib.TOMLDecodeError as error:
+        raise UsageError(f"cannot read the job '{path}': {error}") from error
+    known = {field.name: field.type for field in fields(Job)}
+    for key, value in values.items():
+        if key not in known:
+            raise unknown("job key", key, known)
+        if not isinstance(value, int if known[key] is int else str | list):
+            raise UsageError(f"the job '{path}' has {key} = {value!r}; that is of the wrong type")
+    return values

@@ -1,0 +1,218 @@
+"""A job checked: everything that can be refused before the first forward pass."""
+
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeVar
+
+import numpy as np
+
+from steadyeye.classes import mapping
+from steadyeye.core import plugins
+from steadyeye.core.errors import UsageError
+from steadyeye.core.spec import Spec, parse, split
+from steadyeye.core.types import Classes, Metric, Model, Source
+from steadyeye.evaluation.job import Job
+from steadyeye.predictions.cell import shard_rows
+
+Found = TypeVar("Found")
+
+
+@dataclass(frozen=True, eq=False)
+class Task:
+    """One model on one source. `folder`: the name of its cell."""
+
+    model: Model
+    source: Source
+    class_map: mapping.ClassMap
+    folder: str
+    identity: Mapping[str, Any]
+
+
+@dataclass(frozen=True, eq=False)
+class Plan:
+    """The tasks of a job and the metrics asked for; none asked for: all that the data allows."""
+
+    job: Job
+    tasks: tuple[Task, ...]
+    metrics: tuple[Spec, ...]
+
+
+def check(job: Job) -> Plan:
+    """The plan of a job whose every part was found.
+
+    Raises `UsageError` with one line for each thing that is wrong.
+    """
+    problems: list[str] = []
+    models = _build("models", job.models, problems)
+    sources = _build("sources", job.data, problems)
+    metrics = tuple(_try(lambda: split(job.metrics or ""), problems) or ())
+    for spec in metrics:
+        _try(lambda spec=spec: _metric(spec, sources), problems)  # type: ignore[misc]
+    for text, source in sources:
+        _try(lambda text=text, source=source: _whole(text, source), problems)  # type: ignore[misc]
+    tasks = [
+        _try(lambda m=m, s=s: _task(job, m, s), problems)  # type: ignore[misc]
+        for s in sources
+        for m in models
+    ]
+    if problems:
+        raise UsageError("\n".join(dict.fromkeys(problems)))
+    return Plan(job, _distinct([task for task in tasks if task]), metrics)
+
+
+def with_models(job: Job, models: Sequence[Model]) -> Plan:
+    """The plan of a job whose models are objects at hand, which saved predictions are too.
+
+    `job.models` holds the texts that name them. The pixels of the data need not be there.
+    """
+    sources = [(text, plugins.build("sources", parse(text))) for text in job.data]
+    return of_objects(job, models, sources)
+
+
+def of_objects(job: Job, models: Sequence[Model], sources: Sequence[tuple[str, Source]]) -> Plan:
+    """The plan of models and sources at hand, named by `job.models` and the sources' texts."""
+    metrics = tuple(split(job.metrics or ""))
+    for spec in metrics:
+        _metric(spec, sources)
+    named = list(zip(job.models, models, strict=True))
+    tasks = [_task(job, model, source) for source in sources for model in named]
+    return Plan(job, _distinct(tasks), metrics)
+
+
+def metric(spec: Spec) -> Metric:
+    """The metric a spec names, its arguments checked but for the predictions."""
+    plugin: Metric = plugins.load("metrics", spec.name)
+    plugins.check_arguments(plugin, spec, given=1)
+    return plugin
+
+
+def available(columns: Sequence[str]) -> tuple[Spec, ...]:
+    """All metrics whose needs the columns meet."""
+    return tuple(Spec(n) for n in plugins.names("metrics") if not _lacks(metric(Spec(n)), columns))
+
+
+def _build(kind: str, texts: Sequence[str], problems: list[str]) -> list[tuple[str, Any]]:
+    built = [(text, _try(lambda t=text: plugins.build(kind, parse(t)), problems)) for text in texts]  # type: ignore[misc]
+    return [(text, plugin) for text, plugin in built if plugin is not None]
+
+
+def _try(action: Callable[[], Found], problems: list[str]) -> Found | None:
+    try:
+        return action()
+    except UsageError as error:
+        problems.extend(str(error).splitlines())
+        return None
+
+
+def _metric(spec: Spec, sources: Sequence[tuple[str, Source]]) -> None:
+    needed = metric(spec)
+    for text, source in sources:
+        lacks = _lacks(needed, source.columns)
+        if lacks:
+            raise UsageError(
+                f"{spec.name} needs {', '.join(lacks)}, which '{text}' does not have; "
+                "leave the metric out or give labels"
+            )
+
+
+def _lacks(plugin: Callable[..., Any], columns: Sequence[str]) -> list[str]:
+    return [need for need in getattr(plugin, "needs", ()) if need not in columns]
+
+
+def _whole(text: str, source: Source) -> None:
+    if not len(source):
+        raise UsageError(f"'{text}' holds no samples; check its path and parameters")
+    twice = [id_ for id_, times in Counter(source.ids).items() if times > 1]
+    if twice:
+        raise UsageError(
+            f"'{text}' has {len(twice):,} ids more than once, first '{twice[0]}'; "
+            "give every sample its own id"
+        )
+    missing = source.missing()
+    if missing:
+        raise UsageError(
+            f"'{text}' lacks {len(missing):,} of {len(source):,} files, first '{missing[0]}'; "
+            "complete the data or name the part that is there"
+        )
+
+
+def _task(job: Job, model: tuple[str, Model], source: tuple[str, Source]) -> Task:
+    classes = _model_classes(model[1], source[1])
+    class_map = _class_map(job, classes, source)
+    _reachable(model[0], source, class_map)
+    target = class_map.target
+    identity = {
+        "model": {
+            "spec": model[0],
+            "name": model[1].name,
+            "fingerprint": model[1].fingerprint,
+            "recipe": dict(model[1].recipe),
+            "classes": list(classes.names),
+        },
+        "data": {
+            "spec": source[0],
+            "name": source[1].name,
+            "fingerprint": source[1].fingerprint,
+            "columns": list(source[1].columns),
+            "notes": list(source[1].notes),
+        },
+        "classes": list(target.names),
+        "class_map": class_map.origin,
+        "members": [list(members) for members in class_map.members],
+        "reduce": job.reduce,
+        "on_error": job.on_error,
+        "rows": len(source[1]),
+        "shard_rows": shard_rows(len(source[1])),
+        "batch": job.batch,
+    }
+    return Task(model[1], source[1], class_map, _folder(model[1], source[1]), identity)
+
+
+def _model_classes(model: Model, source: Source) -> Classes:
+    """The model's classes; a callable that names none answers in the data's, or in numbers."""
+    if model.classes is not None:
+        return model.classes
+    if source.classes is not None:
+        return source.classes
+    width = model([np.zeros((224, 224, 3), dtype=np.uint8)]).shape[1]
+    return Classes(tuple(f"class {i}" for i in range(width)))
+
+
+def _class_map(job: Job, classes: Classes, source: tuple[str, Source]) -> mapping.ClassMap:
+    target = source[1].classes
+    if target is None:
+        return mapping.identity(classes)
+    if job.class_map:
+        return mapping.from_file(Path(job.class_map), classes, target)
+    return mapping.between(classes, target)
+
+
+def _reachable(model: str, source: tuple[str, Source], class_map: mapping.ClassMap) -> None:
+    """Refuses samples none of whose labels any class of the model maps to: never right."""
+    mapped = {i for i, members in enumerate(class_map.members) if members}
+    stuck = [truth for truth in source[1].truths if truth and not mapped.intersection(truth)]
+    if stuck:
+        names = sorted({class_map.target.names[i] for truth in stuck for i in truth})
+        raise UsageError(
+            f"no class of {model} maps to {', '.join(names)}, the only labels of {len(stuck):,} "
+            f"of {len(source[1]):,} samples of '{source[0]}'; give --class-map with these classes"
+        )
+
+
+def _folder(model: Model, source: Source) -> str:
+    text = f"{model.name}@{source.name}"
+    return "".join(c if c.isalnum() or c in "@._-+" else "_" for c in text)
+
+
+def _distinct(tasks: Sequence[Task]) -> tuple[Task, ...]:
+    """The tasks with folder names made distinct by a number."""
+    seen: dict[str, int] = {}
+    distinct = []
+    for one in tasks:
+        seen[one.folder] = seen.get(one.folder, 0) + 1
+        times = seen[one.folder]
+        folder = one.folder if times == 1 else f"{one.folder}-{times}"
+        distinct.append(Task(one.model, one.source, one.class_map, folder, one.identity))
+    return tuple(distinct)

@@ -1,0 +1,107 @@
+"""A job from its plan to sealed predictions, results, pictures and a report."""
+
+import fcntl
+import json
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+from typing import Any, Protocol
+
+from steadyeye.core.errors import UsageError
+from steadyeye.core.provenance import provenance
+from steadyeye.evaluation import shard
+from steadyeye.evaluation.engines import local
+from steadyeye.evaluation.plan import Plan, Task
+from steadyeye.predictions.cell import begin, encode, seal, write_file
+from steadyeye.predictions.rows import Rows
+
+
+class Watcher(Protocol):
+    """What is told of a run as it goes."""
+
+    def begin(self, name: str, rows: int) -> Callable[[int], None]:
+        """A cell begins; the returned function is told of rows as they are done."""
+        ...
+
+    def resumed(self, name: str, finished: int, shards: int) -> None:
+        """A cell was found with `finished` of its `shards` done."""
+        ...
+
+
+Predict = Callable[[Task, range, Callable[[], bool]], Rows | None]
+
+
+def run(plan: Plan, watcher: Watcher, predict: Predict = shard.predict) -> Path:
+    """Computes every cell of a plan that is not sealed yet; returns the folder of the run.
+
+    `predict`: where the rows of a span of a task come from. Raises `UsageError` where the folder
+    holds another job or another process writes into it.
+    """
+    out = Path(plan.job.out)
+    with _alone(out):
+        _write_record(out, plan)
+        for task in plan.tasks:
+            _complete(plan, task, watcher, predict)
+    return out
+
+
+def log(out: Path, event: str, **facts: Any) -> None:
+    """Appends a line to log.jsonl, where all that differs from run to run is kept."""
+    with (out / "log.jsonl").open("a", encoding="utf-8") as file:
+        file.write(json.dumps({"time": round(time.time(), 3), "event": event, **facts}) + "\n")
+
+
+@contextmanager
+def _alone(out: Path) -> Iterator[None]:
+    """Holds the run's folder for this process; raises where another process holds it."""
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+        file = (out / ".lock").open("w")
+    except OSError as error:
+        raise UsageError(
+            f"cannot write to '{out}': {error.strerror}; choose another --out"
+        ) from error
+    with file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            raise UsageError(
+                f"another process is writing to '{out}'; wait for it or stop it"
+            ) from None
+        yield
+
+
+def _write_record(out: Path, plan: Plan) -> None:
+    path = out / "run.json"
+    record = {
+        "job": plan.job.record(),
+        "cells": [task.folder for task in plan.tasks],
+        "provenance": provenance(),
+    }
+    if path.is_file():
+        before = json.loads(path.read_text(encoding="utf-8"))["job"]
+        after = json.loads(json.dumps(record["job"]))
+        changed = [key for key in after if after[key] != before.get(key) and key != "metrics"]
+        if changed:
+            key = changed[0]
+            raise UsageError(
+                f"'{out}' holds another job: its {key} is {before.get(key)!r}, not {after[key]!r}; "
+                "choose another --out"
+            )
+    write_file(path, encode(record))
+
+
+def _complete(plan: Plan, task: Task, watcher: Watcher, predict: Predict) -> None:
+    out = Path(plan.job.out)
+    cell = begin(out / "cells" / task.folder, task.identity)
+    found = len(cell.finished())
+    if found:
+        watcher.resumed(task.folder, found, cell.shards)
+    started = time.perf_counter()
+    advance = watcher.begin(task.folder, cell.rows)
+    local.complete(cell, partial(predict, task), plan.job.workers, advance)
+    seal(cell)
+    seconds = round(time.perf_counter() - started, 3)
+    log(out, "cell", cell=task.folder, shards=cell.shards, found=found, seconds=seconds)

@@ -1,0 +1,104 @@
+"""The predictions of one span of a source: decode, ask the model, map to the data's classes."""
+
+from collections.abc import Callable, Iterator, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from steadyeye.classes import mapping
+from steadyeye.core.errors import SampleError, UsageError
+from steadyeye.core.types import Image, Sample, Scores
+from steadyeye.evaluation.plan import Task
+from steadyeye.predictions.rows import TOP, Rows
+
+REDUCE = {"max": mapping.reduce_max, "sum": mapping.reduce_sum}
+
+
+def predict(task: Task, span: range, stopped: Callable[[], bool]) -> Rows | None:
+    """The rows of `span`, in batches that depend on the span alone; None where stopped."""
+    samples: list[Sample] = []
+    errors: list[str] = []
+    batches: list[Scores] = []
+    size = task.identity["batch"]
+    for start in range(span.start, span.stop, size):
+        if stopped():
+            return None
+        batch = [task.source[i] for i in range(start, min(start + size, span.stop))]
+        scores, failed = _batch(task, batch)
+        samples += batch
+        errors += failed
+        batches.append(scores)
+    return rows(task, samples, errors, np.concatenate(batches))
+
+
+def rows(task: Task, samples: Sequence[Sample], errors: Sequence[str], scores: Scores) -> Rows:
+    """The rows of samples: scores over the data's classes and the model's own best classes."""
+    top = best(scores, TOP)
+    return Rows(
+        ids=[sample.id for sample in samples],
+        groups=[sample.group for sample in samples],
+        truths=[sample.truth for sample in samples],
+        tags=[dict(sample.tags) for sample in samples],
+        errors=errors,
+        scores=REDUCE[task.identity["reduce"]](task.class_map, scores),
+        top=top,
+        top_scores=np.take_along_axis(scores, top, axis=1),
+    )
+
+
+def best(scores: Scores, most: int) -> NDArray[np.int32]:
+    """The `most` best classes of each row, falling; ties go to the lower index."""
+    most = min(most, scores.shape[1])
+    picked = np.sort(np.argpartition(-scores, most - 1, axis=1)[:, :most], axis=1)
+    order = np.argsort(-np.take_along_axis(scores, picked, axis=1), axis=1, kind="stable")
+    return np.take_along_axis(picked, order, axis=1).astype(np.int32)
+
+
+def _batch(task: Task, samples: Sequence[Sample]) -> tuple[Scores, list[str]]:
+    """The scores of a batch, NaN where a sample failed, and each sample's error or ''."""
+    errors = [""] * len(samples)
+    skip = task.identity["on_error"] == "skip"
+
+    def decoded() -> Iterator[Image]:
+        for i, sample in enumerate(samples):
+            try:
+                image = sample.image()
+            except SampleError as error:
+                if not skip:
+                    raise SampleError(
+                        f"{error}; finished shards are kept: mend it and run the same command "
+                        "again, or record such samples and go on with --on-error skip"
+                    ) from error
+                errors[i] = str(error)
+                continue
+            yield image
+
+    found = task.model(decoded())
+    width = len(task.identity["model"]["classes"])
+    there = [i for i, error in enumerate(errors) if not error]
+    if found.shape != (len(there), width):
+        raise UsageError(
+            f"{task.model.name} gave scores of shape {found.shape} for {len(there)} images and "
+            f"{width} classes; return one row an image and one column a class"
+        )
+    scores = np.full((len(samples), width), np.nan, dtype=np.float32)
+    scores[there] = found
+    _refuse_nan(task, samples, there, scores, errors)
+    return scores, errors
+
+
+def _refuse_nan(
+    task: Task,
+    samples: Sequence[Sample],
+    there: Sequence[int],
+    scores: Scores,
+    errors: list[str],
+) -> None:
+    for i in there:
+        if not np.isnan(scores[i]).any():
+            continue
+        text = f"{task.model.name} gave NaN scores for '{samples[i].id}'"
+        if task.identity["on_error"] != "skip":
+            raise SampleError(f"{text}; check the model, or go on with --on-error skip")
+        errors[i] = text
+        scores[i] = np.nan
