@@ -1,0 +1,99 @@
+"""A class map and what it does to scores."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from steadyeye.core.errors import UsageError, unknown
+from steadyeye.core.types import Classes, Scores
+
+
+@dataclass(frozen=True)
+class ClassMap:
+    """Model classes (`source`) → dataset classes (`target`).
+
+    `members`: for each target class the source classes that map to it, ascending; a source class
+    is a member of at most one. Source classes that are no member do not compete.
+    `origin`: where the map came from, for the record of a run.
+    """
+
+    source: Classes
+    target: Classes
+    members: tuple[tuple[int, ...], ...]
+    origin: str
+
+    @property
+    def missing(self) -> tuple[str, ...]:
+        """The target classes no source class maps to."""
+        return tuple(n for n, own in zip(self.target.names, self.members, strict=True) if not own)
+
+    @cached_property
+    def destinations(self) -> tuple[int, ...]:
+        """For each source class its target class, −1: none."""
+        found = [-1] * len(self.source)
+        for target, own in enumerate(self.members):
+            for source in own:
+                found[source] = target
+        return tuple(found)
+
+    def apply(self, scores: Scores, reduce: str = "max") -> Scores:
+        """(n, source) scores → (n, target); `reduce`: "max" or "sum" over the member scores.
+
+        A target class without members scores −inf. Raises `UsageError` for another `reduce`.
+        """
+        if reduce not in REDUCTIONS:
+            raise unknown("reduction", reduce, REDUCTIONS)
+        return REDUCTIONS[reduce](self, scores)
+
+    @cached_property
+    def _layout(self) -> tuple[NDArray[np.intp], NDArray[np.intp], NDArray[np.intp]]:
+        """Member columns target by target, where each target starts, and the targets reached."""
+        reached = [i for i, own in enumerate(self.members) if own]
+        sizes = [len(self.members[i]) for i in reached]
+        columns = np.array([c for i in reached for c in self.members[i]], dtype=np.intp)
+        starts = np.cumsum([0, *sizes[:-1]], dtype=np.intp)
+        return columns, starts, np.array(reached, dtype=np.intp)
+
+
+def of_destinations(
+    source: Classes, target: Classes, destinations: Mapping[int, int], origin: str
+) -> ClassMap:
+    """The map of source index → target index."""
+    members: list[list[int]] = [[] for _ in target.names]
+    for one in sorted(destinations):
+        members[destinations[one]].append(one)
+    return ClassMap(source, target, tuple(map(tuple, members)), origin)
+
+
+def reduce_max(classes: ClassMap, scores: Scores) -> Scores:
+    """(n, target): the best score among the members, for logits or probabilities."""
+    return _reduce(np.maximum, classes, scores)
+
+
+def reduce_sum(classes: ClassMap, scores: Scores) -> Scores:
+    """(n, target): the sum of the members' scores, which should be probabilities."""
+    return _reduce(np.add, classes, scores)
+
+
+def _reduce(operation: np.ufunc, classes: ClassMap, scores: Scores) -> Scores:
+    if scores.ndim != 2 or scores.shape[1] != len(classes.source):
+        raise UsageError(
+            f"the model gives scores of shape {scores.shape}, but its class list has "
+            f"{len(classes.source)} classes; give the class list the model was trained on"
+        )
+    columns, starts, reached = classes._layout
+    reduced = np.full((len(scores), len(classes.target)), -np.inf, dtype=np.float32)
+    if len(columns) > len(reached):
+        reduced[:, reached] = operation.reduceat(scores[:, columns], starts, axis=1)
+    else:  # one member each
+        reduced[:, reached] = scores[:, columns]
+    return reduced
+
+
+REDUCTIONS: Mapping[str, Callable[[ClassMap, Scores], Scores]] = {
+    "max": reduce_max,
+    "sum": reduce_sum,
+}

@@ -1,0 +1,87 @@
+"""The WordNet 3.0 nouns that the known classes and all their ancestors need.
+
+A wnid is `n` and the eight-digit offset of a noun synset in WordNet 3.0, as ILSVRC writes it.
+"""
+
+import csv
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from types import MappingProxyType
+
+DATA = Path(__file__).resolve().parent / "data"
+
+
+@dataclass(frozen=True)
+class Synset:
+    """One meaning: `lemmas` → sense number of each, and the wnids directly above it."""
+
+    lemmas: Mapping[str, int]
+    hypernyms: tuple[str, ...]
+
+
+@cache
+def synsets() -> Mapping[str, Synset]:
+    """Wnid → synset: the classes of imagenet1k, vid30 and ytbb and every ancestor of them."""
+    with (DATA / "wordnet.csv").open(newline="", encoding="utf-8") as file:
+        return MappingProxyType({row["wnid"]: _synset(row) for row in csv.DictReader(file)})
+
+
+@cache
+def steps(wnid: str) -> Mapping[str, int]:
+    """Ancestor → the fewest hypernym steps up to it; the synset itself is 0 steps away.
+
+    Instance hypernyms count as hypernyms. A wnid that is not shipped has only itself.
+    """
+    found = {wnid: 0}
+    level = [wnid]
+    while level:
+        above = [up for one in level if one in synsets() for up in synsets()[one].hypernyms]
+        distance = found[level[0]] + 1
+        level = [up for up in dict.fromkeys(above) if up not in found]
+        found |= dict.fromkeys(level, distance)
+    return MappingProxyType(found)
+
+
+@cache
+def ancestors(wnid: str) -> frozenset[str]:
+    """The wnids above a synset, itself included; only itself where it is not shipped."""
+    return frozenset(steps(wnid))
+
+
+def synset(name: str) -> str | None:
+    """The wnid an English noun means among the shipped synsets, its lowest WordNet sense first.
+
+    "traffic light", "traffic_light" and "Traffic Light" are the same. None: no synset has it.
+    """
+    return _meanings().get(plain(name))
+
+
+def is_wnid(text: str) -> bool:
+    """Whether `text` is written like a wnid, `n02084071`."""
+    return re.fullmatch(r"n\d{8}", text) is not None
+
+
+def plain(name: str) -> str:
+    """A name as it is compared: lower case, underscores and runs of blanks as one blank."""
+    return " ".join(name.replace("_", " ").split()).casefold()
+
+
+@cache
+def _meanings() -> Mapping[str, str]:
+    senses = [
+        (number, wnid, plain(lemma))
+        for wnid, one in synsets().items()
+        for lemma, number in one.lemmas.items()
+    ]
+    return {lemma: wnid for _, wnid, lemma in sorted(senses, reverse=True)}
+
+
+def _synset(row: Mapping[str, str]) -> Synset:
+    lemmas = (entry.rpartition("#") for entry in row["lemmas"].split("|"))
+    return Synset(
+        lemmas={lemma: int(number) for lemma, _, number in lemmas},
+        hypernyms=tuple(filter(None, row["hypernyms"].split("|"))),
+    )
