@@ -3,6 +3,8 @@
 from collections.abc import Iterable
 from difflib import get_close_matches
 
+MOST = 20  # names an error lists
+
 
 class UsageError(Exception):
     """A mistake in what the user gave us. Its text is the one line the command line prints."""
@@ -16,5 +18,6 @@ def unknown(what: str, name: str, known: Iterable[str]) -> UsageError:
     """The error for `name` not being among `known`, with the nearest known name if one is near."""
     choices = sorted(known)
     near = get_close_matches(name, choices, n=1, cutoff=0.5)
-    hint = f"did you mean '{near[0]}'?" if near else f"known: {', '.join(choices) or 'none'}"
+    listed = ", ".join(choices[:MOST]) + (", …" if len(choices) > MOST else "")
+    hint = f"did you mean '{near[0]}'?" if near else f"known: {listed or 'none'}"
     return UsageError(f"no {what} named '{name}'; {hint}")

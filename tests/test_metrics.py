@@ -1,0 +1,189 @@
+"""Metrics against a reference written straight from the definition, and by hand."""
+
+import json
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from steadyeye.core.errors import UsageError
+from steadyeye.core.intervals import clopper_pearson
+from steadyeye.core.table import Predictions
+from steadyeye.metrics.accuracy import accuracy
+from steadyeye.metrics.drop import drop
+from steadyeye.metrics.flip_rate import flip_rate
+from steadyeye.metrics.pm_k import pm_k
+
+
+def table(scores, truths, groups, offsets, *, video=None, frame=None, errors=None, ids=None):
+    """Predictions with the given columns; `truths` are label lists."""
+    scores = np.asarray(scores, dtype=np.float32)
+    truth = np.zeros(scores.shape, dtype=bool)
+    for row, labels in enumerate(truths):
+        truth[row, list(labels)] = True
+    tags = {"offset": np.asarray(offsets)}
+    if video is not None:
+        tags |= {"video": np.asarray(video), "frame": np.asarray(frame)}
+    return Predictions(
+        model="m",
+        data="d",
+        classes=tuple(f"c{i}" for i in range(scores.shape[1])),
+        model_classes=tuple(f"c{i}" for i in range(scores.shape[1])),
+        columns=("truth", "group", *tags),
+        ids=np.asarray(ids if ids is not None else [f"s{i}" for i in range(len(scores))]),
+        groups=np.asarray(groups),
+        truth=truth,
+        scores=scores,
+        top=scores.argmax(axis=1)[:, None].astype(np.int32),
+        top_scores=scores.max(axis=1, keepdims=True),
+        errors=np.asarray(errors if errors is not None else [""] * len(scores)),
+        tags=tags,
+    )
+
+
+def reference(scores, labels, sets):
+    """pm-0 … pm-10 from the definition alone: frame name → scores, frame name → labels."""
+    right = {frame: int(np.argmax(scores[frame])) in labels[frame] for frame in labels}
+
+    def near(frame, anchor, k):
+        return abs(int(frame[-11:-5]) - int(anchor[-11:-5])) <= k
+
+    return [
+        np.mean([right[a] and all(right[f] or not near(f, a, k) for f in sets[a]) for a in sets])
+        for k in range(11)
+    ]
+
+
+@pytest.fixture(scope="module")
+def released(test_data):
+    metadata = test_data / "imagenet_vid_robust" / "metadata"
+    sets = json.loads((metadata / "pmsets.json").read_text())
+    return sets, json.loads((metadata / "labels.json").read_text())
+
+
+def random_table(released, seed):
+    sets, labels = released
+    rng = np.random.default_rng(seed)
+    frames = sorted(labels)
+    scores = rng.random((len(frames), 30), dtype=np.float32)
+    # right with a probability that differs from table to table, so that all values occur
+    lucky = rng.random(len(frames)) < rng.random() ** 0.05
+    first = np.array([labels[f][0] for f in frames])
+    scores[np.flatnonzero(lucky), first[lucky]] = 2
+    return dict(zip(frames, scores, strict=True))
+
+
+def as_predictions(released, scores):
+    sets, labels = released
+    rows = [(f, a) for a in sets for f in sorted({a, *sets[a]})]
+    return table(
+        np.stack([scores[f] for f, _ in rows]),
+        [labels[f] for f, _ in rows],
+        [a for _, a in rows],
+        [int(f[-11:-5]) - int(a[-11:-5]) for f, a in rows],
+        ids=[f for f, _ in rows],
+    )
+
+
+@pytest.mark.parametrize("block", range(10))
+def test_a_thousand_random_tables_over_the_released_metadata(released, block):
+    frames = as_predictions(released, random_table(released, 0))
+    for seed in range(block * 100, block * 100 + 100):
+        scores = random_table(released, seed)
+        predictions = replace(frames, scores=np.stack([scores[id_] for id_ in frames.ids]))
+        expected = reference(scores, released[1], released[0])
+        found = pm_k(predictions, k=10)
+        assert [cell.value for cell in found.cells] == expected
+        assert accuracy(predictions).value == expected[0]
+        assert found.value == expected[10]
+        assert drop(predictions).value == pytest.approx(expected[0] - expected[10], abs=1e-12)
+        assert found.n == 1109
+
+
+def test_the_set_without_neighbours_is_reported(released):
+    predictions = as_predictions(released, random_table(released, 0))
+    assert "1 of 1109 sets have no neighbour and count as their anchor" in pm_k(predictions).notes
+
+
+HAND = {
+    # set a: right, right, right; set b: the anchor right, +1 right, +2 wrong; set c: anchor wrong
+    "scores": [[1, 0], [1, 0], [1, 0], [1, 0], [0, 1], [0, 1], [0, 1], [1, 0]],
+    "truths": [[0], [0], [0, 1], [0], [1], [0], [0], [0]],
+    "groups": ["a", "a", "a", "b", "b", "b", "c", "c"],
+    "offsets": [-1, 0, 1, 0, 1, 2, 0, 1],
+}
+
+
+def test_by_hand():
+    predictions = table(**HAND)
+    assert accuracy(predictions).value == 2 / 3
+    assert [cell.value for cell in pm_k(predictions).cells] == [2 / 3, 2 / 3, 1 / 3]
+    assert pm_k(predictions, k=1).value == 2 / 3
+    assert drop(predictions).value == pytest.approx(1 / 3)
+    found = pm_k(predictions)
+    assert (found.low, found.high) == clopper_pearson(1, 3)
+    # a: no flip in two pairs; b: one flip in two; c: one in one
+    assert (flip_rate(predictions).value, flip_rate(predictions).n) == (2 / 5, 5)
+
+
+def test_rows_in_any_order_give_the_same():
+    order = np.random.default_rng(0).permutation(8)
+    shuffled = table(**{key: [value[i] for i in order] for key, value in HAND.items()})
+    for metric in (accuracy, pm_k, drop, flip_rate):
+        assert metric(shuffled) == metric(table(**HAND))
+
+
+def test_samples_that_were_not_predicted_are_left_out_and_told():
+    errors = ["", "", "", "", "", "corrupt", "corrupt", ""]
+    predictions = table(**HAND, errors=errors)
+    assert accuracy(predictions).value == 1
+    assert accuracy(predictions).notes == ("1 left out: not predicted",)
+    assert pm_k(predictions).value == 1
+    assert pm_k(predictions).notes == (
+        "1 sets left out: their anchor was not predicted",
+        "1 neighbours left out: not predicted",
+    )
+
+
+def test_a_frame_in_two_sets_makes_one_pair():
+    predictions = table(
+        [[1, 0], [0, 1], [0, 1], [0, 1]],
+        [[0]] * 4,
+        ["a", "a", "b", "b"],
+        [0, 1, 0, 1],
+        video=["v"] * 4,
+        frame=[5, 6, 6, 7],
+    )
+    found = flip_rate(predictions)
+    assert (found.value, found.n) == (1 / 2, 2)
+    assert found.interval.endswith("within this one video only")
+
+
+def test_empty_input_has_no_value():
+    predictions = table(np.zeros((0, 2)), [], np.zeros(0, dtype=str), np.zeros(0, dtype=int))
+    for metric in (accuracy, pm_k, drop, flip_rate):
+        assert metric(predictions).value is None
+
+
+def test_k_beyond_the_data_is_refused():
+    with pytest.raises(UsageError, match="the data reaches ±2; choose k from 0 to 2"):
+        pm_k(table(**HAND), k=3)
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.integers(0, 2**32), st.integers(1, 12), st.integers(0, 6))
+def test_pm_k_never_rises_and_starts_at_accuracy(seed, sets, k):
+    rng = np.random.default_rng(seed)
+    rows = [(g, o) for g in range(sets) for o in range(-k, k + 1) if o == 0 or rng.random() < 0.7]
+    predictions = table(
+        rng.random((len(rows), 3)),
+        rng.integers(0, 3, (len(rows), 1)),
+        [f"g{g}" for g, _ in rows],
+        [o for _, o in rows],
+    )
+    values = [cell.value for cell in pm_k(predictions).cells]
+    assert values[0] == accuracy(predictions).value
+    assert all(a >= b for a, b in zip(values, values[1:], strict=False))
+    assert drop(predictions).value == pytest.approx(values[0] - values[-1])
