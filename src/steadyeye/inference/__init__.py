@@ -1,0 +1,1 @@
+"""Running a network: one image at a time through a recipe, on ONNX Runtime, torch or a function."""

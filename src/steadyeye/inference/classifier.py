@@ -1,0 +1,144 @@
+"""A network with its recipe: images in, one row of scores an image out."""
+
+import json
+import threading
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from steadyeye.core.errors import UsageError
+from steadyeye.core.seeds import fingerprint
+from steadyeye.core.types import Classes, Image, Scores
+from steadyeye.images.preprocessing import Preprocessing
+
+
+class Forward(Protocol):
+    """The network: (1, 3, h, w) or (1, h, w, 3) float32 → (1, classes) float32, thread-safe.
+
+    One image a call, whatever the batch. Measured with one thread (ms an image at 1, 4, 8, 32):
+    EfficientNet-Lite0 4.8, 4.9, 5.3, 6.3; ResNet-50 36, 35, 35; ViT-S/16 46, 45, 49. So a larger
+    batch gains 4 % at best, and one image a call gives scores that no batch can influence.
+    """
+
+    def __call__(self, batch: NDArray[np.float32], /) -> NDArray[np.float32]:
+        """The scores of one prepared image."""
+        ...
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """What surrounds a network.
+
+    `output`: "logits" (softmax is applied) or "probabilities" (nothing is). `layout`: "nchw" or
+    "nhwc", the order of its input's axes.
+    """
+
+    preprocessing: Preprocessing
+    output: str = "logits"
+    layout: str = "nchw"
+
+    def record(self) -> dict[str, Any]:
+        """The recipe as plain values, for run.json."""
+        preprocessing = self.preprocessing.record()
+        return {"preprocessing": preprocessing, "output": self.output, "layout": self.layout}
+
+
+class _Scratch(threading.local):
+    """The input buffer of each thread; a copy in another process starts empty."""
+
+    def __init__(self) -> None:
+        self.buffer: NDArray[np.float32] | None = None
+
+    def __reduce__(self) -> tuple[type["_Scratch"], tuple[()]]:
+        return _Scratch, ()
+
+
+@dataclass(frozen=True, eq=False)
+class Classifier:
+    """A `Model` over any `Forward`; its scores are probabilities, (n, classes) float32.
+
+    Raises `UsageError` when the network's width is not that of `classes`.
+    """
+
+    name: str
+    classes: Classes | None
+    settings: Recipe
+    forward: Forward
+    recipe: Mapping[str, Any]
+    fingerprint: str
+    _scratch: _Scratch = field(default_factory=_Scratch, repr=False)
+
+    def __call__(self, images: Iterable[Image], /) -> Scores:
+        """(n, classes) float32, one row an image in order; (0, classes) for no images."""
+        rows = [self._row(image) for image in images]
+        if not rows:
+            return np.zeros((0, len(self.classes or ())), dtype=np.float32)
+        scores = np.concatenate(rows)
+        return softmax(scores) if self.settings.output == "logits" else scores
+
+    def _row(self, image: Image) -> NDArray[np.float32]:
+        batch = self._buffer()
+        channels_first = batch[0] if self.settings.layout == "nchw" else batch[0].transpose(2, 0, 1)
+        self.settings.preprocessing(image, channels_first)
+        return checked_row(self.forward(batch), self.classes)
+
+    def _buffer(self) -> NDArray[np.float32]:
+        if self._scratch.buffer is None:
+            height, width = self.settings.preprocessing.size
+            nchw = self.settings.layout == "nchw"
+            shape = (1, 3, height, width) if nchw else (1, height, width, 3)
+            self._scratch.buffer = np.empty(shape, dtype=np.float32)
+        return self._scratch.buffer
+
+
+def classifier(
+    name: str,
+    classes: Classes | None,
+    settings: Recipe,
+    forward: Forward,
+    weights: str,
+    extra: Mapping[str, Any],
+) -> Classifier:
+    """A `Classifier` that has classified one black image, so that a misfit shows before a run.
+
+    `weights`: fingerprint of the weights. `extra`: what else the record must say; keys ending in
+    `note` explain and do not count as a change of the model.
+    """
+    # through JSON, so that a recipe equals the one read back from a record
+    record = json.loads(json.dumps({**settings.record(), **extra}))
+    counted = {key: value for key, value in record.items() if not key.endswith("note")}
+    labels = classes.names if classes else ()
+    digest = fingerprint(weights, json.dumps(counted, sort_keys=True), *labels)
+    model = Classifier(name, classes, settings, forward, record, digest)
+    model([np.zeros((*settings.preprocessing.size, 3), dtype=np.uint8)])
+    return model
+
+
+def checked_row(scores: NDArray[np.float32], classes: Classes | None) -> NDArray[np.float32]:
+    """`scores` as (1, classes); trailing axes of length 1 are dropped. Raises `UsageError`."""
+    if scores.ndim < 2 or scores.shape[0] != 1 or scores.size != scores.shape[1]:
+        raise UsageError(
+            f"the network gives an output of shape {scores.shape} for one image; "
+            "a classifier gives (1, classes)"
+        )
+    row = scores.reshape(1, -1)
+    check_width(row, classes)
+    return row
+
+
+def check_width(scores: NDArray[np.float32], classes: Classes | None) -> None:
+    """Raises `UsageError` unless there is one column a class."""
+    if classes is not None and scores.shape[1] != len(classes):
+        raise UsageError(
+            f"scores have {scores.shape[1]} columns but the class list has {len(classes)}; "
+            "give the class list that the model was trained on"
+        )
+
+
+def softmax(logits: NDArray[np.float32]) -> NDArray[np.float32]:
+    """Probabilities along the rows, float32: softmax must not round as fp16 does (0.23 % flips)."""
+    shifted = np.exp(logits - logits.max(axis=1, keepdims=True))
+    return np.asarray(shifted / shifted.sum(axis=1, keepdims=True), dtype=np.float32)

@@ -1,0 +1,100 @@
+"""Weights: read without running code, put into a module, told apart by a fingerprint."""
+
+import pickle
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from steadyeye.core.errors import UsageError
+from steadyeye.core.seeds import fingerprint
+
+WRAPPERS = ("state_dict", "model_state_dict", "model")
+"""Keys under which training scripts keep the weights among other things."""
+
+
+def state_dict(path: Path) -> dict[str, Tensor]:
+    """The tensors in a .safetensors file or a checkpoint of `torch.save`.
+
+    Pickled code is never run. Raises `UsageError` for a file that holds anything but tensors.
+    """
+    found = _safetensors(path) if path.suffix == ".safetensors" else loaded(path)
+    for key in WRAPPERS:
+        if isinstance(found, Mapping) and isinstance(found.get(key), Mapping):
+            found = found[key]
+    if not isinstance(found, Mapping) or not _tensors(found):
+        raise UsageError(f"'{path}' holds no state dict but a {type(found).__name__}")
+    # DataParallel and DistributedDataParallel put 'module.' before every name
+    return {str(key).removeprefix("module."): value for key, value in found.items()}
+
+
+def loaded(path: Path) -> Any:
+    """What `torch.save` wrote to a file, tensors and plain containers only (`weights_only`)."""
+    try:
+        return torch.load(path, map_location="cpu", weights_only=True)
+    except FileNotFoundError as error:
+        raise UsageError(f"there is no file '{path}'") from error
+    except pickle.UnpicklingError as error:
+        raise UsageError(
+            f"'{path}' holds pickled objects, which may run code when they are loaded; "
+            "save the state dict instead: torch.save(model.state_dict(), path)"
+        ) from error
+    except (RuntimeError, EOFError, ValueError, OSError) as error:
+        raise UsageError(f"'{path}' is no file of torch.save, or it is cut short") from error
+
+
+def fill(module: nn.Module, path: Path) -> nn.Module:
+    """`module` with the weights in `path`; every name and shape has to match, else `UsageError`."""
+    try:
+        missing, unexpected = module.load_state_dict(state_dict(path), strict=False)
+    except RuntimeError as error:
+        misfit = str(error).strip().splitlines()[-1].strip()
+        raise UsageError(f"'{path}' does not fit {type(module).__name__}: {misfit}") from error
+    for what, names in (("lacks", missing), ("has no place for", unexpected)):
+        if names:
+            who = f"'{path}'" if what == "lacks" else type(module).__name__
+            more = f" and {len(names) - 1} more" if len(names) > 1 else ""
+            raise UsageError(f"'{path}' does not fit: {who} {what} '{names[0]}'{more}")
+    return module
+
+
+def architecture(module: nn.Module) -> str:
+    """The class, layers and (for scripted or exported modules) code, without memory addresses."""
+    code = getattr(module, "code", "")
+    text = f"{type(module).__module__}.{type(module).__qualname__} {module!r} {code}"
+    return re.sub(r"0x[0-9a-f]+", "", text)
+
+
+def weights_fingerprint(module: nn.Module) -> str:
+    """A digest of the architecture and of every parameter and buffer."""
+    # named_buffers has those that state_dict leaves out, such as position indices
+    parts = {**dict(module.named_buffers()), **module.state_dict()}
+    digests = (fingerprint(name, _bytes(parts[name])) for name in sorted(parts))
+    return fingerprint(architecture(module), *digests)
+
+
+def _tensors(found: Mapping[Any, Any]) -> bool:
+    return bool(found) and all(isinstance(value, Tensor) for value in found.values())
+
+
+def _safetensors(path: Path) -> dict[str, Tensor]:
+    from safetensors import SafetensorError
+    from safetensors.torch import load_file
+
+    try:
+        return load_file(path)
+    except FileNotFoundError as error:
+        raise UsageError(f"there is no file '{path}'") from error
+    except SafetensorError as error:
+        raise UsageError(f"'{path}' is no safetensors file: {error}") from error
+
+
+def _bytes(value: Any) -> bytes:
+    if not isinstance(value, Tensor) or value.is_quantized:
+        return repr(value).encode()
+    flat = value.detach().cpu().contiguous().reshape(-1)
+    kind = f"{value.dtype} {tuple(value.shape)} ".encode()
+    return kind + flat.view(torch.uint8).numpy().tobytes()

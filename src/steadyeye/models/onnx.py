@@ -1,0 +1,47 @@
+"""ONNX files."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from steadyeye.classes.known import read
+from steadyeye.core.errors import UsageError
+from steadyeye.core.seeds import fingerprint
+from steadyeye.core.types import Model
+from steadyeye.inference.classifier import classifier
+from steadyeye.inference.recipes import recipe as read_recipe
+from steadyeye.inference.session import OnnxSession
+
+
+def onnx(*, path: str, classes: str, recipe: Mapping[str, Any] | None = None) -> Model:
+    """An ONNX file with one image input and one row of scores an image.
+
+    `classes`: `imagenet1k` or a class file. `recipe`: a dict with any of size, resize, mean, std,
+    interpolation, output, layout; size and layout default to what the file declares. The first
+    output is read. Raises `UsageError` for a file that takes a fixed batch of several images.
+    """
+    file = Path(path).expanduser()
+    session = OnnxSession(file, path)
+    settings = read_recipe(recipe, **_declared(session.input_shape, path))
+    extra = {"runtime": "onnx", "precision": "as in the file", "model_output": session.output}
+    return classifier(file.stem, read(classes), settings, session, _weights(file), extra)
+
+
+def _declared(shape: tuple[int | None, ...], path: str) -> dict[str, Any]:
+    """What the axes of the input say about layout and size."""
+    if len(shape) != 4 or shape[0] not in (None, 1):
+        raise UsageError(
+            f"'{path}' takes input {shape}; export it for images (1, 3, h, w) or a free batch"
+        )
+    layout = "nhwc" if shape[3] == 3 and shape[1] != 3 else "nchw"
+    height, width = shape[1:3] if layout == "nhwc" else shape[2:4]
+    if height is None or width is None:
+        return {"layout": layout}
+    return {"layout": layout, "size": (height, width)}
+
+
+def _weights(file: Path) -> str:
+    # exporters put weights beyond 2 GB into <name>.data
+    beside = file.with_name(f"{file.name}.data")
+    data = beside.read_bytes() if beside.is_file() else b""
+    return fingerprint(file.read_bytes(), data)

@@ -1,0 +1,244 @@
+"""timm, torchvision, transformers and Keras: equal to the library's own preprocessing and forward.
+
+Weights are random: nothing is downloaded.
+"""
+
+import importlib
+import json
+
+import numpy as np
+import pytest
+import torch
+from PIL import Image as Pillow
+from torchvision_ops import torchvision
+
+from steadyeye.core import plugins
+from steadyeye.core.errors import UsageError
+from steadyeye.core.spec import Spec
+from steadyeye.images import files
+from steadyeye.inference import imports
+
+PHOTOS = ("hot_dog.jpg", "cat_720p.jpg", "pets.jpg")
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _cache(tmp_path_factory):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("cache")))
+        yield
+
+
+@pytest.fixture(scope="module")
+def photos(test_data):
+    return [files.read(test_data / "photos" / name) for name in PHOTOS]
+
+
+def build(plugin, **kwargs):
+    torch.manual_seed(0)
+    return plugins.build("models", Spec(plugin, kwargs))
+
+
+def agree(model, photos, transform, module, tolerance=1e-5):
+    """The plugin's inputs and scores against the library's; the largest difference of inputs."""
+    largest = 0.0
+    for photo in photos:
+        ours = np.empty((3, *model.settings.preprocessing.size), dtype=np.float32)
+        model.settings.preprocessing(photo, ours)
+        theirs = transform(Pillow.fromarray(photo))
+        assert ours.shape == tuple(theirs.shape)
+        largest = max(largest, float(np.abs(ours - theirs.numpy()).max()))
+        with torch.inference_mode():
+            expected = module(theirs[None]).softmax(dim=1).numpy()
+        np.testing.assert_allclose(model([photo]), expected, atol=tolerance)
+    return largest
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "mobilenetv3_small_050",
+        pytest.param("deit_tiny_patch16_224", marks=pytest.mark.slow),  # bicubic, crop_pct 0.9
+        pytest.param("levit_128s", marks=pytest.mark.slow),
+    ],
+)
+def test_timm(name, photos):
+    import timm
+
+    model = build("timm", name=name, pretrained=False)
+    torch.manual_seed(0)
+    module = timm.create_model(name).eval()
+    config = timm.data.resolve_model_data_config(module)
+    assert model.recipe["runtime"] == "onnx", model.recipe
+    assert model.classes.names[934] == "hotdog"
+    assert agree(model, photos, timm.data.create_transform(**config), module) < 1e-5
+
+
+def test_timm_checkpoints_classes_and_errors(tmp_path, photos):
+    import timm
+
+    (tmp_path / "two.txt").write_text("dog\ncat")
+    options = {"name": "mobilenetv3_small_050", "classes": str(tmp_path / "two.txt")}
+    module = timm.create_model("mobilenetv3_small_050", num_classes=2).eval()
+    torch.save(module.state_dict(), tmp_path / "weights.pth")
+    model = build("timm", checkpoint=str(tmp_path / "weights.pth"), **options)
+    config = timm.data.resolve_model_data_config(module)
+    assert agree(model, photos[:1], timm.data.create_transform(**config), module) < 1e-5
+    with pytest.raises(UsageError, match="timm cannot make 'mobilenet_v9'"):
+        build("timm", name="mobilenet_v9", pretrained=False)
+
+
+def test_a_torchvision_of_another_torch_is_told_in_one_line(monkeypatch):
+    def broken(name):
+        raise RuntimeError("operator torchvision::nms does not exist")
+
+    monkeypatch.setattr(importlib, "import_module", broken)
+    for name in ("timm", "torchvision", "transformers"):
+        with pytest.raises(UsageError, match="needs a torchvision built for this torch") as told:
+            imports.library(name)
+        assert "\n" not in str(told.value)
+
+
+@pytest.mark.parametrize("mode", ["squash", "center", "border"])
+def test_timm_crop_modes(mode, photos):
+    import timm
+
+    from steadyeye.models.timm import _preprocessing
+
+    config = {
+        "input_size": (3, 96, 96),
+        "crop_pct": 0.9,
+        "crop_mode": mode,
+        "mean": (0.5, 0.4, 0.3),
+        "std": (0.2, 0.2, 0.3),
+        "interpolation": "bilinear",
+    }
+    if mode == "border":
+        with pytest.raises(UsageError, match="crop_mode='border'"):
+            _preprocessing(config)
+        return
+    ours = np.empty((3, 96, 96), dtype=np.float32)
+    _preprocessing(config)(photos[0], ours)
+    theirs = timm.data.create_transform(**config)(Pillow.fromarray(photos[0])).numpy()
+    assert np.abs(ours - theirs).max() < 1e-5
+
+
+@pytest.mark.parametrize("name", ["mobilenet_v3_small", "squeezenet1_1"])
+def test_torchvision(name, photos):
+    model = build("torchvision", name=name, weights=None)
+    torch.manual_seed(0)
+    module = torchvision.models.get_model(name).eval()
+    transforms = torchvision.models.get_model_weights(name).DEFAULT.transforms()
+    assert model.classes.wnids[934] == "n07697537"
+    assert model.recipe["runtime"] == "onnx", model.recipe
+    assert agree(model, photos, transforms, module) < 1e-5
+
+
+def test_torchvision_errors():
+    with pytest.raises(UsageError, match="did you mean 'mobilenet_v3_small'"):
+        build("torchvision", name="mobilenet_v3_smal")
+    with pytest.raises(UsageError, match="no weights of resnet18 named 'IMAGENET1K_V3'"):
+        build("torchvision", name="resnet18", weights="IMAGENET1K_V3")
+
+
+def hugging_face(folder, processor, labels):
+    """A tiny vision transformer, saved with its processor's configuration."""
+    from transformers import ViTConfig, ViTForImageClassification
+
+    config = ViTConfig(
+        hidden_size=32,
+        num_hidden_layers=2,
+        num_attention_heads=2,
+        intermediate_size=64,
+        image_size=64,
+        id2label=dict(enumerate(labels)),
+    )
+    torch.manual_seed(0)
+    ViTForImageClassification(config).eval().save_pretrained(folder)
+    (folder / "preprocessor_config.json").write_text(json.dumps(processor))
+    return str(folder)
+
+
+SIZES = {
+    "ViTImageProcessor": {"size": {"height": 64, "width": 64}},
+    "ConvNextImageProcessor": {"size": {"shortest_edge": 64}, "crop_pct": 0.875},
+    "BitImageProcessor": {
+        "size": {"shortest_edge": 72},
+        "crop_size": {"height": 64, "width": 64},
+    },
+    "LevitImageProcessor": {
+        "size": {"shortest_edge": 64},
+        "crop_size": {"height": 64, "width": 64},
+    },
+    "PoolFormerImageProcessor": {
+        "size": {"shortest_edge": 64},
+        "crop_size": {"height": 64, "width": 64},
+        "crop_pct": 0.875,
+    },
+}
+
+
+@pytest.mark.parametrize("processor", SIZES)
+def test_hf_from_a_folder(processor, tmp_path, photos):
+    from transformers import AutoImageProcessor, AutoModelForImageClassification
+
+    labels = torchvision.models.get_model_weights("resnet18").DEFAULT.meta["categories"]
+    said = {"image_processor_type": processor, **SIZES[processor]}
+    folder = hugging_face(tmp_path / "tiny", said, labels)
+    model = build("hf", name=folder)
+    assert model.name == "tiny"
+    assert model.classes.wnids[934] == "n07697537"
+    assert model.recipe["runtime"] == "onnx", model.recipe
+    module = AutoModelForImageClassification.from_pretrained(folder).eval()
+    for backend, tolerance in (("pil", 1e-5), ("torchvision", 0.05)):
+        theirs = AutoImageProcessor.from_pretrained(folder, backend=backend)
+        difference = agree(
+            model,
+            photos,
+            lambda image, theirs=theirs: theirs(images=image, return_tensors="pt")["pixel_values"][
+                0
+            ],
+            lambda batch: module(pixel_values=batch).logits,
+            tolerance=1e-4,
+        )
+        assert difference < tolerance, backend
+
+
+def test_hf_refuses_processors_that_do_more(tmp_path):
+    said = {
+        "image_processor_type": "MobileViTImageProcessor",
+        "size": {"shortest_edge": 72},
+        "crop_size": {"height": 64, "width": 64},
+    }
+    folder = hugging_face(tmp_path, said, ["cat", "dog"])
+    with pytest.raises(UsageError, match="does more than resize, centre crop and normalise"):
+        build("hf", name=folder)
+    with pytest.raises(UsageError, match="transformers cannot load"):
+        build("hf", name=str(tmp_path / "none"))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("runtime", ["onnx", "torch"])
+def test_keras(runtime, tmp_path, photos):
+    (tmp_path / "three.txt").write_text("a\nb\nc")
+    path = str(tmp_path / "toy.keras")
+    recipe = {"mean": 127.5, "std": 127.5}
+    with pytest.raises(UsageError, match="cannot load the Keras model"):
+        build("keras", path=path, classes=str(tmp_path / "three.txt"), recipe=recipe)
+    import keras
+
+    keras.utils.set_random_seed(0)
+    images = keras.Input((64, 64, 3))
+    features = keras.layers.Conv2D(8, 3, strides=2, padding="same", activation="relu")(images)
+    pooled = keras.layers.GlobalAveragePooling2D()(keras.layers.BatchNormalization()(features))
+    network = keras.Model(images, keras.layers.Dense(3, activation="softmax")(pooled))
+    network.save(path)
+    classes = str(tmp_path / "three.txt")
+    model = build("keras", path=path, classes=classes, recipe=recipe, runtime=runtime)
+    assert model.recipe["runtime"] == runtime, model.recipe
+    ours = np.empty((len(photos), 3, 64, 64), dtype=np.float32)
+    for photo, out in zip(photos, ours, strict=True):
+        model.settings.preprocessing(photo, out)
+    expected = network.predict(ours.transpose(0, 2, 3, 1), verbose=0)
+    np.testing.assert_allclose(model(photos), expected, atol=1e-5)
+    with pytest.raises(UsageError, match="needs mean and std"):
+        build("keras", path=path, classes=classes, recipe={"size": 64})
