@@ -3,6 +3,7 @@ from collections import Counter
 import av
 import numpy as np
 import pytest
+from av.video.frame import PictureType
 
 from steadyeye.core.errors import UsageError
 from steadyeye.footage import reader
@@ -20,7 +21,8 @@ def clip(request, test_data):
 def test_random_access_equals_decoding_in_order(clip):
     with av.open(str(clip)) as container:
         expected = [
-            (f.pts, f.pict_type.name, f.to_ndarray(format="rgb24")) for f in container.decode(video=0)
+            (f.pts, PictureType(f.pict_type).name, f.to_ndarray(format="rgb24"))
+            for f in container.decode(video=0)
         ]
     video = reader.index(clip)
     assert [pts for pts, _, _ in expected] == video.pts.tolist()
@@ -46,7 +48,10 @@ def test_a_truncated_video_is_refused(clip, tmp_path):
 
 def test_a_truncated_video_with_its_header_in_front_is_refused(clip, tmp_path):
     front = tmp_path / "front.mp4"
-    with av.open(str(clip)) as old, av.open(str(front), "w", options={"movflags": "faststart"}) as new:
+    with (
+        av.open(str(clip)) as old,
+        av.open(str(front), "w", options={"movflags": "faststart"}) as new,
+    ):
         stream = new.add_stream_from_template(old.streams.video[0])
         for packet in old.demux(video=0):
             if packet.dts is not None:
@@ -106,7 +111,9 @@ def test_drawing_depends_on_seed_and_name_alone():
 
 
 def test_anchors_are_uniform():
-    counts = Counter(draw(f"v{i}", 20, VideoLabels(), Drawing(1, 0, 0))[0].frame for i in range(4000))
+    counts = Counter(
+        draw(f"v{i}", 20, VideoLabels(), Drawing(1, 0, 0))[0].frame for i in range(4000)
+    )
     expected = 4000 / 20
     chi_square = sum((counts[f] - expected) ** 2 / expected for f in range(20))
     assert chi_square < 43.8  # the 0.1 % point at 19 degrees of freedom

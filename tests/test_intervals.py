@@ -22,7 +22,9 @@ def test_all_ninety_published_intervals(test_data):
     path = Path(test_data).parent / "reference" / "published_imagenet_vid_robust.csv"
     with path.open() as file:
         rows = list(csv.DictReader(file))
-    printed = [[row[f"{kind}{end}"] for end in ("", "_low", "_high")] for row in rows for kind in KINDS]
+    printed = [
+        [row[f"{kind}{end}"] for end in ("", "_low", "_high")] for row in rows for kind in KINDS
+    ]
     assert len(printed) == 90
     for share, low, high in printed:
         # a printed share stands for one or two whole counts of 1,109

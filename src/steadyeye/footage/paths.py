@@ -1,5 +1,6 @@
 """Where footage lies: files, folders, and files inside an installed package."""
 
+import os
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -29,7 +30,9 @@ def listed(path: Path, suffixes: frozenset[str]) -> list[Path]:
         return [path]
     if not path.is_dir():
         raise UsageError(f"no file or folder at '{path}'; check the path")
-    found = sorted(file for file in path.rglob("*") if file.suffix.lower() in suffixes)
+    # os.walk, as Path.rglob does not enter linked folders
+    walked = (Path(folder) / name for folder, _, names in os.walk(path, followlinks=True) for name in names)
+    found = sorted(file for file in walked if file.suffix.lower() in suffixes)
     if not found:
         kinds = ", ".join(sorted(suffixes))
         raise UsageError(f"the folder '{path}' holds no file ending in {kinds}")

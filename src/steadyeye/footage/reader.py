@@ -10,6 +10,7 @@ from typing import Any
 
 import av
 import numpy as np
+from av.video.frame import PictureType
 from numpy.typing import NDArray
 
 from steadyeye.core.errors import SampleError, UsageError
@@ -48,6 +49,8 @@ def index(path: Path) -> VideoIndex:
     try:
         with av.open(str(path)) as container:
             return _index(path, container)
+    except av.EOFError as error:
+        raise _empty(path) from error
     except av.FFmpegError as error:
         hint = "it is no video or it is truncated"
         raise UsageError(f"cannot open the video '{path}': {error.strerror}; {hint}") from error
@@ -63,7 +66,7 @@ def _index(path: Path, container: Any) -> VideoIndex:
         if p.size and not p.is_discard and (p.pts is not None or p.dts is not None)
     ]
     if not packets:
-        raise UsageError(f"the video '{path}' holds no frames; remove it or record it again")
+        raise _empty(path)
     if len(packets) < stream.frames:
         raise UsageError(
             f"the video '{path}' is truncated: its header promises {stream.frames} frames, "
@@ -78,6 +81,10 @@ def _index(path: Path, container: Any) -> VideoIndex:
         time_base=stream.time_base,
         fps=float(stream.average_rate or stream.guessed_rate or 0),
     )
+
+
+def _empty(path: Path) -> UsageError:
+    return UsageError(f"the video '{path}' holds no frames; remove it or record it again")
 
 
 @dataclass(frozen=True)
@@ -120,7 +127,7 @@ class _Cursor:
             picture = self.reformatter.reformat(native, format="rgb24")
             return np.asarray(picture.to_ndarray(), dtype=np.uint8)
 
-        return Frame(native.pict_type.name, image)
+        return Frame(PictureType(native.pict_type).name, image)
 
     def _decode(self, wanted: int) -> Any:
         for native in self.recent:

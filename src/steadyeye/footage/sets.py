@@ -109,11 +109,14 @@ def set_notes(members: Iterable[Member]) -> tuple[str, ...]:
     for member in members:
         sizes[member.group] = sizes.get(member.group, 0) + (member.offset != 0)
     empty = sum(size == 0 for size in sizes.values())
-    text = f"{len(sizes):,} pm-sets with {sum(sizes.values()):,} neighbours"
+    text = f"{_count(len(sizes), 'pm-set')} with {_count(sum(sizes.values()), 'neighbour')}"
     if empty:
-        plural = "s have" if empty > 1 else " has"
-        text += f"; {empty} set{plural} no neighbour and counts as its anchor alone"
+        text += f"; {_count(empty, 'set')} without a neighbour, counted as the anchor alone"
     return (text,)
+
+
+def _count(n: int, noun: str) -> str:
+    return f"{n:,} {noun}{'' if n == 1 else 's'}"
 
 
 def tags(member: Member) -> Mapping[str, int | float | str]:

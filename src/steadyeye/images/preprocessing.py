@@ -1,5 +1,7 @@
 """The recipe that turns an image into a model's input: resize, centre crop, normalise."""
 
+import math
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from functools import lru_cache
 from typing import Any
@@ -11,6 +13,8 @@ from steadyeye.core.errors import UsageError, unknown
 from steadyeye.core.types import Image
 from steadyeye.images.resample import FILTERS, resample, taps
 
+OFFSETS: dict[str, Callable[[float], int]] = {"even": round, "down": math.floor}
+
 
 @dataclass(frozen=True)
 class Preprocessing:
@@ -18,7 +22,9 @@ class Preprocessing:
 
     `size`: (height, width) of the model's input. `resize`: the short side in pixels, the aspect
     kept and the long side cut to an integer, or an exact (height, width). `mean`, `std`: R, G, B
-    in 0…255. Raises `UsageError` where the crop would not fit into the resized image.
+    in 0…255. `offset`: how half a pixel of the crop's offset is cut: "even" rounds half to even
+    as torchvision does, "down" as transformers does. Raises `UsageError` where the crop would not
+    fit into the resized image.
     """
 
     size: tuple[int, int]
@@ -26,10 +32,13 @@ class Preprocessing:
     mean: tuple[float, float, float]
     std: tuple[float, float, float]
     interpolation: str = "bicubic"
+    offset: str = "even"
 
     def __post_init__(self) -> None:
         if self.interpolation not in FILTERS:
             raise unknown("interpolation", self.interpolation, FILTERS)
+        if self.offset not in OFFSETS:
+            raise unknown("crop offset", self.offset, OFFSETS)
         smallest = (self.resize,) * 2 if isinstance(self.resize, int) else self.resize
         if self.size[0] > smallest[0] or self.size[1] > smallest[1]:
             raise UsageError(
@@ -51,10 +60,8 @@ class Preprocessing:
 @lru_cache(maxsize=256)
 def _windows(recipe: Preprocessing, height: int, width: int) -> tuple[Any, Any]:
     resized = _resized(recipe.resize, height, width)
-    # torchvision's CenterCrop rounds the offset half to even
-    top, left = (
-        round((side - crop) / 2.0) for side, crop in zip(resized, recipe.size, strict=True)
-    )
+    cut = OFFSETS[recipe.offset]
+    top, left = (cut((side - crop) / 2) for side, crop in zip(resized, recipe.size, strict=True))
     columns = taps(width, resized[1], left, recipe.size[1], recipe.interpolation)
     rows = taps(height, resized[0], top, recipe.size[0], recipe.interpolation)
     return columns, rows

@@ -99,7 +99,7 @@ def _candidates(processor: Any) -> Iterator[Preprocessing]:
     for target, resize in resizes:
         smallest = (resize, resize) if isinstance(resize, int) else resize
         if target[0] <= smallest[0] and target[1] <= smallest[1]:
-            yield Preprocessing(target, resize, mean, std, interpolation)
+            yield Preprocessing(target, resize, mean, std, interpolation, "down")
 
 
 def _normalisation(
