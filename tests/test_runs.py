@@ -227,7 +227,7 @@ def corrupted(davis, tmp_path):
 
 def test_a_corrupt_jpeg_stops_the_run_or_is_recorded(davis, tmp_path):
     data, victims = corrupted(davis, tmp_path)
-    with pytest.raises(se.UsageError, match="cannot decode the JPEG .*--on-error skip") as error:
+    with pytest.raises(se.UsageError, match=r"cannot decode the JPEG .*--on-error skip") as error:
         compute(tmp_path / "stop", data)
     assert "\n" not in str(error.value)
     compute(tmp_path / "skip", data, on_error="skip")
@@ -245,7 +245,7 @@ def test_a_corrupt_jpeg_stops_the_run_or_is_recorded(davis, tmp_path):
     [
         (lambda n: np.full((n, 2), np.nan), "gave NaN scores for"),
         (lambda n: np.zeros((n, 5)), "classes"),
-        (lambda n: np.zeros(n), "scores"),
+        (np.zeros, "scores"),
         (lambda n: np.array([["a", "b"]] * n), "scores"),
     ],
 )

@@ -4,6 +4,7 @@ import json
 
 import numpy as np
 import pytest
+from test_runs import Watcher
 
 import steadyeye as se
 from steadyeye.core import plugins
@@ -14,7 +15,6 @@ from steadyeye.evaluation.run import run
 from steadyeye.metrics.accuracy import accuracy
 from steadyeye.metrics.pm_k import pm_k
 from steadyeye.predictions.read import cells, read
-from test_runs import Watcher
 
 
 @pytest.fixture(scope="module")
@@ -40,7 +40,8 @@ def test_counts_of_table_1(data, ids):
     source = plugins.build("sources", parse(data))
     assert len(ids) == 22_179
     assert source.notes == (
-        "1,109 pm-sets with 21,070 neighbours; 1 set without a neighbour, counted as the anchor alone",
+        "1,109 pm-sets with 21,070 neighbours; "
+        "1 set without a neighbour, counted as the anchor alone",
         "1,514 frames carry several labels",
     )
 

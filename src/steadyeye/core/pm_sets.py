@@ -88,23 +88,24 @@ def farthest(sets: PmSets, k: int | None) -> int:
 def consecutive(predictions: Predictions) -> NDArray[np.intp]:
     """(pairs, 2) rows of consecutive frames, each pair of frames of a video once, in order.
 
-    Consecutive is one native frame apart in the same video (tags `video`, `frame`), or in the
-    same set where frames are not numbered. Frames that were not predicted form no pair.
+    Consecutive is one native frame apart in the same set, so that no pair lies across a scene
+    cut; a pair that several sets hold counts once. Frames that were not predicted form no pair.
     """
-    if "frame" in predictions.tags and "video" in predictions.tags:
-        clip, number = predictions.tags["video"], np.asarray(predictions.tags["frame"])
-    else:
-        clip, number = predictions.groups, np.asarray(predictions.tags["offset"])
-    _, clip = np.unique(clip, return_inverse=True)
+    offset = np.asarray(predictions.tags["offset"], dtype=np.int64)
+    clip = predictions.tags.get("video", predictions.groups)
+    frame = predictions.tags.get("frame", offset)
+    _, group = np.unique(predictions.groups, return_inverse=True)
     rows = np.flatnonzero(predictions.valid)
-    rows = rows[np.lexsort((rows, number[rows], clip[rows]))]
-    # a frame in several sets is one frame: its first row stands for it
-    first = np.ones(len(rows), dtype=np.bool_)
-    first[1:] = (clip[rows[1:]] != clip[rows[:-1]]) | (number[rows[1:]] != number[rows[:-1]])
-    rows = rows[first]
-    left, right = rows[:-1], rows[1:]
-    adjacent = (clip[left] == clip[right]) & (number[right] - number[left] == 1)
-    return np.stack([left[adjacent], right[adjacent]], axis=1)
+    rows = rows[np.lexsort((offset[rows], group[rows]))]
+    before, after = rows[:-1], rows[1:]
+    adjacent = (group[before] == group[after]) & (offset[after] - offset[before] == 1)
+    pairs = np.stack([before[adjacent], after[adjacent]], axis=1)
+    # the pair is named by its video and first frame; the first row in the source stands for it
+    _, clip = np.unique(clip, return_inverse=True)
+    pairs = pairs[np.argsort(pairs[:, 0], kind="stable")]
+    names = np.stack([clip[pairs[:, 0]], np.asarray(frame)[pairs[:, 0]]], axis=1)
+    _, first = np.unique(names, axis=0, return_index=True)
+    return np.asarray(pairs[first], dtype=np.intp)
 
 
 def _videos(predictions: Predictions, rows: NDArray[np.intp]) -> NDArray[np.str_]:

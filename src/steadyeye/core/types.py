@@ -160,9 +160,13 @@ class Exhibit:
 
 @dataclass(frozen=True)
 class Section:
-    """One section of a report; `text` is Markdown-free prose, one string a paragraph."""
+    """One section of a report; `text` is plain prose, one string a paragraph.
+
+    `place`: sections stand in rising order of it.
+    """
 
     title: str
+    place: int = 100
     text: tuple[str, ...] = ()
     tables: tuple[Table, ...] = ()
     figures: tuple[Figure, ...] = ()

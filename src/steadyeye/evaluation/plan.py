@@ -17,6 +17,7 @@ from steadyeye.evaluation.job import Job
 from steadyeye.predictions.cell import shard_rows
 
 Found = TypeVar("Found")
+FIRST = ("accuracy", "pm_k", "drop")
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,8 +90,9 @@ def metric(spec: Spec) -> Metric:
 
 
 def available(columns: Sequence[str]) -> tuple[Spec, ...]:
-    """All metrics whose needs the columns meet."""
-    return tuple(Spec(n) for n in plugins.names("metrics") if not _lacks(metric(Spec(n)), columns))
+    """All metrics whose needs the columns meet, those first that are read first."""
+    names = sorted(plugins.names("metrics"), key=lambda n: FIRST.index(n) if n in FIRST else 99)
+    return tuple(Spec(name) for name in names if not _lacks(metric(Spec(name)), columns))
 
 
 def _build(kind: str, texts: Sequence[str], problems: list[str]) -> list[tuple[str, Any]]:

@@ -74,7 +74,7 @@ def sections(evaluated: Sequence[Evaluated]) -> tuple[Section, ...]:
             if section is not None:
                 title = section.title if len(by_data) == 1 else f"{section.title} · {data}"
                 found.append(replace(section, title=title))
-    return tuple(found)
+    return tuple(sorted(found, key=lambda section: section.place))
 
 
 def write(runs: Sequence[Path], files: Sequence[Path]) -> Document:

@@ -31,7 +31,11 @@ def listed(path: Path, suffixes: frozenset[str]) -> list[Path]:
     if not path.is_dir():
         raise UsageError(f"no file or folder at '{path}'; check the path")
     # os.walk, as Path.rglob does not enter linked folders
-    walked = (Path(folder) / name for folder, _, names in os.walk(path, followlinks=True) for name in names)
+    walked = (
+        Path(folder) / name
+        for folder, _, names in os.walk(path, followlinks=True)
+        for name in names
+    )
     found = sorted(file for file in walked if file.suffix.lower() in suffixes)
     if not found:
         kinds = ", ".join(sorted(suffixes))

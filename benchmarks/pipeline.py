@@ -1,0 +1,157 @@
+"""Throughput of a whole run against a bare ONNX Runtime loop, and memory as frames grow.
+
+    python benchmarks/pipeline.py [--data FOLDER] [--frames 2000] [--rounds 5]
+
+The bare loop has all tensors prepared beforehand and does nothing but forward passes, on two
+one-thread sessions, one a thread, one image a call (its fastest batch here). The run decodes JPEG
+files, prepares, infers, writes and seals, with two workers. Both process the same frames in turn,
+so that a noisy machine disturbs both; the ratio is bare time ÷ run time, 1.0 being a free ride.
+Frames are links to the files of the test data, so each file is read and decoded many times.
+"""
+
+import argparse
+import os
+import resource
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import numpy as np
+import onnxruntime as ort
+
+from steadyeye.core import plugins
+from steadyeye.core.spec import Spec
+from steadyeye.evaluation import plan
+from steadyeye.evaluation.job import Job
+from steadyeye.evaluation.run import run
+from steadyeye.images import files
+
+SETS = {
+    "YTBB 270×360": "ytbb_robust/frames/*/*.jpg",
+    "DAVIS 854×480": "davis/JPEGImages/*/*.jpg",
+    "VID 1280×720": "imagenet_vid_robust/val/*/*.JPEG",
+}
+MODEL = "efficientnet_lite0"
+
+
+class Silent:
+    """A watcher that says nothing."""
+
+    def begin(self, name, rows):
+        """Nothing to do."""
+        return lambda done: None
+
+    def resumed(self, name, finished, shards):
+        """Nothing to do."""
+
+
+def linked(folder: Path, found: list[Path], frames: int) -> None:
+    """Fills `folder` with `frames` numbered links to the files found."""
+    folder.mkdir()
+    for i in range(frames):
+        (folder / f"{i:06d}.jpg").symlink_to(found[i % len(found)])
+
+
+def bare(session_bytes, tensors, frames: int) -> float:
+    """Seconds of `frames` forward passes over prepared tensors, two one-thread sessions."""
+    options = ort.SessionOptions()
+    options.intra_op_num_threads = options.inter_op_num_threads = 1
+    options.log_severity_level = 3
+    sessions = [ort.InferenceSession(session_bytes, options) for _ in range(2)]
+    name = sessions[0].get_inputs()[0].name
+
+    def loop(which: int) -> None:
+        for i in range(which, frames, 2):
+            tensor = tensors[i % len(tensors)]
+            sessions[which].run(None, {name: tensor})
+
+    for session in sessions:
+        session.run(None, {name: tensors[0]})
+    started = time.perf_counter()
+    with ThreadPoolExecutor(2) as pool:
+        list(pool.map(loop, range(2)))
+    return time.perf_counter() - started
+
+
+def whole(source: str, out: Path) -> float:
+    """Seconds of a run, its plan made beforehand as the bare loop's sessions are."""
+    checked = plan.check(Job(models=(MODEL,), data=(source,), out=str(out), workers=2))
+    checked.tasks[0].model([np.zeros((64, 64, 3), dtype=np.uint8)])
+    started = time.perf_counter()
+    run(checked, Silent())
+    return time.perf_counter() - started
+
+
+def measure(title: str, found: list[Path], frames: int, rounds: int) -> None:
+    """Prints one row of the table."""
+    model = plugins.build("models", Spec(MODEL))
+    preprocessing = model.settings.preprocessing
+    tensors = []
+    for path in found[:64]:
+        tensor = np.empty((1, 3, *preprocessing.size), dtype=np.float32)
+        preprocessing(files.read(path), tensor[0])
+        tensors.append(tensor)
+    with tempfile.TemporaryDirectory() as folder:
+        linked(Path(folder) / "frames", found, frames)
+        source = f"image_folder(root='{folder}/frames')"
+        pairs = []
+        for i in range(rounds + 1):
+            out = Path(folder) / f"run{i}"
+            pairs.append((bare(model.forward.model, tensors, frames), whole(source, out)))
+            shutil.rmtree(out)
+    pairs = pairs[1:]  # the first round warms the caches
+    ratios = sorted(b / w for b, w in pairs)
+    b, w = (statistics.median(column) for column in zip(*pairs, strict=True))
+    print(
+        f"{title:<16}{frames / b:>10.0f}{frames / w:>10.0f}"
+        f"{statistics.median(ratios):>8.3f}   {ratios[0]:.3f}–{ratios[-1]:.3f}"
+    )
+
+
+def memory(found: list[Path], frames: int) -> float:
+    """Peak resident megabytes of a fresh process that runs `frames` frames."""
+    with tempfile.TemporaryDirectory() as folder:
+        linked(Path(folder) / "frames", found, frames)
+        words = [sys.executable, __file__, "--peak", f"{folder}/frames"]
+        done = subprocess.run(words, capture_output=True, text=True, check=True)
+        return float(done.stdout.split()[-1])
+
+
+def peak(folder: str) -> None:
+    """Runs over a folder and prints this process's peak resident megabytes."""
+    with tempfile.TemporaryDirectory() as out:
+        whole(f"image_folder(root='{folder}')", Path(out) / "run")
+    print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024)
+
+
+def main() -> None:
+    """Prints both tables."""
+    here = Path(__file__).resolve().parent.parent
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    default = os.environ.get("STEADYEYE_TEST_DATA", here.parent / "shared" / "data")
+    parser.add_argument("--data", type=Path, default=default)
+    parser.add_argument("--frames", type=int, default=2000)
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--peak")
+    options = parser.parse_args()
+    if options.peak:
+        peak(options.peak)
+        return
+    found = {title: sorted(Path(options.data).glob(glob)) for title, glob in SETS.items()}
+    print(f"{MODEL}, {options.frames} JPEG frames, two workers, median of {options.rounds} rounds")
+    print(f"{'frames':<16}{'bare/s':>10}{'run/s':>10}{'ratio':>8}   min–max")
+    for title, paths in found.items():
+        measure(title, paths, options.frames, options.rounds)
+    small = next(iter(found.values()))
+    few, many = memory(small, options.frames), memory(small, options.frames * 10)
+    print(f"\npeak memory: {few:.0f} MB at {options.frames:,} frames, ", end="")
+    print(f"{many:.0f} MB at {options.frames * 10:,} frames")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,37 @@
+"""Writes the reference page from the folders: a new plugin file is documented by being there."""
+
+from pathlib import Path
+
+from mkdocs.structure.files import File
+
+PACKAGE = Path(__file__).resolve().parent.parent / "src" / "steadyeye"
+KINDS = {
+    "models": "Models",
+    "sources": "Sources",
+    "metrics": "Metrics",
+    "analyses": "Analyses",
+}
+TYPES = {
+    "Python interface": ["api"],
+    "Core": ["core.types", "core.table", "core.pm_sets", "core.intervals"],
+    "Preprocessing": ["images.preprocessing"],
+    "Class lists and maps": ["classes.known", "classes.mapping"],
+    "Labels and cuts of videos": ["footage.sidecar"],
+}
+
+
+def on_files(files, config):
+    """Adds reference.md to the site."""
+    lines = ["# Reference", "", "Written from the docstrings of the code.", ""]
+    for title, modules in TYPES.items():
+        lines += [f"## {title}", ""]
+        for module in modules:
+            lines += [f"::: steadyeye.{module}", ""]
+    for kind, title in KINDS.items():
+        lines += [f"## {title}", ""]
+        names = (file.stem for file in sorted((PACKAGE / kind).glob("*.py")))
+        for name in names:
+            if not name.startswith("_"):
+                lines += [f"::: steadyeye.{kind}.{name}.{name}", ""]
+    files.append(File.generated(config, "reference.md", content="\n".join(lines)))
+    return files

@@ -1,0 +1,125 @@
+"""The frames that break anchors, in pictures."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from steadyeye.charts.style import percent
+from steadyeye.core.pm_sets import PmSets, farthest, pm_sets
+from steadyeye.core.results import find, reach
+from steadyeye.core.table import Predictions
+from steadyeye.core.types import Evaluated, Exhibit, Picture, Section, needs
+
+SHOWN = 24
+
+
+@dataclass(frozen=True)
+class _Failure:
+    predictions: Predictions
+    anchor: int
+    frame: int
+    confidence: float
+
+
+@needs("truth", "group", "offset")
+def failures(evaluated: Sequence[Evaluated]) -> Section | None:
+    """Right anchors beside the frame that breaks them, the most confident mistake first.
+
+    Of an anchor's wrong neighbours the most confident one is shown (ties: smallest |offset|, then
+    the earlier); a frame that breaks several anchors is shown once a model. At most 24 over all
+    models, every model in turn. None where nothing is broken.
+    """
+    found = {one.predictions.model: _failures(one) for one in evaluated}
+    if not any(found.values()):
+        return None
+    distinct = [_distinct(broken) for broken in found.values()]
+    total = sum(map(len, distinct))
+    shown = _in_turn(distinct, SHOWN)
+    counts = "; ".join(f"{model} {len(broken)}" for model, broken in found.items())
+    return Section(
+        place=20,
+        title="What breaks it",
+        text=(
+            f"Each pair is an anchor that the model gets right and a frame near it that it gets "
+            f"wrong, the most confident mistakes first. Broken anchors: {counts}. "
+            "A frame that breaks several anchors is shown once a model"
+            + (f": {len(shown)} of {total} pairs." if len(shown) < total else "."),
+        ),
+        exhibits=tuple(map(_exhibit, shown)),
+    )
+
+
+def _failures(one: Evaluated) -> list[_Failure]:
+    predictions, sets = one.predictions, pm_sets(one.predictions)
+    asked = find(one.results, "pm_k")
+    k = farthest(sets, reach(asked) if asked else None)
+    broken = np.flatnonzero((sets.breaks_at > 0) & (sets.breaks_at <= k))
+    found = [_worst(predictions, sets, int(which), k) for which in broken]
+    return sorted(found, key=lambda f: (-f.confidence, str(predictions.ids[f.frame])))
+
+
+def _worst(predictions: Predictions, sets: PmSets, which: int, k: int) -> _Failure:
+    near = (sets.set_of == which) & (abs(sets.offsets) <= k) & ~predictions.right
+    rows = np.flatnonzero(near)
+    offsets = sets.offsets[rows]
+    order = np.lexsort((offsets, abs(offsets), -predictions.confidence[rows]))
+    worst = int(rows[order[0]])
+    anchor = int(sets.anchors[which])
+    return _Failure(predictions, anchor, worst, float(predictions.confidence[worst]))
+
+
+def _distinct(found: Sequence[_Failure]) -> list[_Failure]:
+    """The failures with frames of their own: the first of those that share the breaking frame."""
+    firsts: dict[tuple[str, int], _Failure] = {}
+    for failure in found:
+        tags = failure.predictions.tags
+        video = tags.get("video", failure.predictions.groups)[failure.frame]
+        number = tags.get("frame", np.arange(len(failure.predictions)))[failure.frame]
+        firsts.setdefault((str(video), int(number)), failure)
+    return list(firsts.values())
+
+
+def _in_turn(lists: Sequence[Sequence[_Failure]], most: int) -> list[_Failure]:
+    """The first of each list, the second of each, and so on; at most `most`."""
+    longest = max(map(len, lists))
+    return [each[i] for i in range(longest) for each in lists if i < len(each)][:most]
+
+
+def _exhibit(failure: _Failure) -> Exhibit:
+    predictions, frame = failure.predictions, failure.frame
+    offset = int(predictions.tags["offset"][frame])
+    wrong = predictions.classes[predictions.predicted[frame]]
+    right = predictions.classes[predictions.predicted[failure.anchor]]
+    frames = "frame" if abs(offset) == 1 else "frames"
+    return Exhibit(
+        title=f"{right} → {wrong}",
+        model=predictions.model,
+        data=predictions.data,
+        pictures=(
+            _picture(predictions, failure.anchor, "anchor"),
+            _picture(predictions, frame, f"{abs(offset)} {frames} {_side(offset)}"),
+        ),
+    )
+
+
+def _side(offset: int) -> str:
+    return "later" if offset > 0 else "earlier"
+
+
+def _picture(predictions: Predictions, row: int, title: str) -> Picture:
+    truth = [
+        name for name, on in zip(predictions.classes, predictions.truth[row], strict=True) if on
+    ]
+    said = predictions.classes[predictions.predicted[row]]
+    own = predictions.model_classes[predictions.top[row, 0]]
+    return Picture(
+        sample=str(predictions.ids[row]),
+        title=title,
+        lines=(
+            f"says {said}, {percent(float(predictions.confidence[row]))}",
+            f"its own best class: {own}, {percent(float(predictions.top_scores[row, 0]))}",
+            f"is {', '.join(truth) or 'unlabelled'}",
+        ),
+        right=bool(predictions.right[row]),
+    )

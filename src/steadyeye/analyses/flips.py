@@ -1,0 +1,86 @@
+"""Where the answer changes from one frame to the next."""
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from steadyeye.charts.style import interval, percent
+from steadyeye.core.intervals import proportion
+from steadyeye.core.pm_sets import consecutive
+from steadyeye.core.table import Predictions
+from steadyeye.core.types import Evaluated, Exhibit, Picture, Section, Table, needs
+
+SHOWN = 9
+ROWS = 30
+
+
+@needs("group", "offset")
+def flips(evaluated: Sequence[Evaluated]) -> Section | None:
+    """Flip rate a video, and the most confident changes of mind in pictures; no labels needed.
+
+    A flip's confidence is the lower of its two frames'. None where no two frames are consecutive.
+    """
+    pairs = [(one.predictions, consecutive(one.predictions)) for one in evaluated]
+    if not any(len(rows) for _, rows in pairs):
+        return None
+    shown = [_flips(predictions, rows) for predictions, rows in pairs]
+    exhibits = tuple(exhibit for each in shown for exhibit in each[: -(-SHOWN // len(shown))])
+    return Section(
+        place=50,
+        title="Changes of mind",
+        text=(
+            "From one frame to the next a scene hardly changes; a steady model rarely changes its "
+            "answer. These numbers need no labels. The pictures show the flips of which the model "
+            "was surest on both sides.",
+        ),
+        tables=(_table(pairs),),
+        exhibits=exhibits,
+    )
+
+
+def _table(pairs: Sequence[tuple[Predictions, NDArray[np.intp]]]) -> Table:
+    rows = []
+    for predictions, found in pairs:
+        flipped = predictions.predicted[found[:, 0]] != predictions.predicted[found[:, 1]]
+        videos = predictions.tags.get("video", predictions.groups)[found[:, 0]]
+        for video in np.unique(videos):
+            here = videos == video
+            share = proportion(flipped[here], videos[here])
+            rows.append((share.value or 0.0, str(video), predictions.model, share))
+    rows.sort(key=lambda row: (-row[0], row[1], row[2]))
+    left = f", the {ROWS} least steady of {len(rows)}" if len(rows) > ROWS else ""
+    body = tuple(
+        (video, model, f"{share.n:,}", percent(value), interval(share.low, share.high))
+        for value, video, model, share in rows[:ROWS]
+    )
+    header = ("video", "model", "frame pairs", "flip rate", "95 % interval")
+    return Table(f"Flip rate by video{left}", header, body)
+
+
+def _flips(predictions: Predictions, pairs: NDArray[np.intp]) -> list[Exhibit]:
+    before, after = pairs[:, 0], pairs[:, 1]
+    flipped = predictions.predicted[before] != predictions.predicted[after]
+    pairs = pairs[flipped]
+    sure = predictions.confidence[pairs].min(axis=1)
+    order = np.argsort(-sure, kind="stable")
+    return [_exhibit(predictions, int(a), int(b)) for a, b in pairs[order][:SHOWN]]
+
+
+def _exhibit(predictions: Predictions, before: int, after: int) -> Exhibit:
+    names = [predictions.classes[predictions.predicted[row]] for row in (before, after)]
+    return Exhibit(
+        title=f"{names[0]} → {names[1]}",
+        model=predictions.model,
+        data=predictions.data,
+        pictures=(
+            _picture(predictions, before, "a frame"),
+            _picture(predictions, after, "the next"),
+        ),
+    )
+
+
+def _picture(predictions: Predictions, row: int, title: str) -> Picture:
+    said = predictions.classes[predictions.predicted[row]]
+    line = f"says {said}, {percent(float(predictions.confidence[row]))}"
+    return Picture(str(predictions.ids[row]), title, (line, str(predictions.ids[row])))

@@ -1,0 +1,77 @@
+"""pm-k against k."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from steadyeye.charts.style import chart, colour, interval, percent, shares
+from steadyeye.core.results import find
+from steadyeye.core.types import Evaluated, Figure, Section, Table, needs
+
+
+@needs("truth", "group", "offset")
+def pm_curve(evaluated: Sequence[Evaluated]) -> Section | None:
+    """pm-k against the distance k, a line with its interval a model.
+
+    None where no model has a `pm_k` result with a value. Shankar et al., Figure 11.
+    """
+    curves = [(e.predictions.model, find(e.results, "pm_k")) for e in evaluated]
+    rows: list[dict[str, Any]] = [
+        {"model": model, "k": k, "value": cell.value, "low": cell.low, "high": cell.high}
+        for model, result in curves
+        if result is not None and result.value is not None
+        for k, cell in enumerate(result.cells)
+    ]
+    if not rows:
+        return None
+    models = list(dict.fromkeys(row["model"] for row in rows))
+    return Section(
+        place=10,
+        title="The further one looks, the more breaks",
+        text=(
+            "A model survives distance k if it is right on the anchor and on every frame up to k "
+            "frames before and after it. Distance 0 is plain accuracy; the line can only fall. The "
+            "band is the 95 % interval.",
+        ),
+        figures=(_figure(rows, models),),
+        tables=(_table(rows, models),),
+    )
+
+
+def _figure(rows: list[dict[str, Any]], models: list[str]) -> Figure:
+    x = {
+        "field": "k",
+        "type": "quantitative",
+        "title": "distance k from the anchor (native frames)",
+        "axis": {"tickMinStep": 1, "format": "d"},
+    }
+    line = {
+        "mark": {"type": "line", "point": True, "tooltip": True},
+        "encoding": {"x": x, "y": shares("value", "pm-k"), "color": colour(models, "model", "")},
+    }
+    band = {
+        "mark": {"type": "area", "opacity": 0.15},
+        "encoding": {
+            "x": x,
+            "y": shares("low", "pm-k"),
+            "y2": {"field": "high"},
+            "color": colour(models, "model", ""),
+        },
+    }
+    return Figure(
+        name="pm_curve",
+        caption="Share of anchors on whose every frame within ±k the model is right.",
+        alt=f"Lines of pm-k falling with k for {', '.join(models)}; the table has the values.",
+        spec={**chart([band, line]), "data": {"values": rows}},
+    )
+
+
+def _table(rows: list[dict[str, Any]], models: list[str]) -> Table:
+    def cell(model: str, k: int) -> str:
+        for row in rows:
+            if row["model"] == model and row["k"] == k:
+                return f"{percent(row['value'])} ({interval(row['low'], row['high'])})"
+        return "—"
+
+    distances = sorted({row["k"] for row in rows})
+    body = tuple((f"{k}", *(cell(model, k) for model in models)) for k in distances)
+    return Table("pm-k with 95 % intervals", ("k", *models), body)

@@ -1,0 +1,48 @@
+"""Colours, axes and words that all charts share."""
+
+from collections.abc import Sequence
+from typing import Any
+
+# Okabe and Ito's palette, distinct to colour-blind readers, on light and on dark ground
+PALETTE = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#999999")
+SCHEMA = "https://vega.github.io/schema/vega-lite/v6.json"
+
+
+def percent(value: float | None, digits: int = 1) -> str:
+    """A share as a percentage, `84.8 %`, with a narrow no-break space; `—` for None."""
+    return "—" if value is None else f"{value * 100:.{digits}f}\u202f%"
+
+
+def interval(low: float | None, high: float | None) -> str:
+    """An interval of shares, `82.5–86.8 %`; `—` where it is open."""
+    return "—" if low is None or high is None else f"{low * 100:.1f}–{percent(high)}"
+
+
+def shares(field: str, title: str) -> dict[str, Any]:
+    """A quantitative channel of shares, 0…1, shown as percentages."""
+    return {
+        "field": field,
+        "type": "quantitative",
+        "title": title,
+        "axis": {"format": ".0%"},
+        "scale": {"domain": [0, 1]},
+    }
+
+
+def colour(names: Sequence[str], field: str, title: str) -> dict[str, Any]:
+    """A colour channel with a fixed colour for each of `names`."""
+    colours = [PALETTE[i % len(PALETTE)] for i in range(len(names))]
+    legend = {
+        "title": title,
+        "orient": "bottom",
+        "columns": 2,
+        "labelLimit": 320,
+        "symbolOpacity": 1,
+    }
+    scale = {"domain": list(names), "range": colours}
+    return {"field": field, "type": "nominal", "scale": scale, "legend": legend}
+
+
+def chart(layers: Sequence[dict[str, Any]], height: int = 320) -> dict[str, Any]:
+    """A layered chart as wide as its container."""
+    return {"$schema": SCHEMA, "width": "container", "height": height, "layer": list(layers)}

@@ -1,0 +1,75 @@
+"""A report as one HTML file that needs nothing else: it opens offline and asks no network."""
+
+import base64
+import hashlib
+import json
+from collections.abc import Callable, Mapping
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import vl_convert
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from markupsafe import Markup
+
+from steadyeye.charts.style import interval, percent
+from steadyeye.report.document import Document
+
+HERE = Path(__file__).resolve().parent
+
+Pictures = Callable[[str, str], bytes | None]
+"""`(data, sample id) -> JPEG bytes`, or None where the picture is not kept."""
+
+
+def render_html(document: Document, picture: Pictures) -> str:
+    """The page. Charts are Vega, embedded once; pictures are data URIs; same input, same bytes."""
+    environment = Environment(
+        loader=FileSystemLoader(HERE / "templates"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters |= {"percent": percent, "anchor": _anchor}
+    environment.globals |= {"interval": interval}
+    charts = any(section.figures for section in document.sections)
+    page: str = environment.get_template("report.html").render(
+        document=document,
+        picture=lambda exhibit, sample: _data_uri(picture(exhibit.data, sample)),
+        specification=_specification,
+        record=_record,
+        style=Markup(_static("report.css")),  # noqa: S704 - our own files
+        script=Markup(_static("report.js")),  # noqa: S704
+        vega=Markup(_vega()) if charts else None,  # noqa: S704
+    )
+    return page
+
+
+def _static(name: str) -> str:
+    return (HERE / "static" / name).read_text(encoding="utf-8")
+
+
+@cache
+def _vega() -> str:
+    bundle: str = vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;")
+    return bundle.replace("</script", "<\\/script")
+
+
+def _data_uri(jpeg: bytes | None) -> str | None:
+    return None if jpeg is None else f"data:image/jpeg;base64,{base64.b64encode(jpeg).decode()}"
+
+
+def _specification(spec: Mapping[str, Any]) -> Markup:
+    """A chart as JSON that cannot end the script element it stands in."""
+    text = json.dumps(spec, ensure_ascii=False)
+    return Markup(text.replace("<", "\\u003c").replace("&", "\\u0026"))  # noqa: S704
+
+
+def _record(record: Mapping[str, Any]) -> str:
+    return json.dumps(record, indent=1, ensure_ascii=False)
+
+
+def _anchor(text: str) -> str:
+    """A fragment identifier for a title."""
+    plain = "-".join("".join(c if c.isalnum() else " " for c in text.lower()).split())
+    return f"{plain}-{hashlib.sha256(text.encode()).hexdigest()[:4]}"

@@ -1,0 +1,57 @@
+"""A report as Markdown: text and tables, for a pull request or a wiki."""
+
+from collections.abc import Iterable, Sequence
+
+from steadyeye.charts.style import interval, percent
+from steadyeye.core.types import Section
+from steadyeye.report.document import Document
+
+
+def render_markdown(document: Document) -> str:
+    """The report as Markdown; charts and pictures are left to the page."""
+    lines = [f"# {document.title}", "", *(f"- {_escaped(s)}" for s in document.headline), ""]
+    lines += ["## Numbers", "", *_numbers(document), ""]
+    for section in document.sections:
+        lines += _section(section)
+    lines += ["## How to reproduce it", "", "```", *document.commands, "```", ""]
+    return "\n".join(lines)
+
+
+def _numbers(document: Document) -> list[str]:
+    rows = [
+        (
+            one.predictions.model,
+            one.predictions.data,
+            result.name,
+            percent(result.value),
+            interval(result.low, result.high),
+            f"{result.n:,}",
+            result.interval,
+        )
+        for one in document.evaluated
+        for result in one.results.values()
+    ]
+    return _table(("model", "data", "metric", "value", "95 % interval", "n", "method"), rows)
+
+
+def _section(section: Section) -> list[str]:
+    lines = [f"## {_escaped(section.title)}", ""]
+    for paragraph in section.text:
+        lines += [_escaped(paragraph), ""]
+    for table in section.tables:
+        lines += [f"**{_escaped(table.caption)}**", "", *_table(table.header, table.rows), ""]
+    for exhibit in section.exhibits:
+        frames = "; ".join(f"{p.title}: {', '.join(p.lines)}" for p in exhibit.pictures)
+        lines.append(f"- {_escaped(exhibit.model)}: {_escaped(exhibit.title)} — {_escaped(frames)}")
+    return [*lines, ""] if section.exhibits else lines
+
+
+def _table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
+    body = [f"| {' | '.join(map(_escaped, row))} |" for row in rows]
+    return [f"| {' | '.join(header)} |", f"|{'---|' * len(header)}", *body]
+
+
+def _escaped(text: str) -> str:
+    for sign in "\\|<>*_`":
+        text = text.replace(sign, f"\\{sign}")
+    return text

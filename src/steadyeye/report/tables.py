@@ -1,0 +1,42 @@
+"""The numbers of a report as JSON and CSV."""
+
+import csv
+import io
+import json
+from dataclasses import asdict
+
+from steadyeye.report.document import Document
+
+HEADER = ("model", "data", "metric", "value", "low", "high", "n", "interval")
+
+
+def render_json(document: Document) -> str:
+    """The headline, every result with its cells and notes, and the record of each run."""
+    content = {
+        "headline": list(document.headline),
+        "results": [
+            {
+                "model": one.predictions.model,
+                "data": one.predictions.data,
+                "notes": list(one.predictions.notes),
+                "metrics": {name: asdict(result) for name, result in one.results.items()},
+            }
+            for one in document.evaluated
+        ],
+        "runs": document.provenance,
+    }
+    return json.dumps(content, indent=1, ensure_ascii=False) + "\n"
+
+
+def render_csv(document: Document) -> str:
+    """One row a number: model, data, metric, value, low, high, n, interval; shares 0…1."""
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    writer.writerow(HEADER)
+    for one in document.evaluated:
+        for result in one.results.values():
+            cells = [(f"{result.name}, {cell.name}", cell) for cell in result.cells]
+            for name, each in [(result.name, result), *cells]:
+                numbers = (each.value, each.low, each.high, each.n, each.interval)
+                writer.writerow((one.predictions.model, one.predictions.data, name, *numbers))
+    return out.getvalue()
