@@ -245,8 +245,8 @@ def test_a_corrupt_jpeg_stops_the_run_or_is_recorded(davis, tmp_path):
     [
         (lambda n: np.full((n, 2), np.nan), "gave NaN scores for"),
         (lambda n: np.zeros((n, 5)), "classes"),
-        (np.zeros, "scores"),
-        (lambda n: np.array([["a", "b"]] * n), "scores"),
+        (np.zeros, "it should return"),
+        (lambda n: np.array([["a", "b"]] * n), "not an array of numbers"),
     ],
 )
 def test_broken_scores_are_refused_in_one_line(davis, scores, why, tmp_path):

@@ -118,11 +118,12 @@ def report(
         "report.html"
     ),
     formats: Formats = "",
+    metrics: Metrics = None,
 ) -> None:
     """Write the report of one or several runs, from their sealed predictions."""
     from steadyeye.cli import work
 
-    work.report(runs, out, formats)
+    work.report(runs, out, formats, metrics)
 
 
 @app.command()

@@ -57,13 +57,13 @@ def check(job_file: Path | None, flags: Mapping[str, Any]) -> None:
     console.print("nothing is wrong")
 
 
-def report(runs: Sequence[Path], out: Path, formats: str) -> None:
+def report(runs: Sequence[Path], out: Path, formats: str, metrics: str | None) -> None:
     """`steadyeye report`."""
     from steadyeye.evaluation import summary
 
     asked = [name.strip() for name in formats.split(",") if name.strip()]
     files = [out.with_suffix(f".{name}") for name in asked] if asked else [out]
-    summary.write(runs, files)
+    summary.write(runs, files, metrics)
     for file in files:
         console.print(str(file))
 

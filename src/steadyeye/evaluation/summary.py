@@ -37,15 +37,18 @@ def results(predictions: Predictions, metrics: Sequence[Spec] = ()) -> dict[str,
     return {result.name: result for result in found}
 
 
-def document(runs: Sequence[Path]) -> Document:
-    """The report of one or several runs, from their sealed predictions alone."""
+def document(runs: Sequence[Path], metrics: str | None = None) -> Document:
+    """The report of one or several runs, from their sealed predictions alone.
+
+    `metrics`: a list of specs; None: those of each run's job.
+    """
     evaluated, records = [], []
     for run in runs:
         folders = cells(run)
         records.append(json.loads((run / "run.json").read_text(encoding="utf-8")))
-        metrics = split(records[-1]["job"]["metrics"] or "")
+        asked = split(metrics or records[-1]["job"]["metrics"] or "")
         for predictions in map(read, folders):
-            evaluated.append(Evaluated(predictions, results(predictions, metrics)))
+            evaluated.append(Evaluated(predictions, results(predictions, asked)))
     return Document(
         title="How steady is it?",
         headline=headline(evaluated),
@@ -77,12 +80,12 @@ def sections(evaluated: Sequence[Evaluated]) -> tuple[Section, ...]:
     return tuple(sorted(found, key=lambda section: section.place))
 
 
-def write(runs: Sequence[Path], files: Sequence[Path]) -> Document:
+def write(runs: Sequence[Path], files: Sequence[Path], metrics: str | None = None) -> Document:
     """Writes the report of `runs` to files, each in the format its suffix names; returns it."""
     for file in files:
         if file.suffix.lstrip(".") not in {"html", *RENDER}:
             raise unknown("report format", file.suffix.lstrip("."), ["html", *RENDER])
-    content = document(runs)
+    content = document(runs, metrics)
     for file in files:
         if file.suffix == ".html":
             text = render_html(content, lambda data, sample: _stored(runs, data, sample))

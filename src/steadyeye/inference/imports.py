@@ -37,6 +37,6 @@ def library(name: str) -> Any:
         if "torchvision::" not in str(error):
             raise
         raise UsageError(
-            f"'{name}' needs a torchvision built for this torch ({error}); install both from one "
-            "index: pip install torch torchvision --index-url https://download.pytorch.org/whl/cpu"
+            f"'{name}' needs a torchvision built for this torch ({error}); "
+            "install torch and torchvision together, from the same package index"
         ) from error
