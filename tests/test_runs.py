@@ -287,3 +287,73 @@ def test_no_space_left_is_one_line_and_loses_nothing(davis, small_disk, tmp_path
     kept = shards(small_disk / "run")
     assert kept
     assert kept.items() <= shards(tmp_path / "whole").items()
+
+
+def test_what_a_users_model_raises_is_one_line(davis, tmp_path):
+    def broken(images):
+        raise ZeroDivisionError("no light")
+
+    with pytest.raises(se.UsageError, match=r"broken failed .*ZeroDivisionError: no light") as error:
+        se.evaluate(broken, davis, out=tmp_path)
+    assert isinstance(error.value.__cause__, ZeroDivisionError)
+
+
+def test_an_interrupt_is_one_line_and_keeps_what_is_done(davis, tmp_path):
+    run_it = command("run", "--model", "efficientnet_lite0", "--data", davis, "--workers", 1)
+    victim = subprocess.Popen(
+        [*run_it, "--out", "run"], cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    )
+    deadline = time.monotonic() + 60
+    while not list(tmp_path.glob("run/cells/*/*.arrow")) and time.monotonic() < deadline:
+        time.sleep(0.002)
+    victim.send_signal(signal.SIGINT)
+    _, stderr = victim.communicate()
+    assert victim.returncode == 130
+    assert b"Traceback" not in stderr
+    assert stderr.splitlines()[-1] == b"steadyeye: stopped; run the same command again to go on"
+    assert list(tmp_path.glob("run/cells/*/*.arrow"))
+
+
+def test_samples_with_one_id_are_refused_before_inference(davis, tmp_path):
+    from dataclasses import replace
+
+    from steadyeye.core import plugins
+    from steadyeye.core.spec import parse
+
+    source = plugins.build("sources", parse(davis))
+    twice = replace(source, members=(*source.members, source.members[0]))
+    with pytest.raises(se.UsageError, match="has 1 ids more than once, first 'blackswan/"):
+        se.evaluate(brightness, twice, out=tmp_path)
+
+
+@pytest.mark.parametrize(("model", "right"), [("0", 21), ("1", 21), ("2", 21)])
+def test_the_real_turtle_set(test_data, tmp_path, model, right):
+    root = test_data / "imagenet_vid_robust"
+    data = f"imagenet_vid_robust(root='{root}', videos=['ILSVRC2015_val_00000000'])"
+    done = se.evaluate(f"efficientnet_lite{model}", data, out=tmp_path)
+    assert done.predictions.right.sum() == right
+    assert done.pm_k(10).value == 1
+
+
+@pytest.mark.parametrize(("model", "right", "flips"), [("0", 0, 0), ("1", 0, 0), ("2", 3, 6)])
+def test_the_real_cat_set(test_data, tmp_path, model, right, flips):
+    root = test_data / "ytbb_robust"
+    data = f"ytbb_robust(root='{root}', sets=['8pBTddH5J-E_24400'])"
+    done = se.evaluate(f"efficientnet_lite{model}", data, out=tmp_path)
+    assert done.predictions.right.sum() == right
+    assert done.pm_k(10).value == 0
+    assert done.flip_rate().value == flips / 20
+
+
+@pytest.mark.slow
+def test_the_demo(tmp_path):
+    root = Path(__file__).resolve().parent.parent
+    out = tmp_path / "demo"
+    done = subprocess.run(
+        command("run", "examples/demo.toml", "--out", out), cwd=root, capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith(
+        "efficientnet_lite0 is right on 47.5\u202f% of anchors, on every frame within ±10 for 22.5"
+    )
+    assert len((out / "report.html").read_text()) > 1_000_000

@@ -82,6 +82,7 @@ def evaluate(
     if unknown_options:
         raise UsageError(f"evaluate has no option '{min(unknown_options)}'; see help(evaluate)")
     job = Job(models=(named_model,), data=(named_source,), out=str(folder), **options)
+    plan.present(named_source, built_source)
     checked = plan.of_objects(job, [built_model], [(named_source, built_source)])
     complete(checked, _Silent())
     summary.store_pictures(folder, {built_source.name: built_source})

@@ -14,6 +14,3 @@ def main() -> None:
         for line in str(error).splitlines():
             sys.stderr.write(f"steadyeye: {line}\n")
         sys.exit(2)
-    except KeyboardInterrupt:
-        sys.stderr.write("steadyeye: stopped; run the same command again to go on\n")
-        sys.exit(130)

@@ -134,8 +134,11 @@ class _Progress:
         self.bars.start()
         return self
 
-    def __exit__(self, *_: object) -> None:
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         self.bars.stop()
+        if kind is KeyboardInterrupt:
+            # Typer turns the interrupt into exit code 130 without a word
+            progress_console.print("steadyeye: stopped; run the same command again to go on")
 
     def begin(self, name: str, rows: int) -> Callable[[int], None]:
         bar = self.bars.add_task(name, total=rows, rate="")

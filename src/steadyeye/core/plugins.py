@@ -67,6 +67,10 @@ def build(kind: str, spec: Spec) -> Any:
         return plugin(**spec.kwargs)
     except ModuleNotFoundError as error:
         raise not_installed(f"the {_singular(kind)} '{spec.name}'", error) from error
+    except (TypeError, ValueError, OSError, RuntimeError) as error:
+        # the user's own factory or file, or an argument of the wrong type; the rest is chained
+        told = " ".join(str(error).split())[:300]
+        raise UsageError(f"cannot build {spec}: {type(error).__name__}: {told}") from error
 
 
 def check_arguments(plugin: Callable[..., Any], spec: Spec, given: int = 0) -> None:

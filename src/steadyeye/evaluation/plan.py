@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -50,13 +51,12 @@ def check(job: Job) -> Plan:
     sources = _build("sources", job.data, problems)
     metrics = tuple(_try(lambda: split(job.metrics or ""), problems) or ())
     for spec in metrics:
-        _try(lambda spec=spec: _metric(spec, sources), problems)  # type: ignore[misc]
+        _try(partial(_metric, spec, sources), problems)
     for text, source in sources:
-        _try(lambda text=text, source=source: _whole(text, source), problems)  # type: ignore[misc]
+        for part in (_distinct_ids, present):
+            _try(partial(part, text, source), problems)
     tasks = [
-        _try(lambda m=m, s=s: _task(job, m, s), problems)  # type: ignore[misc]
-        for s in sources
-        for m in models
+        _try(partial(_task, job, model, source), problems) for source in sources for model in models
     ]
     if problems:
         raise UsageError("\n".join(dict.fromkeys(problems)))
@@ -77,6 +77,8 @@ def of_objects(job: Job, models: Sequence[Model], sources: Sequence[tuple[str, S
     metrics = tuple(split(job.metrics or ""))
     for spec in metrics:
         _metric(spec, sources)
+    for text, source in sources:
+        _distinct_ids(text, source)
     named = list(zip(job.models, models, strict=True))
     tasks = [_task(job, model, source) for source in sources for model in named]
     return Plan(job, _distinct(tasks), metrics)
@@ -96,7 +98,10 @@ def available(columns: Sequence[str]) -> tuple[Spec, ...]:
 
 
 def _build(kind: str, texts: Sequence[str], problems: list[str]) -> list[tuple[str, Any]]:
-    built = [(text, _try(lambda t=text: plugins.build(kind, parse(t)), problems)) for text in texts]  # type: ignore[misc]
+    def build(text: str) -> Any:
+        return plugins.build(kind, parse(text))
+
+    built = [(text, _try(partial(build, text), problems)) for text in texts]
     return [(text, plugin) for text, plugin in built if plugin is not None]
 
 
@@ -123,7 +128,7 @@ def _lacks(plugin: Callable[..., Any], columns: Sequence[str]) -> list[str]:
     return [need for need in getattr(plugin, "needs", ()) if need not in columns]
 
 
-def _whole(text: str, source: Source) -> None:
+def _distinct_ids(text: str, source: Source) -> None:
     if not len(source):
         raise UsageError(f"'{text}' holds no samples; check its path and parameters")
     twice = [id_ for id_, times in Counter(source.ids).items() if times > 1]
@@ -132,6 +137,10 @@ def _whole(text: str, source: Source) -> None:
             f"'{text}' has {len(twice):,} ids more than once, first '{twice[0]}'; "
             "give every sample its own id"
         )
+
+
+def present(text: str, source: Source) -> None:
+    """Raises `UsageError` where files that inference needs are not there."""
     missing = source.missing()
     if missing:
         raise UsageError(

@@ -73,7 +73,7 @@ def _batch(task: Task, samples: Sequence[Sample]) -> tuple[Scores, list[str]]:
                 continue
             yield image
 
-    found = task.model(decoded())
+    found = _ask(task, decoded(), samples)
     width = len(task.identity["model"]["classes"])
     there = [i for i, error in enumerate(errors) if not error]
     if found.shape != (len(there), width):
@@ -85,6 +85,19 @@ def _batch(task: Task, samples: Sequence[Sample]) -> tuple[Scores, list[str]]:
     scores[there] = found
     _refuse_nan(task, samples, there, scores, errors)
     return scores, errors
+
+
+def _ask(task: Task, images: Iterator[Image], samples: Sequence[Sample]) -> Scores:
+    try:
+        return task.model(images)
+    except UsageError:
+        raise
+    except Exception as error:
+        # a model is the user's code: whatever it raises is told in one line, the rest is chained
+        raise UsageError(
+            f"{task.model.name} failed between '{samples[0].id}' and '{samples[-1].id}': "
+            f"{type(error).__name__}: {error}"
+        ) from error
 
 
 def _refuse_nan(
