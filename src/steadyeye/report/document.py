@@ -12,6 +12,11 @@ WORDS = (
     "one two three four five six seven eight nine ten eleven twelve".split()  # noqa: SIM905
 )
 
+ONE_VIDEO = (
+    "Where all anchors come from one video, an interval holds within that video only: it says "
+    "nothing about other footage."
+)
+
 
 @dataclass(frozen=True)
 class Document:
@@ -26,6 +31,14 @@ class Document:
     sections: Sequence[Section]
     provenance: Mapping[str, Mapping[str, Any]]
     commands: tuple[str, ...]
+
+    @property
+    def caveats(self) -> tuple[str, ...]:
+        """What must be read beside the numbers, not below a fold."""
+        methods = [r.interval for one in self.evaluated for r in one.results.values()]
+        if any("one video only" in method for method in methods):
+            return (ONE_VIDEO,)
+        return ()
 
 
 def headline(evaluated: Sequence[Evaluated]) -> tuple[str, ...]:

@@ -11,6 +11,8 @@ def render_markdown(document: Document) -> str:
     """The report as Markdown; charts and pictures are left to the page."""
     lines = [f"# {document.title}", "", *(f"- {_escaped(s)}" for s in document.headline), ""]
     lines += ["## Numbers", "", *_numbers(document), ""]
+    for caveat in document.caveats:
+        lines += [caveat, ""]
     for section in document.sections:
         lines += _section(section)
     lines += ["## How to reproduce it", "", "```", *document.commands, "```", ""]
