@@ -13,7 +13,6 @@ Frames are links to the files of the test data, so each file is read and decoded
 import argparse
 import io
 import os
-import resource
 import shutil
 import statistics
 import subprocess
@@ -142,7 +141,9 @@ def peak(folder: str) -> None:
     """Runs over a folder and prints this process's peak resident megabytes."""
     with tempfile.TemporaryDirectory() as out:
         whole(f"image_folder(root='{folder}')", Path(out) / "run")
-    print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024)
+    # VmHWM starts anew with this process; ru_maxrss would count the parent's
+    status = Path("/proc/self/status").read_text()
+    print(int(status.split("VmHWM:")[1].split()[0]) / 1024)
 
 
 def main() -> None:

@@ -171,3 +171,41 @@ def test_a_plugin_that_is_not_installed_names_the_install_line(tmp_path):
 
 def test_a_report_of_what_is_no_run_is_refused(tmp_path):
     assert "no run in" in refused("report", tmp_path)
+
+
+def test_runs_of_one_model_are_told_apart_by_their_folder(davis, tmp_path):
+    for name, more in (("a", []), ("b", ["--batch", "8"])):
+        done = steadyeye(
+            "run",
+            "--model",
+            "efficientnet_lite0",
+            "--data",
+            davis,
+            *more,
+            "--out",
+            name,
+            cwd=tmp_path,
+        )
+        assert done.returncode == 0, done.stderr
+    steadyeye("report", "a", "b", "--out", "both.json", cwd=tmp_path)
+    both = json.loads((tmp_path / "both.json").read_text())
+    assert [each["model"] for each in both["results"]] == [
+        "efficientnet_lite0 (a)",
+        "efficientnet_lite0 (b)",
+    ]
+    steadyeye("report", "b", "--out", "b.md", cwd=tmp_path)
+    assert "--batch 8 --out b" in (tmp_path / "b.md").read_text()
+
+
+def test_score_from_the_command_line(test_data, tmp_path):
+    root = test_data / "imagenet_vid_robust"
+    labels = json.loads((root / "metadata" / "labels.json").read_text())
+    (tmp_path / "p.json").write_text(json.dumps({frame: said[0] for frame, said in labels.items()}))
+    data = f"imagenet_vid_robust(root='{root}')"
+    done = steadyeye("score", "p.json", "--data", data, "--out", "c", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert "p is right on 100.0\u202f% of anchors" in done.stdout
+    assert "steadyeye score p.json" in (tmp_path / "c" / "report.html").read_text()
+    (tmp_path / "bad.json").write_text(json.dumps(dict.fromkeys(list(labels)[1:], 26)))
+    said = refused("score", "bad.json", "--data", data, "--out", "d", cwd=tmp_path)
+    assert "lacks 1 of 22,179 samples: val/ILSVRC2015_val_00000000/000432.JPEG" in said

@@ -262,6 +262,20 @@ def test_broken_scores_are_refused_in_one_line(davis, scores, why, tmp_path):
     assert "\n" not in str(error.value)
 
 
+def test_a_sum_of_logits_is_refused(davis, tmp_path):
+    data = davis.replace("anchors=3", "anchors=1")
+
+    def logits(images):
+        return np.random.default_rng(0).normal(size=(len(images), 1000))
+
+    with pytest.raises(se.UsageError, match="reduce='sum' adds probabilities, but logits gives"):
+        se.evaluate(logits, data, out=tmp_path / "a", classes="imagenet1k", reduce="sum")
+    done = se.evaluate("efficientnet_lite0", data, out=tmp_path / "b", reduce="sum")
+    most = se.evaluate("efficientnet_lite0", data, out=tmp_path / "c")
+    assert (done.predictions.scores >= most.predictions.scores).all()
+    assert (done.predictions.scores > most.predictions.scores).any()
+
+
 @pytest.fixture
 def small_disk(tmp_path):
     """A file system of 256 kB; skips where none can be mounted."""

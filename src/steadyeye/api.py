@@ -23,6 +23,7 @@ from steadyeye.core.spec import parse
 from steadyeye.core.table import Predictions
 from steadyeye.core.types import Model, Result, Source
 from steadyeye.evaluation import plan, summary
+from steadyeye.evaluation.collect import results
 from steadyeye.evaluation.job import Job
 from steadyeye.evaluation.run import run as complete
 from steadyeye.inference.function import FunctionClassifier
@@ -51,7 +52,7 @@ class Run:
 
     def results(self) -> dict[str, Result]:
         """All metrics that the data allows, by name."""
-        return summary.results(self.predictions)
+        return results(self.predictions)
 
     def report(self, path: str | Path = "report.html") -> Path:
         """Writes the report; the suffix (html, md, json, csv) is the format. Returns its path."""
@@ -85,7 +86,7 @@ def evaluate(
     plan.present(named_source, built_source)
     checked = plan.of_objects(job, [built_model], [(named_source, built_source)])
     complete(checked, _Silent())
-    summary.store_pictures(folder, {built_source.name: built_source})
+    summary.store_pictures(folder, [built_source])
     return Run(folder)
 
 

@@ -9,7 +9,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 
 from steadyeye.core import plugins
-from steadyeye.core.types import Evaluated, Result
+from steadyeye.core.types import Evaluated, Result, Source
 
 console = Console(highlight=False, soft_wrap=True)
 progress_console = Console(stderr=True, highlight=False)
@@ -23,7 +23,7 @@ def run(job_file: Path | None, flags: Mapping[str, Any], quiet: bool) -> None:
     checked = plan.check(job.read(job_file, flags))
     with _Progress(quiet) as watcher:
         out = complete(checked, watcher)
-    _finish(out, {task.source.name: task.source for task in checked.tasks})
+    _finish(out, [task.source for task in checked.tasks])
 
 
 def score(path: Path, classes: str | None, flags: Mapping[str, Any], quiet: bool) -> None:
@@ -38,7 +38,7 @@ def score(path: Path, classes: str | None, flags: Mapping[str, Any], quiet: bool
         saved.check_complete(predictions, task.source.ids)
     with _Progress(quiet) as watcher:
         out = complete(checked, watcher, saved.predict(predictions))
-    _finish(out, {task.source.name: task.source for task in checked.tasks})
+    _finish(out, [task.source for task in checked.tasks])
 
 
 def check(job_file: Path | None, flags: Mapping[str, Any]) -> None:
@@ -84,7 +84,7 @@ def classmap(source: str, target: str) -> None:
     console.print(to_csv(by_wordnet(read(source), read(target))), markup=False, end="")
 
 
-def _finish(out: Path, sources: Mapping[str, Any]) -> None:
+def _finish(out: Path, sources: Sequence[Source]) -> None:
     from steadyeye.evaluation import summary
 
     summary.store_pictures(out, sources)

@@ -18,7 +18,8 @@ class Predictions:
     `scores`: (n, classes) float32 over the *dataset's* classes (the model's own where the data
     has none); `-inf` for a class no model class maps to, NaN in rows with an error.
     `top`, `top_scores`: (n, m) the model's own best classes and their scores, falling.
-    `tags`: column → (n,) array. `columns`: what the source said its samples carry.
+    `tags`: column → (n,) array. `columns`: what the source said its samples carry. `fingerprint`:
+    the source's; two tables with the same one hold the same samples.
     """
 
     model: str
@@ -35,6 +36,7 @@ class Predictions:
     errors: NDArray[np.str_]
     tags: Mapping[str, NDArray[Any]] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
+    fingerprint: str = ""
 
     def __len__(self) -> int:
         return len(self.ids)

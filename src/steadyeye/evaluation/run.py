@@ -77,6 +77,7 @@ def _write_record(out: Path, plan: Plan) -> None:
     path = out / "run.json"
     record = {
         "job": plan.job.record(),
+        "saved": any("saved predictions" in task.model.recipe for task in plan.tasks),
         "cells": [task.folder for task in plan.tasks],
         "provenance": provenance(),
     }

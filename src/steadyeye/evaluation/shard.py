@@ -81,6 +81,7 @@ def _batch(task: Task, samples: Sequence[Sample]) -> tuple[Scores, list[str]]:
             f"{task.model.name} gave scores of shape {found.shape} for {len(there)} images and "
             f"{width} classes; return one row an image and one column a class"
         )
+    _refuse_sum_of_logits(task, found)
     scores = np.full((len(samples), width), np.nan, dtype=np.float32)
     scores[there] = found
     _refuse_nan(task, samples, there, scores, errors)
@@ -98,6 +99,16 @@ def _ask(task: Task, images: Iterator[Image], samples: Sequence[Sample]) -> Scor
             f"{task.model.name} failed between '{samples[0].id}' and '{samples[-1].id}': "
             f"{type(error).__name__}: {error}"
         ) from error
+
+
+def _refuse_sum_of_logits(task: Task, scores: Scores) -> None:
+    if task.identity["reduce"] != "sum" or not np.isfinite(scores).all():
+        return
+    if (scores < 0).any() or (scores.sum(axis=1) > 1.01).any():
+        raise UsageError(
+            f"reduce='sum' adds probabilities, but {task.model.name} gives other scores; "
+            "return probabilities, or use reduce='max'"
+        )
 
 
 def _refuse_nan(

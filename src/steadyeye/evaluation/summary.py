@@ -1,7 +1,6 @@
-"""Sealed predictions summed up: results, sections, pictures, and the report's files."""
+"""Sealed predictions summed up: sections, pictures, and the report's files."""
 
 import hashlib
-import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -11,13 +10,11 @@ import numpy as np
 
 from steadyeye.core import plugins
 from steadyeye.core.errors import SampleError, unknown
-from steadyeye.core.spec import Spec, split
-from steadyeye.core.table import Predictions
-from steadyeye.core.types import Evaluated, Result, Section, Source
-from steadyeye.evaluation.plan import available, metric
+from steadyeye.core.types import Evaluated, Section, Source
+from steadyeye.evaluation.collect import collect, record
+from steadyeye.evaluation.job import Job
 from steadyeye.images.files import thumbnail
 from steadyeye.predictions.cell import write_file
-from steadyeye.predictions.read import cells, read
 from steadyeye.report.document import Document, headline
 from steadyeye.report.html import render_html
 from steadyeye.report.markdown import render_markdown
@@ -30,34 +27,20 @@ RENDER: Mapping[str, Callable[[Document], str]] = {
 }
 
 
-def results(predictions: Predictions, metrics: Sequence[Spec] = ()) -> dict[str, Result]:
-    """The results of the metrics asked for, or of all that the predictions allow, by name."""
-    asked = metrics or available(predictions.columns)
-    found = [metric(spec)(predictions, **spec.kwargs) for spec in asked]
-    return {result.name: result for result in found}
-
-
 def document(runs: Sequence[Path], metrics: str | None = None) -> Document:
     """The report of one or several runs, from their sealed predictions alone.
 
     `metrics`: a list of specs; None: those of each run's job.
     """
-    evaluated, records = [], []
-    for run in runs:
-        folders = cells(run)
-        records.append(json.loads((run / "run.json").read_text(encoding="utf-8")))
-        asked = split(metrics or records[-1]["job"]["metrics"] or "")
-        for predictions in map(read, folders):
-            evaluated.append(Evaluated(predictions, results(predictions, asked)))
+    evaluated = collect(runs, metrics)
+    records = {str(run): record(run) for run in runs}
     return Document(
         title="How steady is it?",
         headline=headline(evaluated),
         evaluated=evaluated,
         sections=sections(evaluated),
-        provenance={str(run): record for run, record in zip(runs, records, strict=True)},
-        commands=tuple(
-            command(record["job"], run) for run, record in zip(runs, records, strict=True)
-        ),
+        provenance=records,
+        commands=tuple(command(content, run) for run, content in records.items()),
     )
 
 
@@ -86,9 +69,10 @@ def write(runs: Sequence[Path], files: Sequence[Path], metrics: str | None = Non
         if file.suffix.lstrip(".") not in {"html", *RENDER}:
             raise unknown("report format", file.suffix.lstrip("."), ["html", *RENDER])
     content = document(runs, metrics)
+    marks = {e.predictions.data: e.predictions.fingerprint for e in content.evaluated}
     for file in files:
         if file.suffix == ".html":
-            text = render_html(content, lambda data, sample: _stored(runs, data, sample))
+            text = render_html(content, lambda data, sample: _stored(runs, marks[data], sample))
         else:
             text = RENDER[file.suffix[1:]](content)
         file.parent.mkdir(parents=True, exist_ok=True)
@@ -96,63 +80,64 @@ def write(runs: Sequence[Path], files: Sequence[Path], metrics: str | None = Non
     return content
 
 
-def store_pictures(run: Path, sources: Mapping[str, Source]) -> None:
+def store_pictures(run: Path, sources: Sequence[Source]) -> None:
     """Keeps the pictures the report of a run shows, so that it can be made without the data.
 
-    `sources`: by name. A picture that cannot be decoded is left out; the report says so.
+    A picture that cannot be decoded is left out; the report says so.
     """
     content = document([run])
+    tables = {e.predictions.data: e.predictions for e in content.evaluated}
+    by_mark = {source.fingerprint: source for source in sources}
     wanted = {
         (exhibit.data, picture.sample)
         for section in content.sections
         for exhibit in section.exhibits
         for picture in exhibit.pictures
     }
-    rows = {one.predictions.data: one.predictions.ids for one in content.evaluated}
     for data, sample in sorted(wanted):
-        path = _picture(run, data, sample)
-        if path.is_file() or data not in sources:
+        table = tables[data]
+        path = _picture(run, table.fingerprint, sample)
+        if path.is_file() or table.fingerprint not in by_mark:
             continue
-        row = int(np.flatnonzero(rows[data] == sample)[0])
+        row = int(np.flatnonzero(table.ids == sample)[0])
         try:
-            image = sources[data][row].image()
+            image = by_mark[table.fingerprint][row].image()
         except SampleError:
             continue
         path.parent.mkdir(parents=True, exist_ok=True)
         write_file(path, thumbnail(image))
 
 
-def command(job: Mapping[str, Any], out: Path) -> str:
-    """The command that repeats a job."""
-    words = ["steadyeye", "run"]
-    for flag, key in (("--model", "models"), ("--data", "data")):
-        for text in job[key]:
-            words += [flag, _quoted(text)]
+def command(content: Mapping[str, Any], out: str) -> str:
+    """The command that repeats a run, from its record."""
+    job = content["job"]
+    if content["saved"]:
+        words = ["steadyeye", "score", *map(_quoted, job["models"])]
+    else:
+        words = ["steadyeye", "run"]
+        words += [word for text in job["models"] for word in ("--model", _quoted(text))]
+    words += [word for text in job["data"] for word in ("--data", _quoted(text))]
     for key in ("metrics", "class_map", "reduce", "on_error", "batch"):
-        if job.get(key) not in (None, *_DEFAULTS.get(key, ())):
+        if job[key] != getattr(DEFAULT, key):
             words += [f"--{key.replace('_', '-')}", _quoted(str(job[key]))]
-    return " ".join([*words, "--out", _quoted(str(out))])
+    return " ".join([*words, "--out", _quoted(out)])
 
 
-_DEFAULTS: dict[str, tuple[object, ...]] = {
-    "reduce": ("max",),
-    "on_error": ("stop",),
-    "batch": (16,),
-}
+DEFAULT = Job()
 
 
 def _quoted(text: str) -> str:
     return f'"{text}"' if any(c in text for c in " ()'*") else text
 
 
-def _picture(run: Path, data: str, sample: str) -> Path:
-    name = hashlib.sha256(f"{data}\n{sample}".encode()).hexdigest()[:24]
+def _picture(run: Path, mark: str, sample: str) -> Path:
+    name = hashlib.sha256(f"{mark}\n{sample}".encode()).hexdigest()[:24]
     return run / "pictures" / f"{name}.jpg"
 
 
-def _stored(runs: Sequence[Path], data: str, sample: str) -> bytes | None:
+def _stored(runs: Sequence[Path], mark: str, sample: str) -> bytes | None:
     for run in runs:
-        path = _picture(run, data, sample)
+        path = _picture(run, mark, sample)
         if path.is_file():
             return path.read_bytes()
     return None

@@ -102,7 +102,7 @@ def _filter_rows(image: NDArray[np.uint8], columns: Taps, top: int, bottom: int)
     width = len(x0)
     left, right = x0[0], x1[width - 1]
     filtered = np.empty((bottom - top, 3 * width), dtype=np.uint8)
-    turned = np.empty((right - left, LANES), dtype=np.int32)
+    turned = np.empty((right - left, LANES), dtype=np.uint8)
     total = np.empty(LANES, dtype=np.int32)
     for block in range(top, bottom, BLOCK):
         used = min(BLOCK, bottom - block)
@@ -116,7 +116,7 @@ def _filter_rows(image: NDArray[np.uint8], columns: Taps, top: int, bottom: int)
                 weight = weights[x, t]
                 source = turned[x0[x] - left + t]
                 for lane in range(LANES):
-                    total[lane] += source[lane] * weight
+                    total[lane] += np.int32(source[lane]) * weight
             for c in range(3):
                 for y in range(used):
                     filtered[block - top + y, c * width + x] = _clip(total[c * BLOCK + y])

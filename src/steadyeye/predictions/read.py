@@ -82,6 +82,7 @@ def _predictions(cell: Cell, table: pa.Table) -> Predictions:
         top_scores=matrix(table["top_scores"], np.float32),
         errors=np.array(table["error"].to_pylist(), dtype=np.str_),
         tags={name.removeprefix("tag:"): _tag(table[name]) for name in tags},
+        fingerprint=identity["data"]["fingerprint"],
         notes=tuple(identity["data"]["notes"]) + tuple(identity["model"].get("notes", ())),
     )
 

@@ -1,0 +1,58 @@
+"""The sealed predictions of runs with their results, named so that no two are mistaken."""
+
+import json
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from steadyeye.core.spec import Spec, split
+from steadyeye.core.table import Predictions
+from steadyeye.core.types import Evaluated, Result
+from steadyeye.evaluation.plan import available, metric
+from steadyeye.predictions.read import cells, read
+
+
+def collect(runs: Sequence[Path], metrics: str | None) -> list[Evaluated]:
+    """Every cell of the runs, evaluated; `metrics`: a list of specs, None: those of each job."""
+    found = [(run, predictions) for run in runs for predictions in map(read, cells(run))]
+    asked = {run: split(metrics or record(run)["job"]["metrics"] or "") for run in runs}
+    named = _models(_data(found))
+    return [Evaluated(predictions, results(predictions, asked[run])) for run, predictions in named]
+
+
+def results(predictions: Predictions, metrics: Sequence[Spec] = ()) -> dict[str, Result]:
+    """The results of the metrics asked for, or of all that the predictions allow, by name."""
+    asked = metrics or available(predictions.columns)
+    found = [metric(spec)(predictions, **spec.kwargs) for spec in asked]
+    return {result.name: result for result in found}
+
+
+def record(run: Path) -> Mapping[str, Any]:
+    """The record of a run: job, cells, versions and commit."""
+    content: dict[str, Any] = json.loads((run / "run.json").read_text(encoding="utf-8"))
+    return content
+
+
+def _data(found: Sequence[tuple[Path, Predictions]]) -> list[tuple[Path, Predictions]]:
+    """The tables with other data of the same name told apart by a number."""
+    numbers: dict[str, list[str]] = {}
+    named = []
+    for run, predictions in found:
+        seen = numbers.setdefault(predictions.data, [])
+        if predictions.fingerprint not in seen:
+            seen.append(predictions.fingerprint)
+        number = seen.index(predictions.fingerprint) + 1
+        name = predictions.data if number == 1 else f"{predictions.data} #{number}"
+        named.append((run, replace(predictions, data=name)))
+    return named
+
+
+def _models(found: Sequence[tuple[Path, Predictions]]) -> list[tuple[Path, Predictions]]:
+    """The tables with models of the same name on the same data told apart by their run."""
+    times = Counter((predictions.data, predictions.model) for _, predictions in found)
+    return [
+        (run, replace(p, model=f"{p.model} ({run.name})") if times[p.data, p.model] > 1 else p)
+        for run, p in found
+    ]
