@@ -50,7 +50,7 @@ def _section(section: Section) -> list[str]:
 
 def _table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
     body = [f"| {' | '.join(map(_escaped, row))} |" for row in rows]
-    return [f"| {' | '.join(header)} |", f"|{'---|' * len(header)}", *body]
+    return [f"| {' | '.join(map(_escaped, header))} |", f"|{'---|' * len(header)}", *body]
 
 
 def _escaped(text: str) -> str:

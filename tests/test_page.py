@@ -1,0 +1,210 @@
+"""The report in its forms, and in a browser."""
+
+import csv
+import io
+import json
+from html.parser import HTMLParser
+from pathlib import Path
+
+import numpy as np
+import pytest
+import simplejpeg
+from test_metrics import HAND, table
+from test_sections import evaluated
+
+from steadyeye.core.types import Evaluated, Result
+from steadyeye.evaluation.collect import results
+from steadyeye.evaluation.summary import sections
+from steadyeye.report.document import Document, headline
+from steadyeye.report.html import render_html
+from steadyeye.report.markdown import render_markdown
+from steadyeye.report.tables import render_csv, render_json
+
+CHROMIUM = Path("/usr/bin/chromium")
+EVIL = "<script>alert(1)</script>"
+FLAGS = [
+    "--no-sandbox",
+    "--disable-gpu",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+]
+
+
+@pytest.fixture(scope="module")
+def document():
+    ids = [f"s{i}{EVIL}" for i in range(8)]
+    names = {"classes": (EVIL, "cat"), "model_classes": (EVIL, "cat"), "data": f"data {EVIL}"}
+    cells = [evaluated(table(**HAND, ids=ids), model=m, **names) for m in ("one", f"two {EVIL}")]
+    record = {"provenance": {"steadyeye": "1", "commit": "c", "python": "3"}, "job": {"x": EVIL}}
+    return Document(
+        title="How steady is it?",
+        headline=headline(cells),
+        evaluated=cells,
+        sections=sections(cells),
+        provenance={"runs/a": record},
+        commands=(f"steadyeye run --model '{EVIL}'",),
+    )
+
+
+def picture(data, sample):
+    """A grey picture for every sample but one."""
+    if sample.startswith("s5"):
+        return None
+    return simplejpeg.encode_jpeg(np.full((54, 96, 3), 90, dtype=np.uint8))
+
+
+class Page(HTMLParser):
+    """The tags and texts of a page."""
+
+    def __init__(self, text):
+        super().__init__()
+        self.tags, self.texts = [], []
+        self.feed(text)
+
+    def handle_starttag(self, tag, attrs):
+        self.tags.append((tag, dict(attrs)))
+
+    def handle_data(self, data):
+        self.texts.append(data)
+
+
+def test_the_page_asks_no_network_and_escapes_what_it_is_given(document):
+    html = render_html(document, picture)
+    page = Page(html)
+    for tag, attrs in page.tags:
+        for key in ("src", "href"):
+            assert not (attrs.get(key) or "#").startswith(("http", "//")), (tag, attrs)
+    policy = [
+        a["content"] for t, a in page.tags if a.get("http-equiv") == "Content-Security-Policy"
+    ]
+    assert policy[0].startswith("default-src 'none'")
+    assert "alert(1)" in html
+    assert EVIL not in html
+    scripts = [attrs for tag, attrs in page.tags if tag == "script"]
+    assert len(scripts) == 3 + 2  # three charts, Vega, our module
+    titles = "".join(page.texts)
+    assert all(section.title in titles for section in document.sections)
+    assert "picture not kept" in titles
+
+
+def test_same_input_same_bytes(document):
+    assert render_html(document, picture) == render_html(document, picture)
+
+
+def test_csv_and_json_hold_every_number(document):
+    rows = list(csv.DictReader(io.StringIO(render_csv(document))))
+    found = {(row["model"], row["metric"]): row for row in rows}
+    for one in document.evaluated:
+        for result in one.results.values():
+            row = found[one.predictions.model, result.name]
+            assert float(row["value"]) == result.value
+            assert float(row["low"]) == result.low
+            assert int(row["n"]) == result.n
+    content = json.loads(render_json(document))
+    assert content["results"][0]["metrics"]["pm_k(k=2)"]["cells"][2]["value"] == 1 / 3
+
+
+def test_markdown_escapes_tables(document):
+    text = render_markdown(document)
+    assert "| one |" in text
+    assert EVIL not in text.split("## How to reproduce it")[0]
+
+
+def sentence(original, perturbed, n=1109):
+    cells = {
+        "accuracy": Result("accuracy", original, 0, 1, n, ""),
+        "pm_k(k=10)": Result("pm_k(k=10)", perturbed, 0, 1, n, ""),
+    }
+    predictions = table(**HAND)
+    return headline([Evaluated(predictions, cells)])[0].replace("\u202f", " ")
+
+
+@pytest.mark.parametrize(
+    ("original", "perturbed", "end"),
+    [
+        (0.848, 0.702, "one in six breaks."),
+        (0.8, 0.8, "none breaks."),
+        (0.5, 0.0, "every one breaks."),
+        (0.0, 0.0, "it gets none right that could break."),
+        (0.9, 0.87, "one in 30 breaks."),
+        (0.8, 0.4, "50 % of those break."),
+    ],
+)
+def test_the_headline_is_a_sentence(original, perturbed, end):
+    said = sentence(original, perturbed)
+    assert said.endswith(end)
+    assert said.startswith(f"m is right on {original:.1%}".replace("%", " %"))
+
+
+def test_the_headline_without_labels_tells_of_flips():
+    predictions = table([[1, 0], [0, 1]], [[], []], ["a", "a"], [0, 1])
+    flip_rate = {"flip_rate": results(predictions)["flip_rate"]}
+    (said,) = headline([Evaluated(predictions, flip_rate)])
+    assert said == "m changes its answer on 100.0\u202f% of consecutive frames."
+
+
+@pytest.fixture(scope="module")
+def browser():
+    playwright = pytest.importorskip("playwright.sync_api")
+    if not CHROMIUM.exists():
+        pytest.skip(f"no Chromium at {CHROMIUM}; install the package chromium")
+    with playwright.sync_playwright() as driver:
+        chromium = driver.chromium.launch(executable_path=str(CHROMIUM), args=FLAGS)
+        yield chromium
+        chromium.close()
+
+
+@pytest.fixture
+def opened(browser, document, tmp_path):
+    """The report in a browser without a network, and what it complained of."""
+    path = tmp_path / "report.html"
+    path.write_text(render_html(document, picture))
+    context = browser.new_context(offline=True, viewport={"width": 375, "height": 800})
+    page = context.new_page()
+    complaints = []
+    page.on("console", lambda message: complaints.append(message.text))
+    page.on("pageerror", lambda error: complaints.append(str(error)))
+    page.goto(path.as_uri())
+    page.wait_for_function("document.documentElement.dataset.drawn === '3'")
+    yield page, complaints
+    context.close()
+
+
+@pytest.mark.slow
+def test_in_a_browser_all_charts_draw_and_nothing_complains(opened):
+    page, complaints = opened
+    assert page.locator("figure.chart svg").count() == 3
+    assert page.evaluate("document.documentElement.scrollWidth") == 375
+    before = page.evaluate("document.documentElement.dataset.theme")
+    page.click("#theme")
+    assert page.evaluate("document.documentElement.dataset.theme") != before
+    page.wait_for_timeout(300)
+    assert page.locator("figure.chart svg").count() == 3
+    assert complaints == []
+
+
+@pytest.mark.slow
+def test_the_gallery_works_with_the_keyboard(opened):
+    page, _ = opened
+    page.locator(".card .pair").first.focus()
+    page.keyboard.press("Enter")
+    assert page.evaluate("document.getElementById('large').open")
+    count = page.locator(".card").count()
+    assert page.locator(".steps span").inner_text() == f"1 of {count}"
+    page.keyboard.press("ArrowRight")
+    assert page.locator(".steps span").inner_text() == f"{2 % count or count} of {count}"
+    page.keyboard.press("Escape")
+    assert not page.evaluate("document.getElementById('large').open")
+    assert page.evaluate("document.activeElement.className") == "pair"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("kind", "start"), [("svg", b"<svg"), ("png", b"\x89PNG")])
+def test_figures_are_saved(opened, kind, start):
+    page, _ = opened
+    with page.expect_download() as download:
+        page.locator(f"[data-save={kind}]").first.click()
+    assert download.value.suggested_filename == f"pm_curve.{kind}"
+    assert Path(download.value.path()).read_bytes().startswith(start)

@@ -1,0 +1,170 @@
+"""The sections of the report on small tables worked out by hand."""
+
+import csv
+import json
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import vl_convert
+from test_metrics import HAND, table
+
+from steadyeye.analyses.failures import SHOWN, failures
+from steadyeye.analyses.flips import flips
+from steadyeye.analyses.per_class import per_class
+from steadyeye.analyses.pm_curve import pm_curve
+from steadyeye.analyses.published_models import published, published_models
+from steadyeye.core.types import Evaluated
+from steadyeye.evaluation.collect import results
+
+ALL = (failures, flips, per_class, pm_curve, published_models)
+
+
+def evaluated(predictions, **names):
+    predictions = replace(predictions, **names)
+    return Evaluated(predictions, results(predictions))
+
+
+@pytest.fixture
+def hand():
+    """Set a holds, set b breaks at +2, the anchor of set c is wrong (see test_metrics)."""
+    return evaluated(table(**HAND), classes=("<dog>", "cat"), model_classes=("<dog>", "cat"))
+
+
+def test_pm_curve_draws_the_cells(hand):
+    section = pm_curve([hand])
+    drawn = section.figures[0].spec["data"]["values"]
+    assert [row["k"] for row in drawn] == [0, 1, 2]
+    assert [row["value"] for row in drawn] == [2 / 3, 2 / 3, 1 / 3]
+    assert [row[0] for row in section.tables[0].rows] == ["0", "1", "2"]
+    assert section.tables[0].rows[2][1].startswith("33.3\u202f% (0.8–90.6")
+
+
+def test_per_class_counts_an_anchor_for_each_of_its_labels():
+    # anchor 1 carries both classes and breaks; anchor 2 carries class 1 alone and holds
+    predictions = table(
+        [[1, 0], [0, 1], [0, 1], [0, 1]],
+        [[0, 1], [0], [1], [1]],
+        ["a", "a", "b", "b"],
+        [0, 1, 0, 1],
+    )
+    section = per_class([evaluated(predictions)])
+    rows = {row[0]: row for row in section.tables[0].rows}
+    assert (rows["c0"][2], rows["c1"][2]) == ("1", "2")
+    assert rows["c0"][-1] == "100.0\u202f%"
+    assert rows["c1"][-1] == "50.0\u202f%"
+    assert "m 75.0\u202f%" in section.text[0]
+    assert [row[0] for row in section.tables[0].rows] == ["c0", "c1"]
+
+
+def broken(confidences, offsets, **more):
+    """One set whose anchor is right and whose neighbours are wrong with the given confidences."""
+    scores = [[0.9, 0.1], *([1 - c, c] for c in confidences)]
+    n = len(scores)
+    return table(scores, [[0]] * n, ["a"] * n, [0, *offsets], **more)
+
+
+def test_failures_show_the_most_confident_mistake():
+    section = failures([evaluated(broken([0.6, 0.8, 0.7], [1, 2, 3]))])
+    (exhibit,) = section.exhibits
+    assert exhibit.title == "c0 → c1"
+    assert [picture.sample for picture in exhibit.pictures] == ["s0", "s2"]
+    assert exhibit.pictures[1].title == "2 frames later"
+    assert exhibit.pictures[1].lines[0] == "says c1, 80.0\u202f%"
+    assert [picture.right for picture in exhibit.pictures] == [True, False]
+
+
+@pytest.mark.parametrize(
+    ("offsets", "shown"), [([-2, 1, 2], "s2"), ([1, -1, 2], "s2"), ([2, -2, 3], "s2")]
+)
+def test_ties_go_to_the_nearest_then_to_the_earlier(offsets, shown):
+    section = failures([evaluated(broken([0.8, 0.8, 0.8], offsets))])
+    assert section.exhibits[0].pictures[1].sample == shown
+
+
+def test_a_frame_that_breaks_two_anchors_is_shown_once():
+    predictions = table(
+        [[1, 0], [0, 1], [1, 0], [0, 1]],
+        [[0]] * 4,
+        ["a", "a", "b", "b"],
+        [0, 1, 0, -1],
+        video=["v"] * 4,
+        frame=[4, 5, 6, 5],
+    )
+    section = failures([evaluated(predictions)])
+    assert len(section.exhibits) == 1
+    assert "m 2." in section.text[0]
+
+
+def test_failures_take_models_in_turn_and_stop_in_time():
+    n = 40
+    rows = [[1, 0], [0, 1]] * n
+    groups = [f"g{i // 2}" for i in range(2 * n)]
+    predictions = table(rows, [[0]] * 2 * n, groups, [0, 1] * n)
+    section = failures([evaluated(predictions, model=name) for name in ("one", "two")])
+    assert [exhibit.model for exhibit in section.exhibits] == ["one", "two"] * (SHOWN // 2)
+    assert "24 of 80 pairs" in section.text[0]
+
+
+def test_nothing_broken_is_no_section(hand):
+    right = table([[1, 0]] * 3, [[0]] * 3, ["a"] * 3, [-1, 0, 1])
+    assert failures([evaluated(right)]) is None
+
+
+def test_flips_do_not_cross_sets_and_count_a_pair_once():
+    # frames 5, 6 in two sets; 7 and 8 are neighbours in the video but in different sets (a cut)
+    predictions = table(
+        [[0.9, 0.1], [0.2, 0.8], [0.9, 0.1], [0.2, 0.8], [0.3, 0.7], [0.6, 0.4]],
+        [[]] * 6,
+        ["a", "a", "b", "b", "b", "c"],
+        [0, 1, -1, 0, 1, 0],
+        video=["v"] * 6,
+        frame=[5, 6, 5, 6, 7, 8],
+    )
+    section = flips([Evaluated(predictions, {})])
+    assert section.tables[0].rows[0][:4] == ("v", "m", "2", "50.0\u202f%")
+    (exhibit,) = section.exhibits
+    assert exhibit.title == "c0 → c1"
+    assert [picture.sample for picture in exhibit.pictures] == ["s0", "s1"]
+
+
+def test_the_published_models_are_the_published_table(test_data):
+    path = test_data.parent / "reference" / "published_testbed.csv"
+    with path.open() as file:
+        rows = list(csv.DictReader(file))
+    for name in ("imagenet_vid_robust", "ytbb_robust"):
+        expected = [
+            (row["model"], float(row[f"{name}_pm0"]) / 100, float(row[f"{name}_pm10"]) / 100)
+            for row in rows
+        ]
+        assert list(published(name)) == expected
+        assert len(expected) == 335
+
+
+@pytest.mark.parametrize(
+    ("data", "said"),
+    [
+        ("ytbb_robust", "335 published models on YTBB-Robust, the same set."),
+        ("imagenet_vid_robust", "335 published models on ImageNet-Vid-Robust, the same set."),
+        ("mine", "335 published models on ImageNet-Vid-Robust, another set than yours"),
+    ],
+)
+def test_other_data_is_not_passed_off_as_the_published_set(hand, data, said):
+    section = published_models([evaluated(hand.predictions, data=data)])
+    assert said in section.text[0]
+    name = data if data.endswith("robust") else "imagenet_vid_robust"
+    grey = section.figures[0].spec["layer"][1]["data"]["values"]
+    assert [(g["model"], g["original"], g["perturbed"]) for g in grey] == list(published(name))
+
+
+@pytest.mark.parametrize("analysis", ALL, ids=lambda a: a.__name__)
+def test_sections_repeat_change_nothing_and_draw(analysis, hand):
+    other = evaluated(hand.predictions, model="other <b>")
+    before = hand.predictions.scores.copy()
+    section = analysis([hand, other])
+    assert analysis([hand, other]) == section
+    np.testing.assert_array_equal(hand.predictions.scores, before)
+    for figure in section.figures:
+        svg = vl_convert.vegalite_to_svg(json.loads(json.dumps(figure.spec)))
+        assert svg.startswith("<svg")
+        assert figure.alt
