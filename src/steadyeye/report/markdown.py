@@ -12,7 +12,7 @@ def render_markdown(document: Document) -> str:
     lines = [f"# {document.title}", "", *(f"- {_escaped(s)}" for s in document.headline), ""]
     lines += ["## Numbers", "", *_numbers(document), ""]
     for caveat in document.caveats:
-        lines += [caveat, ""]
+        lines += [_escaped(caveat), ""]
     for section in document.sections:
         lines += _section(section)
     lines += ["## How to reproduce it", "", "```", *document.commands, "```", ""]
