@@ -176,6 +176,17 @@ def flip_a_byte(path):
     path.write_bytes(bytes(data))
 
 
+def test_another_version_that_goes_on_is_told_beside_the_first(whole, davis, tmp_path):
+    shutil.copytree(whole, tmp_path / "run")
+    record = json.loads((tmp_path / "run" / "run.json").read_text())
+    record["provenance"]["numpy"] = "1.0"
+    (tmp_path / "run" / "run.json").write_text(json.dumps(record))
+    compute(tmp_path / "run", davis)
+    after = json.loads((tmp_path / "run" / "run.json").read_text())
+    assert after["provenance"]["numpy"] == "1.0"
+    assert after["continued_with"]["numpy"] == np.__version__
+
+
 def test_another_job_in_the_same_folder_is_refused(whole, davis):
     with pytest.raises(se.UsageError, match="holds another job: its batch is 16, not 8"):
         compute(whole, davis, batch=8)

@@ -3,7 +3,7 @@
 import fcntl
 import json
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
@@ -82,16 +82,21 @@ def _write_record(out: Path, plan: Plan) -> None:
         "provenance": provenance(),
     }
     if path.is_file():
-        before = json.loads(path.read_text(encoding="utf-8"))["job"]
-        after = json.loads(json.dumps(record["job"]))
-        changed = [key for key in after if after[key] != before.get(key) and key != "metrics"]
-        if changed:
-            key = changed[0]
+        found = json.loads(path.read_text(encoding="utf-8"))
+        _same_job(out, found["job"], json.loads(json.dumps(record["job"])))
+        if found["provenance"] != record["provenance"]:
+            # the first shards were made by what is on record; both are told
+            record |= {"provenance": found["provenance"], "continued_with": record["provenance"]}
+    write_file(path, encode(record))
+
+
+def _same_job(out: Path, before: Mapping[str, Any], after: Mapping[str, Any]) -> None:
+    for key, value in after.items():
+        if value != before.get(key) and key != "metrics":
             raise UsageError(
-                f"'{out}' holds another job: its {key} is {before.get(key)!r}, not {after[key]!r}; "
+                f"'{out}' holds another job: its {key} is {before.get(key)!r}, not {value!r}; "
                 "choose another --out"
             )
-    write_file(path, encode(record))
 
 
 def _complete(plan: Plan, task: Task, watcher: Watcher, predict: Predict) -> None:
