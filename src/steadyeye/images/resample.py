@@ -104,6 +104,7 @@ def _filter_rows(image: NDArray[np.uint8], columns: Taps, top: int, bottom: int)
     filtered = np.empty((bottom - top, 3 * width), dtype=np.uint8)
     turned = np.empty((right - left, LANES), dtype=np.uint8)
     total = np.empty(LANES, dtype=np.int32)
+    clipped = np.empty((width, LANES), dtype=np.uint8)
     for block in range(top, bottom, BLOCK):
         used = min(BLOCK, bottom - block)
         for y in range(used):
@@ -117,9 +118,12 @@ def _filter_rows(image: NDArray[np.uint8], columns: Taps, top: int, bottom: int)
                 source = turned[x0[x] - left + t]
                 for lane in range(LANES):
                     total[lane] += np.int32(source[lane]) * weight
+            for lane in range(LANES):
+                clipped[x, lane] = _clip(total[lane])
+        for y in range(used):
             for c in range(3):
-                for y in range(used):
-                    filtered[block - top + y, c * width + x] = _clip(total[c * BLOCK + y])
+                for x in range(width):
+                    filtered[block - top + y, c * width + x] = clipped[x, c * BLOCK + y]
     return filtered
 
 
