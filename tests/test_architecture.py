@@ -12,15 +12,15 @@ SOURCE = Path(__file__).resolve().parent.parent / "src" / "steadyeye"
 FLOORS = [
     {"core"},
     {"classes", "charts", "images"},
-    {"footage", "inference"},
-    {"sources", "models", "metrics", "analyses"},
+    {"footage", "inference", "degradation"},
+    {"sources", "models", "metrics", "analyses", "degrade"},
     {"predictions", "report"},
     {"evaluation"},
     {"api"},
     {"cli"},
 ]
 FLOOR = {name: level for level, names in enumerate(FLOORS) for name in names}
-PLUGINS = ("sources", "models", "metrics", "analyses")
+PLUGINS = ("sources", "models", "metrics", "analyses", "degrade")
 FILES = sorted(file for file in SOURCE.rglob("*.py") if file.parent != SOURCE or file.stem == "api")
 
 

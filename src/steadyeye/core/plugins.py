@@ -102,4 +102,4 @@ def _summary(kind: str, name: str) -> str:
 
 
 def _singular(kind: str) -> str:
-    return {"analyses": "analysis"}.get(kind, kind.removesuffix("s"))
+    return {"analyses": "analysis", "degrade": "operator"}.get(kind, kind.removesuffix("s"))

@@ -7,7 +7,7 @@ import torch
 from torch import nn
 
 from steadyeye.core.errors import UsageError
-from steadyeye.inference.imports import attribute
+from steadyeye.core.imports import attribute
 from steadyeye.inference.weights import state_dict
 
 

@@ -4,9 +4,9 @@ import builtins
 
 from steadyeye.classes.known import read
 from steadyeye.core.errors import UsageError
+from steadyeye.core.imports import attribute
 from steadyeye.core.types import Model
 from steadyeye.inference.function import FunctionClassifier
-from steadyeye.inference.imports import attribute
 
 
 def callable(

@@ -8,10 +8,10 @@ from torch import nn
 
 from steadyeye.classes.known import from_names, read
 from steadyeye.core.errors import UsageError
+from steadyeye.core.imports import library
 from steadyeye.core.types import Classes, Model
 from steadyeye.images.preprocessing import Preprocessing
 from steadyeye.inference.classifier import Recipe
-from steadyeye.inference.imports import library
 from steadyeye.inference.recipes import unit_range
 from steadyeye.inference.torch_classifier import Execution, torch_classifier
 from steadyeye.inference.weights import fill

@@ -1,0 +1,1 @@
+"""What degradation operators share: their streams, their seam, and the sweep over levels."""

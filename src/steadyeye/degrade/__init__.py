@@ -1,0 +1,1 @@
+"""Degradation operators, one a file, after Swingler 2022."""

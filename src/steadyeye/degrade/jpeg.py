@@ -1,0 +1,22 @@
+"""JPEG compression."""
+
+import simplejpeg
+
+from steadyeye.core.types import Image
+from steadyeye.degradation.operators import Operator, of_original
+
+
+def jpeg(subsampling: str = "420") -> Operator:
+    """The image as JPEG of quality 32 − level, 31 at level 1 and 2 at level 30.
+
+    Of the image itself, not of the level before. `subsampling`: of the colours, "420" as most
+    encoders do unless told otherwise, or "422" or "444". libjpeg-turbo. Swingler 2022.
+    """
+
+    def coded(image: Image, level: int) -> Image:
+        grey = image.shape[2] == 1
+        space, sampling = ("GRAY", "Gray") if grey else ("RGB", subsampling)
+        data = simplejpeg.encode_jpeg(image, 32 - level, space, sampling)
+        return simplejpeg.decode_jpeg(data, space)  # type: ignore[no-any-return]
+
+    return of_original("jpeg", coded)

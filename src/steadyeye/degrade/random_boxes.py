@@ -1,0 +1,26 @@
+"""Small black boxes."""
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from steadyeye.degradation.boxes import box
+from steadyeye.degradation.operators import Operator, incremental
+
+SIDES = (2, 5)
+
+
+def random_boxes() -> Operator:
+    """(h + w) / 10 black boxes a level, sides uniform in 2…5 px, wholly inside the image.
+
+    At least one box, and a side is never longer than the image. Swingler 2022.
+    """
+    return incremental("random_boxes", _level)
+
+
+@njit(nogil=True, cache=True)
+def _level(image: NDArray[np.uint8], key: np.uint64) -> None:
+    height, width, _ = image.shape
+    for i in range(max((height + width) // 10, 1)):
+        y0, y1, x0, x1 = box(key, i, (height, width), SIDES)
+        image[y0:y1, x0:x1] = 0

@@ -1,0 +1,29 @@
+"""Pixels of random colour."""
+
+import numpy as np
+from numba import njit, uint64
+from numpy.typing import NDArray
+
+from steadyeye.degradation.operators import Operator, incremental
+from steadyeye.degradation.random import draw, uniform
+
+
+def random_noise() -> Operator:
+    """W h / 50 pixels a level get a uniform random colour.
+
+    Pixels are drawn with repeats, at least one. Swingler 2022.
+    """
+    return incremental("random_noise", _level)
+
+
+@njit(nogil=True, cache=True)
+def _level(image: NDArray[np.uint8], key: np.uint64) -> None:
+    height, width, channels = image.shape
+    values = image.reshape(-1)
+    count = max(height * width // 50, 1)
+    places = uniform(key, height * width, count)
+    for i in range(count):
+        # the places took the draws below this one
+        colour = draw(key, count + i)
+        for c in range(channels):
+            values[np.int64(places[i]) * channels + c] = np.uint8(colour >> uint64(8 * c))
