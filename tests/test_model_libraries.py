@@ -12,11 +12,10 @@ import torch
 from PIL import Image as Pillow
 from torchvision_ops import torchvision
 
-from steadyeye.core import plugins
+from steadyeye.core import imports, plugins
 from steadyeye.core.errors import UsageError
 from steadyeye.core.spec import Spec
 from steadyeye.images import files
-from steadyeye.inference import imports
 
 PHOTOS = ("hot_dog.jpg", "cat_720p.jpg", "pets.jpg")
 

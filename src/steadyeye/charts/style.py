@@ -18,6 +18,20 @@ def interval(low: float | None, high: float | None) -> str:
     return "—" if low is None or high is None else f"{low * 100:.1f}–{percent(high)}"
 
 
+def shown(value: float | None, unit: str) -> str:
+    """A value in its unit: a percentage, a rank with a decimal, or a whole number; `—` for None."""
+    if value is None or unit == "share":
+        return percent(value)
+    return f"{value:.1f}" if unit == "rank" else f"{value:.0f}"
+
+
+def span(low: float | None, high: float | None, unit: str) -> str:
+    """An interval in its unit; `—` where both ends are open, `≥ 12` where the upper one is."""
+    if unit == "share" or low is None:
+        return interval(low, high)
+    return f"≥ {shown(low, unit)}" if high is None else f"{shown(low, unit)}–{shown(high, unit)}"
+
+
 def shares(field: str, title: str) -> dict[str, Any]:
     """A quantitative channel of shares, 0…1, shown as percentages."""
     return {

@@ -43,6 +43,7 @@ class Kind(StrEnum):
     sources = "sources"
     metrics = "metrics"
     analyses = "analyses"
+    operators = "operators"
 
 
 @app.command()
@@ -74,6 +75,75 @@ def run(
         "workers": workers,
     }
     work.run(job, flags, quiet)
+
+
+@app.command()
+def degrade(
+    job: JobFile = None,
+    model: Models = None,
+    data: Data = None,
+    out: Out = None,
+    operators: Annotated[
+        str | None, typer.Option(help="Operators, e.g. 'jpeg, white_fog'; all if left out.")
+    ] = None,
+    levels: Annotated[
+        str | None, typer.Option(help="Levels, first:last:step or 5,10,20 [0:30].")
+    ] = None,
+    images: Annotated[
+        str, typer.Option(help="Baseline set: 'right' at level 0, or 'all'.")
+    ] = "right",
+    failure_points: Annotated[
+        str, typer.Option(help="Accuracies whose first fall below is sought.")
+    ] = "0.9,0.5,0.1",
+    seed: Annotated[int | None, typer.Option(help="Seed of the operators [0].")] = None,
+    class_map: ClassMap = None,
+    reduce: Reduce = None,
+    on_error: OnError = None,
+    batch: Batch = None,
+    workers: Workers = None,
+    quiet: Quiet = False,
+) -> None:
+    """Degrade images level by level: profiles, failure points, pictures; resumes like `run`."""
+    from steadyeye.cli import work
+
+    flags = {
+        "models": model,
+        "data": data,
+        "out": out,
+        "operators": operators,
+        "levels": levels,
+        "seed": seed,
+        "class_map": class_map,
+        "reduce": reduce,
+        "on_error": on_error,
+        "batch": batch,
+        "workers": workers,
+    }
+    work.degrade(job, flags, images, failure_points, quiet)
+
+
+@app.command()
+def picture(
+    image: Annotated[Path, typer.Argument(help="An image file.")],
+    operator: Annotated[
+        str, typer.Option(help="Operators, e.g. 'jpeg, white_fog', or all.")
+    ] = "all",
+    levels: Annotated[
+        str, typer.Option(help="Levels, first:last:step or a list.")
+    ] = "0,5,10,20,30",
+    out: Annotated[Path, typer.Option(help="Where to write; the suffix is the format's.")] = Path(
+        "sheet.png"
+    ),
+    model: Annotated[
+        str | None, typer.Option(help="Fit the image to this model; allows gradient_descent.")
+    ] = None,
+    size: Annotated[int, typer.Option(help="Side of the image without a model, pixels.")] = 224,
+    seed: Annotated[int, typer.Option(help="Seed of the operators.")] = 0,
+) -> None:
+    """Write a contact sheet: one image under operators at levels."""
+    from steadyeye.cli import work
+
+    work.picture(image, operator, levels, out, model=model, size=size, seed=seed)
 
 
 @app.command()

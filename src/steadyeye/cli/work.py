@@ -26,6 +26,27 @@ def run(job_file: Path | None, flags: Mapping[str, Any], quiet: bool) -> None:
     _finish(out, [task.source for task in checked.tasks])
 
 
+def degrade(
+    job_file: Path | None, flags: Mapping[str, Any], images: str, thresholds: str, quiet: bool
+) -> None:
+    """`steadyeye degrade`."""
+    from steadyeye.evaluation.sweeps import metrics
+
+    asked = dict(flags)
+    if not job_file:
+        asked["operators"] = flags["operators"] or "all"
+        asked["metrics"] = metrics(images, thresholds)
+    run(job_file, asked, quiet)
+
+
+def picture(image: Path, operators: str, levels: str, out: Path, **view: Any) -> None:
+    """`steadyeye picture`; `view`: model, size and seed."""
+    from steadyeye.evaluation import contact
+
+    contact.write(out, contact.sheet(image, operators, levels, contact.View(**view)))
+    console.print(str(out), markup=False)
+
+
 def score(path: Path, classes: str | None, flags: Mapping[str, Any], quiet: bool) -> None:
     """`steadyeye score`."""
     from steadyeye.classes.known import read
@@ -70,7 +91,7 @@ def report(runs: Sequence[Path], out: Path, formats: str, metrics: str | None) -
 
 def ls(kind: str) -> None:
     """`steadyeye ls`."""
-    described = plugins.describe(kind)
+    described = plugins.describe("degrade" if kind == "operators" else kind)
     width = max(map(len, described), default=0)
     for name, line in described.items():
         console.print(f"{name:<{width}}  {line}", markup=False)
@@ -96,13 +117,15 @@ def _finish(out: Path, sources: Sequence[Source]) -> None:
 
 
 def _numbers(evaluated: Sequence[Evaluated]) -> Table:
+    from steadyeye.report.document import numbers
+
     table = Table(box=None, pad_edge=False)
     for column in ("model", "data", "metric"):
         table.add_column(column)
     for column in ("value", "95 % interval", "n"):
         table.add_column(column, justify="right")
     for one in evaluated:
-        for result in one.results.values():
+        for result in numbers(one):
             model, data = one.predictions.model, one.predictions.data
             table.add_row(model, data, result.name, *_cells(result))
     return table
@@ -111,8 +134,9 @@ def _numbers(evaluated: Sequence[Evaluated]) -> Table:
 def _cells(result: Result) -> tuple[str, str, str]:
     if result.value is None or result.low is None or result.high is None:
         return "—", "—", "0"
-    interval = f"{result.low:.1%} – {result.high:.1%}"
-    return f"{result.value:.1%}", interval, f"{result.n:,}"
+    form = ".1%" if result.unit == "share" else ".1f"
+    interval = f"{result.low:{form}} – {result.high:{form}}"
+    return f"{result.value:{form}}", interval, f"{result.n:,}"
 
 
 class _Progress:

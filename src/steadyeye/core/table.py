@@ -19,7 +19,9 @@ class Predictions:
     has none); `-inf` for a class no model class maps to, NaN in rows with an error.
     `top`, `top_scores`: (n, m) the model's own best classes and their scores, falling.
     `tags`: column → (n,) array. `columns`: what the source said its samples carry. `fingerprint`:
-    the source's; two tables with the same one hold the same samples.
+    the source's; two tables with the same one hold the same samples. `stored`: (n,) arrays of
+    `predicted`, `confidence`, `rank` and `probability` where the scores were not kept; `scores` is
+    then (n, 0).
     """
 
     model: str
@@ -37,6 +39,7 @@ class Predictions:
     tags: Mapping[str, NDArray[Any]] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
     fingerprint: str = ""
+    stored: Mapping[str, NDArray[Any]] = field(default_factory=dict)
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -49,6 +52,8 @@ class Predictions:
     @cached_property
     def predicted(self) -> NDArray[np.intp]:
         """(n,) the best class; ties go to the lower index; −1 in rows with an error."""
+        if "predicted" in self.stored:
+            return np.asarray(self.stored["predicted"], dtype=np.intp)
         if not self.scores.size:
             return np.full(len(self), -1, dtype=np.intp)
         filled = np.where(self.valid[:, None], self.scores, -np.inf)
@@ -57,6 +62,8 @@ class Predictions:
     @cached_property
     def confidence(self) -> NDArray[np.float32]:
         """(n,) the score of the best class; NaN in rows with an error."""
+        if "confidence" in self.stored:
+            return np.asarray(self.stored["confidence"], dtype=np.float32)
         best = self.scores[np.arange(len(self)), np.maximum(self.predicted, 0)]
         return np.where(self.valid, best, np.float32(np.nan))
 
@@ -67,6 +74,45 @@ class Predictions:
         return np.asarray(hit & self.valid, dtype=np.bool_)
 
     @cached_property
+    def rank(self) -> NDArray[np.int32]:
+        """(n,) how many classes stand before the true one (0 = first); −1 where there is none."""
+        if "rank" in self.stored:
+            return np.asarray(self.stored["rank"], dtype=np.int32)
+        return true_rank(self.scores, self.truth & self.valid[:, None])
+
+    @cached_property
+    def probability(self) -> NDArray[np.float32]:
+        """(n,) the score of the true class; NaN where there is none."""
+        if "probability" in self.stored:
+            return np.asarray(self.stored["probability"], dtype=np.float32)
+        return true_score(self.scores, self.truth & self.valid[:, None])
+
+    @cached_property
     def labelled(self) -> NDArray[np.bool_]:
         """(n,) True where the sample carries a label."""
         return np.asarray(self.truth.any(axis=1), dtype=np.bool_)
+
+
+def true_rank(scores: NDArray[np.float32], truth: NDArray[np.bool_]) -> NDArray[np.int32]:
+    """(n,) how many classes stand before the best true class, ties going to the lower index.
+
+    `scores`: (n, classes) float32; `truth`: (n, classes) bool. 0 exactly where the best class is a
+    true one; −1 in rows without a true class.
+    """
+    best = _best_true(scores, truth)
+    score = np.take_along_axis(scores, best, axis=1)
+    before = (scores > score) | ((scores == score) & (np.arange(scores.shape[1]) < best))
+    ranks = np.where(truth.any(axis=1), before.sum(axis=1), -1)
+    return np.asarray(ranks, dtype=np.int32)
+
+
+def true_score(scores: NDArray[np.float32], truth: NDArray[np.bool_]) -> NDArray[np.float32]:
+    """(n,) the score of the best true class; NaN in rows without one."""
+    score = np.take_along_axis(scores, _best_true(scores, truth), axis=1)[:, 0]
+    return np.asarray(np.where(truth.any(axis=1), score, np.nan), dtype=np.float32)
+
+
+def _best_true(scores: NDArray[np.float32], truth: NDArray[np.bool_]) -> NDArray[np.intp]:
+    # a true class that no model class maps to has −inf and still goes before those that are untrue
+    rated = np.where(truth, np.maximum(scores, np.finfo(np.float32).min), -np.inf)
+    return np.asarray(rated.argmax(axis=1)[:, None], dtype=np.intp)

@@ -34,13 +34,18 @@ class Classes:
 
 @dataclass(frozen=True)
 class Sample:
-    """One image of a source. `id` is stable and unique; `image()` decodes when it is called."""
+    """One image of a source. `id` is stable and unique; `image()` decodes when it is called.
+
+    `measure`: what is to be recorded of the image itself beside the tags, for it to be measured
+    while it is there.
+    """
 
     id: str
     image: Callable[[], Image]
     truth: Labels = ()
     group: str = ""
     tags: Mapping[str, Tag] = field(default_factory=dict)
+    measure: Callable[[Image], Mapping[str, float]] | None = None
 
 
 class Source(Protocol):
@@ -93,12 +98,35 @@ class Model(Protocol):
     def __call__(self, images: Iterable[Image], /) -> Scores: ...
 
 
+ClassGradient: TypeAlias = Callable[[NDArray[np.float32], Sequence[int]], NDArray[np.float32]]
+"""`(image, members) -> (h, w, 3)`: how the probability of a class rises with each value.
+
+`image`: (h, w, 3) float32 in 0…255. `members`: the model classes that make the class; the best of
+them counts. The direction is exact, the length is not: it is that of the log-odds, which do not
+saturate.
+"""
+
+
+@dataclass(frozen=True)
+class AtInput:
+    """A model cut in two, so that images can be changed at the size in which the model sees them.
+
+    `fit`: image → (height, width, 3) uint8 as the model takes it. `model`: the rest, for such
+    images. `gradient`: None where the model is not differentiable.
+    """
+
+    fit: Callable[[Image], Image]
+    model: Model
+    gradient: ClassGradient | None
+
+
 @dataclass(frozen=True)
 class Result:
     """A number with its n and its interval.
 
     `value` is None on empty input. `interval` names the method; `cells` are the parts of a curve
-    or a breakdown, each with its own n and interval.
+    or a breakdown, each with its own n and interval. `unit`: "share" 0…1, "rank" from 0, "level"
+    of a sweep, or "grey value" 0…255; an end that is open stays None.
     """
 
     name: str
@@ -109,6 +137,7 @@ class Result:
     interval: str
     notes: tuple[str, ...] = ()
     cells: tuple["Result", ...] = ()
+    unit: str = "share"
 
 
 @dataclass(frozen=True)
@@ -150,12 +179,16 @@ class Picture:
 
 @dataclass(frozen=True)
 class Exhibit:
-    """Pictures to be seen side by side, such as an anchor and the frame that breaks it."""
+    """Pictures to be seen side by side, such as an anchor and the frame that breaks it.
+
+    `wide`: a strip of up to four across the page, rather than a pair.
+    """
 
     title: str
     model: str
     data: str
     pictures: tuple[Picture, ...]
+    wide: bool = False
 
 
 @dataclass(frozen=True)

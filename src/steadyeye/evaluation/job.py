@@ -18,7 +18,9 @@ class Job:
     `models`, `data`: spec strings. `metrics`: a list of specs; None: all that the data allows.
     `class_map`: a mapping file; None: by name or WordNet. `reduce`: how the scores of the model
     classes of a data class are joined. `on_error`: what a sample that cannot be decoded does.
-    `batch`: images a forward pass. `workers`: threads; 0: one a core.
+    `batch`: images handed to the model at a time. `workers`: threads; 0: one a core.
+    `operators`: a list of operators that degrade the images, or `all`; None: images as they are.
+    `levels`: of the operators, `first:last:step` or a list. `seed`: of their random streams.
     """
 
     models: tuple[str, ...] = ()
@@ -30,6 +32,9 @@ class Job:
     on_error: str = "stop"
     batch: int = 16
     workers: int = 0
+    operators: str | None = None
+    levels: str = "0:30"
+    seed: int = 0
 
     def __post_init__(self) -> None:
         for name, choices in CHOICES.items():
@@ -57,8 +62,9 @@ def read(path: Path | None, flags: Mapping[str, Any]) -> Job:
         if isinstance(values.get(key), str):
             values[key] = [values[key]]
         values[key] = tuple(values.get(key, ()))
-    if isinstance(values.get("metrics"), list):
-        values["metrics"] = ", ".join(values["metrics"])
+    for key in ("metrics", "operators"):
+        if isinstance(values.get(key), list):
+            values[key] = ", ".join(values[key])
     job = Job(**values)
     for key, flag in (("models", "--model"), ("data", "--data"), ("out", "--out")):
         if not getattr(job, key):

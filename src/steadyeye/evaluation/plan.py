@@ -14,7 +14,9 @@ from steadyeye.core import plugins
 from steadyeye.core.errors import UsageError
 from steadyeye.core.spec import Spec, parse, split
 from steadyeye.core.types import Classes, Metric, Model, Source
+from steadyeye.degradation.sweep import COLUMNS, Degrading
 from steadyeye.evaluation.job import Job
+from steadyeye.evaluation.sweeps import degrading, swept
 from steadyeye.predictions.cell import shard_rows
 
 Found = TypeVar("Found")
@@ -49,13 +51,13 @@ def check(job: Job) -> Plan:
     models = _build("models", job.models, problems)
     sources = _build("sources", job.data, problems)
     for spec in _try(partial(split, job.metrics or ""), problems) or ():
-        _try(partial(_metric, spec, sources), problems)
+        _try(partial(_metric, job, spec, sources), problems)
     for text, source in sources:
         for part in (_distinct_ids, present):
             _try(partial(part, text, source), problems)
-    tasks = [
-        _try(partial(_task, job, model, source), problems) for source in sources for model in models
-    ]
+    how = _try(partial(degrading, job, [model for _, model in models]), problems)
+    pairs = [(model, source) for source in sources for model in models]
+    tasks = [_try(partial(_task, job, *pair, how), problems) for pair in pairs]
     if problems:
         raise UsageError("\n".join(dict.fromkeys(problems)))
     return Plan(job, _distinct([task for task in tasks if task]))
@@ -73,11 +75,12 @@ def with_models(job: Job, models: Sequence[Model]) -> Plan:
 def of_objects(job: Job, models: Sequence[Model], sources: Sequence[tuple[str, Source]]) -> Plan:
     """The plan of models and sources at hand, named by `job.models` and the sources' texts."""
     for spec in split(job.metrics or ""):
-        _metric(spec, sources)
+        _metric(job, spec, sources)
     for text, source in sources:
         _distinct_ids(text, source)
     named = list(zip(job.models, models, strict=True))
-    tasks = [_task(job, model, source) for source in sources for model in named]
+    how = degrading(job, models)
+    tasks = [_task(job, model, source, how) for source in sources for model in named]
     return Plan(job, _distinct(tasks))
 
 
@@ -91,7 +94,16 @@ def metric(spec: Spec) -> Metric:
 def available(columns: Sequence[str]) -> tuple[Spec, ...]:
     """All metrics whose needs the columns meet, those first that are read first."""
     names = sorted(plugins.names("metrics"), key=lambda n: FIRST.index(n) if n in FIRST else 99)
-    return tuple(Spec(name) for name in names if not _lacks(metric(Spec(name)), columns))
+    return tuple(Spec(name) for name in names if readable(metric(Spec(name)), columns))
+
+
+def readable(plugin: Callable[..., Any], columns: Sequence[str]) -> bool:
+    """Whether a metric or analysis can be asked of a table with these columns.
+
+    A sweep holds every image many times, so what does not ask for the operator would mix them.
+    """
+    mixed = "operator" in columns and "operator" not in getattr(plugin, "needs", ())
+    return not mixed and not _lacks(plugin, columns)
 
 
 def _build(kind: str, texts: Sequence[str], problems: list[str]) -> list[tuple[str, Any]]:
@@ -110,10 +122,13 @@ def _try(action: Callable[[], Found], problems: list[str]) -> Found | None:
         return None
 
 
-def _metric(spec: Spec, sources: Sequence[tuple[str, Source]]) -> None:
+def _metric(job: Job, spec: Spec, sources: Sequence[tuple[str, Source]]) -> None:
     needed = metric(spec)
     for text, source in sources:
-        lacks = _lacks(needed, source.columns)
+        columns = (*source.columns, *(COLUMNS if job.operators else ()))
+        lacks = _lacks(needed, columns)
+        if job.operators and not lacks and not readable(needed, columns):
+            raise UsageError(f"{spec.name} is no metric of degraded images; leave it out")
         if lacks:
             raise UsageError(
                 f"{spec.name} needs {', '.join(lacks)}, which '{text}' does not have; "
@@ -146,11 +161,16 @@ def present(text: str, source: Source) -> None:
         )
 
 
-def _task(job: Job, model: tuple[str, Model], source: tuple[str, Source]) -> Task:
+def _task(
+    job: Job, model: tuple[str, Model], source: tuple[str, Source], how: Degrading | None
+) -> Task:
     classes = _model_classes(model[1], source[1])
     class_map = _class_map(job, classes, source)
     _reachable(model[0], source, class_map)
     target = class_map.target
+    if how:
+        fitted, sweep = swept(model[1], source[1], class_map, how)
+        model, source = (model[0], fitted), (source[0], sweep)
     identity = {
         "model": {
             "spec": model[0],
@@ -171,6 +191,7 @@ def _task(job: Job, model: tuple[str, Model], source: tuple[str, Source]) -> Tas
         "members": [list(members) for members in class_map.members],
         "reduce": job.reduce,
         "on_error": job.on_error,
+        "keep": "answers" if job.operators else "scores",
         "rows": len(source[1]),
         "shard_rows": shard_rows(len(source[1])),
         "batch": job.batch,

@@ -1,13 +1,15 @@
 """The predictions of one span of a source: decode, ask the model, map to the data's classes."""
 
 from collections.abc import Callable, Iterator, Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from steadyeye.classes import mapping
 from steadyeye.core.errors import SampleError, UsageError
-from steadyeye.core.types import Image, Sample, Scores
+from steadyeye.core.table import true_rank, true_score
+from steadyeye.core.types import Image, Sample, Scores, Tag
 from steadyeye.evaluation.plan import Task
 from steadyeye.predictions.rows import TOP, Rows
 
@@ -18,29 +20,43 @@ def predict(task: Task, span: range, stopped: Callable[[], bool]) -> Rows | None
     """The rows of `span`, in batches that depend on the span alone; None where stopped."""
     samples: list[Sample] = []
     errors: list[str] = []
+    tags: list[dict[str, Tag]] = []
     batches: list[Scores] = []
     size = task.identity["batch"]
     for start in range(span.start, span.stop, size):
         if stopped():
             return None
         batch = [task.source[i] for i in range(start, min(start + size, span.stop))]
-        scores, failed = _batch(task, batch)
+        scores, failed, measured = _batch(task, batch)
         samples += batch
         errors += failed
+        tags += measured
         batches.append(scores)
-    return rows(task, samples, errors, np.concatenate(batches))
+    return rows(task, samples, errors, np.concatenate(batches), tags)
 
 
-def rows(task: Task, samples: Sequence[Sample], errors: Sequence[str], scores: Scores) -> Rows:
-    """The rows of samples: scores over the data's classes and the model's own best classes."""
+def rows(
+    task: Task,
+    samples: Sequence[Sample],
+    errors: Sequence[str],
+    scores: Scores,
+    tags: Sequence[dict[str, Tag]] = (),
+) -> Rows:
+    """The rows of samples: scores over the data's classes and the model's own best classes.
+
+    `tags`: those of each sample, measures included; the samples' own if left out.
+    """
     top = best(scores, TOP)
+    mapped = REDUCE[task.identity["reduce"]](task.class_map, scores)
+    keep = task.identity["keep"] == "scores"
     return Rows(
         ids=[sample.id for sample in samples],
         groups=[sample.group for sample in samples],
         truths=[sample.truth for sample in samples],
-        tags=[dict(sample.tags) for sample in samples],
+        tags=tags or [dict(sample.tags) for sample in samples],
         errors=errors,
-        scores=REDUCE[task.identity["reduce"]](task.class_map, scores),
+        scores=mapped if keep else mapped[:, :0],
+        answers=_answers(samples, errors, mapped),
         top=top,
         top_scores=np.take_along_axis(scores, top, axis=1),
     )
@@ -54,9 +70,28 @@ def best(scores: Scores, most: int) -> NDArray[np.int32]:
     return np.take_along_axis(picked, order, axis=1).astype(np.int32)
 
 
-def _batch(task: Task, samples: Sequence[Sample]) -> tuple[Scores, list[str]]:
-    """The scores of a batch, NaN where a sample failed, and each sample's error or ''."""
+def _answers(
+    samples: Sequence[Sample], errors: Sequence[str], scores: Scores
+) -> dict[str, NDArray[Any]]:
+    """What is kept of the scores of each row, derived in fp32."""
+    truth = np.zeros(scores.shape, dtype=np.bool_)
+    for row, sample in enumerate(samples):
+        if not errors[row]:
+            truth[row, list(sample.truth)] = True
+    there = np.array([error == "" for error in errors])
+    predicted = np.where(there[:, None], scores, -np.inf).argmax(axis=1)
+    return {
+        "predicted": np.where(there, predicted, -1).astype(np.int32),
+        "confidence": scores[np.arange(len(scores)), predicted],
+        "rank": true_rank(scores, truth),
+        "probability": true_score(scores, truth),
+    }
+
+
+def _batch(task: Task, samples: Sequence[Sample]) -> tuple[Scores, list[str], list[dict[str, Tag]]]:
+    """The scores of a batch, NaN where a sample failed; each sample's error or ''; and its tags."""
     errors = [""] * len(samples)
+    tags = [dict(sample.tags) for sample in samples]
     skip = task.identity["on_error"] == "skip"
 
     def decoded() -> Iterator[Image]:
@@ -71,6 +106,8 @@ def _batch(task: Task, samples: Sequence[Sample]) -> tuple[Scores, list[str]]:
                     ) from error
                 errors[i] = str(error)
                 continue
+            if sample.measure:
+                tags[i] |= sample.measure(image)
             yield image
 
     found = _ask(task, decoded(), samples)
@@ -85,7 +122,7 @@ def _batch(task: Task, samples: Sequence[Sample]) -> tuple[Scores, list[str]]:
     scores = np.full((len(samples), width), np.nan, dtype=np.float32)
     scores[there] = found
     _refuse_nan(task, samples, there, scores, errors)
-    return scores, errors
+    return scores, errors, tags
 
 
 def _ask(task: Task, images: Iterator[Image], samples: Sequence[Sample]) -> Scores:

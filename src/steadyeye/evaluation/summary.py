@@ -13,6 +13,7 @@ from steadyeye.core.errors import SampleError, unknown
 from steadyeye.core.types import Evaluated, Section, Source
 from steadyeye.evaluation.collect import collect, record
 from steadyeye.evaluation.job import Job
+from steadyeye.evaluation.plan import readable
 from steadyeye.images.files import thumbnail
 from steadyeye.predictions.cell import write_file
 from steadyeye.report.document import Document, headline
@@ -54,7 +55,7 @@ def sections(evaluated: Sequence[Evaluated]) -> tuple[Section, ...]:
         for name in plugins.names("analyses"):
             analysis = plugins.load("analyses", name)
             columns = set.intersection(*(set(one.predictions.columns) for one in models))
-            if set(getattr(analysis, "needs", ())) - columns:
+            if not readable(analysis, tuple(columns)):
                 continue
             section = analysis(models)
             if section is not None:
@@ -114,16 +115,17 @@ def command(content: Mapping[str, Any], out: str) -> str:
     if content["saved"]:
         words = ["steadyeye", "score", *map(_quoted, job["models"])]
     else:
-        words = ["steadyeye", "run"]
+        words = ["steadyeye", "degrade" if job["operators"] else "run"]
         words += [word for text in job["models"] for word in ("--model", _quoted(text))]
     words += [word for text in job["data"] for word in ("--data", _quoted(text))]
-    for key in ("metrics", "class_map", "reduce", "on_error", "batch"):
+    for key in KEYS:
         if job[key] != getattr(DEFAULT, key):
             words += [f"--{key.replace('_', '-')}", _quoted(str(job[key]))]
     return " ".join([*words, "--out", _quoted(out)])
 
 
 DEFAULT = Job()
+KEYS = ("operators", "levels", "seed", "metrics", "class_map", "reduce", "on_error", "batch")
 
 
 def _quoted(text: str) -> str:

@@ -6,7 +6,7 @@ import cv2
 import numpy as np
 import simplejpeg
 
-from steadyeye.core.errors import SampleError
+from steadyeye.core.errors import SampleError, unknown
 from steadyeye.core.types import Image
 
 SUFFIXES = frozenset({".jpg", ".jpeg", ".png", ".bmp", ".webp", ".tif", ".tiff"})
@@ -36,6 +36,16 @@ def decode(data: bytes, name: str) -> Image:
     if image is None:
         raise SampleError(f"cannot decode the image '{name}': it is empty or of an unknown format")
     return np.ascontiguousarray(image[..., ::-1])
+
+
+def encode(image: Image, suffix: str) -> bytes:
+    """The image as a file of the format that `suffix` names (`.png`, `.jpg` …).
+
+    Raises `UsageError` for a suffix that names none.
+    """
+    if suffix.lower() not in SUFFIXES:
+        raise unknown("image format", suffix, sorted(SUFFIXES))
+    return cv2.imencode(suffix.lower(), image[..., ::-1])[1].tobytes()
 
 
 def thumbnail(image: Image, longest: int = 480, quality: int = 82) -> bytes:

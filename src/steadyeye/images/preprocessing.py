@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import lru_cache
 from typing import Any
 
@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from steadyeye.core.errors import UsageError, unknown
 from steadyeye.core.types import Image
-from steadyeye.images.resample import FILTERS, resample, taps
+from steadyeye.images.resample import FILTERS, normalise, resample, taps
 
 OFFSETS: dict[str, Callable[[float], int]] = {"even": round, "down": math.floor}
 
@@ -48,9 +48,26 @@ class Preprocessing:
 
     def __call__(self, image: Image, out: NDArray[np.float32]) -> None:
         """Writes the input for `image`, (h, w, 3) uint8 RGB, to `out`, (3, height, width)."""
+        if image.shape[:2] == self.size == self.resize:
+            normalise(image, *_affine(self), out)
+            return
         columns, rows = _windows(self, image.shape[0], image.shape[1])
-        scale, bias = _affine(self)
-        resample(image, columns, rows, scale, bias, out)
+        resample(image, columns, rows, *_affine(self), out)
+
+    def fit(self, image: Image) -> Image:
+        """The image resized and cropped, (height, width, 3) uint8, before it is normalised.
+
+        `self(image, out)` is `self.fitted()(self.fit(image), out)` to the bit, since resampling
+        rounds to whole grey values.
+        """
+        plain = replace(self, mean=(0.0,) * 3, std=(1.0,) * 3)
+        out = np.empty((3, *self.size), dtype=np.float32)
+        plain(image, out)
+        return np.ascontiguousarray(out.transpose(1, 2, 0)).astype(np.uint8)
+
+    def fitted(self) -> "Preprocessing":
+        """The rest of the recipe, for images that are fitted already."""
+        return replace(self, resize=self.size)
 
     def record(self) -> dict[str, Any]:
         """The recipe as plain values, for run.json."""

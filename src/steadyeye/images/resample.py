@@ -128,6 +128,21 @@ def _filter_rows(image: NDArray[np.uint8], columns: Taps, top: int, bottom: int)
 
 
 @njit(nogil=True, cache=True, boundscheck=False)
+def normalise(
+    image: NDArray[np.uint8],
+    scale: NDArray[np.float32],
+    bias: NDArray[np.float32],
+    out: NDArray[np.float32],
+) -> None:
+    """Writes `image × scale + bias` to `out`, (3, h, w) float32, without any resampling."""
+    height, width, _ = image.shape
+    for y in range(height):
+        for c in range(3):
+            for x in range(width):
+                out[c, y, x] = np.float32(image[y, x, c]) * scale[c] + bias[c]
+
+
+@njit(nogil=True, cache=True, boundscheck=False)
 def resample(
     image: NDArray[np.uint8],
     columns: Taps,

@@ -3,7 +3,7 @@
 import json
 import threading
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 import numpy as np
@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from steadyeye.core.errors import UsageError
 from steadyeye.core.seeds import fingerprint
-from steadyeye.core.types import Classes, Image, Scores
+from steadyeye.core.types import AtInput, Classes, ClassGradient, Image, Scores
 from steadyeye.images.preprocessing import Preprocessing
 
 
@@ -69,6 +69,7 @@ class Classifier:
     forward: Forward
     recipe: Mapping[str, Any]
     fingerprint: str
+    gradient: ClassGradient | None = None
     _scratch: _Scratch = field(default_factory=_Scratch, repr=False)
 
     def __call__(self, images: Iterable[Image], /) -> Scores:
@@ -78,6 +79,13 @@ class Classifier:
             return np.zeros((0, len(self.classes or ())), dtype=np.float32)
         scores = np.concatenate(rows)
         return softmax(scores) if self.settings.output == "logits" else scores
+
+    def at_input(self) -> AtInput:
+        """The resize and crop, and the model for images that are fitted already."""
+        preprocessing = self.settings.preprocessing
+        settings = replace(self.settings, preprocessing=preprocessing.fitted())
+        rest = replace(self, settings=settings, _scratch=_Scratch())
+        return AtInput(preprocessing.fit, rest, self.gradient)
 
     def _row(self, image: Image) -> NDArray[np.float32]:
         batch = self._buffer()

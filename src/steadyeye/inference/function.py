@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from steadyeye.core.errors import UsageError
 from steadyeye.core.seeds import fingerprint
-from steadyeye.core.types import Classes, Image, Scores
+from steadyeye.core.types import AtInput, Classes, Image, Scores
 from steadyeye.images.preprocessing import Preprocessing
 from steadyeye.inference.classifier import check_width
 
@@ -53,7 +53,7 @@ class FunctionClassifier:
 
     def __call__(self, images: Iterable[Image], /) -> Scores:
         """(n, classes) float32, one row an image in order; (0, classes) for no images."""
-        ready = [_resized(image, self._resize) if self._resize else image for image in images]
+        ready = [self._resize.fit(image) if self._resize else image for image in images]
         groups: dict[tuple[int, ...], list[int]] = {}
         for row, image in enumerate(ready):
             groups.setdefault(image.shape, []).append(row)
@@ -67,6 +67,13 @@ class FunctionClassifier:
         scores = np.empty((len(ready), widths.pop()), dtype=np.float32)
         scores[order] = np.concatenate(parts)
         return scores
+
+    def at_input(self) -> AtInput:
+        """The resizing, and the model without it."""
+        if self._resize is None:
+            return AtInput(np.asarray, self, None)
+        rest = FunctionClassifier(self.function, self.classes, None, self.name)
+        return AtInput(self._resize.fit, rest, None)
 
     def _scores(self, batch: NDArray[np.uint8]) -> Scores:
         with self._lock:
@@ -89,13 +96,6 @@ class FunctionClassifier:
 def _resizer(size: int | tuple[int, int]) -> Preprocessing:
     exact = (size, size) if isinstance(size, int) else size
     return Preprocessing(exact, size, (0.0, 0.0, 0.0), (1.0, 1.0, 1.0))
-
-
-def _resized(image: Image, resize: Preprocessing) -> Image:
-    # the recipe rounds to whole values before it scales, so the cast back loses nothing
-    out = np.empty((3, *resize.size), dtype=np.float32)
-    resize(image, out)
-    return out.astype(np.uint8).transpose(1, 2, 0)
 
 
 def _source(function: Callable[..., Any]) -> str:

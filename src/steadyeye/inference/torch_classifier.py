@@ -1,6 +1,6 @@
 """A torch module as a model: exported to ONNX where that is faithful, run by torch where not."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from torch import nn
 
@@ -8,6 +8,7 @@ from steadyeye.core.errors import UsageError, unknown
 from steadyeye.core.types import Classes
 from steadyeye.inference.classifier import Classifier, Forward, Recipe, classifier
 from steadyeye.inference.torch_export import export
+from steadyeye.inference.torch_gradient import TorchGradient
 from steadyeye.inference.torch_module import PRECISIONS, TorchModule
 from steadyeye.inference.weights import weights_fingerprint
 
@@ -51,4 +52,5 @@ def torch_classifier(
         if found.session:
             forward = found.session
             extra["runtime"] = "onnx"
-    return classifier(name, classes, settings, forward, weights, extra)
+    found_classifier = classifier(name, classes, settings, forward, weights, extra)
+    return replace(found_classifier, gradient=TorchGradient(module, settings))

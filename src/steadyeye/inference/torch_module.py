@@ -22,6 +22,22 @@ class _Own(threading.local):
     module: nn.Module | None = None
 
 
+class ThreadCopies:
+    """A copy of a module for each thread, all with the same weights in memory."""
+
+    def __init__(self, module: nn.Module) -> None:
+        self.module = module
+        self._own = _Own()
+        self._copying = threading.Lock()
+
+    def mine(self) -> nn.Module:
+        """The copy of the thread that asks. Raises `UsageError` if it cannot be copied."""
+        if self._own.module is None:
+            with self._copying:
+                self._own.module = _twin(self.module)
+        return self._own.module
+
+
 class TorchModule:
     """A `Forward` over an eval-mode module; `precision` other than fp32 runs under autocast.
 
@@ -34,19 +50,17 @@ class TorchModule:
     def __init__(self, module: nn.Module, precision: str = "fp32") -> None:
         if precision not in PRECISIONS:
             raise unknown("precision", precision, PRECISIONS)
-        self.module = module
         self.precision = precision
-        self._own = _Own()
-        self._copying = threading.Lock()
+        self._copies = ThreadCopies(module)
 
     def __reduce__(self) -> tuple[type["TorchModule"], tuple[nn.Module, str]]:
-        return TorchModule, (self.module, self.precision)
+        return TorchModule, (self._copies.module, self.precision)
 
     def __call__(self, batch: NDArray[np.float32], /) -> NDArray[np.float32]:
         """The scores of `batch`, (1, 3, h, w), as float32. Raises `UsageError` if it cannot run."""
         dtype = PRECISIONS[self.precision]
         reduced = self.precision != "fp32"
-        module = self._thread_module()
+        module = self._copies.mine()
         with one_thread(), torch.inference_mode(), torch.autocast("cpu", dtype, enabled=reduced):
             try:
                 scores = module(torch.from_numpy(batch))
@@ -60,12 +74,6 @@ class TorchModule:
             )
         # a copy, because a module may return a view of the buffer that the next image overwrites
         return scores.float().numpy().copy()
-
-    def _thread_module(self) -> nn.Module:
-        if self._own.module is None:
-            with self._copying:
-                self._own.module = _twin(self.module)
-        return self._own.module
 
 
 @contextmanager

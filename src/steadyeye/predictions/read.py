@@ -11,7 +11,7 @@ import pyarrow as pa
 from steadyeye.core.errors import UsageError
 from steadyeye.core.table import Predictions
 from steadyeye.predictions.cell import Cell, open_cell, sha256
-from steadyeye.predictions.rows import matrix, membership
+from steadyeye.predictions.rows import ANSWERS, matrix, membership
 
 AGAIN = "run the same command again to complete it"
 
@@ -83,6 +83,7 @@ def _predictions(cell: Cell, table: pa.Table) -> Predictions:
         errors=np.array(table["error"].to_pylist(), dtype=np.str_),
         tags={name.removeprefix("tag:"): _tag(table[name]) for name in tags},
         fingerprint=identity["data"]["fingerprint"],
+        stored={name: table[name].to_numpy() for name in ANSWERS},
         notes=tuple(identity["data"]["notes"]) + tuple(identity["model"].get("notes", ())),
     )
 

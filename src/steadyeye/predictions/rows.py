@@ -1,6 +1,6 @@
 """One shard as an Arrow table, and back."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,6 +12,14 @@ from steadyeye.core.types import Labels, Tag
 
 TOP = 5  # the model's own best classes kept for the pictures
 
+ANSWERS = {
+    "predicted": pa.int32(),
+    "confidence": pa.float32(),
+    "rank": pa.int32(),
+    "probability": pa.float32(),
+}
+"""What is derived in fp32 from the scores of a row, and kept also where they are not."""
+
 ARROW = {int: pa.int64(), float: pa.float64(), str: pa.string()}
 
 
@@ -20,7 +28,9 @@ class Rows:
     """The predictions of consecutive samples, n rows.
 
     `ids`, `groups`, `truths`, `tags`, `errors`: one entry a row; no error is ''.
-    `scores`: (n, classes) float32. `top`, `top_scores`: (n, m) the model's own best classes.
+    `scores`: (n, classes) float32, or (n, 0) where only the answers are kept. `answers`: (n,)
+    arrays of `predicted`, `confidence`, `rank` and `probability`, as in `Predictions`. `top`,
+    `top_scores`: (n, m) the model's own best classes.
     """
 
     ids: Sequence[str]
@@ -29,18 +39,20 @@ class Rows:
     tags: Sequence[dict[str, Tag]]
     errors: Sequence[str]
     scores: NDArray[np.float32]
+    answers: Mapping[str, NDArray[Any]]
     top: NDArray[np.int32]
     top_scores: NDArray[np.float32]
 
 
 def to_arrow(rows: Rows) -> pa.Table:
-    """The Arrow table of a shard: id, group, truth, error, scores, top, top_scores and the tags."""
+    """The Arrow table of a shard: id, group, truth, error, scores, answers, top and the tags."""
     columns: dict[str, Any] = {
         "id": pa.array(rows.ids, pa.string()),
         "group": pa.array(rows.groups, pa.string()),
         "truth": pa.array([list(truth) for truth in rows.truths], pa.list_(pa.int32())),
         "error": pa.array(rows.errors, pa.string()),
         "scores": _matrix(rows.scores, pa.float32()),
+        **{name: pa.array(rows.answers[name], kind) for name, kind in ANSWERS.items()},
         "top": _matrix(rows.top, pa.int32()),
         "top_scores": _matrix(rows.top_scores, pa.float32()),
     }
@@ -68,4 +80,6 @@ def membership(truth: pa.ChunkedArray, classes: int) -> NDArray[np.bool_]:
 
 def _matrix(values: NDArray[Any], kind: pa.DataType) -> pa.Array:
     flat = pa.array(np.ascontiguousarray(values).reshape(-1), kind)
+    if not values.shape[1]:
+        return pa.array([[]] * len(values), pa.list_(kind, 0))
     return pa.FixedSizeListArray.from_arrays(flat, values.shape[1])

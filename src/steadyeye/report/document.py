@@ -6,11 +6,57 @@ from typing import Any
 
 from steadyeye.charts.style import percent
 from steadyeye.core.results import find, reach
-from steadyeye.core.types import Evaluated, Section
+from steadyeye.core.types import Evaluated, Result, Section
 
 WORDS = (
     "one two three four five six seven eight nine ten eleven twelve".split()  # noqa: SIM905
 )
+
+READING = (
+    (
+        "pm_k",
+        "anchor",
+        "a frame of a video, with its neighbours, the frames just before and after "
+        "it, which show nearly the same.",
+    ),
+    ("pm_k", "accuracy", "the share of anchors the model gets right."),
+    (
+        "pm_k",
+        "pm-k",
+        "the share of anchors for which it is right on the anchor and on every "
+        "neighbour up to k frames away.",
+    ),
+    ("pm_k", "drop", "the difference: what the model gets right once but not steadily."),
+    ("flip_rate", "flip rate", "how often its answer changes from one frame to the next."),
+    (
+        "degraded_accuracy",
+        "level",
+        "how far an operator has gone, from 0, the image itself, to 30.",
+    ),
+    (
+        "degraded_accuracy",
+        "degraded accuracy",
+        "the share of images the model still gets right, on average over all levels and "
+        "operators; where only those count that it gets right at level 0, a model that nothing "
+        "could harm would have 100 %.",
+    ),
+    (
+        "degraded_rank",
+        "degraded rank",
+        "how many classes the model puts before the true one, on average; 0 is best.",
+    ),
+    (
+        "degraded_probability",
+        "degraded probability",
+        "what it gives to the true class, on average.",
+    ),
+    (
+        "failure_points",
+        "failure point",
+        "the first level at which accuracy falls below a threshold.",
+    ),
+)
+"""(metric it goes with, term, what it means)."""
 
 ONE_VIDEO = (
     "Where all anchors come from one video, an interval holds within that video only: it says "
@@ -31,6 +77,12 @@ class Document:
     sections: Sequence[Section]
     provenance: Mapping[str, Mapping[str, Any]]
     commands: tuple[str, ...]
+
+    @property
+    def reading(self) -> tuple[tuple[str, str], ...]:
+        """The terms of the numbers that are there, and what they mean."""
+        names = {name.partition("(")[0] for one in self.evaluated for name in one.results}
+        return tuple((term, meaning) for metric, term, meaning in READING if metric in names)
 
     @property
     def caveats(self) -> tuple[str, ...]:
@@ -58,6 +110,9 @@ def headline(evaluated: Sequence[Evaluated]) -> tuple[str, ...]:
 
 def _sentence(one: Evaluated, several: bool) -> str:
     name = one.predictions.model + (f" on {one.predictions.data}" if several else "")
+    degraded = find(one.results, "degraded_accuracy")
+    if degraded and degraded.value is not None:
+        return _degraded(name, degraded, find(one.results, "failure_points"))
     original, perturbed = find(one.results, "accuracy"), find(one.results, "pm_k")
     if original and perturbed and original.value is not None and perturbed.value is not None:
         k = reach(perturbed)
@@ -71,6 +126,31 @@ def _sentence(one: Evaluated, several: bool) -> str:
     if flips and flips.value is not None:
         return f"{name} changes its answer on {percent(flips.value)} of consecutive frames."
     return f"{name} was run on {len(one.predictions):,} samples."
+
+
+def numbers(one: Evaluated) -> tuple[Result, ...]:
+    """The results that are one number each; the others are told in sections of their own."""
+    return tuple(r for r in one.results.values() if r.value is not None or not r.cells)
+
+
+def _degraded(name: str, degraded: Result, points: Result | None) -> str:
+    """How much survives, and what does most harm."""
+    operators = len(degraded.cells)
+    whose = "what it had right" if degraded.cells[0].cells[0].value == 1 else "all images"
+    worst = min(degraded.cells, key=lambda cell: cell.value or 0)
+    sentence = (
+        f"{name} is right on {percent(degraded.value)} of {whose}, on average over {operators} "
+        f"operator{'s' if operators > 1 else ''} and all levels; worst is {worst.name}, with "
+        f"{percent(worst.value)}"
+    )
+    half = [
+        point
+        for cell in (points.cells if points else ())
+        if cell.name == worst.name
+        for point in cell.cells
+        if point.name == "below 0.5" and point.value is not None
+    ]
+    return sentence + (f", half lost by level {half[0].value:.0f}." if half else ".")
 
 
 def _broken(original: float, perturbed: float) -> str:

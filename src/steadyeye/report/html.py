@@ -12,8 +12,8 @@ import vl_convert
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
-from steadyeye.charts.style import interval, percent
-from steadyeye.report.document import Document
+from steadyeye.charts.style import shown, span
+from steadyeye.report.document import Document, numbers
 
 HERE = Path(__file__).resolve().parent
 
@@ -30,8 +30,8 @@ def render_html(document: Document, picture: Pictures) -> str:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters |= {"percent": percent, "anchor": _anchor}
-    environment.globals |= {"interval": interval}
+    environment.filters["anchor"] = _anchor
+    environment.globals |= {"numbers": numbers, "shown": shown, "span": span}
     charts = any(section.figures for section in document.sections)
     page: str = environment.get_template("report.html").render(
         document=document,

@@ -2,9 +2,9 @@
 
 from collections.abc import Iterable, Sequence
 
-from steadyeye.charts.style import interval, percent
+from steadyeye.charts.style import shown, span
 from steadyeye.core.types import Section
-from steadyeye.report.document import Document
+from steadyeye.report.document import Document, numbers
 
 
 def render_markdown(document: Document) -> str:
@@ -25,13 +25,13 @@ def _numbers(document: Document) -> list[str]:
             one.predictions.model,
             one.predictions.data,
             result.name,
-            percent(result.value),
-            interval(result.low, result.high),
+            shown(result.value, result.unit),
+            span(result.low, result.high, result.unit),
             f"{result.n:,}",
             result.interval,
         )
         for one in document.evaluated
-        for result in one.results.values()
+        for result in numbers(one)
     ]
     return _table(("model", "data", "metric", "value", "95 % interval", "n", "method"), rows)
 

@@ -3,8 +3,10 @@
 import csv
 import io
 import json
+from collections.abc import Iterator
 from dataclasses import asdict
 
+from steadyeye.core.types import Result
 from steadyeye.report.document import Document
 
 HEADER = ("model", "data", "metric", "value", "low", "high", "n", "interval")
@@ -29,14 +31,22 @@ def render_json(document: Document) -> str:
 
 
 def render_csv(document: Document) -> str:
-    """One row a number: model, data, metric, value, low, high, n, interval; shares 0…1."""
+    """One row a number, cells of cells too: model, data, metric, value, low, high, n, interval.
+
+    Shares are 0…1.
+    """
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
     writer.writerow(HEADER)
     for one in document.evaluated:
         for result in one.results.values():
-            cells = [(f"{result.name}, {cell.name}", cell) for cell in result.cells]
-            for name, each in [(result.name, result), *cells]:
+            for name, each in _flat(result.name, result):
                 numbers = (each.value, each.low, each.high, each.n, each.interval)
                 writer.writerow((one.predictions.model, one.predictions.data, name, *numbers))
     return out.getvalue()
+
+
+def _flat(name: str, result: Result) -> Iterator[tuple[str, Result]]:
+    yield name, result
+    for cell in result.cells:
+        yield from _flat(f"{name}, {cell.name}", cell)

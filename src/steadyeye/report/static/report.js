@@ -66,6 +66,7 @@ function show(index) {
   dialog.querySelector(".steps span").textContent = `${current + 1} of ${cards.length}`;
   const pair = document.createElement("div");
   pair.className = "pair";
+  pair.style.cssText = card.querySelector(".pair").style.cssText;
   pair.append(...[...card.querySelector(".pair").children].map((shot) => shot.cloneNode(true)));
   dialog.querySelector("div").replaceChildren(pair);
   if (!dialog.open) dialog.showModal();

@@ -1,0 +1,91 @@
+"""Operator × level at a glance."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from steadyeye.charts.style import SCHEMA, percent
+from steadyeye.core.results import find
+from steadyeye.core.types import Evaluated, Figure, Section, needs
+
+CELL = 15
+
+
+@needs("truth", "operator", "level", "profile")
+def degradation_map(evaluated: Sequence[Evaluated]) -> Section | None:
+    """A heat map of accuracy, operators by what they cost, a map a model.
+
+    None where no model has `degraded_accuracy`.
+    """
+    found = [(one, find(one.results, "degraded_accuracy")) for one in evaluated]
+    rows: list[dict[str, Any]] = [
+        {
+            "model": one.predictions.model,
+            "operator": operator.name,
+            "level": int(cell.name.removeprefix("level ")),
+            "accuracy": None if cell.value is None else round(cell.value, 4),
+            "mean": None if operator.value is None else round(operator.value, 4),
+        }
+        for one, result in found
+        if result
+        for operator in result.cells
+        for cell in operator.cells
+    ]
+    if not rows:
+        return None
+    maps = []
+    for one, result in found:
+        if result and result.cells:
+            worst = sorted(result.cells, key=lambda cell: cell.value or 0)
+            maps.append(
+                f"{one.predictions.model} suffers most from {worst[0].name} "
+                f"({percent(worst[0].value)} on average) and least from {worst[-1].name} "
+                f"({percent(worst[-1].value)})."
+            )
+    return Section(
+        place=14,
+        title="What harms most, at a glance",
+        text=("Dark is right, light is wrong; the operators that cost most stand first.", *maps),
+        figures=(_figure(rows),),
+    )
+
+
+def _figure(rows: list[dict[str, Any]]) -> Figure:
+    levels = len({row["level"] for row in rows})
+    encoding = {
+        "x": {"field": "level", "type": "ordinal", "title": "level", "axis": {"labelAngle": 0}},
+        "y": {
+            "field": "operator",
+            "type": "nominal",
+            "title": "",
+            "sort": {"field": "mean", "op": "mean", "order": "ascending"},
+        },
+        "color": {
+            "field": "accuracy",
+            "type": "quantitative",
+            "scale": {"scheme": "viridis", "domain": [0, 1], "reverse": True},
+            "legend": {"title": "accuracy", "format": ".0%", "orient": "bottom"},
+        },
+        "tooltip": [
+            {"field": "operator"},
+            {"field": "level"},
+            {"field": "accuracy", "format": ".1%"},
+        ],
+    }
+    spec = {
+        "$schema": SCHEMA,
+        "data": {"values": rows},
+        "facet": {"field": "model", "type": "nominal", "title": ""},
+        "columns": 1,
+        "spec": {
+            "width": levels * CELL * 1.3,
+            "height": {"step": CELL},
+            "mark": "rect",
+            "encoding": encoding,
+        },
+    }
+    return Figure(
+        name="degradation_map",
+        caption="Accuracy by operator and level.",
+        alt="Heat maps of accuracy, an operator a row and a level a column.",
+        spec=spec,
+    )

@@ -1,0 +1,75 @@
+"""The failure points, beside those published."""
+
+import csv
+from collections.abc import Sequence
+from functools import cache
+from pathlib import Path
+
+from steadyeye.charts.style import percent, shown, span
+from steadyeye.core.results import find
+from steadyeye.core.types import Evaluated, Result, Section, Table, needs
+
+DATA = Path(__file__).resolve().parent / "data" / "published_degradation.csv"
+
+
+@needs("truth", "operator", "level")
+def failure_levels(evaluated: Sequence[Evaluated]) -> Section | None:
+    """The level at which accuracy first is below each threshold, and how the images are then.
+
+    None where no model has `failure_points`. Beside it the published 50 % points of three
+    networks. Swingler 2022, Tables 1–3.
+    """
+    found = [(one, find(one.results, "failure_points")) for one in evaluated]
+    tables = [_table(one.predictions.model, result) for one, result in found if result]
+    if not tables:
+        return None
+    return Section(
+        place=16,
+        title="Where it fails",
+        text=(
+            "The first level at which accuracy falls below each threshold, its 95 % interval, the "
+            "pixels changed by then and the mean value (0…255). “> 30” was not reached. The last "
+            "table is of other networks on 250 images of ImageNet, as published: its operators "
+            "are those of a released notebook, with which ours agree in kind, not to the pixel.",
+        ),
+        tables=(*tables, _published()),
+    )
+
+
+def _table(model: str, result: Result) -> Table:
+    thresholds = [cell.name.removeprefix("below ") for cell in result.cells[0].cells]
+    header = ["operator"]
+    for threshold in thresholds:
+        share = percent(float(threshold), 0)
+        header += [f"below {share}", "changed", "mean"]
+    rows = [
+        (operator.name, *(text for point in operator.cells for text in _point(point)))
+        for operator in result.cells
+    ]
+    return Table(f"Failure points of {model}", tuple(header), tuple(rows))
+
+
+def _point(point: Result) -> tuple[str, str, str]:
+    if point.value is None:
+        low = "" if point.low is None else f" ({span(point.low, None, 'level')})"
+        return f"not reached{low}", "—", "—"
+    level = f"{shown(point.value, 'level')} ({span(point.low, point.high, 'level')})"
+    measured = {cell.name: cell.value for cell in point.cells}
+    return level, percent(measured["pixels changed"]), shown(measured["mean value"], "grey value")
+
+
+@cache
+def _published() -> Table:
+    with DATA.open(newline="", encoding="utf-8") as file:
+        lines = list(csv.DictReader(file))
+    models = list(dict.fromkeys(line["model"] for line in lines))
+    told = {
+        (line["operator"], line["model"]): (
+            f"{line['change_at_50_percent_accuracy']} ({line['pixels_changed_percent']} %)"
+        )
+        for line in lines
+    }
+    operators = sorted({line["operator"] for line in lines})
+    rows = tuple((o, *(told.get((o, model), "—") for model in models)) for o in operators)
+    caption = "Published: change at 50 % accuracy (pixels changed), Swingler 2022"
+    return Table(caption, ("operator", *models), rows)

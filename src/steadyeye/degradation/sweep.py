@@ -1,0 +1,184 @@
+"""A sweep: the images of a source at every level of every operator, as a source of its own."""
+
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from steadyeye.core.errors import UsageError
+from steadyeye.core.seeds import fingerprint
+from steadyeye.core.types import AtInput, Classes, Image, Labels, Sample, Source
+from steadyeye.degradation.measure import brightness, changed
+from steadyeye.degradation.operators import Context, Operator, Trail
+from steadyeye.degradation.random import stream_key
+
+NONE = -1
+"""The operator of the rows at level 0, where there is nothing to tell operators apart."""
+
+COLUMNS = ("operator", "level", "image", "changed", "brightness", "profile")
+"""`profile` says that every image has every level, as a search for failure points has not."""
+
+
+@dataclass(frozen=True)
+class Degrading:
+    """What is done to images: operators, each up to its own last level, and the seed."""
+
+    operators: tuple[Operator, ...]
+    levels: tuple[int, ...]
+    seed: int = 0
+
+    def grid(self, images: Sequence[int]) -> NDArray[np.int32]:
+        """(rows, 3) image, operator, level: level 0 of an image once, then each operator's levels.
+
+        Levels of one image and operator follow each other, so that each is made from the last.
+        """
+        steps = [(NONE, 0)] + [
+            (which, level)
+            for which, operator in enumerate(self.operators)
+            for level in self.levels
+            if 0 < level <= operator.last
+        ]
+        one = np.array(steps, dtype=np.int32)
+        rows = np.tile(one, (len(images), 1))
+        return np.column_stack([np.repeat(np.asarray(images, dtype=np.int32), len(one)), rows])
+
+    def record(self) -> str:
+        """What makes the images: another text, other images."""
+        names = [f"{each.name} {each.about}" for each in self.operators]
+        return f"{names} {self.levels} {self.seed}"
+
+
+class _Trails(threading.local):
+    """The image a thread is at, and its trail: a cache, so that a level is made from the last."""
+
+    def __init__(self) -> None:
+        self.image = NONE
+        self.original: Image | None = None
+        self.operator = NONE
+        self.level = 0
+        self.trail: Trail | None = None
+
+    def __reduce__(self) -> tuple[type["_Trails"], tuple[()]]:
+        return _Trails, ()
+
+
+@dataclass(frozen=True, eq=False)
+class Sweep:
+    """A `Source` over `cells` of (image of `base`, operator, level), images at the model's input.
+
+    `cells`: (rows, 3) int32. `members`: data class → the model classes that make it, for
+    operators that need the gradient. Nothing degraded is stored: a thread keeps the image it is at.
+    """
+
+    base: Source
+    cut: AtInput
+    how: Degrading
+    cells: NDArray[np.int32]
+    members: Sequence[Sequence[int]]
+    notes: tuple[str, ...] = ()
+    _trails: _Trails = field(default_factory=_Trails, repr=False)
+
+    @property
+    def name(self) -> str:
+        """The name of the source it wraps."""
+        return self.base.name
+
+    @property
+    def classes(self) -> Classes | None:
+        """The classes of the source it wraps."""
+        return self.base.classes
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The columns of the source it wraps, and its own."""
+        return (*self.base.columns, *COLUMNS)
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """Changes with the source, the operators, levels and seed, and the rows."""
+        return fingerprint(self.base.fingerprint, self.how.record(), self.cells.tobytes())
+
+    @cached_property
+    def ids(self) -> Sequence[str]:
+        """`image@operator-level`, or `image@0`."""
+        names = self._names
+        return [
+            f"{names[image]}@{self.how.operators[operator].name}-{level:02d}"
+            if level
+            else f"{names[image]}@0"
+            for image, operator, level in self.cells.tolist()
+        ]
+
+    @cached_property
+    def _names(self) -> Sequence[str]:
+        return list(self.base.ids)
+
+    @cached_property
+    def truths(self) -> Sequence[Labels]:
+        """The labels of every row."""
+        truths = list(self.base.truths)
+        return [truths[image] for image in self.cells[:, 0].tolist()]
+
+    def missing(self) -> Sequence[str]:
+        """The files that the source it wraps lacks."""
+        return self.base.missing()
+
+    def __len__(self) -> int:
+        return len(self.cells)
+
+    def __getitem__(self, index: int) -> Sample:
+        image, operator, level = map(int, self.cells[index])
+        sample = self.base[image]
+        called = self.how.operators[operator].name if level else ""
+        tags = {**sample.tags, "operator": called, "level": level, "image": sample.id}
+        unmeasured = {"changed": float("nan"), "brightness": float("nan")}
+        return replace(
+            sample,
+            id=f"{sample.id}@{called}-{level:02d}" if level else f"{sample.id}@0",
+            image=lambda: self._at(image, operator, level, sample),
+            tags={**tags, **unmeasured},
+            measure=self._measure,
+        )
+
+    def _measure(self, image: Image) -> Mapping[str, float]:
+        original = self._trails.original
+        assert original is not None, "an image is measured by the thread that made it"
+        return {"changed": changed(image, original), "brightness": brightness(image)}
+
+    def _at(self, image: int, operator: int, level: int, sample: Sample) -> Image:
+        here = self._trails
+        if here.image != image or here.original is None:
+            here.original, here.image = self.cut.fit(sample.image()), image
+            here.trail = None
+        if level == 0:
+            return here.original
+        if here.trail is None or here.operator != operator or level < here.level:
+            here.trail = self.start(operator, here.original, sample)
+        here.operator, here.level = operator, level
+        return here.trail(level)
+
+    def start(self, operator: int, image: Image, sample: Sample) -> Trail:
+        """The trail of a fitted image of the source under one operator."""
+        chosen = self.how.operators[operator]
+        key = stream_key(self.how.seed, sample.id, chosen.name)
+        return chosen.start(image, Context(key, self._slope(sample.truth)))
+
+    def _slope(self, truth: Labels) -> Callable[[NDArray[np.float32]], NDArray[np.float32]] | None:
+        gradient = self.cut.gradient
+        if gradient is None:
+            return None
+        members = [member for label in truth for member in self.members[label]]
+        return lambda image: gradient(image, members)
+
+
+def refuse_without_gradient(how: Degrading, cut: AtInput, model: str) -> None:
+    """Raises `UsageError` where an operator needs a gradient that the model does not have."""
+    asking = [operator.name for operator in how.operators if operator.needs_gradient]
+    if asking and cut.gradient is None:
+        raise UsageError(
+            f"{asking[0]} needs the gradient of {model}, which has none here; "
+            "give the torch module, or leave the operator out"
+        )

@@ -1,0 +1,68 @@
+"""The contact sheet of an image file, by the texts that name operators and levels."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from steadyeye.core import plugins
+from steadyeye.core.errors import UsageError
+from steadyeye.core.spec import parse
+from steadyeye.core.types import AtInput, Image
+from steadyeye.degradation import sheet as page
+from steadyeye.degradation.operators import Gradient
+from steadyeye.evaluation.sweeps import cut, levels, operators
+from steadyeye.images import files
+from steadyeye.images.preprocessing import Preprocessing
+from steadyeye.predictions.cell import write_file
+
+
+@dataclass(frozen=True)
+class View:
+    """How the image is looked at: at the input of a model (a spec), or `size` pixels square."""
+
+    model: str | None
+    size: int
+    seed: int
+
+
+def sheet(image: Path, chosen: str, at: str, view: View) -> Image:
+    """The sheet of an image file; `chosen`: operators or `all`, `at`: levels, as in a job.
+
+    With a model `gradient_descent` goes against the model's own answer. Raises `UsageError`.
+    """
+    picture = files.read(image)
+    parts = cut(plugins.build("models", parse(view.model))) if view.model else None
+    fitted = parts.fit(picture) if parts else _square(view.size).fit(picture)
+    gradient = _gradient(parts, fitted) if parts else None
+    picked = operators(chosen, gradients=gradient is not None)
+    asking = [operator.name for operator in picked if operator.needs_gradient]
+    if asking and gradient is None:
+        raise UsageError(f"{asking[0]} needs a model with gradients; give --model")
+    return page.sheet(fitted, image.name, picked, levels(at, picked), view.seed, gradient)
+
+
+def write(path: Path, image: Image) -> None:
+    """Writes the sheet; the suffix names the format. Raises `UsageError`."""
+    content = files.encode(image, path.suffix)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write_file(path, content)
+
+
+def _square(size: int) -> Preprocessing:
+    if size < 1:
+        raise UsageError(f"size={size}: give the side in pixels")
+    return Preprocessing((size, size), size, (0.0,) * 3, (1.0,) * 3)
+
+
+def _gradient(parts: AtInput, fitted: Image) -> Gradient | None:
+    slope = parts.gradient
+    if slope is None:
+        return None
+    said = int(parts.model([fitted])[0].argmax())
+
+    def gradient(image: NDArray[np.float32]) -> NDArray[np.float32]:
+        return slope(image, [said])
+
+    return gradient

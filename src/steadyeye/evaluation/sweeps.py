@@ -1,0 +1,109 @@
+"""From a job's operators and levels to the sweep of a model over a source."""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from steadyeye.classes.mapping import ClassMap
+from steadyeye.core import plugins
+from steadyeye.core.errors import UsageError, unknown
+from steadyeye.core.spec import Spec, split
+from steadyeye.core.types import AtInput, Model, Source
+from steadyeye.degradation.operators import LEVELS, Operator
+from steadyeye.degradation.profiles import CHOICES
+from steadyeye.degradation.sweep import Degrading, Sweep, refuse_without_gradient
+from steadyeye.evaluation.job import Job
+
+USERS_OWN = "callable"  # an operator only once it is told which function
+
+
+def degrading(job: Job, models: Sequence[Model]) -> Degrading | None:
+    """What the job does to images; None where it does nothing to them.
+
+    `all` operators are those that every model allows. Raises `UsageError` for unknown operators
+    and for levels that none of them has.
+    """
+    if not job.operators:
+        return None
+    chosen = operators(job.operators, all(cut(model).gradient for model in models))
+    return Degrading(chosen, levels(job.levels, chosen), job.seed)
+
+
+def operators(text: str, gradients: bool) -> tuple[Operator, ...]:
+    """The operators of a comma-separated list of specs, or of `all`.
+
+    `gradients`: whether `all` may hold operators that need a differentiable model.
+    """
+    if text.strip() == "all":
+        names = [name for name in plugins.names("degrade") if name != USERS_OWN]
+        every = [plugins.build("degrade", spec) for spec in split(", ".join(names))]
+        return tuple(each for each in every if gradients or not each.needs_gradient)
+    chosen = tuple(plugins.build("degrade", spec) for spec in split(text))
+    twice = {each.name for each in chosen if sum(each.name == o.name for o in chosen) > 1}
+    if twice:
+        raise UsageError(f"the operator '{min(twice)}' is given twice; give one of them a name=…")
+    return chosen
+
+
+def levels(text: str, chosen: Sequence[Operator] = ()) -> tuple[int, ...]:
+    """The levels of `first:last[:step]`, both ends meant, or of a list with commas; rising.
+
+    Level 0 is always among them. Raises `UsageError` for other text and for a level beyond the
+    last of every operator.
+    """
+    try:
+        if ":" in text:
+            first, last, *step = (int(part) for part in text.split(":"))
+            found = set(range(first, last + 1, *step))
+        else:
+            found = {int(part) for part in text.split(",")}
+    except (TypeError, ValueError):
+        raise UsageError(
+            f"levels '{text}': write first:last, first:last:step or a list such as 5,10,20"
+        ) from None
+    most = max((operator.last for operator in chosen), default=LEVELS)
+    outside = sorted(level for level in found if not 0 <= level <= most)
+    if outside or not found:
+        raise UsageError(
+            f"levels '{text}': levels go from 0 to {most}, not {outside[:3] or 'none'}"
+        )
+    return tuple(sorted(found | {0}))
+
+
+def metrics(images: str, thresholds: str) -> str:
+    """The metrics of a sweep as a list of specs. Raises `UsageError` for what they cannot take."""
+    if images not in CHOICES:
+        raise unknown("baseline set", images, CHOICES)
+    try:
+        shares = [float(part) for part in thresholds.split(",")]
+    except ValueError:
+        raise UsageError(f"failure points '{thresholds}': write shares such as 0.9,0.5") from None
+    if not all(0 < share <= 1 for share in shares):
+        raise UsageError(f"failure points '{thresholds}': give shares above 0 and up to 1")
+    profiles = ("degraded_accuracy", "degraded_rank", "degraded_probability")
+    specs = [Spec(name, {"images": images}) for name in profiles]
+    specs.append(Spec("failure_points", {"thresholds": shares, "images": images}))
+    return ", ".join(map(str, specs))
+
+
+def cut(model: Model) -> AtInput:
+    """The model cut at its input; one that does not say takes images as they are."""
+    if hasattr(model, "at_input"):
+        return model.at_input()  # type: ignore[no-any-return]
+    return AtInput(np.asarray, model, None)
+
+
+def swept(model: Model, source: Source, class_map: ClassMap, how: Degrading) -> tuple[Model, Sweep]:
+    """The model for fitted images, and the whole sweep of the labelled images of a source.
+
+    Raises `UsageError` where no image is labelled or the model has no gradient that is needed.
+    """
+    parts = cut(model)
+    refuse_without_gradient(how, parts, model.name)
+    images = [i for i, truth in enumerate(source.truths) if truth]
+    if not images:
+        raise UsageError(f"'{source.name}' has no labels; degradation is measured on labelled data")
+    unlabelled = len(source) - len(images)
+    notes = (*source.notes, *([f"{unlabelled:,} unlabelled left out"] if unlabelled else []))
+    sweep = Sweep(source, parts, how, how.grid(images), class_map.members, notes)
+    return parts.model, sweep

@@ -1,0 +1,17 @@
+"""Accuracy under degradation."""
+
+from steadyeye.core.table import Predictions
+from steadyeye.core.types import Result, needs
+from steadyeye.degradation.curves import shares
+from steadyeye.degradation.profiles import profiles
+
+
+@needs("truth", "operator", "level", "profile")
+def degraded_accuracy(predictions: Predictions, images: str = "right") -> Result:
+    """The share of images still right: the mean over operators of the mean over their levels.
+
+    `images`: "right", those that are right at level 0, so that it starts from 1; or "all". `cells`:
+    the operators, and in each its levels from 0. Raises `UsageError` where no image is right at
+    level 0. Swingler 2022.
+    """
+    return shares("degraded_accuracy", profiles(predictions, images), predictions.right)

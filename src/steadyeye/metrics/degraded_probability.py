@@ -1,0 +1,23 @@
+"""Probability of the true class under degradation."""
+
+import numpy as np
+
+from steadyeye.core.table import Predictions
+from steadyeye.core.types import Result, needs
+from steadyeye.degradation.curves import averages
+from steadyeye.degradation.profiles import profiles
+
+
+@needs("truth", "operator", "level", "profile")
+def degraded_probability(predictions: Predictions, images: str = "right") -> Result:
+    """The mean probability of the true class, over levels and then over operators.
+
+    The true class's own score, not the top-1 confidence, in fp32. `images` and `cells` as in
+    `degraded_accuracy`. Value None where the model's scores are no probabilities. Swingler 2022.
+    """
+    said = predictions.probability[predictions.valid]
+    if np.nanmin(said, initial=0) < 0 or np.nanmax(said, initial=0) > 1 + 1e-6:
+        why = f"none: the scores of {predictions.model} are no probabilities"
+        return Result("degraded_probability", None, None, None, 0, why)
+    found = profiles(predictions, images)
+    return averages("degraded_probability", found, predictions.probability, "share")

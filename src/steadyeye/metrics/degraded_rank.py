@@ -1,0 +1,19 @@
+"""Rank of the true class under degradation."""
+
+import numpy as np
+
+from steadyeye.core.table import Predictions
+from steadyeye.core.types import Result, needs
+from steadyeye.degradation.curves import averages
+from steadyeye.degradation.profiles import profiles
+
+
+@needs("truth", "operator", "level", "profile")
+def degraded_rank(predictions: Predictions, images: str = "right") -> Result:
+    """The mean rank of the true class (0 = first), over levels and then over operators.
+
+    Among the classes of the data, derived in fp32. `images` and `cells` as in
+    `degraded_accuracy`. Swingler 2022.
+    """
+    found = profiles(predictions, images)
+    return averages("degraded_rank", found, predictions.rank.astype(np.float32), "rank")

@@ -1,0 +1,79 @@
+"""The levels at which a degraded model fails."""
+
+from collections.abc import Sequence
+from itertools import groupby
+
+from steadyeye.core.errors import UsageError
+from steadyeye.core.table import Predictions
+from steadyeye.core.types import Result, needs
+from steadyeye.degradation import failure
+from steadyeye.degradation.failure import FailurePoint
+from steadyeye.degradation.profiles import profiles
+
+
+@needs("truth", "operator", "level", "profile")
+def failure_points(
+    predictions: Predictions,
+    thresholds: Sequence[float] = (0.9, 0.5, 0.1),
+    images: str = "right",
+) -> Result:
+    """The first level of every operator with accuracy below each threshold.
+
+    `thresholds`: shares, 0…1. `images` as in `degraded_accuracy`. `cells`: the operators, in each
+    the thresholds with the level (None: not reached) and its interval, and in these the share of
+    pixels changed and the mean value there. The whole has no value of its own. Swingler 2022,
+    Tables 1–3.
+    """
+    asked = tuple(float(threshold) for threshold in thresholds)
+    if not asked or not all(0 < threshold <= 1 for threshold in asked):
+        raise UsageError(f"thresholds {list(thresholds)}: give shares above 0 and up to 1")
+    found = profiles(predictions, images)
+    points = failure.failure_points(found, asked)
+    cells = tuple(
+        Result(
+            operator,
+            None,
+            None,
+            None,
+            len(found.images),
+            "by threshold",
+            (),
+            tuple(map(_point, of_operator)),
+            "level",
+        )
+        for operator, of_operator in groupby(points, key=lambda point: point.operator)
+    )
+    n = len(found.images)
+    return Result(
+        "failure_points",
+        None,
+        None,
+        None,
+        n,
+        cells[0].cells[0].interval,
+        found.notes,
+        cells,
+        "level",
+    )
+
+
+def _point(point: FailurePoint) -> Result:
+    measured = (
+        ()
+        if point.level is None
+        else (
+            Result("pixels changed", point.changed, None, None, point.n, "none"),
+            Result("mean value", point.brightness, None, None, point.n, "none", unit="grey value"),
+        )
+    )
+    return Result(
+        f"below {point.threshold:g}",
+        point.level,
+        point.low,
+        point.high,
+        point.n,
+        point.method,
+        () if point.level is not None else ("not reached",),
+        measured,
+        "level",
+    )
