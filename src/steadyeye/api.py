@@ -29,6 +29,18 @@ from steadyeye.evaluation.run import run as complete
 from steadyeye.inference.function import FunctionClassifier
 from steadyeye.predictions.read import cells, read
 
+OPTIONS = {
+    "workers",
+    "batch",
+    "on_error",
+    "reduce",
+    "class_map",
+    "operators",
+    "levels",
+    "seed",
+    "fast",
+}
+
 
 @dataclass(frozen=True)
 class Run:
@@ -42,7 +54,7 @@ class Run:
     @cached_property
     def predictions(self) -> Predictions:
         """The sealed predictions."""
-        return read(cells(self.folder)[0])
+        return read(*cells(self.folder)[0])
 
     def __getattr__(self, name: str) -> Callable[..., Result]:
         """The metric `name` over this run's predictions."""
@@ -74,12 +86,13 @@ def evaluate(
     (n, classes) scores. `classes`: what a callable's scores are over (`imagenet1k` or a class
     file); the data's classes if left out. `out`: the folder of the run, resumed if it holds the
     same; a temporary folder if left out. `options`: `workers`, `batch`, `on_error`, `reduce`,
-    `class_map` as in a job. Raises `UsageError` for everything a user can get wrong.
+    `class_map` as in a job; `operators` ("all" or a list of specs), `levels`, `seed` and `fast`
+    degrade the images, as `steadyeye degrade` does. Raises `UsageError` for everything a user can get wrong.
     """
     named_model, built_model = _model(model, classes)
     named_source, built_source = _source(source)
     folder = Path(out) if out is not None else Path(mkdtemp(prefix="steadyeye-"))
-    unknown_options = set(options) - {"workers", "batch", "on_error", "reduce", "class_map"}
+    unknown_options = set(options) - OPTIONS
     if unknown_options:
         raise UsageError(f"evaluate has no option '{min(unknown_options)}'; see help(evaluate)")
     job = Job(models=(named_model,), data=(named_source,), out=str(folder), **options)

@@ -95,6 +95,9 @@ def degrade(
     failure_points: Annotated[
         str, typer.Option(help="Accuracies whose first fall below is sought.")
     ] = "0.9,0.5,0.1",
+    fast: Annotated[
+        bool, typer.Option("--fast", help="Only the failure points, by a tenth of the passes.")
+    ] = False,
     seed: Annotated[int | None, typer.Option(help="Seed of the operators [0].")] = None,
     class_map: ClassMap = None,
     reduce: Reduce = None,
@@ -113,6 +116,7 @@ def degrade(
         "operators": operators,
         "levels": levels,
         "seed": seed,
+        "fast": fast or None,
         "class_map": class_map,
         "reduce": reduce,
         "on_error": on_error,

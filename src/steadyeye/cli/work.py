@@ -35,7 +35,7 @@ def degrade(
     asked = dict(flags)
     if not job_file:
         asked["operators"] = flags["operators"] or "all"
-        asked["metrics"] = metrics(images, thresholds)
+        asked["metrics"] = metrics(images, thresholds, fast=bool(flags["fast"]))
     run(job_file, asked, quiet)
 
 

@@ -21,7 +21,7 @@ class Predictions:
     `tags`: column → (n,) array. `columns`: what the source said its samples carry. `fingerprint`:
     the source's; two tables with the same one hold the same samples. `stored`: (n,) arrays of
     `predicted`, `confidence`, `rank` and `probability` where the scores were not kept; `scores` is
-    then (n, 0).
+    then (n, 0). `sweep`: of degraded images, `levels` (operator → its levels) and `seed`.
     """
 
     model: str
@@ -40,6 +40,7 @@ class Predictions:
     notes: tuple[str, ...] = ()
     fingerprint: str = ""
     stored: Mapping[str, NDArray[Any]] = field(default_factory=dict)
+    sweep: Mapping[str, Any] = field(default_factory=dict)
 
     def __len__(self) -> int:
         return len(self.ids)

@@ -4,6 +4,7 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -45,6 +46,19 @@ class Degrading:
         rows = np.tile(one, (len(images), 1))
         return np.column_stack([np.repeat(np.asarray(images, dtype=np.int32), len(one)), rows])
 
+    def steps(self) -> list[list[int]]:
+        """The levels of each operator, from 0."""
+        return [[level for level in self.levels if level <= op.last] for op in self.operators]
+
+    def baseline(self, images: Sequence[int]) -> NDArray[np.int32]:
+        """(images, 3) the rows at level 0 alone."""
+        return np.array([(image, NONE, 0) for image in images], dtype=np.int32)
+
+    def about(self) -> dict[str, Any]:
+        """The sweep as plain values: the levels of every operator, and the seed."""
+        names = [operator.name for operator in self.operators]
+        return {"levels": dict(zip(names, self.steps(), strict=True)), "seed": self.seed}
+
     def record(self) -> str:
         """What makes the images: another text, other images."""
         names = [f"{each.name} {each.about}" for each in self.operators]
@@ -70,7 +84,8 @@ class Sweep:
     """A `Source` over `cells` of (image of `base`, operator, level), images at the model's input.
 
     `cells`: (rows, 3) int32. `members`: data class → the model classes that make it, for
-    operators that need the gradient. Nothing degraded is stored: a thread keeps the image it is at.
+    operators that need the gradient. `exhaustive`: whether the cells are the whole grid. Nothing
+    degraded is stored: a thread keeps the image it is at.
     """
 
     base: Source
@@ -79,6 +94,7 @@ class Sweep:
     cells: NDArray[np.int32]
     members: Sequence[Sequence[int]]
     notes: tuple[str, ...] = ()
+    exhaustive: bool = True
     _trails: _Trails = field(default_factory=_Trails, repr=False)
 
     @property
@@ -94,7 +110,8 @@ class Sweep:
     @property
     def columns(self) -> tuple[str, ...]:
         """The columns of the source it wraps, and its own."""
-        return (*self.base.columns, *COLUMNS)
+        own = COLUMNS if self.exhaustive else COLUMNS[:-1]
+        return (*self.base.columns, *own)
 
     @cached_property
     def fingerprint(self) -> str:

@@ -16,7 +16,9 @@ from steadyeye.predictions.read import cells, read
 
 def collect(runs: Sequence[Path], metrics: str | None) -> list[Evaluated]:
     """Every cell of the runs, evaluated; `metrics`: a list of specs, None: those of each job."""
-    found = [(run, predictions) for run in runs for predictions in map(read, cells(run))]
+    found = [
+        (run, predictions) for run in runs for predictions in (read(*cell) for cell in cells(run))
+    ]
     asked = {run: split(metrics or record(run)["job"]["metrics"] or "") for run in runs}
     named = _models(_data(found))
     return [Evaluated(predictions, results(predictions, asked[run])) for run, predictions in named]

@@ -21,6 +21,7 @@ class Job:
     `batch`: images handed to the model at a time. `workers`: threads; 0: one a core.
     `operators`: a list of operators that degrade the images, or `all`; None: images as they are.
     `levels`: of the operators, `first:last:step` or a list. `seed`: of their random streams.
+    `fast`: only failure points, by search instead of a whole sweep.
     """
 
     models: tuple[str, ...] = ()
@@ -35,6 +36,7 @@ class Job:
     operators: str | None = None
     levels: str = "0:30"
     seed: int = 0
+    fast: bool = False
 
     def __post_init__(self) -> None:
         for name, choices in CHOICES.items():
@@ -42,6 +44,8 @@ class Job:
                 raise unknown(f"value of {name}", getattr(self, name), choices)
         if self.batch < 1:
             raise UsageError(f"batch={self.batch}: at least one image a forward pass")
+        if self.fast and not self.operators:
+            raise UsageError("fast=true searches failure points; name the operators too")
         if self.workers < 0:
             raise UsageError(f"workers={self.workers}: give 0 for one a core, or more")
 

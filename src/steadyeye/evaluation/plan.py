@@ -169,7 +169,7 @@ def _task(
     _reachable(model[0], source, class_map)
     target = class_map.target
     if how:
-        fitted, sweep = swept(model[1], source[1], class_map, how)
+        fitted, sweep = swept(model[1], source[1], class_map, how, fast=job.fast)
         model, source = (model[0], fitted), (source[0], sweep)
     identity = {
         "model": {
@@ -192,6 +192,7 @@ def _task(
         "reduce": job.reduce,
         "on_error": job.on_error,
         "keep": "answers" if job.operators else "scores",
+        **({"sweep": how.about()} if how else {}),
         "rows": len(source[1]),
         "shard_rows": shard_rows(len(source[1])),
         "batch": job.batch,

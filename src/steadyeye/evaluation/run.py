@@ -13,6 +13,7 @@ from steadyeye.core.errors import UsageError
 from steadyeye.core.provenance import provenance
 from steadyeye.evaluation import shard
 from steadyeye.evaluation.engines import local
+from steadyeye.evaluation.fast import search
 from steadyeye.evaluation.plan import Plan, Task
 from steadyeye.predictions.cell import begin, encode, seal, write_file
 from steadyeye.predictions.rows import Rows
@@ -41,9 +42,15 @@ def run(plan: Plan, watcher: Watcher, predict: Predict = shard.predict) -> Path:
     """
     out = Path(plan.job.out)
     with _alone(out):
-        _write_record(out, plan)
+        record = _write_record(out, plan)
         for task in plan.tasks:
-            _complete(plan, task, watcher, predict)
+            complete = partial(_complete, plan, watcher, predict)
+            if plan.job.fast:
+                for rounds in search(plan.job, task, complete):
+                    record["rounds"][task.folder] = rounds
+                    write_file(out / "run.json", encode(record))
+            else:
+                complete(task)
     return out
 
 
@@ -73,12 +80,13 @@ def _alone(out: Path) -> Iterator[None]:
         yield
 
 
-def _write_record(out: Path, plan: Plan) -> None:
+def _write_record(out: Path, plan: Plan) -> dict[str, Any]:
     path = out / "run.json"
-    record = {
+    record: dict[str, Any] = {
         "job": plan.job.record(),
         "saved": any("saved predictions" in task.model.recipe for task in plan.tasks),
         "cells": [task.folder for task in plan.tasks],
+        **({"rounds": {}} if plan.job.fast else {}),
         "provenance": provenance(),
     }
     if path.is_file():
@@ -88,6 +96,7 @@ def _write_record(out: Path, plan: Plan) -> None:
             # the first shards were made by what is on record; both are told
             record |= {"provenance": found["provenance"], "continued_with": record["provenance"]}
     write_file(path, encode(record))
+    return record
 
 
 def _same_job(out: Path, before: Mapping[str, Any], after: Mapping[str, Any]) -> None:
@@ -99,7 +108,7 @@ def _same_job(out: Path, before: Mapping[str, Any], after: Mapping[str, Any]) ->
             )
 
 
-def _complete(plan: Plan, task: Task, watcher: Watcher, predict: Predict) -> None:
+def _complete(plan: Plan, watcher: Watcher, predict: Predict, task: Task) -> Path:
     out = Path(plan.job.out)
     cell = begin(out / "cells" / task.folder, task.identity)
     found = len(cell.finished())
@@ -111,3 +120,4 @@ def _complete(plan: Plan, task: Task, watcher: Watcher, predict: Predict) -> Non
     seal(cell)
     seconds = round(time.perf_counter() - started, 3)
     log(out, "cell", cell=task.folder, shards=cell.shards, found=found, seconds=seconds)
+    return cell.folder

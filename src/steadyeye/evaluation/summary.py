@@ -116,6 +116,7 @@ def command(content: Mapping[str, Any], out: str) -> str:
         words = ["steadyeye", "score", *map(_quoted, job["models"])]
     else:
         words = ["steadyeye", "degrade" if job["operators"] else "run"]
+        words += ["--fast"] if job["fast"] else []
         words += [word for text in job["models"] for word in ("--model", _quoted(text))]
     words += [word for text in job["data"] for word in ("--data", _quoted(text))]
     for key in KEYS:

@@ -25,7 +25,9 @@ def degrading(job: Job, models: Sequence[Model]) -> Degrading | None:
     """
     if not job.operators:
         return None
-    chosen = operators(job.operators, all(cut(model).gradient for model in models))
+    # a search asks for single levels, and level l of a gradient operator costs l steps
+    gradients = not job.fast and all(cut(model).gradient for model in models)
+    chosen = operators(job.operators, gradients)
     return Degrading(chosen, levels(job.levels, chosen), job.seed)
 
 
@@ -70,7 +72,7 @@ def levels(text: str, chosen: Sequence[Operator] = ()) -> tuple[int, ...]:
     return tuple(sorted(found | {0}))
 
 
-def metrics(images: str, thresholds: str) -> str:
+def metrics(images: str, thresholds: str, fast: bool = False) -> str:
     """The metrics of a sweep as a list of specs. Raises `UsageError` for what they cannot take."""
     if images not in CHOICES:
         raise unknown("baseline set", images, CHOICES)
@@ -80,6 +82,10 @@ def metrics(images: str, thresholds: str) -> str:
         raise UsageError(f"failure points '{thresholds}': write shares such as 0.9,0.5") from None
     if not all(0 < share <= 1 for share in shares):
         raise UsageError(f"failure points '{thresholds}': give shares above 0 and up to 1")
+    if fast and images != "right":
+        raise UsageError("--fast searches among the images right at level 0; leave --images out")
+    if fast:
+        return str(Spec("failure_points", {"thresholds": shares}))
     profiles = ("degraded_accuracy", "degraded_rank", "degraded_probability")
     specs = [Spec(name, {"images": images}) for name in profiles]
     specs.append(Spec("failure_points", {"thresholds": shares, "images": images}))
@@ -93,8 +99,12 @@ def cut(model: Model) -> AtInput:
     return AtInput(np.asarray, model, None)
 
 
-def swept(model: Model, source: Source, class_map: ClassMap, how: Degrading) -> tuple[Model, Sweep]:
-    """The model for fitted images, and the whole sweep of the labelled images of a source.
+def swept(
+    model: Model, source: Source, class_map: ClassMap, how: Degrading, fast: bool
+) -> tuple[Model, Sweep]:
+    """The model for fitted images, and the sweep of the labelled images of a source.
+
+    `fast`: level 0 alone, where a search begins; the whole sweep otherwise.
 
     Raises `UsageError` where no image is labelled or the model has no gradient that is needed.
     """
@@ -105,5 +115,6 @@ def swept(model: Model, source: Source, class_map: ClassMap, how: Degrading) -> 
         raise UsageError(f"'{source.name}' has no labels; degradation is measured on labelled data")
     unlabelled = len(source) - len(images)
     notes = (*source.notes, *([f"{unlabelled:,} unlabelled left out"] if unlabelled else []))
-    sweep = Sweep(source, parts, how, how.grid(images), class_map.members, notes)
+    cells = how.baseline(images) if fast else how.grid(images)
+    sweep = Sweep(source, parts, how, cells, class_map.members, notes, exhaustive=not fast)
     return parts.model, sweep

@@ -9,9 +9,10 @@ from steadyeye.core.types import Result, needs
 from steadyeye.degradation import failure
 from steadyeye.degradation.failure import FailurePoint
 from steadyeye.degradation.profiles import profiles
+from steadyeye.degradation.searched import cost, searched_points
 
 
-@needs("truth", "operator", "level", "profile")
+@needs("truth", "operator", "level")
 def failure_points(
     predictions: Predictions,
     thresholds: Sequence[float] = (0.9, 0.5, 0.1),
@@ -22,20 +23,24 @@ def failure_points(
     `thresholds`: shares, 0…1. `images` as in `degraded_accuracy`. `cells`: the operators, in each
     the thresholds with the level (None: not reached) and its interval, and in these the share of
     pixels changed and the mean value there. The whole has no value of its own. Swingler 2022,
-    Tables 1–3.
+    Tables 1–3. After a search (`--fast`) the interval is that of the search.
     """
     asked = tuple(float(threshold) for threshold in thresholds)
     if not asked or not all(0 < threshold <= 1 for threshold in asked):
         raise UsageError(f"thresholds {list(thresholds)}: give shares above 0 and up to 1")
-    found = profiles(predictions, images)
-    points = failure.failure_points(found, asked)
+    if "profile" in predictions.columns:
+        found = profiles(predictions, images)
+        points, notes = failure.failure_points(found, asked), found.notes
+    else:
+        points, notes = searched_points(predictions, asked), (cost(predictions),)
+    n = points[0].n
     cells = tuple(
         Result(
             operator,
             None,
             None,
             None,
-            len(found.images),
+            n,
             "by threshold",
             (),
             tuple(map(_point, of_operator)),
@@ -43,7 +48,6 @@ def failure_points(
         )
         for operator, of_operator in groupby(points, key=lambda point: point.operator)
     )
-    n = len(found.images)
     return Result(
         "failure_points",
         None,
@@ -51,7 +55,7 @@ def failure_points(
         None,
         n,
         cells[0].cells[0].interval,
-        found.notes,
+        notes,
         cells,
         "level",
     )

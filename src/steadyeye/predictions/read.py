@@ -16,12 +16,17 @@ from steadyeye.predictions.rows import ANSWERS, matrix, membership
 AGAIN = "run the same command again to complete it"
 
 
-def read(folder: Path) -> Predictions:
-    """The predictions of a sealed cell.
+def read(*folders: Path) -> Predictions:
+    """The predictions of a sealed cell, or of the rounds of one, in their order.
 
     Raises `UsageError` for a cell that is not sealed, a shard that is missing or altered, and ids
     that occur twice.
     """
+    tables = [_sealed(folder) for folder in folders]
+    return _predictions(open_cell(folders[0]), pa.concat_tables(tables))
+
+
+def _sealed(folder: Path) -> pa.Table:
     if not (folder / "cell.json").is_file():
         raise UsageError(f"no predictions in '{folder}'; give the --out folder of a run")
     cell = open_cell(folder)
@@ -29,20 +34,23 @@ def read(folder: Path) -> Predictions:
         done = len(cell.finished())
         raise UsageError(f"'{folder}' has {done} of {cell.shards} shards; {AGAIN}")
     sealed = json.loads((folder / "seal.json").read_text(encoding="utf-8"))
-    table = pa.concat_tables([_shard(folder, entry) for entry in sealed["shards"]])
-    return _predictions(cell, table)
+    return pa.concat_tables([_shard(folder, entry) for entry in sealed["shards"]])
 
 
-def cells(run: Path) -> list[Path]:
-    """The cell folders of a run, in the order its job lists them.
+def cells(run: Path) -> list[tuple[Path, ...]]:
+    """The cells of a run, in the order its job lists them, each as the folders of its rounds.
 
     Raises `UsageError` where there is no run.
     """
     path = run / "run.json"
     if not path.is_file():
         raise UsageError(f"no run in '{run}'; give the --out folder of `steadyeye run`")
-    listed = json.loads(path.read_text(encoding="utf-8"))["cells"]
-    return [run / "cells" / name for name in listed]
+    record = json.loads(path.read_text(encoding="utf-8"))
+    rounds = record.get("rounds", {})
+    return [
+        tuple(run / "cells" / folder for folder in rounds.get(name, [name]))
+        for name in record["cells"]
+    ]
 
 
 def _shard(folder: Path, entry: dict[str, Any]) -> pa.Table:
@@ -83,6 +91,7 @@ def _predictions(cell: Cell, table: pa.Table) -> Predictions:
         errors=np.array(table["error"].to_pylist(), dtype=np.str_),
         tags={name.removeprefix("tag:"): _tag(table[name]) for name in tags},
         fingerprint=identity["data"]["fingerprint"],
+        sweep=identity.get("sweep", {}),
         stored={name: table[name].to_numpy() for name in ANSWERS},
         notes=tuple(identity["data"]["notes"]) + tuple(identity["model"].get("notes", ())),
     )

@@ -113,6 +113,8 @@ def _sentence(one: Evaluated, several: bool) -> str:
     degraded = find(one.results, "degraded_accuracy")
     if degraded and degraded.value is not None:
         return _degraded(name, degraded, find(one.results, "failure_points"))
+    if points := find(one.results, "failure_points"):
+        return _searched(name, points)
     original, perturbed = find(one.results, "accuracy"), find(one.results, "pm_k")
     if original and perturbed and original.value is not None and perturbed.value is not None:
         k = reach(perturbed)
@@ -131,6 +133,22 @@ def _sentence(one: Evaluated, several: bool) -> str:
 def numbers(one: Evaluated) -> tuple[Result, ...]:
     """The results that are one number each; the others are told in sections of their own."""
     return tuple(r for r in one.results.values() if r.value is not None or not r.cells)
+
+
+def _searched(name: str, points: Result) -> str:
+    """Under which operator it fails first."""
+    every = [
+        (point.value, operator.name, point)
+        for operator in points.cells
+        for point in operator.cells[len(operator.cells) // 2 :][:1]
+        if point.value is not None
+    ]
+    told = f"{len(points.cells)} operators, {', '.join(points.notes)}"
+    if not every:
+        return f"{name} fails under none of {told}."
+    level, operator, point = min(every, key=lambda each: each[:2])
+    threshold = percent(float(point.name.removeprefix("below ")), 0)
+    return f"{name} falls below {threshold} first under {operator}, by level {level:.0f}; {told}."
 
 
 def _degraded(name: str, degraded: Result, points: Result | None) -> str:

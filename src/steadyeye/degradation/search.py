@@ -1,0 +1,189 @@
+"""The search for failure points: which images to ask at which levels, and what is known then.
+
+For every operator and threshold t the levels are bisected. Whether accuracy at a level is below t
+is a sequential test: images are asked in a random order, twice as many each time, until the exact
+hypergeometric test decides at its share of the error budget, or all images have been asked.
+
+What is promised: over the random order, the interval of a failure point holds the level of the
+exhaustive sweep over the same images with at least 95 % probability. It rests on two things: each
+test errs with at most `ERROR`, and accuracy does not dip by more than `MARGIN` below its later
+values. Nothing is assumed of single images, up to a tenth of which are right again at some later
+level: bisecting each image by itself misses accuracy by up to 20 points.
+`benchmarks/failure_points.py` counts how often the promise is kept.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from scipy.stats import hypergeom
+
+THRESHOLDS = (0.9, 0.5, 0.1)
+
+ERROR = 0.0125
+"""The error a single test may make; the tests that can err are the few with accuracy close to t."""
+
+MARGIN = 0.03
+"""How far above t accuracy must be for the levels before to count as not below either: profiles of
+real images dip below their own trend by up to about this much."""
+
+FIRST_LOOK = 16
+
+
+@dataclass(frozen=True)
+class Query:
+    """Ask images `start` … `stop` of the random order at one level of one operator."""
+
+    operator: int
+    level: int
+    start: int
+    stop: int
+
+    def __len__(self) -> int:
+        return self.stop - self.start
+
+
+@dataclass(frozen=True)
+class Bracket:
+    """Where a failure point lies: accuracy is not below at `low`, and below at `high`.
+
+    Both are positions in the operator's levels; `high` is their number where nothing is below.
+    """
+
+    low: int
+    high: int
+
+    @property
+    def closed(self) -> bool:
+        """Whether the level is known."""
+        return self.high - self.low == 1
+
+
+@dataclass(eq=False)
+class Search:
+    """What is known of `images` images (all right at level 0) under some operators.
+
+    `levels`: of each operator, rising from 0. `asked[operator, level]`: how many images have been
+    asked, in the random order, and how many of them were right.
+    """
+
+    images: int
+    levels: Sequence[Sequence[int]]
+    thresholds: Sequence[float]
+    asked: dict[tuple[int, int], tuple[int, int]] = field(default_factory=dict)
+
+    def looks(self) -> list[int]:
+        """How many images have been asked after each look at a level."""
+        found = [FIRST_LOOK]
+        while found[-1] < self.images:
+            found.append(2 * found[-1])
+        return [min(look, self.images) for look in found]
+
+    def below(self, operator: int, level: int, threshold: float) -> bool | None:
+        """Whether accuracy at a level is below the threshold; None where that is not known.
+
+        False asks for `MARGIN` more. Exact: all images but those asked could still be anything.
+        """
+        if level == 0:
+            return False
+        number, right = self.asked.get((operator, level), (0, 0))
+        if not number:
+            return None
+        # the fewest right images of all that are not below; a share equal to t is not below
+        least = math.ceil(threshold * self.images - 1e-6)
+        if hypergeom.cdf(right, self.images, least, number) <= ERROR:
+            return True
+        clear = min(math.ceil((threshold + MARGIN) * self.images - 1e-6), self.images)
+        if hypergeom.sf(right - 1, self.images, clear - 1, number) <= ERROR:
+            return False
+        return None
+
+    def bracket(self, operator: int, threshold: float) -> Bracket:
+        """What is known of a failure point."""
+        levels = self.levels[operator]
+        known = [self.below(operator, level, threshold) for level in levels]
+        high = next((i for i, below in enumerate(known) if below), len(levels))
+        low = max(i for i, below in enumerate(known[:high]) if below is False)
+        return Bracket(low, high)
+
+    def queries(self) -> list[Query]:
+        """The next questions of every failure point that is not known, each asked once.
+
+        Empty once all are known.
+        """
+        wanted: dict[tuple[int, int], Query] = {}
+        for operator, levels in enumerate(self.levels):
+            for threshold in self.thresholds:
+                for place in self._places(operator, self.bracket(operator, threshold)):
+                    level = levels[place]
+                    number = self._number(operator, level)
+                    more = next(look for look in self.looks() if look > number)
+                    wanted[operator, level] = Query(operator, level, number, more)
+        return list(wanted.values())
+
+    def _places(self, operator: int, bracket: Bracket) -> list[int]:
+        """Where to ask next within a bracket: positions in the operator's levels.
+
+        The middle, until it is decided or all images have been asked. Where even that leaves it
+        open, accuracy is too close to the threshold: then the middles on both sides of it.
+        """
+        if bracket.closed:
+            return []
+        levels = self.levels[operator]
+        inside = range(bracket.low + 1, bracket.high)
+        opened = [place for place in inside if self._number(operator, levels[place])]
+        if not opened:
+            return [(bracket.low + bracket.high) // 2]
+        unfinished = [p for p in opened if self._number(operator, levels[p]) < self.images]
+        if unfinished:
+            return unfinished
+        sides = ((bracket.low, opened[0]), (opened[-1], bracket.high))
+        return [(low + high) // 2 for low, high in sides if high - low > 1]
+
+    def _number(self, operator: int, level: int) -> int:
+        return self.asked.get((operator, level), (0, 0))[0]
+
+    def level(self, operator: int, threshold: float) -> float:
+        """The likeliest failure level: where accuracy, interpolated, first is below; or `inf`."""
+        bracket = self.bracket(operator, threshold)
+        levels = self.levels[operator]
+        places = range(bracket.low, min(bracket.high, len(levels) - 1) + 1)
+        known = {p: self.accuracy(operator, levels[p]) for p in places}
+        there = [p for p, share in known.items() if share is not None]
+        shares = np.interp(list(places), there, [float(known[p] or 0) for p in there])
+        found = [p for p, share in zip(places, shares, strict=True) if share < threshold - 1e-6]
+        inside = [p for p in found if bracket.low < p <= bracket.high]
+        return levels[inside[0]] if inside else math.inf
+
+    def accuracy(self, operator: int, level: int) -> float | None:
+        """The share right among those asked; None where nobody was."""
+        if level == 0:
+            return 1.0
+        number, right = self.asked.get((operator, level), (0, 0))
+        return right / number if number else None
+
+    def learn(self, query: Query, right: int) -> None:
+        """Takes in how many of the images asked were right."""
+        number, before = self.asked.get((query.operator, query.level), (0, 0))
+        assert number == query.start, "questions are answered in order"
+        self.asked[query.operator, query.level] = (query.stop, before + right)
+
+
+def affordable(queries: Sequence[Query], budget: int) -> list[Query]:
+    """The cheapest questions that fit a budget of forward passes together."""
+    chosen: list[Query] = []
+    for query in sorted(queries, key=len):
+        budget -= len(query)
+        if budget < 0:
+            break
+        chosen.append(query)
+    return chosen
+
+
+def exhaustive(images: int, state: Search) -> int:
+    """The forward passes of the exhaustive sweep over the images right at level 0.
+
+    `images`: all of them, as each is asked once at level 0.
+    """
+    return images + state.images * sum(len(levels) - 1 for levels in state.levels)
