@@ -211,7 +211,7 @@ def test_line_ends_are_uniform_on_their_edges():
 def test_a_line_is_one_pixel_wide_and_joins_its_ends(ink):
     for key in keys(200):
         image = np.full((40, 60, 3), 255 - ink, dtype=np.uint8)
-        line(image, key, ink)
+        image = line(image, key, ink)
         x0, y0, x1, y1 = ends(key, 40, 60)
         cover = np.abs(image[..., 0].astype(float) - (255 - ink)) / 255
         assert cover[y0, x0] == 1
@@ -302,7 +302,7 @@ def test_adjacent_swaps_go_to_all_eight_neighbours_alike():
         after = numbers(at("adjacent_swap", image, 1, key))
         for y, x in np.argwhere(after != numbers(image)):
             v, u = divmod(int(after[y, x]), 21)
-            if min(v, u, y, x) >= 1 and max(v, u, y, x) <= 19:
+            if 3 <= y <= 17 and 3 <= x <= 17:  # where all eight neighbours are inside
                 directions[v - y, u - x] += 1
     near = {d: n for d, n in directions.items() if max(map(abs, d)) == 1}
     assert len(near) == 8

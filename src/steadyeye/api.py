@@ -87,7 +87,8 @@ def evaluate(
     file); the data's classes if left out. `out`: the folder of the run, resumed if it holds the
     same; a temporary folder if left out. `options`: `workers`, `batch`, `on_error`, `reduce`,
     `class_map` as in a job; `operators` ("all" or a list of specs), `levels`, `seed` and `fast`
-    degrade the images, as `steadyeye degrade` does. Raises `UsageError` for everything a user can get wrong.
+    degrade the images, as `steadyeye degrade` does. Raises `UsageError` for everything a user can
+    get wrong.
     """
     named_model, built_model = _model(model, classes)
     named_source, built_source = _source(source)

@@ -2,8 +2,8 @@
 
 import numpy as np
 from numba import njit
-from numpy.typing import NDArray
 
+from steadyeye.core.types import Image
 from steadyeye.degradation.random import draw, high, low
 
 UNIT = 1 << 16  # positions across the line, in fixed point: the same pixels on every machine
@@ -20,8 +20,9 @@ def ends(key: np.uint64, height: int, width: int) -> tuple[int, int, int, int]:
 
 
 @njit(nogil=True, cache=True)
-def line(image: NDArray[np.uint8], key: np.uint64, ink: int) -> None:
-    """Draws one line of `ink`, 0…255, one pixel wide, antialiased (Wu, SIGGRAPH 1991), in place."""
+def line(image: Image, key: np.uint64, ink: int) -> Image:
+    """A copy with one line of `ink`, 0…255, one pixel wide, antialiased (Wu, SIGGRAPH 1991)."""
+    out = image.copy()
     height, width, _ = image.shape
     x0, y0, x1, y1 = ends(key, height, width)
     steps = max(abs(x1 - x0), abs(y1 - y0))
@@ -33,14 +34,13 @@ def line(image: NDArray[np.uint8], key: np.uint64, ink: int) -> None:
         position = across * UNIT + i * slope
         near, part = position // UNIT, (position % UNIT) >> 8
         at = along + (i if way > 0 else -i)
-        _blend(image, at, near, 256 - part, ink, steep)
-        _blend(image, at, near + 1, part, ink, steep)
+        _blend(out, at, near, 256 - part, ink, steep)
+        _blend(out, at, near + 1, part, ink, steep)
+    return out
 
 
 @njit(nogil=True, cache=True, inline="always")
-def _blend(
-    image: NDArray[np.uint8], along: int, across: int, share: int, ink: int, steep: bool
-) -> None:
+def _blend(image: Image, along: int, across: int, share: int, ink: int, steep: bool) -> None:
     y, x = (along, across) if steep else (across, along)
     if y < image.shape[0] and x < image.shape[1]:
         for c in range(image.shape[2]):

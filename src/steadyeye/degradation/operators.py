@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -70,22 +70,21 @@ class Operator:
             raise UsageError(f"{self.name} has levels 0 to {self.last}, not {level}")
 
 
-def incremental(name: str, change: Callable[[NDArray[np.uint8], np.uint64], Any]) -> Operator:
-    """An operator whose every level changes the level before.
+def incremental(name: str, step: Callable[[Image, np.uint64], Image]) -> Operator:
+    """An operator whose every level is made of the level before.
 
-    `change(image, key)` makes one level's change in place; `key` is that level's own stream.
+    `step(image, key)` returns a new image, one level further; `key` is that level's own stream.
     """
 
     def begin(image: Image, context: Context) -> Trail:
-        state = image.copy()
-        reached = 0
+        state, reached = image, 0
 
         def at(level: int) -> Image:
-            nonlocal reached
+            nonlocal state, reached
             while reached < level:
                 reached += 1
-                change(state, level_key(context.key, reached))
-            return state.copy()
+                state = step(state, level_key(context.key, reached))
+            return state
 
         return at
 

@@ -2,8 +2,8 @@
 
 import cv2
 import numpy as np
-from numpy.typing import NDArray
 
+from steadyeye.core.types import Image
 from steadyeye.degradation.operators import Operator, incremental
 
 
@@ -15,6 +15,6 @@ def global_blur() -> Operator:
     return incremental("global_blur", _level)
 
 
-def _level(image: NDArray[np.uint8], _: np.uint64) -> None:
+def _level(image: Image, _: np.uint64) -> Image:
     blurred = cv2.blur(image, (5, 5), borderType=cv2.BORDER_REFLECT_101)
-    image[:] = blurred.reshape(image.shape)
+    return np.asarray(blurred, dtype=np.uint8).reshape(image.shape)

@@ -2,8 +2,8 @@
 
 import numpy as np
 from numba import njit
-from numpy.typing import NDArray
 
+from steadyeye.core.types import Image
 from steadyeye.degradation.boxes import box
 from steadyeye.degradation.operators import Operator, incremental
 
@@ -20,20 +20,28 @@ def local_blur() -> Operator:
 
 
 @njit(nogil=True, cache=True)
-def _level(image: NDArray[np.uint8], key: np.uint64) -> None:
-    height, width, channels = image.shape
-    total = np.empty(channels, dtype=np.int32)
+def _level(image: Image, key: np.uint64) -> Image:
+    out = image.copy()
+    # with the number of channels known to the compiler the loops are three times as fast
+    if image.shape[2] == 3:
+        _boxes(out, key, 3)
+    else:
+        _boxes(out, key, image.shape[2])
+    return out
+
+
+@njit(nogil=True, cache=True, inline="always")
+def _boxes(image: Image, key: np.uint64, channels: int) -> None:
+    height, width, _ = image.shape
     for i in range(height + width):
         y0, y1, x0, x1 = box(key, i, (height, width), SIDES)
-        total[:] = 0
-        for y in range(y0, y1):
-            for x in range(x0, x1):
-                for c in range(channels):
-                    total[c] += np.int32(image[y, x, c])
         area = (y1 - y0) * (x1 - x0)
         for c in range(channels):
-            total[c] = (2 * total[c] + area) // (2 * area)
-        for y in range(y0, y1):
-            for x in range(x0, x1):
-                for c in range(channels):
-                    image[y, x, c] = np.uint8(total[c])
+            total = np.int32(0)
+            for y in range(y0, y1):
+                for x in range(x0, x1):
+                    total += np.int32(image[y, x, c])
+            mean = np.uint8((2 * total + area) // (2 * area))
+            for y in range(y0, y1):
+                for x in range(x0, x1):
+                    image[y, x, c] = mean

@@ -2,8 +2,8 @@
 
 import numpy as np
 from numba import njit
-from numpy.typing import NDArray
 
+from steadyeye.core.types import Image
 from steadyeye.degradation.boxes import box
 from steadyeye.degradation.operators import Operator, incremental
 
@@ -19,8 +19,10 @@ def random_boxes() -> Operator:
 
 
 @njit(nogil=True, cache=True)
-def _level(image: NDArray[np.uint8], key: np.uint64) -> None:
+def _level(image: Image, key: np.uint64) -> Image:
+    out = image.copy()
     height, width, _ = image.shape
     for i in range(max((height + width) // 10, 1)):
         y0, y1, x0, x1 = box(key, i, (height, width), SIDES)
-        image[y0:y1, x0:x1] = 0
+        out[y0:y1, x0:x1] = 0
+    return out

@@ -2,8 +2,8 @@
 
 import numpy as np
 from numba import njit, uint64
-from numpy.typing import NDArray
 
+from steadyeye.core.types import Image
 from steadyeye.degradation.operators import Operator, incremental
 from steadyeye.degradation.random import draw, uniform
 
@@ -17,9 +17,10 @@ def random_noise() -> Operator:
 
 
 @njit(nogil=True, cache=True)
-def _level(image: NDArray[np.uint8], key: np.uint64) -> None:
+def _level(image: Image, key: np.uint64) -> Image:
+    out = image.copy()
     height, width, channels = image.shape
-    values = image.reshape(-1)
+    values = out.reshape(-1)
     count = max(height * width // 50, 1)
     places = uniform(key, height * width, count)
     for i in range(count):
@@ -27,3 +28,4 @@ def _level(image: NDArray[np.uint8], key: np.uint64) -> None:
         colour = draw(key, count + i)
         for c in range(channels):
             values[np.int64(places[i]) * channels + c] = np.uint8(colour >> uint64(8 * c))
+    return out

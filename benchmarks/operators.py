@@ -1,0 +1,161 @@
+"""Cost of a level of every operator at 224 × 224, as a ratio to a copy of the image.
+
+    python benchmarks/operators.py [--images FOLDER] [--rounds 5]
+
+One thread. Operators and the copy go through the same 64 images in turn, so that neither finds its
+image in the nearest cache; what an operator returns is a new image, and that copy counts. The limit
+is what the project allows itself. Beside it the nearest operator of albumentations and of
+imagecorruptions, where they are installed (`pip install albumentations imagecorruptions`): nearest
+in kind, not equal, and a single change where ours is one of thirty levels.
+"""
+
+import argparse
+import statistics
+import time
+import warnings
+from collections.abc import Callable, Iterator
+from importlib.util import find_spec
+from pathlib import Path
+
+import cv2
+import numpy as np
+
+from steadyeye.core import plugins
+from steadyeye.core.spec import Spec
+from steadyeye.degradation.operators import LEVELS, Context
+from steadyeye.degradation.random import stream_key
+from steadyeye.images import files
+from steadyeye.images.preprocessing import Preprocessing
+
+LIMITS = {
+    "black_lines": 4,
+    "white_lines": 4,
+    "random_boxes": 4,
+    "random_noise": 4,
+    "random_swap": 4,
+    "adjacent_swap": 4,
+    "fade_black": 10,
+    "fade_white": 10,
+    "posterize": 10,
+    "global_blur": 10,
+    "white_fog": 16,
+    "fade_grey": 16,
+    "local_blur": 50,
+    "jpeg": 80,
+}
+IMAGES = 64
+CORRUPTIONS = {
+    "random_noise": "impulse_noise",
+    "global_blur": "defocus_blur",
+    "local_blur": "glass_blur",
+    "white_fog": "fog",
+    "fade_white": "brightness",
+    "fade_grey": "saturate",
+    "jpeg": "jpeg_compression",
+}
+
+Timed = Callable[[np.ndarray], object]
+
+
+def photos(folder: Path | None) -> list[np.ndarray]:
+    """64 images of 224 × 224: photos where a folder is given, filtered noise otherwise."""
+    fit = Preprocessing((224, 224), 256, (0.0,) * 3, (1.0,) * 3).fit
+    if folder:
+        found = sorted(p for p in folder.rglob("*") if p.suffix.lower() in files.SUFFIXES)
+        return [fit(files.read(found[i % len(found)])) for i in range(IMAGES)]
+    rng = np.random.default_rng(0)
+    noise = [rng.integers(0, 256, (224, 224, 3), dtype=np.uint8) for _ in range(IMAGES)]
+    return [cv2.GaussianBlur(each, (0, 0), 3) for each in noise]
+
+
+def level(name: str, images: list[np.ndarray]) -> float:
+    """Microseconds of one level, the mean over all levels of all images."""
+    operator = plugins.build("degrade", Spec(name))
+    trails = [
+        operator.start(image, Context(stream_key(0, f"{i}", name)))
+        for i, image in enumerate(images)
+    ]
+    started = time.perf_counter()
+    for each in range(1, LEVELS + 1):
+        for trail in trails:
+            trail(each)
+    return (time.perf_counter() - started) / (LEVELS * len(images)) * 1e6
+
+
+def single(change: Timed, images: list[np.ndarray], times: int) -> float:
+    """Microseconds of one change."""
+    started = time.perf_counter()
+    for _ in range(times):
+        for image in images:
+            change(image)
+    return (time.perf_counter() - started) / (times * len(images)) * 1e6
+
+
+def albumentations() -> dict[str, Timed]:
+    """The nearest transforms of albumentations, if it is installed."""
+    if not find_spec("albumentations"):
+        return {}
+    import albumentations as a
+
+    transforms = {
+        "random_boxes": a.CoarseDropout((44, 44), (2, 5), (2, 5), p=1),
+        "global_blur": a.Blur((5, 5), p=1),
+        "random_noise": a.PixelDropout(0.02, per_channel=False, drop_value=None, p=1),
+        "white_fog": a.RandomFog((0.3, 0.3), p=1),
+        "fade_black": a.RandomBrightnessContrast((-0.1, -0.1), (0, 0), p=1),
+        "fade_white": a.RandomBrightnessContrast((0.1, 0.1), (0, 0), p=1),
+        "fade_grey": a.HueSaturationValue((0, 0), (-20, -20), (0, 0), p=1),
+        "posterize": a.Posterize(4, p=1),
+        "jpeg": a.ImageCompression(quality_range=(17, 17), p=1),
+    }
+    return {name: lambda image, t=t: t(image=image) for name, t in transforms.items()}
+
+
+def imagecorruptions() -> dict[str, Timed]:
+    """The nearest corruptions of imagecorruptions at severity 3, if it is installed."""
+    if not find_spec("imagecorruptions"):
+        return {}
+    try:
+        from imagecorruptions import corrupt
+    except ImportError as error:
+        print(f"imagecorruptions is installed but does not import: {error}")
+        return {}
+
+    def with_name(name: str) -> Timed:
+        return lambda image: corrupt(image, corruption_name=name, severity=3)
+
+    return {ours: with_name(theirs) for ours, theirs in CORRUPTIONS.items()}
+
+
+def measured(images: list[np.ndarray], rounds: int) -> Iterator[tuple[str, list[float]]]:
+    """Each operator with its ratios to the copy: ours, and the peers' (NaN where there is none)."""
+    peers = [albumentations(), imagecorruptions()]
+    for name in LIMITS:
+        ratios: list[list[float]] = []
+        for _ in range(rounds + 1):
+            copy = single(np.ndarray.copy, images, LEVELS)
+            theirs = [single(p[name], images[:8], 1) if name in p else np.nan for p in peers]
+            ratios.append([copy, *(t / copy for t in (level(name, images), *theirs))])
+        # the first round compiles
+        yield name, [statistics.median(column) for column in zip(*ratios[1:], strict=True)]
+
+
+def main() -> None:
+    """Prints the table."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--images", type=Path)
+    parser.add_argument("--rounds", type=int, default=5)
+    options = parser.parse_args()
+    warnings.simplefilter("ignore")
+    cv2.setNumThreads(1)
+    images = photos(options.images)
+    titles = ("copy µs", "× copy", "limit", "albumentations", "imagecorruptions")
+    print(f"{'operator':<15}" + "".join(f"{title:>17}" for title in titles))
+    for name, (copy, ours, *theirs) in measured(images, options.rounds):
+        cells = [f"{copy:.1f}", f"{ours:.1f}", f"≤ {LIMITS[name]}"]
+        cells += ["—" if np.isnan(ratio) else f"{ratio:.0f}" for ratio in theirs]
+        print(f"{name:<15}" + "".join(f"{cell:>17}" for cell in cells))
+
+
+if __name__ == "__main__":
+    main()
