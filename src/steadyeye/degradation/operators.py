@@ -60,7 +60,10 @@ class Operator:
 
         def at(level: int) -> Image:
             self.check(level)
-            return image if level == 0 else trail(level).reshape(image.shape)
+            if level == 0:
+                return image
+            made = trail(level)
+            return made if image.ndim == 3 else made.reshape(image.shape)
 
         return at
 
