@@ -4,8 +4,9 @@
 
 One thread. Operators and the copy go through the same 64 images in turn and keep what they made of
 each, as a sweep does, so that neither finds its image or its memory in the nearest cache; what an
-operator returns is a new image, and that copy counts. The limit is what the project allows itself. Beside it
-the nearest operator of albumentations and of imagecorruptions, where they are installed
+operator returns is a new image, and that copy counts. The limit is what the project allows itself.
+
+Beside it the nearest operator of albumentations and of imagecorruptions, where they are installed
 (`pip install albumentations imagecorruptions`): nearest in kind, not equal, and a single change
 where ours is one of thirty levels. A dash: none, or it does not run on this numpy.
 """

@@ -336,7 +336,8 @@ def test_what_a_users_model_raises_is_one_line(davis, tmp_path):
 
 
 def test_an_interrupt_is_one_line_and_keeps_what_is_done(davis, tmp_path):
-    run_it = command("run", "--model", "efficientnet_lite0", "--data", davis, "--workers", 1)
+    longer = davis.replace("anchors=3", "anchors=20")
+    run_it = command("run", "--model", "efficientnet_lite0", "--data", longer, "--workers", 1)
     victim = subprocess.Popen(
         [*run_it, "--out", "run"], cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE
     )

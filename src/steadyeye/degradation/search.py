@@ -24,9 +24,10 @@ THRESHOLDS = (0.9, 0.5, 0.1)
 ERROR = 0.0125
 """The error a single test may make; the tests that can err are the few with accuracy close to t."""
 
-MARGIN = 0.03
-"""How far above t accuracy must be for the levels before to count as not below either: profiles of
-real images dip below their own trend by up to about this much."""
+MARGIN = 0.05
+"""How far above t accuracy must be for the levels before to count as not below either. Profiles of
+real images rise again by up to about this much: EfficientNet-Lite1 under `posterize` from 88.1 % at
+level 26 to 93.0 % at level 27."""
 
 FIRST_LOOK = 16
 

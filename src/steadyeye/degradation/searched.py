@@ -28,7 +28,7 @@ def searched_points(predictions: Predictions, thresholds: tuple[float, ...]) -> 
     found, operators = state(predictions, thresholds)
     return [
         _point(predictions, found, which, operator, threshold)
-        for which, operator in enumerate(operators)
+        for operator, which in sorted(zip(operators, range(len(operators)), strict=True))
         for threshold in thresholds
     ]
 

@@ -1,0 +1,121 @@
+"""Failure points by search against the exhaustive sweep: what they cost and how often they agree.
+
+    python benchmarks/failure_points.py RUN [RUN …] [--repeats 200]
+
+RUN: finished exhaustive sweeps (`steadyeye degrade`). Every repeat searches anew over the sealed
+answers of the sweep, in another random order of the images; as predictions are deterministic, that
+is the search as `--fast` makes it, without asking the model again. Printed for each run: the share
+of forward passes, how often the interval holds the exhaustive level (all repeats, operators and
+thresholds; and of the worst operator and threshold), how often the search's own level is it, the
+mean width of the interval in levels, and that of the sweep's own bootstrap interval, over images
+and over videos.
+"""
+
+import argparse
+import math
+from pathlib import Path
+
+import numpy as np
+
+from steadyeye.core import bootstrap
+from steadyeye.degradation.failure import first_below
+from steadyeye.degradation.profiles import Profiles, profiles
+from steadyeye.degradation.search import THRESHOLDS, Search, affordable, exhaustive
+from steadyeye.evaluation.fast import BUDGET
+from steadyeye.predictions.read import cells, read
+
+
+def right(found: Profiles) -> tuple[list[str], list[np.ndarray], list[np.ndarray]]:
+    """Operators, their levels, and who is right, (levels, images) each; no gradient operators."""
+    curves = [
+        (name, levels, found.predictions.right[rows])
+        for name, levels, rows in found.curves()
+        if name != "gradient_descent"
+    ]
+    names, levels, answers = zip(*curves, strict=True)
+    return list(names), list(levels), list(answers)
+
+
+def searched(
+    answers: list[np.ndarray], levels: list[np.ndarray], images: int, seed: int
+) -> tuple[Search, int]:
+    """A search over recorded answers in a random order, and its forward passes."""
+    order = np.random.default_rng(seed).permutation(answers[0].shape[1])
+    state = Search(len(order), [list(map(int, each)) for each in levels], THRESHOLDS)
+    budget = math.floor(BUDGET * exhaustive(images, state))
+    used = images
+    while queries := affordable(state.queries(), budget - used):
+        for query in queries:
+            at = state.levels[query.operator].index(query.level)
+            asked = order[query.start : query.stop]
+            state.learn(query, int(answers[query.operator][at, asked].sum()))
+            used += len(query)
+    return state, used
+
+
+def measure(run: Path, repeats: int) -> None:
+    """Prints the line of one run."""
+    predictions = read(*cells(run)[0])
+    found = profiles(predictions)
+    names, levels, answers = right(found)
+    images = int((predictions.tags["level"] == 0).sum())
+    truth = {
+        (o, t): first_below(answers[o].mean(axis=1)[:, None], levels[o], t)[0]
+        for o in range(len(names))
+        for t in THRESHOLDS
+    }
+    held = dict.fromkeys(truth, 0)
+    same, widths, shares = 0, [], []
+    for seed in range(repeats):
+        state, used = searched(answers, levels, images, seed)
+        shares.append(used / exhaustive(images, state))
+        for (o, t), level in truth.items():
+            bracket = state.bracket(o, t)
+            low = levels[o][bracket.low]
+            high = levels[o][bracket.high] if bracket.high < len(levels[o]) else math.inf
+            held[o, t] += low < level <= high
+            same += state.level(o, t) == level
+            widths.append(bracket.high - bracket.low)
+    total = repeats * len(truth)
+    worst = min(held, key=lambda key: held[key])
+    own = [np.mean(width) for width in _own(levels, answers, found)]
+    print(
+        f"{predictions.model:<20}{len(found.images):>7}{max(shares):>9.1%}"
+        f"{sum(held.values()) / total:>9.1%}{held[worst] / repeats:>8.1%} "
+        f"{f'{names[worst[0]]} {worst[1]}':<20}{same / total:>8.1%}"
+        f"{np.mean(widths):>8.1f}{own[0]:>10.1f}{own[1]:>9.1f}"
+    )
+
+
+def _own(
+    levels: list[np.ndarray], answers: list[np.ndarray], found: Profiles
+) -> tuple[list[int], list[int]]:
+    """Widths of the bootstrap intervals of the sweep itself, over images and over videos."""
+    widths: tuple[list[int], list[int]] = ([], [])
+    for clusters, mine in zip((found.images, found.videos), widths, strict=True):
+        weight = bootstrap.weights(clusters)
+        for each, answer in zip(levels, answers, strict=True):
+            drawn = bootstrap.means(answer.astype(np.float32), weight)
+            for threshold in THRESHOLDS:
+                low, high = bootstrap.ends(first_below(drawn, each, threshold))
+                mine.append(min(high, each[-1] + 1) - min(low, each[-1] + 1) + 1)
+    return widths
+
+
+def main() -> None:
+    """Prints the table."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("runs", type=Path, nargs="+")
+    parser.add_argument("--repeats", type=int, default=200)
+    options = parser.parse_args()
+    print(f"{options.repeats} repeats, thresholds {THRESHOLDS}")
+    print(
+        f"{'model':<20}{'images':>7}{'passes':>9}{'holds':>9}{'worst':>8} {'':<20}{'same':>8}"
+        f"{'width':>8}{'sweep’s':>10}{'videos':>9}"
+    )
+    for run in options.runs:
+        measure(run, options.repeats)
+
+
+if __name__ == "__main__":
+    main()
