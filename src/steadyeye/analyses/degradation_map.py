@@ -6,6 +6,7 @@ from typing import Any
 from steadyeye.charts.style import SCHEMA, percent
 from steadyeye.core.results import find
 from steadyeye.core.types import Evaluated, Figure, Section, needs
+from steadyeye.degradation.curves import operators
 
 CELL = 15
 
@@ -27,7 +28,7 @@ def degradation_map(evaluated: Sequence[Evaluated]) -> Section | None:
         }
         for one, result in found
         if result
-        for operator in result.cells
+        for operator in operators(result)
         for cell in operator.cells
     ]
     if not rows:
@@ -35,7 +36,7 @@ def degradation_map(evaluated: Sequence[Evaluated]) -> Section | None:
     maps = []
     for one, result in found:
         if result and result.cells:
-            worst = sorted(result.cells, key=lambda cell: cell.value or 0)
+            worst = sorted(operators(result), key=lambda cell: cell.value or 0)
             maps.append(
                 f"{one.predictions.model} suffers most from {worst[0].name} "
                 f"({percent(worst[0].value)} on average) and least from {worst[-1].name} "

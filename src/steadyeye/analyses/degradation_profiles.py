@@ -6,6 +6,7 @@ from typing import Any
 from steadyeye.charts.style import SCHEMA, colour, percent, shares, shown, span
 from steadyeye.core.results import find
 from steadyeye.core.types import Evaluated, Figure, Result, Section, Table, needs
+from steadyeye.degradation.curves import MEAN
 
 QUANTITIES = {
     "degraded_accuracy": "share of images right",
@@ -94,10 +95,12 @@ def _spec(
         "mark": {"type": "line", "tooltip": True},
         "encoding": {"x": x, "y": value, "color": hue},
     }
+    names = list(dict.fromkeys(row["operator"] for row in rows))
     facet = {
         "field": "operator",
         "type": "nominal",
         "title": "",
+        "sort": sorted(names, key=lambda name: name != MEAN),
         "header": {"labelAnchor": "start"},
     }
     return {

@@ -28,9 +28,9 @@ def failure_levels(evaluated: Sequence[Evaluated]) -> Section | None:
         title="Where it fails",
         text=(
             "The first level at which accuracy falls below each threshold, its 95 % interval, the "
-            "pixels changed by then and the mean value (0…255). “> 30” was not reached. The last "
-            "table is of other networks on 250 images of ImageNet, as published: its operators "
-            "are those of a released notebook, with which ours agree in kind, not to the pixel.",
+            "share of pixels changed by then and the mean value (0…255). The last table is of "
+            "other networks on other images, as published: its operators are those of a released "
+            "notebook, with which ours agree in kind, not to the pixel.",
         ),
         tables=(*tables, _published()),
     )

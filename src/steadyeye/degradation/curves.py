@@ -1,5 +1,8 @@
 """A quantity by level, operator and on average, with intervals."""
 
+from collections.abc import Sequence
+from typing import TypeAlias
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -7,6 +10,17 @@ from steadyeye.core import bootstrap
 from steadyeye.core.intervals import proportion
 from steadyeye.core.types import Result
 from steadyeye.degradation.profiles import Profiles
+
+MEAN = "all operators"
+"""The name of the cell that is the mean over operators."""
+
+Block: TypeAlias = dict[int, tuple[NDArray[np.float32], NDArray[np.float64]]]
+"""Level → the values of all images, and the mean of every bootstrap replicate."""
+
+
+def operators(result: Result) -> tuple[Result, ...]:
+    """The cells of a curve that are one operator each."""
+    return tuple(cell for cell in result.cells if cell.name != MEAN)
 
 
 def shares(name: str, found: Profiles, success: NDArray[np.bool_]) -> Result:
@@ -22,11 +36,15 @@ def averages(name: str, found: Profiles, values: NDArray[np.floating], unit: str
 def _curves(
     name: str, found: Profiles, values: NDArray[np.float32], unit: str, exact: bool
 ) -> Result:
-    """The mean over operators of the mean over levels ≥ 1; cells: operators, and their levels."""
+    """The mean over operators of the mean over levels ≥ 1.
+
+    Cells: the operators, each with its levels, and of several operators `MEAN`: the mean of all of
+    them at the levels they share.
+    """
     weight = bootstrap.weights(found.videos)
     method = bootstrap.method(found.videos)
     n = len(found.images)
-    cells, replicates = [], []
+    cells, replicates, blocks = [], [], []
     for operator, levels, rows in found.curves():
         block = values[rows]
         drawn = bootstrap.means(block, weight)
@@ -38,13 +56,29 @@ def _curves(
             )
             for level, one, many in zip(levels, block, drawn, strict=True)
         )
+        blocks.append(dict(zip(levels.tolist(), zip(block, drawn, strict=True), strict=True)))
         replicates.append(drawn[1:].mean(axis=0))
         value = float(block[1:].mean())
         ends = bootstrap.ends(replicates[-1])
         cells.append(Result(operator, value, *ends, n, method, (), inner, unit))
     value = float(np.mean([cell.value for cell in cells]))
     ends = bootstrap.ends(np.mean(replicates, axis=0))
+    if len(blocks) > 1:
+        levels_of_all = _mean(blocks, n, method, unit)
+        cells.append(Result(MEAN, value, *ends, n, method, (), levels_of_all, unit))
     return Result(name, value, *ends, n, method, found.notes, tuple(cells), unit)
+
+
+def _mean(blocks: Sequence[Block], n: int, method: str, unit: str) -> tuple[Result, ...]:
+    """The mean over operators at every level that all of them have."""
+    shared = sorted(set.intersection(*(set(block) for block in blocks)))
+    results = []
+    for level in shared:
+        value = float(np.mean([block[level][0].mean() for block in blocks]))
+        drawn = np.mean([block[level][1] for block in blocks], axis=0)
+        ends = bootstrap.ends(drawn)
+        results.append(Result(f"level {level}", value, *ends, n, method, unit=unit))
+    return tuple(results)
 
 
 def _exact(name: str, success: NDArray[np.float32], found: Profiles) -> Result:

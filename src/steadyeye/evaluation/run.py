@@ -14,6 +14,7 @@ from steadyeye.core.provenance import provenance
 from steadyeye.evaluation import shard
 from steadyeye.evaluation.engines import local
 from steadyeye.evaluation.fast import search
+from steadyeye.evaluation.job import Job
 from steadyeye.evaluation.plan import Plan, Task
 from steadyeye.predictions.cell import begin, encode, seal, write_file
 from steadyeye.predictions.rows import Rows
@@ -100,10 +101,12 @@ def _write_record(out: Path, plan: Plan) -> dict[str, Any]:
 
 
 def _same_job(out: Path, before: Mapping[str, Any], after: Mapping[str, Any]) -> None:
+    # what an earlier version did not record was as it is by default
+    before = {**json.loads(json.dumps(Job().record())), **before}
     for key, value in after.items():
-        if value != before.get(key) and key != "metrics":
+        if value != before[key] and key != "metrics":
             raise UsageError(
-                f"'{out}' holds another job: its {key} is {before.get(key)!r}, not {value!r}; "
+                f"'{out}' holds another job: its {key} is {before[key]!r}, not {value!r}; "
                 "choose another --out"
             )
 

@@ -111,7 +111,8 @@ def store_pictures(run: Path, sources: Sequence[Source]) -> None:
 
 def command(content: Mapping[str, Any], out: str) -> str:
     """The command that repeats a run, from its record."""
-    job = content["job"]
+    # a run of an earlier version does not have the keys that came later
+    job = {**DEFAULT.record(), **content["job"]}
     if content["saved"]:
         words = ["steadyeye", "score", *map(_quoted, job["models"])]
     else:

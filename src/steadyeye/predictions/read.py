@@ -92,7 +92,7 @@ def _predictions(cell: Cell, table: pa.Table) -> Predictions:
         tags={name.removeprefix("tag:"): _tag(table[name]) for name in tags},
         fingerprint=identity["data"]["fingerprint"],
         sweep=identity.get("sweep", {}),
-        stored={name: table[name].to_numpy() for name in ANSWERS},
+        stored={name: table[name].to_numpy() for name in ANSWERS if name in table.column_names},
         notes=tuple(identity["data"]["notes"]) + tuple(identity["model"].get("notes", ())),
     )
 

@@ -7,6 +7,7 @@ from typing import Any
 from steadyeye.charts.style import percent
 from steadyeye.core.results import find, reach
 from steadyeye.core.types import Evaluated, Result, Section
+from steadyeye.degradation.curves import operators
 
 WORDS = (
     "one two three four five six seven eight nine ten eleven twelve".split()  # noqa: SIM905
@@ -153,13 +154,15 @@ def _searched(name: str, points: Result) -> str:
 
 def _degraded(name: str, degraded: Result, points: Result | None) -> str:
     """How much survives, and what does most harm."""
-    operators = len(degraded.cells)
-    whose = "what it had right" if degraded.cells[0].cells[0].value == 1 else "all images"
-    worst = min(degraded.cells, key=lambda cell: cell.value or 0)
+    every = operators(degraded)
+    whose = "what it had right" if every[0].cells[0].value == 1 else "all images"
+    # what is aimed at the model itself says little of the world
+    blind = [cell for cell in every if cell.name != "gradient_descent"] or every
+    worst = min(blind, key=lambda cell: cell.value or 0)
     sentence = (
-        f"{name} is right on {percent(degraded.value)} of {whose}, on average over {operators} "
-        f"operator{'s' if operators > 1 else ''} and all levels; worst is {worst.name}, with "
-        f"{percent(worst.value)}"
+        f"{name} is right on {percent(degraded.value)} of {whose}, on average over {len(every)} "
+        f"operator{'s' if len(every) > 1 else ''} and all levels; what harms it most is "
+        f"{worst.name}, with {percent(worst.value)}"
     )
     half = [
         point
