@@ -10,10 +10,12 @@ KINDS = {
     "sources": "Sources",
     "metrics": "Metrics",
     "analyses": "Analyses",
+    "degrade": "Degradation operators",
 }
 TYPES = {
     "Python interface": ["api"],
     "Core": ["core.types", "core.table", "core.pm_sets", "core.intervals"],
+    "Degradation": ["degradation.operators", "degradation.search"],
     "Preprocessing": ["images.preprocessing"],
     "Class lists and maps": ["classes.known", "classes.mapping"],
     "Labels and cuts of videos": ["footage.sidecar"],

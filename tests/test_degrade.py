@@ -374,6 +374,30 @@ def test_a_callable_is_seeded_by_image_and_level():
     assert not np.array_equal(once, image)
 
 
+class Darker:
+    """A transform as those of albumentations: built with its parameters, called with `image=`."""
+
+    def __init__(self, by, times=1):
+        self.by, self.times = by, times
+
+    def set_random_seed(self, seed):
+        self.rng = np.random.default_rng(seed)
+
+    def __call__(self, *, image):
+        shift = self.rng.integers(0, 5)
+        return {"image": image - np.minimum(image, self.by * self.times + shift).astype(np.uint8)}
+
+
+def test_a_transform_is_an_operator_with_values_in_place_of_levels():
+    image = picture()
+    given = {"path": "test_degrade:Darker", "level": "by", "values": [20, 60]}
+    operator = trail("callable", image, **given, arguments={"times": 2})
+    assert operator(1).mean() > operator(2).mean()
+    assert np.array_equal(operator(2), trail("callable", image, **given, arguments={"times": 2})(2))
+    with pytest.raises(UsageError, match="has levels 0 to 2, not 3"):
+        operator(3)
+
+
 def cropped(image, level):
     return image[level:]
 
@@ -383,6 +407,8 @@ def cropped(image, level):
     [
         ("callable", {"path": "test_degrade:cropped"}, 1, "returns shape"),
         ("callable", {"path": "test_degrade:KEY"}, 1, "not a function"),
+        ("callable", {"path": "test_degrade:Darker"}, 1, "name the argument that is its level"),
+        ("callable", {"path": "test_degrade:darker", "levels": 0}, 1, "at least one level"),
         ("callable", {"path": "test_degrade:darker"}, 6, "has levels 0 to 5, not 6"),
         ("jpeg", {}, 31, "has levels 0 to 30, not 31"),
         ("jpeg", {}, -1, "has levels 0 to 30, not -1"),

@@ -8,8 +8,8 @@ from steadyeye.core.errors import UsageError
 
 
 def attribute(path: str) -> Any:
-    """The object at `package.module:name`. Raises `UsageError` if there is none."""
-    module, colon, name = path.partition(":")
+    """The object at `package.module:name`, `py:` before it or not. Raises `UsageError` if none."""
+    module, colon, name = path.removeprefix("py:").partition(":")
     if not (module and colon and name):
         raise UsageError(f"'{path}' is no path to Python; write package.module:name")
     try:

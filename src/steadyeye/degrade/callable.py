@@ -1,8 +1,10 @@
-"""Any Python function on an image and a level."""
+"""Any Python function on an image and a level, or a transform of a library."""
 
 import builtins
+import inspect
+import random
 import threading
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -16,41 +18,59 @@ LOCK = threading.Lock()
 
 
 def callable(
+    *,
     path: str,
     levels: int = 5,
     level: str | None = None,
+    values: Sequence[Any] | None = None,
     arguments: Mapping[str, Any] | None = None,
     name: str | None = None,
 ) -> Operator:
     """A Python function `package.module:function` of your own or of a library: (image, level).
 
     It gets the image itself, (h, w, 3) uint8 RGB, and a level 1 … `levels`, and returns an image
-    of that shape (or a dict with one as "image", as albumentations does). `level`: the keyword
-    the level goes to, e.g. "severity" for imagecorruptions, which has five. `arguments`: further
-    keyword arguments. `name`: what it is called; the function's name if left out. What it draws
-    at random must come from numpy's global generator, which is seeded for every image and level.
+    of that shape. `level`: the keyword the level goes to, e.g. "severity" for imagecorruptions,
+    which has five. `values`: what is given in place of the levels 1, 2, … `arguments`: further
+    keyword arguments. `name`: what it is called; the function's name if left out. A class, as
+    those of albumentations, is built with the level and called with `image=`. What is drawn at
+    random must come from Python's or numpy's global generator or that of the transform, which are
+    seeded for every image and level.
     """
-    function = attribute(path)
-    if not builtins.callable(function):
-        raise UsageError(f"'{path}' is a {type(function).__name__}, not a function")
-    if levels < 1:
+    found = attribute(path)
+    if not builtins.callable(found):
+        raise UsageError(f"'{path}' is a {type(found).__name__}, not a function")
+    if inspect.isclass(found) and level is None:
+        raise UsageError(f"'{path}' is a class; name the argument that is its level with level=…")
+    given = list(values) if values is not None else list(range(1, levels + 1))
+    if not given:
         raise UsageError(f"levels={levels}: an operator has at least one level")
-    given = dict(arguments or {})
+    further = dict(arguments or {})
 
     def begin(image: Image, context: Context) -> Trail:
         def at(degree: int) -> Image:
-            places = (image.copy(),) if level else (image.copy(), degree)
-            named = {level: degree, **given} if level else given
-            # one at a time: numpy's global generator is one for all threads
+            value = given[degree - 1]
+            named = {level: value, **further} if level else further
+            seed = (int(context.key) + degree) % 2**32
+            # one at a time: the global generators are one for all threads
             with LOCK:
-                np.random.seed((int(context.key) + degree) % 2**32)
-                made = function(*places, **named)
+                random.seed(seed)
+                np.random.seed(seed)
+                if inspect.isclass(found):
+                    made = _transformed(found(**named), image.copy(), seed)
+                else:
+                    made = found(image.copy(), *(() if level else (value,)), **named)
             return _checked(path, made["image"] if isinstance(made, dict) else made, image)
 
         return at
 
     called = name or path.rpartition(":")[2]
-    return Operator(called, begin, last=levels, about=f"{path}, {given}")
+    return Operator(called, begin, last=len(given), about=f"{path}, {level}, {given}, {further}")
+
+
+def _transformed(transform: Any, image: Image, seed: int) -> Any:
+    if hasattr(transform, "set_random_seed"):
+        transform.set_random_seed(seed)
+    return transform(image=image)
 
 
 def _checked(path: str, made: Any, image: Image) -> Image:
