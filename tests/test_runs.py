@@ -66,7 +66,7 @@ def compute(out, data, **options):
 
 
 def shards(out):
-    return {path.name: path.read_bytes() for path in sorted(cells(Path(out))[0].glob("*.arrow"))}
+    return {path.name: path.read_bytes() for path in sorted(cells(Path(out))[0][0].glob("*.arrow"))}
 
 
 @pytest.fixture(scope="module")
@@ -93,7 +93,7 @@ def test_a_video_gives_the_same_bytes_to_any_workers(test_data, tmp_path):
 @pytest.mark.parametrize("batch", [1, 7, 64])
 def test_any_batch_gives_the_same_numbers(davis, whole, tmp_path, batch):
     compute(tmp_path, davis, batch=batch)
-    found, expected = read(cells(tmp_path)[0]), read(cells(whole)[0])
+    found, expected = read(*cells(tmp_path)[0]), read(*cells(whole)[0])
     np.testing.assert_allclose(found.scores, expected.scores, atol=1e-5)
     np.testing.assert_array_equal(found.predicted, expected.predicted)
     assert found.ids.tolist() == expected.ids.tolist()
@@ -101,7 +101,7 @@ def test_any_batch_gives_the_same_numbers(davis, whole, tmp_path, batch):
 
 def test_finished_shards_are_not_computed_again(davis, whole, tmp_path):
     shutil.copytree(whole, tmp_path / "run")
-    cell = cells(tmp_path / "run")[0]
+    cell = cells(tmp_path / "run")[0][0]
     files = sorted(cell.glob("*.arrow"))
     (cell / "seal.json").unlink()
     for path in files[3:]:
@@ -111,7 +111,7 @@ def test_finished_shards_are_not_computed_again(davis, whole, tmp_path):
     assert list(watcher.found.values()) == [3]
     assert {p.name: p.stat().st_mtime_ns for p in files[:3]} == times
     assert shards(tmp_path / "run") == shards(whole)
-    assert (cell / "seal.json").read_bytes() == (cells(whole)[0] / "seal.json").read_bytes()
+    assert (cell / "seal.json").read_bytes() == (cells(whole)[0][0] / "seal.json").read_bytes()
 
 
 def command(*words):
@@ -157,7 +157,7 @@ def test_predictions_that_are_not_whole_are_refused(whole, tmp_path):
     def broken(action):
         shutil.rmtree(tmp_path / "run", ignore_errors=True)
         shutil.copytree(whole, tmp_path / "run")
-        cell = cells(tmp_path / "run")[0]
+        cell = cells(tmp_path / "run")[0][0]
         action(cell)
         with pytest.raises(se.UsageError) as error:
             read(cell)
@@ -251,7 +251,7 @@ def test_a_corrupt_jpeg_stops_the_run_or_is_recorded(davis, tmp_path):
         compute(tmp_path / "stop", data)
     assert "\n" not in str(error.value)
     compute(tmp_path / "skip", data, on_error="skip")
-    predictions = read(cells(tmp_path / "skip")[0])
+    predictions = read(*cells(tmp_path / "skip")[0])
     failed = predictions.errors != ""
     assert failed.any()
     assert all("cannot decode the JPEG" in text for text in predictions.errors[failed])

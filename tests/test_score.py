@@ -32,7 +32,7 @@ def score(path, data, out, classes=None):
     checked = plan.with_models(Job(models=(str(path),), data=(data,), out=str(out)), [predictions])
     saved.check_complete(predictions, checked.tasks[0].source.ids)
     run(checked, Watcher(), saved.predict(predictions))
-    return read(cells(out)[0])
+    return read(*cells(out)[0])
 
 
 def test_counts_of_table_1(data, ids):

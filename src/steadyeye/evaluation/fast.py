@@ -14,7 +14,7 @@ from steadyeye.core.spec import split
 from steadyeye.degradation.search import THRESHOLDS, Query, Search, affordable, exhaustive
 from steadyeye.degradation.sweep import Sweep
 from steadyeye.evaluation.job import Job
-from steadyeye.evaluation.plan import Task
+from steadyeye.evaluation.tasks import Task
 from steadyeye.predictions.cell import shard_rows
 from steadyeye.predictions.read import read
 

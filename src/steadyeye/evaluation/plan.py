@@ -1,37 +1,22 @@
 """A job checked: everything that can be refused before the first forward pass."""
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
 from typing import Any, TypeVar
 
-import numpy as np
-
-from steadyeye.classes import mapping
 from steadyeye.core import plugins
 from steadyeye.core.errors import UsageError
 from steadyeye.core.spec import Spec, parse, split
-from steadyeye.core.types import Classes, Metric, Model, Source
-from steadyeye.degradation.sweep import COLUMNS, Degrading
+from steadyeye.core.types import Metric, Model, Source
+from steadyeye.degradation.sweep import COLUMNS
 from steadyeye.evaluation.job import Job
-from steadyeye.evaluation.sweeps import degrading, swept
-from steadyeye.predictions.cell import shard_rows
+from steadyeye.evaluation.sweeps import degrading
+from steadyeye.evaluation.tasks import Task, distinct, task
 
 Found = TypeVar("Found")
 FIRST = ("accuracy", "pm_k", "drop")
-
-
-@dataclass(frozen=True, eq=False)
-class Task:
-    """One model on one source. `folder`: the name of its cell."""
-
-    model: Model
-    source: Source
-    class_map: mapping.ClassMap
-    folder: str
-    identity: Mapping[str, Any]
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,10 +42,10 @@ def check(job: Job) -> Plan:
             _try(partial(part, text, source), problems)
     how = _try(partial(degrading, job, [model for _, model in models]), problems)
     pairs = [(model, source) for source in sources for model in models]
-    tasks = [_try(partial(_task, job, *pair, how), problems) for pair in pairs]
+    tasks = [_try(partial(task, job, *pair, how), problems) for pair in pairs]
     if problems:
         raise UsageError("\n".join(dict.fromkeys(problems)))
-    return Plan(job, _distinct([task for task in tasks if task]))
+    return Plan(job, distinct([task for task in tasks if task]))
 
 
 def with_models(job: Job, models: Sequence[Model]) -> Plan:
@@ -80,8 +65,8 @@ def of_objects(job: Job, models: Sequence[Model], sources: Sequence[tuple[str, S
         _distinct_ids(text, source)
     named = list(zip(job.models, models, strict=True))
     how = degrading(job, models)
-    tasks = [_task(job, model, source, how) for source in sources for model in named]
-    return Plan(job, _distinct(tasks))
+    tasks = [task(job, model, source, how) for source in sources for model in named]
+    return Plan(job, distinct(tasks))
 
 
 def metric(spec: Spec) -> Metric:
@@ -159,90 +144,3 @@ def present(text: str, source: Source) -> None:
             f"'{text}' lacks {len(missing):,} of {len(source):,} files, first '{missing[0]}'; "
             "complete the data or name the part that is there"
         )
-
-
-def _task(
-    job: Job, model: tuple[str, Model], source: tuple[str, Source], how: Degrading | None
-) -> Task:
-    classes = _model_classes(model[1], source[1])
-    class_map = _class_map(job, classes, source)
-    _reachable(model[0], source, class_map)
-    target = class_map.target
-    if how:
-        fitted, sweep = swept(model[1], source[1], class_map, how, fast=job.fast)
-        model, source = (model[0], fitted), (source[0], sweep)
-    identity = {
-        "model": {
-            "spec": model[0],
-            "name": model[1].name,
-            "fingerprint": model[1].fingerprint,
-            "recipe": dict(model[1].recipe),
-            "classes": list(classes.names),
-        },
-        "data": {
-            "spec": source[0],
-            "name": source[1].name,
-            "fingerprint": source[1].fingerprint,
-            "columns": list(source[1].columns),
-            "notes": list(source[1].notes),
-        },
-        "classes": list(target.names),
-        "class_map": class_map.origin,
-        "members": [list(members) for members in class_map.members],
-        "reduce": job.reduce,
-        "on_error": job.on_error,
-        "keep": "answers" if job.operators else "scores",
-        **({"sweep": how.about()} if how else {}),
-        "rows": len(source[1]),
-        "shard_rows": shard_rows(len(source[1])),
-        "batch": job.batch,
-    }
-    return Task(model[1], source[1], class_map, _folder(model[1], source[1]), identity)
-
-
-def _model_classes(model: Model, source: Source) -> Classes:
-    """The model's classes; a callable that names none answers in the data's, or in numbers."""
-    if model.classes is not None:
-        return model.classes
-    if source.classes is not None:
-        return source.classes
-    width = model([np.zeros((224, 224, 3), dtype=np.uint8)]).shape[1]
-    return Classes(tuple(f"class {i}" for i in range(width)))
-
-
-def _class_map(job: Job, classes: Classes, source: tuple[str, Source]) -> mapping.ClassMap:
-    target = source[1].classes
-    if target is None:
-        return mapping.identity(classes)
-    if job.class_map:
-        return mapping.from_file(Path(job.class_map), classes, target)
-    return mapping.between(classes, target)
-
-
-def _reachable(model: str, source: tuple[str, Source], class_map: mapping.ClassMap) -> None:
-    """Refuses samples none of whose labels any class of the model maps to: never right."""
-    mapped = {i for i, members in enumerate(class_map.members) if members}
-    stuck = [truth for truth in source[1].truths if truth and not mapped.intersection(truth)]
-    if stuck:
-        names = sorted({class_map.target.names[i] for truth in stuck for i in truth})
-        raise UsageError(
-            f"no class of {model} maps to {', '.join(names)}, the only labels of {len(stuck):,} "
-            f"of {len(source[1]):,} samples of '{source[0]}'; give --class-map with these classes"
-        )
-
-
-def _folder(model: Model, source: Source) -> str:
-    text = f"{model.name}@{source.name}"
-    return "".join(c if c.isalnum() or c in "@._-+" else "_" for c in text)
-
-
-def _distinct(tasks: Sequence[Task]) -> tuple[Task, ...]:
-    """The tasks with folder names made distinct by a number."""
-    seen: dict[str, int] = {}
-    distinct = []
-    for one in tasks:
-        seen[one.folder] = seen.get(one.folder, 0) + 1
-        times = seen[one.folder]
-        folder = one.folder if times == 1 else f"{one.folder}-{times}"
-        distinct.append(Task(one.model, one.source, one.class_map, folder, one.identity))
-    return tuple(distinct)

@@ -15,7 +15,8 @@ from steadyeye.evaluation import shard
 from steadyeye.evaluation.engines import local
 from steadyeye.evaluation.fast import search
 from steadyeye.evaluation.job import Job
-from steadyeye.evaluation.plan import Plan, Task
+from steadyeye.evaluation.plan import Plan
+from steadyeye.evaluation.tasks import Task
 from steadyeye.predictions.cell import begin, encode, seal, write_file
 from steadyeye.predictions.rows import Rows
 

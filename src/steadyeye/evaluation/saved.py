@@ -13,7 +13,7 @@ from steadyeye.core.errors import UsageError, unknown
 from steadyeye.core.seeds import fingerprint
 from steadyeye.core.types import Classes, Image, Scores
 from steadyeye.evaluation import shard
-from steadyeye.evaluation.plan import Task
+from steadyeye.evaluation.tasks import Task
 from steadyeye.predictions.rows import Rows
 
 

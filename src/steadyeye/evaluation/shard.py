@@ -10,7 +10,7 @@ from steadyeye.classes import mapping
 from steadyeye.core.errors import SampleError, UsageError
 from steadyeye.core.table import true_rank, true_score
 from steadyeye.core.types import Image, Sample, Scores, Tag
-from steadyeye.evaluation.plan import Task
+from steadyeye.evaluation.tasks import Task
 from steadyeye.predictions.rows import TOP, Rows
 
 REDUCE = {"max": mapping.reduce_max, "sum": mapping.reduce_sum}
