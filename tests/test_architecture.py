@@ -12,7 +12,7 @@ SOURCE = Path(__file__).resolve().parent.parent / "src" / "steadyeye"
 FLOORS = [
     {"core"},
     {"classes", "charts", "images"},
-    {"footage", "inference", "degradation"},
+    {"footage", "inference", "degradation", "detection"},
     {"sources", "models", "metrics", "analyses", "degrade"},
     {"predictions", "report"},
     {"evaluation"},

@@ -1,0 +1,119 @@
+"""Boxes of images: what is there, what a detector says is there, and both as flat tables."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+
+@dataclass(frozen=True, eq=False)
+class Boxes:
+    """The true boxes of one image, n of them.
+
+    `boxes`: (n, 4) float64, x0 y0 x1 y1 in pixels, half-open. `labels`: (n,) int32 indices into
+    the classes of the data. `crowd`: (n,) bool, regions that neither reward nor punish (COCO's
+    `iscrowd`). `area`: (n,) float64 square pixels of the object, which a mask makes smaller than
+    its box.
+    """
+
+    boxes: NDArray[np.float64]
+    labels: NDArray[np.int32]
+    crowd: NDArray[np.bool_]
+    area: NDArray[np.float64]
+
+    def __len__(self) -> int:
+        return len(self.labels)
+
+
+@dataclass(frozen=True, eq=False)
+class Detections:
+    """What a detector says of one image, n boxes in any order.
+
+    `boxes` and `labels` as in `Boxes`, labels over the detector's own classes; `scores`: (n,)
+    float64 in 0…1.
+    """
+
+    boxes: NDArray[np.float64]
+    labels: NDArray[np.int32]
+    scores: NDArray[np.float64]
+
+    def __len__(self) -> int:
+        return len(self.labels)
+
+
+@dataclass(frozen=True, eq=False)
+class BoxTable:
+    """Boxes of many images as columns, n rows, those of an image in the order they were given.
+
+    `image`: (n,) int64 which image; `label`: (n,) int64; `boxes`: (n, 4) float64. `score`: (n,)
+    float64, 1 for what is true. `crowd`: (n,) bool and `area`: (n,) float64, of the box itself for
+    what was detected.
+    """
+
+    image: NDArray[np.int64]
+    label: NDArray[np.int64]
+    boxes: NDArray[np.float64]
+    score: NDArray[np.float64]
+    crowd: NDArray[np.bool_]
+    area: NDArray[np.float64]
+
+    def __len__(self) -> int:
+        return len(self.image)
+
+
+def boxes(
+    corners: Sequence[Sequence[float]] | NDArray[np.floating],
+    labels: Sequence[int] | NDArray[np.integer],
+    crowd: Sequence[bool] | NDArray[np.bool_] | None = None,
+    area: Sequence[float] | NDArray[np.floating] | None = None,
+) -> Boxes:
+    """The true boxes of an image; no crowds and the areas of the boxes unless they are given."""
+    found = np.asarray(corners, dtype=np.float64).reshape(-1, 4)
+    n = len(found)
+    return Boxes(
+        found,
+        np.asarray(labels, dtype=np.int32).reshape(n),
+        np.zeros(n, dtype=np.bool_) if crowd is None else np.asarray(crowd, dtype=np.bool_),
+        areas(found) if area is None else np.asarray(area, dtype=np.float64).reshape(n),
+    )
+
+
+def areas(corners: NDArray[np.float64]) -> NDArray[np.float64]:
+    """(n,) the areas of (n, 4) boxes."""
+    return np.asarray((corners[:, 2] - corners[:, 0]) * (corners[:, 3] - corners[:, 1]))
+
+
+EMPTY = boxes([], [])
+"""The boxes of an image without objects."""
+
+
+def truth_table(images: Sequence[Boxes]) -> BoxTable:
+    """The true boxes of images as one table; image i is the i-th of them."""
+    counts = [len(each) for each in images]
+    return BoxTable(
+        np.repeat(np.arange(len(images), dtype=np.int64), counts),
+        _joined([each.labels for each in images], np.int64),
+        _joined([each.boxes for each in images], np.float64).reshape(-1, 4),
+        np.ones(sum(counts)),
+        _joined([each.crowd for each in images], np.bool_),
+        _joined([each.area for each in images], np.float64),
+    )
+
+
+def detection_table(images: Sequence[Detections]) -> BoxTable:
+    """What was detected in images as one table."""
+    counts = [len(each) for each in images]
+    corners = _joined([each.boxes for each in images], np.float64).reshape(-1, 4)
+    return BoxTable(
+        np.repeat(np.arange(len(images), dtype=np.int64), counts),
+        _joined([each.labels for each in images], np.int64),
+        corners,
+        _joined([each.scores for each in images], np.float64),
+        np.zeros(sum(counts), dtype=np.bool_),
+        areas(corners),
+    )
+
+
+def _joined(parts: Sequence[NDArray[np.generic]], dtype: type) -> NDArray[np.generic]:
+    return np.concatenate([np.zeros(0, dtype=dtype), *(part.ravel() for part in parts)]).astype(dtype)
