@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -115,5 +116,6 @@ def detection_table(images: Sequence[Detections]) -> BoxTable:
     )
 
 
-def _joined(parts: Sequence[NDArray[np.generic]], dtype: type) -> NDArray[np.generic]:
-    return np.concatenate([np.zeros(0, dtype=dtype), *(part.ravel() for part in parts)]).astype(dtype)
+def _joined(parts: Sequence[NDArray[Any]], dtype: type) -> NDArray[Any]:
+    flat = [np.zeros(0, dtype=dtype), *(part.ravel() for part in parts)]
+    return np.concatenate(flat).astype(dtype)
