@@ -16,6 +16,7 @@ TYPES = {
     "Python interface": ["api"],
     "Core": ["core.types", "core.table", "core.pm_sets", "core.intervals"],
     "Degradation": ["degradation.operators", "degradation.search"],
+    "Detection": ["core.boxes", "detection.matching", "detection.average_precision"],
     "Preprocessing": ["images.preprocessing"],
     "Class lists and maps": ["classes.known", "classes.mapping"],
     "Labels and cuts of videos": ["footage.sidecar"],

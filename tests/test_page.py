@@ -15,7 +15,8 @@ from test_sections import evaluated
 from steadyeye.core.types import Evaluated, Result
 from steadyeye.evaluation.collect import results
 from steadyeye.evaluation.summary import sections
-from steadyeye.report.document import Document, headline
+from steadyeye.report.document import Document
+from steadyeye.report.headline import headline
 from steadyeye.report.html import render_html
 from steadyeye.report.markdown import render_markdown
 from steadyeye.report.tables import render_csv, render_json
@@ -48,9 +49,9 @@ def document():
     )
 
 
-def picture(data, sample):
+def picture(data, shot):
     """A grey picture for every sample but one."""
-    if sample.startswith("s5"):
+    if shot.sample.startswith("s5"):
         return None
     return simplejpeg.encode_jpeg(np.full((54, 96, 3), 90, dtype=np.uint8))
 

@@ -61,7 +61,7 @@ def _strip(found: Profiles, image: int, which: int, operator: Result) -> Exhibit
 
 
 def _picture(predictions: Predictions, row: int, title: str) -> Picture:
-    said = predictions.classes[predictions.predicted[row]]
+    said = predictions.answer(row)
     changed = percent(float(predictions.tags["changed"][row]))
     return Picture(
         sample=str(predictions.ids[row]),

@@ -89,8 +89,8 @@ def _in_turn(lists: Sequence[Sequence[_Failure]], most: int) -> list[_Failure]:
 def _exhibit(failure: _Failure) -> Exhibit:
     predictions, frame = failure.predictions, failure.frame
     offset = int(predictions.tags["offset"][frame])
-    wrong = predictions.classes[predictions.predicted[frame]]
-    right = predictions.classes[predictions.predicted[failure.anchor]]
+    wrong = predictions.answer(frame)
+    right = predictions.answer(failure.anchor)
     frames = "frame" if abs(offset) == 1 else "frames"
     return Exhibit(
         title=f"{right} → {wrong}",
@@ -111,8 +111,10 @@ def _picture(predictions: Predictions, row: int, title: str) -> Picture:
     truth = [
         name for name, on in zip(predictions.classes, predictions.truth[row], strict=True) if on
     ]
-    said = predictions.classes[predictions.predicted[row]]
-    own = predictions.model_classes[predictions.top[row, 0]]
+    said = predictions.answer(row)
+    own = (
+        predictions.model_classes[predictions.top[row, 0]] if predictions.top[row, 0] >= 0 else "—"
+    )
     return Picture(
         sample=str(predictions.ids[row]),
         title=title,

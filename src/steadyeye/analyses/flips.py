@@ -68,7 +68,7 @@ def _flips(predictions: Predictions, pairs: NDArray[np.intp]) -> list[Exhibit]:
 
 
 def _exhibit(predictions: Predictions, before: int, after: int) -> Exhibit:
-    names = [predictions.classes[predictions.predicted[row]] for row in (before, after)]
+    names = [predictions.answer(row) for row in (before, after)]
     return Exhibit(
         title=f"{names[0]} → {names[1]}",
         model=predictions.model,
@@ -81,6 +81,6 @@ def _exhibit(predictions: Predictions, before: int, after: int) -> Exhibit:
 
 
 def _picture(predictions: Predictions, row: int, title: str) -> Picture:
-    said = predictions.classes[predictions.predicted[row]]
+    said = predictions.answer(row)
     line = f"says {said}, {percent(float(predictions.confidence[row]))}"
     return Picture(str(predictions.ids[row]), title, (line, str(predictions.ids[row])))

@@ -12,7 +12,7 @@ from steadyeye.classes import files, wordnet
 from steadyeye.core.errors import UsageError, unknown
 from steadyeye.core.types import Classes
 
-LISTS = ("imagenet1k", "vid30", "ytbb")
+LISTS = ("coco", "imagenet1k", "vid30", "ytbb")
 WHAT = "class list"
 
 Entry: TypeAlias = tuple[str, str | None]
@@ -26,16 +26,17 @@ def names() -> tuple[str, ...]:
 
 @cache
 def known(name: str) -> Classes:
-    """A class list we ship: `imagenet1k`, `vid30` or `ytbb`, in the order of its release.
+    """A class list we ship: `coco`, `imagenet1k`, `vid30` or `ytbb`, in the order of its release.
 
-    `imagenet1k`: ILSVRC-2012 in the order models answer in, with short unique English names.
-    Raises `UsageError` for any other name.
+    `coco`: the 80 classes with boxes. `imagenet1k`: ILSVRC-2012 in the order models answer in,
+    with short unique English names. Raises `UsageError` for any other name.
     """
     if name not in LISTS:
         raise unknown(WHAT, name, LISTS)
     with (wordnet.DATA / f"{name}.csv").open(newline="", encoding="utf-8") as file:
         rows = list(csv.DictReader(file))
-    return Classes(tuple(row["name"] for row in rows), tuple(row["wnid"] for row in rows))
+    wnids = tuple(row["wnid"] for row in rows)
+    return Classes(tuple(row["name"] for row in rows), wnids if any(wnids) else None)
 
 
 def named(pairs: Mapping[str, str | None]) -> Classes:

@@ -22,6 +22,7 @@ __all__ = [
     "by_wordnet",
     "from_file",
     "identity",
+    "nearest",
     "reduce_max",
     "reduce_sum",
     "to_csv",
@@ -87,6 +88,23 @@ def between(source: Classes, target: Classes) -> ClassMap:
         f"cannot map the model's {len(source)} classes to the data's {len(target)}: "
         f"missing {shown}{more}; give --class-map map.csv"
     )
+
+
+def nearest(source: Classes, target: Classes) -> ClassMap:
+    """The map by name, or by WordNet where that reaches more; target classes may stay empty.
+
+    Raises `UsageError` where it reaches none.
+    """
+    maps = [by_name(source, target)]
+    if source.wnids and target.wnids:
+        maps.append(by_wordnet(source, target))
+    best = min(maps, key=lambda each: len(each.missing))
+    if len(best.missing) == len(target):
+        raise UsageError(
+            f"none of the model's {len(source)} classes maps to any of the data's: "
+            f"{', '.join(target.names[:5])}; give --class-map map.csv"
+        )
+    return best
 
 
 def _places(keys: Iterable[str]) -> dict[str, int]:

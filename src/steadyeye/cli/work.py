@@ -50,15 +50,16 @@ def picture(image: Path, operators: str, levels: str, out: Path, **view: Any) ->
 def score(path: Path, classes: str | None, flags: Mapping[str, Any], quiet: bool) -> None:
     """`steadyeye score`."""
     from steadyeye.classes.known import read
-    from steadyeye.evaluation import job, plan, saved
+    from steadyeye.evaluation import job, plan, saved, saved_detections
     from steadyeye.evaluation.run import run as complete
 
-    predictions = saved.load(path, read(classes) if classes else None)
+    form = saved_detections if saved_detections.are_detections(path) else saved
+    predictions = form.load(path, read(classes) if classes else None)
     checked = plan.with_models(job.read(None, flags), [predictions])
     for task in checked.tasks:
-        saved.check_complete(predictions, task.source.ids)
+        form.check_complete(predictions, task.source)
     with _Progress(quiet) as watcher:
-        out = complete(checked, watcher, saved.predict(predictions))
+        out = complete(checked, watcher, form.predict(predictions))
     _finish(out, [task.source for task in checked.tasks])
 
 

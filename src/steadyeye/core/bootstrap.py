@@ -2,6 +2,7 @@
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.stats import norm
 
 from steadyeye.core.intervals import LEVEL, REPLICATES
 
@@ -31,6 +32,22 @@ def ends(replicates: NDArray[np.floating]) -> tuple[float, float]:
     tail = (1 - LEVEL) / 2
     low, high = np.quantile(replicates, [tail, 1 - tail], method="inverted_cdf")
     return float(low), float(high)
+
+
+def corrected(replicates: NDArray[np.floating], value: float) -> tuple[float, float]:
+    """The bias-corrected percentile interval of (replicates,) values around a `value`.
+
+    For statistics whose resamples lie to one side of it, as mAP's do: a resample that lacks a
+    class leaves that class out of the mean. Efron, "The Jackknife, the Bootstrap and Other
+    Resampling Plans", 1982, Section 10.7. `value` lies within the interval.
+    """
+    below = np.mean(replicates < value) + np.mean(replicates == value) / 2
+    least = 1 / (2 * len(replicates))
+    bias = norm.ppf(np.clip(below, least, 1 - least))
+    tail = norm.ppf((1 - LEVEL) / 2)
+    shares = norm.cdf(2 * bias + np.array([tail, -tail]))
+    low, high = np.quantile(replicates, shares, method="inverted_cdf")
+    return min(float(low), value), max(float(high), value)
 
 
 def method(videos: NDArray[np.str_]) -> str:

@@ -116,6 +116,22 @@ def detection_table(images: Sequence[Detections]) -> BoxTable:
     )
 
 
+def select(table: BoxTable, images: NDArray[np.integer]) -> BoxTable:
+    """The boxes of some images, which are numbered anew in the order of `images`."""
+    place = np.full(int(max(table.image.max(initial=-1), images.max(initial=-1))) + 1, -1)
+    place[images] = np.arange(len(images))
+    image = place[table.image]
+    kept = image >= 0
+    return BoxTable(
+        image[kept],
+        table.label[kept],
+        table.boxes[kept],
+        table.score[kept],
+        table.crowd[kept],
+        table.area[kept],
+    )
+
+
 def _joined(parts: Sequence[NDArray[Any]], dtype: type) -> NDArray[Any]:
     flat = [np.zeros(0, dtype=dtype), *(part.ravel() for part in parts)]
     return np.concatenate(flat).astype(dtype)

@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from steadyeye.core.boxes import BoxTable
+
 
 @dataclass(frozen=True, eq=False)
 class Predictions:
@@ -22,6 +24,9 @@ class Predictions:
     the source's; two tables with the same one hold the same samples. `stored`: (n,) arrays of
     `predicted`, `confidence`, `rank` and `probability` where the scores were not kept; `scores` is
     then (n, 0). `sweep`: of degraded images, `levels` (operator → its levels) and `seed`.
+    `boxes`, `detections`: of a detector, what is there and what it says is there, over the classes
+    of the data; row i of the table is their image i. `predicted` is then the class of the most
+    confident box, −1 where there is none.
     """
 
     model: str
@@ -41,6 +46,8 @@ class Predictions:
     fingerprint: str = ""
     stored: Mapping[str, NDArray[Any]] = field(default_factory=dict)
     sweep: Mapping[str, Any] = field(default_factory=dict)
+    boxes: BoxTable | None = None
+    detections: BoxTable | None = None
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -72,7 +79,12 @@ class Predictions:
     def right(self) -> NDArray[np.bool_]:
         """(n,) True where the best class is one of the sample's own labels."""
         hit = self.truth[np.arange(len(self)), np.maximum(self.predicted, 0)]
-        return np.asarray(hit & self.valid, dtype=np.bool_)
+        return np.asarray(hit & self.valid & (self.predicted >= 0), dtype=np.bool_)
+
+    def answer(self, row: int) -> str:
+        """The name of the best class of a row; `nothing` where a detector found none."""
+        which = int(self.predicted[row])
+        return self.classes[which] if which >= 0 else "nothing"
 
     @cached_property
     def rank(self) -> NDArray[np.int32]:

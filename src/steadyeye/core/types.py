@@ -7,6 +7,7 @@ from typing import Any, Protocol, TypeAlias, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from steadyeye.core.boxes import Boxes, Detections
 from steadyeye.core.table import Predictions
 
 Image: TypeAlias = NDArray[np.uint8]
@@ -37,7 +38,8 @@ class Sample:
     """One image of a source. `id` is stable and unique; `image()` decodes when it is called.
 
     `measure`: what is to be recorded of the image itself beside the tags, for it to be measured
-    while it is there.
+    while it is there. `boxes`: the true boxes, where the source has any; `truth` then holds the
+    classes they are of.
     """
 
     id: str
@@ -46,6 +48,7 @@ class Sample:
     group: str = ""
     tags: Mapping[str, Tag] = field(default_factory=dict)
     measure: Callable[[Image], Mapping[str, float]] | None = None
+    boxes: Boxes | None = None
 
 
 class Source(Protocol):
@@ -120,6 +123,30 @@ class AtInput:
     gradient: ClassGradient | None
 
 
+class Detector(Protocol):
+    """A detector: images in, the boxes of each image out. Safe to call from many threads.
+
+    As a `Model` in all else; `detects` tells the two apart.
+    """
+
+    @property
+    def detects(self) -> bool: ...
+    @property
+    def name(self) -> str: ...
+    @property
+    def classes(self) -> Classes | None: ...
+    @property
+    def recipe(self) -> Mapping[str, Any]: ...
+    @property
+    def fingerprint(self) -> str: ...
+    def __call__(self, images: Iterable[Image], /) -> Sequence[Detections]: ...
+
+
+def detects(model: object) -> bool:
+    """Whether a model is a detector."""
+    return bool(getattr(model, "detects", False))
+
+
 @dataclass(frozen=True)
 class Result:
     """A number with its n and its interval.
@@ -168,13 +195,23 @@ class Figure:
 
 
 @dataclass(frozen=True)
+class Mark:
+    """A box drawn on a picture: "truth" white, "right" green, "wrong" red; pixels of the image."""
+
+    kind: str
+    box: tuple[float, ...]
+    text: str
+
+
+@dataclass(frozen=True)
 class Picture:
-    """One sample to show, named by its id, with the lines printed below it."""
+    """One sample to show, named by its id, with the lines printed below it and marks upon it."""
 
     sample: str
     title: str
     lines: tuple[str, ...]
     right: bool | None = None
+    marks: tuple[Mark, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from typing import Any
 from steadyeye.core.spec import Spec, split
 from steadyeye.core.table import Predictions
 from steadyeye.core.types import Evaluated, Result
-from steadyeye.evaluation.plan import available, metric
+from steadyeye.evaluation.plan import available, metric, readable
 from steadyeye.predictions.read import cells, read
 
 
@@ -27,7 +27,9 @@ def collect(runs: Sequence[Path], metrics: str | None) -> list[Evaluated]:
 def results(predictions: Predictions, metrics: Sequence[Spec] = ()) -> dict[str, Result]:
     """The results of the metrics asked for, or of all that the predictions allow, by name."""
     asked = metrics or available(predictions.columns)
-    found = [metric(spec)(predictions, **spec.kwargs) for spec in asked]
+    # of several models a metric may fit some only: detections come from detectors
+    fitting = [spec for spec in asked if readable(metric(spec), predictions.columns)]
+    found = [metric(spec)(predictions, **spec.kwargs) for spec in fitting]
     return {result.name: result for result in found}
 
 

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 from steadyeye.core import plugins
 from steadyeye.core.errors import UsageError
 from steadyeye.core.spec import Spec, parse, split
-from steadyeye.core.types import Metric, Model, Source
+from steadyeye.core.types import Metric, Model, Source, detects
 from steadyeye.degradation.sweep import COLUMNS
 from steadyeye.evaluation.job import Job
 from steadyeye.evaluation.sweeps import degrading
@@ -36,7 +36,7 @@ def check(job: Job) -> Plan:
     models = _build("models", job.models, problems)
     sources = _build("sources", job.data, problems)
     for spec in _try(partial(split, job.metrics or ""), problems) or ():
-        _try(partial(_metric, job, spec, sources), problems)
+        _try(partial(_metric, job, [each for _, each in models], sources, spec), problems)
     for text, source in sources:
         for part in (_distinct_ids, present):
             _try(partial(part, text, source), problems)
@@ -60,7 +60,7 @@ def with_models(job: Job, models: Sequence[Model]) -> Plan:
 def of_objects(job: Job, models: Sequence[Model], sources: Sequence[tuple[str, Source]]) -> Plan:
     """The plan of models and sources at hand, named by `job.models` and the sources' texts."""
     for spec in split(job.metrics or ""):
-        _metric(job, spec, sources)
+        _metric(job, models, sources, spec)
     for text, source in sources:
         _distinct_ids(text, source)
     named = list(zip(job.models, models, strict=True))
@@ -107,10 +107,14 @@ def _try(action: Callable[[], Found], problems: list[str]) -> Found | None:
         return None
 
 
-def _metric(job: Job, spec: Spec, sources: Sequence[tuple[str, Source]]) -> None:
+def _metric(
+    job: Job, models: Sequence[Model], sources: Sequence[tuple[str, Source]], spec: Spec
+) -> None:
     needed = metric(spec)
+    # a metric of detections is fine as long as one of the models is a detector
+    more = (*(COLUMNS if job.operators else ()), *("detections" for _ in filter(detects, models)))
     for text, source in sources:
-        columns = (*source.columns, *(COLUMNS if job.operators else ()))
+        columns = (*source.columns, *more)
         lacks = _lacks(needed, columns)
         if job.operators and not lacks and not readable(needed, columns):
             raise UsageError(f"{spec.name} is no metric of degraded images; leave it out")

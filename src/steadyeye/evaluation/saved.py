@@ -11,7 +11,7 @@ import numpy as np
 
 from steadyeye.core.errors import UsageError, unknown
 from steadyeye.core.seeds import fingerprint
-from steadyeye.core.types import Classes, Image, Scores
+from steadyeye.core.types import Classes, Image, Scores, Source
 from steadyeye.evaluation import shard
 from steadyeye.evaluation.tasks import Task
 from steadyeye.predictions.rows import Rows
@@ -66,8 +66,9 @@ def predict(saved: SavedPredictions) -> Callable[[Task, range, Callable[[], bool
     return look_up
 
 
-def check_complete(saved: SavedPredictions, ids: Sequence[str]) -> None:
+def check_complete(saved: SavedPredictions, source: Source) -> None:
     """Raises `UsageError` naming the samples that the file says nothing about."""
+    ids = source.ids
     lacking = [id_ for id_ in ids if id_ not in saved.said]
     if lacking:
         raise UsageError(

@@ -1,6 +1,6 @@
 """The predictions of one span of a source: decode, ask the model, map to the data's classes."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -9,7 +9,9 @@ from numpy.typing import NDArray
 from steadyeye.classes import mapping
 from steadyeye.core.errors import SampleError, UsageError
 from steadyeye.core.table import true_rank, true_score
-from steadyeye.core.types import Image, Sample, Scores, Tag
+from steadyeye.core.types import Sample, Scores, Tag, detects
+from steadyeye.evaluation import detect
+from steadyeye.evaluation.asking import ask
 from steadyeye.evaluation.tasks import Task
 from steadyeye.predictions.rows import TOP, Rows
 
@@ -18,6 +20,8 @@ REDUCE = {"max": mapping.reduce_max, "sum": mapping.reduce_sum}
 
 def predict(task: Task, span: range, stopped: Callable[[], bool]) -> Rows | None:
     """The rows of `span`, in batches that depend on the span alone; None where stopped."""
+    if detects(task.model):
+        return detect.predict(task, span, stopped)
     samples: list[Sample] = []
     errors: list[str] = []
     tags: list[dict[str, Tag]] = []
@@ -90,27 +94,7 @@ def _answers(
 
 def _batch(task: Task, samples: Sequence[Sample]) -> tuple[Scores, list[str], list[dict[str, Tag]]]:
     """The scores of a batch, NaN where a sample failed; each sample's error or ''; and its tags."""
-    errors = [""] * len(samples)
-    tags = [dict(sample.tags) for sample in samples]
-    skip = task.identity["on_error"] == "skip"
-
-    def decoded() -> Iterator[Image]:
-        for i, sample in enumerate(samples):
-            try:
-                image = sample.image()
-            except SampleError as error:
-                if not skip:
-                    raise SampleError(
-                        f"{error}; finished shards are kept: mend it and run the same command "
-                        "again, or record such samples and go on with --on-error skip"
-                    ) from error
-                errors[i] = str(error)
-                continue
-            if sample.measure:
-                tags[i] |= sample.measure(image)
-            yield image
-
-    found = _ask(task, decoded(), samples)
+    found, errors, tags = ask(task, samples)
     width = len(task.identity["model"]["classes"])
     there = [i for i, error in enumerate(errors) if not error]
     if found.shape != (len(there), width):
@@ -123,19 +107,6 @@ def _batch(task: Task, samples: Sequence[Sample]) -> tuple[Scores, list[str], li
     scores[there] = found
     _refuse_nan(task, samples, there, scores, errors)
     return scores, errors, tags
-
-
-def _ask(task: Task, images: Iterator[Image], samples: Sequence[Sample]) -> Scores:
-    try:
-        return task.model(images)
-    except UsageError:
-        raise
-    except Exception as error:
-        # a model is the user's code: whatever it raises is told in one line, the rest is chained
-        raise UsageError(
-            f"{task.model.name} failed between '{samples[0].id}' and '{samples[-1].id}': "
-            f"{type(error).__name__}: {error}"
-        ) from error
 
 
 def _refuse_sum_of_logits(task: Task, scores: Scores) -> None:

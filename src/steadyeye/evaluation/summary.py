@@ -10,13 +10,15 @@ import numpy as np
 
 from steadyeye.core import plugins
 from steadyeye.core.errors import SampleError, unknown
-from steadyeye.core.types import Evaluated, Section, Source
+from steadyeye.core.types import Evaluated, Picture, Section, Source
 from steadyeye.evaluation.collect import collect, record
 from steadyeye.evaluation.job import Job
 from steadyeye.evaluation.plan import readable
 from steadyeye.images.files import thumbnail
+from steadyeye.images.marking import marked
 from steadyeye.predictions.cell import write_file
-from steadyeye.report.document import Document, headline
+from steadyeye.report.document import Document
+from steadyeye.report.headline import headline
 from steadyeye.report.html import render_html
 from steadyeye.report.markdown import render_markdown
 from steadyeye.report.tables import render_csv, render_json
@@ -73,7 +75,7 @@ def write(runs: Sequence[Path], files: Sequence[Path], metrics: str | None = Non
     marks = {e.predictions.data: e.predictions.fingerprint for e in content.evaluated}
     for file in files:
         if file.suffix == ".html":
-            text = render_html(content, lambda data, sample: _stored(runs, marks[data], sample))
+            text = render_html(content, lambda data, shot: _stored(runs, marks[data], shot))
         else:
             text = RENDER[file.suffix[1:]](content)
         file.parent.mkdir(parents=True, exist_ok=True)
@@ -90,14 +92,14 @@ def store_pictures(run: Path, sources: Sequence[Source]) -> None:
     tables = {e.predictions.data: e.predictions for e in content.evaluated}
     by_mark = {source.fingerprint: source for source in sources}
     wanted = {
-        (exhibit.data, picture.sample)
+        (exhibit.data, picture.sample, picture.marks): picture
         for section in content.sections
         for exhibit in section.exhibits
         for picture in exhibit.pictures
     }
-    for data, sample in sorted(wanted):
+    for (data, sample, marks), picture in sorted(wanted.items(), key=lambda item: str(item[0])):
         table = tables[data]
-        path = _picture(run, table.fingerprint, sample)
+        path = _picture(run, table.fingerprint, picture)
         if path.is_file() or table.fingerprint not in by_mark:
             continue
         row = int(np.flatnonzero(table.ids == sample)[0])
@@ -106,7 +108,7 @@ def store_pictures(run: Path, sources: Sequence[Source]) -> None:
         except SampleError:
             continue
         path.parent.mkdir(parents=True, exist_ok=True)
-        write_file(path, thumbnail(image))
+        write_file(path, thumbnail(marked(image, marks)))
 
 
 def command(content: Mapping[str, Any], out: str) -> str:
@@ -134,14 +136,15 @@ def _quoted(text: str) -> str:
     return f'"{text}"' if any(c in text for c in " ()'*") else text
 
 
-def _picture(run: Path, mark: str, sample: str) -> Path:
-    name = hashlib.sha256(f"{mark}\n{sample}".encode()).hexdigest()[:24]
+def _picture(run: Path, mark: str, picture: Picture) -> Path:
+    shown = f"{mark}\n{picture.sample}" + (f"\n{picture.marks}" if picture.marks else "")
+    name = hashlib.sha256(shown.encode()).hexdigest()[:24]
     return run / "pictures" / f"{name}.jpg"
 
 
-def _stored(runs: Sequence[Path], mark: str, sample: str) -> bytes | None:
+def _stored(runs: Sequence[Path], mark: str, picture: Picture) -> bytes | None:
     for run in runs:
-        path = _picture(run, mark, sample)
+        path = _picture(run, mark, picture)
         if path.is_file():
             return path.read_bytes()
     return None

@@ -1,5 +1,6 @@
 """Tasks: one model on one source, with the class map between them and the identity of the cell."""
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -9,7 +10,7 @@ import numpy as np
 
 from steadyeye.classes import mapping
 from steadyeye.core.errors import UsageError
-from steadyeye.core.types import Classes, Model, Source
+from steadyeye.core.types import Classes, Model, Source, detects
 from steadyeye.degradation.sweep import Degrading
 from steadyeye.evaluation.job import Job
 from steadyeye.evaluation.sweeps import swept
@@ -35,8 +36,14 @@ def task(
     `how`: what is done to the images first. Raises `UsageError` where the two do not fit.
     """
     classes = _model_classes(model[1], source[1])
-    class_map = _class_map(job, classes, source)
-    _reachable(model[0], source, class_map)
+    class_map = _class_map(job, model[1], classes, source)
+    unreached = _unreached(source[1], class_map)
+    if unreached and not detects(model[1]):
+        raise UsageError(
+            f"no class of {model[0]} maps to {', '.join(unreached)}, the only labels of "
+            f"{sum(unreached.values()):,} of {len(source[1]):,} samples of '{source[0]}'; "
+            "give --class-map with these classes"
+        )
     target = class_map.target
     if how:
         fitted, sweep = swept(model[1], source[1], class_map, how, fast=job.fast)
@@ -48,12 +55,16 @@ def task(
             "fingerprint": model[1].fingerprint,
             "recipe": dict(model[1].recipe),
             "classes": list(classes.names),
+            "notes": [
+                f"{name}: no class of {model[1].name} maps to it, in {count:,} samples"
+                for name, count in unreached.items()
+            ],
         },
         "data": {
             "spec": source[0],
             "name": source[1].name,
             "fingerprint": source[1].fingerprint,
-            "columns": list(source[1].columns),
+            "columns": [*source[1].columns, *_detected(model[1], source[1])],
             "notes": list(source[1].notes),
         },
         "classes": list(target.names),
@@ -61,13 +72,18 @@ def task(
         "members": [list(members) for members in class_map.members],
         "reduce": job.reduce,
         "on_error": job.on_error,
-        "keep": "answers" if job.operators else "scores",
+        "keep": "answers" if job.operators or detects(model[1]) else "scores",
         **({"sweep": how.about()} if how else {}),
         "rows": len(source[1]),
         "shard_rows": shard_rows(len(source[1])),
         "batch": job.batch,
     }
     return Task(model[1], source[1], class_map, _folder(model[1], source[1]), identity)
+
+
+def _detected(model: Model, source: Source) -> tuple[str, ...]:
+    """The column that a detector adds where there are boxes to compare its own with."""
+    return ("detections",) if detects(model) and "boxes" in source.columns else ()
 
 
 def _model_classes(model: Model, source: Source) -> Classes:
@@ -80,25 +96,28 @@ def _model_classes(model: Model, source: Source) -> Classes:
     return Classes(tuple(f"class {i}" for i in range(width)))
 
 
-def _class_map(job: Job, classes: Classes, source: tuple[str, Source]) -> mapping.ClassMap:
+def _class_map(
+    job: Job, model: Model, classes: Classes, source: tuple[str, Source]
+) -> mapping.ClassMap:
     target = source[1].classes
     if target is None:
         return mapping.identity(classes)
     if job.class_map:
         return mapping.from_file(Path(job.class_map), classes, target)
-    return mapping.between(classes, target)
+    # boxes of a class that the detector does not know can still be found: as some other object
+    return mapping.nearest(classes, target) if detects(model) else mapping.between(classes, target)
 
 
-def _reachable(model: str, source: tuple[str, Source], class_map: mapping.ClassMap) -> None:
-    """Refuses samples none of whose labels any class of the model maps to: never right."""
+def _unreached(source: Source, class_map: mapping.ClassMap) -> dict[str, int]:
+    """The classes of samples none of whose labels any class of the model maps to: never right.
+
+    With the number of such samples, counted at the first of their classes.
+    """
     mapped = {i for i, members in enumerate(class_map.members) if members}
-    stuck = [truth for truth in source[1].truths if truth and not mapped.intersection(truth)]
-    if stuck:
-        names = sorted({class_map.target.names[i] for truth in stuck for i in truth})
-        raise UsageError(
-            f"no class of {model} maps to {', '.join(names)}, the only labels of {len(stuck):,} "
-            f"of {len(source[1]):,} samples of '{source[0]}'; give --class-map with these classes"
-        )
+    stuck = [truth for truth in source.truths if truth and not mapped.intersection(truth)]
+    names = sorted({class_map.target.names[i] for truth in stuck for i in truth})
+    firsts = Counter(class_map.target.names[truth[0]] for truth in stuck)
+    return {name: firsts[name] for name in names}
 
 
 def _folder(model: Model, source: Source) -> str:

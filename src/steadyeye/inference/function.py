@@ -44,7 +44,7 @@ class FunctionClassifier:
             "runtime_note": "the fingerprint covers the source of the function, not its weights",
         }
         labels = classes.names if classes else ()
-        self.fingerprint = fingerprint(self.name, _source(function), repr(size), *labels)
+        self.fingerprint = fingerprint(self.name, source_text(function), repr(size), *labels)
         self._resize = _resizer(size) if size is not None else None
         self._lock = threading.Lock()
 
@@ -98,10 +98,10 @@ def _resizer(size: int | tuple[int, int]) -> Preprocessing:
     return Preprocessing(exact, size, (0.0, 0.0, 0.0), (1.0, 1.0, 1.0))
 
 
-def _source(function: Callable[..., Any]) -> str:
+def source_text(function: Callable[..., Any]) -> str:
     """The text of a function, or of the class of a callable object; its name without a source."""
     if isinstance(function, partial):
-        return f"{_source(function.func)} {function.args} {function.keywords}"
+        return f"{source_text(function.func)} {function.args} {function.keywords}"
     named = function if inspect.isroutine(function) else type(function)
     try:
         return inspect.getsource(named)

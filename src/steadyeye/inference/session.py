@@ -45,14 +45,23 @@ class OnnxSession:
 
     def __call__(self, batch: NDArray[np.float32], /) -> NDArray[np.float32]:
         """The scores of `batch`, float32."""
+        return self._run([self._output], batch)[0]
+
+    def outputs(self, batch: NDArray[np.float32]) -> list[NDArray[np.float32]]:
+        """All outputs of `batch`, float32, in the file's order."""
+        return self._run(None, batch)
+
+    def _run(
+        self, names: list[str] | None, batch: NDArray[np.float32]
+    ) -> list[NDArray[np.float32]]:
         try:
-            scores = self._session.run([self._output], {self._input.name: batch})[0]
+            found = self._session.run(names, {self._input.name: batch})
         except Exception as error:
             # onnxruntime's exceptions share no base class of their own
             raise UsageError(
                 f"'{self.name}' cannot run on input {batch.shape}: {_line(error)}"
             ) from error
-        return np.asarray(scores, dtype=np.float32)
+        return [np.asarray(each, dtype=np.float32) for each in found]
 
 
 def _open(model: Path | bytes, name: str) -> ort.InferenceSession:

@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from steadyeye.core.errors import UsageError
 from steadyeye.core.table import Predictions
+from steadyeye.predictions.boxes import boxes_from_arrow, detections_from_arrow
 from steadyeye.predictions.cell import Cell, open_cell, sha256
 from steadyeye.predictions.rows import ANSWERS, matrix, membership
 
@@ -92,6 +93,8 @@ def _predictions(cell: Cell, table: pa.Table) -> Predictions:
         tags={name.removeprefix("tag:"): _tag(table[name]) for name in tags},
         fingerprint=identity["data"]["fingerprint"],
         sweep=identity.get("sweep", {}),
+        boxes=boxes_from_arrow(table),
+        detections=detections_from_arrow(table),
         stored={name: table[name].to_numpy() for name in ANSWERS if name in table.column_names},
         notes=tuple(identity["data"]["notes"]) + tuple(identity["model"].get("notes", ())),
     )

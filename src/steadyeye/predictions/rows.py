@@ -8,7 +8,9 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from steadyeye.core.boxes import Boxes, Detections
 from steadyeye.core.types import Labels, Tag
+from steadyeye.predictions.boxes import boxes_to_arrow
 
 TOP = 5  # the model's own best classes kept for the pictures
 
@@ -30,7 +32,8 @@ class Rows:
     `ids`, `groups`, `truths`, `tags`, `errors`: one entry a row; no error is ''.
     `scores`: (n, classes) float32, or (n, 0) where only the answers are kept. `answers`: (n,)
     arrays of `predicted`, `confidence`, `rank` and `probability`, as in `Predictions`. `top`,
-    `top_scores`: (n, m) the model's own best classes.
+    `top_scores`: (n, m) the model's own best classes. `boxes`, `detections`: of detectors, one
+    entry a row.
     """
 
     ids: Sequence[str]
@@ -42,6 +45,8 @@ class Rows:
     answers: Mapping[str, NDArray[Any]]
     top: NDArray[np.int32]
     top_scores: NDArray[np.float32]
+    boxes: Sequence[Boxes] = ()
+    detections: Sequence[Detections] = ()
 
 
 def to_arrow(rows: Rows) -> pa.Table:
@@ -56,6 +61,7 @@ def to_arrow(rows: Rows) -> pa.Table:
         "top": _matrix(rows.top, pa.int32()),
         "top_scores": _matrix(rows.top_scores, pa.float32()),
     }
+    columns |= boxes_to_arrow(rows.boxes, rows.detections)
     for name, value in (rows.tags[0] if rows.tags else {}).items():
         values = [tags[name] for tags in rows.tags]
         columns[f"tag:{name}"] = pa.array(values, ARROW[type(value)])

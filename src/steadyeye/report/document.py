@@ -4,14 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from steadyeye.charts.style import percent
-from steadyeye.core.results import find, reach
 from steadyeye.core.types import Evaluated, Result, Section
-from steadyeye.degradation.curves import operators
-
-WORDS = (
-    "one two three four five six seven eight nine ten eleven twelve".split()  # noqa: SIM905
-)
 
 READING = (
     (
@@ -29,6 +22,19 @@ READING = (
     ),
     ("pm_k", "drop", "the difference: what the model gets right once but not steadily."),
     ("flip_rate", "flip rate", "how often its answer changes from one frame to the next."),
+    (
+        "map",
+        "mAP",
+        "average precision of a detector, averaged over classes: 100 % would be every object found "
+        "and nothing else.",
+    ),
+    ("mar", "mAR", "the share of objects found at all, averaged over how exactly."),
+    (
+        "pm_k_map",
+        "pm-k mAP",
+        "mAP over the frame within ±k of each anchor on which the detector does worst.",
+    ),
+    ("localization", "localization", "the same with all classes made one."),
     (
         "degraded_accuracy",
         "level",
@@ -103,87 +109,6 @@ def _not_predicted(one: Evaluated) -> str:
     )
 
 
-def headline(evaluated: Sequence[Evaluated]) -> tuple[str, ...]:
-    """One sentence a model and source: how often it is right, and how often that breaks."""
-    several = len({one.predictions.data for one in evaluated}) > 1
-    return tuple(_sentence(one, several) for one in evaluated)
-
-
-def _sentence(one: Evaluated, several: bool) -> str:
-    name = one.predictions.model + (f" on {one.predictions.data}" if several else "")
-    degraded = find(one.results, "degraded_accuracy")
-    if degraded and degraded.value is not None:
-        return _degraded(name, degraded, find(one.results, "failure_points"))
-    if points := find(one.results, "failure_points"):
-        return _searched(name, points)
-    original, perturbed = find(one.results, "accuracy"), find(one.results, "pm_k")
-    if original and perturbed and original.value is not None and perturbed.value is not None:
-        k = reach(perturbed)
-        return (
-            f"{name} is right on {percent(original.value)} of anchors, on every frame within ±{k} "
-            f"for {percent(perturbed.value)}: {_broken(original.value, perturbed.value)}."
-        )
-    if original and original.value is not None:
-        return f"{name} is right on {percent(original.value)} of {original.n:,} images."
-    flips = find(one.results, "flip_rate")
-    if flips and flips.value is not None:
-        return f"{name} changes its answer on {percent(flips.value)} of consecutive frames."
-    return f"{name} was run on {len(one.predictions):,} samples."
-
-
 def numbers(one: Evaluated) -> tuple[Result, ...]:
     """The results that are one number each; the others are told in sections of their own."""
     return tuple(r for r in one.results.values() if r.value is not None or not r.cells)
-
-
-def _searched(name: str, points: Result) -> str:
-    """Under which operator it fails first."""
-    every = [
-        (point.value, operator.name, point)
-        for operator in points.cells
-        for point in operator.cells[len(operator.cells) // 2 :][:1]
-        if point.value is not None
-    ]
-    told = f"{len(points.cells)} operators, {', '.join(points.notes)}"
-    if not every:
-        return f"{name} fails under none of {told}."
-    level, operator, point = min(every, key=lambda each: each[:2])
-    threshold = percent(float(point.name.removeprefix("below ")), 0)
-    return f"{name} falls below {threshold} first under {operator}, by level {level:.0f}; {told}."
-
-
-def _degraded(name: str, degraded: Result, points: Result | None) -> str:
-    """How much survives, and what does most harm."""
-    every = operators(degraded)
-    whose = "what it had right" if every[0].cells[0].value == 1 else "all images"
-    # what is aimed at the model itself says little of the world
-    blind = [cell for cell in every if cell.name != "gradient_descent"] or every
-    worst = min(blind, key=lambda cell: cell.value or 0)
-    sentence = (
-        f"{name} is right on {percent(degraded.value)} of {whose}, on average over {len(every)} "
-        f"operator{'s' if len(every) > 1 else ''} and all levels; what harms it most is "
-        f"{worst.name}, with {percent(worst.value)}"
-    )
-    half = [
-        point
-        for cell in (points.cells if points else ())
-        if cell.name == worst.name
-        for point in cell.cells
-        if point.name == "below 0.5" and point.value is not None
-    ]
-    return sentence + (f", half lost by level {half[0].value:.0f}." if half else ".")
-
-
-def _broken(original: float, perturbed: float) -> str:
-    """How many of the anchors that are right break, as `one in six breaks`."""
-    if original == 0:
-        return "it gets none right that could break"
-    lost = (original - perturbed) / original
-    if lost == 0:
-        return "none breaks"
-    if lost == 1:
-        return "every one breaks"
-    if lost > 0.45:
-        return f"{percent(lost, 0)} of those break"
-    each = round(1 / lost)
-    return f"one in {WORDS[each - 1] if each <= len(WORDS) else each} breaks"

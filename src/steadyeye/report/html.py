@@ -13,12 +13,13 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
 from steadyeye.charts.style import shown, span
+from steadyeye.core.types import Picture
 from steadyeye.report.document import Document, numbers
 
 HERE = Path(__file__).resolve().parent
 
-Pictures = Callable[[str, str], bytes | None]
-"""`(data, sample id) -> JPEG bytes`, or None where the picture is not kept."""
+Pictures = Callable[[str, Picture], bytes | None]
+"""`(data, picture) -> JPEG bytes`, or None where it is not kept."""
 
 
 def render_html(document: Document, picture: Pictures) -> str:
@@ -35,7 +36,7 @@ def render_html(document: Document, picture: Pictures) -> str:
     charts = any(section.figures for section in document.sections)
     page: str = environment.get_template("report.html").render(
         document=document,
-        picture=lambda exhibit, sample: _data_uri(picture(exhibit.data, sample)),
+        picture=lambda exhibit, shot: _data_uri(picture(exhibit.data, shot)),
         specification=_specification,
         record=_record,
         style=Markup(_static("report.css")),  # noqa: S704 - our own files

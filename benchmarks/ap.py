@@ -1,0 +1,157 @@
+"""Cost of average precision, beside pycocotools, hotcoco and faster-coco-eval where installed.
+
+    python benchmarks/ap.py [--without-pycocotools]
+
+Synthetic boxes, one run of each after one that compiles: frame AP of 23,000 frames; the twelve
+statistics of COCO (ten thresholds, four areas, three numbers of detections) of 5,000 images;
+1,000 bootstrap replicates of mAP over 1,109 images. 100 detections an image.
+
+Ours starts from arrays and sorts them; of the others only `evaluate` and `accumulate` count, not
+the building of their indices. Ours runs on one thread, hotcoco on all that there are.
+pycocotools takes minutes.
+"""
+
+import argparse
+import contextlib
+import io
+import time
+from collections.abc import Callable, Iterator
+from importlib.util import find_spec
+
+import numpy as np
+
+from steadyeye.core import bootstrap
+from steadyeye.core.boxes import BoxTable, areas
+from steadyeye.detection.average_precision import average_recall, dataset_ap, frame_ap
+from steadyeye.detection.matching import by_area, match
+
+DETECTIONS = 100
+Tables = tuple[BoxTable, BoxTable]
+
+
+def synthetic(images: int, classes: int) -> Tables:
+    """Seven objects an image on average; half of the detections lie near one of them."""
+    rng = np.random.default_rng(0)
+    counts = rng.poisson(7, images) + 1
+    image = np.repeat(np.arange(images), counts)
+    label = rng.integers(0, classes, len(image))
+    corner = rng.uniform(0, 500, (len(image), 2))
+    side = np.exp(rng.uniform(np.log(8), np.log(300), (len(image), 2)))
+    crowd = rng.random(len(image)) < 0.01
+    corners = np.hstack([corner, corner + side])
+    truth = BoxTable(image, label, corners, np.ones(len(image)), crowd, areas(corners))
+
+    of = np.repeat(np.arange(images), DETECTIONS)
+    near = (np.cumsum(counts) - counts)[of] + (rng.random(len(of)) * counts[of]).astype(int)
+    anywhere = rng.random(len(of)) < 0.5
+    corner = np.where(anywhere[:, None], rng.uniform(0, 500, (len(of), 2)), corner[near])
+    side = side[np.where(anywhere, rng.permutation(near), near)]
+    moved = corner + rng.normal(0, 0.08, (len(of), 2)) * side
+    side = side * np.exp(rng.normal(0, 0.08, (len(of), 2)))
+    other = rng.integers(0, classes, len(of))
+    label = np.where(rng.random(len(of)) < 0.7, label[near], other)
+    corners = np.hstack([moved, moved + side])
+    crowd = np.zeros(len(of), dtype=bool)
+    return truth, BoxTable(of, label, corners, rng.random(len(of)), crowd, areas(corners))
+
+
+def statistics(tables: Tables, images: int, classes: int) -> list[float]:
+    """COCO's twelve."""
+    matches = by_area(*tables, images, classes)
+    ap = [dataset_ap(each) for each in matches]
+    recall = [average_recall(matches[0], most) for most in (1, 10, 100)]
+    recall += [average_recall(each) for each in matches[1:]]
+    return [float(np.nanmean(each)) for each in (ap[0], ap[0][0], ap[0][5], *ap[1:], *recall)]
+
+
+def replicates(tables: Tables, images: int, classes: int) -> list[float]:
+    """mAP, 0.50:0.95, of each of 1,000 resamples of the images."""
+    matched = match(*tables, images, classes)
+    weights = bootstrap.weights(np.arange(images).astype(str), 1000)
+    return [float(np.nanmean(dataset_ap(matched, weight=weight))) for weight in weights]
+
+
+def timed(run: Callable[[], object]) -> tuple[float, object]:
+    """Seconds, and what came out."""
+    started = time.perf_counter()
+    out = run()
+    return time.perf_counter() - started, out
+
+
+def coco(tables: Tables, images: int, classes: int) -> tuple[dict[str, list], np.ndarray]:
+    """Ground truth as COCO's dictionary, detections as (n, 7): image, x, y, w, h, score, class."""
+    truth, found = tables
+    boxes, ours = (np.hstack([t.boxes[:, :2], t.boxes[:, 2:] - t.boxes[:, :2]]) for t in tables)
+    keys = ("id", "image_id", "category_id", "iscrowd", "bbox", "area")
+    columns = (truth.image, truth.label, truth.crowd.astype(int), boxes, boxes[:, 2] * boxes[:, 3])
+    rows = zip(range(1, len(boxes) + 1), *(column.tolist() for column in columns), strict=True)
+    given = {
+        "images": [{"id": i, "width": 640, "height": 640} for i in range(images)],
+        "categories": [{"id": i, "name": f"{i}"} for i in range(classes)],
+        "annotations": [dict(zip(keys, row, strict=True)) for row in rows],
+    }
+    return given, np.column_stack([found.image, ours, found.score, found.label])
+
+
+def peers(given: dict[str, list], found: np.ndarray, slow: bool) -> Iterator[tuple[str, Callable]]:
+    """Name and `COCOeval`-like object of each library that is installed, indices built."""
+    if find_spec("hotcoco"):
+        import hotcoco
+
+        truth = hotcoco.COCO(given)
+        yield "hotcoco", hotcoco.COCOeval(truth, truth.load_res(found), "bbox")
+    if find_spec("faster_coco_eval"):
+        import faster_coco_eval as faster
+
+        truth = faster.COCO(given)
+        yield "faster-coco-eval", faster.COCOeval_faster(truth, truth.loadRes(found), "bbox")
+    if slow and find_spec("pycocotools"):
+        from pycocotools.coco import COCO
+        from pycocotools.cocoeval import COCOeval
+
+        truth = COCO()
+        truth.dataset = given
+        truth.createIndex()
+        yield "pycocotools", COCOeval(truth, truth.loadRes(found), "bbox")
+
+
+def evaluated(scored: object) -> None:
+    """Runs what counts of a `COCOeval`."""
+    scored.evaluate()
+    scored.accumulate()
+
+
+def line(what: str, seconds: float, ratio: str = "", goal: str = "") -> None:
+    """One line of the table."""
+    print(f"{what:<42}{seconds:>10.2f}{ratio:>12}  {goal}")
+
+
+def main() -> None:
+    """Prints the table."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--without-pycocotools", action="store_true")
+    options = parser.parse_args()
+    small = synthetic(20, 30)
+    statistics(small, 20, 30), frame_ap(match(*small, 20, 30)), replicates(small, 20, 30)[:0]
+
+    print(f"{'':<42}{'seconds':>10}{'× ours':>12}  goal")
+    tables = synthetic(23_000, 30)
+    seconds, _ = timed(lambda: frame_ap(match(*tables, 23_000, 30)))
+    line("frame AP, 23,000 frames", seconds, goal="≤ 5 s")
+    tables = synthetic(1_109, 30)
+    seconds, _ = timed(lambda: replicates(tables, 1_109, 30))
+    line("1,000 replicates of mAP, 1,109 images", seconds, goal="≤ 60 s")
+    tables = synthetic(5_000, 80)
+    took, ours = timed(lambda: statistics(tables, 5_000, 80))
+    line("twelve statistics, 5,000 images", took, "1.0")
+    goals = {"hotcoco": "≥ 1 ×", "faster-coco-eval": "≥ 10 ×"}
+    for name, scored in peers(*coco(tables, 5_000, 80), not options.without_pycocotools):
+        with contextlib.redirect_stdout(io.StringIO()):
+            seconds, _ = timed(lambda scored=scored: evaluated(scored))
+            scored.summarize()
+        assert np.allclose(np.array(scored.stats)[:12], ours, rtol=0, atol=1e-6), name
+        line(f"  {name}", seconds, f"{seconds / took:.1f}", goals.get(name, ""))
+
+
+if __name__ == "__main__":
+    main()

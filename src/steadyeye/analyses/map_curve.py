@@ -1,0 +1,98 @@
+"""pm-k mAP and localization against k."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from steadyeye.charts.style import chart, colour, interval, percent, shares
+from steadyeye.core.results import find
+from steadyeye.core.types import Evaluated, Figure, Section, Table, needs
+
+METRICS = {"pm_k_map": "pm-k mAP", "localization": "localization"}
+
+
+@needs("boxes", "detections", "group", "offset")
+def map_curve(evaluated: Sequence[Evaluated]) -> Section | None:
+    """The mAP over the worst frame within ±k, and the same with one class, against k.
+
+    None where no model has either result with a value. Shankar et al., Table 3.
+    """
+    rows: list[dict[str, Any]] = [
+        {
+            "model": one.predictions.model,
+            "metric": title,
+            "k": k,
+            "value": cell.value,
+            "low": cell.low,
+            "high": cell.high,
+        }
+        for one in evaluated
+        for name, title in METRICS.items()
+        if (result := find(one.results, name)) and result.value is not None
+        for k, cell in enumerate(result.cells)
+    ]
+    if not rows:
+        return None
+    models = list(dict.fromkeys(row["model"] for row in rows))
+    return Section(
+        place=9,
+        title="The worst frame nearby",
+        text=(
+            "Of every anchor and the frames within ±k of it the one on which the detector does "
+            "worst; mAP over those frames. Distance 0 are the anchors themselves. Localization "
+            "takes all classes as one: what it loses is lost in finding, not in naming. A "
+            "detection of a real object that nobody annotated counts as false in both.",
+        ),
+        figures=(_figure(rows, models),),
+        tables=(_table(rows, models),),
+    )
+
+
+def _figure(rows: list[dict[str, Any]], models: list[str]) -> Figure:
+    x = {
+        "field": "k",
+        "type": "quantitative",
+        "title": "distance k from the anchor (native frames)",
+        "axis": {"tickMinStep": 1, "format": "d"},
+    }
+    hue = colour(models, "model", "")
+    dash = {
+        "field": "metric",
+        "type": "nominal",
+        "legend": {"title": "", "orient": "bottom", "symbolType": "stroke"},
+    }
+    band = {
+        "mark": {"type": "area", "opacity": 0.12},
+        "encoding": {
+            "x": x,
+            "y": shares("low", "mAP"),
+            "y2": {"field": "high"},
+            "color": hue,
+            "detail": {"field": "metric"},
+        },
+    }
+    line = {
+        "mark": {"type": "line", "point": True, "tooltip": True},
+        "encoding": {"x": x, "y": shares("value", "mAP"), "color": hue, "strokeDash": dash},
+    }
+    return Figure(
+        name="map_curve",
+        caption="mAP over the worst frames within ±k, and with all classes made one.",
+        alt=f"Lines of pm-k mAP and localization over k for {', '.join(models)}.",
+        spec={**chart([band, line]), "data": {"values": rows}},
+    )
+
+
+def _table(rows: list[dict[str, Any]], models: list[str]) -> Table:
+    told = {
+        (row["k"], row["model"], row["metric"]): (
+            f"{percent(row['value'])} ({interval(row['low'], row['high'])})"
+        )
+        for row in rows
+    }
+    columns = [(model, metric) for model in models for metric in METRICS.values()]
+    body = tuple(
+        (f"{k}", *(told.get((k, *column), "—") for column in columns))
+        for k in sorted({row["k"] for row in rows})
+    )
+    header = ("k", *(f"{model}: {metric}" for model, metric in columns))
+    return Table("mAP over the worst frames with 95 % intervals", header, body)

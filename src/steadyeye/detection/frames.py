@@ -1,0 +1,134 @@
+"""Frames of a detector's predictions: their AP, the worst of each pm-set, and intervals."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from steadyeye.core import bootstrap
+from steadyeye.core.boxes import BoxTable, select
+from steadyeye.core.errors import UsageError
+from steadyeye.core.pm_sets import PmSets
+from steadyeye.core.table import Predictions
+from steadyeye.core.types import Result
+from steadyeye.detection.average_precision import dataset_ap, frame_ap
+from steadyeye.detection.matching import IOUS, Matched, match
+
+REPLICATES = 1_000
+
+Measure = Callable[[Matched, NDArray[np.int64] | None], float]
+"""`(matched, weight) -> value`, each image counting `weight` times."""
+
+
+@dataclass(frozen=True, eq=False)
+class Frames:
+    """Some images of a table with their boxes, n of them.
+
+    `rows`: (n,) their rows. `videos`: (n,) what intervals are clustered by.
+    """
+
+    rows: NDArray[np.intp]
+    videos: NDArray[np.str_]
+    truth: BoxTable
+    detections: BoxTable
+    classes: int
+
+    def matched(self) -> Matched:
+        """The detections matched to what is there, once for all thresholds."""
+        return match(self.truth, self.detections, len(self.rows), self.classes)
+
+
+def frames(predictions: Predictions, rows: NDArray[np.intp], one_class: bool = False) -> Frames:
+    """The images of `rows`; `one_class`: all categories made one, for localization."""
+    truth, found = predictions.boxes, predictions.detections
+    assert truth is not None, "a metric of boxes needs the column"
+    assert found is not None, "a metric of detections needs the column"
+    videos = predictions.tags.get("video", predictions.ids)[rows]
+    there, said = select(truth, rows), select(found, rows)
+    classes = len(predictions.classes)
+    if one_class:
+        there, said = (replace(each, label=np.zeros_like(each.label)) for each in (there, said))
+        classes = 1
+    return Frames(rows, np.asarray(videos, dtype=np.str_), there, said, classes)
+
+
+def counted(predictions: Predictions) -> NDArray[np.intp]:
+    """The rows that plain numbers are of: anchors where there are pm-sets, all that there are else.
+
+    Without those that were not predicted.
+    """
+    rows = predictions.valid
+    if "offset" in predictions.tags:
+        rows = rows & (predictions.tags["offset"] == 0)
+    return np.flatnonzero(rows)
+
+
+def worst(
+    sets: PmSets, quality: NDArray[np.float64], k: int
+) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    """Of every set the frame of lowest quality within ±k, and the sets that have one.
+
+    `quality`: (rows,) frame AP, NaN for frames without objects, which are no candidates. Ties go
+    to the smallest |offset|, then to the earlier frame.
+    """
+    near = (sets.set_of >= 0) & (np.abs(sets.offsets) <= k) & ~np.isnan(quality)
+    rows = np.flatnonzero(near)
+    offset = sets.offsets[rows]
+    order = rows[np.lexsort((offset, np.abs(offset), quality[rows], sets.set_of[rows]))]
+    members, first = np.unique(sets.set_of[order], return_index=True)
+    return order[first], members
+
+
+def frame_quality(
+    predictions: Predictions, iou: float, one_class: bool = False
+) -> NDArray[np.float64]:
+    """(rows,) the frame AP of every row; NaN where it has no object or was not predicted."""
+    rows = np.flatnonzero(predictions.valid)
+    quality = np.full(len(predictions), np.nan)
+    quality[rows] = frame_ap(frames(predictions, rows, one_class).matched(), iou)
+    return quality
+
+
+def ious(iou: float | str) -> tuple[float, ...]:
+    """The thresholds of a parameter: one of 0.5 … 0.95, or "coco" for all ten.
+
+    Raises `UsageError` for another.
+    """
+    if iou == "coco":
+        return IOUS
+    near = [each for each in IOUS if isinstance(iou, int | float) and abs(each - iou) < 1e-9]
+    if not near:
+        raise UsageError(f"iou={iou!r}: give 0.5, 0.55 … 0.95, or 'coco' for all ten")
+    return (near[0],)
+
+
+def mean_ap(thresholds: Sequence[float]) -> Measure:
+    """The mAP at some thresholds: the mean over thresholds and over the classes that are there."""
+
+    def measure(matched: Matched, weight: NDArray[np.int64] | None) -> float:
+        return _mean(dataset_ap(matched, thresholds, weight))
+
+    return measure
+
+
+def result(name: str, found: Frames, measure: Measure, notes: tuple[str, ...] = ()) -> Result:
+    """A measure of images with a bootstrap over images, or over videos where they share some.
+
+    Matched once; a replicate only counts images anew. Value None without objects.
+    """
+    matched = found.matched()
+    value = measure(matched, None)
+    n = len(found.rows)
+    if np.isnan(value):
+        return Result(name, None, None, None, n, "none: there are no objects", notes)
+    weights = bootstrap.weights(found.videos, REPLICATES).astype(np.int64)
+    drawn = np.array([measure(matched, weight) for weight in weights])
+    low, high = bootstrap.corrected(drawn[~np.isnan(drawn)], value)
+    method = f"bias-corrected {bootstrap.method(found.videos)}, {REPLICATES:,} replicates"
+    return Result(name, value, low, high, n, method, notes)
+
+
+def _mean(values: NDArray[np.float64]) -> float:
+    there = values[~np.isnan(values)]
+    return float(there.mean()) if there.size else float("nan")

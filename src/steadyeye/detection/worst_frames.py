@@ -1,0 +1,38 @@
+"""AP over the worst frames of pm-sets, by distance."""
+
+from dataclasses import replace
+
+import numpy as np
+
+from steadyeye.core.pm_sets import farthest, pm_sets
+from steadyeye.core.table import Predictions
+from steadyeye.core.types import Result
+from steadyeye.detection.frames import frame_quality, frames, ious, mean_ap, result, worst
+
+
+def worst_frames(
+    name: str, predictions: Predictions, k: int | None, iou: float | str, one_class: bool
+) -> Result:
+    """The mAP over the worst frame of each set within ±k; cells: the same at 0, 1 … k.
+
+    The worst frame has the lowest frame AP at the lowest of the thresholds. A set without any
+    object has no worst frame and is left out, which the notes count.
+    """
+    sets = pm_sets(predictions)
+    reach = farthest(sets, k)
+    thresholds = ious(iou)
+    quality = frame_quality(predictions, thresholds[0], one_class)
+    cells = []
+    for near in range(reach + 1):
+        rows, _ = worst(sets, quality, near)
+        found = frames(predictions, rows, one_class)
+        cells.append(result(f"k={near}", found, mean_ap(thresholds)))
+    without = len(sets) - cells[-1].n
+    blank = int(np.sum((sets.set_of >= 0) & np.isnan(quality)))
+    notes = []
+    if without:
+        notes.append(f"{without} sets left out: no object in any frame")
+    if blank:
+        notes.append(f"{blank} frames without objects are no candidates")
+    named = f"{name}(k={reach})"
+    return replace(cells[-1], name=named, notes=tuple(notes), cells=tuple(cells))

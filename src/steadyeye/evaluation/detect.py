@@ -1,0 +1,152 @@
+"""The detections of one span of a source: decode, ask the detector, map to the data's classes."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from steadyeye.core.boxes import EMPTY, Detections
+from steadyeye.core.errors import SampleError, UsageError
+from steadyeye.core.types import Sample, Tag
+from steadyeye.evaluation.asking import ask
+from steadyeye.evaluation.tasks import Task
+from steadyeye.predictions.rows import Rows
+
+NOTHING = Detections(np.zeros((0, 4)), np.zeros(0, dtype=np.int32), np.zeros(0))
+
+
+def predict(task: Task, span: range, stopped: Callable[[], bool]) -> Rows | None:
+    """The rows of `span`; None where stopped."""
+    samples: list[Sample] = []
+    errors: list[str] = []
+    tags: list[dict[str, Tag]] = []
+    found: list[Detections] = []
+    size = task.identity["batch"]
+    for start in range(span.start, span.stop, size):
+        if stopped():
+            return None
+        batch = [task.source[i] for i in range(start, min(start + size, span.stop))]
+        said, failed, measured = ask(task, batch)
+        found += _spread(task, batch, said, failed)
+        samples += batch
+        errors += failed
+        tags += measured
+    return rows(task, samples, errors, found, tags)
+
+
+def rows(
+    task: Task,
+    samples: Sequence[Sample],
+    errors: Sequence[str],
+    found: Sequence[Detections],
+    tags: Sequence[dict[str, Tag]] = (),
+) -> Rows:
+    """The rows of samples with what was detected in each, over the detector's own classes.
+
+    Detections of classes that the data does not have are left out. `tags`: the samples' own if
+    left out.
+    """
+    mapped = [_mapped(task, each) for each in found]
+    top, top_scores = _best(found)
+    return Rows(
+        ids=[sample.id for sample in samples],
+        groups=[sample.group for sample in samples],
+        truths=[sample.truth for sample in samples],
+        tags=tags or [dict(sample.tags) for sample in samples],
+        errors=errors,
+        scores=np.zeros((len(samples), 0), dtype=np.float32),
+        answers=_answers(samples, mapped),
+        top=top,
+        top_scores=top_scores,
+        boxes=[sample.boxes or EMPTY for sample in samples],
+        detections=mapped,
+    )
+
+
+def _mapped(task: Task, found: Detections) -> Detections:
+    labels = np.asarray(task.class_map.destinations, dtype=np.int32)[found.labels]
+    there = labels >= 0
+    return Detections(found.boxes[there], labels[there], found.scores[there])
+
+
+def _best(found: Sequence[Detections]) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
+    """(n, 1) each: the class and score of the most confident box; −1 and 0 for none."""
+    top, score = np.full((len(found), 1), -1, np.int32), np.zeros((len(found), 1), np.float32)
+    for row, each in enumerate(found):
+        if len(each):
+            best = int(each.scores.argmax())
+            top[row], score[row] = each.labels[best], each.scores[best]
+    return top, score
+
+
+def _answers(samples: Sequence[Sample], found: Sequence[Detections]) -> dict[str, NDArray[Any]]:
+    """A detector as a classifier: the class of its most confident box, and its score."""
+    predicted, confidence = _best(found)
+    rank = [
+        _rank(sample.truth, each) if sample.truth else -1
+        for sample, each in zip(samples, found, strict=True)
+    ]
+    own = [
+        max(each.scores[np.isin(each.labels, sample.truth)], default=0.0)
+        if sample.truth
+        else np.nan
+        for sample, each in zip(samples, found, strict=True)
+    ]
+    return {
+        "predicted": predicted[:, 0],
+        "confidence": confidence[:, 0],
+        "rank": np.array(rank, dtype=np.int32),
+        "probability": np.array(own, dtype=np.float32),
+    }
+
+
+def _rank(truth: Sequence[int], found: Detections) -> int:
+    """How many classes have a more confident box than the best of the true ones."""
+    mine = found.scores[np.isin(found.labels, truth)]
+    above = found.labels[found.scores > (mine.max() if len(mine) else -1.0)]
+    return len(set(above.tolist()) - set(truth))
+
+
+def _spread(
+    task: Task, samples: Sequence[Sample], said: Any, errors: list[str]
+) -> list[Detections]:
+    """The detections of every sample, none where it failed; refuses what is no detection."""
+    there = [i for i, error in enumerate(errors) if not error]
+    if len(said) != len(there):
+        raise UsageError(
+            f"{task.model.name} gave {len(said)} results for {len(there)} images; "
+            "return the boxes, scores and labels of every image"
+        )
+    spread = [NOTHING] * len(samples)
+    for i, each in zip(there, said, strict=True):
+        wrong = fault(each, len(task.identity["model"]["classes"]))
+        if not wrong:
+            spread[i] = each
+            continue
+        text = f"{task.model.name} gave {wrong} for '{samples[i].id}'"
+        if task.identity["on_error"] != "skip":
+            raise SampleError(f"{text}; check the detector, or go on with --on-error skip")
+        errors[i] = text
+    return spread
+
+
+def fault(found: Detections, classes: int) -> str:
+    """What is wrong with detections, with how many and the first; '' where nothing is.
+
+    Boxes that reach out of the image are no fault: detectors give them, and they are matched as
+    they are.
+    """
+    boxes, scores, labels = found.boxes, found.scores, found.labels
+    inverted = (boxes[:, 2] < boxes[:, 0]) | (boxes[:, 3] < boxes[:, 1])
+    tests = (
+        ("NaN boxes", ~np.isfinite(boxes).all(axis=1), boxes),
+        ("inverted boxes", inverted, boxes),
+        ("scores outside 0…1", ~((scores >= 0) & (scores <= 1)), scores),
+        ("class numbers outside its classes", (labels < 0) | (labels >= classes), labels),
+    )
+    for what, bad, values in tests:
+        if bad.any():
+            first = np.asarray(values)[int(bad.argmax())]
+            return f"{int(bad.sum())} {what}, first {np.round(first, 3).tolist()},"
+    return ""

@@ -1,0 +1,70 @@
+"""Single images with boxes, however the files that name them are written."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from steadyeye.core.boxes import Boxes
+from steadyeye.core.types import Classes, Labels, Sample
+from steadyeye.images import files
+
+
+@dataclass(frozen=True, eq=False)
+class BoxedImage:
+    """One image; `path` is None where only saved detections can be scored against it."""
+
+    id: str
+    path: Path | None
+    boxes: Boxes
+
+    @property
+    def labels(self) -> Labels:
+        """The classes that are there, crowds aside."""
+        return tuple(sorted({int(label) for label in self.boxes.labels[~self.boxes.crowd]}))
+
+
+@dataclass(frozen=True, eq=False)
+class BoxedImages:
+    """A `Source` over images with boxes; `category_ids`: what saved detections call its classes."""
+
+    name: str
+    classes: Classes
+    fingerprint: str
+    images: Sequence[BoxedImage] = field(repr=False)
+    category_ids: Sequence[int] | None = None
+    columns: tuple[str, ...] = ("truth", "boxes")
+
+    @property
+    def ids(self) -> Sequence[str]:
+        """The id of every image."""
+        return [image.id for image in self.images]
+
+    @property
+    def truths(self) -> Sequence[Labels]:
+        """The classes in every image."""
+        return [image.labels for image in self.images]
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """How many images, boxes and crowds, and how many images without an object."""
+        crowds = sum(int(image.boxes.crowd.sum()) for image in self.images)
+        empty = sum(not image.labels for image in self.images)
+        total = sum(len(image.boxes) for image in self.images)
+        return (
+            f"{len(self.images):,} images with {total:,} boxes, {crowds:,} of them crowds; "
+            f"{empty:,} images without any object",
+        )
+
+    def missing(self) -> Sequence[str]:
+        """Image files that inference would need and that are not there."""
+        if any(image.path is None for image in self.images):
+            return ["the folder of the images (give images=…)"]
+        return [str(image.path) for image in self.images if not (image.path or Path()).is_file()]
+
+    def __len__(self) -> int:
+        return len(self.images)
+
+    def __getitem__(self, index: int) -> Sample:
+        image = self.images[index]
+        path = image.path or Path(image.id)
+        return Sample(image.id, lambda: files.read(path), image.labels, boxes=image.boxes)

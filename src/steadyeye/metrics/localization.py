@@ -1,0 +1,15 @@
+"""How well objects are found, whatever they are called."""
+
+from steadyeye.core.table import Predictions
+from steadyeye.core.types import Result, needs
+from steadyeye.detection.worst_frames import worst_frames
+
+
+@needs("boxes", "detections", "group", "offset")
+def localization(predictions: Predictions, k: int | None = None, iou: float | str = 0.5) -> Result:
+    """pm-k mAP with all categories made one, so that only the place counts.
+
+    `cells`: k = 0, the anchors alone, 1 … k. The rest as in `pm_k_map`. Shankar et al.,
+    Section 4.2.
+    """
+    return worst_frames("localization", predictions, k, iou, one_class=True)

@@ -1,0 +1,17 @@
+"""Mean average precision."""
+
+from steadyeye.core.table import Predictions
+from steadyeye.core.types import Result, needs
+from steadyeye.detection.frames import counted, frames, ious, mean_ap, result
+
+
+@needs("boxes", "detections")
+def map(predictions: Predictions, iou: float | str = 0.5) -> Result:
+    """AP averaged over the classes that are there: of the anchors where samples form pm-sets.
+
+    Interpolated at 101 recalls, at most 100 detections an image and class, crowds ignored: equal
+    to COCOeval of pycocotools. `iou`: 0.5 … 0.95, or "coco", the mean over all ten. Value None
+    without objects. Lin et al., "Microsoft COCO", 2014.
+    """
+    found = frames(predictions, counted(predictions))
+    return result(f"map(iou={iou})", found, mean_ap(ious(iou)))

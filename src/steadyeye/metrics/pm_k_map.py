@@ -1,0 +1,16 @@
+"""mAP over the worst frame of each pm-set."""
+
+from steadyeye.core.table import Predictions
+from steadyeye.core.types import Result, needs
+from steadyeye.detection.worst_frames import worst_frames
+
+
+@needs("boxes", "detections", "group", "offset")
+def pm_k_map(predictions: Predictions, k: int | None = None, iou: float | str = 0.5) -> Result:
+    """The mAP over the frame of lowest frame AP within ±k of each anchor, the anchor being one.
+
+    `k`: native frames, the largest in the data if left out. `iou` as in `map`; the worst frame is
+    chosen at 0.5 or, with another threshold, at that. Frames without objects are no candidates.
+    `cells`: k = 0, 1 … Value None without objects. Shankar et al., Section 4.2.
+    """
+    return worst_frames("pm_k_map", predictions, k, iou, one_class=False)

@@ -1,0 +1,117 @@
+"""The one sentence a model and source with which a report begins."""
+
+from collections.abc import Mapping, Sequence
+
+from steadyeye.charts.style import percent
+from steadyeye.core.results import find, reach
+from steadyeye.core.types import Evaluated, Result
+from steadyeye.degradation.curves import operators
+
+WORDS = (
+    "one two three four five six seven eight nine ten eleven twelve".split()  # noqa: SIM905
+)
+
+
+def headline(evaluated: Sequence[Evaluated]) -> tuple[str, ...]:
+    """One sentence a model and source: how often it is right, and how often that breaks."""
+    several = len({one.predictions.data for one in evaluated}) > 1
+    return tuple(_sentence(one, several) for one in evaluated)
+
+
+def _sentence(one: Evaluated, several: bool) -> str:
+    name = one.predictions.model + (f" on {one.predictions.data}" if several else "")
+    told = (tell(name, one.results) for tell in (_degraded, _searched, _detected, _steady, _flips))
+    return next(filter(None, told), f"{name} was run on {len(one.predictions):,} samples.")
+
+
+def _steady(name: str, results: Mapping[str, Result]) -> str | None:
+    """How often it is right, and how often that breaks."""
+    original, perturbed = find(results, "accuracy"), find(results, "pm_k")
+    if original is None or original.value is None:
+        return None
+    if perturbed is None or perturbed.value is None:
+        return f"{name} is right on {percent(original.value)} of {original.n:,} images."
+    return (
+        f"{name} is right on {percent(original.value)} of anchors, on every frame within "
+        f"±{reach(perturbed)} for {percent(perturbed.value)}: "
+        f"{_broken(original.value, perturbed.value)}."
+    )
+
+
+def _detected(name: str, results: Mapping[str, Result]) -> str | None:
+    """How well it detects, and how much worse on the worst frames."""
+    plain, worst = find(results, "map"), find(results, "pm_k_map")
+    if plain is None or plain.value is None:
+        return None
+    if worst is None or worst.value is None:
+        return f"{name} has a mAP of {percent(plain.value)} on {plain.n:,} images."
+    return (
+        f"{name} has a mAP of {percent(plain.value)} on anchors, and of {percent(worst.value)} on "
+        f"the worst frame within ±{reach(worst)} of each."
+    )
+
+
+def _flips(name: str, results: Mapping[str, Result]) -> str | None:
+    flips = find(results, "flip_rate")
+    if flips is None or flips.value is None:
+        return None
+    return f"{name} changes its answer on {percent(flips.value)} of consecutive frames."
+
+
+def _searched(name: str, results: Mapping[str, Result]) -> str | None:
+    """Under which operator it fails first."""
+    points = find(results, "failure_points")
+    if points is None:
+        return None
+    every = [
+        (point.value, operator.name, point)
+        for operator in points.cells
+        for point in operator.cells[len(operator.cells) // 2 :][:1]
+        if point.value is not None
+    ]
+    told = f"{len(points.cells)} operators, {', '.join(points.notes)}"
+    if not every:
+        return f"{name} fails under none of {told}."
+    level, operator, point = min(every, key=lambda each: each[:2])
+    threshold = percent(float(point.name.removeprefix("below ")), 0)
+    return f"{name} falls below {threshold} first under {operator}, by level {level:.0f}; {told}."
+
+
+def _degraded(name: str, results: Mapping[str, Result]) -> str | None:
+    """How much survives, and what does most harm."""
+    degraded, points = find(results, "degraded_accuracy"), find(results, "failure_points")
+    if degraded is None or degraded.value is None:
+        return None
+    every = operators(degraded)
+    whose = "what it had right" if every[0].cells[0].value == 1 else "all images"
+    # what is aimed at the model itself says little of the world
+    blind = [cell for cell in every if cell.name != "gradient_descent"] or every
+    worst = min(blind, key=lambda cell: cell.value or 0)
+    sentence = (
+        f"{name} is right on {percent(degraded.value)} of {whose}, on average over {len(every)} "
+        f"operator{'s' if len(every) > 1 else ''} and all levels; what harms it most is "
+        f"{worst.name}, with {percent(worst.value)}"
+    )
+    half = [
+        point
+        for cell in (points.cells if points else ())
+        if cell.name == worst.name
+        for point in cell.cells
+        if point.name == "below 0.5" and point.value is not None
+    ]
+    return sentence + (f", half lost by level {half[0].value:.0f}." if half else ".")
+
+
+def _broken(original: float, perturbed: float) -> str:
+    """How many of the anchors that are right break, as `one in six breaks`."""
+    if original == 0:
+        return "it gets none right that could break"
+    lost = (original - perturbed) / original
+    if lost == 0:
+        return "none breaks"
+    if lost == 1:
+        return "every one breaks"
+    if lost > 0.45:
+        return f"{percent(lost, 0)} of those break"
+    each = round(1 / lost)
+    return f"one in {WORDS[each - 1] if each <= len(WORDS) else each} breaks"

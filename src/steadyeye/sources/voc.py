@@ -1,0 +1,68 @@
+"""Images with boxes in Pascal VOC's format."""
+
+from pathlib import Path
+from xml.etree import ElementTree
+
+from steadyeye.classes.known import named, read
+from steadyeye.core.boxes import Boxes, boxes
+from steadyeye.core.errors import UsageError, unknown
+from steadyeye.core.seeds import fingerprint
+from steadyeye.core.types import Classes
+from steadyeye.footage.boxed_images import BoxedImage, BoxedImages
+from steadyeye.footage.paths import listed, resolve
+
+SIDES = ("xmin", "ymin", "xmax", "ymax")
+Object = tuple[str, tuple[float, ...], bool]
+
+
+def voc(annotations: str, images: str, classes: str | None = None) -> BoxedImages:
+    """Pascal VOC: a folder of XML files, one an image, and the folder of the images they name.
+
+    VOC counts pixels from 1 and its last one belongs to the box: `xmin`, `ymin` less 1 and `xmax`,
+    `ymax` are half-open. `difficult` objects count as crowds, which neither reward nor punish.
+    `classes`: a list or file; the names in the files, sorted, if left out.
+    """
+    folder, root = resolve(images), resolve(annotations)
+    paths = list(listed(root, frozenset({".xml"})))
+    found = {path: _objects(path) for path in paths}
+    names = sorted({name for _, objects in found.values() for name, _, _ in objects})
+    known = read(classes) if classes else named(dict.fromkeys(names))
+    return BoxedImages(
+        name=root.name if root.is_dir() else root.stem,
+        classes=known,
+        fingerprint=fingerprint(*(path.read_bytes() for path in paths), *known.names),
+        images=[
+            BoxedImage(path.stem, folder / file, _boxes(path, objects, known))
+            for path, (file, objects) in found.items()
+        ],
+    )
+
+
+def _objects(path: Path) -> tuple[str, list[Object]]:
+    """The name of the image file and its objects: class, corners as written, difficult."""
+    try:
+        root = ElementTree.parse(path).getroot()  # noqa: S314 - the user's own annotations
+    except ElementTree.ParseError as error:
+        raise UsageError(f"cannot read the annotations '{path}': {error}") from error
+    found = []
+    for each in root.iter("object"):
+        box = each.find("bndbox")
+        sides = [box.findtext(side) if box is not None else None for side in SIDES]
+        if None in sides:
+            raise UsageError(f"'{path}' has an object without {', '.join(SIDES)}; complete it")
+        corners = tuple(float(side or 0) for side in sides)
+        found.append((each.findtext("name") or "", corners, each.findtext("difficult") == "1"))
+    return root.findtext("filename") or f"{path.stem}.jpg", found
+
+
+def _boxes(path: Path, objects: list[Object], classes: Classes) -> Boxes:
+    position = {name: i for i, name in enumerate(classes.names)}
+    for name, corners, _ in objects:
+        if name not in position:
+            raise unknown(f"class in '{path}'", name, position)
+        if corners[2] < corners[0] or corners[3] < corners[1]:
+            raise UsageError(f"'{path}' has a box of negative size, {corners}; mend it")
+    # the first pixel is number 1, and the last one belongs to the box
+    halves = [(x0 - 1, y0 - 1, x1, y1) for _, (x0, y0, x1, y1), _ in objects]
+    labels = [position[name] for name, _, _ in objects]
+    return boxes(halves, labels, [hard for _, _, hard in objects])
