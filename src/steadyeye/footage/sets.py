@@ -71,12 +71,15 @@ class Drawing:
             raise UsageError(f"k={self.k}: the distance cannot be negative")
 
 
-def draw(video: str, frames: int, labels: VideoLabels, how: Drawing) -> list[Member]:
+def draw(
+    video: str, frames: int, labels: VideoLabels, how: Drawing, any_neighbour: bool = False
+) -> list[Member]:
     """The pm-sets of one video, anchors in rising order and each set in the order of its frames.
 
     Anchors are drawn uniformly without replacement from the labelled frames (from all frames
     where the video has no labels), by a stream of (seed, video name) alone. A neighbour is a
-    frame of the same scene within ±k that is labelled too; near an end or a cut there are fewer.
+    frame of the same scene within ±k that is labelled too, or with `any_neighbour` need not be;
+    near an end or a cut there are fewer.
     """
     if how.k >= frames:
         raise UsageError(
@@ -90,7 +93,7 @@ def draw(video: str, frames: int, labels: VideoLabels, how: Drawing) -> list[Mem
             f"anchors={how.anchors}, but '{video}' has only {len(usable)} "
             f"{'labelled ' if labels.ranges else ''}frames; ask for fewer"
         )
-    allowed = set(usable)
+    allowed = set(range(frames) if any_neighbour else usable)
     scene = [bisect_right(labels.cuts, frame) for frame in range(frames)]
     picked = stream(how.seed, "anchors", video).choice(usable, size=how.anchors, replace=False)
     members = []

@@ -1,0 +1,66 @@
+"""pm-sets of videos whose every frame has its boxes."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from steadyeye.core.boxes import Boxes
+from steadyeye.core.errors import UsageError
+from steadyeye.core.seeds import fingerprint
+from steadyeye.core.types import Classes, Labels, Sample
+from steadyeye.footage.sets import COLUMNS, Drawing, FrameSets, Member, draw, set_notes
+from steadyeye.footage.sidecar import Range, VideoLabels
+from steadyeye.footage.stills import absentees, sampler
+
+
+def boxed_sets(
+    name: str,
+    frames: Mapping[str, Sequence[Path]],
+    boxes: Mapping[str, Sequence[Boxes]],
+    classes: Classes,
+    how: Drawing,
+) -> FrameSets:
+    """The pm-sets drawn from videos: anchors among the frames with objects, neighbours any frame.
+
+    `frames`: video → its frames in order; `boxes`: video → the boxes of each of them. Raises
+    `UsageError` for a video without any object.
+    """
+    members: list[Member] = []
+    for video, found in frames.items():
+        ranges = [Range(i, i, present(each)) for i, each in enumerate(boxes[video]) if len(each)]
+        labelled = VideoLabels(tuple(each for each in ranges if each.labels))
+        if not labelled.ranges:
+            raise UsageError(f"'{video}' has no object in any of its {len(found)} frames")
+        drawn = draw(video, len(found), labelled, how, any_neighbour=True)
+        members += [replace(m, truth=present(boxes[video][m.frame])) for m in drawn]
+
+    def locate(member: Member) -> Path:
+        return frames[member.video][member.frame]
+
+    still = sampler(locate)
+
+    def sample(member: Member) -> Sample:
+        return replace(still(member), boxes=boxes[member.video][member.frame])
+
+    distinct = {(member.video, member.frame) for member in members}
+    empty = sum(not boxes[video][frame].labels.size for video, frame in distinct)
+    marks = [
+        f"{video} {path.name} {each.boxes.tolist()} {each.labels.tolist()} {each.crowd.tolist()}"
+        for video, found in frames.items()
+        for path, each in zip(found, boxes[video], strict=True)
+    ]
+    return FrameSets(
+        name=name,
+        classes=classes,
+        columns=(*COLUMNS, "truth", "boxes"),
+        fingerprint=fingerprint(*marks, repr(classes), repr(how)),
+        members=tuple(members),
+        sample=sample,
+        absent=absentees(locate),
+        notes=(*set_notes(members), f"{empty} of {len(distinct)} frames without an object"),
+    )
+
+
+def present(found: Boxes) -> Labels:
+    """The classes that are there, crowds aside."""
+    return tuple(sorted({int(label) for label in found.labels[~found.crowd]}))

@@ -1,0 +1,60 @@
+"""ILSVRC 2015 VID: videos with the boxes of thirty classes on every frame."""
+
+from pathlib import Path
+from xml.etree import ElementTree
+
+from steadyeye.classes.known import known
+from steadyeye.core.boxes import Boxes, boxes
+from steadyeye.core.errors import UsageError, unknown
+from steadyeye.footage.boxed_sets import boxed_sets
+from steadyeye.footage.paths import listed, resolve
+from steadyeye.footage.sets import Drawing, FrameSets
+from steadyeye.images.files import SUFFIXES
+
+SIDES = ("xmin", "ymin", "xmax", "ymax")
+
+
+def imagenet_vid(
+    root: str, split: str = "val", anchors: int = 1, k: int = 10, seed: int = 0
+) -> FrameSets:
+    """ILSVRC's layout: Data/VID/SPLIT/VIDEO and Annotations/VID/SPLIT/VIDEO, pm-sets from each.
+
+    Corners are taken as they are written, half-open. Anchors are drawn among the frames with an
+    object, neighbours are all frames within ±k. Raises `UsageError` for frames without annotation.
+    """
+    base = resolve(root)
+    data, annotated = base / "Data" / "VID" / split, base / "Annotations" / "VID" / split
+    if not data.is_dir() or not annotated.is_dir():
+        raise UsageError(f"'{base}' has no Data/VID/{split} and Annotations/VID/{split}")
+    # videos are one folder below the split, or in train one more
+    folders = sorted({path.parent for path in listed(data, SUFFIXES)})
+    frames = {
+        folder.relative_to(data).as_posix(): sorted(listed(folder, SUFFIXES)) for folder in folders
+    }
+    classes = known("vid30")
+    position = {wnid: i for i, wnid in enumerate(classes.wnids or ())}
+    found = {
+        video: [_boxes(annotated / video / f"{path.stem}.xml", position) for path in paths]
+        for video, paths in frames.items()
+    }
+    return boxed_sets(f"{base.name}-{split}", frames, found, classes, Drawing(anchors, k, seed))
+
+
+def _boxes(path: Path, position: dict[str, int]) -> Boxes:
+    try:
+        root = ElementTree.parse(path).getroot()  # noqa: S314 - the user's own annotations
+    except OSError as error:
+        raise UsageError(f"cannot read the annotation '{path}': {error.strerror}") from error
+    except ElementTree.ParseError as error:
+        raise UsageError(f"cannot read the annotation '{path}': {error}") from error
+    corners, labels = [], []
+    for each in root.iter("object"):
+        name = each.findtext("name") or ""
+        if name not in position:
+            raise unknown(f"class in '{path}'", name, position)
+        box = [float(each.findtext(f"bndbox/{side}") or "nan") for side in SIDES]
+        if not (box[0] <= box[2] and box[1] <= box[3]):
+            raise UsageError(f"'{path}' has a box that is none, {box}; mend it")
+        corners.append(box)
+        labels.append(position[name])
+    return boxes(corners, labels)

@@ -1,0 +1,97 @@
+"""MOTChallenge: sequences of frames with the boxes of people and vehicles."""
+
+import configparser
+import csv
+from collections import defaultdict
+from pathlib import Path
+
+from steadyeye.classes.known import named
+from steadyeye.core.boxes import EMPTY, Boxes, boxes
+from steadyeye.core.errors import UsageError
+from steadyeye.footage.boxed_sets import boxed_sets
+from steadyeye.footage.paths import listed, resolve
+from steadyeye.footage.sets import Drawing, FrameSets
+from steadyeye.images.files import SUFFIXES
+
+CLASSES = (
+    "person",
+    "person on vehicle",
+    "car",
+    "bicycle",
+    "motorcycle",
+    "non motorized vehicle",
+    "static person",
+    "distractor",
+    "occluder",
+    "occluder on the ground",
+    "occluder full",
+    "reflection",
+    "crowd",
+)
+"""Class 1 … 13 of MOT16 and later (Milan et al., "MOT16: A Benchmark for Multi-Object Tracking",
+Table 3), pedestrian, motorbike and car by COCO's names."""
+
+IGNORED = frozenset(CLASSES[7:])
+
+
+def mot(root: str, anchors: int = 1, k: int = 10, seed: int = 0) -> FrameSets:
+    """MOTChallenge's layout: SEQUENCE/img1 and SEQUENCE/gt/gt.txt, pm-sets drawn from each.
+
+    A line of gt.txt is frame, id, left, top, width, height, active, class, visibility; frames and
+    pixels count from 1, so that boxes begin at left − 1 and top − 1. Inactive boxes, distractors,
+    occluders, reflections and crowds neither reward nor punish. Anchors are drawn among the frames
+    with an object, neighbours are all frames within ±k.
+    """
+    base = resolve(root)
+    folders = sorted(path.parent.parent for path in base.glob("*/gt/gt.txt"))
+    if not folders:
+        raise UsageError(f"'{base}' has no SEQUENCE/gt/gt.txt; give the folder of the sequences")
+    frames = {folder.name: _frames(folder) for folder in folders}
+    found = {folder.name: _boxes(folder, len(frames[folder.name])) for folder in folders}
+    classes = named(dict.fromkeys(CLASSES))
+    return boxed_sets(base.name, frames, found, classes, Drawing(anchors, k, seed))
+
+
+def _frames(folder: Path) -> list[Path]:
+    info = configparser.ConfigParser()
+    info.read(folder / "seqinfo.ini", encoding="utf-8")
+    images = folder / info.get("Sequence", "imDir", fallback="img1")
+    return sorted(listed(images, SUFFIXES))
+
+
+def _boxes(folder: Path, frames: int) -> list[Boxes]:
+    path = folder / "gt" / "gt.txt"
+    rows: dict[int, list[tuple[list[float], int, bool]]] = defaultdict(list)
+    with path.open(newline="", encoding="utf-8") as file:
+        for number, line in enumerate(csv.reader(file), start=1):
+            frame, box, label, ignored = _row(path, number, line)
+            if not 1 <= frame <= frames:
+                raise UsageError(
+                    f"'{path}', line {number}: frame {frame}, but there are {frames} frames"
+                )
+            rows[frame].append((box, label, ignored))
+    return [
+        boxes([b for b, _, _ in rows[i]], [c for _, c, _ in rows[i]], [x for *_, x in rows[i]])
+        if i in rows
+        else EMPTY
+        for i in range(1, frames + 1)
+    ]
+
+
+def _row(path: Path, number: int, line: list[str]) -> tuple[int, list[float], int, bool]:
+    """Frame, corners, class from 0 and whether it is ignored."""
+    try:
+        frame, _, left, top, width, height, active, label = (float(v) for v in line[:8])
+    except ValueError:
+        raise UsageError(
+            f"'{path}', line {number}: {','.join(line)[:80]!r} is no line of MOTChallenge: frame, "
+            "id, left, top, width, height, active, class"
+        ) from None
+    if not 1 <= label <= len(CLASSES) or width < 0 or height < 0:
+        raise UsageError(
+            f"'{path}', line {number}: class {label:g} and size {width:g} × {height:g}; classes "
+            f"go from 1 to {len(CLASSES)} and sizes are not negative"
+        )
+    x, y = left - 1, top - 1
+    ignored = active == 0 or CLASSES[int(label) - 1] in IGNORED
+    return int(frame), [x, y, x + width, y + height], int(label) - 1, ignored

@@ -1,0 +1,190 @@
+"""One set of real boxes written in every format and read back: exactly the same."""
+
+import json
+
+import numpy as np
+import pytest
+
+from steadyeye.classes.known import known
+from steadyeye.core import plugins
+from steadyeye.core.boxes import boxes
+from steadyeye.core.errors import UsageError
+from steadyeye.core.spec import parse
+from steadyeye.core.types import Classes
+from steadyeye.footage.boxed_sets import boxed_sets
+from steadyeye.footage.sets import Drawing
+
+VIDEO = "car-shadow"
+HEIGHT, WIDTH = 480, 854
+
+
+@pytest.fixture(scope="module")
+def truth(test_data, tmp_path_factory):
+    """The frames of a DAVIS sequence and the box of each, by number."""
+    root = tmp_path_factory.mktemp("truth")
+    (root / "labels.csv").write_text(f"video,labels\n{VIDEO},car\n")
+    for kind in ("JPEGImages", "Annotations"):
+        (root / kind).mkdir()
+        (root / kind / VIDEO).symlink_to(test_data / "davis" / kind / VIDEO)
+    labels = root / "labels.csv"
+    source = built(f"davis(root='{root}', labels='{labels}', anchors=40, k=0)")
+    assert len(source) == 40
+    frames = sorted((root / "JPEGImages" / VIDEO).iterdir())
+    return frames, [source[i].boxes.boxes[0] for i in range(40)]
+
+
+def built(spec):
+    return plugins.build("sources", parse(spec))
+
+
+def by_frame(source):
+    samples = [source[i] for i in range(len(source))]
+    return {sample.tags["frame"]: sample.boxes for sample in samples}
+
+
+def test_mot(truth, tmp_path):
+    frames, expected = truth
+    (tmp_path / VIDEO / "gt").mkdir(parents=True)
+    (tmp_path / VIDEO / "img1").symlink_to(frames[0].parent)
+    lines = []
+    for i, (x0, y0, x1, y1) in enumerate(expected, start=1):
+        lines.append(f"{i},1,{x0 + 1:g},{y0 + 1:g},{x1 - x0:g},{y1 - y0:g},1,3,1")
+        lines.append(f"{i},2,5,5,10,10,0,1,1")
+        lines.append(f"{i},3,5,5,10,10,1,12,1")
+    (tmp_path / VIDEO / "gt" / "gt.txt").write_text("\n".join(lines))
+    source = built(f"mot(root='{tmp_path}', anchors=40, k=1)")
+    assert source.classes.names[2] == "car"
+    for frame, found in by_frame(source).items():
+        assert found.boxes[0].tolist() == expected[frame].tolist()
+        assert found.crowd.tolist() == [False, True, True], "inactive, and a reflection"
+    assert source[0].truth == (2,)
+    assert source[0].image().shape == (HEIGHT, WIDTH, 3)
+    assert set(source[0].tags) == {"offset", "video", "frame"}
+
+
+def test_imagenet_vid(truth, tmp_path):
+    frames, expected = truth
+    data, annotated = (tmp_path / kind / "VID" / "val" for kind in ("Data", "Annotations"))
+    data.mkdir(parents=True)
+    (data / VIDEO).symlink_to(frames[0].parent)
+    (annotated / VIDEO).mkdir(parents=True)
+    for path, box in zip(frames, expected, strict=True):
+        sides = zip(("xmin", "ymin", "xmax", "ymax"), box, strict=True)
+        inner = "".join(f"<{name}>{value:g}</{name}>" for name, value in sides)
+        (annotated / VIDEO / f"{path.stem}.xml").write_text(
+            f"<annotation><object><name>n02958343</name><bndbox>{inner}</bndbox></object>"
+            "</annotation>"
+        )
+    source = built(f"imagenet_vid(root='{tmp_path}', anchors=3, k=2)")
+    assert source.classes.names == known("vid30").names
+    for frame, found in by_frame(source).items():
+        assert found.boxes[0].tolist() == expected[frame].tolist()
+    assert {source.classes.names[sample] for (sample,) in source.truths} == {"car"}
+    (annotated / VIDEO / f"{frames[7].stem}.xml").unlink()
+    with pytest.raises(UsageError, match="cannot read the annotation"):
+        built(f"imagenet_vid(root='{tmp_path}')")
+
+
+def test_yolo(truth, tmp_path):
+    frames, expected = truth
+    (tmp_path / "images").mkdir()
+    (tmp_path / "labels").mkdir()
+    (tmp_path / "images" / "val").symlink_to(frames[0].parent)
+    (tmp_path / "labels" / "val").mkdir()
+    for path, (x0, y0, x1, y1) in zip(frames[:-1], expected[:-1], strict=True):
+        shares = ((x0 + x1) / 2 / WIDTH, (y0 + y1) / 2 / HEIGHT)
+        sides = ((x1 - x0) / WIDTH, (y1 - y0) / HEIGHT)
+        line = " ".join(repr(float(value)) for value in (*shares, *sides))
+        (tmp_path / "labels" / "val" / f"{path.stem}.txt").write_text(f"1 {line}\n")
+    (tmp_path / "data.yaml").write_text("path: .\nval: images/val\nnames: {0: person, 1: car}\n")
+    source = built(f"yolo(data='{tmp_path / 'data.yaml'}')")
+    for i, box in enumerate(expected[:-1]):
+        assert source[i].boxes.boxes[0] == pytest.approx(box, abs=1e-9)
+        assert source[i].truth == (1,)
+    assert len(source[39].boxes) == 0, "an image without a file has no object"
+    assert "1 images without any object" in source.notes[0]
+
+
+def test_coco(truth, tmp_path):
+    frames, expected = truth
+    content = {
+        "images": [{"id": i, "file_name": path.name} for i, path in enumerate(frames)],
+        "categories": [{"id": 3, "name": "car"}],
+        "annotations": [
+            {"id": i, "image_id": i, "category_id": 3, "bbox": [x0, y0, x1 - x0, y1 - y0]}
+            for i, (x0, y0, x1, y1) in enumerate(map(np.ndarray.tolist, expected))
+        ],
+    }
+    (tmp_path / "a.json").write_text(json.dumps(content))
+    source = built(f"coco(annotations='{tmp_path / 'a.json'}', images='{frames[0].parent}')")
+    for i, box in enumerate(expected):
+        assert source[i].boxes.boxes[0].tolist() == box.tolist()
+    assert not source.missing()
+    assert built(f"coco(annotations='{tmp_path / 'a.json'}')").missing()
+
+
+@pytest.mark.parametrize(
+    ("line", "told"),
+    [
+        ("1,1,5,5,10", "is no line of MOTChallenge"),
+        ("99,1,5,5,10,10,1,1,1", "frame 99, but there are 40 frames"),
+        ("1,1,5,5,10,10,1,14,1", "class 14"),
+        ("1,1,5,5,-10,10,1,1,1", "size -10"),
+    ],
+)
+def test_lines_of_mot_that_are_none_are_named(truth, tmp_path, line, told):
+    frames, _ = truth
+    (tmp_path / VIDEO / "gt").mkdir(parents=True)
+    (tmp_path / VIDEO / "img1").symlink_to(frames[0].parent)
+    (tmp_path / VIDEO / "gt" / "gt.txt").write_text(line)
+    with pytest.raises(UsageError, match=told):
+        built(f"mot(root='{tmp_path}')")
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "told"),
+    [
+        ("val: images/val\nnames: [car]", "1 .5 .5 .1 .1", "classes go from 0 to 0"),
+        ("val: images/val\nnames: [car]", "0 .5 .5", "is no box"),
+        ("val: images/val\nnames: [car]", "0 .5 .5 -.1 .1", "sizes are not negative"),
+        ("train: images/val\nnames: [car]", "", "has no 'val'; its keys are train, names"),
+        ("val: images/val", "", "has no names"),
+        ("val: [", "", "cannot read"),
+    ],
+)
+def test_files_of_yolo_that_are_none_are_named(truth, tmp_path, text, line, told):
+    frames, _ = truth
+    for kind in ("images", "labels"):
+        (tmp_path / kind / "val").mkdir(parents=True)
+    (tmp_path / "images" / "val" / "a.jpg").symlink_to(frames[0])
+    (tmp_path / "labels" / "val" / "a.txt").write_text(line)
+    (tmp_path / "data.yaml").write_text(text)
+    with pytest.raises(UsageError, match=told):
+        built(f"yolo(data='{tmp_path / 'data.yaml'}')")
+
+
+def test_anchors_have_objects_and_neighbours_need_not(tmp_path):
+    frames = {"clip": [tmp_path / f"{i}.jpg" for i in range(30)]}
+    there = boxes([[0, 0, 5, 5]], [0])
+    found = {"clip": [there if i % 3 == 0 else boxes([], []) for i in range(30)]}
+    source = boxed_sets("set", frames, found, Classes(("car",)), Drawing(5, 2, 0))
+    anchors = [m for m in source.members if m.offset == 0]
+    assert len(anchors) == 5
+    assert all(member.frame % 3 == 0 for member in anchors)
+    assert any(not member.truth for member in source.members)
+    assert "frames without an object" in source.notes[-1]
+    blank = {"clip": [boxes([], [])] * 30}
+    with pytest.raises(UsageError, match="no object in any of its 30 frames"):
+        boxed_sets("set", frames, blank, Classes(("car",)), Drawing(5, 2, 0))
+
+
+def test_the_fingerprint_changes_with_a_box(tmp_path):
+    frames = {"clip": [tmp_path / f"{i}.jpg" for i in range(5)]}
+    made = [
+        boxed_sets(
+            "set", frames, {"clip": [boxes([[0, 0, 5, y]], [0])] * 5}, Classes(("c",)),
+            Drawing(1, 1, 0),
+        ).fingerprint
+        for y in (5, 6)
+    ]  # fmt: skip
+    assert made[0] != made[1]
