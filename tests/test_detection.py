@@ -305,9 +305,15 @@ def test_one_worker_gives_the_same_bytes(detected, davis, yolox, tmp_path):
 
 def test_the_report_shows_what_was_lost(detected, tmp_path):
     text = detected.report(tmp_path / "report.md").read_text()
-    for title in ("The worst frame nearby", "What is lost on the worst frame"):
+    for title in (
+        "The worst frame nearby",
+        "What is lost on the worst frame",
+        "Among published detectors",
+        "Class by class, size by size, frame by frame",
+    ):
         assert f"## {title}" in text
     assert "yolox\\_nano has a mAP of" in text
+    assert "Faster R-CNN ResNet-50, published" in text
 
 
 def test_worst_frames_by_hand(detected):

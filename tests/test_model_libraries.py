@@ -202,6 +202,48 @@ def test_hf_from_a_folder(processor, tmp_path, photos):
         assert difference < tolerance, backend
 
 
+def test_hf_detectors_answer_as_the_library_does(tmp_path, photos):
+    from transformers import (
+        AutoImageProcessor,
+        AutoModelForObjectDetection,
+        YolosConfig,
+        YolosForObjectDetection,
+    )
+
+    torch.manual_seed(0)
+    config = YolosConfig(
+        hidden_size=32,
+        num_hidden_layers=2,
+        num_attention_heads=2,
+        intermediate_size=64,
+        image_size=[64, 96],
+        num_detection_tokens=20,
+        id2label={0: "N/A", 1: "person", 2: "dog", 3: "N/A"},
+        label2id={"person": 1, "dog": 2},
+    )
+    folder = tmp_path / "tiny-yolos"
+    YolosForObjectDetection(config).save_pretrained(folder)
+    said = {"image_processor_type": "YolosImageProcessor", "size": {"height": 64, "width": 96}}
+    (folder / "preprocessor_config.json").write_text(json.dumps(said))
+    model = build("hf", name=str(folder))
+    assert model.classes.names == ("N/A 0", "person", "dog", "N/A 3")
+    assert model.recipe["runtime"] == "torch"
+    processor = AutoImageProcessor.from_pretrained(folder, backend="pil")
+    module = AutoModelForObjectDetection.from_pretrained(folder).eval()
+    for photo, found in zip(photos, model(photos), strict=True):
+        with torch.inference_mode():
+            outputs = module(**processor(images=photo, return_tensors="pt"))
+        (expected,) = processor.post_process_object_detection(
+            outputs, threshold=0.001, target_sizes=[photo.shape[:2]]
+        )
+        assert len(found) == len(expected["scores"]) > 0
+        order = np.argsort(-expected["scores"].numpy(), kind="stable")
+        np.testing.assert_allclose(found.scores, expected["scores"].numpy()[order], atol=1e-6)
+        np.testing.assert_allclose(found.boxes, expected["boxes"].numpy()[order], atol=1e-3)
+        assert found.labels.tolist() == expected["labels"].numpy()[order].tolist()
+        assert found.boxes[:, 2].max() <= photo.shape[1] * 1.01
+
+
 def test_hf_refuses_processors_that_do_more(tmp_path):
     said = {
         "image_processor_type": "MobileViTImageProcessor",

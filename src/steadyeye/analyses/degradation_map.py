@@ -5,7 +5,8 @@ from typing import Any
 
 from steadyeye.charts.style import SCHEMA, percent
 from steadyeye.core.results import find
-from steadyeye.core.types import Evaluated, Figure, Section, needs
+from steadyeye.core.sections import Figure, Section
+from steadyeye.core.types import Evaluated, needs
 from steadyeye.degradation.curves import operators
 
 CELL = 15

@@ -5,7 +5,8 @@ from typing import Any
 
 from steadyeye.charts.style import SCHEMA, colour, percent, shares, shown, span
 from steadyeye.core.results import find
-from steadyeye.core.types import Evaluated, Figure, Result, Section, Table, needs
+from steadyeye.core.sections import Figure, Section, Table
+from steadyeye.core.types import Evaluated, Result, needs
 from steadyeye.degradation.curves import MEAN
 
 QUANTITIES = {

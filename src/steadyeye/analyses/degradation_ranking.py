@@ -8,7 +8,8 @@ from numpy.typing import NDArray
 
 from steadyeye.charts.style import interval, percent
 from steadyeye.core import bootstrap
-from steadyeye.core.types import Evaluated, Section, Table, needs
+from steadyeye.core.sections import Section, Table
+from steadyeye.core.types import Evaluated, needs
 from steadyeye.degradation.profiles import profiles
 
 

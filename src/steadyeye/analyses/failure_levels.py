@@ -7,7 +7,8 @@ from pathlib import Path
 
 from steadyeye.charts.style import percent, shown, span
 from steadyeye.core.results import find
-from steadyeye.core.types import Evaluated, Result, Section, Table, needs
+from steadyeye.core.sections import Section, Table
+from steadyeye.core.types import Evaluated, Result, needs
 
 DATA = Path(__file__).resolve().parent / "data" / "published_degradation.csv"
 

@@ -6,8 +6,9 @@ import numpy as np
 
 from steadyeye.charts.style import percent
 from steadyeye.core.results import find
+from steadyeye.core.sections import Exhibit, Picture, Section
 from steadyeye.core.table import Predictions
-from steadyeye.core.types import Evaluated, Exhibit, Picture, Result, Section, needs
+from steadyeye.core.types import Evaluated, Result, needs
 from steadyeye.degradation.profiles import Profiles, profiles
 
 

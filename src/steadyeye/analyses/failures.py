@@ -8,8 +8,9 @@ import numpy as np
 from steadyeye.charts.style import percent
 from steadyeye.core.pm_sets import PmSets, farthest, pm_sets
 from steadyeye.core.results import find, reach
+from steadyeye.core.sections import Exhibit, Picture, Section
 from steadyeye.core.table import Predictions
-from steadyeye.core.types import Evaluated, Exhibit, Picture, Section, needs
+from steadyeye.core.types import Evaluated, needs
 
 SHOWN = 24
 

@@ -8,8 +8,9 @@ from numpy.typing import NDArray
 from steadyeye.charts.style import interval, percent
 from steadyeye.core.intervals import proportion
 from steadyeye.core.pm_sets import consecutive
+from steadyeye.core.sections import Exhibit, Picture, Section, Table
 from steadyeye.core.table import Predictions
-from steadyeye.core.types import Evaluated, Exhibit, Picture, Section, Table, needs
+from steadyeye.core.types import Evaluated, needs
 
 SHOWN = 9
 ROWS = 30

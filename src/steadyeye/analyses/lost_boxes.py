@@ -9,8 +9,9 @@ from steadyeye.charts.style import percent
 from steadyeye.core.boxes import BoxTable, select
 from steadyeye.core.pm_sets import farthest, pm_sets
 from steadyeye.core.results import find, reach
+from steadyeye.core.sections import Exhibit, Mark, Picture, Section, Table
 from steadyeye.core.table import Predictions
-from steadyeye.core.types import Evaluated, Exhibit, Mark, Picture, Section, Table, needs
+from steadyeye.core.types import Evaluated, needs
 from steadyeye.detection.errors import KINDS, frame_errors
 from steadyeye.detection.frames import frame_quality, worst
 

@@ -5,7 +5,8 @@ from typing import Any
 
 from steadyeye.charts.style import chart, colour, interval, percent, shares
 from steadyeye.core.results import find
-from steadyeye.core.types import Evaluated, Figure, Section, Table, needs
+from steadyeye.core.sections import Figure, Section, Table
+from steadyeye.core.types import Evaluated, needs
 
 METRICS = {"pm_k_map": "pm-k mAP", "localization": "localization"}
 

@@ -9,7 +9,8 @@ from steadyeye.charts.style import PALETTE, SCHEMA, interval, percent, shares
 from steadyeye.core.intervals import Interval, proportion
 from steadyeye.core.pm_sets import farthest, pm_sets
 from steadyeye.core.results import find, reach
-from steadyeye.core.types import Evaluated, Figure, Section, Table, needs
+from steadyeye.core.sections import Figure, Section, Table
+from steadyeye.core.types import Evaluated, needs
 
 MEASURES = ("accuracy", "pm-k")
 

@@ -8,7 +8,8 @@ from typing import Any
 
 from steadyeye.charts.style import chart, colour, interval, percent, shares
 from steadyeye.core.results import find
-from steadyeye.core.types import Evaluated, Figure, Section, Table, needs
+from steadyeye.core.sections import Figure, Section, Table
+from steadyeye.core.types import Evaluated, needs
 
 DATA = Path(__file__).resolve().parent / "data" / "published_testbed.csv"
 SOURCE = (

@@ -1,4 +1,4 @@
-"""The types that cross package borders: samples, models, results and sections."""
+"""The types that cross package borders: samples, models and results."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from steadyeye.core.boxes import Boxes, Detections
+from steadyeye.core.sections import Section
 from steadyeye.core.table import Predictions
 
 Image: TypeAlias = NDArray[np.uint8]
@@ -173,74 +174,6 @@ class Evaluated:
 
     predictions: Predictions
     results: Mapping[str, Result]
-
-
-@dataclass(frozen=True)
-class Table:
-    """A table of a section: text cells, the first column is the row's name."""
-
-    caption: str
-    header: tuple[str, ...]
-    rows: tuple[tuple[str, ...], ...]
-
-
-@dataclass(frozen=True)
-class Figure:
-    """A Vega-Lite chart; `alt` says in words what it shows."""
-
-    name: str
-    caption: str
-    alt: str
-    spec: Mapping[str, Any]
-
-
-@dataclass(frozen=True)
-class Mark:
-    """A box drawn on a picture: "truth" white, "right" green, "wrong" red; pixels of the image."""
-
-    kind: str
-    box: tuple[float, ...]
-    text: str
-
-
-@dataclass(frozen=True)
-class Picture:
-    """One sample to show, named by its id, with the lines printed below it and marks upon it."""
-
-    sample: str
-    title: str
-    lines: tuple[str, ...]
-    right: bool | None = None
-    marks: tuple[Mark, ...] = ()
-
-
-@dataclass(frozen=True)
-class Exhibit:
-    """Pictures to be seen side by side, such as an anchor and the frame that breaks it.
-
-    `wide`: a strip of up to four across the page, rather than a pair.
-    """
-
-    title: str
-    model: str
-    data: str
-    pictures: tuple[Picture, ...]
-    wide: bool = False
-
-
-@dataclass(frozen=True)
-class Section:
-    """One section of a report; `text` is plain prose, one string a paragraph.
-
-    `place`: sections stand in rising order of it.
-    """
-
-    title: str
-    place: int = 100
-    text: tuple[str, ...] = ()
-    tables: tuple[Table, ...] = ()
-    figures: tuple[Figure, ...] = ()
-    exhibits: tuple[Exhibit, ...] = ()
 
 
 Metric: TypeAlias = Callable[..., Result]

@@ -129,7 +129,7 @@ def _aps(ranked: Any, span: Any, bits: Flags, times: Ints, positives: int) -> Fl
     every = np.uint16(0)
     for bit in bits:
         every |= bit
-    # precision: the best of those true positives whose recall reaches RECALLS[r] and not r + 1
+    # best[:, r]: the highest precision where recall reaches RECALLS[r] and not yet RECALLS[r + 1]
     best = np.zeros((len(bits), len(RECALLS)))
     right, passed, reached = np.zeros((3, len(bits)), dtype=np.int64)
     seen, end = 0, span[0]

@@ -1,7 +1,8 @@
 """Detections matched to ground truth once, at all ten IoU thresholds of COCO together.
 
-Equal to COCOeval(bbox) of pycocotools 2.0. Every number about average precision and recall reads
-the flags kept here (`steadyeye.detection.average_precision`).
+Equal to COCOeval(bbox) of pycocotools 2.0, which holds boxes as x, y, w, h: only an IoU within
+rounding of a threshold can fall on the other side, where x + w is not exact. Every number about
+average precision and recall reads the flags kept here (`steadyeye.detection.average_precision`).
 """
 
 from collections.abc import Mapping, Sequence
@@ -79,8 +80,9 @@ def by_area(
     )
     groups = grouped(wanted, found, detections.score, images, classes)
     crowd, extents = truth.crowd[groups.truth], truth.area[groups.truth]
-    objects = (_boxes(truth, groups.truth), crowd, groups.truth_first)
-    boxes = (_boxes(detections, groups.row[groups.members]), groups.members, groups.first)
+    objects = (truth.boxes.take(groups.truth, axis=0), crowd, groups.truth_first)
+    rows = groups.row[groups.members]
+    boxes = (detections.boxes.take(rows, axis=0), groups.members, groups.first)
     sizes = detections.area[groups.row]
     matches = []
     for least, most in areas:
@@ -100,26 +102,22 @@ def _indices(column: Ints, end: int) -> Ints:
     return np.ascontiguousarray(column, dtype=np.int64)
 
 
-def _boxes(table: BoxTable, rows: Ints) -> Floats:
-    return np.asarray(table.boxes.take(rows, axis=0), dtype=np.float64)
-
-
 @njit(nogil=True, cache=True)
 def _ignored_last(ignored: Mask, first: Ints) -> tuple[Ints, Ints]:
     """Places of objects, in each group the ignored after the others, and how many others."""
     order = np.empty(len(ignored), dtype=np.int64)
     positives = np.zeros(len(first) - 1, dtype=np.int64)
     for g in range(len(positives)):
-        front, back = first[g], first[g + 1]
+        place = first[g]
         for t in range(first[g], first[g + 1]):
             if not ignored[t]:
-                order[front] = t
-                front += 1
-        positives[g] = front - first[g]
-        for t in range(first[g + 1] - 1, first[g] - 1, -1):
+                order[place] = t
+                place += 1
+        positives[g] = place - first[g]
+        for t in range(first[g], first[g + 1]):
             if ignored[t]:
-                back -= 1
-                order[back] = t
+                order[place] = t
+                place += 1
     return order, positives
 
 

@@ -10,7 +10,8 @@ import numpy as np
 
 from steadyeye.core import plugins
 from steadyeye.core.errors import SampleError, unknown
-from steadyeye.core.types import Evaluated, Picture, Section, Source
+from steadyeye.core.sections import Picture, Section
+from steadyeye.core.types import Evaluated, Source
 from steadyeye.evaluation.collect import collect, record
 from steadyeye.evaluation.job import Job
 from steadyeye.evaluation.plan import readable

@@ -44,21 +44,34 @@ def task(
             f"{sum(unreached.values()):,} of {len(source[1]):,} samples of '{source[0]}'; "
             "give --class-map with these classes"
         )
-    target = class_map.target
     if how:
         fitted, sweep = swept(model[1], source[1], class_map, how, fast=job.fast)
         model, source = (model[0], fitted), (source[0], sweep)
-    identity = {
+    identity = _identity(job, model, source, classes, class_map)
+    identity["model"]["notes"] = [
+        f"{name}: no class of {model[1].name} maps to it, in {count:,} samples"
+        for name, count in unreached.items()
+    ]
+    if how:
+        identity["sweep"] = how.about()
+    return Task(model[1], source[1], class_map, _folder(model[1], source[1]), identity)
+
+
+def _identity(
+    job: Job,
+    model: tuple[str, Model],
+    source: tuple[str, Source],
+    classes: Classes,
+    class_map: mapping.ClassMap,
+) -> dict[str, Any]:
+    """What the cell is: another identity, other predictions."""
+    return {
         "model": {
             "spec": model[0],
             "name": model[1].name,
             "fingerprint": model[1].fingerprint,
             "recipe": dict(model[1].recipe),
             "classes": list(classes.names),
-            "notes": [
-                f"{name}: no class of {model[1].name} maps to it, in {count:,} samples"
-                for name, count in unreached.items()
-            ],
         },
         "data": {
             "spec": source[0],
@@ -67,18 +80,16 @@ def task(
             "columns": [*source[1].columns, *_detected(model[1], source[1])],
             "notes": list(source[1].notes),
         },
-        "classes": list(target.names),
+        "classes": list(class_map.target.names),
         "class_map": class_map.origin,
         "members": [list(members) for members in class_map.members],
         "reduce": job.reduce,
         "on_error": job.on_error,
         "keep": "answers" if job.operators or detects(model[1]) else "scores",
-        **({"sweep": how.about()} if how else {}),
         "rows": len(source[1]),
         "shard_rows": shard_rows(len(source[1])),
         "batch": job.batch,
     }
-    return Task(model[1], source[1], class_map, _folder(model[1], source[1]), identity)
 
 
 def _detected(model: Model, source: Source) -> tuple[str, ...]:

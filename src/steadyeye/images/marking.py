@@ -4,7 +4,8 @@ from collections.abc import Sequence
 
 import cv2
 
-from steadyeye.core.types import Image, Mark
+from steadyeye.core.sections import Mark
+from steadyeye.core.types import Image
 
 COLOURS = {"truth": (255, 255, 255), "right": (0, 190, 120), "wrong": (225, 60, 20)}
 DARK = (20, 20, 20)

@@ -1,4 +1,4 @@
-"""Image classifiers of Hugging Face transformers."""
+"""Image classifiers and detectors of Hugging Face transformers."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -10,8 +10,9 @@ from torch import Tensor, nn
 from steadyeye.classes.known import from_names, read
 from steadyeye.core.errors import UsageError
 from steadyeye.core.imports import library
-from steadyeye.core.types import Classes, Model
+from steadyeye.core.types import Classes, Detector, Model
 from steadyeye.images.preprocessing import Preprocessing
+from steadyeye.inference import hf_detector
 from steadyeye.inference.classifier import Recipe
 from steadyeye.inference.patterns import patterns
 from steadyeye.inference.recipes import unit_range
@@ -24,14 +25,18 @@ transformers.utils.logging.disable_progress_bar()
 
 def hf(
     *, name: str, classes: str | None = None, runtime: str = "onnx", precision: str = "fp32"
-) -> Model:
-    """An image classifier of Hugging Face: a folder, or a name on the hub; safetensors only.
+) -> Model | Detector:
+    """An image classifier or detector of Hugging Face: a folder or a name on the hub; safetensors.
 
-    Preprocessing is the image processor's, compared with it on a test pattern. `classes`: by
-    default the configuration's labels, which are ImageNet-1k's where they are those in its order.
+    A detector is one whose configuration says ForObjectDetection; it runs in torch, with the
+    library's own processing before and after it. Of a classifier, preprocessing is the image
+    processor's, compared with it on a test pattern. `classes`: by default the configuration's
+    labels, which are ImageNet-1k's where they are those in its order.
     """
     try:
         processor = transformers.AutoImageProcessor.from_pretrained(name, backend="pil")
+        if _detects(transformers.AutoConfig.from_pretrained(name)):
+            return _detector(name, processor, classes)
         module = transformers.AutoModelForImageClassification.from_pretrained(
             name, use_safetensors=True
         )
@@ -40,9 +45,22 @@ def hf(
         raise UsageError(f"transformers cannot load '{name}': {line}") from error
     labels = read(classes) if classes else _labels(module.config)
     settings = Recipe(preprocessing(processor))
-    short = name.rstrip("/").rpartition("/")[2]
     execution = Execution(runtime, precision)
-    return torch_classifier(_Logits(module).eval(), short, labels, settings, execution)
+    return torch_classifier(_Logits(module).eval(), _short(name), labels, settings, execution)
+
+
+def _detects(config: Any) -> bool:
+    return any(each.endswith("ForObjectDetection") for each in config.architectures or ())
+
+
+def _detector(name: str, processor: Any, classes: str | None) -> Detector:
+    module = transformers.AutoModelForObjectDetection.from_pretrained(name, use_safetensors=True)
+    names = read(classes) if classes else hf_detector.labels(module.config)
+    return hf_detector.hf_detector(_short(name), module.eval(), processor, names)
+
+
+def _short(name: str) -> str:
+    return name.rstrip("/").rpartition("/")[2]
 
 
 class _Logits(nn.Module):

@@ -4,7 +4,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from steadyeye.core.types import Evaluated, Result, Section
+from steadyeye.core.sections import Section
+from steadyeye.core.types import Evaluated, Result
 
 READING = (
     (

@@ -13,7 +13,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
 from steadyeye.charts.style import shown, span
-from steadyeye.core.types import Picture
+from steadyeye.core.sections import Picture
 from steadyeye.report.document import Document, numbers
 
 HERE = Path(__file__).resolve().parent

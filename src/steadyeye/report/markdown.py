@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 
 from steadyeye.charts.style import shown, span
-from steadyeye.core.types import Section
+from steadyeye.core.sections import Section
 from steadyeye.report.document import Document, numbers
 
 

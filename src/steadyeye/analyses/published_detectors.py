@@ -1,0 +1,75 @@
+"""The user's detectors beside those published."""
+
+import csv
+from collections.abc import Sequence
+from functools import cache
+from pathlib import Path
+
+from steadyeye.charts.style import interval, percent
+from steadyeye.core.results import find
+from steadyeye.core.sections import Section, Table
+from steadyeye.core.types import Evaluated, needs
+
+DATA = Path(__file__).resolve().parent / "data" / "published_detection.csv"
+TASKS = {"pm_k_map": "detection", "localization": "localization"}
+
+
+@needs("boxes", "detections", "group", "offset")
+def published_detectors(evaluated: Sequence[Evaluated]) -> Section | None:
+    """The mAP of anchors and of worst frames, and the drop, beside three published detectors.
+
+    Published on ImageNet-Vid-Robust at k = 10. None where no model has `pm_k_map`. Shankar et
+    al., Table 3.
+    """
+    own = [row for one in evaluated for row in _rows(one)]
+    if not own:
+        return None
+    data = evaluated[0].predictions.data
+    header = ("task", "model", "data", "anchors", "worst frame", "drop")
+    return Section(
+        place=23,
+        title="Among published detectors",
+        text=(
+            "The published ones were measured on ImageNet-Vid-Robust"
+            + ("" if data == "imagenet_vid_robust" else ", other data than yours: compare drops")
+            + ".",
+        ),
+        tables=(Table("mAP of anchors and worst frames", header, (*own, *_published())),),
+    )
+
+
+def _rows(one: Evaluated) -> list[tuple[str, ...]]:
+    rows: list[tuple[str, ...]] = []
+    for name, task in TASKS.items():
+        result = find(one.results, name)
+        if result is None or result.value is None or result.cells[0].value is None:
+            continue
+        plain = result.cells[0]
+        rows.append(
+            (
+                task,
+                one.predictions.model,
+                one.predictions.data,
+                f"{percent(plain.value)} ({interval(plain.low, plain.high)})",
+                f"{percent(result.value)} ({interval(result.low, result.high)})",
+                percent((plain.value or 0) - result.value),
+            )
+        )
+    return rows
+
+
+@cache
+def _published() -> tuple[tuple[str, ...], ...]:
+    with DATA.open(newline="", encoding="utf-8") as file:
+        return tuple(
+            (
+                line["task"],
+                f"{line['model']}, published" + (f" ({line['note']})" if line["note"] else ""),
+                "ImageNet-Vid-Robust",
+                *(
+                    percent(float(line[key]) / 100)
+                    for key in ("map_original", "map_perturbed", "map_drop")
+                ),
+            )
+            for line in csv.DictReader(file)
+        )

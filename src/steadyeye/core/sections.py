@@ -1,0 +1,73 @@
+"""What a report is made of: sections of text, tables, figures and pictures."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table of a section: text cells, the first column is the row's name."""
+
+    caption: str
+    header: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+
+
+@dataclass(frozen=True)
+class Figure:
+    """A Vega-Lite chart; `alt` says in words what it shows."""
+
+    name: str
+    caption: str
+    alt: str
+    spec: Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Mark:
+    """A box drawn on a picture: "truth" white, "right" green, "wrong" red; pixels of the image."""
+
+    kind: str
+    box: tuple[float, ...]
+    text: str
+
+
+@dataclass(frozen=True)
+class Picture:
+    """One sample to show, named by its id, with the lines printed below it and marks upon it."""
+
+    sample: str
+    title: str
+    lines: tuple[str, ...]
+    right: bool | None = None
+    marks: tuple[Mark, ...] = ()
+
+
+@dataclass(frozen=True)
+class Exhibit:
+    """Pictures to be seen side by side, such as an anchor and the frame that breaks it.
+
+    `wide`: a strip of up to four across the page, rather than a pair.
+    """
+
+    title: str
+    model: str
+    data: str
+    pictures: tuple[Picture, ...]
+    wide: bool = False
+
+
+@dataclass(frozen=True)
+class Section:
+    """One section of a report; `text` is plain prose, one string a paragraph.
+
+    `place`: sections stand in rising order of it.
+    """
+
+    title: str
+    place: int = 100
+    text: tuple[str, ...] = ()
+    tables: tuple[Table, ...] = ()
+    figures: tuple[Figure, ...] = ()
+    exhibits: tuple[Exhibit, ...] = ()
