@@ -12,6 +12,12 @@ from steadyeye.core.types import Evaluated, Result, needs
 
 DATA = Path(__file__).resolve().parent / "data" / "published_degradation.csv"
 
+SEARCHED = (
+    "After a search the interval is the search's: it holds the level that the whole sweep over "
+    "these images would have given, and says nothing of other images. Of a level at which no image "
+    "was asked, the pixels changed are not known."
+)
+
 
 @needs("truth", "operator", "level")
 def failure_levels(evaluated: Sequence[Evaluated]) -> Section | None:
@@ -32,6 +38,11 @@ def failure_levels(evaluated: Sequence[Evaluated]) -> Section | None:
             "share of pixels changed by then and the mean value (0…255). The last table is of "
             "other networks on other images, as published: its operators are those of a released "
             "notebook, with which ours agree in kind, not to the pixel.",
+            *(
+                [SEARCHED]
+                if any("profile" not in one.predictions.columns for one, _ in found)
+                else []
+            ),
         ),
         tables=(*tables, _published()),
     )

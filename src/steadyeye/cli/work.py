@@ -113,7 +113,8 @@ def _finish(out: Path, sources: Sequence[Source]) -> None:
     content = summary.write([out], [out / "report.html", out / "results.json", out / "results.csv"])
     for line in content.headline:
         console.print(line, markup=False)
-    console.print(_numbers(content.evaluated))
+    if content.has_numbers:
+        console.print(_numbers(content.evaluated))
     console.print(f"report: {(out / 'report.html').resolve()}", markup=False)
 
 

@@ -55,20 +55,76 @@ def boxes(outputs: Outputs, frame: Frame) -> Detections:
     return Detections(corners, labels, outputs[1].reshape(-1).astype(np.float64))
 
 
-DECODERS: Mapping[str, Decode] = {"boxes": boxes, "fastestdet": fastestdet, "yolox": yolox}
+def detr(outputs: Outputs, frame: Frame) -> Detections:
+    """DETR (Carion et al. 2020): logits (1, n, classes + 1), the last being nothing, and boxes.
+
+    Boxes are (1, n, 4), centre and sides as shares of the input; the score is the softmax.
+    """
+    logits, found = _pair(outputs, "detr", "logits and boxes")
+    shifted = np.exp(logits - logits.max(axis=1, keepdims=True))
+    scores = (shifted / shifted.sum(axis=1, keepdims=True))[:, :-1]
+    whole = np.array(frame.size[::-1], dtype=np.float64)
+    return _best(_corners(found[:, :2] * whole, found[:, 2:] * whole, frame), scores)
+
+
+def ssd(outputs: Outputs, frame: Frame) -> Detections:
+    """SSD (Liu et al. 2016): boxes (1, n, 4), decoded, and scores (1, n, 1 + classes).
+
+    Boxes are x0 y0 x1 y1 as shares of the input; the first class is the background.
+    """
+    found, scores = _pair(outputs, "ssd", "boxes and scores")
+    whole = np.tile(np.array(frame.size[::-1], dtype=np.float64), 2)
+    return _best(found * whole / np.tile(frame.scale, 2), scores[:, 1:])
+
+
+def nanodet(outputs: Outputs, frame: Frame, bins: int = 8) -> Detections:
+    """NanoDet-Plus (released 2021): (1, cells of all strides, classes + 4 × 8).
+
+    Class probabilities, then for the left, top, right and bottom side of a box the distribution
+    over its distance from the cell's centre, 0…7 strides (Li et al., "Generalized Focal Loss",
+    2020). Strides 8, 16, 32 and 64.
+    """
+    rows = outputs[0][0].astype(np.float64)
+    grid, stride = _grid(len(rows), frame.size)
+    split = rows.shape[1] - 4 * bins
+    spread = np.exp(rows[:, split:].reshape(-1, 4, bins))
+    distance = (spread / spread.sum(axis=2, keepdims=True)) @ np.arange(bins) * stride[:, None]
+    centre = grid * stride[:, None]
+    found = np.concatenate([centre - distance[:, :2], centre + distance[:, 2:]], axis=1)
+    return _best(found / np.tile(frame.scale, 2), rows[:, :split])
+
+
+DECODERS: Mapping[str, Decode] = {
+    "boxes": boxes,
+    "detr": detr,
+    "fastestdet": fastestdet,
+    "nanodet": nanodet,
+    "ssd": ssd,
+    "yolox": yolox,
+}
+
+
+def _pair(
+    outputs: Outputs, decoder: str, what: str
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    if len(outputs) < 2 or any(each.ndim != 3 for each in outputs[:2]):
+        shapes = ", ".join(str(each.shape) for each in outputs)
+        raise UsageError(f"decoder='{decoder}' reads {what}, (1, n, …) each; this gives {shapes}")
+    one, other = (each[0].astype(np.float64) for each in outputs[:2])
+    return one, other
 
 
 def _grid(cells: int, size: tuple[int, int]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """(cells, 2) x and y of every cell and (cells,) its stride."""
     for strides in ((8, 16, 32), (8, 16, 32, 64)):
-        shapes = [(size[0] // s, size[1] // s) for s in strides]
+        shapes = [(-(-size[0] // s), -(-size[1] // s)) for s in strides]
         if sum(h * w for h, w in shapes) == cells:
             parts = [np.stack(np.meshgrid(np.arange(w), np.arange(h)), -1) for h, w in shapes]
             grid = np.concatenate([part.reshape(-1, 2) for part in parts]).astype(np.float64)
             counts = [h * w for h, w in shapes]
             return grid, np.repeat(np.array(strides, dtype=np.float64), counts)
     raise UsageError(
-        f"decoder='yolox' expects the cells of strides 8, 16 and 32 at {size}, not {cells}; "
+        f"the decoder expects the cells of strides 8, 16, 32 (and 64) at {size}, not {cells}; "
         "export the network for this size without decoding, or choose another decoder"
     )
 

@@ -17,6 +17,20 @@ RECIPES: Mapping[str, Mapping[str, Any]] = {
     "yolox": {},
     "fastestdet": {"fit": "stretch", "std": (255.0, 255.0, 255.0), "overlap": 0.45},
     "boxes": {"fit": "stretch", "order": "rgb", "overlap": None},
+    "detr": {
+        "fit": "stretch",
+        "order": "rgb",
+        "mean": (123.675, 116.28, 103.53),
+        "std": (58.395, 57.12, 57.375),
+        "overlap": None,
+    },
+    "nanodet": {
+        "fit": "stretch",
+        "mean": (103.53, 116.28, 123.675),
+        "std": (57.375, 57.12, 58.395),
+        "overlap": 0.6,
+    },
+    "ssd": {"fit": "stretch", "order": "rgb", "mean": (127.0,) * 3, "std": (128.0,) * 3},
 }
 
 
@@ -25,10 +39,10 @@ def onnx_detector(
 ) -> Detector:
     """An ONNX file of a detector with one image input.
 
-    `decoder`: what its outputs mean, "yolox", "fastestdet" or "boxes" (boxes, scores and labels,
-    decoded in the network). `classes`: `coco` or a class file. `recipe`: a dict with any of size,
-    fit, order, mean, std, threshold and overlap; the size is what the file declares, the rest as
-    the decoder's family was trained.
+    `decoder`: what its outputs mean: "yolox", "fastestdet", "nanodet", "detr", "ssd" or "boxes"
+    (boxes, scores and labels, decoded in the network). `classes`: `coco` or a class file.
+    `recipe`: a dict with any of size, fit, order, mean, std, threshold and overlap; the size is
+    what the file declares, the rest as the decoder's family was trained.
     """
     if decoder not in DECODERS:
         raise unknown("decoder", decoder, DECODERS)

@@ -87,6 +87,11 @@ class Document:
     commands: tuple[str, ...]
 
     @property
+    def has_numbers(self) -> bool:
+        """Whether any result is one number; a search for failure points has none."""
+        return any(numbers(one) for one in self.evaluated)
+
+    @property
     def reading(self) -> tuple[tuple[str, str], ...]:
         """The terms of the numbers that are there, and what they mean."""
         names = {name.partition("(")[0] for one in self.evaluated for name in one.results}
