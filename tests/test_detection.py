@@ -308,6 +308,7 @@ def test_the_report_shows_what_was_lost(detected, tmp_path):
     for title in (
         "The worst frame nearby",
         "What is lost on the worst frame",
+        "Precision and recall",
         "Among published detectors",
         "Class by class, size by size, frame by frame",
     ):

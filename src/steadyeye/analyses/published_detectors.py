@@ -25,7 +25,7 @@ def published_detectors(evaluated: Sequence[Evaluated]) -> Section | None:
     if not own:
         return None
     data = evaluated[0].predictions.data
-    header = ("task", "model", "data", "anchors", "worst frame", "drop")
+    header = ("task", "model", "anchors", "worst frame", "drop", "data")
     return Section(
         place=23,
         title="Among published detectors",
@@ -49,10 +49,10 @@ def _rows(one: Evaluated) -> list[tuple[str, ...]]:
             (
                 task,
                 one.predictions.model,
-                one.predictions.data,
                 f"{percent(plain.value)} ({interval(plain.low, plain.high)})",
                 f"{percent(result.value)} ({interval(result.low, result.high)})",
                 percent((plain.value or 0) - result.value),
+                one.predictions.data,
             )
         )
     return rows
@@ -64,12 +64,12 @@ def _published() -> tuple[tuple[str, ...], ...]:
         return tuple(
             (
                 line["task"],
-                f"{line['model']}, published" + (f" ({line['note']})" if line["note"] else ""),
-                "ImageNet-Vid-Robust",
+                f"{line['model']}, published",
                 *(
                     percent(float(line[key]) / 100)
                     for key in ("map_original", "map_perturbed", "map_drop")
                 ),
+                "ImageNet-Vid-Robust" + (f"; {line['note']}" if line["note"] else ""),
             )
             for line in csv.DictReader(file)
         )

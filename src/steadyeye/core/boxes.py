@@ -85,6 +85,11 @@ def areas(corners: NDArray[np.float64]) -> NDArray[np.float64]:
     return np.asarray((corners[:, 2] - corners[:, 0]) * (corners[:, 3] - corners[:, 1]))
 
 
+def present(found: Boxes) -> tuple[int, ...]:
+    """The classes that are there, crowds aside, rising."""
+    return tuple(sorted({int(label) for label in found.labels[~found.crowd]}))
+
+
 EMPTY = boxes([], [])
 """The boxes of an image without objects."""
 

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from steadyeye.core.boxes import Boxes
+from steadyeye.core.boxes import Boxes, present
 from steadyeye.core.types import Classes, Labels, Sample
 from steadyeye.images import files
 
@@ -20,7 +20,7 @@ class BoxedImage:
     @property
     def labels(self) -> Labels:
         """The classes that are there, crowds aside."""
-        return tuple(sorted({int(label) for label in self.boxes.labels[~self.boxes.crowd]}))
+        return present(self.boxes)
 
 
 @dataclass(frozen=True, eq=False)

@@ -4,10 +4,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from steadyeye.core.boxes import Boxes
+from steadyeye.core.boxes import Boxes, present
 from steadyeye.core.errors import UsageError
 from steadyeye.core.seeds import fingerprint
-from steadyeye.core.types import Classes, Labels, Sample
+from steadyeye.core.types import Classes, Sample
 from steadyeye.footage.sets import COLUMNS, Drawing, FrameSets, Member, draw, set_notes
 from steadyeye.footage.sidecar import Range, VideoLabels
 from steadyeye.footage.stills import absentees, sampler
@@ -59,8 +59,3 @@ def boxed_sets(
         absent=absentees(locate),
         notes=(*set_notes(members), f"{empty} of {len(distinct)} frames without an object"),
     )
-
-
-def present(found: Boxes) -> Labels:
-    """The classes that are there, crowds aside."""
-    return tuple(sorted({int(label) for label in found.labels[~found.crowd]}))

@@ -1,32 +1,66 @@
 """Video files: anchors drawn from each, with the frames around them."""
 
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from steadyeye.core.boxes import present
+from steadyeye.core.errors import UsageError
 from steadyeye.core.seeds import fingerprint
-from steadyeye.core.types import Sample, Tag
-from steadyeye.footage import reader, sidecar
+from steadyeye.core.types import Classes, Sample, Tag
+from steadyeye.footage import box_file, reader, sidecar
 from steadyeye.footage.paths import listed, resolve
 from steadyeye.footage.sets import COLUMNS, Drawing, FrameSets, Member, draw, set_notes, tags
 
 SUFFIXES = frozenset({".mp4", ".mkv", ".mov", ".avi", ".webm", ".m4v", ".mpg", ".mpeg", ".ts"})
 
 
+@dataclass(frozen=True, eq=False)
+class _Known:
+    """What files beside the videos say: labels and cuts, and boxes."""
+
+    labels: sidecar.Sidecar
+    boxes: box_file.BoxFile | None
+
+    @property
+    def classes(self) -> Classes | None:
+        return self.boxes.classes if self.boxes else self.labels.classes
+
+    def members(self, video: str, frames: int, how: Drawing) -> list[Member]:
+        said = self.labels.of(video)
+        if self.boxes is None:
+            return draw(video, frames, said, how)
+        ranges = self.boxes.labels(video, frames, said.cuts)
+        if not ranges.ranges:
+            raise UsageError(f"the boxes name no object in '{video}'; complete them")
+        drawn = draw(video, frames, ranges, how, any_neighbour=True)
+        return [replace(m, truth=present(self.boxes.at(video, m.frame))) for m in drawn]
+
+
 def video(
-    path: str, anchors: int = 1, k: int = 10, labels: str | None = None, seed: int = 0
+    path: str,
+    anchors: int = 1,
+    k: int = 10,
+    labels: str | None = None,
+    seed: int = 0,
+    boxes: str | None = None,
 ) -> FrameSets:
     """Videos, a file or a folder: anchors drawn uniformly with the frames within ±k of them.
 
     `labels`: a JSON or CSV sidecar (see `steadyeye.footage.sidecar`), one class name for all, or
-    none: then only label-free numbers are offered. `anchors`: a video. `k`: native frames.
+    none: then only label-free numbers are offered. `boxes`: a CSV file with the boxes of every
+    frame (see `steadyeye.footage.box_file`); anchors are then drawn among the frames with an
+    object, and of `labels` only the scene cuts count. `anchors`: a video. `k`: native frames.
     Tags: offset, video, frame, seconds, fps, frame_type (I, P or B).
     """
     root = resolve(path)
-    known = sidecar.read(labels)
+    known = _Known(sidecar.read(labels), box_file.read(boxes) if boxes else None)
     how = Drawing(anchors, k, seed)
     videos: dict[str, reader.VideoIndex] = {}
     members: list[Member] = []
     for file in listed(root, SUFFIXES):
         name = file.name if root.is_file() else file.relative_to(root).as_posix()
         videos[name] = reader.index(file)
-        members += draw(name, len(videos[name]), known.of(name), how)
+        members += known.members(name, len(videos[name]), how)
 
     def sample(member: Member) -> Sample:
         index = videos[member.video]
@@ -37,14 +71,18 @@ def video(
             "fps": index.fps,
             "frame_type": decoded.kind,
         }
-        return Sample(member.id, decoded.image, member.truth, member.group, merged)
+        found = known.boxes.at(member.video, member.frame) if known.boxes else None
+        still = Sample(member.id, decoded.image, member.truth, member.group, merged)
+        return replace(still, boxes=found)
 
     marks = [f"{name}:{len(index)}:{index.path.stat().st_size}" for name, index in videos.items()]
+    marks += [Path(boxes).read_text(encoding="utf-8")] if boxes else []
+    truth = (*(("truth",) if known.classes else ()), *(("boxes",) if boxes else ()))
     return FrameSets(
         name=root.stem,
         classes=known.classes,
-        columns=(*COLUMNS, "seconds", "fps", "frame_type") + (("truth",) if known.classes else ()),
-        fingerprint=fingerprint(*marks, repr(known), repr(how)),
+        columns=(*COLUMNS, "seconds", "fps", "frame_type", *truth),
+        fingerprint=fingerprint(*marks, repr(known.labels), repr(how)),
         members=tuple(members),
         sample=sample,
         notes=set_notes(members),

@@ -1,0 +1,93 @@
+"""Precision against recall, on anchors and on worst frames."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from steadyeye.charts.style import chart, colour, shares
+from steadyeye.core.pm_sets import farthest, pm_sets
+from steadyeye.core.results import find, reach
+from steadyeye.core.sections import Figure, Section
+from steadyeye.core.table import Predictions
+from steadyeye.core.types import Evaluated, needs
+from steadyeye.detection.frames import frame_quality, frames, worst
+from steadyeye.detection.matching import IOUS
+
+POINTS = 101
+
+
+@needs("boxes", "detections", "group", "offset")
+def precision_recall(evaluated: Sequence[Evaluated]) -> Section | None:
+    """Precision over recall of all classes together at IoU 0.5, anchors beside worst frames.
+
+    None where no model has `pm_k_map`.
+    """
+    rows: list[dict[str, Any]] = []
+    models = []
+    for one in evaluated:
+        result = find(one.results, "pm_k_map")
+        if result is None:
+            continue
+        models.append(one.predictions.model)
+        sets = pm_sets(one.predictions)
+        quality = frame_quality(one.predictions, IOUS[0])
+        chosen, members = worst(sets, quality, farthest(sets, reach(result)))
+        for title, those in (("anchors", sets.anchors[members]), ("worst frames", chosen)):
+            rows += [
+                {"model": one.predictions.model, "frames": title, **point}
+                for point in _curve(one.predictions, those)
+            ]
+    if not rows:
+        return None
+    return Section(
+        place=22,
+        title="Precision and recall",
+        text=(
+            "Of all detections above a score, the share that is right (precision), against the "
+            "share of objects found by then (recall); every class together, IoU 0.5.",
+        ),
+        figures=(_figure(rows, models),),
+    )
+
+
+def _curve(predictions: Predictions, rows: NDArray[np.intp]) -> list[dict[str, float]]:
+    """Precision, made monotone, at 101 recalls as far as they are reached."""
+    matched = frames(predictions, rows).matched()
+    first = np.uint16(1)  # the bit of IoU 0.5
+    counts = (matched.ignored & first) == 0
+    order = np.argsort(-matched.groups.row_score[counts], kind="stable")
+    hit = ((matched.hit[counts] & first) > 0)[order]
+    objects = int(matched.positives.sum())
+    if not objects or not hit.size:
+        return []
+    right = np.cumsum(hit)
+    precision = np.maximum.accumulate((right / np.arange(1, len(hit) + 1))[::-1])[::-1]
+    recall = right / objects
+    points = np.linspace(0, 1, POINTS)
+    at = np.searchsorted(recall, points - 1e-12)
+    return [
+        {"recall": round(float(point), 2), "precision": round(float(precision[i]), 4)}
+        for point, i in zip(points, at, strict=True)
+        if i < len(precision)
+    ]
+
+
+def _figure(rows: list[dict[str, Any]], models: list[str]) -> Figure:
+    legend = {"title": "", "orient": "bottom", "symbolType": "stroke"}
+    line = {
+        "mark": {"type": "line", "tooltip": True},
+        "encoding": {
+            "x": shares("recall", "recall"),
+            "y": shares("precision", "precision"),
+            "color": colour(models, "model", ""),
+            "strokeDash": {"field": "frames", "type": "nominal", "legend": legend},
+        },
+    }
+    return Figure(
+        name="precision_recall",
+        caption="Precision against recall, anchors and worst frames.",
+        alt=f"Curves of precision falling with recall for {', '.join(models)}.",
+        spec={**chart([line]), "data": {"values": rows}},
+    )
