@@ -10,7 +10,7 @@ from steadyeye.degradation.random import draw, high, low
 
 
 def adjacent_swap() -> Operator:
-    """W h / 20 uniform pixels a level, each exchanged with one of its eight neighbours.
+    """Uniform pixels, w h / 20 a level, each exchanged with one of its eight neighbours.
 
     At an edge the neighbour is uniform among those that exist; an image of one pixel stays. One
     exchange after the other, at least one. Swingler 2022.

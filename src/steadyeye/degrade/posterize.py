@@ -8,7 +8,7 @@ from steadyeye.degradation.operators import Operator, of_original
 
 
 def posterize() -> Operator:
-    """B = 32 − level bins of width 255 / b a channel; bin i becomes (i + 1) 255 / b, rounded.
+    """Bins of width 255 / b, b = 32 − level, a channel; bin i becomes (i + 1) 255 / b, rounded.
 
     Of the image itself, not of the level before. 255 falls into the last bin; ½ rounds up.
     Swingler 2022.

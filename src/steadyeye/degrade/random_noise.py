@@ -9,7 +9,7 @@ from steadyeye.degradation.random import draw, uniform
 
 
 def random_noise() -> Operator:
-    """W h / 50 pixels a level get a uniform random colour.
+    """A fiftieth of the pixels, w h / 50 a level, get a uniform random colour.
 
     Pixels are drawn with repeats, at least one. Swingler 2022.
     """

@@ -10,7 +10,7 @@ from steadyeye.degradation.random import uniform
 
 
 def random_swap() -> Operator:
-    """W h / 20 pairs of uniform pixels exchanged a level, one pair after the other, at least one.
+    """Pairs of uniform pixels exchanged, w h / 20 a level, one after the other, at least one.
 
     No pixel is lost: the colours of the image stay the same multiset. Swingler 2022.
     """
