@@ -62,19 +62,6 @@ def video(
         videos[name] = reader.index(file)
         members += known.members(name, len(videos[name]), how)
 
-    def sample(member: Member) -> Sample:
-        index = videos[member.video]
-        decoded = reader.frame(index, member.frame)
-        merged: dict[str, Tag] = {
-            **tags(member),
-            "seconds": float(index.pts[member.frame] * index.time_base),
-            "fps": index.fps,
-            "frame_type": decoded.kind,
-        }
-        found = known.boxes.at(member.video, member.frame) if known.boxes else None
-        still = Sample(member.id, decoded.image, member.truth, member.group, merged)
-        return replace(still, boxes=found)
-
     marks = [f"{name}:{len(index)}:{index.path.stat().st_size}" for name, index in videos.items()]
     marks += [Path(boxes).read_text(encoding="utf-8")] if boxes else []
     truth = (*(("truth",) if known.classes else ()), *(("boxes",) if boxes else ()))
@@ -84,6 +71,19 @@ def video(
         columns=(*COLUMNS, "seconds", "fps", "frame_type", *truth),
         fingerprint=fingerprint(*marks, repr(known.labels), repr(how)),
         members=tuple(members),
-        sample=sample,
+        sample=lambda member: _sample(videos[member.video], known, member),
         notes=set_notes(members),
     )
+
+
+def _sample(index: reader.VideoIndex, known: _Known, member: Member) -> Sample:
+    decoded = reader.frame(index, member.frame)
+    merged: dict[str, Tag] = {
+        **tags(member),
+        "seconds": float(index.pts[member.frame] * index.time_base),
+        "fps": index.fps,
+        "frame_type": decoded.kind,
+    }
+    still = Sample(member.id, decoded.image, member.truth, member.group, merged)
+    found = known.boxes.at(member.video, member.frame) if known.boxes else None
+    return replace(still, boxes=found)
