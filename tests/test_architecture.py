@@ -12,10 +12,10 @@ SOURCE = Path(__file__).resolve().parent.parent / "src" / "steadyeye"
 FLOORS = [
     {"core"},
     {"classes", "charts", "images"},
-    {"footage", "inference", "degradation", "detection"},
+    {"footage", "inference", "degradation", "detection", "comparison", "measurement"},
     {"sources", "models", "metrics", "analyses", "degrade"},
     {"predictions", "report"},
-    {"evaluation"},
+    {"evaluation", "review"},
     {"api"},
     {"cli"},
 ]

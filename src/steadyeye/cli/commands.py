@@ -6,34 +6,21 @@ from typing import Annotated
 
 import typer
 
-app = typer.Typer(
-    help="How steady a vision model stays when the world changes naturally.",
-    no_args_is_help=True,
-    pretty_exceptions_enable=False,
-    add_completion=False,
+from steadyeye.cli.options import (
+    Batch,
+    ClassMap,
+    Data,
+    Formats,
+    JobFile,
+    Metrics,
+    Models,
+    OnError,
+    Out,
+    Quiet,
+    Reduce,
+    Workers,
+    app,
 )
-
-JobFile = Annotated[Path | None, typer.Argument(help="A job in TOML; flags go over what it says.")]
-Models = Annotated[
-    list[str] | None,
-    typer.Option("--model", help="A model, e.g. \"timm(name='resnet50.a1_in1k')\"."),
-]
-Data = Annotated[
-    list[str] | None, typer.Option("--data", help="Data, e.g. \"video(path='clip.mp4', k=10)\".")
-]
-Out = Annotated[str | None, typer.Option("--out", help="The folder of the run.")]
-Metrics = Annotated[
-    str | None, typer.Option(help="Metrics, e.g. 'accuracy, pm_k(k=5)'; all that fit if left out.")
-]
-ClassMap = Annotated[str | None, typer.Option(help="A file that maps model to data classes.")]
-Reduce = Annotated[str | None, typer.Option(help="Join member scores by 'max' (default) or 'sum'.")]
-OnError = Annotated[
-    str | None, typer.Option(help="A sample that cannot be decoded: 'stop' (default) or 'skip'.")
-]
-Batch = Annotated[int | None, typer.Option(help="Images handed to the model at a time [16].")]
-Workers = Annotated[int | None, typer.Option(help="Threads; one a core if left out.")]
-Quiet = Annotated[bool, typer.Option("--quiet", help="No progress, only the result.")]
-Formats = Annotated[str, typer.Option("--format", help="html, md, json, csv; several with commas.")]
 
 
 class Kind(StrEnum):
