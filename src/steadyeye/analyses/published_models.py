@@ -1,140 +1,244 @@
-"""The user's models among the published ones."""
+"""The user's models against the line through the published ones."""
 
-import csv
 from collections.abc import Sequence
-from functools import cache
-from pathlib import Path
-from typing import Any
+from dataclasses import dataclass, replace
 
-from steadyeye.charts.style import chart, colour, interval, percent, shares
-from steadyeye.core.results import find
-from steadyeye.core.sections import Figure, Section, Table
+import numpy as np
+from scipy.stats import norm
+
+from steadyeye.charts.style import interval, percent, points
+from steadyeye.comparison.drawing import Cross, figure
+from steadyeye.comparison.published import SOURCE, K, Published, beside, published, released
+from steadyeye.comparison.testbed import (
+    PLAIN,
+    PROBIT,
+    Effective,
+    Line,
+    coefficients,
+    effective_robustness,
+    fit,
+    holm,
+    strays,
+)
+from steadyeye.core.intervals import LEVEL, proportion
+from steadyeye.core.pm_sets import pm_sets
+from steadyeye.core.sections import Section, Table
 from steadyeye.core.types import Evaluated, needs
 
-DATA = Path(__file__).resolve().parent / "data" / "published_testbed.csv"
-SOURCE = (
-    "Taori et al., “Measuring Robustness to Natural Distribution Shifts in Image Classification”, "
-    "NeurIPS 2020, on the sets of Shankar et al., “Do Image Classifiers Generalize Across Time?”"
-)
-TITLES = {"imagenet_vid_robust": "ImageNet-Vid-Robust", "ytbb_robust": "YTBB-Robust"}
+SHOWN = 5
+VERDICTS = {-1: "below it", 0: "not told apart from it", 1: "above it"}
+
+
+@dataclass(frozen=True)
+class _Row:
+    """A model of the user's: its two shares, and where it lies on either line; `side` −1, 0, 1."""
+
+    cross: Cross
+    probit: Effective
+    plain: Effective
+    side: int
 
 
 @needs("truth", "group", "offset")
 def published_models(evaluated: Sequence[Evaluated]) -> Section | None:
-    """Accuracy against pm-k beside 335 published models.
+    """Accuracy against pm-10 beside 335 published models, their line and effective robustness.
 
-    None where no model has both results. The published points are of the same set for
-    ImageNet-Vid-Robust and YTBB-Robust, else of ImageNet-Vid-Robust, and the text says so.
+    The published models are those of the same set for ImageNet-Vid-Robust and YTBB-Robust, else of
+    ImageNet-Vid-Robust, and the text says so. Verdicts are Holm's over the user's models. A section
+    that only says why for data that does not reach ±10; None for data without anchors. Taori et
+    al., NeurIPS 2020; Shankar et al., Figure 1.
     """
-    rows = [row for one in evaluated if (row := _row(one))]
-    if not rows:
+    every = [pm_sets(one.predictions) for one in evaluated]
+    if not any(map(len, every)):
         return None
+    reach = min(int(abs(sets.offsets).max(initial=0)) for sets in every)
+    if reach < K:
+        return _too_near(reach)
     data = evaluated[0].predictions.data
-    shown = data if data in TITLES else "imagenet_vid_robust"
-    caveat = (
-        f"The grey points are {len(published(shown))} published models on {TITLES[shown]}"
-        + (", the same set." if shown == data else ", another set than yours: ")
-        + ("" if shown == data else "compare the distance from the diagonal, not the position.")
-    )
+    models = published(beside(data))
+    lines = [fit(models.original, models.perturbed, s, models.anchors) for s in (PROBIT, PLAIN)]
+    rows = _rows([one for one, sets in zip(evaluated, every, strict=True) if len(sets)], lines)
+    crosses = [row.cross for row in rows]
     return Section(
         place=30,
-        title="Among published models",
-        text=(
-            "On the diagonal nothing would break. The further below it, the more of what a model "
-            f"gets right it loses on neighbouring frames. {caveat}",
-        ),
-        figures=(_figure(rows, shown),),
-        tables=(_table(rows),),
+        title=_title(rows),
+        text=(_finding(rows), _meaning(models, lines[0]), _caveat(rows, models, data)),
+        figures=tuple(figure(models, line, crosses, SOURCE) for line in lines),
+        tables=(_table(rows), _lines(models, lines), _furthest(models, lines[0])),
     )
 
 
-@cache
-def published(data: str) -> tuple[tuple[str, float, float], ...]:
-    """(model, accuracy, pm-10) of every published model on a set, shares 0…1."""
-    with DATA.open(newline="", encoding="utf-8") as file:
-        return tuple(
-            (row["model"], float(row[f"{data}_pm0"]) / 100, float(row[f"{data}_pm10"]) / 100)
-            for row in csv.DictReader(file)
-            if row[f"{data}_pm0"] and row[f"{data}_pm10"]
+def _too_near(reach: int) -> Section:
+    return Section(
+        place=30,
+        title="Not to be compared with published models",
+        text=(
+            f"The published models were measured at k = {K}; this data reaches ±{reach}. The fewer "
+            f"frames a set has, the fewer can break it: pm-{reach} lies higher than pm-{K} would, "
+            "for every model, so that beside their line all would look steady. Take sets with "
+            f"k = {K} to compare.",
+        ),
+    )
+
+
+def _rows(evaluated: Sequence[Evaluated], lines: Sequence[Line]) -> list[_Row]:
+    rows = [_row(one, lines) for one in evaluated]
+    adjusted = holm(np.array([row.probit.p for row in rows]))
+    return [
+        replace(row, side=int(np.sign(row.probit.value or 0)) if p <= 1 - LEVEL else 0)
+        for row, p in zip(rows, adjusted, strict=True)
+    ]
+
+
+def _row(one: Evaluated, lines: Sequence[Line]) -> _Row:
+    sets = pm_sets(one.predictions)
+    right, steady = sets.breaks_at > 0, sets.breaks_at > K
+    cross = Cross(
+        one.predictions.model,
+        proportion(right, sets.videos),
+        proportion(steady, sets.videos),
+    )
+    probit, plain = (effective_robustness(right, steady, sets.videos, line) for line in lines)
+    return _Row(cross, probit, plain, 0)
+
+
+def _title(rows: Sequence[_Row]) -> str:
+    above, below = (_names(rows, side) for side in (1, -1))
+    others = "published models of the same accuracy"
+    if above and below:
+        return f"Steadier, and less steady, than {others}"
+    if not above and not below:
+        return f"Not told apart from {others}"
+    off = above or below
+    who = off[0] if len(off) == 1 else f"{len(off)} of {len(rows)} models"
+    return f"{who}: {'steadier' if above else 'less steady'} than {others}"
+
+
+def _finding(rows: Sequence[_Row]) -> str:
+    def told(row: _Row) -> str:
+        return (
+            f"{row.cross.model} has {percent(row.probit.perturbed)}, the line at its accuracy "
+            f"{percent(row.probit.expected)}: {_points(row.probit)} points, {VERDICTS[row.side]}"
         )
 
-
-def _row(one: Evaluated) -> dict[str, Any] | None:
-    original, perturbed = find(one.results, "accuracy"), find(one.results, "pm_k")
-    if original is None or perturbed is None or original.value is None:
-        return None
-    return {
-        "model": one.predictions.model,
-        "original": original.value,
-        "original_low": original.low,
-        "original_high": original.high,
-        "perturbed": perturbed.value,
-        "perturbed_low": perturbed.low,
-        "perturbed_high": perturbed.high,
-    }
+    # those off the line first, then the furthest from it
+    order = sorted(rows, key=lambda row: (row.side == 0, -abs(row.probit.value or 0)))
+    more = f"; {len(rows) - SHOWN} more in the table" if len(rows) > SHOWN else ""
+    several = (
+        " The verdicts allow for several models being judged at once; each interval stands alone."
+        if len(rows) > 1
+        else ""
+    )
+    return f"pm-{K}: {'; '.join(map(told, order[:SHOWN]))}{more}.{several}"
 
 
-def _figure(rows: list[dict[str, Any]], shown: str) -> Figure:
-    models = [row["model"] for row in rows]
-    x, y = shares("original", "accuracy on anchors"), shares("perturbed", "pm-k")
-    grey = [{"model": m, "original": a, "perturbed": b} for m, a, b in published(shown)]
-    background = {
-        "data": {"values": grey},
-        "mark": {
-            "type": "circle",
-            "color": "#9a9a9a",
-            "opacity": 0.45,
-            "size": 22,
-            "tooltip": True,
-        },
-        "encoding": {"x": x, "y": y, "tooltip": [{"field": "model"}]},
-    }
-    diagonal = {
-        "data": {"values": [{"original": 0, "perturbed": 0}, {"original": 1, "perturbed": 1}]},
-        "mark": {"type": "line", "strokeDash": [4, 4], "color": "#9a9a9a"},
-        "encoding": {"x": x, "y": y},
-    }
-    hue = colour(models, "model", "")
-    across = {
-        "mark": {"type": "rule"},
-        "encoding": {
-            "x": {**x, "field": "original_low"},
-            "x2": {"field": "original_high"},
-            "y": y,
-            "color": hue,
-        },
-    }
-    along = {
-        "mark": {"type": "rule"},
-        "encoding": {
-            "x": x,
-            "y": {**y, "field": "perturbed_low"},
-            "y2": {"field": "perturbed_high"},
-            "color": hue,
-        },
-    }
-    points = {
-        "mark": {"type": "point", "filled": True, "size": 90, "tooltip": True},
-        "encoding": {"x": x, "y": y, "color": hue},
-    }
-    layers = [diagonal, background, across, along, points]
-    return Figure(
-        name="published_models",
-        caption=f"Accuracy against pm-k with 95 % intervals. Grey: {TITLES[shown]}, {SOURCE}.",
-        alt=f"Accuracy against pm-k of {len(grey)} published models and {', '.join(models)}.",
-        spec={**chart(layers, height=420), "data": {"values": rows}},
+def _meaning(models: Published, line: Line) -> str:
+    return (
+        f"The line tells the pm-{K} that {len(models)} published models have at each accuracy, on "
+        f"{models.title}; accuracy alone explains {percent(line.r2)} of what they differ by (r², "
+        "probit space). Effective robustness is the distance above it: how much steadier a model "
+        "is than its accuracy would make it."
     )
 
 
-def _table(rows: list[dict[str, Any]]) -> Table:
+def _caveat(rows: Sequence[_Row], models: Published, data: str) -> str:
+    if released(data):
+        n = rows[0].probit.n
+        part = "" if n == models.anchors else f", {n:,} of its {models.anchors:,} anchors"
+        told = (
+            f"Your models were measured on the same set{part}. On the same anchors models err "
+            "together; as the published table does not tell how, the line's error counts as "
+            "independent, and the intervals are rather too wide."
+        )
+    else:
+        told = (
+            f"{models.title} is another set than yours: other videos, labels and frame rates, to "
+            "which the line need not apply. A model off the line may be unusual, or your footage "
+            "may: trust what sets your models apart from one another before what sets all of them "
+            "apart from the line."
+        )
+    inside = [row.cross.original.value or 0 for row in rows]
+    if max(inside) > models.original.max() or min(inside) < models.original.min():
+        told += " Where no published model is as accurate, the line is drawn out beyond them all."
+    return told
+
+
+def _table(rows: Sequence[_Row]) -> Table:
+    header = (
+        "model",
+        "effective robustness, points",
+        "against the line",
+        "accuracy",
+        f"pm-{K}",
+        f"pm-{K} of the line",
+        "from the plain line",
+        "anchors",
+    )
     body = tuple(
         (
-            row["model"],
+            row.cross.model,
+            _points(row.probit),
+            VERDICTS[row.side],
             *(
-                f"{percent(row[of])} ({interval(row[f'{of}_low'], row[f'{of}_high'])})"
-                for of in ("original", "perturbed")
+                f"{percent(share.value)} ({interval(share.low, share.high)})"
+                for share in (row.cross.original, row.cross.perturbed)
             ),
+            percent(row.probit.expected),
+            _points(row.plain),
+            f"{row.probit.n:,}, {row.probit.method}",
         )
         for row in rows
     )
-    return Table("Your models", ("model", "accuracy", "pm-k"), body)
+    return Table("Your models against the line (verdicts: 95 %, Holm over models)", header, body)
+
+
+def _lines(models: Published, lines: Sequence[Line]) -> Table:
+    header = ("line", "slope", "intercept", "r²", "published above", "published below", "models")
+    body = []
+    for line in lines:
+        intercept, slope = coefficients(line)
+        distance, error = strays(models.original, models.perturbed, models.anchors, line)
+        sure = holm(2 * norm.sf(abs(distance / error))) <= 1 - LEVEL
+        body.append(
+            (
+                f"{line.space.name} space",
+                _coefficient(line.slope, slope),
+                _coefficient(line.intercept, intercept),
+                f"{line.r2:.3f}",
+                f"{np.sum(sure & (distance > 0))}",
+                f"{np.sum(sure & (distance < 0))}",
+                f"{line.n}",
+            )
+        )
+    caption = f"The lines of {models.title}, and the published models surely off them (Holm)"
+    return Table(caption, header, tuple(body))
+
+
+def _furthest(models: Published, line: Line) -> Table:
+    distance, error = strays(models.original, models.perturbed, models.anchors, line)
+    order = np.argsort(-distance, kind="stable")
+    reach = norm.ppf((1 + LEVEL) / 2) * error
+    body = tuple(
+        (
+            models.models[i],
+            percent(models.original[i]),
+            percent(models.perturbed[i]),
+            f"{points(distance[i])} ({points(distance[i] - reach[i])} to "
+            f"{points(distance[i] + reach[i])})",
+        )
+        for i in (*order[:SHOWN], *order[-SHOWN:])
+    )
+    header = ("published model", "accuracy", f"pm-{K}", "effective robustness, points")
+    return Table(f"The published models furthest above and below ({models.title})", header, body)
+
+
+def _coefficient(value: float, ends: tuple[float, float]) -> str:
+    return f"{value:.3f} ({ends[0]:.3f} to {ends[1]:.3f})".replace("-", "−")
+
+
+def _points(found: Effective) -> str:
+    return f"{points(found.value)} ({points(found.low)} to {points(found.high)})"
+
+
+def _names(rows: Sequence[_Row], side: int) -> list[str]:
+    return [row.cross.model for row in rows if row.side == side]

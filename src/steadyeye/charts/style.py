@@ -18,8 +18,15 @@ def interval(low: float | None, high: float | None) -> str:
     return "—" if low is None or high is None else f"{low * 100:.1f}–{percent(high)}"
 
 
+def points(value: float | None) -> str:
+    """A difference of shares with its sign, in percentage points, `+2.1`; `—` for None."""
+    return "—" if value is None else f"{value * 100:+.1f}".replace("-", "−").replace("−0.0", "+0.0")
+
+
 def shown(value: float | None, unit: str) -> str:
     """A value in its unit: a percentage, a rank with a decimal, or a whole number; `—` for None."""
+    if unit == "difference":
+        return points(value)
     if value is None or unit == "share":
         return percent(value)
     return f"{value:.1f}" if unit == "rank" else f"{value:.0f}"
@@ -27,6 +34,8 @@ def shown(value: float | None, unit: str) -> str:
 
 def span(low: float | None, high: float | None, unit: str) -> str:
     """An interval in its unit; `—` where both ends are open, `≥ 12` where the upper one is."""
+    if unit == "difference":
+        return "—" if low is None or high is None else f"{points(low)} to {points(high)}"
     if unit == "share" or low is None:
         return interval(low, high)
     return f"≥ {shown(low, unit)}" if high is None else f"{shown(low, unit)}–{shown(high, unit)}"

@@ -134,8 +134,13 @@ def _numbers(evaluated: Sequence[Evaluated]) -> Table:
 
 
 def _cells(result: Result) -> tuple[str, str, str]:
+    from steadyeye.charts.style import shown, span
+
     if result.value is None or result.low is None or result.high is None:
         return "—", "—", "0"
+    if result.unit == "difference":
+        ends = span(result.low, result.high, result.unit)
+        return shown(result.value, result.unit), ends, f"{result.n:,}"
     form = ".1%" if result.unit == "share" else ".1f"
     interval = f"{result.low:{form}} – {result.high:{form}}"
     return f"{result.value:{form}}", interval, f"{result.n:,}"

@@ -185,11 +185,15 @@ Analysis: TypeAlias = Callable[..., Section | None]
 Plugin = TypeVar("Plugin", bound=Callable[..., Any])
 
 
-def needs(*columns: str) -> Callable[[Plugin], Plugin]:
-    """Declares the columns a metric or analysis reads, checked before any inference."""
+def needs(*columns: str, reach: int = 0) -> Callable[[Plugin], Plugin]:
+    """Declares the columns a metric or analysis reads, checked before any inference.
+
+    `reach`: how far the offsets of the data must go for a metric nobody asked for by name.
+    """
 
     def declare(plugin: Plugin) -> Plugin:
         plugin.needs = columns  # type: ignore[attr-defined]
+        plugin.reach = reach  # type: ignore[attr-defined]
         return plugin
 
     return declare

@@ -26,11 +26,17 @@ def collect(runs: Sequence[Path], metrics: str | None) -> list[Evaluated]:
 
 def results(predictions: Predictions, metrics: Sequence[Spec] = ()) -> dict[str, Result]:
     """The results of the metrics asked for, or of all that the predictions allow, by name."""
-    asked = metrics or available(predictions.columns)
+    asked = metrics or [spec for spec in available(predictions.columns) if _far(spec, predictions)]
     # of several models a metric may fit some only: detections come from detectors
     fitting = [spec for spec in asked if readable(metric(spec), predictions.columns)]
     found = [metric(spec)(predictions, **spec.kwargs) for spec in fitting]
     return {result.name: result for result in found}
+
+
+def _far(spec: Spec, predictions: Predictions) -> bool:
+    """Whether the offsets go as far as a metric needs that nobody asked for."""
+    least = getattr(metric(spec), "reach", 0)
+    return not least or int(abs(predictions.tags["offset"]).max(initial=0)) >= least
 
 
 def record(run: Path) -> Mapping[str, Any]:

@@ -22,6 +22,12 @@ READING = (
         "neighbour up to k frames away.",
     ),
     ("pm_k", "drop", "the difference: what the model gets right once but not steadily."),
+    (
+        "effective_robustness",
+        "effective robustness",
+        "pm-10 minus the pm-10 that published models of the same accuracy have, in percentage "
+        "points: 0 is as they are, above 0 steadier.",
+    ),
     ("flip_rate", "flip rate", "how often its answer changes from one frame to the next."),
     (
         "map",

@@ -1,0 +1,46 @@
+"""How much steadier a model is than published models of its accuracy."""
+
+import numpy as np
+
+from steadyeye.comparison.published import K, beside, published, released
+from steadyeye.comparison.testbed import SPACES, fit
+from steadyeye.comparison.testbed import effective_robustness as against
+from steadyeye.core.errors import UsageError, unknown
+from steadyeye.core.pm_sets import pm_sets
+from steadyeye.core.table import Predictions
+from steadyeye.core.types import Result, needs
+
+
+@needs("truth", "group", "offset", reach=K)
+def effective_robustness(
+    predictions: Predictions, line: str | None = None, space: str = "probit"
+) -> Result:
+    """pm-10 minus what the line through 335 published models has at the model's accuracy.
+
+    `line`: "imagenet_vid_robust" or "ytbb_robust", the set the line was measured on; the data's own
+    if left out, ImageNet-Vid-Robust's for other data, for which it is a yardstick and no
+    prediction. `space`: "probit" or "plain", where the line is straight. The interval holds the
+    sampling of the anchors, accuracy and pm-10 together, and the line's own uncertainty. Raises
+    `UsageError` where the data does not reach ±10, as the line is of k = 10. Value None on empty
+    input. Taori et al., NeurIPS 2020, Section 2.
+    """
+    if space not in SPACES:
+        raise unknown("space", space, SPACES)
+    models = published(line or beside(predictions.data))
+    sets = pm_sets(predictions)
+    reach = int(abs(sets.offsets).max(initial=0))
+    if len(sets) and reach < K:
+        raise UsageError(
+            f"effective_robustness compares at k={K}, but the data reaches ±{reach}; "
+            "leave the metric out or take sets that reach further"
+        )
+    drawn = fit(models.original, models.perturbed, SPACES[space], models.anchors)
+    found = against(sets.breaks_at > 0, sets.breaks_at > K, np.asarray(sets.videos), drawn)
+    notes = (
+        f"against the line of {len(models)} published models on {models.title}, {space} space",
+        *(() if released(predictions.data) == models.data else ("a line of other data than this",)),
+    )
+    name = f"effective_robustness(line={models.data})"
+    return Result(
+        name, found.value, found.low, found.high, found.n, found.method, notes, unit="difference"
+    )
