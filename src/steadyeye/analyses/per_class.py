@@ -2,17 +2,21 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from statistics import median
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from steadyeye.charts.style import PALETTE, SCHEMA, interval, percent, shares
+from steadyeye.core import bootstrap
 from steadyeye.core.intervals import Interval, proportion
-from steadyeye.core.pm_sets import farthest, pm_sets
+from steadyeye.core.pm_sets import PmSets, farthest, pm_sets
 from steadyeye.core.results import find, reach
 from steadyeye.core.sections import Figure, Section, Table
 from steadyeye.core.types import Evaluated, needs
 
 MEASURES = ("accuracy", "pm-k")
+REPLICATES = 1_000
 
 
 @dataclass(frozen=True)
@@ -27,19 +31,35 @@ class _Class:
         return (self.original.value or 0.0) - (self.perturbed.value or 0.0)
 
 
+@dataclass(frozen=True)
+class _Median:
+    """The median over classes of accuracy − pm-k, with its 95 % interval."""
+
+    model: str
+    value: float
+    low: float
+    high: float
+    classes: int
+    anchors: int
+    method: str
+
+
 @needs("truth", "group", "offset")
 def per_class(evaluated: Sequence[Evaluated]) -> Section | None:
     """Accuracy and pm-k of each class, over the anchors that carry it, and the median drop.
 
-    An anchor with several labels counts for each. None on data without anchors. Shankar et al.,
-    Figure 7.
+    An anchor with several labels counts for each. The median's interval is a bootstrap over videos;
+    a class that a resample lacks is left out of that resample's median. None on data without
+    anchors. Shankar et al., Figure 7.
     """
     rows = [row for one in evaluated for row in _classes(one)]
     if not rows:
         return None
     models = list(dict.fromkeys(row.model for row in rows))
-    drops = {m: median(row.drop for row in rows if row.model == m) for m in models}
-    said = "; ".join(f"{model} {percent(drop)}" for model, drop in drops.items())
+    medians = [median for one in evaluated if (median := _median(one))]
+    said = "; ".join(
+        f"{each.model} {percent(each.value)} ({interval(each.low, each.high)})" for each in medians
+    )
     return Section(
         place=40,
         title="Class by class",
@@ -48,14 +68,19 @@ def per_class(evaluated: Sequence[Evaluated]) -> Section | None:
             "An anchor that carries several classes counts for each of them.",
         ),
         figures=(_figure(rows, models),),
-        tables=(_table(rows),),
+        tables=(_table(rows), _median_table(medians), *_label_table(evaluated)),
     )
 
 
-def _classes(one: Evaluated) -> list[_Class]:
+def _sets(one: Evaluated) -> tuple[PmSets, int]:
+    """The sets and the distance asked for."""
     sets = pm_sets(one.predictions)
     asked = find(one.results, "pm_k")
-    k = farthest(sets, reach(asked) if asked else None)
+    return sets, farthest(sets, reach(asked) if asked else None)
+
+
+def _classes(one: Evaluated) -> list[_Class]:
+    sets, k = _sets(one)
     truth = one.predictions.truth[sets.anchors]
     return [
         _Class(
@@ -67,6 +92,42 @@ def _classes(one: Evaluated) -> list[_Class]:
         for name, carried in zip(one.predictions.classes, truth.T, strict=True)
         if carried.any()
     ]
+
+
+def _median(one: Evaluated) -> _Median | None:
+    sets, k = _sets(one)
+    truth = one.predictions.truth[sets.anchors]
+    truth = truth[:, truth.any(axis=0)]
+    if not truth.size:
+        return None
+    broken = (sets.breaks_at > 0) & (sets.breaks_at <= k)
+    names, video = np.unique(sets.videos, return_inverse=True)
+    if len(names) == 1:
+        # nothing to resample but the anchors themselves; the method says so
+        video = np.arange(len(sets))
+    carried, lost = (_by_video(video, counted) for counted in (truth, truth & broken[:, None]))
+    weight = bootstrap.weights(np.arange(len(carried)).astype(np.str_), REPLICATES)
+    with np.errstate(invalid="ignore"):
+        drops = (weight @ lost) / (weight @ carried)
+    replicates = np.nanmedian(drops, axis=1)
+    value = float(np.median(lost.sum(axis=0) / carried.sum(axis=0)))
+    low, high = bootstrap.corrected(replicates[~np.isnan(replicates)], value)
+    return _Median(
+        one.predictions.model,
+        value,
+        low,
+        high,
+        truth.shape[1],
+        len(sets),
+        bootstrap.method(sets.videos),
+    )
+
+
+def _by_video(video: NDArray[np.intp], counted: NDArray[np.bool_]) -> NDArray[np.float32]:
+    """(videos, classes) how many anchors of each video count for each class."""
+    found = np.zeros((int(video.max()) + 1, counted.shape[1]), dtype=np.float32)
+    np.add.at(found, video, counted)
+    return found
 
 
 def _figure(rows: Sequence[_Class], models: Sequence[str]) -> Figure:
@@ -135,3 +196,37 @@ def _table(rows: Sequence[_Class]) -> Table:
         for row in sorted(rows, key=lambda row: (-row.drop, row.name, row.model))
     )
     return Table("Classes, the largest drop first", header, body)
+
+
+def _median_table(medians: Sequence[_Median]) -> Table:
+    header = ("model", "median drop", "95 % interval", "classes", "anchors", "method")
+    body = tuple(
+        (
+            each.model,
+            percent(each.value),
+            interval(each.low, each.high),
+            f"{each.classes}",
+            f"{each.anchors:,}",
+            each.method,
+        )
+        for each in medians
+    )
+    return Table("The median over classes", header, body)
+
+
+def _label_table(evaluated: Sequence[Evaluated]) -> tuple[Table, ...]:
+    """What the second labels of frames do for the numbers; nothing where none has a second one."""
+    body = []
+    for one in evaluated:
+        predictions = one.predictions
+        several = (predictions.truth.sum(axis=1) > 1) & predictions.valid
+        if not several.any():
+            continue
+        anchors = int(several[pm_sets(predictions).anchors].sum())
+        right = predictions.right[several]
+        first = predictions.truth[several].argmax(axis=1) == predictions.predicted[several]
+        counts = (several.sum(), anchors, right.sum(), first.sum())
+        body.append((predictions.model, *(f"{count:,}" for count in counts)))
+    caption = "Frames that carry several labels: any of them is right (first: in class order)"
+    header = ("model", "frames", "anchors among them", "right by any label", "by the first alone")
+    return (Table(caption, header, tuple(body)),) if body else ()
