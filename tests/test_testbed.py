@@ -49,7 +49,7 @@ def line_of(data, space=PROBIT):
     return fit(models.original, models.perturbed, space, models.anchors)
 
 
-def anchors(n, right, steady, reach=10, data="imagenet_vid_robust", video=None, model="m"):
+def anchors(n, right, steady, reach=10, *, data="imagenet_vid_robust", video=None, model="m"):
     """n sets of an anchor and one frame `reach` away, the first ones right, the first of those
     steady."""
     scores = np.zeros((2 * n, 2))
@@ -267,6 +267,7 @@ def test_the_metric_is_the_distance_to_the_line_of_the_data():
     assert (other.value, other.low, other.high) == (found.value, found.low, found.high)
     assert "a line of other data than this" in other.notes
     ytbb = metric(predictions, line="ytbb_robust", space="plain")
+    assert ytbb.name == "effective_robustness(line=ytbb_robust, space=plain)"
     plain = line_of("ytbb_robust", PLAIN)
     assert ytbb.value == pytest.approx(0.6 - plain.intercept - plain.slope * 0.7)
 

@@ -40,7 +40,8 @@ def effective_robustness(
         f"against the line of {len(models)} published models on {models.title}, {space} space",
         *(() if released(predictions.data) == models.data else ("a line of other data than this",)),
     )
-    name = f"effective_robustness(line={models.data})"
+    scale = "" if space == "probit" else f", space={space}"
+    name = f"effective_robustness(line={models.data}{scale})"
     return Result(
         name, found.value, found.low, found.high, found.n, found.method, notes, unit="difference"
     )
