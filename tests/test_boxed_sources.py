@@ -11,6 +11,7 @@ from steadyeye.core.boxes import boxes
 from steadyeye.core.errors import UsageError
 from steadyeye.core.spec import parse
 from steadyeye.core.types import Classes
+from steadyeye.footage import box_file
 from steadyeye.footage.boxed_sets import boxed_sets
 from steadyeye.footage.sets import Drawing
 
@@ -196,9 +197,147 @@ def test_video_with_boxes(tmp_path):
     assert blank
 
 
+LINES = """video,frame,label,x0,y0,x1,y1,crowd
+clip.mp4,0,car,10,20.25,110,90,
+clip.mp4,0,bicycle,-5.5,0,30,30.75,1
+clip.mp4,12,bicycle,1,2,3,4,0
+other.mp4,3,car,0,0,0.5,0,
+"""
+
+
+def as_json(file, by_name):
+    """A box file as COCO's JSON; frames as `video` and `frame` or in the name of a file."""
+    images, annotations = [], []
+    for video, frames in file.videos.items():
+        for frame, found in frames.items():
+            image = {"id": len(images)}
+            if by_name:
+                image["file_name"] = f"{video}/{frame:06d}.jpg"
+            else:
+                image |= {"video": video, "frame": frame}
+            images.append(image)
+            for (x0, y0, x1, y1), label, crowd in zip(
+                found.boxes.tolist(), found.labels.tolist(), found.crowd.tolist(), strict=True
+            ):
+                box = {"image_id": image["id"], "category_id": label + 1, "iscrowd": int(crowd)}
+                annotations.append({**box, "id": 1, "bbox": [x0, y0, x1 - x0, y1 - y0]})
+    categories = [{"id": i + 1, "name": name} for i, name in enumerate(file.classes.names)]
+    return {"images": images, "annotations": annotations, "categories": categories[::-1]}
+
+
+def as_csv(file):
+    lines = ["video,frame,label,x0,y0,x1,y1,crowd"]
+    for video, frames in file.videos.items():
+        for frame, found in frames.items():
+            for box, label, crowd in zip(found.boxes, found.labels, found.crowd, strict=True):
+                corners = ",".join(f"{value:g}" for value in box)
+                lines.append(
+                    f"{video},{frame},{file.classes.names[label]},{corners},{'1' if crowd else ''}"
+                )
+    return "\n".join(lines)
+
+
+def plain(file):
+    return file.classes, {
+        (video, frame): [
+            column.tolist() for column in (each.boxes, each.labels, each.crowd, each.area)
+        ]
+        for video, frames in file.videos.items()
+        for frame, each in frames.items()
+    }
+
+
+@pytest.mark.parametrize("by_name", [False, True])
+def test_boxes_go_from_csv_to_json_and_back_exactly(tmp_path, by_name):
+    (tmp_path / "a.csv").write_text(LINES)
+    first = box_file.read(str(tmp_path / "a.csv"))
+    assert first.classes.names == ("bicycle", "car")
+    (tmp_path / "a.json").write_text(json.dumps(as_json(first, by_name)))
+    second = box_file.read(str(tmp_path / "a.json"))
+    (tmp_path / "b.csv").write_text(as_csv(second))
+    third = box_file.read(str(tmp_path / "b.csv"))
+    assert plain(first) == plain(second) == plain(third)
+    assert second.at("clip.mp4", 0).crowd.tolist() == [False, True]
+    assert len(second.at("clip.mp4", 1)) == 0
+
+
+def coco_video(**change):
+    """Two frames of the packaged video, the first with a run-length mask and a polygon."""
+    content = {
+        "images": [
+            {"id": 1, "video": "bikes.mp4", "frame": 4},
+            {"id": 2, "file_name": "bikes.mp4/000005"},
+        ],
+        "categories": [{"id": 7, "name": "car"}],
+        "annotations": [
+            {"id": 1, "image_id": 1, "category_id": 7}
+            | {"segmentation": {"size": [4, 5], "counts": [5, 2, 2, 2, 9]}},
+            {"id": 2, "image_id": 1, "category_id": 7, "segmentation": [[1, 2, 9, 2, 9, 8]]},
+        ],
+    }
+    return {**content, **change}
+
+
+def test_video_with_boxes_from_json(tmp_path):
+    (tmp_path / "boxes.json").write_text(json.dumps(coco_video()))
+    source = built(f"video(path='{BIKES}', anchors=1, k=1, boxes='{tmp_path / 'boxes.json'}')")
+    found = by_frame(source)
+    assert sorted(found) == [3, 4, 5]
+    assert found[4].boxes.tolist() == [[1, 1, 3, 3], [1, 2, 9, 8]]
+    assert "2 of 3 frames without an object, first 'bikes.mp4/000003'" in source.notes
+
+
+def test_boxes_of_videos_that_are_not_there_are_counted(tmp_path):
+    lines = ["video,frame,label,x0,y0,x1,y1", *(f"{v}.mp4,1,car,0,0,1,1" for v in "zab")]
+    (tmp_path / "boxes.csv").write_text("\n".join([*lines, "bikes,1,car,0,0,1,1"]))
+    source = built(f"video(path='{BIKES}', anchors=1, k=1, boxes='{tmp_path / 'boxes.csv'}')")
+    assert source.notes[-1] == "boxes of 3 videos that are not there, first 'a.mp4'"
+
+
+ANNOTATION = {"id": 3, "image_id": 1, "category_id": 7, "bbox": [1, 2, 3, 4]}
+
+
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        ({"images": [{"id": 1}, {"id": 2}]}, r"image 1 is no frame of a video.*folder: 2\)"),
+        ({"images": [{"id": 1, "file_name": "a.jpg"}]}, "image 1 is no frame of a video"),
+        ({"images": [{"id": 1, "video": "a", "frame": -1}]}, "image 1 is no frame of a video"),
+        ({"images": [{"file_name": "a/1"}]}, "has 1 images without id"),
+        (
+            {"images": [{"id": i, "video": "bikes.mp4", "frame": 1} for i in (1, 2)]},
+            "has 1 frames more than once, first frame 1 of 'bikes.mp4'",
+        ),
+        (
+            {"images": [{"id": 1, "video": "bikes.mp4", "frame": 300}]},
+            r"name frame 300 of 'bikes.mp4', which has frames 0 to 249 \(frames beyond them: 1\)",
+        ),
+        ({"categories": [{"id": i, "name": "a"} for i in (1, 7)]}, "names 1 categories twice"),
+        (
+            {"annotations": [{**ANNOTATION, "bbox": [1, 2, -3, 4]}] * 2},
+            r"annotation 3 has a box of negative size.*folder: 2\)",
+        ),
+        (
+            {"annotations": [{**ANNOTATION, "bbox": None, "segmentation": []}]},
+            "annotation 3 has an empty mask",
+        ),
+        ({"annotations": [{**ANNOTATION, "bbox": [1, 2]}]}, "annotation 3 has neither a bbox"),
+        ({"annotations": [{**ANNOTATION, "category_id": 8}]}, "annotation 3 has category_id 8"),
+        ({"annotations": [{**ANNOTATION, "area": "big"}]}, "annotation 3 has the area 'big'"),
+        ({"annotations": [{**ANNOTATION, "image_id": 9}]}, "of 1 images that it does not list"),
+    ],
+)
+def test_entries_of_json_that_are_none_are_named(tmp_path, change, told):
+    (tmp_path / "boxes.json").write_text(json.dumps(coco_video(**change)))
+    with pytest.raises(UsageError, match=told) as error:
+        built(f"video(path='{BIKES}', anchors=1, k=1, boxes='{tmp_path / 'boxes.json'}')")
+    assert "\n" not in str(error.value)
+
+
 @pytest.mark.parametrize(
     ("line", "told"),
     [
+        ("bikes.mp4,1,car,5,5,1,9\nbikes.mp4,1,car,5,5,inf,9", r"line 2: .*folder: 2\)"),
         ("bikes.mp4,1,car,5,5,1,9", "line 2: .* is no box of a class"),
         ("bikes.mp4,1,car,5,5,x,9", "line 2: needs video, frame, label"),
         ("bikes.mp4,,car,5,5,6,9", "line 2: needs video, frame, label"),

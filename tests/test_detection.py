@@ -16,8 +16,9 @@ from steadyeye.core.boxes import BoxTable, boxes, truth_table
 from steadyeye.core.errors import UsageError
 from steadyeye.core.pm_sets import pm_sets
 from steadyeye.core.spec import parse
-from steadyeye.detection.errors import KINDS, frame_errors, iou
-from steadyeye.detection.frames import frame_quality, worst
+from steadyeye.detection.errors import KINDS, errors, frame_errors, iou
+from steadyeye.detection.frames import Frames, frame_quality, frames, worst
+from steadyeye.detection.gains import gains
 from steadyeye.evaluation import plan, saved_detections
 from steadyeye.evaluation.job import Job
 from steadyeye.evaluation.run import run
@@ -475,11 +476,29 @@ def test_a_second_box_on_one_object_is_a_duplicate():
     assert found.kind.tolist() == [-1, KINDS.index("duplicate")]
 
 
+def test_a_second_box_that_lies_on_another_object_too_is_a_classification_error():
+    """What tidecv decides where the paper leaves it open."""
+    beside = table([*THERE, (0, 0, 10, 8, 1)])
+    found = frame_errors(beside, table([(0, 0, 10, 10, 0), (0, 0, 10, 9, 0)], [0.9, 0.8]))
+    assert found.kind.tolist() == [-1, KINDS.index("classification")]
+    assert found.target.tolist() == [-1, 2]
+    assert np.flatnonzero(found.missed).tolist() == [1]
+
+
 def test_boxes_on_a_crowd_are_no_error():
     crowd = replace(table(THERE), crowd=np.array([True, False]))
     found = frame_errors(crowd, table([(0, 0, 10, 10, 0)], [0.9]))
     assert found.kind.tolist() == [-2]
     assert np.flatnonzero(found.missed).tolist() == [1]
+
+
+def test_only_what_lies_in_a_crowd_of_its_class_is_left_alone():
+    crowd = replace(table([(0, 0, 100, 100, 0)]), crowd=np.array([True]))
+    said = [(0, 0, 10, 10, 0), (0, 0, 10, 10, 1), (95, 95, 115, 115, 0)]
+    found = frame_errors(crowd, table(said, [0.9, 0.8, 0.7]))
+    background = KINDS.index("background")
+    assert found.kind.tolist() == [-2, background, background]
+    assert not found.missed.any()
 
 
 def test_iou_is_that_of_pycocotools():
@@ -488,6 +507,107 @@ def test_iou_is_that_of_pycocotools():
     corners = [np.concatenate([each[:, :2], each[:, :2] + each[:, 2:]], 1) for each in (one, other)]
     expected = coco_masks.iou(one, other, [0] * 40)
     assert iou(*corners) == pytest.approx(expected, abs=1e-12)
+
+
+def found_in(truth, said, scores, classes=2):
+    """Frames from one list of rows an image each."""
+    made = [
+        truth_table([boxes([r[:4] for r in i], [r[4] for r in i]) for i in t])
+        for t in (truth, said)
+    ]
+    names = np.array([f"image {i}" for i in range(len(truth))])
+    detections = replace(made[1], score=np.array(scores, dtype=float))
+    return Frames(np.arange(len(truth)), names, made[0], detections, classes)
+
+
+ONE = (0, 0, 10, 10, 0)
+
+
+@pytest.mark.parametrize(
+    ("said", "scores", "kind", "gain"),
+    [
+        # class 1 has an object that is found: AP 1. Class 0: nothing right, 0
+        ([(0, 0, 10, 9, 1)], [0.9], "classification", 0.75),
+        ([(0, 0, 4, 10, 0)], [0.9], "localization", 0.5),
+        ([(0, 0, 4, 10, 0), (0, 0, 3, 10, 0)], [0.9, 0.8], "localization", 0.5),
+        # a class that has no object left counts as 0
+        ([], [], "missed", 0.0),
+        # found, but below a false one: precision 1/2 at every recall
+        ([ONE, (50, 50, 60, 60, 0)], [0.8, 0.9], "background", 0.25),
+        ([ONE, (100, 100, 104, 110, 0)], [0.8, 0.9], "both", 0.25),
+        ([ONE, (0, 0, 10, 9, 0)], [0.8, 0.7], "duplicate", 0.0),
+    ],
+)
+def test_gains_by_hand(said, scores, kind, gain):
+    right = (100, 100, 110, 110, 1)
+    found = found_in([[ONE, right]], [[*said, right]], [*scores, 0.5])
+    by_kind = {result.name: result for result in gains(found)}
+    assert list(by_kind) == list(KINDS)
+    assert by_kind[kind].value == pytest.approx(gain)
+    assert by_kind[kind].n == 1
+    others = [result.value for name, result in by_kind.items() if name not in (kind, "missed")]
+    assert others == pytest.approx([0] * len(others))
+
+
+def test_missed_objects_gain_what_recall_lacks():
+    """One of two objects of a class is found: AP at recalls to 0.5, 51 of 101; then at all."""
+    found = found_in([[ONE, (50, 50, 60, 60, 0)]], [[ONE]], [0.9], classes=1)
+    missed = gains(found)[KINDS.index("missed")]
+    assert missed.value == pytest.approx(1 - 51 / 101)
+    assert missed.low <= missed.value <= missed.high
+
+
+def test_nothing_gains_without_objects():
+    for result in gains(found_in([[], []], [[ONE], []], [0.5])):
+        assert result.value is None
+        assert result.n == 2
+
+
+# tidecv 1.0.1 on the files of val2014_100 (max_dets=10**6, means over the classes that are there):
+# mAP, then its gains in the order of KINDS, in points
+TIDE = (69.70827357, (16.74275499, 0.24742454, 0, 0.02059923, 0, 8.21518636))
+# the same of the same detections with scores that are all different (see `distinct`)
+TIDE_DISTINCT = (69.79731949, (16.74676349, 0.24988213, 0, 0, 0, 8.15107902))
+# and with the recalls of pycocotools, np.linspace(0, 1, 101), in place of its i / 100
+TIDE_LINSPACE = (69.78631839, (16.74362031, 0.24988213, 0, 0, 0, 8.16208012))
+
+
+def distinct(entries):
+    n = len(entries)
+    return [
+        {**each, "score": each["score"] * (1 - 1e-6) + 1e-6 * (i / n)}
+        for i, each in enumerate(entries)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("change", "expected", "tolerance"),
+    [
+        # i / 100 lies on the other side of some recalls than linspace, and equal scores change
+        # their order as tidecv puts errors right
+        (list, TIDE, 0.02),
+        (distinct, TIDE_DISTINCT, 0.02),
+        (distinct, TIDE_LINSPACE, 1e-7),
+    ],
+)
+def test_gains_are_those_of_tidecv(val2014, tmp_path, change, expected, tolerance):
+    results, data = val2014
+    (tmp_path / "results.json").write_text(json.dumps(change(json.loads(results.read_text()))))
+    run_ = score(tmp_path / "results.json", data, tmp_path / "out")
+    everything = frames(run_.predictions, np.arange(100))
+    assert 100 * run_.map().value == pytest.approx(expected[0], abs=tolerance)
+    found = gains(everything)
+    assert [100 * each.value for each in found] == pytest.approx(expected[1], abs=tolerance)
+    for each in found:
+        assert each.low <= each.value <= each.high
+        assert each.interval == "bias-corrected bootstrap over 100 images, 1,000 replicates"
+
+
+def test_kinds_are_counted_as_tidecv_counts_them(val2014, tmp_path):
+    table_ = score(*val2014, tmp_path).predictions
+    found = errors(table_.boxes, table_.detections, len(table_))
+    counts = [int((found.kind == kind).sum()) for kind in range(5)]
+    assert (*counts, int(found.missed.sum())) == (83, 1, 0, 1, 0, 97)
 
 
 def test_the_empty_frame_has_no_errors():

@@ -12,10 +12,12 @@ import torch
 from PIL import Image as Pillow
 from torchvision_ops import torchvision
 
+from steadyeye.classes.known import known
 from steadyeye.core import imports, plugins
 from steadyeye.core.errors import UsageError
 from steadyeye.core.spec import Spec
 from steadyeye.images import files
+from steadyeye.inference.torch_module import one_thread
 
 PHOTOS = ("hot_dog.jpg", "cat_720p.jpg", "pets.jpg")
 
@@ -137,6 +139,105 @@ def test_torchvision_errors():
         build("torchvision", name="mobilenet_v3_smal")
     with pytest.raises(UsageError, match="no weights of resnet18 named 'IMAGENET1K_V3'"):
         build("torchvision", name="resnet18", weights="IMAGENET1K_V3")
+
+
+def spread(module):
+    """A random detector whose scores differ.
+
+    Its features are normalised over noise, and its last layers, which begin near zero, enlarged.
+    """
+    torch.manual_seed(1)
+    with torch.no_grad():
+        for each in module.modules():
+            each.momentum = 1.0  # of batch normalisation: the statistics of this one batch
+        module.backbone.train()(torch.randn(2, 3, 320, 320))
+        for name, weight in module.named_parameters():
+            if "classification_head" in name or "cls_" in name:
+                weight.normal_(std=0.1)
+    return module.eval()
+
+
+@pytest.fixture
+def torch_home(tmp_path, monkeypatch):
+    """An empty cache of weights."""
+    monkeypatch.setenv("TORCH_HOME", str(tmp_path / "home"))
+    (tmp_path / "home" / "hub" / "checkpoints").mkdir(parents=True)
+    return tmp_path / "home" / "hub" / "checkpoints"
+
+
+SSD = "ssdlite320_mobilenet_v3_large"
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        SSD,
+        pytest.param("fasterrcnn_mobilenet_v3_large_320_fpn", marks=pytest.mark.slow),
+        pytest.param("retinanet_resnet50_fpn_v2", marks=pytest.mark.slow),
+    ],
+)
+def test_torchvision_detectors_answer_as_the_library_does(name, tmp_path, photos):
+    module = spread(torchvision.models.get_model(name, weights_backbone=None))
+    torch.save(module.state_dict(), tmp_path / "random.pth")
+    model = build("torchvision", name=name, checkpoint=str(tmp_path / "random.pth"))
+    entry = torchvision.models.get_model_weights(name).DEFAULT
+    categories = entry.meta["categories"]
+    getattr(module, "roi_heads", module).score_thresh = 0.001
+    assert model.recipe["runtime"] == "torch"
+    assert model.recipe["min_size"] == list(module.transform.min_size)
+    for photo, found in zip(photos[:1], model(photos[:1]), strict=True):
+        # as many threads as the plugin takes: other sums would exchange scores that nearly tie
+        with one_thread(), torch.inference_mode():
+            (expected,) = module([entry.transforms()(Pillow.fromarray(photo))])
+        assert len(found) == len(expected["scores"]) > 0
+        assert len(set(found.scores.tolist())) > len(found) / 2, "scores that decide the order"
+        assert np.array_equal(found.scores, expected["scores"].numpy())
+        assert np.array_equal(found.boxes, expected["boxes"].numpy())
+        names = [categories[label] for label in expected["labels"]]
+        told = [model.classes.names[label] for label in found.labels]
+        assert [name.partition("N/A")[0] for name in told] == [n.replace("N/A", "") for n in names]
+        assert found.boxes.min() >= 0
+        assert (found.boxes.max(axis=0)[2:] <= photo.shape[1::-1]).all()
+
+
+def test_torchvision_detectors_answer_in_the_classes_of_coco(photos):
+    model = build("torchvision", name=SSD, weights=None)
+    assert model.classes.names[:2] == ("person", "bicycle")
+    assert model.classes.names[11] == "N/A 12"
+    assert set(known("coco").names) <= set(model.classes.names)
+    assert "__background__" not in model.classes.names
+
+
+def test_weights_of_torchvision_detectors_are_loaded_as_tensors_alone(tmp_path, torch_home, photos):
+    module = spread(torchvision.models.get_model(SSD, weights_backbone=None))
+    file = torch_home / torchvision.models.get_model_weights(SSD).DEFAULT.url.rpartition("/")[2]
+    torch.save(module.state_dict(), file)
+    named = build("torchvision", name=SSD)
+    torch.save(module.state_dict(), tmp_path / "random.pth")
+    given = build("torchvision", name=SSD, checkpoint=str(tmp_path / "random.pth"))
+    assert named(photos[:1])[0].boxes.tolist() == given(photos[:1])[0].boxes.tolist()
+    torch.save({"code": importlib.import_module}, file)
+    with pytest.raises(UsageError, match="hold pickled objects, which may run code; delete ssd"):
+        build("torchvision", name=SSD)
+
+
+def test_torchvision_detectors_of_other_classes(tmp_path, torch_home, photos):
+    (tmp_path / "two.txt").write_text("cat\ndog")
+    own = {"name": SSD, "classes": str(tmp_path / "two.txt")}
+    module = torchvision.models.get_model(SSD, weights_backbone=None, num_classes=3)
+    weights = spread(module).state_dict()
+    # as of a model trained with its batch normalisation frozen
+    kept = {name: w for name, w in weights.items() if not name.endswith("num_batches_tracked")}
+    torch.save(kept, tmp_path / "two.pth")
+    model = build("torchvision", checkpoint=str(tmp_path / "two.pth"), **own)
+    assert model.classes.names == ("cat", "dog")
+    assert set(model(photos[:1])[0].labels.tolist()) == {0, 1}
+    with pytest.raises(UsageError, match="answer in 90 classes, not 2; give checkpoint="):
+        build("torchvision", **own)
+    with pytest.raises(UsageError, match="does not fit SSD"):
+        build("torchvision", name=SSD, checkpoint=str(tmp_path / "two.pth"))
+    with pytest.raises(UsageError, match="did you mean 'ssdlite320_mobilenet_v3_large'"):
+        build("torchvision", name="ssdlite320_mobilenet_v3")
 
 
 def hugging_face(folder, processor, labels):

@@ -1,7 +1,7 @@
 """Boxes of images: what is there, what a detector says is there, and both as flat tables."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -126,14 +126,18 @@ def select(table: BoxTable, images: NDArray[np.integer]) -> BoxTable:
     place = np.full(int(max(table.image.max(initial=-1), images.max(initial=-1))) + 1, -1)
     place[images] = np.arange(len(images))
     image = place[table.image]
-    kept = image >= 0
+    return take(replace(table, image=image), np.flatnonzero(image >= 0))
+
+
+def take(table: BoxTable, rows: NDArray[np.integer]) -> BoxTable:
+    """Some rows of a table, in the order of `rows`; the images keep their numbers."""
     return BoxTable(
-        image[kept],
-        table.label[kept],
-        table.boxes[kept],
-        table.score[kept],
-        table.crowd[kept],
-        table.area[kept],
+        table.image[rows],
+        table.label[rows],
+        table.boxes[rows],
+        table.score[rows],
+        table.crowd[rows],
+        table.area[rows],
     )
 
 

@@ -1,9 +1,13 @@
 """Errors a user can cause, each told in one line: what, which value, what to do."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from difflib import get_close_matches
+from typing import TypeVar
 
 MOST = 20  # names an error lists
+
+Item = TypeVar("Item")
+Found = TypeVar("Found")
 
 
 class UsageError(Exception):
@@ -12,6 +16,22 @@ class UsageError(Exception):
 
 class SampleError(UsageError):
     """One sample that cannot be evaluated; `--on-error skip` records it and goes on."""
+
+
+def every(items: Iterable[Item], read: Callable[[Item], Found]) -> list[Found]:
+    """What `read` gives for each item.
+
+    Raises `UsageError` with the first fault and how many items have one, once all were read.
+    """
+    found, faults = [], []
+    for item in items:
+        try:
+            found.append(read(item))
+        except UsageError as error:
+            faults.append(str(error))
+    if faults:
+        raise UsageError(f"{faults[0]} (faults of this file or folder: {len(faults):,})")
+    return found
 
 
 def unknown(what: str, name: str, known: Iterable[str]) -> UsageError:

@@ -40,7 +40,7 @@ class Sample:
 
     `measure`: what is to be recorded of the image itself beside the tags, for it to be measured
     while it is there. `boxes`: the true boxes, where the source has any; `truth` then holds the
-    classes they are of.
+    classes they are of. `size`: (height, width) where the annotations say it.
     """
 
     id: str
@@ -50,6 +50,7 @@ class Sample:
     tags: Mapping[str, Tag] = field(default_factory=dict)
     measure: Callable[[Image], Mapping[str, float]] | None = None
     boxes: Boxes | None = None
+    size: tuple[int, int] | None = None
 
 
 class Source(Protocol):

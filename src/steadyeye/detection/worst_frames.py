@@ -28,11 +28,17 @@ def worst_frames(
         found = frames(predictions, rows, one_class)
         cells.append(result(f"k={near}", found, mean_ap(thresholds)))
     without = len(sets) - cells[-1].n
-    blank = int(np.sum((sets.set_of >= 0) & np.isnan(quality)))
+    # rows that were not predicted are in no set
+    blank = predictions.ids[(sets.set_of >= 0) & np.isnan(quality)]
     notes = []
     if without:
-        notes.append(f"{without} sets left out: no object in any frame")
-    if blank:
-        notes.append(f"{blank} frames without objects are no candidates")
+        notes.append(f"{without:,} sets left out: no object in any frame")
+    if len(blank):
+        notes.append(f"{len(blank):,} frames without objects are no candidates, first '{blank[0]}'")
+    if sets.lost_anchors or sets.lost_neighbours:
+        notes.append(
+            f"not predicted: {sets.lost_anchors:,} anchors with their sets and "
+            f"{sets.lost_neighbours:,} neighbours"
+        )
     named = f"{name}(k={reach})"
     return replace(cells[-1], name=named, notes=tuple(notes), cells=tuple(cells))

@@ -1,6 +1,7 @@
 """The detections of one span of a source: decode, ask the detector, map to the data's classes."""
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -8,7 +9,7 @@ from numpy.typing import NDArray
 
 from steadyeye.core.boxes import EMPTY, Detections
 from steadyeye.core.errors import SampleError, UsageError
-from steadyeye.core.types import Sample, Tag
+from steadyeye.core.types import Image, Sample, Tag
 from steadyeye.evaluation.asking import ask
 from steadyeye.evaluation.tasks import Task
 from steadyeye.predictions.rows import Rows
@@ -22,17 +23,30 @@ def predict(task: Task, span: range, stopped: Callable[[], bool]) -> Rows | None
     errors: list[str] = []
     tags: list[dict[str, Tag]] = []
     found: list[Detections] = []
+    sizes: dict[str, tuple[int, int]] = {}
     size = task.identity["batch"]
     for start in range(span.start, span.stop, size):
         if stopped():
             return None
         batch = [task.source[i] for i in range(start, min(start + size, span.stop))]
-        said, failed, measured = ask(task, batch)
+        said, failed, measured = ask(task, [_watched(sample, sizes) for sample in batch])
         found += _spread(task, batch, said, failed)
-        samples += batch
+        # the size that was seen goes before the one that the annotations say
+        samples += [replace(each, size=sizes.get(each.id, each.size)) for each in batch]
         errors += failed
         tags += measured
     return rows(task, samples, errors, found, tags)
+
+
+def _watched(sample: Sample, sizes: dict[str, tuple[int, int]]) -> Sample:
+    """The sample, whose image leaves its size in `sizes` as it is decoded."""
+
+    def image() -> Image:
+        decoded = sample.image()
+        sizes[sample.id] = (decoded.shape[0], decoded.shape[1])
+        return decoded
+
+    return replace(sample, image=image)
 
 
 def rows(
@@ -44,10 +58,10 @@ def rows(
 ) -> Rows:
     """The rows of samples with what was detected in each, over the detector's own classes.
 
-    Detections of classes that the data does not have are left out. `tags`: the samples' own if
-    left out.
+    Detections of classes that the data does not have are left out, and counted in the notes.
+    `tags`: the samples' own if left out.
     """
-    mapped = [_mapped(task, each) for each in found]
+    mapped, left_out = zip(*(_mapped(task, each) for each in found), strict=True)
     top, top_scores = _best(found)
     return Rows(
         ids=[sample.id for sample in samples],
@@ -61,13 +75,17 @@ def rows(
         top_scores=top_scores,
         boxes=[sample.boxes or EMPTY for sample in samples],
         detections=mapped,
+        sizes=[sample.size or (0, 0) for sample in samples],
+        left_out=left_out,
     )
 
 
-def _mapped(task: Task, found: Detections) -> Detections:
+def _mapped(task: Task, found: Detections) -> tuple[Detections, NDArray[np.int32]]:
+    """The detections over the data's classes, and the own classes of those that it has not."""
     labels = np.asarray(task.class_map.destinations, dtype=np.int32)[found.labels]
     there = labels >= 0
-    return Detections(found.boxes[there], labels[there], found.scores[there])
+    kept = Detections(found.boxes[there], labels[there], found.scores[there])
+    return kept, found.labels[~there]
 
 
 def _best(found: Sequence[Detections]) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
@@ -135,7 +153,7 @@ def fault(found: Detections, classes: int) -> str:
     """What is wrong with detections, with how many and the first; '' where nothing is.
 
     Boxes that reach out of the image are no fault: detectors give them, and they are matched as
-    they are.
+    they are; `predictions.caveats` counts them.
     """
     boxes, scores, labels = found.boxes, found.scores, found.labels
     inverted = (boxes[:, 2] < boxes[:, 0]) | (boxes[:, 3] < boxes[:, 1])

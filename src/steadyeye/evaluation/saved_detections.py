@@ -61,7 +61,7 @@ def load(path: Path, classes: Classes | None) -> SavedDetections:
     _refuse(path, "lack one of " + ", ".join(KEYS), lacking)
     _refuse(path, "have a bbox that is not x, y, width, height", [e for e in entries if _odd(e)])
     _refuse(path, "have a box of negative size", [e for e in entries if min(e["bbox"][2:]) < 0])
-    outside = [e for e in entries if not 0 <= e["score"] <= 1]
+    outside = [e for e in entries if not (_number(e["score"]) and 0 <= e["score"] <= 1)]
     _refuse(path, "have a score outside 0…1", outside)
     said: dict[str, list[Mapping[str, Any]]] = defaultdict(list)
     for entry in entries:
@@ -78,11 +78,11 @@ def check_complete(saved: SavedDetections, source: Source) -> None:
     if "boxes" not in source.columns:
         raise UsageError(f"'{source.name}' has no boxes to score detections against")
     known = set(source.ids)
-    foreign = [entries[0] for image, entries in saved.said.items() if image not in known]
+    foreign = [e for image, entries in saved.said.items() if image not in known for e in entries]
     _refuse(saved.name, "are of images that the data does not have", foreign)
     places = _places(source, saved.classes)
     every = (entry for entries in saved.said.values() for entry in entries)
-    odd = [entry for entry in every if entry["category_id"] not in places]
+    odd = [e for e in every if not _number(e["category_id"]) or e["category_id"] not in places]
     _refuse(saved.name, "have a category_id that the data does not have", odd)
 
 
@@ -113,6 +113,10 @@ def _detections(entries: Sequence[Mapping[str, Any]], places: Mapping[int, int])
     labels = [places[entry["category_id"]] for entry in entries]
     scores = [entry["score"] for entry in entries]
     return Detections(corners, np.array(labels, np.int32), np.array(scores, np.float64))
+
+
+def _number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 def _odd(entry: Mapping[str, Any]) -> bool:

@@ -48,10 +48,7 @@ def task(
         fitted, sweep = swept(model[1], source[1], class_map, how, fast=job.fast)
         model, source = (model[0], fitted), (source[0], sweep)
     identity = _identity(job, model, source, classes, class_map)
-    identity["model"]["notes"] = [
-        f"{name}: no class of {model[1].name} maps to it, in {count:,} samples"
-        for name, count in unreached.items()
-    ]
+    identity["model"]["notes"] = _unreached_notes(model[1], source[1], class_map)
     if how:
         identity["sweep"] = how.about()
     return Task(model[1], source[1], class_map, _folder(model[1], source[1]), identity)
@@ -129,6 +126,20 @@ def _unreached(source: Source, class_map: mapping.ClassMap) -> dict[str, int]:
     names = sorted({class_map.target.names[i] for truth in stuck for i in truth})
     firsts = Counter(class_map.target.names[truth[0]] for truth in stuck)
     return {name: firsts[name] for name in names}
+
+
+def _unreached_notes(model: Model, source: Source, class_map: mapping.ClassMap) -> list[str]:
+    """The classes of samples that no class of the model maps to, in how many, and the first."""
+    found: dict[int, list[str]] = {}
+    for id_, truth in zip(source.ids, source.truths, strict=True):
+        for label in truth:
+            if not class_map.members[label]:
+                found.setdefault(label, []).append(id_)
+    return [
+        f"{class_map.target.names[label]}: no class of {model.name} maps to it, in {len(ids):,} "
+        f"samples, first '{ids[0]}'"
+        for label, ids in sorted(found.items())
+    ]
 
 
 def _folder(model: Model, source: Source) -> str:

@@ -27,6 +27,8 @@ def of_segmentation(segmentation: Any) -> tuple[float, float, float, float] | No
     """The box around COCO's polygons or its run-length mask; None for an empty one."""
     if isinstance(segmentation, Mapping):
         return extent(run_lengths(segmentation))
+    if not any(len(polygon) for polygon in segmentation):
+        return None
     points = np.concatenate([np.asarray(polygon, dtype=np.float64) for polygon in segmentation])
     xs, ys = points[0::2], points[1::2]
     return float(xs.min()), float(ys.min()), float(xs.max()), float(ys.max())

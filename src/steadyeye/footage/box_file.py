@@ -1,27 +1,41 @@
-"""Boxes of the frames of videos, from a CSV file beside them.
+"""Boxes of the frames of videos, from a CSV or JSON file beside them.
 
-::
+CSV, a box a line::
 
     video,frame,label,x0,y0,x1,y1,crowd
     clip.mp4,12,car,10,20,110,90,
 
 `frame` counts from 0, corners are pixels, half-open; `crowd` may be left out. A frame without a
 line has no object.
+
+JSON is COCO's of instances, whose images are frames: they say `video` and `frame`, or have a
+`file_name` that is the video and, after the last slash, the number of the frame::
+
+    {"images": [{"id": 1, "video": "clip.mp4", "frame": 12},
+                {"id": 2, "file_name": "clip.mp4/000013.jpg"}],
+     "categories": [{"id": 3, "name": "car"}],
+     "annotations": [{"image_id": 1, "category_id": 3, "bbox": [10, 20, 100, 70]}]}
 """
 
 import csv
-from collections import defaultdict
-from collections.abc import Mapping
+import math
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from pathlib import Path
+from pathlib import Path, PurePosixPath
+from typing import Any, TypeAlias
 
 from steadyeye.classes.known import named
 from steadyeye.core.boxes import EMPTY, Boxes, boxes, present
-from steadyeye.core.errors import UsageError
+from steadyeye.core.errors import UsageError, every
 from steadyeye.core.types import Classes
+from steadyeye.footage import coco_file
 from steadyeye.footage.sidecar import Range, VideoLabels
 
 CORNERS = ("x0", "y0", "x1", "y1")
+
+Entry: TypeAlias = tuple[list[float], str, bool]
+"""Corners, class and whether it is a crowd."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,32 +45,79 @@ class BoxFile:
     classes: Classes
     videos: Mapping[str, Mapping[int, Boxes]]
 
+    def of(self, video: str) -> Mapping[int, Boxes]:
+        """The boxes of a video by its name or its name without suffix, frame by frame."""
+        return self.videos.get(video, self.videos.get(Path(video).stem, {}))
+
     def at(self, video: str, frame: int) -> Boxes:
-        """The boxes of a frame; the video by its name or its name without suffix."""
-        found = self.videos.get(video, self.videos.get(Path(video).stem, {}))
-        return found.get(frame, EMPTY)
+        """The boxes of a frame."""
+        return self.of(video).get(frame, EMPTY)
 
     def labels(self, video: str, frames: int, cuts: tuple[int, ...]) -> VideoLabels:
         """What stands in which frame, as `draw` takes it. Raises `UsageError` for frames beyond."""
-        found = self.videos.get(video, self.videos.get(Path(video).stem, {}))
+        found = self.of(video)
         beyond = [frame for frame in found if not 0 <= frame < frames]
         if beyond:
             raise UsageError(
-                f"the boxes name frame {beyond[0]} of '{video}', which has frames 0 to {frames - 1}"
+                f"the boxes name frame {beyond[0]} of '{video}', which has frames 0 to "
+                f"{frames - 1} (frames beyond them: {len(beyond):,})"
             )
         ranges = [Range(frame, frame, present(each)) for frame, each in sorted(found.items())]
         return VideoLabels(tuple(each for each in ranges if each.labels), cuts)
 
+    def notes(self, videos: Iterable[str]) -> tuple[str, ...]:
+        """How many videos the file has boxes of that are not among `videos`, and the first."""
+        there = {name for video in videos for name in (video, Path(video).stem)}
+        others = sorted(set(self.videos) - there)
+        if not others:
+            return ()
+        return (f"boxes of {len(others):,} videos that are not there, first '{others[0]}'",)
+
 
 def read(path: str) -> BoxFile:
-    """The boxes in a CSV file; classes in the order of their names. Raises `UsageError`."""
-    rows: dict[str, dict[int, list[tuple[list[float], str, bool]]]] = defaultdict(
-        lambda: defaultdict(list)
-    )
+    """The boxes in a file; `.json` is COCO's, all else CSV, its classes in the order of names.
+
+    Raises `UsageError` for what is no box or no frame, with how many and the first.
+    """
+    if path.lower().endswith(".json"):
+        return _of_json(Path(path))
+    return _of_csv(path)
+
+
+def _of_json(path: Path) -> BoxFile:
+    content = coco_file.read(path)
+    frames = every(content.images, lambda image: _frame(path, image))
+    twice = [each for each, times in Counter(frames).items() if times > 1]
+    if twice:
+        video, frame = twice[0]
+        raise UsageError(
+            f"'{path}' has {len(twice):,} frames more than once, first frame {frame} of '{video}'; "
+            "list every frame once"
+        )
+    videos: dict[str, dict[int, Boxes]] = defaultdict(dict)
+    for image, (video, frame) in zip(content.images, frames, strict=True):
+        videos[video][frame] = content.boxes(image)
+    return BoxFile(content.classes, videos)
+
+
+def _frame(path: Path, image: Mapping[str, Any]) -> tuple[str, int]:
+    name = PurePosixPath(str(image.get("file_name", "")))
+    video = image.get("video", str(name.parent))
+    number = str(image.get("frame", "") if "video" in image else name.stem)
+    if not video or video == "." or not number.isdecimal():
+        raise UsageError(
+            f"'{path}': image {image['id']} is no frame of a video; give video and frame, or a "
+            "file_name such as clip.mp4/000012.jpg"
+        )
+    return str(video), int(number)
+
+
+def _of_csv(path: str) -> BoxFile:
+    rows: dict[str, dict[int, list[Entry]]] = defaultdict(lambda: defaultdict(list))
     try:
         with Path(path).open(newline="", encoding="utf-8") as file:
-            for number, row in enumerate(csv.DictReader(file), start=2):
-                video, frame, entry = _row(path, number, row)
+            lines = enumerate(csv.DictReader(file), start=2)
+            for video, frame, entry in every(lines, lambda line: _row(path, *line)):
                 rows[video][frame].append(entry)
     except OSError as error:
         raise UsageError(f"cannot read the boxes '{path}': {error.strerror}") from error
@@ -78,9 +139,7 @@ def read(path: str) -> BoxFile:
     return BoxFile(named(dict.fromkeys(names)), videos)
 
 
-def _row(
-    path: str, number: int, row: Mapping[str, str | None]
-) -> tuple[str, int, tuple[list[float], str, bool]]:
+def _row(path: str, number: int, row: Mapping[str, str | None]) -> tuple[str, int, Entry]:
     try:
         corners = [float(row[key] or "nan") for key in CORNERS]
         frame, video, label = int(row["frame"] or ""), row["video"] or "", row["label"] or ""
@@ -88,6 +147,7 @@ def _row(
         raise UsageError(
             f"'{path}' line {number}: needs video, frame, label, {', '.join(CORNERS)} as numbers"
         ) from None
-    if not (corners[0] <= corners[2] and corners[1] <= corners[3]) or not video or not label:
+    inverted = corners[0] > corners[2] or corners[1] > corners[3]
+    if inverted or not all(map(math.isfinite, corners)) or not video or not label:
         raise UsageError(f"'{path}' line {number}: {dict(row)} is no box of a class; mend it")
     return video, frame, (corners, label, (row.get("crowd") or "") in ("1", "true"))

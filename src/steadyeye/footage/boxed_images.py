@@ -11,11 +11,15 @@ from steadyeye.images import files
 
 @dataclass(frozen=True, eq=False)
 class BoxedImage:
-    """One image; `path` is None where only saved detections can be scored against it."""
+    """One image; `path` is None where only saved detections can be scored against it.
+
+    `size`: (height, width) where the annotations say it.
+    """
 
     id: str
     path: Path | None
     boxes: Boxes
+    size: tuple[int, int] | None = None
 
     @property
     def labels(self) -> Labels:
@@ -48,11 +52,12 @@ class BoxedImages:
     def notes(self) -> tuple[str, ...]:
         """How many images, boxes and crowds, and how many images without an object."""
         crowds = sum(int(image.boxes.crowd.sum()) for image in self.images)
-        empty = sum(not image.labels for image in self.images)
+        empty = [image.id for image in self.images if not image.labels]
+        first = f", first '{empty[0]}'" if empty else ""
         total = sum(len(image.boxes) for image in self.images)
         return (
             f"{len(self.images):,} images with {total:,} boxes, {crowds:,} of them crowds; "
-            f"{empty:,} images without any object",
+            f"{len(empty):,} images without any object{first}",
         )
 
     def missing(self) -> Sequence[str]:
@@ -67,4 +72,6 @@ class BoxedImages:
     def __getitem__(self, index: int) -> Sample:
         image = self.images[index]
         path = image.path or Path(image.id)
-        return Sample(image.id, lambda: files.read(path), image.labels, boxes=image.boxes)
+        return Sample(
+            image.id, lambda: files.read(path), image.labels, boxes=image.boxes, size=image.size
+        )

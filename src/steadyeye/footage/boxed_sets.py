@@ -8,7 +8,7 @@ from steadyeye.core.boxes import Boxes, present
 from steadyeye.core.errors import UsageError
 from steadyeye.core.seeds import fingerprint
 from steadyeye.core.types import Classes, Sample
-from steadyeye.footage.sets import COLUMNS, Drawing, FrameSets, Member, draw, set_notes
+from steadyeye.footage.sets import COLUMNS, Drawing, FrameSets, Member, draw, empty_notes, set_notes
 from steadyeye.footage.sidecar import Range, VideoLabels
 from steadyeye.footage.stills import absentees, sampler
 
@@ -19,11 +19,12 @@ def boxed_sets(
     boxes: Mapping[str, Sequence[Boxes]],
     classes: Classes,
     how: Drawing,
+    sizes: Mapping[str, tuple[int, int]] | None = None,
 ) -> FrameSets:
     """The pm-sets drawn from videos: anchors among the frames with objects, neighbours any frame.
 
-    `frames`: video → its frames in order; `boxes`: video → the boxes of each of them. Raises
-    `UsageError` for a video without any object.
+    `frames`: video → its frames in order; `boxes`: video → the boxes of each of them; `sizes`:
+    video → (height, width), where it is said. Raises `UsageError` for a video without any object.
     """
     members: list[Member] = []
     for video, found in frames.items():
@@ -40,10 +41,9 @@ def boxed_sets(
     still = sampler(locate)
 
     def sample(member: Member) -> Sample:
-        return replace(still(member), boxes=boxes[member.video][member.frame])
+        size = (sizes or {}).get(member.video)
+        return replace(still(member), boxes=boxes[member.video][member.frame], size=size)
 
-    distinct = {(member.video, member.frame) for member in members}
-    empty = sum(not boxes[video][frame].labels.size for video, frame in distinct)
     marks = [
         f"{video} {path.name} {each.boxes.tolist()} {each.labels.tolist()} {each.crowd.tolist()}"
         for video, found in frames.items()
@@ -57,5 +57,5 @@ def boxed_sets(
         members=tuple(members),
         sample=sample,
         absent=absentees(locate),
-        notes=(*set_notes(members), f"{empty} of {len(distinct)} frames without an object"),
+        notes=(*set_notes(members), *empty_notes(members)),
     )

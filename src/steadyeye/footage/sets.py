@@ -118,6 +118,14 @@ def set_notes(members: Iterable[Member]) -> tuple[str, ...]:
     return (text,)
 
 
+def empty_notes(members: Iterable[Member]) -> tuple[str, ...]:
+    """How many frames have no object, which are no candidates for the worst frame; the first."""
+    frames = {f"{member.video}/{member.frame:06d}": member.truth for member in members}
+    empty = [name for name, truth in frames.items() if not truth]
+    first = f", first '{empty[0]}'" if empty else ""
+    return (f"{len(empty):,} of {len(frames):,} frames without an object{first}",)
+
+
 def _count(n: int, noun: str) -> str:
     return f"{n:,} {noun}{'' if n == 1 else 's'}"
 

@@ -47,12 +47,17 @@ def loaded(path: Path) -> Any:
 
 
 def fill(module: nn.Module, path: Path) -> nn.Module:
-    """`module` with the weights in `path`; every name and shape has to match, else `UsageError`."""
+    """`module` with the weights in `path`; every name and shape has to match, else `UsageError`.
+
+    The counters of batch normalisation may be absent, as in models trained with it frozen.
+    """
     try:
         missing, unexpected = module.load_state_dict(state_dict(path), strict=False)
     except RuntimeError as error:
         misfit = str(error).strip().splitlines()[-1].strip()
         raise UsageError(f"'{path}' does not fit {type(module).__name__}: {misfit}") from error
+    # they count the batches of training, and nothing reads them afterwards
+    missing = [name for name in missing if not name.endswith(".num_batches_tracked")]
     for what, names in (("lacks", missing), ("has no place for", unexpected)):
         if names:
             who = f"'{path}'" if what == "lacks" else type(module).__name__

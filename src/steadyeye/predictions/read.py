@@ -11,6 +11,7 @@ import pyarrow as pa
 from steadyeye.core.errors import UsageError
 from steadyeye.core.table import Predictions
 from steadyeye.predictions.boxes import boxes_from_arrow, detections_from_arrow
+from steadyeye.predictions.caveats import caveats
 from steadyeye.predictions.cell import Cell, open_cell, sha256
 from steadyeye.predictions.rows import ANSWERS, matrix, membership
 
@@ -96,7 +97,11 @@ def _predictions(cell: Cell, table: pa.Table) -> Predictions:
         boxes=boxes_from_arrow(table),
         detections=detections_from_arrow(table),
         stored={name: table[name].to_numpy() for name in ANSWERS if name in table.column_names},
-        notes=tuple(identity["data"]["notes"]) + tuple(identity["model"].get("notes", ())),
+        notes=(
+            *identity["data"]["notes"],
+            *identity["model"].get("notes", ()),
+            *caveats(table, identity["model"]["classes"]),
+        ),
     )
 
 

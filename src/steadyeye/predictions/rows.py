@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from steadyeye.core.boxes import Boxes, Detections
 from steadyeye.core.types import Labels, Tag
 from steadyeye.predictions.boxes import boxes_to_arrow
+from steadyeye.predictions.caveats import caveats_to_arrow
 
 TOP = 5  # the model's own best classes kept for the pictures
 
@@ -33,7 +34,8 @@ class Rows:
     `scores`: (n, classes) float32, or (n, 0) where only the answers are kept. `answers`: (n,)
     arrays of `predicted`, `confidence`, `rank` and `probability`, as in `Predictions`. `top`,
     `top_scores`: (n, m) the model's own best classes. `boxes`, `detections`: of detectors, one
-    entry a row.
+    entry a row; `sizes`: (height, width) of each image, (0, 0) where it is not known; `left_out`:
+    the detector's own classes of the detections that the data has no class for.
     """
 
     ids: Sequence[str]
@@ -47,6 +49,8 @@ class Rows:
     top_scores: NDArray[np.float32]
     boxes: Sequence[Boxes] = ()
     detections: Sequence[Detections] = ()
+    sizes: Sequence[tuple[int, int]] = ()
+    left_out: Sequence[NDArray[np.int32]] = ()
 
 
 def to_arrow(rows: Rows) -> pa.Table:
@@ -62,6 +66,7 @@ def to_arrow(rows: Rows) -> pa.Table:
         "top_scores": _matrix(rows.top_scores, pa.float32()),
     }
     columns |= boxes_to_arrow(rows.boxes, rows.detections)
+    columns |= caveats_to_arrow(rows.sizes, rows.left_out)
     for name, value in (rows.tags[0] if rows.tags else {}).items():
         values = [tags[name] for tags in rows.tags]
         columns[f"tag:{name}"] = pa.array(values, ARROW[type(value)])

@@ -5,7 +5,7 @@ from xml.etree import ElementTree
 
 from steadyeye.classes.known import known
 from steadyeye.core.boxes import Boxes, boxes
-from steadyeye.core.errors import UsageError, unknown
+from steadyeye.core.errors import UsageError, every, unknown
 from steadyeye.footage.boxed_sets import boxed_sets
 from steadyeye.footage.paths import listed, resolve
 from steadyeye.footage.sets import Drawing, FrameSets
@@ -34,7 +34,10 @@ def imagenet_vid(
     classes = known("vid30")
     position = {wnid: i for i, wnid in enumerate(classes.wnids or ())}
     found = {
-        video: [_boxes(annotated / video / f"{path.stem}.xml", position) for path in paths]
+        video: every(
+            [annotated / video / f"{path.stem}.xml" for path in paths],
+            lambda path: _boxes(path, position),
+        )
         for video, paths in frames.items()
     }
     return boxed_sets(f"{base.name}-{split}", frames, found, classes, Drawing(anchors, k, seed))

@@ -2,12 +2,13 @@
 
 import configparser
 import csv
+import math
 from collections import defaultdict
 from pathlib import Path
 
 from steadyeye.classes.known import named
 from steadyeye.core.boxes import EMPTY, Boxes, boxes
-from steadyeye.core.errors import UsageError
+from steadyeye.core.errors import UsageError, every
 from steadyeye.footage.boxed_sets import boxed_sets
 from steadyeye.footage.paths import listed, resolve
 from steadyeye.footage.sets import Drawing, FrameSets
@@ -49,26 +50,34 @@ def mot(root: str, anchors: int = 1, k: int = 10, seed: int = 0) -> FrameSets:
     frames = {folder.name: _frames(folder) for folder in folders}
     found = {folder.name: _boxes(folder, len(frames[folder.name])) for folder in folders}
     classes = named(dict.fromkeys(CLASSES))
-    return boxed_sets(base.name, frames, found, classes, Drawing(anchors, k, seed))
+    sizes = {folder.name: size for folder in folders if (size := _size(folder))}
+    return boxed_sets(base.name, frames, found, classes, Drawing(anchors, k, seed), sizes)
+
+
+def _info(folder: Path) -> configparser.ConfigParser:
+    info = configparser.ConfigParser()
+    info.read(folder / "seqinfo.ini", encoding="utf-8")
+    return info
 
 
 def _frames(folder: Path) -> list[Path]:
-    info = configparser.ConfigParser()
-    info.read(folder / "seqinfo.ini", encoding="utf-8")
-    images = folder / info.get("Sequence", "imDir", fallback="img1")
+    images = folder / _info(folder).get("Sequence", "imDir", fallback="img1")
     return sorted(listed(images, SUFFIXES))
+
+
+def _size(folder: Path) -> tuple[int, int] | None:
+    """Height and width of the frames, where seqinfo.ini says them."""
+    info = _info(folder)
+    sides = [info.get("Sequence", key, fallback="") for key in ("imHeight", "imWidth")]
+    return (int(sides[0]), int(sides[1])) if all(map(str.isdigit, sides)) else None
 
 
 def _boxes(folder: Path, frames: int) -> list[Boxes]:
     path = folder / "gt" / "gt.txt"
     rows: dict[int, list[tuple[list[float], int, bool]]] = defaultdict(list)
     with path.open(newline="", encoding="utf-8") as file:
-        for number, line in enumerate(csv.reader(file), start=1):
-            frame, box, label, ignored = _row(path, number, line)
-            if not 1 <= frame <= frames:
-                raise UsageError(
-                    f"'{path}', line {number}: frame {frame}, but there are {frames} frames"
-                )
+        lines = enumerate(csv.reader(file), start=1)
+        for frame, box, label, ignored in every(lines, lambda line: _row(path, *line, frames)):
             rows[frame].append((box, label, ignored))
     return [
         boxes([b for b, _, _ in rows[i]], [c for _, c, _ in rows[i]], [x for *_, x in rows[i]])
@@ -78,7 +87,9 @@ def _boxes(folder: Path, frames: int) -> list[Boxes]:
     ]
 
 
-def _row(path: Path, number: int, line: list[str]) -> tuple[int, list[float], int, bool]:
+def _row(
+    path: Path, number: int, line: list[str], frames: int
+) -> tuple[int, list[float], int, bool]:
     """Frame, corners, class from 0 and whether it is ignored."""
     try:
         frame, _, left, top, width, height, active, label = (float(v) for v in line[:8])
@@ -92,6 +103,10 @@ def _row(path: Path, number: int, line: list[str]) -> tuple[int, list[float], in
             f"'{path}', line {number}: class {label:g} and size {width:g} × {height:g}; classes "
             f"go from 1 to {len(CLASSES)} and sizes are not negative"
         )
+    if not 1 <= frame <= frames:
+        raise UsageError(f"'{path}', line {number}: frame {frame:g}, but there are {frames} frames")
+    if not math.isfinite(left + top + width + height):
+        raise UsageError(f"'{path}', line {number}: a box that is no number; mend it")
     x, y = left - 1, top - 1
     ignored = active == 0 or CLASSES[int(label) - 1] in IGNORED
     return int(frame), [x, y, x + width, y + height], int(label) - 1, ignored

@@ -1,5 +1,6 @@
 """Video files: anchors drawn from each, with the frames around them."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -9,7 +10,16 @@ from steadyeye.core.seeds import fingerprint
 from steadyeye.core.types import Classes, Sample, Tag
 from steadyeye.footage import box_file, reader, sidecar
 from steadyeye.footage.paths import listed, resolve
-from steadyeye.footage.sets import COLUMNS, Drawing, FrameSets, Member, draw, set_notes, tags
+from steadyeye.footage.sets import (
+    COLUMNS,
+    Drawing,
+    FrameSets,
+    Member,
+    draw,
+    empty_notes,
+    set_notes,
+    tags,
+)
 
 SUFFIXES = frozenset({".mp4", ".mkv", ".mov", ".avi", ".webm", ".m4v", ".mpg", ".mpeg", ".ts"})
 
@@ -47,10 +57,10 @@ def video(
     """Videos, a file or a folder: anchors drawn uniformly with the frames within ±k of them.
 
     `labels`: a JSON or CSV sidecar (see `steadyeye.footage.sidecar`), one class name for all, or
-    none: then only label-free numbers are offered. `boxes`: a CSV file with the boxes of every
-    frame (see `steadyeye.footage.box_file`); anchors are then drawn among the frames with an
-    object, and of `labels` only the scene cuts count. `anchors`: a video. `k`: native frames.
-    Tags: offset, video, frame, seconds, fps, frame_type (I, P or B).
+    none: then only label-free numbers are offered. `boxes`: a CSV file or COCO's JSON with the
+    boxes of every frame (see `steadyeye.footage.box_file`); anchors are then drawn among frames
+    with an object, and of `labels` only the scene cuts count. `anchors`: a video. `k`: native
+    frames. Tags: offset, video, frame, seconds, fps, frame_type (I, P or B).
     """
     root = resolve(path)
     known = _Known(sidecar.read(labels), box_file.read(boxes) if boxes else None)
@@ -72,8 +82,14 @@ def video(
         fingerprint=fingerprint(*marks, repr(known.labels), repr(how)),
         members=tuple(members),
         sample=lambda member: _sample(videos[member.video], known, member),
-        notes=set_notes(members),
+        notes=(*set_notes(members), *_box_notes(known, videos, members)),
     )
+
+
+def _box_notes(known: _Known, videos: Iterable[str], members: list[Member]) -> tuple[str, ...]:
+    if known.boxes is None:
+        return ()
+    return (*empty_notes(members), *known.boxes.notes(videos))
 
 
 def _sample(index: reader.VideoIndex, known: _Known, member: Member) -> Sample:

@@ -1,11 +1,12 @@
 """Images with boxes in Pascal VOC's format."""
 
+import math
 from pathlib import Path
 from xml.etree import ElementTree
 
 from steadyeye.classes.known import named, read
 from steadyeye.core.boxes import Boxes, boxes
-from steadyeye.core.errors import UsageError, unknown
+from steadyeye.core.errors import UsageError, every, unknown
 from steadyeye.core.seeds import fingerprint
 from steadyeye.core.types import Classes
 from steadyeye.footage.boxed_images import BoxedImage, BoxedImages
@@ -13,6 +14,7 @@ from steadyeye.footage.paths import listed, resolve
 
 SIDES = ("xmin", "ymin", "xmax", "ymax")
 Object = tuple[str, tuple[float, ...], bool]
+Size = tuple[int, int] | None
 
 
 def voc(annotations: str, images: str, classes: str | None = None) -> BoxedImages:
@@ -24,22 +26,24 @@ def voc(annotations: str, images: str, classes: str | None = None) -> BoxedImage
     """
     folder, root = resolve(images), resolve(annotations)
     paths = list(listed(root, frozenset({".xml"})))
-    found = {path: _objects(path) for path in paths}
-    names = sorted({name for _, objects in found.values() for name, _, _ in objects})
+    found = every(paths, _objects)
+    names = sorted({name for *_, objects in found for name, _, _ in objects})
     known = read(classes) if classes else named(dict.fromkeys(names))
     return BoxedImages(
         name=root.name if root.is_dir() else root.stem,
         classes=known,
         fingerprint=fingerprint(*(path.read_bytes() for path in paths), *known.names),
-        images=[
-            BoxedImage(path.stem, folder / file, _boxes(path, objects, known))
-            for path, (file, objects) in found.items()
-        ],
+        images=every(
+            zip(paths, found, strict=True),
+            lambda each: BoxedImage(
+                each[0].stem, folder / each[1][0], _boxes(each[0], each[1][2], known), each[1][1]
+            ),
+        ),
     )
 
 
-def _objects(path: Path) -> tuple[str, list[Object]]:
-    """The name of the image file and its objects: class, corners as written, difficult."""
+def _objects(path: Path) -> tuple[str, Size, list[Object]]:
+    """The image file's name, its size, and its objects: class, corners as written, difficult."""
     try:
         root = ElementTree.parse(path).getroot()  # noqa: S314 - the user's own annotations
     except ElementTree.ParseError as error:
@@ -50,9 +54,21 @@ def _objects(path: Path) -> tuple[str, list[Object]]:
         sides = [box.findtext(side) if box is not None else None for side in SIDES]
         if None in sides:
             raise UsageError(f"'{path}' has an object without {', '.join(SIDES)}; complete it")
-        corners = tuple(float(side or 0) for side in sides)
+        corners = _numbers(path, sides)
         found.append((each.findtext("name") or "", corners, each.findtext("difficult") == "1"))
-    return root.findtext("filename") or f"{path.stem}.jpg", found
+    height, width = (int(float(root.findtext(f"size/{s}") or 0)) for s in ("height", "width"))
+    size = (height, width) if height and width else None
+    return root.findtext("filename") or f"{path.stem}.jpg", size, found
+
+
+def _numbers(path: Path, sides: list[str | None]) -> tuple[float, ...]:
+    try:
+        corners = tuple(float(side or "nan") for side in sides)
+    except ValueError:
+        corners = (math.nan,)
+    if not all(map(math.isfinite, corners)):
+        raise UsageError(f"'{path}' has a box that is no number, {sides}; mend it")
+    return corners
 
 
 def _boxes(path: Path, objects: list[Object], classes: Classes) -> Boxes:

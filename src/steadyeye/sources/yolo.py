@@ -1,5 +1,6 @@
 """Images with boxes as YOLO trainers keep them."""
 
+import math
 from pathlib import Path
 from typing import Any
 
@@ -7,7 +8,7 @@ import yaml
 
 from steadyeye.classes.known import named
 from steadyeye.core.boxes import Boxes, boxes
-from steadyeye.core.errors import SampleError, UsageError
+from steadyeye.core.errors import SampleError, UsageError, every
 from steadyeye.core.seeds import fingerprint
 from steadyeye.footage.boxed_images import BoxedImage, BoxedImages
 from steadyeye.footage.paths import listed, resolve
@@ -30,10 +31,7 @@ def yolo(data: str, split: str = "val") -> BoxedImages:
     root = (path.parent / content.get("path", "")).resolve()
     folder = root / content[split]
     images = sorted(listed(folder, files.SUFFIXES))
-    found = [
-        BoxedImage(image.relative_to(folder).as_posix(), image, _boxes(image, len(listed_names)))
-        for image in images
-    ]
+    found = every(images, lambda image: _image(folder, image, len(listed_names)))
     marks = [
         f"{each.id} {each.boxes.boxes.tolist()} {each.boxes.labels.tolist()}" for each in found
     ]
@@ -57,7 +55,13 @@ def _content(path: Path) -> dict[str, Any]:
     return content
 
 
-def _boxes(image: Path, classes: int) -> Boxes:
+def _image(folder: Path, image: Path, classes: int) -> BoxedImage:
+    found, size = _boxes(image, classes)
+    return BoxedImage(image.relative_to(folder).as_posix(), image, found, size)
+
+
+def _boxes(image: Path, classes: int) -> tuple[Boxes, tuple[int, int] | None]:
+    """The boxes of an image and its size, which only its boxes need."""
     parts = list(image.parts)
     if "images" not in parts:
         raise UsageError(f"'{image}' is in no folder 'images', beside which its labels would be")
@@ -65,7 +69,7 @@ def _boxes(image: Path, classes: int) -> Boxes:
     parts[place] = "labels"
     path = Path(*parts).with_suffix(".txt")
     if not path.is_file():
-        return boxes([], [])
+        return boxes([], []), None
     try:
         height, width = files.read(image).shape[:2]
     except SampleError as error:
@@ -81,7 +85,7 @@ def _boxes(image: Path, classes: int) -> Boxes:
             [(x - w / 2) * width, (y - h / 2) * height, (x + w / 2) * width, (y + h / 2) * height]
         )
         labels.append(label)
-    return boxes(corners, labels)
+    return boxes(corners, labels), (height, width)
 
 
 def _line(
@@ -93,7 +97,7 @@ def _line(
         raise UsageError(
             f"'{path}', line {number}: {line[:60]!r} is no box; write class x y width height"
         ) from None
-    if not (0 <= label < classes and w >= 0 and h >= 0):
+    if not (0 <= label < classes and w >= 0 and h >= 0 and math.isfinite(x + y + w + h)):
         raise UsageError(
             f"'{path}', line {number}: {line[:60]!r}: classes go from 0 to {classes - 1}, and "
             "sizes are not negative"

@@ -1,0 +1,80 @@
+"""A torch detector of a library, with the library's own processing before and after the network."""
+
+import json
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from steadyeye.core.boxes import Detections
+from steadyeye.core.seeds import fingerprint
+from steadyeye.core.types import Classes, Image
+from steadyeye.inference.torch_module import ThreadCopies, one_thread
+from steadyeye.inference.weights import weights_fingerprint
+
+THRESHOLD = 0.001
+"""Detections of a lower score are left out, as of `onnx_detector`; libraries stop far earlier."""
+
+Found: TypeAlias = tuple[Tensor, Tensor, Tensor]
+"""Boxes (n, 4) x0 y0 x1 y1 in pixels of the image, labels (n,) over the classes, scores (n,)."""
+
+
+@dataclass(frozen=True, eq=False)
+class TorchDetector:
+    """A `Detector` over a torch module in fp32, one image a forward pass.
+
+    `ask`: `(module, image) -> Found`, the library's processing and the pass between.
+    """
+
+    name: str
+    classes: Classes
+    copies: ThreadCopies
+    ask: Callable[[nn.Module, Image], Found]
+    recipe: Mapping[str, Any]
+    fingerprint: str
+    detects: bool = field(default=True, init=False)
+
+    def __call__(self, images: Iterable[Image], /) -> list[Detections]:
+        """The detections of each image, by falling score."""
+        return [self._one(image) for image in images]
+
+    def _one(self, image: Image) -> Detections:
+        with one_thread(), torch.inference_mode():
+            boxes, labels, found = self.ask(self.copies.mine(), image)
+        scores = found.double().numpy()
+        order = np.argsort(-scores, kind="stable")
+        return Detections(
+            boxes.double().numpy()[order], labels.numpy().astype(np.int32)[order], scores[order]
+        )
+
+
+def torch_detector(
+    name: str,
+    module: nn.Module,
+    classes: Classes,
+    ask: Callable[[nn.Module, Image], Found],
+    processing: Mapping[str, Any],
+) -> TorchDetector:
+    """The detector over a module in eval mode; `processing`: what `ask` does, for the record."""
+    record = {
+        **json.loads(json.dumps(processing, default=str)),
+        "threshold": THRESHOLD,
+        "runtime": "torch",
+        "precision": "fp32",
+    }
+    text = json.dumps(record, sort_keys=True)
+    mark = fingerprint(weights_fingerprint(module), text, *classes.names)
+    return TorchDetector(name, classes, ThreadCopies(module), ask, record, mark)
+
+
+def told_apart(names: Sequence[str]) -> tuple[str, ...]:
+    """The names in their order; those that come twice are followed by their place.
+
+    COCO's numbers have gaps, for which both DETR's and torchvision's lists hold "N/A".
+    """
+    times = Counter(names)
+    return tuple(f"{name} {i}" if times[name] > 1 else name for i, name in enumerate(names))

@@ -1,0 +1,46 @@
+"""Detectors of torchvision: what surrounds their networks lies within them."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import torch
+from torch import nn
+
+from steadyeye.core.types import Classes, Image
+from steadyeye.inference.torch_detector import (
+    THRESHOLD,
+    Found,
+    TorchDetector,
+    torch_detector,
+)
+
+TRANSFORM = ("min_size", "max_size", "fixed_size", "size_divisible", "image_mean", "image_std")
+ENDING = ("nms_thresh", "detections_per_img", "topk_candidates")
+
+
+def torchvision_detector(name: str, module: Any, classes: Classes) -> TorchDetector:
+    """The detector over a model of `torchvision.models.detection` in eval mode.
+
+    Its labels count from 1, 0 being the background. The model resizes, normalises, suppresses and
+    gives boxes in pixels of the image itself; what it does so is recorded. Its own threshold, 0.01
+    to 0.2, is lowered to 0.001 in the module given.
+    """
+    ending = getattr(module, "roi_heads", module)
+    ending.score_thresh = THRESHOLD
+    return torch_detector(name, module, classes, _ask, _processing(module, ending))
+
+
+def _ask(network: nn.Module, image: Image) -> Found:
+    pixels = torch.from_numpy(np.ascontiguousarray(image)).permute(2, 0, 1)
+    (found,) = network([pixels.to(torch.float32) / 255])
+    # RetinaNet and FCOS score the background too, which is no detection
+    there = found["labels"] > 0
+    return found["boxes"][there], found["labels"][there] - 1, found["scores"][there]
+
+
+def _processing(module: Any, ending: Any) -> Mapping[str, Any]:
+    """What the model does before and after the network, for the record."""
+    before = {key: getattr(module.transform, key) for key in TRANSFORM}
+    after = {key: getattr(ending, key) for key in ENDING if hasattr(ending, key)}
+    return {"values": "0…1", **before, **after}

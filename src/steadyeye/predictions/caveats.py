@@ -1,0 +1,99 @@
+"""What must be known of the boxes of a table: counted and named, and nothing changed."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from steadyeye.core.boxes import BoxTable
+from steadyeye.predictions.boxes import boxes_from_arrow, detections_from_arrow
+
+SLACK = 0.05
+"""Pixels by which a box may reach out of its image unmentioned: COCO rounds to hundredths."""
+
+
+def caveats_to_arrow(
+    sizes: Sequence[tuple[int, int]], left_out: Sequence[NDArray[np.int32]]
+) -> dict[str, Any]:
+    """The columns of sizes and of classes left out; none for rows without."""
+    columns: dict[str, Any] = {}
+    if sizes:
+        columns["size"] = pa.array(sizes, pa.list_(pa.int32(), 2))
+    if left_out:
+        columns["left_out"] = pa.array([each.tolist() for each in left_out], pa.list_(pa.int32()))
+    return columns
+
+
+def caveats(table: pa.Table, model_classes: Sequence[str]) -> tuple[str, ...]:
+    """The notes on boxes beyond their images and on detections left out, a sentence each.
+
+    Each with how many there are and the first. A table of an earlier version says nothing.
+    """
+    if "size" not in table.column_names:
+        return ()
+    sizes = np.array(table["size"].to_pylist(), dtype=np.float64).reshape(-1, 2)
+    ids = table["id"].to_pylist()
+    truth, found = boxes_from_arrow(table), detections_from_arrow(table)
+    notes = [
+        _beyond(what, boxes, sizes, ids)
+        for what, boxes in (("true boxes", truth), ("detections", found))
+        if boxes is not None
+    ]
+    notes += [_unsized(sizes, ids, [boxes for boxes in (truth, found) if boxes is not None])]
+    if "left_out" in table.column_names:
+        notes.append(_left_out(table["left_out"], ids, model_classes))
+    return tuple(note for note in notes if note)
+
+
+def _beyond(
+    what: str, table: BoxTable, sizes: NDArray[np.float64], ids: Sequence[str]
+) -> str | None:
+    size = sizes[table.image]
+    ends = size[:, ::-1]
+    known = size[:, 0] > 0
+    low, high = table.boxes[:, :2], table.boxes[:, 2:]
+    out = known & ((low < -SLACK) | (high > ends + SLACK)).any(axis=1)
+    if not out.any():
+        return None
+    wholly = int((out & ((high <= 0) | (low >= ends)).any(axis=1)).sum())
+    row = int(out.argmax())
+    box = ", ".join(f"{value:g}" for value in np.round(table.boxes[row], 2))
+    height, width = sizes[table.image[row]]
+    return (
+        f"{int(out.sum()):,} of {len(table):,} {what} reach out of their image, {wholly:,} of them "
+        f"wholly, first ({box}) in '{ids[table.image[row]]}' of {width:.0f} × {height:.0f} pixels; "
+        "all count as they are"
+    )
+
+
+def _unsized(
+    sizes: NDArray[np.float64], ids: Sequence[str], tables: Sequence[BoxTable]
+) -> str | None:
+    boxed = np.zeros(len(sizes), dtype=np.bool_)
+    for table in tables:
+        boxed[table.image] = True
+    unknown = np.flatnonzero((sizes[:, 0] == 0) & boxed)
+    if not len(unknown):
+        return None
+    return (
+        f"the size of {len(unknown):,} images with boxes is not known, first '{ids[unknown[0]]}'; "
+        "whether boxes reach out of them was not looked at"
+    )
+
+
+def _left_out(
+    column: pa.ChunkedArray, ids: Sequence[str], model_classes: Sequence[str]
+) -> str | None:
+    lists = column.combine_chunks()
+    counts = np.diff(lists.offsets.to_numpy())
+    labels = lists.flatten().to_numpy()
+    if not len(labels):
+        return None
+    first = ids[int((counts > 0).argmax())]
+    kinds = len(np.unique(labels))
+    return (
+        f"{len(labels):,} detections left out, of {kinds:,} classes that the data does not have, "
+        f"first '{model_classes[labels[0]]}' in '{first}'"
+    )

