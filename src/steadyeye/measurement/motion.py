@@ -1,0 +1,35 @@
+"""How far the picture moves between two frames, by dense optical flow."""
+
+import cv2
+import numpy as np
+from numpy.typing import NDArray
+
+from steadyeye.measurement.pixels import Luma
+
+SIDE = 320  # pixels of the longer side in which flow is computed
+
+
+def reduced(grey: Luma) -> Luma:
+    """The luma with its longer side at most 320 pixels, every pixel the mean of what it covers."""
+    height, width = grey.shape
+    scale = SIDE / max(height, width)
+    if scale >= 1:
+        return grey
+    size = (max(round(width * scale), 1), max(round(height * scale), 1))
+    return np.asarray(cv2.resize(grey, size, interpolation=cv2.INTER_AREA), dtype=np.uint8)
+
+
+def motion(anchor: Luma, neighbour: Luma) -> float:
+    """The mean length of the optical flow from one reduced frame to the other, % of the diagonal.
+
+    DIS flow at its medium preset (Kroeger et al., "Fast Optical Flow using Dense Inverse Search",
+    ECCV 2016). Independent of the size of the video; the same on any machine as long as OpenCV
+    uses one thread, for its stripes are one a thread. NaN for frames below 16 pixels a side,
+    where there is no room for a patch to be sought.
+    """
+    if min(anchor.shape) < 16:
+        return float("nan")
+    seeker = cv2.DISOpticalFlow_create(cv2.DISOPTICAL_FLOW_PRESET_MEDIUM)
+    flow: NDArray[np.float32] = seeker.calc(anchor, neighbour, None)
+    lengths = cv2.magnitude(flow[..., 0], flow[..., 1])
+    return 100 * float(np.mean(lengths)) / float(np.hypot(*anchor.shape))
