@@ -134,9 +134,7 @@ def _complete(run: Path, footage: Footage, watcher: Watcher, workers: int) -> No
 def _begin(folder: Path, identity: Mapping[str, object]) -> Cell:
     path = folder / "cell.json"
     if path.is_file() and json.loads(path.read_text(encoding="utf-8")) != identity:
-        raise UsageError(
-            f"'{folder}' was measured by another version; delete it and measure again"
-        )
+        raise UsageError(f"'{folder}' was measured by another version; delete it and measure again")
     return begin(folder, identity)
 
 

@@ -29,7 +29,8 @@ def motion(anchor: Luma, neighbour: Luma) -> float:
     """
     if min(anchor.shape) < 16:
         return float("nan")
-    seeker = cv2.DISOpticalFlow_create(cv2.DISOPTICAL_FLOW_PRESET_MEDIUM)
-    flow: NDArray[np.float32] = seeker.calc(anchor, neighbour, None)
+    seeker = cv2.DISOpticalFlow.create(cv2.DISOPTICAL_FLOW_PRESET_MEDIUM)
+    # no flow to begin with, which the library's own types do not know of
+    flow: NDArray[np.float32] = seeker.calc(anchor, neighbour, None)  # type: ignore[call-overload]
     lengths = cv2.magnitude(flow[..., 0], flow[..., 1])
     return 100 * float(np.mean(lengths)) / float(np.hypot(*anchor.shape))

@@ -1,6 +1,7 @@
 """How the main object of a frame changes place and size, by its boxes."""
 
 import numpy as np
+from numpy.typing import NDArray
 
 from steadyeye.core.boxes import Boxes, areas
 
@@ -33,12 +34,12 @@ def box_changes(anchor: Boxes | None, frame: Boxes | None, diagonal: float) -> d
     }
 
 
-def _centres(boxes: np.ndarray) -> np.ndarray:
-    return (boxes[:, :2] + boxes[:, 2:]) / 2
+def _centres(boxes: NDArray[np.float64]) -> NDArray[np.float64]:
+    return np.asarray((boxes[:, :2] + boxes[:, 2:]) / 2)
 
 
-def _overlap(box: np.ndarray, others: np.ndarray) -> np.ndarray:
+def _overlap(box: NDArray[np.float64], others: NDArray[np.float64]) -> NDArray[np.float64]:
     """(n,) IoU of one box with n others."""
     sides = np.minimum(box[2:], others[:, 2:]) - np.maximum(box[:2], others[:, :2])
     common = np.prod(np.maximum(sides, 0), axis=1)
-    return common / np.maximum(areas(box[None])[0] + areas(others) - common, 1e-12)
+    return np.asarray(common / np.maximum(areas(box[None])[0] + areas(others) - common, 1e-12))

@@ -43,7 +43,10 @@ def distances(anchor: Image, neighbour: Image) -> dict[str, float]:
     the mean over all of them. Shankar et al., Figure 10.
     """
     apart = cv2.absdiff(anchor, neighbour)
-    return {"linf": float(apart.max()) / 255, "difference": float(np.mean(cv2.mean(apart)[:3])) / 255}
+    return {
+        "linf": float(apart.max()) / 255,
+        "difference": float(np.mean(cv2.mean(apart)[:3])) / 255,
+    }
 
 
 def changes(anchor: dict[str, float], neighbour: dict[str, float]) -> dict[str, float]:
