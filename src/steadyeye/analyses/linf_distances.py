@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from steadyeye.charts.style import chart, colour, interval, percent, shares
+from steadyeye.core.intervals import proportion
 from steadyeye.core.sections import Figure, Section, Table
 from steadyeye.core.table import Predictions
 from steadyeye.core.types import Evaluated, needs
@@ -13,6 +14,7 @@ from steadyeye.measurement.distances import STEPS, Distribution, distribution
 from steadyeye.measurement.outcomes import clusters_of, outcomes
 
 CUSTOMARY = 8 / 255  # the radius that adversarial training on natural images mostly promises
+FEW = 0.05
 QUANTILES = (0.1, 0.25, 0.5, 0.75, 0.9)
 
 Series = dict[str, tuple[Distribution, float]]
@@ -26,26 +28,24 @@ def linf_distances(evaluated: Sequence[Evaluated]) -> Section | None:
     A model's breaks are the neighbours it gets wrong while their anchor is right. None without a
     measured pair. Shankar et al., Figure 10.
     """
-    found, within = _series([one.predictions for one in evaluated])
-    if not found:
+    first = evaluated[0].predictions
+    pairs = np.flatnonzero((first.tags["offset"] != 0) & np.isfinite(first.tags["linf"]))
+    if not len(pairs):
         return None
+    found = _series([one.predictions for one in evaluated], pairs)
     half = found["all pairs"][0].quantile(0.5)[0]
     return Section(
         place=60,
         title=f"Far apart in ℓ∞: half of the neighbours are beyond {half:.2f}",
-        text=(_far(found, within), *_smallest(found)),
+        text=(_far(first, pairs, found["all pairs"][0]), *_smallest(found)),
         tables=(_table(found),),
         figures=(_figure(found),),
     )
 
 
-def _series(tables: Sequence[Predictions]) -> tuple[Series, str]:
-    """The series, and within which videos only they hold."""
+def _series(tables: Sequence[Predictions], pairs: NDArray[np.intp]) -> Series:
     first = tables[0]
-    pairs = np.flatnonzero((first.tags["offset"] != 0) & np.isfinite(first.tags["linf"]))
-    if not len(pairs):
-        return {}, ""
-    clusters, within = clusters_of(first, pairs)
+    clusters, _ = clusters_of(first, pairs)
     found = {"all pairs": _of(first, pairs, clusters)}
     if "accepted" in first.tags:
         kept = np.asarray(first.tags["accepted"][pairs]).astype(np.bool_)
@@ -59,7 +59,7 @@ def _series(tables: Sequence[Predictions]) -> tuple[Series, str]:
         if broken.any():
             name = f"breaks of {each.model}"
             found[name] = _of(each, judged.rows[broken], judged.clusters[broken])
-    return found, within
+    return found
 
 
 def _of(
@@ -69,16 +69,21 @@ def _of(
     return distribution(distances, clusters), float(distances.min())
 
 
-def _far(found: Series, within: str) -> str:
-    every = found["all pairs"][0]
+def _far(predictions: Predictions, pairs: NDArray[np.intp], every: Distribution) -> str:
+    clusters, within = clusters_of(predictions, pairs)
     half, low, high = every.quantile(0.5)
-    share, least, most = every.share(CUSTOMARY)
-    return (
+    near = proportion(predictions.tags["linf"][pairs] <= CUSTOMARY + 1e-9, clusters)
+    text = (
         f"Of {every.n:,} neighbours half lie within {half:.2f} of their anchor in ℓ∞ "
         f"({_range(low, high)}{f', {within}' if within else ''}), pixels in 0…1 at the decoded "
-        f"size. Only {percent(share)} ({interval(least, most)}) lie within 8/255 = 0.03, the "
-        "radius for which adversarial training is customary: natural neighbours look alike and are "
-        "far apart, so a promise within such a ball says nothing about them."
+        f"size; {percent(near.value)} ({interval(near.low, near.high)}) lie within 8/255 = 0.03, "
+        "the radius for which adversarial training is customary."
+    )
+    if near.value is None or near.value > FEW:
+        return text
+    return (
+        f"{text} Natural neighbours look alike and are far apart: a promise within such a ball "
+        "says nothing of them."
     )
 
 
@@ -112,7 +117,7 @@ def _cell(of: Distribution, share: float) -> str:
 
 
 def _range(low: float | None, high: float | None) -> str:
-    return "—" if low is None or high is None else f"{low:.2f}–{high:.2f}"
+    return "no interval" if low is None or high is None else f"{low:.2f}–{high:.2f}"
 
 
 def _figure(found: Series) -> Figure:

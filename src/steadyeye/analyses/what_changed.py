@@ -8,7 +8,7 @@ from steadyeye.core.sections import Section, Table
 from steadyeye.core.table import Predictions
 from steadyeye.core.types import Evaluated, needs
 from steadyeye.measurement.dose import dose, dose_figure, dose_table, edges
-from steadyeye.measurement.effects import CLUSTERS, EVENTS, Effect, Effects, effects
+from steadyeye.measurement.effects import B_FRAME, CLUSTERS, EVENTS, Effect, Effects, effects
 from steadyeye.measurement.forest import forest
 from steadyeye.measurement.outcomes import Outcomes, outcomes
 from steadyeye.measurement.pairs import pairs
@@ -65,12 +65,10 @@ def _finding(judged: Sequence[Judged], strongest: Effect | None) -> str:
 def _sentence(predictions: Predictions, found: Outcomes, fit: Effects) -> str:
     best = fit.strongest
     if best and best.alone:
-        way, more = ("rises", "more") if best.rises else ("falls", "less")
-        step = best.measure.shown(best.deviation)
+        more = "more" if best.rises else "less"
         return (
-            f"{predictions.model} breaks when {best.measure.words} {way}: odds "
-            f"×{best.alone.text(not best.rises)} a standard deviation ({step}) {more}; "
-            f"{found.counted}."
+            f"{predictions.model} breaks {_when(best)}: odds ×{best.alone.text(not best.rises)} a "
+            f"standard deviation ({best.measure.shown(best.deviation)}) {more}; {found.counted}."
         )
     if any(each.alone for each in fit.each):
         return (
@@ -83,16 +81,21 @@ def _sentence(predictions: Predictions, found: Outcomes, fit: Effects) -> str:
     )
 
 
+def _when(best: Effect) -> str:
+    if best.measure == B_FRAME:
+        return "on B-frames" if best.rises else "on other frames than B-frames"
+    return f"when {best.measure.words} {'rises' if best.rises else 'falls'}"
+
+
 def _method(judged: Sequence[Judged]) -> str:
     units = " and ".join(dict.fromkeys(found.unit for _, found, _ in judged))
     within = next((f", {found.within}" for _, found, _ in judged if found.within), "")
-    joint = "; ".join(f"{p.model}: {fit.joint}" for p, _, fit in judged if fit.joint)
     return (
         "The odds are those of a neighbour being wrong while its anchor is right (logistic "
         f"regression); the 95 % intervals are a jackknife over {units} with Student's t{within}. "
         "What stands out does so after Holm's correction for the number of measures. The measures "
         "move together: the joint odds of one hold the others fixed. To go with a mistake is not "
-        f"to cause it.{f' {joint}.' if joint else ''}"
+        "to cause it."
     )
 
 
@@ -118,7 +121,8 @@ def _table(predictions: Predictions, found: Outcomes, fit: Effects) -> Table:
         "p (Holm)",
         "broken / kept",
     )
-    return Table(f"What goes with breaking {predictions.model}, {found.over}", header, rows)
+    caption = f"What goes with breaking {predictions.model}, {found.over}"
+    return Table(f"{caption}; {fit.joint}" if fit.joint else caption, header, rows)
 
 
 def _probability(p: float) -> str:

@@ -101,7 +101,7 @@ def _complete(run: Path, footage: Footage, watcher: Watcher, workers: int) -> No
     size = min(max(len(sets) // 64, 1), SETS)
     identity = {
         "data": {"name": data.data, "fingerprint": data.fingerprint},
-        "measures": list(COLUMNS),
+        "measures": sorted(COLUMNS),
         "flow_side": motion.SIDE,
         "frames": len(data),
         "rows": len(sets),

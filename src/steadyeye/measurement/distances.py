@@ -30,13 +30,6 @@ class Distribution:
             return value, None, None
         return (value, *ends(_first(self.replicates, share)))
 
-    def share(self, distance: float) -> tuple[float, float | None, float | None]:
-        """The share of pairs within a distance, and its 95 % interval."""
-        at = int(np.floor(distance * 255 + 1e-9))
-        if not len(self.replicates):
-            return float(self.within[at]), None, None
-        return (float(self.within[at]), *ends(self.replicates[:, at]))
-
 
 def distribution(distances: NDArray[np.floating], clusters: NDArray[np.str_]) -> Distribution:
     """The distribution of (n,) distances in 0…1, n > 0; `clusters`: (n,) what is resampled."""

@@ -17,7 +17,7 @@ CLUSTERS = 5  # videos or sets with a broken neighbour, at least
 INFLATION = 10.0  # variance inflation above which a measure says what the others say
 MISSING = 0.1  # share of neighbours without a measure above which it is not judged jointly
 
-B_FRAME = Measure("b_frame", "being a B-frame")
+B_FRAME = Measure("b_frame", "B-frame")
 MEASURES = (*PAIR, B_FRAME)
 
 

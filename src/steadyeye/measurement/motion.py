@@ -14,7 +14,7 @@ def reduced(grey: Luma) -> Luma:
     height, width = grey.shape
     scale = SIDE / max(height, width)
     if scale >= 1:
-        return grey
+        return np.ascontiguousarray(grey)
     size = (max(round(width * scale), 1), max(round(height * scale), 1))
     return np.asarray(cv2.resize(grey, size, interpolation=cv2.INTER_AREA), dtype=np.uint8)
 

@@ -37,10 +37,10 @@ PAIR = (
     Measure("sharpness_change", "sharpness", ratio=True),
     Measure("brightness_change", "brightness", "grey values", digits=1, signed=True),
     Measure("contrast_change", "contrast", ratio=True),
-    Measure("difference", "mean pixel difference", "%", 100, 1),
+    Measure("difference", "pixel difference", "%", 100, 1),
     Measure("linf", "ℓ∞ distance"),
-    Measure("box_area_change", "size of the object's box", ratio=True),
-    Measure("box_shift", "shift of the object's box", "% of the diagonal"),
+    Measure("box_area_change", "box size", ratio=True),
+    Measure("box_shift", "box shift", "% of the diagonal"),
 )
 """Measured of every neighbour against its anchor, those first that are asked for first."""
 

@@ -56,13 +56,18 @@ def joined(runs: Sequence[Path], predictions: Predictions) -> Predictions:
     # a source without boxes has no changes of them
     there = {name: values for name, values in tags.items() if np.isfinite(values).any()}
     errors = [error for error in table["error"].to_pylist() if error]
-    note = f"{len(errors):,} frames could not be measured in full; the first: {errors[:1]}"
     return replace(
         predictions,
         tags={**predictions.tags, **there},
         columns=(*predictions.columns, *there),
-        notes=(*predictions.notes, *((note,) if errors else ())),
+        notes=(*predictions.notes, *_note(errors)),
     )
+
+
+def _note(errors: Sequence[str]) -> tuple[str, ...]:
+    if not errors:
+        return ()
+    return (f"{len(errors):,} of the frames not measured in full; the first: {errors[0]}",)
 
 
 def state(run: Path) -> bool | None:
