@@ -304,6 +304,14 @@ def test_other_data_is_not_measured_beside_a_run(evaluated_run, tmp_path):
         run.measure()
 
 
+def test_data_that_is_gone_is_told_with_what_to_do(evaluated_run, tmp_path):
+    run = copied(evaluated_run, tmp_path / "run")
+    cell = next(run.folder.glob("cells/*/cell.json"))
+    cell.write_text(cell.read_text().replace("bikes.mp4'", "gone.mp4'"))
+    with pytest.raises(UsageError, match=r"cannot open .*gone\.mp4.*from the same folder$"):
+        run.measure()
+
+
 def test_images_without_sets_are_refused(test_data, tmp_path):
     data = f"image_folder(root='{test_data / 'photos'}')"
     run = se.evaluate(by_brightness, data, out=tmp_path)

@@ -76,7 +76,11 @@ def footage(run: Path, sources: Sequence[Source] = ()) -> tuple[Footage, ...]:
 
 
 def _built(data: Mapping[str, str]) -> Source:
-    source: Source = plugins.build("sources", parse(data["spec"]))
+    try:
+        source: Source = plugins.build("sources", parse(data["spec"]))
+    except UsageError as error:
+        hint = "relative paths are read as by the run: call it from the same folder"
+        raise UsageError(f"cannot open '{data['spec']}' again: {error}; {hint}") from error
     if source.fingerprint != data["fingerprint"]:
         raise UsageError(
             f"'{data['spec']}' is not what the run evaluated: its fingerprint is "
@@ -102,7 +106,7 @@ def _complete(run: Path, footage: Footage, watcher: Watcher, workers: int) -> No
     identity = {
         "data": {"name": data.data, "fingerprint": data.fingerprint},
         "measures": sorted(COLUMNS),
-        "flow_side": motion.SIDE,
+        "flow": {"side": motion.SIDE, "finest": motion.FINEST},
         "frames": len(data),
         "rows": len(sets),
         "shard_rows": size,

@@ -45,10 +45,13 @@ def _spec(values: list[dict[str, Any]], models: list[str]) -> dict[str, Any]:
         "title": None,
         "axis": {"labelLimit": 130},
     }
+    by_model = colour(models, "model", "model")
+    # the axis of names leaves too little room on a phone for two columns
+    by_model["legend"] = {**by_model["legend"], "columns": 1}
     shared = {
         "y": y,
         "yOffset": {"field": "model", "type": "nominal", "sort": models},
-        "color": colour(models, "model", "model"),
+        "color": by_model,
     }
     ticks = {"values": [0.1, 0.25, 0.5, 1, 2, 4, 10], "format": "~g"}
     x = {
