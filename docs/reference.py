@@ -17,6 +17,7 @@ TYPES = {
     "Core": ["core.types", "core.table", "core.pm_sets", "core.intervals"],
     "Degradation": ["degradation.operators", "degradation.search"],
     "Detection": ["core.boxes", "detection.matching", "detection.average_precision"],
+    "Measurement": ["measurement.pixels", "measurement.motion", "measurement.logistic"],
     "Preprocessing": ["images.preprocessing"],
     "Class lists and maps": ["classes.known", "classes.mapping"],
     "Labels and cuts of videos": ["footage.sidecar"],

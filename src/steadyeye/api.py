@@ -25,8 +25,10 @@ from steadyeye.core.types import Model, Result, Source
 from steadyeye.evaluation import plan, summary
 from steadyeye.evaluation.collect import results
 from steadyeye.evaluation.job import Job
+from steadyeye.evaluation.measure import measure
 from steadyeye.evaluation.run import run as complete
 from steadyeye.inference.function import FunctionClassifier
+from steadyeye.predictions.measured import joined
 from steadyeye.predictions.read import cells, read
 
 OPTIONS = {
@@ -53,8 +55,18 @@ class Run:
 
     @cached_property
     def predictions(self) -> Predictions:
-        """The sealed predictions."""
-        return read(*cells(self.folder)[0])
+        """The sealed predictions, with what was measured of their frames."""
+        return joined([self.folder], read(*cells(self.folder)[0]))
+
+    def measure(self, source: Source | None = None, *, workers: int = 0) -> "Run":
+        """The run with its frames measured, once for all models: `predictions.tags["motion"]`.
+
+        `source`: what was evaluated, where it was an object rather than a spec string. Stopped,
+        the same call goes on. Raises `UsageError` where there are no pm-sets.
+        """
+        measured = measure(self.folder, _Silent(), workers, [source] if source else [])
+        summary.store_pictures(self.folder, [each.source for each in measured])
+        return Run(self.folder)
 
     def __getattr__(self, name: str) -> Callable[..., Result]:
         """The metric `name` over this run's predictions."""

@@ -90,6 +90,16 @@ def report(runs: Sequence[Path], out: Path, formats: str, metrics: str | None) -
         console.print(str(file))
 
 
+def measure(runs: Sequence[Path], workers: int, quiet: bool) -> None:
+    """`steadyeye measure`."""
+    from steadyeye.evaluation.measure import measure as complete
+
+    for run in runs:
+        with _Progress(quiet) as watcher:
+            measured = complete(run, watcher, workers)
+        _finish(run, [each.source for each in measured])
+
+
 def ls(kind: str) -> None:
     """`steadyeye ls`."""
     described = plugins.describe("degrade" if kind == "operators" else kind)

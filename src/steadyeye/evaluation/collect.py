@@ -11,13 +11,16 @@ from steadyeye.core.spec import Spec, split
 from steadyeye.core.table import Predictions
 from steadyeye.core.types import Evaluated, Result
 from steadyeye.evaluation.plan import available, metric, readable
+from steadyeye.predictions.measured import joined
 from steadyeye.predictions.read import cells, read
 
 
 def collect(runs: Sequence[Path], metrics: str | None) -> list[Evaluated]:
     """Every cell of the runs, evaluated; `metrics`: a list of specs, None: those of each job."""
     found = [
-        (run, predictions) for run in runs for predictions in (read(*cell) for cell in cells(run))
+        (run, joined(runs, predictions))
+        for run in runs
+        for predictions in (read(*cell) for cell in cells(run))
     ]
     asked = {run: split(metrics or record(run)["job"]["metrics"] or "") for run in runs}
     named = _models(_data(found))

@@ -43,7 +43,7 @@ def run(plan: Plan, watcher: Watcher, predict: Predict = shard.predict) -> Path:
     holds another job or another process writes into it.
     """
     out = Path(plan.job.out)
-    with _alone(out):
+    with alone(out):
         record = _write_record(out, plan)
         for task in plan.tasks:
             complete = partial(_complete, plan, watcher, predict)
@@ -63,7 +63,7 @@ def log(out: Path, event: str, **facts: Any) -> None:
 
 
 @contextmanager
-def _alone(out: Path) -> Iterator[None]:
+def alone(out: Path) -> Iterator[None]:
     """Holds the run's folder for this process; raises where another process holds it."""
     try:
         out.mkdir(parents=True, exist_ok=True)

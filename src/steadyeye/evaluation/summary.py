@@ -18,6 +18,7 @@ from steadyeye.evaluation.plan import readable
 from steadyeye.images.files import thumbnail
 from steadyeye.images.marking import marked
 from steadyeye.predictions.cell import write_file
+from steadyeye.predictions.measured import state
 from steadyeye.report.document import Document
 from steadyeye.report.headline import headline
 from steadyeye.report.html import render_html
@@ -44,7 +45,11 @@ def document(runs: Sequence[Path], metrics: str | None = None) -> Document:
         evaluated=evaluated,
         sections=sections(evaluated),
         provenance=records,
-        commands=tuple(command(content, run) for run, content in records.items()),
+        commands=tuple(
+            line
+            for run, content in records.items()
+            for line in (command(content, run), *_measuring(Path(run)))
+        ),
     )
 
 
@@ -127,6 +132,15 @@ def command(content: Mapping[str, Any], out: str) -> str:
         if job[key] != getattr(DEFAULT, key):
             words += [f"--{key.replace('_', '-')}", _quoted(str(job[key]))]
     return " ".join([*words, "--out", _quoted(out)])
+
+
+def _measuring(run: Path) -> tuple[str, ...]:
+    """The command of the image pass where there are pm-sets: the next thing to do, or done."""
+    measured = state(run)
+    if measured is None:
+        return ()
+    line = f"steadyeye measure {_quoted(str(run))}"
+    return (line,) if measured else (f"# {line}   adds: what changed when it broke",)
 
 
 DEFAULT = Job()

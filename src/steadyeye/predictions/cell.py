@@ -89,8 +89,12 @@ def open_cell(folder: Path) -> Cell:
 
 def write_shard(cell: Cell, shard: int, rows: Rows) -> None:
     """Writes a shard: afterwards it is there whole, also after a crash, or not at all."""
+    write_table(cell, shard, to_arrow(rows))
+
+
+def write_table(cell: Cell, shard: int, table: pa.Table) -> None:
+    """Writes the Arrow table of a shard, as `write_shard` does."""
     sink = pa.BufferOutputStream()
-    table = to_arrow(rows)
     with pa.ipc.new_file(sink, table.schema) as writer:
         writer.write_table(table)
     write_file(cell.path(shard), sink.getvalue().to_pybytes())

@@ -24,19 +24,23 @@ def read(*folders: Path) -> Predictions:
     Raises `UsageError` for a cell that is not sealed, a shard that is missing or altered, and ids
     that occur twice.
     """
-    tables = [_sealed(folder) for folder in folders]
+    tables = [sealed(folder) for folder in folders]
     return _predictions(open_cell(folders[0]), pa.concat_tables(tables))
 
 
-def _sealed(folder: Path) -> pa.Table:
+def sealed(folder: Path) -> pa.Table:
+    """The rows of a sealed cell as they were written.
+
+    Raises `UsageError` where it is not sealed, or a shard is missing or altered.
+    """
     if not (folder / "cell.json").is_file():
         raise UsageError(f"no predictions in '{folder}'; give the --out folder of a run")
     cell = open_cell(folder)
     if not cell.sealed:
         done = len(cell.finished())
         raise UsageError(f"'{folder}' has {done} of {cell.shards} shards; {AGAIN}")
-    sealed = json.loads((folder / "seal.json").read_text(encoding="utf-8"))
-    return pa.concat_tables([_shard(folder, entry) for entry in sealed["shards"]])
+    seal = json.loads((folder / "seal.json").read_text(encoding="utf-8"))
+    return pa.concat_tables([_shard(folder, entry) for entry in seal["shards"]])
 
 
 def cells(run: Path) -> list[tuple[Path, ...]]:

@@ -21,16 +21,31 @@ def complete(cell: Cell, predict: Predict, workers: int, advance: Callable[[int]
     """
     finished = set(cell.finished())
     advance(sum(len(cell.span(shard)) for shard in finished))
-    stop = Event()
 
-    def work(shard: int) -> None:
-        rows = None if stop.is_set() else predict(cell.span(shard), stop.is_set)
+    def work(shard: int, stopped: Callable[[], bool]) -> None:
+        rows = predict(cell.span(shard), stopped)
         if rows is not None:
             write_shard(cell, shard, rows)
             advance(len(rows.ids))
 
+    share(cell, work, workers)
+    return len(finished)
+
+
+def share(cell: Cell, work: Callable[[int, Callable[[], bool]], None], workers: int) -> None:
+    """Hands the shards of a cell that are not there yet to threads: `work(shard, stopped)`.
+
+    An error or an interrupt turns `stopped()` true for the other threads and is raised here.
+    """
+    finished = set(cell.finished())
+    stop = Event()
+
+    def unless_stopped(shard: int) -> None:
+        if not stop.is_set():
+            work(shard, stop.is_set)
+
     with ThreadPoolExecutor(workers or cores()) as pool:
-        futures = [pool.submit(work, s) for s in range(cell.shards) if s not in finished]
+        futures = [pool.submit(unless_stopped, s) for s in range(cell.shards) if s not in finished]
         try:
             for future in as_completed(futures):
                 future.result()
@@ -39,7 +54,6 @@ def complete(cell: Cell, predict: Predict, workers: int, advance: Callable[[int]
             for future in futures:
                 future.cancel()
             raise
-    return len(finished)
 
 
 def cores() -> int:

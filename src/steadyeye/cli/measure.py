@@ -1,0 +1,20 @@
+"""`steadyeye measure`: the image pass over the pm-sets of a run."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from steadyeye.cli.options import Quiet, Workers, app
+
+
+@app.command()
+def measure(
+    runs: Annotated[list[Path], typer.Argument(help="The folders of runs.")],
+    workers: Workers = None,
+    quiet: Quiet = False,
+) -> None:
+    """Measure the frames of runs: what changed when a model broke; resumes like `run`."""
+    from steadyeye.cli import work
+
+    work.measure(runs, workers or 0, quiet)

@@ -1,0 +1,153 @@
+"""The image pass: frames measured, and every neighbour against its anchor, beside a run.
+
+Once a source, whatever the number of models: in measurements/SOURCE of the run's folder, a cell
+whose shards hold whole pm-sets.
+"""
+
+import json
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import cv2
+
+from steadyeye.core import plugins
+from steadyeye.core.errors import UsageError
+from steadyeye.core.spec import parse
+from steadyeye.core.table import Predictions
+from steadyeye.core.types import Source
+from steadyeye.evaluation.engines import local
+from steadyeye.evaluation.plan import present
+from steadyeye.evaluation.run import Watcher, alone, log
+from steadyeye.measurement import motion
+from steadyeye.measurement.names import COLUMNS
+from steadyeye.measurement.sets import measure_set
+from steadyeye.predictions.cell import Cell, begin, open_cell, seal, write_table
+from steadyeye.predictions.measured import folder_of, to_arrow
+from steadyeye.predictions.read import cells, read
+
+SETS = 16  # pm-sets a shard, at most
+
+
+@dataclass(frozen=True, eq=False)
+class Footage:
+    """A source of a run with its sealed rows. `sets`: rows of each pm-set, the anchor's first."""
+
+    source: Source
+    predictions: Predictions
+    sets: Sequence[Sequence[int]]
+
+
+def measure(
+    run: Path, watcher: Watcher, workers: int = 0, sources: Sequence[Source] = ()
+) -> tuple[Footage, ...]:
+    """Measures the pm-sets of a run that are not measured yet; returns what they are of.
+
+    `sources`: those at hand; the others are built from the specs in the run. Raises `UsageError`
+    where the run is not complete or has no pm-sets, and where a source is not what was evaluated.
+    """
+    found = footage(run, sources)
+    with alone(run), _one_thread():
+        for each in found:
+            _complete(run, each, watcher, workers)
+    return found
+
+
+def footage(run: Path, sources: Sequence[Source] = ()) -> tuple[Footage, ...]:
+    """The sources of a run that hold pm-sets, once each."""
+    at_hand = {source.fingerprint: source for source in sources}
+    found: dict[str, Footage] = {}
+    for folders in cells(run):
+        identity = open_cell(folders[0]).identity
+        data = identity["data"]
+        if data["fingerprint"] in found or "sweep" in identity:
+            continue
+        if not {"group", "offset"} <= set(data["columns"]):
+            continue
+        table = read(*folders)
+        source = at_hand.get(data["fingerprint"]) or _built(data)
+        present(data["spec"], source)
+        found[data["fingerprint"]] = Footage(source, table, _sets(table))
+    if not found:
+        raise UsageError(f"'{run}' has no pm-sets to measure; run on video(…) or frames(…)")
+    return tuple(found.values())
+
+
+def _built(data: Mapping[str, str]) -> Source:
+    try:
+        source: Source = plugins.build("sources", parse(data["spec"]))
+    except UsageError as error:
+        hint = "relative paths are read as by the run: call it from the same folder"
+        raise UsageError(f"cannot open '{data['spec']}' again: {error}; {hint}") from error
+    if source.fingerprint != data["fingerprint"]:
+        raise UsageError(
+            f"'{data['spec']}' is not what the run evaluated: its fingerprint is "
+            f"{source.fingerprint}, not {data['fingerprint']}; restore the data or run again"
+        )
+    return source
+
+
+def _sets(table: Predictions) -> tuple[tuple[int, ...], ...]:
+    """The rows of each set in the order of the source, its anchor's put first."""
+    offsets = table.tags["offset"]
+    members: dict[str, list[int]] = {}
+    for row, group in enumerate(table.groups):
+        members.setdefault(str(group), []).append(row)
+    return tuple(
+        tuple(sorted(rows, key=lambda row: (offsets[row] != 0, row))) for rows in members.values()
+    )
+
+
+def _complete(run: Path, footage: Footage, watcher: Watcher, workers: int) -> None:
+    data, sets = footage.predictions, footage.sets
+    size = min(max(len(sets) // 64, 1), SETS)
+    identity = {
+        "data": {"name": data.data, "fingerprint": data.fingerprint},
+        "measures": sorted(COLUMNS),
+        "flow": {"side": motion.SIDE, "finest": motion.FINEST},
+        "frames": len(data),
+        "rows": len(sets),
+        "shard_rows": size,
+    }
+    cell = _begin(folder_of(run, data.data, data.fingerprint), identity)
+    finished = cell.finished()
+    if finished:
+        watcher.resumed(cell.folder.name, len(finished), cell.shards)
+    advance = watcher.begin(f"measuring {data.data}", len(data))
+    advance(sum(len(sets[i]) for shard in finished for i in cell.span(shard)))
+    started = time.perf_counter()
+
+    def work(shard: int, stopped: Callable[[], bool]) -> None:
+        rows = []
+        for which in cell.span(shard):
+            if stopped():
+                return
+            samples = (footage.source[row] for row in sets[which])
+            rows += measure_set(samples)
+            advance(len(sets[which]))
+        write_table(cell, shard, to_arrow(rows))
+
+    local.share(cell, work, workers)
+    seal(cell)
+    seconds = round(time.perf_counter() - started, 3)
+    log(run, "measured", cell=cell.folder.name, found=len(finished), seconds=seconds)
+
+
+def _begin(folder: Path, identity: Mapping[str, object]) -> Cell:
+    path = folder / "cell.json"
+    if path.is_file() and json.loads(path.read_text(encoding="utf-8")) != identity:
+        raise UsageError(f"'{folder}' was measured by another version; delete it and measure again")
+    return begin(folder, identity)
+
+
+@contextmanager
+def _one_thread() -> Iterator[None]:
+    """OpenCV with one thread a caller: its optical flow depends on their number."""
+    before = cv2.getNumThreads()
+    cv2.setNumThreads(1)
+    try:
+        yield
+    finally:
+        cv2.setNumThreads(before)

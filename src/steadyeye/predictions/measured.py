@@ -1,0 +1,85 @@
+"""What the image pass measured: as Arrow rows beside the predictions, and joined to them."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+
+from steadyeye.core.errors import UsageError
+from steadyeye.core.table import Predictions
+from steadyeye.measurement.names import COLUMNS
+from steadyeye.measurement.sets import Measured
+from steadyeye.predictions.cell import open_cell
+from steadyeye.predictions.read import cells, sealed
+
+
+def folder_of(run: Path, name: str, fingerprint: str) -> Path:
+    """Where a run keeps what was measured of a source."""
+    safe = "".join(c if c.isalnum() or c in "._-" else "_" for c in name)
+    return run / "measurements" / f"{safe}-{fingerprint[:8]}"
+
+
+def to_arrow(rows: Sequence[Measured]) -> pa.Table:
+    """The Arrow table of a shard: id, error and the measures, NaN where there is none."""
+    nan = float("nan")
+    columns = {
+        name: pa.array([row.values.get(name, nan) for row in rows], pa.float64())
+        for name in COLUMNS
+    }
+    ids = pa.array([row.id for row in rows], pa.string())
+    return pa.table({"id": ids, "error": pa.array([row.error for row in rows]), **columns})
+
+
+def is_measured(run: Path, predictions: Predictions) -> bool:
+    """Whether a run keeps a complete measurement of what the predictions are of."""
+    return (_folder(run, predictions) / "seal.json").is_file()
+
+
+def joined(runs: Sequence[Path], predictions: Predictions) -> Predictions:
+    """The predictions with what any of the runs measured of their samples as tags and columns.
+
+    As they are where nothing is sealed. `linf`, `motion` and so on are then columns that an
+    analysis can need; a note tells how many frames could not be measured and why the first.
+    """
+    holders = [run for run in runs if is_measured(run, predictions)]
+    if not holders:
+        return predictions
+    folder = _folder(holders[0], predictions)
+    table = sealed(folder)
+    row_of = {id_: row for row, id_ in enumerate(table["id"].to_pylist())}
+    if len(row_of) != len(predictions) or any(id_ not in row_of for id_ in predictions.ids):
+        raise UsageError(f"'{folder}' measured other frames; delete it and measure again")
+    rows = np.array([row_of[id_] for id_ in predictions.ids.tolist()], dtype=np.intp)
+    tags = {name: table[name].to_numpy()[rows] for name in COLUMNS}
+    # a source without boxes has no changes of them
+    there = {name: values for name, values in tags.items() if np.isfinite(values).any()}
+    errors = [error for error in table["error"].to_pylist() if error]
+    return replace(
+        predictions,
+        tags={**predictions.tags, **there},
+        columns=(*predictions.columns, *there),
+        notes=(*predictions.notes, *_note(errors)),
+    )
+
+
+def _note(errors: Sequence[str]) -> tuple[str, ...]:
+    if not errors:
+        return ()
+    return (f"{len(errors):,} of the frames not measured in full; the first: {errors[0]}",)
+
+
+def state(run: Path) -> bool | None:
+    """Whether all pm-sets of a run are measured; None where it has none."""
+    there = []
+    for folders in cells(run):
+        identity = open_cell(folders[0]).identity
+        if "sweep" not in identity and {"group", "offset"} <= set(identity["data"]["columns"]):
+            folder = folder_of(run, identity["data"]["name"], identity["data"]["fingerprint"])
+            there.append((folder / "seal.json").is_file())
+    return all(there) if there else None
+
+
+def _folder(run: Path, predictions: Predictions) -> Path:
+    return folder_of(run, predictions.data, predictions.fingerprint)
