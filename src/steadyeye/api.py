@@ -9,7 +9,7 @@
     run.report("report.html")
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property, partial
 from pathlib import Path
@@ -62,7 +62,7 @@ class Run:
             raise AttributeError(f"a run has no '{name}'; metrics: {plugins.names('metrics')}")
         return partial(plugins.load("metrics", name), self.predictions)
 
-    def results(self) -> dict[str, Result]:
+    def results(self) -> Mapping[str, Result]:
         """All metrics that the data allows, by name."""
         return results(self.predictions)
 

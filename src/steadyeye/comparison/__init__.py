@@ -1,0 +1,1 @@
+"""Models on the same samples: paired differences, several of them at once, and an order."""
