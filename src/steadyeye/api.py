@@ -17,12 +17,13 @@ from tempfile import mkdtemp
 from typing import Any
 
 from steadyeye.classes.known import read as read_classes
+from steadyeye.comparison.boards import Boards
 from steadyeye.core import plugins
 from steadyeye.core.errors import UsageError
 from steadyeye.core.spec import parse
 from steadyeye.core.table import Predictions
 from steadyeye.core.types import Model, Result, Source
-from steadyeye.evaluation import plan, summary
+from steadyeye.evaluation import comparing, plan, summary
 from steadyeye.evaluation.collect import results
 from steadyeye.evaluation.job import Job
 from steadyeye.evaluation.run import run as complete
@@ -107,6 +108,16 @@ def evaluate(
 def opened(folder: str | Path) -> Run:
     """The finished run in a folder."""
     return Run(Path(folder))
+
+
+def compare(*runs: Run | str | Path, metrics: str | None = None) -> list[Boards]:
+    """The leaderboards of finished runs, or their folders, on each of the data that they share.
+
+    `metrics`: a list of specs; those of each run's job if left out. Raises `UsageError` for runs
+    that were not given the same samples.
+    """
+    folders = [run.folder if isinstance(run, Run) else Path(run) for run in runs]
+    return comparing.ordered(comparing.shared(folders, metrics))
 
 
 def _model(model: str | Model | Callable[..., Any], classes: str | None) -> tuple[str, Model]:

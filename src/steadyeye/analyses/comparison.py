@@ -54,7 +54,7 @@ def _caveats(found: Boards) -> tuple[str, ...]:
                 f"{middle}: not being told apart does not carry over from pair to pair."
             )
             break
-    if any("one video" in p.difference.method for b in found.boards for p in b.pairs):
+    if found.one_video:
         told.append("All of this holds within this one video only.")
     if found.left_out:
         told.append(
@@ -78,7 +78,7 @@ def _standings(found: Boards) -> Table:
         for place, each in enumerate(board.standings)
     ]
     header = ("metric", "rank", "model", "value", "95 % interval", "n", "not told apart from")
-    return Table("Leaderboard", header, tuple(rows))
+    return Table("Leaderboard", header, tuple(rows), open=True)
 
 
 def _differences(found: Boards) -> Table:
@@ -142,11 +142,13 @@ def _figure(board: Leaderboard) -> Figure:
         "mark": {"type": "point", "filled": True, "size": 90, "opacity": 1, "tooltip": True},
         "encoding": {"y": y, "x": {"field": "value", **x}, "color": hue},
     }
+    wider = any(not p.apart and p.difference.low > 0 for p in board.pairs[:DRAWN])
+    allowed = " Some leave out 0, but not after the allowance for several pairs." if wider else ""
     left = f" The first {DRAWN} of {len(board.pairs)}." if len(board.pairs) > DRAWN else ""
     return Figure(
         name="comparison",
         caption=f"By how much the first of each pair is better on {name}, with the 95 % interval "
-        f"of each pair on its own.{left}",
+        f"of each pair on its own.{allowed}{left}",
         alt=f"{finding(board)} The table has all differences.",
         spec={**chart([zero, line, dot], ROW * len(values) + 10), "data": {"values": values}},
     )

@@ -3,7 +3,7 @@
 import sys
 from importlib import import_module
 
-COMMANDS = ("commands",)
+COMMANDS = ("commands", "compare")
 """The files of this package that register commands."""
 
 

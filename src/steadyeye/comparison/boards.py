@@ -24,6 +24,12 @@ class Boards:
     boards: tuple[Leaderboard, ...]
     left_out: int
 
+    @property
+    def one_video(self) -> bool:
+        """Whether all samples come from one video, of which alone the comparison then speaks."""
+        pairs = (pair for board in self.boards for pair in board.pairs)
+        return any("one video only" in pair.difference.method for pair in pairs)
+
 
 def boards(evaluated: Sequence[Evaluated]) -> Boards | None:
     """A leaderboard for every metric that two or more of the models have.

@@ -75,7 +75,7 @@ class Leaderboard:
 
     @property
     def open_triple(self) -> tuple[str, str, str] | None:
-        """Models of which the first is told apart from the last, and neither from the middle one."""
+        """Models of which the first and last are told apart, and neither from the middle one."""
         for pair in self.apart:
             for each in self.standings:
                 if pair.better in each.tied and pair.worse in each.tied:
@@ -87,8 +87,8 @@ def leaderboard(metric: str, entries: Sequence[Entry], lower: bool = False) -> L
     """The models as the data can order them; None for fewer than two with a number.
 
     Two models are told apart where the paired p value, adjusted by Holm over all pairs, is 0.05
-    or less. Not being told apart does not carry over: of three models the first may be told apart from
-    the last, and neither from the one between.
+    or less. Not being told apart does not carry over: of three models the first may be told apart
+    from the last, and neither from the one between.
     """
     there = [entry for entry in entries if entry.result.value is not None]
     if len(there) < 2:
@@ -114,10 +114,7 @@ def _pairs(entries: Sequence[Entry], lower: bool) -> list[Pair]:
         assert each is not None, "both have a number"
         found.append((entries[better].model, entries[worse].model, each))
     adjusted = holm([each.p for _, _, each in found])
-    return [
-        Pair(*pair, p, p <= ALPHA)
-        for pair, p in zip(found, adjusted, strict=True)
-    ]
+    return [Pair(*pair, p, p <= ALPHA) for pair, p in zip(found, adjusted, strict=True)]
 
 
 def _standing(entry: Entry, pairs: Sequence[Pair]) -> Standing:

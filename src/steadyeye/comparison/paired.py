@@ -144,4 +144,5 @@ def _by_video(trials: Trials) -> tuple[NDArray[np.str_], NDArray[np.float64], ND
     """The names of the videos, their successes and their trials."""
     names, video = np.unique(trials.videos, return_inverse=True)
     wins = np.bincount(video, weights=trials.success, minlength=len(names))
-    return names, wins, np.bincount(video, minlength=len(names)).astype(np.float64)
+    totals = np.bincount(video, minlength=len(names))
+    return names, wins.astype(np.float64), totals.astype(np.float64)

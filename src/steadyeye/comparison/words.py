@@ -1,7 +1,5 @@
 """Comparisons in words: differences with their intervals, and what was found."""
 
-from collections.abc import Sequence
-
 from steadyeye.comparison.order import Leaderboard, Pair
 
 MOST = 4
@@ -56,11 +54,14 @@ def sentence(pair: Pair, board: Leaderboard) -> str:
 def finding(board: Leaderboard) -> str:
     """What was found of all pairs, in one or two sentences; those told apart come first."""
     apart, tied = board.apart, tuple(pair for pair in board.pairs if not pair.apart)
+    if not apart and len(board.standings) > 2:
+        return f"No two of {len(board.standings)} models are told apart on {called(board.metric)}."
     told = [sentence(pair, board) for pair in apart[:MOST]]
     if len(apart) > MOST:
         told.append(f"{len(apart) - MOST} more pairs are told apart")
     if tied and len(tied) <= MOST:
-        told.append(_tied(tied, called(board.metric) if not apart else ""))
+        names = ", ".join(f"{pair.better} and {pair.worse}" for pair in tied)
+        told.append(f"{names} are not told apart on {called(board.metric)}")
     elif tied:
         told.append(f"{len(tied)} of {len(board.pairs)} pairs are not told apart")
     return "; ".join(told) + "."
@@ -76,7 +77,9 @@ def headline(board: Leaderboard) -> str:
     if sum(pair.better == first.model for pair in apart) == len(board.standings) - 1:
         others = "all others" if len(board.standings) > 2 else board.standings[1].model
         return f"{first.model} is better than {others} on {name}"
-    return f"{len(apart)} of {len(board.pairs)} pairs are told apart on {name}"
+    if len(apart) == 1:
+        return f"{apart[0].better} is better than {apart[0].worse} on {name}"
+    return f"{len(apart)} of {len(board.pairs)} pairs of models are told apart on {name}"
 
 
 def rank(board: Leaderboard, place: int) -> str:
@@ -84,11 +87,6 @@ def rank(board: Leaderboard, place: int) -> str:
     own = board.standings[place].rank
     shared = sum(each.rank == own for each in board.standings) > 1
     return f"{own}=" if shared else f"{own}"
-
-
-def _tied(pairs: Sequence[Pair], metric: str) -> str:
-    names = ", ".join(f"{pair.better} and {pair.worse}" for pair in pairs)
-    return f"{names} are not told apart" + (f" on {metric}" if metric else "")
 
 
 def _number(value: float, unit: str) -> str:

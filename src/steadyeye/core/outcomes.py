@@ -39,9 +39,7 @@ Outcomes: TypeAlias = Trials | Statistic
 Plugin = TypeVar("Plugin", bound=Callable[..., Any])
 
 
-def compared(
-    outcomes: Callable[..., Outcomes], lower: bool = False
-) -> Callable[[Plugin], Plugin]:
+def compared(outcomes: Callable[..., Outcomes], lower: bool = False) -> Callable[[Plugin], Plugin]:
     """Declares what models are compared by on a metric.
 
     `outcomes`: takes what the metric takes; of two models on the same samples, trials and images

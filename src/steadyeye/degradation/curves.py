@@ -35,15 +35,16 @@ def averages(name: str, found: Profiles, values: NDArray[np.floating], unit: str
     return _curves(name, found, values.astype(np.float32), unit, exact=False)
 
 
-def statistic(predictions: Predictions, values: NDArray[np.number], images: str) -> Statistic:
+def statistic(predictions: Predictions, values: NDArray[np.generic], images: str) -> Statistic:
     """What models are compared by on the mean over operators of the mean over levels.
 
     All images are drawn, the same for every model, and each model's own baseline set is counted.
     """
     everything = profiles(predictions, "all")
     counts = np.isin(everything.images, profiles(predictions, images).images)
-    curves = [values[rows][1:].mean(axis=0) for _, _, rows in everything.curves()]
-    each = np.mean(curves, axis=0, dtype=np.float64)
+    numbers = values.astype(np.float64)
+    curves = [numbers[rows][1:].mean(axis=0) for _, _, rows in everything.curves()]
+    each = np.asarray(np.mean(curves, axis=0))
 
     def resampled(weights: NDArray[np.float32]) -> NDArray[np.float64]:
         counted = weights[:, counts].astype(np.float64)

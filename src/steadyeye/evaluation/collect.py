@@ -17,12 +17,16 @@ from steadyeye.predictions.read import cells, read
 
 def collect(runs: Sequence[Path], metrics: str | None) -> list[Evaluated]:
     """Every cell of the runs, evaluated; `metrics`: a list of specs, None: those of each job."""
+    asked = {run: split(metrics or record(run)["job"]["metrics"] or "") for run in runs}
+    return [evaluated(predictions, asked[run]) for run, predictions in tables(runs)]
+
+
+def tables(runs: Sequence[Path]) -> list[tuple[Path, Predictions]]:
+    """Every cell of the runs with the run it is of, named so that no two are mistaken."""
     found = [
         (run, predictions) for run in runs for predictions in (read(*cell) for cell in cells(run))
     ]
-    asked = {run: split(metrics or record(run)["job"]["metrics"] or "") for run in runs}
-    named = _models(_data(found))
-    return [evaluated(predictions, asked[run]) for run, predictions in named]
+    return _models(_data(found))
 
 
 def evaluated(predictions: Predictions, metrics: Sequence[Spec] = ()) -> Evaluated:
