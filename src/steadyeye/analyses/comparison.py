@@ -101,6 +101,7 @@ def _differences(found: Boards) -> Table:
 
 
 def _figure(board: Leaderboard) -> Figure:
+    drawn, name = board.pairs[:DRAWN], called(board.metric)
     values = [
         {
             "pair": f"{pair.better}\nover {pair.worse}",
@@ -109,8 +110,28 @@ def _figure(board: Leaderboard) -> Figure:
             "high": pair.difference.high,
             "told": "told apart" if pair.apart else "not told apart",
         }
-        for pair in board.pairs[:DRAWN]
+        for pair in drawn
     ]
+    wider = any(not pair.apart and pair.difference.low > 0 for pair in drawn)
+    caption = (
+        f"By how much the first of each pair is better on {name}, with the 95 % interval of each "
+        "pair on its own."
+    )
+    allowed = " Where it leaves out 0 in grey, the test does not allow as much." if wider else ""
+    left = f" The first {DRAWN} of {len(board.pairs)}." if len(board.pairs) > DRAWN else ""
+    return Figure(
+        name="comparison",
+        caption=f"{caption}{allowed}{left}",
+        alt=f"{finding(board)} The table has all differences.",
+        spec={
+            **chart(_layers(name, board.unit), ROW * len(values) + 10),
+            "data": {"values": values},
+        },
+    )
+
+
+def _layers(name: str, unit: str) -> list[dict[str, Any]]:
+    """A line a pair from end to end of its interval, a dot at the value, and where neither wins."""
     y = {
         "field": "pair",
         "type": "nominal",
@@ -118,15 +139,13 @@ def _figure(board: Leaderboard) -> Figure:
         "title": None,
         "axis": {"labelExpr": "split(datum.label, '\\n')", "labelLimit": 190, "ticks": False},
     }
-    name = called(board.metric)
-    points = " (points)" if board.unit == "share" else ""
-    x: dict[str, Any] = {
+    share = unit == "share"
+    label = "format(datum.value * 100, '~g')" if share else "format(datum.value, '~g')"
+    x = {
         "type": "quantitative",
-        "title": f"better on {name} by{points}",
-        "axis": {"format": "~g", "tickCount": 5},
+        "title": f"better on {name} by ({'points' if share else 'ranks'})",
+        "axis": {"labelExpr": label, "tickCount": 5},
     }
-    if board.unit == "share":
-        x["axis"]["labelExpr"] = "format(datum.value * 100, '~g')"
     hue = {
         "field": "told",
         "type": "nominal",
@@ -142,16 +161,7 @@ def _figure(board: Leaderboard) -> Figure:
         "mark": {"type": "point", "filled": True, "size": 90, "opacity": 1, "tooltip": True},
         "encoding": {"y": y, "x": {"field": "value", **x}, "color": hue},
     }
-    wider = any(not p.apart and p.difference.low > 0 for p in board.pairs[:DRAWN])
-    allowed = " Some leave out 0, but not after the allowance for several pairs." if wider else ""
-    left = f" The first {DRAWN} of {len(board.pairs)}." if len(board.pairs) > DRAWN else ""
-    return Figure(
-        name="comparison",
-        caption=f"By how much the first of each pair is better on {name}, with the 95 % interval "
-        f"of each pair on its own.{allowed}{left}",
-        alt=f"{finding(board)} The table has all differences.",
-        spec={**chart([zero, line, dot], ROW * len(values) + 10), "data": {"values": values}},
-    )
+    return [zero, line, dot]
 
 
 def _p(value: float) -> str:
