@@ -17,8 +17,9 @@ from steadyeye.predictions.read import cells, read
 
 def collect(runs: Sequence[Path], metrics: str | None) -> list[Evaluated]:
     """Every cell of the runs, evaluated; `metrics`: a list of specs, None: those of each job."""
+    named = tables(runs)
     asked = {run: split(metrics or record(run)["job"]["metrics"] or "") for run in runs}
-    return [evaluated(predictions, asked[run]) for run, predictions in tables(runs)]
+    return [evaluated(predictions, asked[run]) for run, predictions in named]
 
 
 def tables(runs: Sequence[Path]) -> list[tuple[Path, Predictions]]:
