@@ -7,9 +7,9 @@ MOST = 4
 
 CALLED = {
     "flip_rate": "flip rate",
-    "degraded_accuracy": "accuracy under degradation",
-    "degraded_rank": "rank under degradation",
-    "degraded_probability": "probability under degradation",
+    "degraded_accuracy": "degraded accuracy",
+    "degraded_rank": "degraded rank",
+    "degraded_probability": "degraded probability",
     "map": "mAP",
     "mar": "mAR",
 }
