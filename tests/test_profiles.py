@@ -183,7 +183,7 @@ def test_the_ranking_shares_ranks_that_the_data_cannot_tell_apart():
         for model, block in tables.items()
     ]
     rows = degradation_ranking(evaluated).tables[0].rows
-    assert {row[1]: row[0] for row in rows} == {"good": "1", "twin": "1", "bad": "3"}
+    assert {row[1]: row[0] for row in rows} == {"good": "1=", "twin": "1=", "bad": "3"}
     assert degradation_ranking(evaluated[:1]) is None
 
 

@@ -4,11 +4,11 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from steadyeye.api import Run, evaluate, opened
+    from steadyeye.api import Run, compare, evaluate, opened
     from steadyeye.core.errors import UsageError
 
 __version__ = "0.1.0"
-__all__ = ["Run", "UsageError", "evaluate", "opened"]
+__all__ = ["Run", "UsageError", "compare", "evaluate", "opened"]
 
 
 def __getattr__(name: str) -> Any:

@@ -9,7 +9,7 @@
     run.report("report.html")
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property, partial
 from pathlib import Path
@@ -17,12 +17,13 @@ from tempfile import mkdtemp
 from typing import Any
 
 from steadyeye.classes.known import read as read_classes
+from steadyeye.comparison.boards import Boards
 from steadyeye.core import plugins
 from steadyeye.core.errors import UsageError
 from steadyeye.core.spec import parse
 from steadyeye.core.table import Predictions
 from steadyeye.core.types import Model, Result, Source
-from steadyeye.evaluation import plan, summary
+from steadyeye.evaluation import comparing, plan, summary
 from steadyeye.evaluation.collect import results
 from steadyeye.evaluation.job import Job
 from steadyeye.evaluation.measure import measure
@@ -74,7 +75,7 @@ class Run:
             raise AttributeError(f"a run has no '{name}'; metrics: {plugins.names('metrics')}")
         return partial(plugins.load("metrics", name), self.predictions)
 
-    def results(self) -> dict[str, Result]:
+    def results(self) -> Mapping[str, Result]:
         """All metrics that the data allows, by name."""
         return results(self.predictions)
 
@@ -119,6 +120,16 @@ def evaluate(
 def opened(folder: str | Path) -> Run:
     """The finished run in a folder."""
     return Run(Path(folder))
+
+
+def compare(*runs: Run | str | Path, metrics: str | None = None) -> list[Boards]:
+    """The leaderboards of finished runs, or their folders, on each of the data that they share.
+
+    `metrics`: a list of specs; those of each run's job if left out. Raises `UsageError` for runs
+    that were not given the same samples.
+    """
+    folders = [run.folder if isinstance(run, Run) else Path(run) for run in runs]
+    return comparing.ordered(comparing.shared(folders, metrics))
 
 
 def _model(model: str | Model | Callable[..., Any], classes: str | None) -> tuple[str, Model]:

@@ -1,75 +1,66 @@
 """Which model stands degradation best."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from steadyeye.charts.style import interval, percent
+from steadyeye.comparison.order import Entry, leaderboard
+from steadyeye.comparison.words import rank
 from steadyeye.core import bootstrap
 from steadyeye.core.sections import Section, Table
-from steadyeye.core.types import Evaluated, needs
+from steadyeye.core.types import Evaluated, Result, needs
+from steadyeye.degradation.curves import statistic
 from steadyeye.degradation.profiles import profiles
-
-
-@dataclass(frozen=True, eq=False)
-class _Standing:
-    """A model's accuracy over all operators and levels; `replicates`: (r,) of the bootstrap."""
-
-    model: str
-    plain: float
-    overall: float
-    kept: float
-    replicates: NDArray[np.float64]
 
 
 @needs("truth", "operator", "level", "profile")
 def degradation_ranking(evaluated: Sequence[Evaluated]) -> Section | None:
     """Models by their accuracy over all operators and levels, on all images alike.
 
-    Two neighbours share a rank unless the paired bootstrap over images (or videos) tells them
-    apart at 95 %. None for a single model, or where models saw other operators or images.
+    A rank is 1 + the number of models that are better and told apart, by the paired bootstrap over
+    images (or videos) with Holm's allowance for all pairs. None for a single model, or where models
+    saw other operators or images.
     """
     if len(evaluated) < 2 or len({one.predictions.fingerprint for one in evaluated}) > 1:
         return None
-    standings = sorted(map(_standing, evaluated), key=lambda each: -each.overall)
-    rows = []
-    rank = 1
-    for place, each in enumerate(standings, start=1):
-        if place > 1 and _apart(standings[place - 2], each):
-            rank = place
-        low, high = bootstrap.ends(each.replicates)
-        overall = f"{percent(each.overall)} ({interval(low, high)})"
-        rows.append((f"{rank}", each.model, overall, percent(each.kept), percent(each.plain)))
+    board = leaderboard("degraded_accuracy(images='all')", list(map(_entry, evaluated)))
+    assert board is not None, "two models or more, each with a number"
+    beside = {one.predictions.model: _beside(one) for one in evaluated}
+    rows = [
+        (
+            rank(board, place),
+            each.model,
+            f"{percent(each.result.value)} ({interval(each.result.low, each.result.high)})",
+            *beside[each.model],
+        )
+        for place, each in enumerate(board.standings)
+    ]
     header = ("rank", "model", "degraded accuracy, all images", "of what it had right", "level 0")
     return Section(
         place=12,
         title="Which model stands it best",
         text=(
             "Ranked by accuracy over all operators and levels, every image counted for every "
-            "model. A rank is shared where the data cannot tell two neighbours apart (paired "
-            "bootstrap, 95 %).",
+            "model. A rank is 1 + the number of models that are better as far as the data can tell "
+            "(paired bootstrap, p of 0.05 or less after Holm's allowance for all pairs); = marks "
+            "one that is shared.",
         ),
         tables=(Table("Robustness ranking", header, tuple(rows)),),
     )
 
 
-def _standing(one: Evaluated) -> _Standing:
-    found = profiles(one.predictions, images="all")
+def _entry(one: Evaluated) -> Entry:
+    found = statistic(one.predictions, one.predictions.right, "all")
+    low, high = bootstrap.ends(found.resampled(bootstrap.weights(found.videos)))
+    n, method = len(found.videos), bootstrap.method(found.videos)
+    result = Result("degraded_accuracy", found.value, low, high, n, method)
+    return Entry(one.predictions.model, result, found)
+
+
+def _beside(one: Evaluated) -> tuple[str, str]:
+    """The accuracy over what it had right at level 0, and that at level 0."""
     right = one.predictions.right
-    curves = [right[rows].astype(np.float32) for _, _, rows in found.curves()]
-    each = np.mean([curve[1:].mean(axis=0) for curve in curves], axis=0)
-    plain = curves[0][0]
-    return _Standing(
-        model=one.predictions.model,
-        plain=float(plain.mean()),
-        overall=float(each.mean()),
-        kept=float(each[plain > 0].mean()),
-        replicates=bootstrap.means(each, bootstrap.weights(found.videos)),
-    )
-
-
-def _apart(better: _Standing, worse: _Standing) -> bool:
-    # the weights are seeded, so both were drawn on the same images: the difference is paired
-    return bootstrap.ends(better.replicates - worse.replicates)[0] > 0
+    first = right[profiles(one.predictions, images="all").row[0, 0]]
+    kept = statistic(one.predictions, right, "right").value if first.any() else None
+    return percent(kept), percent(float(np.mean(first)))

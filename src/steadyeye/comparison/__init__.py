@@ -1,1 +1,1 @@
-"""Models compared: with one another, and with those published."""
+"""Models compared: paired differences and an order that the data allows; the published line."""

@@ -41,13 +41,17 @@ def corrected(replicates: NDArray[np.floating], value: float) -> tuple[float, fl
     class leaves that class out of the mean. Efron, "The Jackknife, the Bootstrap and Other
     Resampling Plans", 1982, Section 10.7. `value` lies within the interval.
     """
-    below = np.mean(replicates < value) + np.mean(replicates == value) / 2
-    least = 1 / (2 * len(replicates))
-    bias = norm.ppf(np.clip(below, least, 1 - least))
     tail = norm.ppf((1 - LEVEL) / 2)
-    shares = norm.cdf(2 * bias + np.array([tail, -tail]))
+    shares = norm.cdf(2 * bias(replicates, value) + np.array([tail, -tail]))
     low, high = np.quantile(replicates, shares, method="inverted_cdf")
     return min(float(low), value), max(float(high), value)
+
+
+def bias(replicates: NDArray[np.floating], value: float) -> float:
+    """How far (replicates,) values lie below a `value` in the middle, in standard deviations."""
+    below = np.mean(replicates < value) + np.mean(replicates == value) / 2
+    least = 1 / (2 * len(replicates))
+    return float(norm.ppf(np.clip(below, least, 1 - least)))
 
 
 def method(videos: NDArray[np.str_]) -> str:

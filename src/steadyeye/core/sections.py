@@ -7,11 +7,15 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Table:
-    """A table of a section: text cells, the first column is the row's name."""
+    """A table of a section: text cells, the first column is the row's name.
+
+    `open`: whether it is unfolded beside a figure too.
+    """
 
     caption: str
     header: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
+    open: bool = False
 
 
 @dataclass(frozen=True)

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from steadyeye.core.boxes import Boxes, Detections
+from steadyeye.core.outcomes import Outcomes
 from steadyeye.core.sections import Section
 from steadyeye.core.table import Predictions
 
@@ -169,12 +170,29 @@ class Result:
     unit: str = "share"
 
 
+@dataclass(frozen=True, eq=False)
+class Asked:
+    """A metric with its parameters, to be asked of other predictions of the same samples.
+
+    `outcomes`: what models are compared by, None where they cannot be. `lower`: whether the lower
+    of two values is the better.
+    """
+
+    metric: Callable[[Predictions], Result]
+    outcomes: Callable[[Predictions], Outcomes] | None
+    lower: bool
+
+
 @dataclass(frozen=True)
 class Evaluated:
-    """One model on one source: the sealed predictions and the results derived from them."""
+    """One model on one source: the sealed predictions and the results derived from them.
+
+    `asked`: result name → the metric that gave it.
+    """
 
     predictions: Predictions
     results: Mapping[str, Result]
+    asked: Mapping[str, Asked] = field(default_factory=dict)
 
 
 Metric: TypeAlias = Callable[..., Result]

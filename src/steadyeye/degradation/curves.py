@@ -8,8 +8,10 @@ from numpy.typing import NDArray
 
 from steadyeye.core import bootstrap
 from steadyeye.core.intervals import proportion
+from steadyeye.core.outcomes import Statistic
+from steadyeye.core.table import Predictions
 from steadyeye.core.types import Result
-from steadyeye.degradation.profiles import Profiles
+from steadyeye.degradation.profiles import Profiles, profiles
 
 MEAN = "all operators"
 """The name of the cell that is the mean over operators."""
@@ -31,6 +33,26 @@ def shares(name: str, found: Profiles, success: NDArray[np.bool_]) -> Result:
 def averages(name: str, found: Profiles, values: NDArray[np.floating], unit: str) -> Result:
     """The mean of a quantity of every row, with a bootstrap over images or videos."""
     return _curves(name, found, values.astype(np.float32), unit, exact=False)
+
+
+def statistic(predictions: Predictions, values: NDArray[np.generic], images: str) -> Statistic:
+    """What models are compared by on the mean over operators of the mean over levels.
+
+    All images are drawn, the same for every model, and each model's own baseline set is counted.
+    """
+    everything = profiles(predictions, "all")
+    counts = np.isin(everything.images, profiles(predictions, images).images)
+    numbers = values.astype(np.float64)
+    curves = [numbers[rows][1:].mean(axis=0) for _, _, rows in everything.curves()]
+    each = np.asarray(np.mean(curves, axis=0))
+
+    def resampled(weights: NDArray[np.float32]) -> NDArray[np.float64]:
+        counted = weights[:, counts].astype(np.float64)
+        # a resample without an image that counts has no mean
+        with np.errstate(invalid="ignore"):
+            return np.asarray(counted @ each[counts] / counted.sum(axis=1))
+
+    return Statistic(float(each[counts].mean()), everything.videos, resampled)
 
 
 def _curves(

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from steadyeye.core import bootstrap
 from steadyeye.core.boxes import BoxTable, select
 from steadyeye.core.errors import UsageError
+from steadyeye.core.outcomes import Statistic
 from steadyeye.core.pm_sets import PmSets
 from steadyeye.core.table import Predictions
 from steadyeye.core.types import Result
@@ -127,6 +128,16 @@ def result(name: str, found: Frames, measure: Measure, notes: tuple[str, ...] = 
     low, high = bootstrap.corrected(drawn[~np.isnan(drawn)], value)
     method = f"bias-corrected {bootstrap.method(found.videos)}, {REPLICATES:,} replicates"
     return Result(name, value, low, high, n, method, notes)
+
+
+def statistic(found: Frames, measure: Measure) -> Statistic:
+    """What models are compared by on a measure of images."""
+    matched = found.matched()
+
+    def resampled(weights: NDArray[np.float32]) -> NDArray[np.float64]:
+        return np.array([measure(matched, weight) for weight in weights.astype(np.int64)])
+
+    return Statistic(measure(matched, None), found.videos, resampled, skewed=True)
 
 
 def _mean(values: NDArray[np.float64]) -> float:

@@ -4,10 +4,19 @@ from dataclasses import replace
 
 import numpy as np
 
+from steadyeye.core.outcomes import Statistic
 from steadyeye.core.pm_sets import farthest, pm_sets
 from steadyeye.core.table import Predictions
 from steadyeye.core.types import Result
-from steadyeye.detection.frames import frame_quality, frames, ious, mean_ap, result, worst
+from steadyeye.detection.frames import (
+    frame_quality,
+    frames,
+    ious,
+    mean_ap,
+    result,
+    statistic,
+    worst,
+)
 
 
 def worst_frames(
@@ -42,3 +51,16 @@ def worst_frames(
         )
     named = f"{name}(k={reach})"
     return replace(cells[-1], name=named, notes=tuple(notes), cells=tuple(cells))
+
+
+def worst_statistic(
+    predictions: Predictions, k: int | None, iou: float | str, one_class: bool
+) -> Statistic:
+    """What models are compared by on `worst_frames`; their worst frames are each one's own."""
+    sets = pm_sets(predictions)
+    thresholds = ious(iou)
+    quality = frame_quality(predictions, thresholds[0], one_class)
+    rows, members = worst(sets, quality, farthest(sets, k))
+    # named after its set, a frame is drawn with that of the other model
+    found = replace(frames(predictions, rows, one_class), videos=sets.videos[members])
+    return statistic(found, mean_ap(thresholds))

@@ -4,12 +4,13 @@ import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from steadyeye.core.spec import Spec, split
 from steadyeye.core.table import Predictions
-from steadyeye.core.types import Evaluated, Result
+from steadyeye.core.types import Asked, Evaluated, Result
 from steadyeye.evaluation.plan import available, metric, readable
 from steadyeye.predictions.measured import joined
 from steadyeye.predictions.read import cells, read
@@ -17,23 +18,48 @@ from steadyeye.predictions.read import cells, read
 
 def collect(runs: Sequence[Path], metrics: str | None) -> list[Evaluated]:
     """Every cell of the runs, evaluated; `metrics`: a list of specs, None: those of each job."""
+    named = tables(runs)
+    asked = {run: split(metrics or record(run)["job"]["metrics"] or "") for run in runs}
+    return [evaluated(predictions, asked[run]) for run, predictions in named]
+
+
+def tables(runs: Sequence[Path]) -> list[tuple[Path, Predictions]]:
+    """Every cell of the runs with the run it is of, named so that no two are mistaken."""
     found = [
         (run, joined(runs, predictions))
         for run in runs
         for predictions in (read(*cell) for cell in cells(run))
     ]
-    asked = {run: split(metrics or record(run)["job"]["metrics"] or "") for run in runs}
-    named = _models(_data(found))
-    return [Evaluated(predictions, results(predictions, asked[run])) for run, predictions in named]
+    return _models(_data(found))
 
 
-def results(predictions: Predictions, metrics: Sequence[Spec] = ()) -> dict[str, Result]:
-    """The results of the metrics asked for, or of all that the predictions allow, by name."""
-    asked = metrics or [spec for spec in available(predictions.columns) if _far(spec, predictions)]
+def evaluated(predictions: Predictions, metrics: Sequence[Spec] = ()) -> Evaluated:
+    """The predictions with the metrics asked for, or with all that they allow."""
+    specs = metrics or [spec for spec in available(predictions.columns) if _far(spec, predictions)]
     # of several models a metric may fit some only: detections come from detectors
-    fitting = [spec for spec in asked if readable(metric(spec), predictions.columns)]
-    found = [metric(spec)(predictions, **spec.kwargs) for spec in fitting]
-    return {result.name: result for result in found}
+    fitting = [ask(spec) for spec in specs if readable(metric(spec), predictions.columns)]
+    found = [(asked, asked.metric(predictions)) for asked in fitting]
+    return Evaluated(
+        predictions,
+        {result.name: result for _, result in found},
+        {result.name: asked for asked, result in found},
+    )
+
+
+def results(predictions: Predictions, metrics: Sequence[Spec] = ()) -> Mapping[str, Result]:
+    """The results of the metrics asked for, or of all that the predictions allow, by name."""
+    return evaluated(predictions, metrics).results
+
+
+def ask(spec: Spec) -> Asked:
+    """The metric a spec names, with its parameters."""
+    plugin = metric(spec)
+    outcomes = getattr(plugin, "outcomes", None)
+    return Asked(
+        partial(plugin, **spec.kwargs),
+        partial(outcomes, **spec.kwargs) if outcomes else None,
+        getattr(plugin, "lower", False),
+    )
 
 
 def _far(spec: Spec, predictions: Predictions) -> bool:
@@ -65,7 +91,11 @@ def _data(found: Sequence[tuple[Path, Predictions]]) -> list[tuple[Path, Predict
 def _models(found: Sequence[tuple[Path, Predictions]]) -> list[tuple[Path, Predictions]]:
     """The tables with models of the same name on the same data told apart by their run."""
     times = Counter((predictions.data, predictions.model) for _, predictions in found)
+    names = {run: run.name for run, _ in found}
+    # two folders of the same name, `base/run` and `head/run`, are told apart by their paths
+    same = Counter(names.values())
+    names = {run: str(run) if same[name] > 1 else name for run, name in names.items()}
     return [
-        (run, replace(p, model=f"{p.model} ({run.name})") if times[p.data, p.model] > 1 else p)
+        (run, replace(p, model=f"{p.model} ({names[run]})") if times[p.data, p.model] > 1 else p)
         for run, p in found
     ]

@@ -88,7 +88,7 @@ def readable(plugin: Callable[..., Any], columns: Sequence[str]) -> bool:
     A sweep holds every image many times, so what does not ask for the operator would mix them.
     """
     mixed = "operator" in columns and "operator" not in getattr(plugin, "needs", ())
-    return not mixed and not _lacks(plugin, columns)
+    return not mixed and not lacks(plugin, columns)
 
 
 def _build(kind: str, texts: Sequence[str], problems: list[str]) -> list[tuple[str, Any]]:
@@ -115,17 +115,18 @@ def _metric(
     more = (*(COLUMNS if job.operators else ()), *("detections" for _ in filter(detects, models)))
     for text, source in sources:
         columns = (*source.columns, *more)
-        lacks = _lacks(needed, columns)
-        if job.operators and not lacks and not readable(needed, columns):
+        missing = lacks(needed, columns)
+        if job.operators and not missing and not readable(needed, columns):
             raise UsageError(f"{spec.name} is no metric of degraded images; leave it out")
-        if lacks:
+        if missing:
             raise UsageError(
-                f"{spec.name} needs {', '.join(lacks)}, which '{text}' does not have; "
+                f"{spec.name} needs {', '.join(missing)}, which '{text}' does not have; "
                 "leave the metric out or give labels"
             )
 
 
-def _lacks(plugin: Callable[..., Any], columns: Sequence[str]) -> list[str]:
+def lacks(plugin: Callable[..., Any], columns: Sequence[str]) -> list[str]:
+    """The columns that a metric or analysis needs and that are not among these."""
     return [need for need in getattr(plugin, "needs", ()) if need not in columns]
 
 

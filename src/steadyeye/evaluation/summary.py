@@ -37,13 +37,19 @@ def document(runs: Sequence[Path], metrics: str | None = None) -> Document:
 
     `metrics`: a list of specs; None: those of each run's job.
     """
-    evaluated = collect(runs, metrics)
+    return written(runs, collect(runs, metrics))
+
+
+def written(
+    runs: Sequence[Path], evaluated: Sequence[Evaluated], analyses: Sequence[str] = ()
+) -> Document:
+    """The report of models from `runs`; `analyses`: the only ones to be heard, all if empty."""
     records = {str(run): record(run) for run in runs}
     return Document(
         title="How steady is it?",
         headline=headline(evaluated),
         evaluated=evaluated,
-        sections=sections(evaluated),
+        sections=sections(evaluated, analyses),
         provenance=records,
         commands=tuple(
             line
@@ -53,14 +59,14 @@ def document(runs: Sequence[Path], metrics: str | None = None) -> Document:
     )
 
 
-def sections(evaluated: Sequence[Evaluated]) -> tuple[Section, ...]:
-    """What every analysis has to say of the models on each source."""
+def sections(evaluated: Sequence[Evaluated], analyses: Sequence[str] = ()) -> tuple[Section, ...]:
+    """What every analysis, or each of those named, has to say of the models on each source."""
     by_data: dict[str, list[Evaluated]] = {}
     for one in evaluated:
         by_data.setdefault(one.predictions.data, []).append(one)
     found = []
     for data, models in by_data.items():
-        for name in plugins.names("analyses"):
+        for name in analyses or plugins.names("analyses"):
             analysis = plugins.load("analyses", name)
             columns = set.intersection(*(set(one.predictions.columns) for one in models))
             if not readable(analysis, tuple(columns)):
@@ -74,10 +80,21 @@ def sections(evaluated: Sequence[Evaluated]) -> tuple[Section, ...]:
 
 def write(runs: Sequence[Path], files: Sequence[Path], metrics: str | None = None) -> Document:
     """Writes the report of `runs` to files, each in the format its suffix names; returns it."""
+    check_formats(files)
+    content = document(runs, metrics)
+    save(content, runs, files)
+    return content
+
+
+def check_formats(files: Sequence[Path]) -> None:
+    """Raises `UsageError` for a file whose suffix names no format."""
     for file in files:
         if file.suffix.lstrip(".") not in {"html", *RENDER}:
             raise unknown("report format", file.suffix.lstrip("."), ["html", *RENDER])
-    content = document(runs, metrics)
+
+
+def save(content: Document, runs: Sequence[Path], files: Sequence[Path]) -> None:
+    """Writes a report to files, with the pictures that `runs` keep."""
     marks = {e.predictions.data: e.predictions.fingerprint for e in content.evaluated}
     for file in files:
         if file.suffix == ".html":
@@ -86,7 +103,6 @@ def write(runs: Sequence[Path], files: Sequence[Path], metrics: str | None = Non
             text = RENDER[file.suffix[1:]](content)
         file.parent.mkdir(parents=True, exist_ok=True)
         write_file(file, text.encode())
-    return content
 
 
 def store_pictures(run: Path, sources: Sequence[Source]) -> None:

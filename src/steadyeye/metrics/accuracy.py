@@ -3,26 +3,33 @@
 import numpy as np
 
 from steadyeye.core.intervals import proportion
+from steadyeye.core.outcomes import Trials, compared
 from steadyeye.core.pm_sets import pm_sets
 from steadyeye.core.table import Predictions
 from steadyeye.core.types import Result, needs
 
 
+def trials(predictions: Predictions) -> Trials:
+    """The anchors, or the labelled samples, that are right."""
+    if "offset" in predictions.tags:
+        sets = pm_sets(predictions)
+        return Trials(sets.breaks_at > 0, sets.videos)
+    counted = predictions.labelled & predictions.valid
+    return Trials(predictions.right[counted], predictions.ids[counted])
+
+
 @needs("truth")
+@compared(trials)
 def accuracy(predictions: Predictions) -> Result:
     """The share right: of the anchors where samples form pm-sets, of the labelled samples else.
 
     Right is any of the sample's own labels. Value None on empty input.
     """
+    counted = trials(predictions)
+    found = proportion(counted.success, counted.videos)
     if "offset" in predictions.tags:
-        sets = pm_sets(predictions)
-        success, videos = sets.breaks_at > 0, sets.videos
-        lost = sets.lost_anchors
+        lost = pm_sets(predictions).lost_anchors
     else:
-        counted = predictions.labelled & predictions.valid
-        success = predictions.right[counted]
-        videos = predictions.ids[counted]
         lost = int(np.sum(predictions.labelled & ~predictions.valid))
-    found = proportion(success, videos)
     notes = (f"{lost} left out: not predicted",) if lost else ()
     return Result("accuracy", found.value, found.low, found.high, found.n, found.method, notes)

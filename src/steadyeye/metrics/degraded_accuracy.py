@@ -1,12 +1,19 @@
 """Accuracy under degradation."""
 
+from steadyeye.core.outcomes import Statistic, compared
 from steadyeye.core.table import Predictions
 from steadyeye.core.types import Result, needs
-from steadyeye.degradation.curves import shares
+from steadyeye.degradation.curves import shares, statistic
 from steadyeye.degradation.profiles import profiles
 
 
+def outcomes(predictions: Predictions, images: str = "right") -> Statistic:
+    """The images of the sweep, counted anew."""
+    return statistic(predictions, predictions.right, images)
+
+
 @needs("truth", "operator", "level", "profile")
+@compared(outcomes)
 def degraded_accuracy(predictions: Predictions, images: str = "right") -> Result:
     """The share of images still right: the mean over operators of the mean over their levels.
 

@@ -2,13 +2,20 @@
 
 import numpy as np
 
+from steadyeye.core.outcomes import Statistic, compared
 from steadyeye.core.table import Predictions
 from steadyeye.core.types import Result, needs
-from steadyeye.degradation.curves import averages
+from steadyeye.degradation.curves import averages, statistic
 from steadyeye.degradation.profiles import profiles
 
 
+def outcomes(predictions: Predictions, images: str = "right") -> Statistic:
+    """The images of the sweep, counted anew."""
+    return statistic(predictions, predictions.probability, images)
+
+
 @needs("truth", "operator", "level", "profile")
+@compared(outcomes)
 def degraded_probability(predictions: Predictions, images: str = "right") -> Result:
     """The mean probability of the true class, over levels and then over operators.
 

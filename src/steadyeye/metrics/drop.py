@@ -1,20 +1,28 @@
 """What the neighbours take away: accuracy − pm-k."""
 
 from steadyeye.core.intervals import proportion
+from steadyeye.core.outcomes import Trials, compared
 from steadyeye.core.pm_sets import farthest, pm_sets
 from steadyeye.core.table import Predictions
 from steadyeye.core.types import Result, needs
 
 
+def trials(predictions: Predictions, k: int | None = None) -> Trials:
+    """The anchors that are right and have a wrong frame within ±k."""
+    sets = pm_sets(predictions)
+    broken = (sets.breaks_at > 0) & (sets.breaks_at <= farthest(sets, k))
+    return Trials(broken, sets.videos)
+
+
 @needs("truth", "group", "offset")
+@compared(trials, lower=True)
 def drop(predictions: Predictions, k: int | None = None) -> Result:
     """Accuracy − pm-k: the share of anchors that are right and have a wrong frame within ±k.
 
     As pm-k is never above accuracy, the drop is a proportion itself and has a proportion's
     interval. `k`: native frames, the largest in the data if left out. Value None on empty input.
     """
-    sets = pm_sets(predictions)
-    reach = farthest(sets, k)
-    broken = (sets.breaks_at > 0) & (sets.breaks_at <= reach)
-    found = proportion(broken, sets.videos)
+    reach = farthest(pm_sets(predictions), k)
+    counted = trials(predictions, reach)
+    found = proportion(counted.success, counted.videos)
     return Result(f"drop(k={reach})", found.value, found.low, found.high, found.n, found.method)

@@ -1,11 +1,18 @@
 """How well objects are found, whatever they are called."""
 
+from steadyeye.core.outcomes import Statistic, compared
 from steadyeye.core.table import Predictions
 from steadyeye.core.types import Result, needs
-from steadyeye.detection.worst_frames import worst_frames
+from steadyeye.detection.worst_frames import worst_frames, worst_statistic
+
+
+def outcomes(predictions: Predictions, k: int | None = None, iou: float | str = 0.5) -> Statistic:
+    """The worst frames of a model, counted anew."""
+    return worst_statistic(predictions, k, iou, one_class=True)
 
 
 @needs("boxes", "detections", "group", "offset")
+@compared(outcomes)
 def localization(predictions: Predictions, k: int | None = None, iou: float | str = 0.5) -> Result:
     """pm-k mAP with all categories made one, so that only the place counts.
 

@@ -1,11 +1,18 @@
 """Mean average precision."""
 
+from steadyeye.core.outcomes import Statistic, compared
 from steadyeye.core.table import Predictions
 from steadyeye.core.types import Result, needs
-from steadyeye.detection.frames import counted, frames, ious, mean_ap, result
+from steadyeye.detection.frames import counted, frames, ious, mean_ap, result, statistic
+
+
+def outcomes(predictions: Predictions, iou: float | str = 0.5) -> Statistic:
+    """The images that count, counted anew."""
+    return statistic(frames(predictions, counted(predictions)), mean_ap(ious(iou)))
 
 
 @needs("boxes", "detections")
+@compared(outcomes)
 def map(predictions: Predictions, iou: float | str = 0.5) -> Result:
     """AP averaged over the classes that are there: of the anchors where samples form pm-sets.
 

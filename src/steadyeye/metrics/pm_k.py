@@ -1,12 +1,20 @@
 """The share of anchors that a model survives within ±k frames."""
 
 from steadyeye.core.intervals import proportion
+from steadyeye.core.outcomes import Trials, compared
 from steadyeye.core.pm_sets import PmSets, farthest, pm_sets
 from steadyeye.core.table import Predictions
 from steadyeye.core.types import Result, needs
 
 
+def trials(predictions: Predictions, k: int | None = None) -> Trials:
+    """The anchors that the model survives within ±k."""
+    sets = pm_sets(predictions)
+    return Trials(sets.breaks_at > farthest(sets, k), sets.videos)
+
+
 @needs("truth", "group", "offset")
+@compared(trials)
 def pm_k(predictions: Predictions, k: int | None = None) -> Result:
     """The share of anchors whose every frame within ±k is right, the anchor counting as one.
 

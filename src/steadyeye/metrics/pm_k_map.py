@@ -1,11 +1,18 @@
 """mAP over the worst frame of each pm-set."""
 
+from steadyeye.core.outcomes import Statistic, compared
 from steadyeye.core.table import Predictions
 from steadyeye.core.types import Result, needs
-from steadyeye.detection.worst_frames import worst_frames
+from steadyeye.detection.worst_frames import worst_frames, worst_statistic
+
+
+def outcomes(predictions: Predictions, k: int | None = None, iou: float | str = 0.5) -> Statistic:
+    """The worst frames of a model, counted anew."""
+    return worst_statistic(predictions, k, iou, one_class=False)
 
 
 @needs("boxes", "detections", "group", "offset")
+@compared(outcomes)
 def pm_k_map(predictions: Predictions, k: int | None = None, iou: float | str = 0.5) -> Result:
     """The mAP over the frame of lowest frame AP within ±k of each anchor, the anchor being one.
 

@@ -1,0 +1,168 @@
+"""Which of several models is better, as far as the data can tell."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from steadyeye.charts.style import PALETTE, chart, shown, span
+from steadyeye.comparison.boards import Boards, boards
+from steadyeye.comparison.order import Leaderboard
+from steadyeye.comparison.words import amount, called, finding, headline, rank, reach
+from steadyeye.core.sections import Figure, Section, Table
+from steadyeye.core.types import Evaluated, needs
+
+DRAWN = 30
+ROW = 44
+
+
+@needs()
+def comparison(evaluated: Sequence[Evaluated]) -> Section | None:
+    """Models on the same samples: ranks that the data can tell, and all paired differences.
+
+    None for a single model, and where models did not see the same samples.
+    """
+    found = boards(evaluated)
+    if found is None:
+        return None
+    first = found.boards[0]
+    return Section(
+        place=3,
+        title=headline(first),
+        text=(finding(first), _meaning(found), *_caveats(found)),
+        tables=(_standings(found), _differences(found)),
+        figures=(_figure(first),),
+    )
+
+
+def _meaning(found: Boards) -> str:
+    several = len(found.boards[0].standings) > 2
+    return (
+        "All models are judged on the same samples, so only those count on which two of them "
+        "differ. Two are told apart where the p value of that difference is 0.05 or less"
+        + (", after Holm's allowance for the number of pairs of a metric" if several else "")
+        + ". A rank is 1 + the number of models that are better and told apart; not told apart "
+        "does not mean the same."
+    )
+
+
+def _caveats(found: Boards) -> tuple[str, ...]:
+    told = []
+    for board in found.boards:
+        if board.open_triple:
+            first, middle, last = board.open_triple
+            told.append(
+                f"On {called(board.metric)} {first} is told apart from {last}, and neither from "
+                f"{middle}: not being told apart does not carry over from pair to pair."
+            )
+            break
+    if found.one_video:
+        told.append("All of this holds within this one video only.")
+    if found.left_out:
+        told.append(
+            f"{found.left_out:,} samples that not every model predicted are left out here for all."
+        )
+    return tuple(told)
+
+
+def _standings(found: Boards) -> Table:
+    rows = [
+        (
+            called(board.metric),
+            rank(board, place),
+            each.model,
+            shown(each.result.value, board.unit),
+            span(each.result.low, each.result.high, board.unit),
+            f"{each.result.n:,}",
+            ", ".join(each.tied) or "—",
+        )
+        for board in found.boards
+        for place, each in enumerate(board.standings)
+    ]
+    header = ("metric", "rank", "model", "value", "95 % interval", "n", "not told apart from")
+    return Table("Leaderboard", header, tuple(rows), open=True)
+
+
+def _differences(found: Boards) -> Table:
+    rows = [
+        (
+            called(board.metric) + (" (lower is better)" if board.lower else ""),
+            f"{pair.better} over {pair.worse}",
+            amount(pair.difference.value, board.unit),
+            reach(pair.difference.low, pair.difference.high, board.unit),
+            _p(pair.difference.p),
+            _p(pair.adjusted),
+            "told apart" if pair.apart else "not told apart",
+            pair.difference.method,
+        )
+        for board in found.boards
+        for pair in board.pairs
+    ]
+    header = ("metric", "pair", "better by", "95 % interval", "p", "p, Holm", "", "method")
+    return Table("Paired differences", header, tuple(rows))
+
+
+def _figure(board: Leaderboard) -> Figure:
+    drawn, name = board.pairs[:DRAWN], called(board.metric)
+    values = [
+        {
+            "pair": f"{pair.better}\nover {pair.worse}",
+            "value": pair.difference.value,
+            "low": pair.difference.low,
+            "high": pair.difference.high,
+            "told": "told apart" if pair.apart else "not told apart",
+        }
+        for pair in drawn
+    ]
+    wider = any(not pair.apart and pair.difference.low > 0 for pair in drawn)
+    caption = (
+        f"By how much the first of each pair is better on {name}, with the 95 % interval of each "
+        "pair on its own."
+    )
+    allowed = " Where it leaves out 0 in grey, the test does not allow as much." if wider else ""
+    left = f" The first {DRAWN} of {len(board.pairs)}." if len(board.pairs) > DRAWN else ""
+    return Figure(
+        name="comparison",
+        caption=f"{caption}{allowed}{left}",
+        alt=f"{finding(board)} The table has all differences.",
+        spec={
+            **chart(_layers(name, board.unit), ROW * len(values) + 10),
+            "data": {"values": values},
+        },
+    )
+
+
+def _layers(name: str, unit: str) -> list[dict[str, Any]]:
+    """A line a pair from end to end of its interval, a dot at the value, and where neither wins."""
+    y = {
+        "field": "pair",
+        "type": "nominal",
+        "sort": None,
+        "title": None,
+        "axis": {"labelExpr": "split(datum.label, '\\n')", "labelLimit": 190, "ticks": False},
+    }
+    share = unit == "share"
+    label = "format(datum.value * 100, '~g')" if share else "format(datum.value, '~g')"
+    x = {
+        "type": "quantitative",
+        "title": f"better on {name} by ({'points' if share else 'ranks'})",
+        "axis": {"labelExpr": label, "tickCount": 5},
+    }
+    hue = {
+        "field": "told",
+        "type": "nominal",
+        "scale": {"domain": ["told apart", "not told apart"], "range": [PALETTE[0], PALETTE[6]]},
+        "legend": {"title": None, "orient": "bottom"},
+    }
+    zero = {"mark": {"type": "rule", "strokeDash": [4, 3]}, "encoding": {"x": {"datum": 0}}}
+    line = {
+        "mark": {"type": "rule", "strokeWidth": 3},
+        "encoding": {"y": y, "x": {"field": "low", **x}, "x2": {"field": "high"}, "color": hue},
+    }
+    dot = {
+        "mark": {"type": "point", "filled": True, "size": 90, "opacity": 1, "tooltip": True},
+        "encoding": {"y": y, "x": {"field": "value", **x}, "color": hue},
+    }
+    return [zero, line, dot]
+
+
+def _p(value: float) -> str:
+    return "< 0.001" if value < 0.001 else f"{value:.3f}"

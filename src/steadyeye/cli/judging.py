@@ -1,0 +1,101 @@
+"""What `compare` and `gate` do: call the library, print what came out."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import typer
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from steadyeye.charts.style import shown, span
+from steadyeye.comparison.boards import Boards
+from steadyeye.comparison.words import called, finding, rank
+
+console = Console(highlight=False, soft_wrap=True)
+MARKS = {True: "✓", False: "✗"}
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What `gate` was asked: requirements, metrics and the largest drop, each as it was typed."""
+
+    require: Sequence[str]
+    metrics: str | None
+    max_drop: str | None
+    least: int
+
+
+def compare(runs: Sequence[Path], out: Path, formats: str, metrics: str | None) -> None:
+    """`steadyeye compare`."""
+    from steadyeye.evaluation import comparing, summary
+
+    asked = [name.strip() for name in formats.split(",") if name.strip()]
+    files = [out.with_suffix(f".{name}") for name in asked] if asked else [out]
+    summary.check_formats(files)
+    models = comparing.shared(runs, metrics)
+    found = comparing.ordered(models)
+    for each in found:
+        _print(each, len(found) > 1)
+    together = [one for several in models for one in several]
+    summary.save(summary.written(runs, together, ("comparison",)), runs, files)
+    for file in files:
+        console.print(f"report: {file.resolve()}", markup=False)
+
+
+def gate(run: Path, against: Path | None, asked: Asked, junit: Path | None, github: bool) -> bool:
+    """`steadyeye gate`; returns whether everything that is required holds."""
+    from steadyeye.evaluation import annotations
+    from steadyeye.evaluation.collect import tables
+    from steadyeye.evaluation.gate import HOLDS
+    from steadyeye.evaluation.gate import gate as judge
+    from steadyeye.evaluation.requirements import requirements, tolerance
+    from steadyeye.predictions.cell import write_file
+
+    required = requirements(asked.require)
+    allowed = tolerance(required, asked.metrics, asked.max_drop, against is not None)
+    cells = [table for _, table in tables([run])]
+    base = [table for _, table in tables([against])] if against else []
+    verdicts = judge(cells, required, base, allowed, asked.least)
+    for verdict in verdicts:
+        console.print(f"{MARKS[verdict.outcome == HOLDS]} {verdict.sentence}", markup=False)
+        console.print(f"  {verdict.method}", markup=False, style="dim")
+    if github:
+        for verdict in verdicts:
+            typer.echo(annotations.github(verdict))
+    if junit is not None:
+        junit.parent.mkdir(parents=True, exist_ok=True)
+        write_file(junit, annotations.junit(verdicts))
+    held = sum(verdict.outcome == HOLDS for verdict in verdicts)
+    console.print(f"{held} of {len(verdicts)} hold", markup=False)
+    return held == len(verdicts)
+
+
+def _print(found: Boards, several: bool) -> None:
+    """The leaderboards of one of the data, and which pairs are told apart."""
+    if several:
+        console.print(found.data, markup=False, style="bold")
+    table = Table(box=None, pad_edge=False)
+    for column in ("metric", "rank", "model"):
+        table.add_column(column)
+    for column in ("value", "95 % interval", "n"):
+        table.add_column(column, justify="right")
+    for board in found.boards:
+        for place, each in enumerate(board.standings):
+            result = each.result
+            table.add_row(
+                called(board.metric),
+                rank(board, place),
+                Text(each.model),
+                shown(result.value, board.unit),
+                span(result.low, result.high, board.unit),
+                f"{result.n:,}",
+            )
+    console.print(table)
+    for board in found.boards:
+        console.print(finding(board), markup=False)
+    if found.left_out:
+        console.print(f"{found.left_out:,} samples left out: not predicted by every model")
+    if found.one_video:
+        console.print("All of this holds within this one video only.")

@@ -1,0 +1,83 @@
+"""The leaderboards of models that were given the same samples."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from steadyeye.comparison.order import Entry, Leaderboard, leaderboard
+from steadyeye.core.table import Predictions
+from steadyeye.core.types import Evaluated
+
+FIRST = ("pm_k", "pm_k_map", "degraded_accuracy", "accuracy", "map")
+"""The metrics that a comparison is told by, the first that is there."""
+
+
+@dataclass(frozen=True)
+class Boards:
+    """The leaderboards of models on the same samples, the most telling metric first.
+
+    `left_out`: samples that not all models predicted; none of the numbers counts them.
+    """
+
+    data: str
+    boards: tuple[Leaderboard, ...]
+    left_out: int
+
+    @property
+    def one_video(self) -> bool:
+        """Whether all samples come from one video, of which alone the comparison then speaks."""
+        pairs = (pair for board in self.boards for pair in board.pairs)
+        return any("one video only" in pair.difference.method for pair in pairs)
+
+
+def boards(evaluated: Sequence[Evaluated]) -> Boards | None:
+    """A leaderboard for every metric that two or more of the models have.
+
+    None unless two models hold the same samples (the same fingerprint) and share a metric.
+    """
+    if len(evaluated) < 2 or len({one.predictions.fingerprint for one in evaluated}) > 1:
+        return None
+    tables = [one.predictions for one in evaluated]
+    if any(not np.array_equal(table.ids, tables[0].ids) for table in tables):
+        return None
+    names = list(dict.fromkeys(name for one in evaluated for name in one.asked))
+    names.sort(key=lambda name: _place(name.partition("(")[0]))
+    found = tuple(filter(None, (_board(name, evaluated) for name in names)))
+    lost = ~np.all([table.valid for table in tables], axis=0)
+    return Boards(tables[0].data, found, int(lost.sum())) if found else None
+
+
+def common(tables: Sequence[Predictions]) -> list[Predictions]:
+    """The tables with what one model did not predict left out for all."""
+    valid = np.all([table.valid for table in tables], axis=0)
+    why = np.asarray("not predicted by every model that is compared")
+    return [
+        table
+        if np.array_equal(table.valid, valid)
+        else replace(table, errors=np.where(table.valid & ~valid, why, table.errors))
+        for table in tables
+    ]
+
+
+def _board(name: str, evaluated: Sequence[Evaluated]) -> Leaderboard | None:
+    asked = [one.asked[name] for one in evaluated if name in one.asked]
+    tables = common([one.predictions for one in evaluated])
+    entries = [
+        _entry(name, one, table)
+        for one, table in zip(evaluated, tables, strict=True)
+        if name in one.asked and one.asked[name].outcomes
+    ]
+    return leaderboard(name, entries, asked[0].lower)
+
+
+def _entry(name: str, one: Evaluated, table: Predictions) -> Entry:
+    asked = one.asked[name]
+    assert asked.outcomes is not None, "only what can be compared"
+    # another table than the results are of: some model lacks samples that this one predicted
+    result = one.results[name] if table is one.predictions else asked.metric(table)
+    return Entry(table.model, result, asked.outcomes(table))
+
+
+def _place(metric: str) -> int:
+    return FIRST.index(metric) if metric in FIRST else len(FIRST)

@@ -1,0 +1,148 @@
+"""The difference of two models on the same samples: estimate, interval and p value."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.stats import norm, t
+
+from steadyeye.comparison.proportions import mcnemar, tango
+from steadyeye.core import bootstrap
+from steadyeye.core.intervals import LEVEL, REPLICATES
+from steadyeye.core.outcomes import Outcomes, Statistic, Trials
+
+
+@dataclass(frozen=True)
+class Difference:
+    """How much higher one model is than another, with its 95 % interval and two-sided p value.
+
+    `n`: trials or images. `units`: how many of them, or of their videos, stand for themselves.
+    """
+
+    value: float
+    low: float
+    high: float
+    p: float
+    n: int
+    units: int
+    method: str
+
+
+@dataclass(frozen=True, eq=False)
+class Drawn:
+    """Outcomes with their `value` and the (r,) values of resamples; none for single trials."""
+
+    outcomes: Outcomes
+    value: float
+    replicates: NDArray[np.float64]
+
+
+def drawn(outcomes: Outcomes, replicates: int = REPLICATES) -> Drawn:
+    """The outcomes of a model, resampled as those of any other on the same samples are."""
+    if isinstance(outcomes, Statistic):
+        weight = bootstrap.weights(outcomes.videos, replicates)
+        return Drawn(outcomes, outcomes.value, outcomes.resampled(weight))
+    success, videos = outcomes.success, outcomes.videos
+    value = float(success.mean()) if len(success) else float("nan")
+    if _single(videos):
+        return Drawn(outcomes, value, np.zeros(0))
+    names, wins, totals = _by_video(outcomes)
+    weight = bootstrap.weights(names, replicates).astype(np.float64)
+    return Drawn(outcomes, value, (weight @ wins) / (weight @ totals))
+
+
+def difference(one: Drawn, other: Drawn) -> Difference | None:
+    """The value of one model minus that of the other; None where either has none.
+
+    Trials that stand for themselves, one a video, or all of a single video, which the method then
+    says: McNemar's exact test and Tango's score interval. Anything else: a bootstrap over videos
+    (images, where each is its own) that draws the same for both models.
+    """
+    assert np.array_equal(one.outcomes.videos, other.outcomes.videos), "of the same samples"
+    if np.isnan(one.value) or np.isnan(other.value):
+        return None
+    first, second = one.outcomes, other.outcomes
+    if isinstance(first, Trials) and isinstance(second, Trials) and _single(first.videos):
+        return _of_trials(first, second)
+    return _of_replicates(one, other)
+
+
+def _of_trials(one: Trials, other: Trials) -> Difference:
+    ahead = int(np.sum(one.success & ~other.success))
+    behind = int(np.sum(~one.success & other.success))
+    n = len(one.success)
+    method = f"McNemar's exact test, {ahead} against {behind} of {n:,}; Tango's interval"
+    if n > 1 and len(np.unique(one.videos)) == 1:
+        method += ", within this one video only"
+    ends = tango(ahead, behind, n)
+    return Difference((ahead - behind) / n, *ends, mcnemar(ahead, behind), n, n, method)
+
+
+def _of_replicates(one: Drawn, other: Drawn) -> Difference:
+    videos = one.outcomes.videos
+    n, units = len(videos), _units(videos)
+    value = one.value - other.value
+    skewed = isinstance(one.outcomes, Statistic) and one.outcomes.skewed
+    replicates = one.replicates - other.replicates
+    replicates = replicates[~np.isnan(replicates)]
+    if np.ptp(replicates) > 0:
+        shift = 2 * bootstrap.bias(replicates, value) if skewed else 0.0
+        low, high = _ends(replicates, shift, units)
+        p = _p_value(replicates, shift, units)
+        corrected = "bias-corrected " if skewed else ""
+        method = f"paired {corrected}{bootstrap.method(videos)}, {len(replicates):,} resamples"
+        return Difference(value, min(low, value), max(high, value), p, n, units, method)
+    # every resample equals the sample, which tells a bootstrap nothing: one trial a video
+    ends = tango(units * max(value, 0.0), units * max(-value, 0.0), units)
+    several = "images" if units == n else "videos"
+    method = f"Tango's interval over {units:,} {several}, which all differ alike"
+    return Difference(value, *ends, mcnemar(units if value else 0, 0), n, units, method)
+
+
+def _ends(replicates: NDArray[np.float64], shift: float, units: int) -> tuple[float, float]:
+    """The percentile interval, corrected by `shift` and widened as Student's is for few units.
+
+    Hesterberg, "What Teachers Should Know About the Bootstrap", The American Statistician 69,
+    2015: the expanded percentile interval.
+    """
+    tail = _widened(units) * t.ppf((1 - LEVEL) / 2, units - 1)
+    shares = norm.cdf(shift + np.array([tail, -tail]))
+    low, high = np.quantile(replicates, shares, method="inverted_cdf")
+    return float(low), float(high)
+
+
+def _p_value(replicates: NDArray[np.float64], shift: float, units: int) -> float:
+    """Two-sided, of the level at which the interval reaches 0; the sample counts as a resample.
+
+    From the share of resamples on the far side of 0, one added. Davison and Hinkley, "Bootstrap
+    Methods and their Application", 1997, Section 4.2.
+    """
+    most = len(replicates) + 1
+    below = norm.ppf((1 + np.sum(replicates <= 0)) / most) - shift
+    above = norm.ppf((1 + np.sum(replicates >= 0)) / most) + shift
+    far = min(below, above) / _widened(units)
+    return float(min(2 * t.cdf(far, units - 1), 1.0))
+
+
+def _widened(units: int) -> float:
+    # resamples vary by (n − 1)/n of what samples do
+    return float(np.sqrt(units / (units - 1)))
+
+
+def _single(videos: NDArray[np.str_]) -> bool:
+    """Whether trials stand for themselves: one a video, or all of one video."""
+    return len(np.unique(videos)) in {1, len(videos)}
+
+
+def _units(videos: NDArray[np.str_]) -> int:
+    """What a resample draws: videos, or the images of a single one."""
+    several = len(np.unique(videos))
+    return several if several > 1 else len(videos)
+
+
+def _by_video(trials: Trials) -> tuple[NDArray[np.str_], NDArray[np.float64], NDArray[np.float64]]:
+    """The names of the videos, their successes and their trials."""
+    names, video = np.unique(trials.videos, return_inverse=True)
+    wins = np.bincount(video, weights=trials.success, minlength=len(names))
+    totals = np.bincount(video, minlength=len(names))
+    return names, wins.astype(np.float64), totals.astype(np.float64)

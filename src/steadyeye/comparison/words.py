@@ -1,0 +1,94 @@
+"""Comparisons in words: differences with their intervals, and what was found."""
+
+from steadyeye.comparison.order import Leaderboard, Pair
+
+MOST = 4
+"""Pairs that a sentence names."""
+
+CALLED = {
+    "flip_rate": "flip rate",
+    "degraded_accuracy": "degraded accuracy",
+    "degraded_rank": "degraded rank",
+    "degraded_probability": "degraded probability",
+    "map": "mAP",
+    "mar": "mAR",
+}
+
+
+def called(metric: str) -> str:
+    """A metric as prose names it: `pm_k(k=10)` is pm-10."""
+    name, _, rest = metric.partition("(")
+    k = rest.partition("k=")[2].partition(",")[0].rstrip(")")
+    if name == "pm_k":
+        return f"pm-{k}"
+    if name == "pm_k_map":
+        return f"pm-{k} mAP"
+    return CALLED.get(name, name)
+
+
+def amount(value: float, unit: str) -> str:
+    """A difference with its unit: percentage points of shares, ranks of ranks."""
+    number = _number(value, unit).removeprefix("+")
+    return f"{number} {'points' if unit == 'share' else 'ranks'}"
+
+
+def reach(low: float, high: float, unit: str) -> str:
+    """The interval of a difference: `3.1 to 37.4`, with signs where it holds 0."""
+    ends = [_number(end, unit) for end in (low, high)]
+    if low > 0:
+        ends = [end.removeprefix("+") for end in ends]
+    return " to ".join(ends)
+
+
+def sentence(pair: Pair, board: Leaderboard) -> str:
+    """What was found of two models."""
+    if not pair.apart:
+        return f"{pair.better} and {pair.worse} are not told apart on {called(board.metric)}"
+    gap, unit = pair.difference, board.unit
+    return (
+        f"{pair.better} is better than {pair.worse} on {called(board.metric)} by "
+        f"{amount(gap.value, unit)} ({reach(gap.low, gap.high, unit)})"
+    )
+
+
+def finding(board: Leaderboard) -> str:
+    """What was found of all pairs, in one or two sentences; those told apart come first."""
+    apart, tied = board.apart, tuple(pair for pair in board.pairs if not pair.apart)
+    if not apart and len(board.standings) > 2:
+        return f"No two of {len(board.standings)} models are told apart on {called(board.metric)}."
+    told = [sentence(pair, board) for pair in apart[:MOST]]
+    if len(apart) > MOST:
+        told.append(f"{len(apart) - MOST} more pairs are told apart")
+    if tied and len(tied) <= MOST:
+        names = ", ".join(f"{pair.better} and {pair.worse}" for pair in tied)
+        told.append(f"{names} are not told apart on {called(board.metric)}")
+    elif tied:
+        told.append(f"{len(tied)} of {len(board.pairs)} pairs are not told apart")
+    return "; ".join(told) + "."
+
+
+def headline(board: Leaderboard) -> str:
+    """The finding as a title."""
+    apart, name = board.apart, called(board.metric)
+    first = board.standings[0]
+    if not apart:
+        several = "two" if len(board.standings) == 2 else f"{len(board.standings)}"
+        return f"The {several} models are not told apart on {name}"
+    if sum(pair.better == first.model for pair in apart) == len(board.standings) - 1:
+        others = "all others" if len(board.standings) > 2 else board.standings[1].model
+        return f"{first.model} is better than {others} on {name}"
+    if len(apart) == 1:
+        return f"{apart[0].better} is better than {apart[0].worse} on {name}"
+    return f"{len(apart)} of {len(board.pairs)} pairs of models are told apart on {name}"
+
+
+def rank(board: Leaderboard, place: int) -> str:
+    """The rank of a standing, with `=` where another model shares it."""
+    own = board.standings[place].rank
+    shared = sum(each.rank == own for each in board.standings) > 1
+    return f"{own}=" if shared else f"{own}"
+
+
+def _number(value: float, unit: str) -> str:
+    text = f"{value * 100:+.1f}" if unit == "share" else f"{value:+.2f}"
+    return text.replace("-", "−")

@@ -1,0 +1,54 @@
+"""What a metric is made of, for two models to be compared on the same samples."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, TypeAlias, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+
+@dataclass(frozen=True, eq=False)
+class Trials:
+    """The trials a proportion counts, n of them.
+
+    `success`: (n,) bool, what the metric counts. `videos`: (n,) the video of each.
+    """
+
+    success: NDArray[np.bool_]
+    videos: NDArray[np.str_]
+
+
+@dataclass(frozen=True, eq=False)
+class Statistic:
+    """A number of n images that is no proportion, and how it is counted anew.
+
+    `value`: NaN where there is none. `videos`: (n,) the video of each image. `resampled`: (r, n)
+    how often each image counts → (r,) values, NaN where there is none. `skewed`: whether resamples
+    lie to one side of the value, so that its interval is bias-corrected.
+    """
+
+    value: float
+    videos: NDArray[np.str_]
+    resampled: Callable[[NDArray[np.float32]], NDArray[np.float64]]
+    skewed: bool = False
+
+
+Outcomes: TypeAlias = Trials | Statistic
+
+Plugin = TypeVar("Plugin", bound=Callable[..., Any])
+
+
+def compared(outcomes: Callable[..., Outcomes], lower: bool = False) -> Callable[[Plugin], Plugin]:
+    """Declares what models are compared by on a metric.
+
+    `outcomes`: takes what the metric takes; of two models on the same samples, trials and images
+    come in the same order. `lower`: whether the lower of two values is the better.
+    """
+
+    def declare(plugin: Plugin) -> Plugin:
+        plugin.outcomes = outcomes  # type: ignore[attr-defined]
+        plugin.lower = lower  # type: ignore[attr-defined]
+        return plugin
+
+    return declare

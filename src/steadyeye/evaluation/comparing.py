@@ -1,0 +1,59 @@
+"""Runs compared: which of them share data, and what their models' differences are."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from steadyeye.comparison.boards import Boards, boards
+from steadyeye.core.errors import UsageError
+from steadyeye.core.spec import split
+from steadyeye.core.table import Predictions
+from steadyeye.core.types import Evaluated
+from steadyeye.evaluation.collect import collect, tables
+from steadyeye.evaluation.plan import metric, readable
+
+
+def shared(runs: Sequence[Path], metrics: str | None = None) -> list[list[Evaluated]]:
+    """The models of the runs that were given the same samples, a list for each of the data.
+
+    Samples are the same where the fingerprint of the data is. Data of one model alone are left out.
+    Raises `UsageError` for runs without common data and for metrics that no model has.
+    """
+    if len(set(runs)) < len(runs):
+        raise UsageError("a run is named twice; name every run once")
+    named = tables(runs)
+    _check_shared(named)
+    for spec in split(metrics or ""):
+        if not any(readable(metric(spec), table.columns) for _, table in named):
+            raise UsageError(f"{spec} cannot be asked of any of these models; leave it out")
+    found: dict[str, list[Evaluated]] = {}
+    for one in collect(runs, metrics):
+        found.setdefault(one.predictions.fingerprint, []).append(one)
+    return [models for models in found.values() if len(models) > 1]
+
+
+def ordered(models: Sequence[Sequence[Evaluated]]) -> list[Boards]:
+    """The leaderboards of models on each of the data that `shared` gives.
+
+    Raises `UsageError` where they share no metric that models can be compared on.
+    """
+    found = [each for each in map(boards, models) if each is not None]
+    if not found:
+        raise UsageError("these models have no number in common; compare them on other --metrics")
+    return found
+
+
+def _check_shared(named: Sequence[tuple[Path, Predictions]]) -> None:
+    """Raises `UsageError` unless every run has data that another model was given too."""
+    marks = [table.fingerprint for _, table in named]
+    for run in dict.fromkeys(run for run, _ in named):
+        own = [table.fingerprint for each, table in named if each == run]
+        if not any(marks.count(mark) > 1 for mark in own):
+            told = "; ".join(dict.fromkeys(_told(each, table) for each, table in named))
+            raise UsageError(
+                f"'{run}' has no samples in common with another model ({told}); compare models on "
+                "the same data with the same parameters"
+            )
+
+
+def _told(run: Path, table: Predictions) -> str:
+    return f"{run}: {len(table):,} samples of {table.data} [{table.fingerprint}]"

@@ -1,0 +1,178 @@
+"""The release gate: whether sealed predictions show what is required of a model."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from steadyeye.charts.style import shown, span
+from steadyeye.comparison.boards import common
+from steadyeye.comparison.paired import difference, drawn
+from steadyeye.comparison.words import amount, reach
+from steadyeye.core.errors import UsageError
+from steadyeye.core.outcomes import Outcomes
+from steadyeye.core.spec import Spec
+from steadyeye.core.table import Predictions
+from steadyeye.core.types import Result
+from steadyeye.evaluation import enough
+from steadyeye.evaluation.collect import ask
+from steadyeye.evaluation.plan import lacks, metric, readable
+from steadyeye.evaluation.requirements import Requirement, Tolerance
+
+HOLDS = "holds"
+FAILS = "does not hold"
+OPEN = "cannot be shown with this much data"
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What became of one requirement on one model and its data.
+
+    `outcome`: `HOLDS`, where the bound of the 95 % interval meets it; `FAILS`, where the value does
+    not; `OPEN`, where the value does and the bound does not. `numbers`: the value with its
+    interval; of a difference, by how much the model is better. `why`: more about the outcome.
+    """
+
+    requirement: str
+    model: str
+    data: str
+    outcome: str
+    numbers: str
+    n: int
+    method: str
+    why: str
+
+    @property
+    def sentence(self) -> str:
+        """The verdict in one line."""
+        why = f"; {self.why}" if self.why else ""
+        return (
+            f"{self.requirement} {self.outcome} for {self.model} on {self.data}: {self.numbers}, "
+            f"n = {self.n:,}{why}"
+        )
+
+
+def gate(
+    tables: Sequence[Predictions],
+    requirements: Sequence[Requirement],
+    base: Sequence[Predictions] = (),
+    tolerance: Tolerance | None = None,
+    least: int = 0,
+) -> tuple[Verdict, ...]:
+    """A verdict for every requirement, and for every metric of `tolerance`, on every table.
+
+    `base`: the tables to hold the others against, found by the fingerprint of their data and the
+    name of the model, or as the only model on that data. `least`: the n below which nothing is held
+    to be shown. Raises `UsageError` for a metric that a table does not have, a number that it
+    cannot reach, and a table without a base.
+    """
+    verdicts = []
+    for one in tables:
+        verdicts += [_required(one, each, least) for each in requirements]
+        if tolerance is not None:
+            pair = common([one, _base(one, tables, base)])
+            verdicts += [_held(pair, spec, tolerance.drop, least) for spec in tolerance.specs]
+    return tuple(verdicts)
+
+
+def _required(table: Predictions, wanted: Requirement, least: int) -> Verdict:
+    result = _result(table, wanted.spec)
+    if result.unit == "share" and not 0 <= wanted.number <= 1:
+        raise UsageError(
+            f"'{wanted}': shares lie in 0…1; write {wanted.number / 100:g} or {wanted.number:g}%"
+        )
+    near, far = (result.low, result.high) if wanted.floor else (result.high, result.low)
+    numbers = f"{shown(result.value, result.unit)} ({span(result.low, result.high, result.unit)})"
+    method = "; ".join((result.interval, *result.notes))
+    about = (str(wanted), table.model, table.data)
+    if result.value is None or near is None or far is None:
+        return Verdict(*about, OPEN, numbers, result.n, method, "there is no interval to judge")
+    outcome = _outcome(wanted.met(result.value), wanted.met(near), result.n >= least)
+
+    def needed() -> str:
+        return enough.to_show(result, wanted.number, _outcomes(table, wanted.spec))
+
+    why = _why(outcome, not wanted.met(far), "" if result.n >= least else _few(least), needed)
+    return Verdict(*about, outcome, numbers, result.n, method, why)
+
+
+def _held(pair: Sequence[Predictions], spec: Spec, drop: float, least: int) -> Verdict:
+    """The verdict on a model being worse than its base by no more than `drop`."""
+    new, old = pair
+    result = _result(new, spec)
+    _result(old, spec)
+    if result.unit == "share" and drop > 1:
+        raise UsageError(
+            f"--max-drop {drop:g}: shares lie in 0…1; write {drop / 100:g} or {drop:g}%"
+        )
+    allowed = f"{spec} at most {amount(drop, result.unit)} worse than the base, {old.model}"
+    about = (allowed, new.model, new.data)
+    outcomes = [_outcomes(each, spec) for each in pair][:: -1 if ask(spec).lower else 1]
+    found = difference(*map(drawn, outcomes))
+    if found is None:
+        return Verdict(*about, OPEN, "—", 0, result.interval, "there is no number to judge")
+    gap, ends = amount(found.value, result.unit), reach(found.low, found.high, result.unit)
+    lost = int((~new.valid).sum())
+    left = f"; {lost:,} samples left out: not predicted by both" if lost else ""
+    outcome = _outcome(found.value >= -drop, found.low >= -drop, found.n >= least)
+    few = "" if found.n >= least else _few(least)
+    why = _why(outcome, found.high < -drop, few, lambda: enough.to_hold(found, drop, outcomes))
+    numbers = f"{'+' if found.value > 0 else ''}{gap} ({ends})"
+    return Verdict(*about, outcome, numbers, found.n, found.method + left, why)
+
+
+def _outcome(value: bool, bound: bool, many: bool) -> str:
+    """Of whether the value meets it, the bound of its interval does, and n is not too small."""
+    if not value:
+        return FAILS
+    return HOLDS if bound and many else OPEN
+
+
+def _why(outcome: str, hopeless: bool, few: str, needed: Callable[[], str]) -> str:
+    if outcome == FAILS:
+        return "not even the far end of its interval meets it" if hopeless else ""
+    if outcome == OPEN:
+        return few or needed()
+    return ""
+
+
+def _few(least: int) -> str:
+    return f"n is below the {least:,} asked for"
+
+
+def _base(
+    table: Predictions, tables: Sequence[Predictions], base: Sequence[Predictions]
+) -> Predictions:
+    """The base of a model: on the same data, of the same name or alone there."""
+    there = [each for each in base if each.fingerprint == table.fingerprint]
+    same = [each for each in there if each.model == table.model]
+    if len(same) == 1:
+        return same[0]
+    alone = sum(each.fingerprint == table.fingerprint for each in tables) == 1
+    if len(there) == 1 and alone:
+        return there[0]
+    known = ", ".join(f"{each.model} on {each.data} [{each.fingerprint}]" for each in base)
+    raise UsageError(
+        f"no base for {table.model} on {table.data} [{table.fingerprint}]: --against has {known}; "
+        "run the base on the same samples, with one model or models of the same names"
+    )
+
+
+def _result(table: Predictions, spec: Spec) -> Result:
+    plugin = metric(spec)
+    if not readable(plugin, table.columns):
+        missing = lacks(plugin, table.columns)
+        what = f"needs {', '.join(missing)}" if missing else "is no metric of degraded images"
+        raise UsageError(
+            f"{spec} {what}: it cannot be asked of {table.model} on {table.data}; "
+            "leave it out or gate that run on its own"
+        )
+    result = ask(spec).metric(table)
+    if result.value is None and result.cells:
+        raise UsageError(f"{spec} is no single number; require one that is")
+    return result
+
+
+def _outcomes(table: Predictions, spec: Spec) -> Outcomes:
+    outcomes = ask(spec).outcomes
+    if outcomes is None:
+        raise UsageError(f"{spec} is not comparable between models; ask for another metric")
+    return outcomes(table)
