@@ -26,7 +26,8 @@ class Predictions:
     then (n, 0). `sweep`: of degraded images, `levels` (operator → its levels) and `seed`.
     `boxes`, `detections`: of a detector, what is there and what it says is there, over the classes
     of the data; row i of the table is their image i. `predicted` is then the class of the most
-    confident box, −1 where there is none.
+    confident box, −1 where there is none. `candidates`: where a review was tagged, the table with
+    the frames that it did not accept; this one is then without them.
     """
 
     model: str
@@ -48,6 +49,7 @@ class Predictions:
     sweep: Mapping[str, Any] = field(default_factory=dict)
     boxes: BoxTable | None = None
     detections: BoxTable | None = None
+    candidates: "Predictions | None" = None
 
     def __len__(self) -> int:
         return len(self.ids)
