@@ -19,6 +19,7 @@ from typing import Any
 from steadyeye.classes.known import read as read_classes
 from steadyeye.core import plugins
 from steadyeye.core.errors import UsageError
+from steadyeye.core.reviewed import reviewed
 from steadyeye.core.spec import parse
 from steadyeye.core.table import Predictions
 from steadyeye.core.types import Model, Result, Source
@@ -53,8 +54,8 @@ class Run:
 
     @cached_property
     def predictions(self) -> Predictions:
-        """The sealed predictions."""
-        return read(*cells(self.folder)[0])
+        """The sealed predictions, of the frames that were accepted where people judged them."""
+        return reviewed(read(*cells(self.folder)[0]))
 
     def __getattr__(self, name: str) -> Callable[..., Result]:
         """The metric `name` over this run's predictions."""

@@ -40,21 +40,23 @@ class PmSets:
         return len(self.anchors)
 
 
-def pm_sets(predictions: Predictions) -> PmSets:
+def pm_sets(predictions: Predictions, kept: NDArray[np.bool_] | None = None) -> PmSets:
     """The pm-sets of a table whose rows carry `group` and the tag `offset`.
 
-    A set whose anchor has an error is left out; a neighbour with an error leaves its set.
+    A set whose anchor has an error is left out; a neighbour with an error leaves its set. `kept`:
+    (n,) the rows that count, all if left out; the others are as though they had an error.
     """
+    counted = predictions.valid if kept is None else predictions.valid & kept
     offsets = np.asarray(predictions.tags["offset"], dtype=np.int64)
     names, group = np.unique(predictions.groups, return_inverse=True)
     anchors = np.full(len(names), -1, dtype=np.intp)
-    is_anchor = np.flatnonzero((offsets == 0) & predictions.valid)
+    is_anchor = np.flatnonzero((offsets == 0) & counted)
     anchors[group[is_anchor]] = is_anchor
     order = np.argsort(anchors, kind="stable")
     order = order[anchors[order] >= 0]
     position = np.full(len(names), -1, dtype=np.intp)
     position[order] = np.arange(len(order))
-    set_of = np.where(predictions.valid, position[group], -1)
+    set_of = np.where(counted, position[group], -1)
 
     wrong = (set_of >= 0) & ~predictions.right
     breaks_at = np.full(len(order), NEVER, dtype=np.int64)
@@ -68,7 +70,7 @@ def pm_sets(predictions: Predictions) -> PmSets:
         neighbours=np.bincount(set_of[member], minlength=len(order)),
         videos=_videos(predictions, anchors[order]),
         lost_anchors=len(names) - len(order),
-        lost_neighbours=int(np.sum(~predictions.valid & (offsets != 0))),
+        lost_neighbours=int(np.sum(~counted & (offsets != 0))),
     )
 
 

@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from steadyeye.core.reviewed import reviewed
 from steadyeye.core.spec import Spec, split
 from steadyeye.core.table import Predictions
 from steadyeye.core.types import Evaluated, Result
@@ -17,7 +18,9 @@ from steadyeye.predictions.read import cells, read
 def collect(runs: Sequence[Path], metrics: str | None) -> list[Evaluated]:
     """Every cell of the runs, evaluated; `metrics`: a list of specs, None: those of each job."""
     found = [
-        (run, predictions) for run in runs for predictions in (read(*cell) for cell in cells(run))
+        (run, predictions)
+        for run in runs
+        for predictions in (reviewed(read(*cell)) for cell in cells(run))
     ]
     asked = {run: split(metrics or record(run)["job"]["metrics"] or "") for run in runs}
     named = _models(_data(found))
