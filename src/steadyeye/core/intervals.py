@@ -73,12 +73,15 @@ def proportions(trials: Trials, cells: int) -> list[Interval]:
     place = np.asarray(trials.cell, dtype=np.intp) * videos + video
 
     def counted(values: NDArray[Any]) -> NDArray[np.float64]:
-        return np.bincount(place, values, cells * videos).reshape(cells, videos)
+        found = np.bincount(place, values, cells * videos).reshape(cells, videos)
+        return np.asarray(found, dtype=np.float64)
 
     wins, totals = counted(trials.wins), counted(trials.totals)
     n, hits, seen = totals.sum(axis=1), wins.sum(axis=1), (totals > 0).sum(axis=1)
     clustered = np.flatnonzero((seen > 1) & (seen < n) & (hits > 0) & (hits < n))
-    ends = dict(zip(clustered.tolist(), _bootstrap(wins[clustered], totals[clustered]), strict=True))
+    ends = dict(
+        zip(clustered.tolist(), _bootstrap(wins[clustered], totals[clustered]), strict=True)
+    )
     return [
         _interval(int(hits[c]), int(n[c]), int(seen[c]), ends.get(c), _within(trials, c))
         for c in range(cells)

@@ -128,8 +128,8 @@ def _count(n: int, noun: str) -> str:
 
 def tags(member: Member) -> Mapping[str, int | float | str]:
     """The tags every frame of a pm-set carries, and the review's decision where there was one."""
-    place = {"offset": member.offset, "video": member.video, "frame": member.frame}
-    return place if member.accepted is None else {**place, "accepted": int(member.accepted)}
+    known = {} if member.accepted is None else {"accepted": int(member.accepted)}
+    return {"offset": member.offset, "video": member.video, "frame": member.frame, **known}
 
 
 COLUMNS = ("group", "offset", "video", "frame")

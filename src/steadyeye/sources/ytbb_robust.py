@@ -74,9 +74,7 @@ def _mark(member: Member) -> str:
     return mark if member.accepted is None else f"{mark}:{member.accepted}"
 
 
-def _anchors(
-    metadata: Path, classes: Classes
-) -> tuple[dict[str, _Anchor], tuple[str, ...]]:
+def _anchors(metadata: Path, classes: Classes) -> tuple[dict[str, _Anchor], tuple[str, ...]]:
     """Set name → the anchor, of those that an ImageNet model can name, and what the review did."""
     reviews = _json(metadata / "anchor_labels.json")
     reachable = set(_json(metadata / "class_idx_map.json").values())
@@ -126,7 +124,9 @@ def _set(folder: Path, anchor: _Anchor, k: int) -> list[Member]:
     """The set of one anchor: the frames in its folder, or all that should be where it is absent."""
     prefix, _, number = Path(anchor.file).stem.rpartition("-")
     centre = int(number)
-    names = {f: f"{prefix}-{f}{Path(anchor.file).suffix}" for f in range(centre - k, centre + k + 1)}
+    names = {
+        f: f"{prefix}-{f}{Path(anchor.file).suffix}" for f in range(centre - k, centre + k + 1)
+    }
     there = folder.is_dir()
     return [
         Member(
