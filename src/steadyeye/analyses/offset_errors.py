@@ -97,13 +97,11 @@ def _errors(predictions: Predictions, k: int) -> _Errors:
     sets = pm_sets(predictions)
     inside = (sets.set_of >= 0) & (sets.offsets != 0) & (abs(sets.offsets) <= k)
     right = np.append(sets.breaks_at > 0, False)[sets.set_of]
-    # the video by the group, so that a set which one model lacks has the same number in all
-    names = predictions.tags.get("video", predictions.groups)
     return _Errors(
         (inside & right & ~predictions.right).astype(np.int64),
         inside.astype(np.int64),
         sets.offsets,
-        np.unique(names, return_inverse=True)[1],
+        predictions.filmed[1],
     )
 
 

@@ -52,7 +52,8 @@ class Trials:
     """Trials in cells, such as the distances of a curve; n of them, in any order.
 
     `wins`: (n,) successes out of `totals`: (n,) int, 1 for a frame that one model saw, m for one
-    that m models saw. `videos`: (n,) the video of each. `cell`: (n,) int.
+    that m models saw, 0 for one that does not count but whose video may be drawn. `videos`: (n,)
+    the video of each. `cell`: (n,) int.
     """
 
     wins: NDArray[Any]

@@ -60,6 +60,23 @@ class Predictions:
         return np.asarray(self.errors == "", dtype=np.bool_)
 
     @cached_property
+    def grouped(self) -> tuple[NDArray[np.str_], NDArray[np.intp]]:
+        """The distinct groups, sorted, and (n,) which of them each row is in."""
+        names, number = np.unique(self.groups, return_inverse=True)
+        return names, number
+
+    @cached_property
+    def filmed(self) -> tuple[NDArray[np.str_], NDArray[np.intp]]:
+        """The distinct videos, sorted, and (n,) which of them each row is of.
+
+        Without a `video` tag every group counts as a video of its own.
+        """
+        if "video" not in self.tags:
+            return self.grouped
+        names, number = np.unique(self.tags["video"], return_inverse=True)
+        return np.asarray(names, dtype=np.str_), number
+
+    @cached_property
     def predicted(self) -> NDArray[np.intp]:
         """(n,) the best class; ties go to the lower index; −1 in rows with an error."""
         if "predicted" in self.stored:

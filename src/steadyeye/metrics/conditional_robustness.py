@@ -21,14 +21,14 @@ def conditional_robustness(predictions: Predictions, k: int | None = None) -> Re
     reach = farthest(sets, k)
     distance = np.abs(sets.offsets)
     near = np.flatnonzero((sets.set_of >= 0) & (distance > 0) & (distance <= reach))
-    rows = near[sets.breaks_at[sets.set_of[near]] > 0]
+    anchored = sets.breaks_at[sets.set_of[near]] > 0
     _, video = np.unique(sets.videos, return_inverse=True)
     found = proportions(
         Trials(
-            predictions.right[rows],
-            np.ones(len(rows), dtype=np.int64),
-            video[sets.set_of[rows]],
-            distance[rows] - 1,
+            predictions.right[near] & anchored,
+            anchored.astype(np.int64),
+            video[sets.set_of[near]],
+            distance[near] - 1,
         ),
         max(reach, 1),
     )

@@ -15,6 +15,6 @@ def flip_rate(predictions: Predictions) -> Result:
     """
     pairs = consecutive(predictions)
     before, after = predictions.predicted[pairs[:, 0]], predictions.predicted[pairs[:, 1]]
-    videos = predictions.tags.get("video", predictions.groups)[pairs[:, 0]]
+    videos = predictions.filmed[1][pairs[:, 0]]
     found = proportion(before != after, videos)
     return Result("flip_rate", found.value, found.low, found.high, found.n, found.method)
