@@ -1,12 +1,12 @@
 """Cost of the report's sections over many models on a set like ImageNet-Vid-Robust.
 
-    python benchmarks/analyses.py [--models 50]
+    python benchmarks/analyses.py [--models 50] [--videos 1314]
 
 Synthetic tables: 1,314 candidate anchors with 20 neighbours each, of which a review accepted 1,109
 and 21,070 as in the paper, 30 classes, every tag that a source may give. Each model comes with
 arrays of its own, as if read from disk. Errors come in runs of frames that are hard for all models,
 so that the sections have something to show. Every analysis that the tables fit is run once, after
-the metrics that it may read.
+the metrics that it may read. With fewer videos than anchors every interval is a bootstrap.
 """
 
 import argparse
@@ -29,7 +29,7 @@ ANCHORS, ACCEPTED, NEIGHBOURS, K, CLASSES = 1_314, 1_109, 21_070, 10, 30
 COLUMNS = ("group", "offset", "video", "frame", "truth", "frame_type", "fps", "accepted")
 
 
-def samples(rng: np.random.Generator) -> dict[str, Any]:
+def samples(rng: np.random.Generator, videos: int) -> dict[str, Any]:
     """Ids, groups, tags and labels of the frames, in the order of a source."""
     offset = np.tile(np.arange(-K, K + 1), ANCHORS)
     anchor = np.repeat(np.arange(ANCHORS), 2 * K + 1)
@@ -38,10 +38,12 @@ def samples(rng: np.random.Generator) -> dict[str, Any]:
     taken = rng.choice(able, NEIGHBOURS, replace=False)
     accepted = (offset == 0) & good[anchor]
     accepted[taken] = True
-    video = np.char.add("val/ILSVRC2015_val_", np.char.zfill(anchor.astype(str), 8))
-    frame = 400 + offset
+    video = np.char.add("val/ILSVRC2015_val_", np.char.zfill((anchor % videos).astype(str), 8))
+    # sets of one video lie so far apart that they share no frame
+    centre = 100 * (1 + anchor // videos)
+    frame = centre + offset
     names = np.char.add(np.char.add(video, "/"), np.char.zfill(frame.astype(str), 6))
-    groups = np.char.add(np.char.add(video, "/"), "000400.JPEG")
+    groups = np.char.add(np.char.add(video, "/"), np.char.zfill(centre.astype(str), 6))
     truth = np.zeros((len(anchor), CLASSES), dtype=np.bool_)
     truth[np.arange(len(anchor)), rng.integers(0, CLASSES, ANCHORS)[anchor]] = True
     return {
@@ -106,9 +108,10 @@ def main() -> None:
     """Prints the seconds of each analysis, the total, and the peak of memory."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--models", type=int, default=50)
-    models = parser.parse_args().models
+    parser.add_argument("--videos", type=int, default=ANCHORS)
+    models, videos = vars(parser.parse_args()).values()
     rng = np.random.default_rng(0)
-    frames = samples(rng)
+    frames = samples(rng, videos)
     hard = hardness(rng, frames["tags"]["offset"])
     tables = list(shared(reviewed(model(str(i), frames, hard)) for i in range(models)))
     print(f"{models} models, {len(tables[0]):,} frames of {len(frames['ids']):,} candidates")

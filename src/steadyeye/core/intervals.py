@@ -142,12 +142,12 @@ def _bootstrap(wins: NDArray[Any], totals: NDArray[Any]) -> list[tuple[float, fl
     return list(zip(low.tolist(), high.tolist(), strict=True))
 
 
-@lru_cache(maxsize=32)
+@lru_cache(maxsize=128)
 def _draws(videos: int) -> NDArray[np.unsignedinteger]:
     """(replicates, videos) how often each video counts in each resample; the same every time."""
     rng = np.random.default_rng(0)
     drawn = rng.multinomial(videos, np.full(videos, 1 / videos), size=REPLICATES)
-    # a count is rarely above ten, and 32 of these are kept
+    # counts fit a byte, and many of these are kept
     kept = drawn.astype(np.min_scalar_type(int(drawn.max())))
     kept.flags.writeable = False
     return kept
