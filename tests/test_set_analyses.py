@@ -207,7 +207,25 @@ def test_frame_types_by_hand():
         ["without P-frames", "—", "—", "—"],
         ["without B-frames", "3", f"66.7{SPACE}%", f"66.7{SPACE}%"],
     ]
-    assert section.title == "Frame types matter here"
+    # three anchors tell nothing apart
+    assert section.title == "With and without each frame type"
+
+
+@pytest.mark.parametrize(
+    ("broken_by", "title"),
+    [("B", "Frame types matter here"), ("both", "No single frame type makes the drop")],
+)
+def test_the_title_tells_whether_one_type_makes_the_drop(broken_by, title):
+    offsets, kinds = range(3), {0: "I", 1: "P", 2: "B"}
+    right = {
+        (f"g{i}", o): i % 2 == 0 or o not in ([2] if broken_by == "B" else [1, 2])
+        for i in range(100)
+        for o in offsets
+    }
+    tags = [kinds[o] for _, o in right]
+    # the anchor is an I-frame: without them no set is left, and nothing to compare
+    section = types.frame_types([evaluated(sets(right, frame_type=tags))])
+    assert section.title == title
 
 
 def test_types_that_do_not_occur_are_told():

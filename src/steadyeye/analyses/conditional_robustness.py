@@ -96,7 +96,7 @@ def _figure(curves: Sequence[_Curve]) -> Figure:
         "field": "measure",
         "type": "nominal",
         "scale": {"domain": list(MEASURES), "range": [[1, 0], [5, 4]]},
-        "legend": {"title": None, "orient": "bottom", "columns": 1, "labelLimit": 320},
+        "legend": None,  # the caption says which is which
     }
     title = "right, given the anchor is"
     hue, detail = colour(models, "model", ""), {"field": "measure"}

@@ -77,18 +77,22 @@ def _drop(each: Loss) -> float:
 
 
 def _title(losses: Sequence[Loss]) -> str:
-    """Whether leaving out any one type takes away half of any model's drop."""
-    whole = {each.model: _drop(each) for each in losses if each.part == ALL}
-    kinder = [e for e in losses if e.part != ALL and _drop(e) < whole[e.model] / 2]
-    if not any(whole.values()):
+    """Whether leaving out any one type takes away half of any model's drop, beyond chance."""
+    half = {each.model: _drop(each) / 2 for each in losses if each.part == ALL}
+    parts = [each for each in losses if each.part != ALL and each.drop.value is not None]
+    if not any(half.values()):
         return "Nothing breaks, whatever the frame type"
-    return "Frame types matter here" if kinder else "No single frame type makes the drop"
+    if any((each.drop.high or 0.0) < half[each.model] for each in parts):
+        return "Frame types matter here"
+    if all((each.drop.low or 0.0) >= half[each.model] for each in parts):
+        return "No single frame type makes the drop"
+    return "With and without each frame type"
 
 
 def _sentence(losses: Sequence[Loss]) -> str:
     told = []
     for model in dict.fromkeys(each.model for each in losses):
         own = [each for each in losses if each.model == model]
-        parts = ", ".join(f"{percent(_drop(each))} {each.part}" for each in own[1:])
-        told.append(f"{model} drops by {percent(_drop(own[0]))}" + (f", {parts}" if parts else ""))
+        parts = ", ".join(f"{percent(each.drop.value)} {each.part}" for each in own[1:])
+        told.append(f"{model} drops by {percent(_drop(own[0]))}" + (f" ({parts})" if parts else ""))
     return ("; ".join(told[:3]) + ("; …" if len(told) > 3 else "")) + "."

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from steadyeye.charts.crowd import drawn, told
+from steadyeye.charts.crowd import ONE_COLUMN, drawn, told
 from steadyeye.charts.style import PALETTE, chart, interval, percent
 from steadyeye.core.intervals import Interval, Trials, proportions
 from steadyeye.core.pm_sets import farthest, pm_sets
@@ -172,14 +172,17 @@ def _channels(models: list[str], everyone: Sequence[_Line]) -> dict[str, Any]:
     colours = [*PALETTE[: len(models)], *(GREY for _ in everyone)]
     dashes = [[1, 0] for _ in models]
     dashes += [[2, 3] if line.name.endswith(UNREVIEWED) else [6, 3] for line in everyone]
-    legend = {"title": None, "orient": "bottom", "columns": 1, "labelLimit": 320}
-    name = {"field": "line", "type": "nominal", "legend": legend}
+    name = {"field": "line", "type": "nominal", "legend": ONE_COLUMN}
     return {
         "x": {
             "field": "offset",
             "type": "quantitative",
             "title": "offset from the anchor (native frames)",
-            "axis": {"tickMinStep": 1, "format": "+d"},
+            "axis": {
+                "tickMinStep": 1,
+                "format": "+d",
+                "labelExpr": "datum.value ? datum.label : '0'",
+            },
         },
         "color": {**name, "scale": {"domain": names, "range": colours}},
         "strokeDash": {**name, "scale": {"domain": names, "range": dashes}},

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from steadyeye.charts.crowd import ONE_COLUMN
 from steadyeye.charts.style import PALETTE, SCHEMA, interval, percent, shares
 from steadyeye.core.intervals import Interval, proportion
 from steadyeye.core.pm_sets import farthest, pm_sets
@@ -132,32 +133,6 @@ def _figure(scores: dict[str, tuple[Interval, ...]]) -> Figure:
         for name in names
         for what, each in zip(MEASURES, scores[name], strict=True)
     ]
-    axis = {"labelLimit": 150}
-    y = {"field": "model", "type": "nominal", "title": None, "sort": names, "axis": axis}
-    sort = {"yOffset": {"field": "frames", "type": "nominal", "sort": list(MEASURES)}}
-    legend = {"title": None, "orient": "bottom", "columns": 1, "labelLimit": 320}
-    domain = list(MEASURES)
-    hue = {
-        "field": "frames",
-        "type": "nominal",
-        "scale": {"domain": domain, "range": list(PALETTE[:4])},
-        "legend": legend,
-    }
-    shape = {**hue, "scale": {"domain": domain, "range": list(SHAPES)}}
-    rule = {
-        "mark": {"type": "rule", "opacity": 0.6},
-        "encoding": {
-            **sort,
-            "y": y,
-            "x": shares("low", "right"),
-            "x2": {"field": "high"},
-            "color": hue,
-        },
-    }
-    point = {
-        "mark": {"type": "point", "filled": True, "size": 60, "opacity": 1, "tooltip": True},
-        "encoding": {**sort, "y": y, "x": shares("value", "right"), "color": hue, "shape": shape},
-    }
     return Figure(
         name="static_transfer",
         caption="Share right on the anchors, on the neighbour of each that most models get wrong, "
@@ -167,10 +142,32 @@ def _figure(scores: dict[str, tuple[Interval, ...]]) -> Figure:
             "$schema": SCHEMA,
             "width": "container",
             "height": {"step": 9, "for": "offset"},
+            "autosize": {"type": "fit-x", "contains": "padding"},
             "data": {"values": values},
-            "layer": [rule, point],
+            "layer": _layers(names),
         },
     )
+
+
+def _layers(names: list[str]) -> list[dict[str, Any]]:
+    domain = list(MEASURES)
+    what = {"field": "frames", "type": "nominal", "legend": ONE_COLUMN}
+    axis = {"labelLimit": 150}
+    channels = {
+        "y": {"field": "model", "type": "nominal", "title": None, "sort": names, "axis": axis},
+        "yOffset": {"field": "frames", "type": "nominal", "sort": domain},
+        "color": {**what, "scale": {"domain": domain, "range": list(PALETTE[:4])}},
+    }
+    x = {"x": shares("low", "share right"), "x2": {"field": "high"}}
+    shape = {**what, "scale": {"domain": domain, "range": list(SHAPES)}}
+    point = {"type": "point", "filled": True, "size": 60, "opacity": 1, "tooltip": True}
+    return [
+        {"mark": {"type": "rule", "opacity": 0.6}, "encoding": {**channels, **x}},
+        {
+            "mark": point,
+            "encoding": {**channels, "x": shares("value", "share right"), "shape": shape},
+        },
+    ]
 
 
 def _table(scores: dict[str, tuple[Interval, ...]]) -> Table:

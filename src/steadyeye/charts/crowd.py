@@ -1,9 +1,19 @@
 """Figures of more models than a reader can tell apart: which of them are drawn."""
 
 from collections.abc import Mapping
+from typing import Any
 
 MOST = 7
 """As many as the palette has colours."""
+
+ONE_COLUMN: Mapping[str, Any] = {
+    "title": None,
+    "orient": "bottom",
+    "columns": 1,
+    "labelLimit": 320,
+    "symbolOpacity": 1,
+}
+"""A legend that fits a phone."""
 
 
 def drawn(values: Mapping[str, float | None], most: int = MOST) -> list[str]:

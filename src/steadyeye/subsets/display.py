@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from steadyeye.charts.crowd import drawn, told
+from steadyeye.charts.crowd import ONE_COLUMN, drawn, told
 from steadyeye.charts.style import PALETTE, SCHEMA, interval, percent, shares
 from steadyeye.core.intervals import Interval
 from steadyeye.core.sections import Figure, Table
@@ -41,7 +41,7 @@ def figure(name: str, losses: Sequence[Loss], caption: str) -> Figure:
     models = drawn(accuracies)
     grey = list(dict.fromkeys(loss.model for loss in losses if loss.published))
     names = [*models, *grey]
-    values = [_datum(loss) for loss in losses if loss.model in names and loss.original.n >= 0]
+    values = [_datum(loss) for loss in losses if loss.model in names]
     parts = list(dict.fromkeys(loss.part for loss in losses))
     return Figure(
         name=name,
@@ -51,6 +51,7 @@ def figure(name: str, losses: Sequence[Loss], caption: str) -> Figure:
             "$schema": SCHEMA,
             "width": "container",
             "height": {"step": 16, "for": "offset"},
+            "autosize": {"type": "fit-x", "contains": "padding"},
             "data": {"values": [value for value in values if value["accuracy"] is not None]},
             "layer": _layers(names, [*PALETTE[: len(models)], *(GREY for _ in grey)], parts),
         },
@@ -72,12 +73,11 @@ def _datum(loss: Loss) -> dict[str, Any]:
 
 
 def _layers(names: list[str], colours: list[str], parts: list[str]) -> list[dict[str, Any]]:
-    legend = {"title": None, "orient": "bottom", "columns": 1, "labelLimit": 320}
     scale = {"domain": names, "range": colours}
     channels = {
         "y": {"field": "part", "type": "nominal", "title": None, "sort": parts},
         "yOffset": {"field": "model", "type": "nominal", "sort": names},
-        "color": {"field": "model", "type": "nominal", "scale": scale, "legend": legend},
+        "color": {"field": "model", "type": "nominal", "scale": scale, "legend": ONE_COLUMN},
     }
     title = "share of anchors: pm-k ○ to accuracy ●"
 

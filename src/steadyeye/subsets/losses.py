@@ -10,6 +10,8 @@ from steadyeye.core.pm_sets import PmSets, farthest
 from steadyeye.core.results import find, reach
 from steadyeye.core.types import Evaluated
 
+SETS = {"imagenet_vid_robust": "ImageNet-Vid-Robust", "ytbb_robust": "YTBB-Robust"}
+
 
 @dataclass(frozen=True)
 class Loss:
@@ -63,7 +65,8 @@ def _row(row: Mapping[str, str], part: str, n: str) -> Loss:
 
     original, perturbed = share("original"), share("perturbed")
     drop = round((original.value or 0.0) - (perturbed.value or 0.0), 6)
-    model = ", ".join(("published", *filter(None, (row.get("model"), row["dataset"]))))
+    names = (row.get("model"), SETS.get(row["dataset"], row["dataset"]))
+    model = ", ".join(("published", *filter(None, names)))
     return Loss(
         model, part, original, perturbed, Interval(drop, None, None, anchors, "published"), True
     )
