@@ -65,8 +65,7 @@ def _row(row: Mapping[str, str], part: str, n: str) -> Loss:
 
     original, perturbed = share("original"), share("perturbed")
     drop = round((original.value or 0.0) - (perturbed.value or 0.0), 6)
-    names = (row.get("model"), SETS.get(row["dataset"], row["dataset"]))
-    model = ", ".join(("published", *filter(None, names)))
+    model = f"published, {SETS.get(row['dataset'], row['dataset'])}"
     return Loss(
         model, part, original, perturbed, Interval(drop, None, None, anchors, "published"), True
     )
