@@ -46,7 +46,7 @@ def review_impact(evaluated: Sequence[Evaluated]) -> Section | None:
                 "review_impact",
                 [*losses, *published()],
                 "Accuracy and pm-k with and without the decisions of the review, with 95 % "
-                "intervals. Grey: a fine-tuned ResNet-152, Shankar et al., Table 4.",
+                "intervals. Grey and brown: a fine-tuned ResNet-152, Shankar et al., Table 4.",
             ),
         ),
         tables=(table([*losses, *published()], "review"), _counts(first)),

@@ -15,7 +15,12 @@ from steadyeye.core.results import alike, find, reach
 from steadyeye.core.sections import Figure, Section, Table
 from steadyeye.core.types import Evaluated, needs
 
-MEASURES = ("anchors", "chosen by the others", "chosen by all", "worst of its own (pm-k)")
+MEASURES = (
+    "the anchors themselves",
+    "chosen by the others",
+    "chosen by all",
+    "worst of its own (pm-k)",
+)
 SHAPES = ("circle", "diamond", "square", "triangle-down")
 
 
@@ -141,8 +146,7 @@ def _figure(scores: dict[str, tuple[Interval, ...]]) -> Figure:
         spec={
             "$schema": SCHEMA,
             "width": "container",
-            "height": {"step": 9, "for": "offset"},
-            "autosize": {"type": "fit-x", "contains": "padding"},
+            "height": (9 * len(MEASURES) + 10) * len(names),
             "data": {"values": values},
             "layer": _layers(names),
         },

@@ -9,7 +9,7 @@ from steadyeye.core.intervals import Interval
 from steadyeye.core.sections import Figure, Table
 from steadyeye.subsets.losses import Loss
 
-GREY = "#8a8a8a"
+MUTED = ("#8a8a8a", "#b08d57")  # of published models
 ENDS = ("accuracy", "pm-k")
 
 
@@ -36,11 +36,11 @@ def cell(found: Interval) -> str:
 
 
 def figure(name: str, losses: Sequence[Loss], caption: str) -> Figure:
-    """Bars from pm-k to accuracy, one a part and model; published ones grey."""
+    """Bars from pm-k to accuracy, one a part and model; published ones in muted colours."""
     accuracies = {loss.model: loss.original.value for loss in losses if not loss.published}
     models = drawn(accuracies)
-    grey = list(dict.fromkeys(loss.model for loss in losses if loss.published))
-    names = [*models, *grey]
+    others = list(dict.fromkeys(loss.model for loss in losses if loss.published))
+    names = [*models, *others]
     values = [_datum(loss) for loss in losses if loss.model in names]
     parts = list(dict.fromkeys(loss.part for loss in losses))
     return Figure(
@@ -50,10 +50,9 @@ def figure(name: str, losses: Sequence[Loss], caption: str) -> Figure:
         spec={
             "$schema": SCHEMA,
             "width": "container",
-            "height": {"step": 16, "for": "offset"},
-            "autosize": {"type": "fit-x", "contains": "padding"},
+            "height": (16 * len(names) + 12) * len(parts),
             "data": {"values": [value for value in values if value["accuracy"] is not None]},
-            "layer": _layers(names, [*PALETTE[: len(models)], *(GREY for _ in grey)], parts),
+            "layer": _layers(names, [*PALETTE[: len(models)], *MUTED[: len(others)]], parts),
         },
     )
 
