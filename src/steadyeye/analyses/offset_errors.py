@@ -11,11 +11,12 @@ from numpy.typing import NDArray
 from steadyeye.charts.crowd import ONE_COLUMN, drawn, told
 from steadyeye.charts.style import PALETTE, chart, interval, percent
 from steadyeye.core.intervals import Interval, Trials, proportions
-from steadyeye.core.pm_sets import farthest, pm_sets
-from steadyeye.core.results import alike, find, reach
+from steadyeye.core.pm_sets import pm_sets
+from steadyeye.core.results import alike
 from steadyeye.core.sections import Figure, Section, Table
 from steadyeye.core.table import Predictions
 from steadyeye.core.types import Evaluated, needs
+from steadyeye.subsets.losses import distance
 
 GREY = "#8a8a8a"
 UNREVIEWED = "without review"
@@ -53,7 +54,7 @@ def offset_errors(evaluated: Sequence[Evaluated]) -> Section | None:
     tagged another one with the frames that it did not accept. None where no set has a neighbour.
     Shankar et al., Figure 5.
     """
-    k = min(map(_distance, evaluated))
+    k = min(distance(one, pm_sets(one.predictions)) for one in evaluated)
     lines = [_line(one.predictions.model, [one.predictions], k) for one in evaluated]
     if k == 0 or not any(found.n for line in lines for found in line.shares.values()):
         return None
@@ -80,11 +81,6 @@ def offset_errors(evaluated: Sequence[Evaluated]) -> Section | None:
         figures=(_figure(lines, everyone),),
         tables=(_table([*everyone, *lines]),),
     )
-
-
-def _distance(one: Evaluated) -> int:
-    asked = find(one.results, "pm_k")
-    return farthest(pm_sets(one.predictions), reach(asked) if asked else None)
 
 
 def _title(near: float, far: float) -> str:

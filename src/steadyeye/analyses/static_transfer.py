@@ -10,10 +10,11 @@ from numpy.typing import NDArray
 from steadyeye.charts.crowd import ONE_COLUMN
 from steadyeye.charts.style import PALETTE, SCHEMA, interval, percent, shares
 from steadyeye.core.intervals import Interval, proportion
-from steadyeye.core.pm_sets import farthest, pm_sets
-from steadyeye.core.results import alike, find, reach
+from steadyeye.core.pm_sets import pm_sets
+from steadyeye.core.results import alike
 from steadyeye.core.sections import Figure, Section, Table
 from steadyeye.core.types import Evaluated, needs
+from steadyeye.subsets.losses import distance
 
 MEASURES = (
     "the anchors themselves",
@@ -90,8 +91,7 @@ def _neighbours(models: Sequence[Evaluated]) -> _Neighbours:
     tables = [one.predictions for one in models]
     valid = np.logical_and.reduce([each.valid for each in tables])
     sets = pm_sets(tables[0], valid)
-    asked = [find(one.results, "pm_k") for one in models]
-    k = min(farthest(sets, reach(each) if each else None) for each in asked)
+    k = min(distance(one, sets) for one in models)
     near = (sets.set_of >= 0) & (sets.offsets != 0) & (abs(sets.offsets) <= k)
     rows = np.flatnonzero(near)
     order = np.lexsort((sets.offsets[rows], abs(sets.offsets[rows]), sets.set_of[rows]))
