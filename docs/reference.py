@@ -16,6 +16,7 @@ TYPES = {
     "Python interface": ["api"],
     "Core": ["core.types", "core.table", "core.pm_sets", "core.intervals"],
     "Degradation": ["degradation.operators", "degradation.search"],
+    "Reviewed sets": ["core.reviewed"],
     "Detection": ["core.boxes", "detection.matching", "detection.average_precision"],
     "Measurement": ["measurement.pixels", "measurement.motion", "measurement.logistic"],
     "Preprocessing": ["images.preprocessing"],

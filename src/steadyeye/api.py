@@ -20,6 +20,7 @@ from steadyeye.classes.known import read as read_classes
 from steadyeye.comparison.boards import Boards
 from steadyeye.core import plugins
 from steadyeye.core.errors import UsageError
+from steadyeye.core.reviewed import reviewed
 from steadyeye.core.spec import parse
 from steadyeye.core.table import Predictions
 from steadyeye.core.types import Model, Result, Source
@@ -56,8 +57,11 @@ class Run:
 
     @cached_property
     def predictions(self) -> Predictions:
-        """The sealed predictions, with what was measured of their frames."""
-        return joined([self.folder], read(*cells(self.folder)[0]))
+        """The sealed predictions, with what was measured of their frames.
+
+        Where people judged the frames, those that they accepted.
+        """
+        return reviewed(joined([self.folder], read(*cells(self.folder)[0])))
 
     def measure(self, source: Source | None = None, *, workers: int = 0) -> "Run":
         """The run with its frames measured, once for all models: `predictions.tags["motion"]`.

@@ -42,21 +42,27 @@ def flips(evaluated: Sequence[Evaluated]) -> Section | None:
 
 def _table(pairs: Sequence[tuple[Predictions, NDArray[np.intp]]]) -> Table:
     rows = []
+    total = 0
     for predictions, found in pairs:
         flipped = predictions.predicted[found[:, 0]] != predictions.predicted[found[:, 1]]
-        videos = predictions.tags.get("video", predictions.groups)[found[:, 0]]
-        for video in np.unique(videos):
-            here = videos == video
-            share = proportion(flipped[here], videos[here])
-            rows.append((share.value or 0.0, str(video), predictions.model, share))
-    rows.sort(key=lambda row: (-row[0], row[1], row[2]))
-    left = f", the {ROWS} least steady of {len(rows)}" if len(rows) > ROWS else ""
-    body = tuple(
-        (video, model, f"{share.n:,}", percent(value), interval(share.low, share.high))
-        for value, video, model, share in rows[:ROWS]
-    )
+        every, of = predictions.filmed
+        there, video = np.unique(of[found[:, 0]], return_inverse=True)
+        names = every[there]
+        shares = np.bincount(video, flipped) / np.bincount(video)
+        total += len(names)
+        # none beyond the first rows of a model can be among the first rows of all
+        for which in np.lexsort((names, -shares))[:ROWS]:
+            here = flipped[video == which]
+            rows.append((float(-shares[which]), str(names[which]), predictions.model, here))
+    rows.sort(key=lambda row: row[:3])
+    left = f", the {ROWS} least steady of {total}" if total > ROWS else ""
+    body = []
+    for _, video_name, model, here in rows[:ROWS]:
+        share = proportion(here, np.zeros(len(here)))
+        ends = interval(share.low, share.high)
+        body.append((video_name, model, f"{share.n:,}", percent(share.value), ends))
     header = ("video", "model", "frame pairs", "flip rate", "95 % interval")
-    return Table(f"Flip rate by video{left}", header, body)
+    return Table(f"Flip rate by video{left}", header, tuple(body))
 
 
 def _flips(predictions: Predictions, pairs: NDArray[np.intp]) -> list[Exhibit]:

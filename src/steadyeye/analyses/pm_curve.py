@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
+from steadyeye.charts.crowd import drawn, told
 from steadyeye.charts.style import chart, colour, interval, percent, shares
 from steadyeye.core.results import find
 from steadyeye.core.sections import Figure, Section, Table
@@ -33,12 +34,14 @@ def pm_curve(evaluated: Sequence[Evaluated]) -> Section | None:
             "frames before and after it. Distance 0 is plain accuracy; the line can only fall. The "
             "band is the 95 % interval.",
         ),
-        figures=(_figure(rows, models),),
+        figures=(_figure(rows),),
         tables=(_table(rows, models),),
     )
 
 
-def _figure(rows: list[dict[str, Any]], models: list[str]) -> Figure:
+def _figure(rows: list[dict[str, Any]]) -> Figure:
+    accuracies = {row["model"]: row["value"] for row in rows if row["k"] == 0}
+    models = drawn(accuracies)
     x = {
         "field": "k",
         "type": "quantitative",
@@ -60,9 +63,13 @@ def _figure(rows: list[dict[str, Any]], models: list[str]) -> Figure:
     }
     return Figure(
         name="pm_curve",
-        caption="Share of anchors on whose every frame within ±k the model is right.",
+        caption="Share of anchors on whose every frame within ±k the model is right."
+        + told(accuracies),
         alt=f"Lines of pm-k falling with k for {', '.join(models)}; the table has the values.",
-        spec={**chart([band, line]), "data": {"values": rows}},
+        spec={
+            **chart([band, line]),
+            "data": {"values": [row for row in rows if row["model"] in models]},
+        },
     )
 
 

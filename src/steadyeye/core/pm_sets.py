@@ -40,21 +40,23 @@ class PmSets:
         return len(self.anchors)
 
 
-def pm_sets(predictions: Predictions) -> PmSets:
+def pm_sets(predictions: Predictions, kept: NDArray[np.bool_] | None = None) -> PmSets:
     """The pm-sets of a table whose rows carry `group` and the tag `offset`.
 
-    A set whose anchor has an error is left out; a neighbour with an error leaves its set.
+    A set whose anchor has an error is left out; a neighbour with an error leaves its set. `kept`:
+    (n,) the rows that count, all if left out; the others are as though they had an error.
     """
+    counted = predictions.valid if kept is None else predictions.valid & kept
     offsets = np.asarray(predictions.tags["offset"], dtype=np.int64)
-    names, group = np.unique(predictions.groups, return_inverse=True)
+    names, group = predictions.grouped
     anchors = np.full(len(names), -1, dtype=np.intp)
-    is_anchor = np.flatnonzero((offsets == 0) & predictions.valid)
+    is_anchor = np.flatnonzero((offsets == 0) & counted)
     anchors[group[is_anchor]] = is_anchor
     order = np.argsort(anchors, kind="stable")
     order = order[anchors[order] >= 0]
     position = np.full(len(names), -1, dtype=np.intp)
     position[order] = np.arange(len(order))
-    set_of = np.where(predictions.valid, position[group], -1)
+    set_of = np.where(counted, position[group], -1)
 
     wrong = (set_of >= 0) & ~predictions.right
     breaks_at = np.full(len(order), NEVER, dtype=np.int64)
@@ -66,9 +68,9 @@ def pm_sets(predictions: Predictions) -> PmSets:
         offsets=offsets,
         breaks_at=breaks_at,
         neighbours=np.bincount(set_of[member], minlength=len(order)),
-        videos=_videos(predictions, anchors[order]),
+        videos=predictions.filmed[0][predictions.filmed[1][anchors[order]]],
         lost_anchors=len(names) - len(order),
-        lost_neighbours=int(np.sum(~predictions.valid & (offsets != 0))),
+        lost_neighbours=int(np.sum(~counted & (offsets != 0))),
     )
 
 
@@ -92,23 +94,16 @@ def consecutive(predictions: Predictions) -> NDArray[np.intp]:
     cut; a pair that several sets hold counts once. Frames that were not predicted form no pair.
     """
     offset = np.asarray(predictions.tags["offset"], dtype=np.int64)
-    clip = predictions.tags.get("video", predictions.groups)
     frame = predictions.tags.get("frame", offset)
-    _, group = np.unique(predictions.groups, return_inverse=True)
+    _, group = predictions.grouped
     rows = np.flatnonzero(predictions.valid)
     rows = rows[np.lexsort((offset[rows], group[rows]))]
     before, after = rows[:-1], rows[1:]
     adjacent = (group[before] == group[after]) & (offset[after] - offset[before] == 1)
     pairs = np.stack([before[adjacent], after[adjacent]], axis=1)
     # the pair is named by its video and first frame; the first row in the source stands for it
-    _, clip = np.unique(clip, return_inverse=True)
+    _, clip = predictions.filmed
     pairs = pairs[np.argsort(pairs[:, 0], kind="stable")]
     names = np.stack([clip[pairs[:, 0]], np.asarray(frame)[pairs[:, 0]]], axis=1)
     _, first = np.unique(names, axis=0, return_index=True)
     return np.asarray(pairs[first], dtype=np.intp)
-
-
-def _videos(predictions: Predictions, rows: NDArray[np.intp]) -> NDArray[np.str_]:
-    """The video of each row; without a `video` tag every set counts as its own video."""
-    videos = predictions.tags.get("video", predictions.groups)
-    return np.asarray(videos[rows], dtype=np.str_)

@@ -1,8 +1,10 @@
-"""Finding a result among those of a cell."""
+"""Finding a result among those of a cell, and the models that can be compared row by row."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
-from steadyeye.core.types import Result
+import numpy as np
+
+from steadyeye.core.types import Evaluated, Result
 
 
 def find(results: Mapping[str, Result], name: str) -> Result | None:
@@ -16,3 +18,14 @@ def find(results: Mapping[str, Result], name: str) -> Result | None:
 def reach(result: Result) -> int:
     """The k of a `pm_k` or `drop` result, in native frames."""
     return int(result.name.partition("k=")[2].rstrip(")") or 0)
+
+
+def alike(evaluated: Sequence[Evaluated]) -> list[Evaluated]:
+    """The models that saw the very same samples as the first of them, in the same order."""
+    first = evaluated[0].predictions
+    return [
+        one
+        for one in evaluated
+        if one.predictions.fingerprint == first.fingerprint
+        and np.array_equal(one.predictions.ids, first.ids)
+    ]

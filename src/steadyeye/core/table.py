@@ -26,7 +26,8 @@ class Predictions:
     then (n, 0). `sweep`: of degraded images, `levels` (operator → its levels) and `seed`.
     `boxes`, `detections`: of a detector, what is there and what it says is there, over the classes
     of the data; row i of the table is their image i. `predicted` is then the class of the most
-    confident box, −1 where there is none.
+    confident box, −1 where there is none. `candidates`: where a review was tagged, the table with
+    the frames that it did not accept; this one is then without them.
     """
 
     model: str
@@ -48,6 +49,7 @@ class Predictions:
     sweep: Mapping[str, Any] = field(default_factory=dict)
     boxes: BoxTable | None = None
     detections: BoxTable | None = None
+    candidates: "Predictions | None" = None
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -56,6 +58,23 @@ class Predictions:
     def valid(self) -> NDArray[np.bool_]:
         """(n,) True where the sample was predicted."""
         return np.asarray(self.errors == "", dtype=np.bool_)
+
+    @cached_property
+    def grouped(self) -> tuple[NDArray[np.str_], NDArray[np.intp]]:
+        """The distinct groups, sorted, and (n,) which of them each row is in."""
+        names, number = np.unique(self.groups, return_inverse=True)
+        return names, number
+
+    @cached_property
+    def filmed(self) -> tuple[NDArray[np.str_], NDArray[np.intp]]:
+        """The distinct videos, sorted, and (n,) which of them each row is of.
+
+        Without a `video` tag every group counts as a video of its own.
+        """
+        if "video" not in self.tags:
+            return self.grouped
+        names, number = np.unique(self.tags["video"], return_inverse=True)
+        return np.asarray(names, dtype=np.str_), number
 
     @cached_property
     def predicted(self) -> NDArray[np.intp]:

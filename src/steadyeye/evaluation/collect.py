@@ -2,12 +2,15 @@
 
 import json
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
+from steadyeye.core.reviewed import reviewed
 from steadyeye.core.spec import Spec, split
 from steadyeye.core.table import Predictions
 from steadyeye.core.types import Asked, Evaluated, Result
@@ -25,11 +28,9 @@ def collect(runs: Sequence[Path], metrics: str | None) -> list[Evaluated]:
 
 def tables(runs: Sequence[Path]) -> list[tuple[Path, Predictions]]:
     """Every cell of the runs with the run it is of, named so that no two are mistaken."""
-    found = [
-        (run, joined(runs, predictions))
-        for run in runs
-        for predictions in (read(*cell) for cell in cells(run))
-    ]
+    folders = [(run, cell) for run in runs for cell in cells(run)]
+    read_ones = shared(reviewed(joined(runs, read(*cell))) for _, cell in folders)
+    found = [(run, table) for (run, _), table in zip(folders, read_ones, strict=True)]
     return _models(_data(found))
 
 
@@ -99,3 +100,33 @@ def _models(found: Sequence[tuple[Path, Predictions]]) -> list[tuple[Path, Predi
         (run, replace(p, model=f"{p.model} ({names[run]})") if times[p.data, p.model] > 1 else p)
         for run, p in found
     ]
+
+
+def shared(tables: Iterable[Predictions]) -> Iterator[Predictions]:
+    """The tables, those of the same samples with one copy of what they say of the samples.
+
+    The names of 23,000 frames take more memory than what a model says of them.
+    """
+    first: dict[str, Predictions] = {}
+    for table in tables:
+        known = first.setdefault(table.fingerprint, table)
+        yield table if known is table else _with(table, known)
+
+
+def _with(table: Predictions, known: Predictions) -> Predictions:
+    def same(one: Any, other: Any) -> Any:
+        return other if np.array_equal(one, other) else one
+
+    both = table.candidates, known.candidates
+    return replace(
+        table,
+        ids=same(table.ids, known.ids),
+        groups=same(table.groups, known.groups),
+        truth=same(table.truth, known.truth),
+        errors=same(table.errors, known.errors),
+        tags={
+            tag: same(values, known.tags[tag]) if tag in known.tags else values
+            for tag, values in table.tags.items()
+        },
+        candidates=both[0] if both[0] is None or both[1] is None else _with(both[0], both[1]),
+    )

@@ -124,7 +124,9 @@ def store_pictures(run: Path, sources: Sequence[Source]) -> None:
         path = _picture(run, table.fingerprint, picture)
         if path.is_file() or table.fingerprint not in by_mark:
             continue
-        row = int(np.flatnonzero(table.ids == sample)[0])
+        # rows of the source: those that a review left out are among them
+        sealed = table if table.candidates is None else table.candidates
+        row = int(np.flatnonzero(sealed.ids == sample)[0])
         try:
             image = by_mark[table.fingerprint][row].image()
         except SampleError:

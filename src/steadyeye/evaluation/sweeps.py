@@ -106,8 +106,14 @@ def swept(
 
     `fast`: level 0 alone, where a search begins; the whole sweep otherwise.
 
-    Raises `UsageError` where no image is labelled or the model has no gradient that is needed.
+    Raises `UsageError` where no image is labelled, where a review rejected some, or where the
+    model has no gradient that is needed.
     """
+    if "accepted" in source.columns:
+        raise UsageError(
+            f"'{source.name}' holds frames that its review rejected; degrade only what was "
+            "accepted, without review=False"
+        )
     parts = cut(model)
     refuse_without_gradient(how, parts, model.name)
     images = [i for i, truth in enumerate(source.truths) if truth]

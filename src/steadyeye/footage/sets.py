@@ -12,7 +12,10 @@ from steadyeye.footage.sidecar import VideoLabels
 
 @dataclass(frozen=True)
 class Member:
-    """One frame of one pm-set: frame `frame` of `video`, `offset` native frames from its anchor."""
+    """One frame of one pm-set: frame `frame` of `video`, `offset` native frames from its anchor.
+
+    `accepted`: what a review made of it; None where all that is there was accepted.
+    """
 
     id: str
     group: str
@@ -20,6 +23,7 @@ class Member:
     frame: int
     offset: int
     truth: Labels = ()
+    accepted: bool | None = None
 
 
 @dataclass(frozen=True)
@@ -131,8 +135,9 @@ def _count(n: int, noun: str) -> str:
 
 
 def tags(member: Member) -> Mapping[str, int | float | str]:
-    """The tags every frame of a pm-set carries."""
-    return {"offset": member.offset, "video": member.video, "frame": member.frame}
+    """The tags every frame of a pm-set carries, and the review's decision where there was one."""
+    known = {} if member.accepted is None else {"accepted": int(member.accepted)}
+    return {"offset": member.offset, "video": member.video, "frame": member.frame, **known}
 
 
 COLUMNS = ("group", "offset", "video", "frame")

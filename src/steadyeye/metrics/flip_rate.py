@@ -11,7 +11,8 @@ def trials(predictions: Predictions) -> Trials:
     """The pairs of consecutive frames whose top-1 class changes."""
     pairs = consecutive(predictions)
     before, after = predictions.predicted[pairs[:, 0]], predictions.predicted[pairs[:, 1]]
-    videos = predictions.tags.get("video", predictions.groups)[pairs[:, 0]]
+    names, of = predictions.filmed
+    videos = names[of[pairs[:, 0]]]
     return Trials(before != after, videos)
 
 

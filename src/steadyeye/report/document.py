@@ -21,6 +21,11 @@ READING = (
         "the share of anchors for which it is right on the anchor and on every "
         "neighbour up to k frames away.",
     ),
+    (
+        "conditional_robustness",
+        "conditional robustness",
+        "of the frames exactly k away from an anchor that is right, the share that is right.",
+    ),
     ("pm_k", "drop", "the difference: what the model gets right once but not steadily."),
     (
         "effective_robustness",

@@ -1,0 +1,141 @@
+"""Robustness at a distance beside robustness over the whole set."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from steadyeye.charts.crowd import drawn, told
+from steadyeye.charts.style import chart, colour, interval, percent, shares
+from steadyeye.core.intervals import Interval, proportion
+from steadyeye.core.pm_sets import pm_sets
+from steadyeye.core.results import find
+from steadyeye.core.sections import Figure, Section, Table
+from steadyeye.core.types import Evaluated, Result, needs
+
+MEASURES = ("frames exactly d away", "all frames within d")
+
+
+@dataclass(frozen=True)
+class _Curve:
+    """Of one model, by distance 1 … k: single frames and whole sets, both of right anchors."""
+
+    model: str
+    accuracy: float | None
+    single: tuple[Result, ...]
+    whole: tuple[Interval, ...]
+
+
+@needs("truth", "group", "offset")
+def conditional_robustness(evaluated: Sequence[Evaluated]) -> Section | None:
+    """Conditional robustness beside pm-k given that the anchor is right, by distance.
+
+    None where no model has the metric. Gu et al., "Using Videos to Evaluate Image Model
+    Robustness", 2019; Shankar et al., Figures 8 and 9.
+    """
+    curves = [curve for one in evaluated if (curve := _curve(one))]
+    if not curves:
+        return None
+    gaps = [(c.single[-1].value or 0.0) - (c.whole[-1].value or 0.0) for c in curves]
+    said = [
+        f"{c.model} is still right on {percent(c.single[-1].value)} of the frames exactly "
+        f"{len(c.single)} away, but right throughout on {percent(c.whole[-1].value)} of the sets"
+        for c in curves
+    ]
+    return Section(
+        place=11,
+        title=(
+            "A frame at a time it looks steadier than it is"
+            if max(gaps) > 0
+            else "As steady over the set as on each frame"
+        ),
+        text=(
+            "Of the anchors it has right, "
+            + "; ".join(said[:3])
+            + ("; …. " if len(said) > 3 else ". ")
+            + "Frames at one distance hide that other frames of the same set are wrong; a user "
+            "who watches the video meets them all.",
+        ),
+        figures=(_figure(curves),),
+        tables=(_table(curves),),
+    )
+
+
+def _curve(one: Evaluated) -> _Curve | None:
+    result = find(one.results, "conditional_robustness")
+    if result is None or result.value is None:
+        return None
+    sets = pm_sets(one.predictions)
+    right = sets.breaks_at > 0
+    whole = tuple(
+        proportion(sets.breaks_at[right] > d, sets.videos[right])
+        for d in range(1, len(result.cells) + 1)
+    )
+    return _Curve(one.predictions.model, float(right.mean()), result.cells, whole)
+
+
+def _measures(curve: _Curve) -> dict[str, Sequence[Result | Interval]]:
+    return dict(zip(MEASURES, (curve.single, curve.whole), strict=True))
+
+
+def _figure(curves: Sequence[_Curve]) -> Figure:
+    accuracies = {curve.model: curve.accuracy for curve in curves}
+    models = drawn(accuracies)
+    values = [
+        {"model": c.model, "d": d, "measure": name, "value": f.value, "low": f.low, "high": f.high}
+        for c in curves
+        if c.model in models
+        for name, cells in _measures(c).items()
+        for d, f in enumerate(cells, start=1)
+    ]
+    x = {
+        "field": "d",
+        "type": "quantitative",
+        "title": "distance d from the anchor (native frames)",
+        "axis": {"tickMinStep": 1, "format": "d"},
+    }
+    dash = {
+        "field": "measure",
+        "type": "nominal",
+        "scale": {"domain": list(MEASURES), "range": [[1, 0], [5, 4]]},
+        "legend": None,  # the caption says which is which
+    }
+    title = "right, given the anchor is"
+    hue, detail = colour(models, "model", ""), {"field": "measure"}
+    band = {
+        "mark": {"type": "area", "opacity": 0.12},
+        "encoding": {
+            "x": x,
+            "y": shares("low", title),
+            "y2": {"field": "high"},
+            "color": hue,
+            "detail": detail,
+        },
+    }
+    line = {
+        "mark": {"type": "line", "point": True, "tooltip": True},
+        "encoding": {"x": x, "y": shares("value", title), "color": hue, "strokeDash": dash},
+    }
+    return Figure(
+        name="conditional_robustness",
+        caption="Of right anchors: the share of frames exactly d away that are right (solid), and "
+        "the share of sets right on all frames within d (dashed), with 95 % intervals."
+        + told(accuracies),
+        alt=f"Both shares by distance for {', '.join(models)}; the table has the values.",
+        spec={**chart([band, line]), "data": {"values": values}},
+    )
+
+
+def _table(curves: Sequence[_Curve]) -> Table:
+    body = tuple(
+        (
+            f"{d}",
+            c.model,
+            f"{single.n:,}",
+            f"{percent(single.value)} ({interval(single.low, single.high)})",
+            f"{whole.n:,}",
+            f"{percent(whole.value)} ({interval(whole.low, whole.high)})",
+        )
+        for c in curves
+        for d, (single, whole) in enumerate(zip(c.single, c.whole, strict=True), start=1)
+    )
+    header = ("d", "model", "frames", f"right, {MEASURES[0]}", "anchors", f"right, {MEASURES[1]}")
+    return Table("Given that the anchor is right, with 95 % intervals", header, body)

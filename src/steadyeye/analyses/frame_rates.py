@@ -1,0 +1,81 @@
+"""Accuracy, pm-k and drop by the frame rate of the video."""
+
+from collections.abc import Sequence
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from steadyeye.charts.style import percent
+from steadyeye.core.pm_sets import pm_sets
+from steadyeye.core.sections import Section
+from steadyeye.core.types import Evaluated, needs
+from steadyeye.subsets.display import figure, table
+from steadyeye.subsets.losses import Loss, distance, loss
+from steadyeye.subsets.losses import published as read
+
+DATA = Path(__file__).resolve().parent / "data" / "published_fps.csv"
+NAMES = {rate: f"{rate} fps" for rate in ("25", "29", "30")}
+
+
+@needs("truth", "group", "offset", "fps")
+def frame_rates(evaluated: Sequence[Evaluated]) -> Section | None:
+    """Accuracy, pm-k and drop of the videos of each native frame rate.
+
+    Rates are cut to whole frames a second, as in the paper's table: 29.97 is 29. None where all
+    videos have the same rate. Shankar et al., Table 8, which is shown beside.
+    """
+    losses = [each for one in evaluated for each in _losses(one)]
+    parts = list(dict.fromkeys(each.part for each in losses))
+    if len(parts) < 2:
+        return None
+    spread = {
+        model: [each.drop.value or 0.0 for each in losses if each.model == model]
+        for model in dict.fromkeys(each.model for each in losses)
+    }
+    told = [
+        f"{model} drops by {percent(min(drops))} to {percent(max(drops))}"
+        for model, drops in spread.items()
+    ]
+    return Section(
+        place=62,
+        title="Frame rate by frame rate",
+        text=(
+            "The higher the rate, the less a scene changes within ±k frames. From rate to rate "
+            f"{'; '.join(told[:3])}{'; …' if len(told) > 3 else ''}. Videos of different rates "
+            "differ in more than their rate, and where the intervals overlap the order may be "
+            "chance.",
+        ),
+        figures=(
+            figure(
+                "frame_rates",
+                [*losses, *published()],
+                "Accuracy and pm-k by native frame rate, with 95 % intervals. Grey: "
+                "ImageNet-Vid-Robust, Shankar et al., Table 8.",
+            ),
+        ),
+        tables=(table([*losses, *published()], "rate"),),
+    )
+
+
+@cache
+def published() -> tuple[Loss, ...]:
+    """Table 8 of the paper."""
+    return read(DATA, "fps", NAMES, "videos")
+
+
+def _losses(one: Evaluated) -> list[Loss]:
+    predictions = one.predictions
+    sets = pm_sets(predictions)
+    rates = _whole(predictions.tags["fps"])
+    k = distance(one, sets)
+    return [
+        loss(predictions.model, f"{rate} fps", pm_sets(predictions, rates == rate), k)
+        for rate in np.unique(rates[sets.anchors])
+    ]
+
+
+def _whole(fps: NDArray[np.floating]) -> NDArray[np.int64]:
+    # a container may say 24.9999 for 25; 29.97 is far enough from 30
+    return np.floor(np.asarray(fps, dtype=np.float64) + 1e-3).astype(np.int64)

@@ -1,0 +1,98 @@
+"""What is left of the drop without I-, P- or B-frames."""
+
+from collections.abc import Sequence
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+
+from steadyeye.charts.style import percent
+from steadyeye.core.pm_sets import pm_sets
+from steadyeye.core.sections import Section
+from steadyeye.core.types import Evaluated, needs
+from steadyeye.subsets.display import figure, table
+from steadyeye.subsets.losses import Loss, distance, loss
+from steadyeye.subsets.losses import published as read
+
+DATA = Path(__file__).resolve().parent / "data" / "published_frame_type.csv"
+ALL = "all frames"
+WITHOUT = {kind: f"without {kind}-frames" for kind in "IPB"}
+PARTS = {"all": ALL, **{f"without {kind.lower()}-frames": WITHOUT[kind] for kind in "IPB"}}
+
+
+@needs("truth", "group", "offset", "frame_type")
+def frame_types(evaluated: Sequence[Evaluated]) -> Section | None:
+    """Accuracy, pm-k and drop without I-, without P- and without B-frames of the video's codec.
+
+    An anchor stays while its own frame remains; neighbours of the type are dropped. None on data
+    without anchors. Shankar et al., Table 7, which is shown beside.
+    """
+    losses = [each for one in evaluated for each in _losses(one)]
+    if not losses or losses[0].original.value is None:
+        return None
+    found = np.unique(evaluated[0].predictions.tags["frame_type"])
+    absent = [kind for kind in WITHOUT if kind not in found]
+    return Section(
+        place=60,
+        title=_title(losses),
+        text=(
+            "A codec stores some frames as whole pictures (I) and others as what changed since "
+            "(P) or between (B) others. If its artefacts broke the model, the drop would go with "
+            f"them. {_sentence(losses)} Fewer neighbours can only raise pm-k, and the anchors of "
+            "the parts differ: read the drop with its interval."
+            + (f" The data has no {', no '.join(absent)}-frames." if absent else ""),
+        ),
+        figures=(
+            figure(
+                "frame_types",
+                [*losses, *published()],
+                "Accuracy and pm-k without frames of a type, with 95 % intervals. Grey: "
+                "ImageNet-Vid-Robust, Shankar et al., Table 7.",
+            ),
+        ),
+        tables=(table([*losses, *published()], "frames"),),
+    )
+
+
+@cache
+def published() -> tuple[Loss, ...]:
+    """Table 7 of the paper."""
+    return read(DATA, "subset", PARTS, "anchors")
+
+
+def _losses(one: Evaluated) -> list[Loss]:
+    predictions = one.predictions
+    sets, kinds = pm_sets(predictions), predictions.tags["frame_type"]
+    k = distance(one, sets)
+    losses = [loss(predictions.model, ALL, sets, k)]
+    for kind, name in WITHOUT.items():
+        kept = kinds != kind
+        if not kept.all():
+            losses.append(loss(predictions.model, name, pm_sets(predictions, kept), k))
+    return losses
+
+
+def _drop(each: Loss) -> float:
+    return each.drop.value or 0.0
+
+
+def _title(losses: Sequence[Loss]) -> str:
+    """Whether leaving out any one type takes away half of any model's drop, beyond chance."""
+    half = {each.model: _drop(each) / 2 for each in losses if each.part == ALL}
+    parts = [each for each in losses if each.part != ALL and each.drop.value is not None]
+    if not any(half.values()):
+        return "Nothing breaks, whatever the frame type"
+    if any((each.drop.high or 0.0) < half[each.model] for each in parts):
+        return "Frame types matter here"
+    if all((each.drop.low or 0.0) >= half[each.model] for each in parts):
+        return "No single frame type makes the drop"
+    return "With and without each frame type"
+
+
+def _sentence(losses: Sequence[Loss]) -> str:
+    told = []
+    for model in dict.fromkeys(each.model for each in losses):
+        own = [each for each in losses if each.model == model]
+        parts = ", ".join(f"{percent(each.drop.value)} {each.part}" for each in own[1:])
+        told.append(f"{model} drops by {percent(_drop(own[0]))}" + (f" ({parts})" if parts else ""))
+    return ("; ".join(told[:3]) + ("; …" if len(told) > 3 else "")) + "."

@@ -1,0 +1,199 @@
+"""At which offsets the errors lie."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import reduce
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from steadyeye.charts.crowd import ONE_COLUMN, drawn, told
+from steadyeye.charts.style import PALETTE, chart, interval, percent
+from steadyeye.core.intervals import Interval, Trials, proportions
+from steadyeye.core.pm_sets import pm_sets
+from steadyeye.core.results import alike
+from steadyeye.core.sections import Figure, Section, Table
+from steadyeye.core.table import Predictions
+from steadyeye.core.types import Evaluated, needs
+from steadyeye.subsets.losses import distance
+
+GREY = "#8a8a8a"
+UNREVIEWED = "without review"
+
+
+@dataclass(frozen=True, eq=False)
+class _Errors:
+    """Of every frame, (n,): how many models are wrong on it and right on its anchor, of how many.
+
+    `seen` is 0 for anchors and for frames in no set or beyond k.
+    """
+
+    wrong: NDArray[np.int64]
+    seen: NDArray[np.int64]
+    offsets: NDArray[np.int64]
+    videos: NDArray[np.intp]
+
+
+@dataclass(frozen=True)
+class _Line:
+    """The share of errors by offset −k … k, None at 0; `accuracy` that of the model's anchors."""
+
+    name: str
+    accuracy: float | None
+    shares: dict[int, Interval]
+    near: Interval
+    far: Interval
+
+
+@needs("truth", "group", "offset")
+def offset_errors(evaluated: Sequence[Evaluated]) -> Section | None:
+    """The share of the frames at each offset that are wrong while their anchor is right.
+
+    A line a model and one over all models, each frame counting once a model; where a review was
+    tagged another one with the frames that it did not accept. None where no set has a neighbour.
+    Shankar et al., Figure 5.
+    """
+    k = min(distance(one, pm_sets(one.predictions)) for one in evaluated)
+    lines = [_line(one.predictions.model, [one.predictions], k) for one in evaluated]
+    if k == 0 or not any(found.n for line in lines for found in line.shares.values()):
+        return None
+    together = [one.predictions for one in alike(evaluated)]
+    everyone = [_line("all models", together, k)] if len(together) > 1 else []
+    before = [each.candidates for each in together if each.candidates is not None]
+    if len(before) == len(together):
+        name = f"all models, {UNREVIEWED}" if everyone else f"{lines[0].name}, {UNREVIEWED}"
+        everyone.append(_line(name, before, k))
+    whole = everyone[0] if len(together) > 1 else lines[0]
+    near, far = whole.near.value or 0.0, whole.far.value or 0.0
+    return Section(
+        place=12,
+        title=_title(near, far),
+        text=(
+            f"Of the frames one away, {percent(whole.near.value)} "
+            f"({interval(whole.near.low, whole.near.high)}) are wrong although their anchor is "
+            f"right; of those {k} away, {percent(whole.far.value)} "
+            f"({interval(whole.far.low, whole.far.high)})"
+            + (f", over {len(together)} models. " if len(together) > 1 else ". ")
+            + "Errors that are there at the very next frame cannot come from a scene that has "
+            "moved on.",
+        ),
+        figures=(_figure(lines, everyone),),
+        tables=(_table([*everyone, *lines]),),
+    )
+
+
+def _title(near: float, far: float) -> str:
+    if near == far == 0:
+        return "No right anchor has a wrong frame at either end"
+    return "Already the next frame breaks it" if near >= far / 2 else "Errors grow with distance"
+
+
+def _errors(predictions: Predictions, k: int) -> _Errors:
+    sets = pm_sets(predictions)
+    inside = (sets.set_of >= 0) & (sets.offsets != 0) & (abs(sets.offsets) <= k)
+    right = np.append(sets.breaks_at > 0, False)[sets.set_of]
+    return _Errors(
+        (inside & right & ~predictions.right).astype(np.int64),
+        inside.astype(np.int64),
+        sets.offsets,
+        predictions.filmed[1],
+    )
+
+
+def _line(name: str, tables: Sequence[Predictions], k: int) -> _Line:
+    found = [_errors(each, k) for each in tables]
+    wrong = reduce(np.add, [each.wrong for each in found])
+    seen = reduce(np.add, [each.seen for each in found])
+    rows = np.flatnonzero(seen)
+    offsets, videos = found[0].offsets[rows], found[0].videos[rows]
+    cells = proportions(Trials(wrong[rows], seen[rows], videos, offsets + k), 2 * k + 1)
+    away = proportions(Trials(wrong[rows], seen[rows], videos, abs(offsets)), k + 1)
+    right = [pm_sets(each).breaks_at > 0 for each in tables]
+    accuracy = float(np.concatenate(right).mean()) if any(map(len, right)) else None
+    shares = {offset: cells[offset + k] for offset in range(-k, k + 1) if offset}
+    return _Line(name, accuracy, shares, away[min(1, k)], away[k])
+
+
+def _figure(lines: Sequence[_Line], everyone: Sequence[_Line]) -> Figure:
+    accuracies = {line.name: line.accuracy for line in lines}
+    models = drawn(accuracies)
+    shown = [*(line for line in lines if line.name in models), *everyone]
+    channels = _channels(models, everyone)
+    y = {
+        "type": "quantitative",
+        "title": "wrong while the anchor is right",
+        "axis": {"format": "%"},
+        "scale": {"zero": True},
+    }
+    dash = channels.pop("strokeDash")
+    band = {
+        "mark": {"type": "area", "opacity": 0.12},
+        "encoding": {**channels, "y": {**y, "field": "low"}, "y2": {"field": "high"}},
+    }
+    line = {
+        "mark": {"type": "line", "point": True, "tooltip": True},
+        "encoding": {**channels, "y": {**y, "field": "value"}, "strokeDash": dash},
+    }
+    return Figure(
+        name="offset_errors",
+        caption="Share of the frames at each offset that are wrong while their anchor is right, "
+        "with 95 % intervals." + told(accuracies),
+        alt="Share of errors by offset for "
+        f"{', '.join(each.name for each in shown)}; the table has the values.",
+        spec={**chart([band, line]), "data": {"values": _values(shown)}},
+    )
+
+
+def _values(lines: Sequence[_Line]) -> list[dict[str, Any]]:
+    return [
+        {
+            "line": line.name,
+            # the line breaks at the anchor, which is no neighbour of itself
+            "side": "before" if offset < 0 else "after",
+            "offset": offset,
+            "value": found.value,
+            "low": found.low,
+            "high": found.high,
+            "frames": found.n,
+        }
+        for line in lines
+        for offset, found in line.shares.items()
+        if found.value is not None
+    ]
+
+
+def _channels(models: list[str], everyone: Sequence[_Line]) -> dict[str, Any]:
+    names = [*models, *(line.name for line in everyone)]
+    colours = [*PALETTE[: len(models)], *(GREY for _ in everyone)]
+    dashes = [[1, 0] for _ in models]
+    dashes += [[2, 3] if line.name.endswith(UNREVIEWED) else [6, 3] for line in everyone]
+    name = {"field": "line", "type": "nominal", "legend": ONE_COLUMN}
+    return {
+        "x": {
+            "field": "offset",
+            "type": "quantitative",
+            "title": "offset from the anchor (native frames)",
+            "axis": {
+                "tickMinStep": 1,
+                "format": "+d",
+                "labelExpr": "datum.value ? datum.label : '0'",
+            },
+        },
+        "color": {**name, "scale": {"domain": names, "range": colours}},
+        "strokeDash": {**name, "scale": {"domain": names, "range": dashes}},
+        "detail": {"field": "side"},
+    }
+
+
+def _table(lines: Sequence[_Line]) -> Table:
+    offsets = list(lines[0].shares)
+    body = tuple(
+        (f"{offset:+d}", line.name, f"{found.n:,}", percent(found.value), ends)
+        for offset in offsets
+        for line in lines
+        for found in (line.shares[offset],)
+        for ends in (interval(found.low, found.high),)
+    )
+    header = ("offset", "model", "frames × models", "wrong", "95 % interval")
+    return Table("Wrong while the anchor is right, by offset", header, body)

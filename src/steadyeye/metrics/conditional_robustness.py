@@ -1,0 +1,41 @@
+"""How often a right answer is still right a given distance away."""
+
+import numpy as np
+
+from steadyeye.core.intervals import Trials, proportions
+from steadyeye.core.pm_sets import farthest, pm_sets
+from steadyeye.core.table import Predictions
+from steadyeye.core.types import Result, needs
+
+
+@needs("truth", "group", "offset")
+def conditional_robustness(predictions: Predictions, k: int | None = None) -> Result:
+    """The share right of the frames exactly ±k from an anchor that is right, n such frames.
+
+    `k`: distance in native frames, the largest in the data if left out. `cells`: distances
+    1 … k. A frame is judged by itself: what happens between it and the anchor does not count, as
+    it does for pm-k. Value None where no anchor that is right has a frame that far away.
+    Gu et al., "Using Videos to Evaluate Image Model Robustness", 2019; Shankar et al., Figure 8.
+    """
+    sets = pm_sets(predictions)
+    reach = farthest(sets, k)
+    distance = np.abs(sets.offsets)
+    near = np.flatnonzero((sets.set_of >= 0) & (distance > 0) & (distance <= reach))
+    anchored = sets.breaks_at[sets.set_of[near]] > 0
+    _, video = np.unique(sets.videos, return_inverse=True)
+    found = proportions(
+        Trials(
+            predictions.right[near] & anchored,
+            anchored.astype(np.int64),
+            video[sets.set_of[near]],
+            distance[near] - 1,
+        ),
+        max(reach, 1),
+    )
+    cells = tuple(
+        Result(f"distance={d}", each.value, each.low, each.high, each.n, each.method)
+        for d, each in enumerate(found, start=1)
+    )
+    last = cells[-1]
+    name = f"conditional_robustness(k={reach})"
+    return Result(name, last.value, last.low, last.high, last.n, last.interval, cells=cells[:reach])
