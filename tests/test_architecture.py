@@ -12,7 +12,7 @@ SOURCE = Path(__file__).resolve().parent.parent / "src" / "steadyeye"
 FLOORS = [
     {"core"},
     {"classes", "charts", "images"},
-    {"footage", "inference", "degradation", "detection", "comparison", "measurement"},
+    {"footage", "inference", "degradation", "detection", "comparison", "measurement", "sequences"},
     {"sources", "models", "metrics", "analyses", "degrade"},
     {"predictions", "report"},
     {"evaluation", "review"},

@@ -6,17 +6,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from steadyeye.charts.style import interval, percent
-from steadyeye.core.intervals import proportion
 from steadyeye.core.pm_sets import consecutive
 from steadyeye.core.sections import Exhibit, Picture, Section, Table
 from steadyeye.core.table import Predictions
 from steadyeye.core.types import Evaluated, needs
+from steadyeye.sequences.changes import flip_share, flipped, video_of
 
 SHOWN = 9
 ROWS = 30
 
 
-@needs("group", "offset")
+@needs("group", "frame")
 def flips(evaluated: Sequence[Evaluated]) -> Section | None:
     """Flip rate a video, and the most confident changes of mind in pictures; no labels needed.
 
@@ -43,11 +43,9 @@ def flips(evaluated: Sequence[Evaluated]) -> Section | None:
 def _table(pairs: Sequence[tuple[Predictions, NDArray[np.intp]]]) -> Table:
     rows = []
     for predictions, found in pairs:
-        flipped = predictions.predicted[found[:, 0]] != predictions.predicted[found[:, 1]]
-        videos = predictions.tags.get("video", predictions.groups)[found[:, 0]]
+        videos = video_of(predictions, found[:, 0])
         for video in np.unique(videos):
-            here = videos == video
-            share = proportion(flipped[here], videos[here])
+            share = flip_share(predictions, found[videos == video])
             rows.append((share.value or 0.0, str(video), predictions.model, share))
     rows.sort(key=lambda row: (-row[0], row[1], row[2]))
     left = f", the {ROWS} least steady of {len(rows)}" if len(rows) > ROWS else ""
@@ -60,9 +58,7 @@ def _table(pairs: Sequence[tuple[Predictions, NDArray[np.intp]]]) -> Table:
 
 
 def _flips(predictions: Predictions, pairs: NDArray[np.intp]) -> list[Exhibit]:
-    before, after = pairs[:, 0], pairs[:, 1]
-    flipped = predictions.predicted[before] != predictions.predicted[after]
-    pairs = pairs[flipped]
+    pairs = pairs[flipped(predictions, pairs)]
     sure = predictions.confidence[pairs].min(axis=1)
     order = np.argsort(-sure, kind="stable")
     return [_exhibit(predictions, int(a), int(b)) for a, b in pairs[order][:SHOWN]]

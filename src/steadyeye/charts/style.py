@@ -19,9 +19,11 @@ def interval(low: float | None, high: float | None) -> str:
 
 
 def shown(value: float | None, unit: str) -> str:
-    """A value in its unit: a percentage, a rank with a decimal, or a whole number; `—` for None."""
+    """A value in its unit: a percentage, seconds, a rank, or a whole number; `—` for None."""
     if value is None or unit == "share":
         return percent(value)
+    if unit == "seconds":
+        return f"{value:.2f}\u202fs"
     return f"{value:.1f}" if unit == "rank" else f"{value:.0f}"
 
 
@@ -30,6 +32,12 @@ def span(low: float | None, high: float | None, unit: str) -> str:
     if unit == "share" or low is None:
         return interval(low, high)
     return f"≥ {shown(low, unit)}" if high is None else f"{shown(low, unit)}–{shown(high, unit)}"
+
+
+def clock(seconds: float) -> str:
+    """A time within a video, `1:03.2`."""
+    tenths = round(seconds * 10)
+    return f"{tenths // 600}:{tenths % 600 // 10:02d}.{tenths % 10}"
 
 
 def shares(field: str, title: str) -> dict[str, Any]:

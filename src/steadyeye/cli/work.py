@@ -134,11 +134,14 @@ def _numbers(evaluated: Sequence[Evaluated]) -> Table:
 
 
 def _cells(result: Result) -> tuple[str, str, str]:
-    if result.value is None or result.low is None or result.high is None:
-        return "—", "—", "0"
-    form = ".1%" if result.unit == "share" else ".1f"
-    interval = f"{result.low:{form}} – {result.high:{form}}"
-    return f"{result.value:{form}}", interval, f"{result.n:,}"
+    if result.value is None:
+        return "—", "—", f"{result.n:,}"
+    form, unit = {"share": (".1%", ""), "seconds": (".2f", " s")}.get(result.unit, (".1f", ""))
+    value = f"{result.value:{form}}{unit}"
+    if result.low is None:
+        return value, "—", f"{result.n:,}"
+    high = "…" if result.high is None else f"{result.high:{form}}{unit}"
+    return value, f"{result.low:{form}} – {high}", f"{result.n:,}"
 
 
 class _Progress:
