@@ -31,6 +31,8 @@ def span(low: float | None, high: float | None, unit: str) -> str:
     """An interval in its unit; `—` where both ends are open, `≥ 12` where the upper one is."""
     if unit == "share" or low is None:
         return interval(low, high)
+    if unit == "seconds" and high is not None:
+        return f"{low:.2f}–{shown(high, unit)}"
     return f"≥ {shown(low, unit)}" if high is None else f"{shown(low, unit)}–{shown(high, unit)}"
 
 
@@ -38,6 +40,12 @@ def clock(seconds: float) -> str:
     """A time within a video, `1:03.2`."""
     tenths = round(seconds * 10)
     return f"{tenths // 600}:{tenths % 600 // 10:02d}.{tenths % 10}"
+
+
+def duration(seconds: float) -> str:
+    """A length of time as one says it, `0.14 s`, `1.3 s` or `120 s`."""
+    digits = 2 if seconds < 1 else 1 if seconds < 100 else 0
+    return f"{seconds:.{digits}f}\u202fs"
 
 
 def shares(field: str, title: str) -> dict[str, Any]:

@@ -14,7 +14,8 @@ class Runs:
     """The runs of a table, m of them, by video and in the order of time.
 
     `first`, `last`: (m,) rows. `frames`: (m,) how many frames it holds. `seconds`: (m,) from its
-    first frame to the first of the next run, or to when the frame after its last one would come.
+    first frame to the first of the next run, or to when the frame after its last one would come;
+    to the microsecond, so that equal lengths are equal.
     `ended`: (m,) True where the answer changed; False where the scene or the video ended first, or
     a frame was not predicted: the run is cut off, and would have lasted at least as long.
     `videos`: (m,).
@@ -54,7 +55,7 @@ def runs(predictions: Predictions) -> Runs:
         first=rows[starts],
         last=rows[stops],
         frames=stops - starts + 1,
-        seconds=until - seconds[starts],
+        seconds=np.round(until - seconds[starts], 6),
         ended=ended,
         videos=np.asarray(tags["video"][rows[starts]], dtype=np.str_),
     )
