@@ -4,7 +4,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from steadyeye.charts.style import clock, duration, percent
+from steadyeye.charts.style import clock, duration, percent, shown, span
+from steadyeye.core.results import find
 from steadyeye.core.sections import Section, Table
 from steadyeye.core.table import Predictions
 from steadyeye.core.types import Evaluated, needs
@@ -28,8 +29,8 @@ def timeline(evaluated: Sequence[Evaluated]) -> Section | None:
     videos = _least_steady(found)
     spans = [between(each.seconds, each.ended) for each in found]
     told = [
-        _sentence(p, each, span)
-        for p, each, span in zip(tables, found, spans, strict=True)
+        _sentence(p, each, length)
+        for p, each, length in zip(tables, found, spans, strict=True)
         if len(each)
     ]
     more = f" Of {len(videos)} videos the {VIDEOS} least steady are drawn."
@@ -43,24 +44,24 @@ def timeline(evaluated: Sequence[Evaluated]) -> Section | None:
             "a scene." + (more if len(videos) > VIDEOS else ""),
         ),
         figures=tuple(bands(tables, video, i) for i, video in enumerate(videos[:VIDEOS])),
-        tables=(_table(tables, found),),
+        tables=(*_lengths(evaluated), _table(tables, found)),
     )
 
 
 def _title(spans: Sequence[float]) -> str:
-    finite = [span for span in spans if np.isfinite(span)]
+    finite = [length for length in spans if np.isfinite(length)]
     if not finite:
         return "The answer never changes"
     low, high = duration(min(finite)), duration(max(finite))
     return f"A new answer every {low}" + ("" if low == high else f" to {high}")
 
 
-def _sentence(predictions: Predictions, found: Runs, span: float) -> str:
+def _sentence(predictions: Predictions, found: Runs, length: float) -> str:
     total = float(found.seconds.sum())
     if not found.ended.any():
         return f"{predictions.model} never changes its answer within a scene, in {duration(total)}."
     changes = int(found.ended.sum())
-    said = f"{predictions.model} changes its answer every {duration(span)}, {changes:,} times"
+    said = f"{predictions.model} changes its answer every {duration(length)}, {changes:,} times"
     return f"{said} in {duration(total)}{_where(predictions, found)}."
 
 
@@ -71,15 +72,16 @@ def _where(predictions: Predictions, found: Runs) -> str:
         most = int(times.argmax())
         share = times[most] / times.sum()
         return f"; {percent(share, 0)} of the changes are in {videos[most]}" if share > 0.5 else ""
-    ends = np.asarray(predictions.tags["seconds"])[found.last[found.ended]]
-    needed = int(np.ceil(MOST * len(ends)))
-    lengths = ends[needed - 1 :] - ends[: len(ends) - needed + 1]
+    starts = np.asarray(predictions.tags["seconds"])[found.first]
+    moments = (starts + found.seconds)[found.ended]
+    needed = int(np.ceil(MOST * len(moments)))
+    lengths = moments[needed - 1 :] - moments[: len(moments) - needed + 1]
     best = int(lengths.argmin())
     if needed < 3 or lengths[best] > found.seconds.sum() / 2:
         return ""
     return (
-        f"; {needed} of these changes fall between {clock(ends[best])} and "
-        f"{clock(ends[best + needed - 1])}"
+        f"; {needed} of these changes fall between {clock(moments[best])} and "
+        f"{clock(moments[best + needed - 1])}"
     )
 
 
@@ -94,13 +96,31 @@ def _least_steady(found: Sequence[Runs]) -> list[str]:
     return sorted(rates, key=lambda video: (-rates[video], video))
 
 
+def _lengths(evaluated: Sequence[Evaluated]) -> tuple[Table, ...]:
+    """How long answers hold, with intervals; nothing where dwell times were not asked for."""
+    rows = []
+    for one in evaluated:
+        dwell = find(one.results, "dwell_time")
+        if dwell is None:
+            continue
+        (changes,) = (cell for cell in dwell.cells if cell.name == "between changes, seconds")
+        told = (
+            text
+            for each in (changes, dwell)
+            for text in (shown(each.value, each.unit), span(each.low, each.high, each.unit))
+        )
+        rows.append((one.predictions.model, f"{dwell.n:,}", *told))
+    header = ("model", "answers", "from change to change", "its interval", "median", "its interval")
+    return (Table("How long answers hold", header, tuple(rows)),) if rows else ()
+
+
 def _table(tables: Sequence[Predictions], found: Sequence[Runs]) -> Table:
     rows = []
     for predictions, each in zip(tables, found, strict=True):
         for video in np.unique(each.videos):
             here = each.videos == video
             seconds, ended = each.seconds[here], each.ended[here]
-            span = between(seconds, ended)
+            length = between(seconds, ended)
             longest = int(seconds.argmax())
             rows.append(
                 (
@@ -108,7 +128,7 @@ def _table(tables: Sequence[Predictions], found: Sequence[Runs]) -> Table:
                     predictions.model,
                     duration(float(seconds.sum())),
                     f"{int(ended.sum()):,}",
-                    duration(span) if np.isfinite(span) else "—",
+                    duration(length) if np.isfinite(length) else "—",
                     f"{duration(float(seconds[longest]))} "
                     f"({predictions.answer(int(each.first[here][longest]))})",
                 )

@@ -20,6 +20,7 @@ AXIS = {
     "grid": False,
     "labelOverlap": True,
     "labelFlush": True,
+    "tickCount": 6,
 }
 X = {"type": "quantitative", "title": None, "axis": AXIS}
 
