@@ -14,14 +14,15 @@ KINDS = {
 }
 TYPES = {
     "Python interface": ["api"],
-    "Core": ["core.types", "core.table", "core.pm_sets", "core.intervals"],
+    "Core": ["core.types", "core.table", "core.pm_sets", "core.intervals", "core.blocks"],
     "Degradation": ["degradation.operators", "degradation.search"],
     "Reviewed sets": ["core.reviewed"],
     "Detection": ["core.boxes", "detection.matching", "detection.average_precision"],
     "Measurement": ["measurement.pixels", "measurement.motion", "measurement.logistic"],
     "Preprocessing": ["images.preprocessing"],
     "Class lists and maps": ["classes.known", "classes.mapping"],
-    "Labels and cuts of videos": ["footage.sidecar"],
+    "Labels and cuts of videos": ["footage.sidecar", "footage.cuts"],
+    "Answers along time": ["sequences.runs", "sequences.changes", "sequences.windows"],
 }
 
 

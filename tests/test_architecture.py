@@ -12,7 +12,16 @@ SOURCE = Path(__file__).resolve().parent.parent / "src" / "steadyeye"
 FLOORS = [
     {"core"},
     {"classes", "charts", "images"},
-    {"footage", "inference", "degradation", "detection", "comparison", "measurement", "subsets"},
+    {
+        "footage",
+        "inference",
+        "degradation",
+        "detection",
+        "comparison",
+        "measurement",
+        "sequences",
+        "subsets",
+    },
     {"sources", "models", "metrics", "analyses", "degrade"},
     {"predictions", "report"},
     {"evaluation", "review"},

@@ -62,7 +62,8 @@ def test_a_job_file_gives_every_form_of_the_result(test_data, tmp_path):
     assert done.stdout.strip().splitlines()[-1] == f"report: {tmp_path / 'run' / 'report.html'}"
     results = json.loads((tmp_path / "run" / "results.json").read_text())
     metrics = results["results"][0]["metrics"]
-    assert list(metrics) == ["accuracy", "pm_k(k=5)", "drop(k=5)", "flip_rate"]
+    assert list(metrics)[:4] == ["accuracy", "pm_k(k=5)", "drop(k=5)", "flip_rate"]
+    assert list(metrics)[4:] == ["self_consistency(k=5)", "confidence_jump"]
     assert metrics["accuracy"]["n"] == 18
     assert metrics["accuracy"]["interval"].endswith("within this one video only")
     assert list((tmp_path / "run" / "pictures").glob("*.jpg"))
@@ -83,7 +84,7 @@ def test_unlabelled_video_gets_label_free_numbers(test_data, tmp_path):
     assert done.returncode == 0, done.stderr
     assert "changes its answer on" in done.stdout
     results = json.loads((tmp_path / "r" / "results.json").read_text())["results"][0]
-    assert list(results["metrics"]) == ["flip_rate"]
+    assert list(results["metrics"]) == ["flip_rate", "self_consistency(k=3)", "confidence_jump"]
 
 
 def test_check_says_what_a_job_would_do(davis):

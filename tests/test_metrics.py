@@ -24,7 +24,7 @@ def table(scores, truths, groups, offsets, *, video=None, frame=None, errors=Non
     truth = np.zeros(scores.shape, dtype=bool)
     for row, labels in enumerate(truths):
         truth[row, list(labels)] = True
-    tags = {"offset": np.asarray(offsets)}
+    tags = {"offset": np.asarray(offsets), "frame": np.asarray(offsets)}
     if video is not None:
         tags |= {"video": np.asarray(video), "frame": np.asarray(frame)}
     return Predictions(

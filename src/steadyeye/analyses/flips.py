@@ -6,17 +6,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from steadyeye.charts.style import interval, percent
-from steadyeye.core.intervals import proportion
 from steadyeye.core.pm_sets import consecutive
 from steadyeye.core.sections import Exhibit, Picture, Section, Table
 from steadyeye.core.table import Predictions
 from steadyeye.core.types import Evaluated, needs
+from steadyeye.sequences.changes import flip_share, flipped
 
 SHOWN = 9
 ROWS = 30
 
 
-@needs("group", "offset")
+@needs("group", "frame")
 def flips(evaluated: Sequence[Evaluated]) -> Section | None:
     """Flip rate a video, and the most confident changes of mind in pictures; no labels needed.
 
@@ -48,27 +48,24 @@ def _table(pairs: Sequence[tuple[Predictions, NDArray[np.intp]]]) -> Table:
         every, of = predictions.filmed
         there, video = np.unique(of[found[:, 0]], return_inverse=True)
         names = every[there]
-        shares = np.bincount(video, flipped) / np.bincount(video)
+        rates = np.bincount(video, flipped) / np.bincount(video)
         total += len(names)
         # none beyond the first rows of a model can be among the first rows of all
-        for which in np.lexsort((names, -shares))[:ROWS]:
-            here = flipped[video == which]
-            rows.append((float(-shares[which]), str(names[which]), predictions.model, here))
+        for which in np.lexsort((names, -rates))[:ROWS]:
+            share = flip_share(predictions, found[video == which])
+            rows.append((float(-rates[which]), str(names[which]), predictions.model, share))
     rows.sort(key=lambda row: row[:3])
     left = f", the {ROWS} least steady of {total}" if total > ROWS else ""
-    body = []
-    for _, video_name, model, here in rows[:ROWS]:
-        share = proportion(here, np.zeros(len(here)))
-        ends = interval(share.low, share.high)
-        body.append((video_name, model, f"{share.n:,}", percent(share.value), ends))
+    body = tuple(
+        (name, model, f"{share.n:,}", percent(share.value), interval(share.low, share.high))
+        for _, name, model, share in rows[:ROWS]
+    )
     header = ("video", "model", "frame pairs", "flip rate", "95 % interval")
-    return Table(f"Flip rate by video{left}", header, tuple(body))
+    return Table(f"Flip rate by video{left}", header, body)
 
 
 def _flips(predictions: Predictions, pairs: NDArray[np.intp]) -> list[Exhibit]:
-    before, after = pairs[:, 0], pairs[:, 1]
-    flipped = predictions.predicted[before] != predictions.predicted[after]
-    pairs = pairs[flipped]
+    pairs = pairs[flipped(predictions, pairs)]
     sure = predictions.confidence[pairs].min(axis=1)
     order = np.argsort(-sure, kind="stable")
     return [_exhibit(predictions, int(a), int(b)) for a, b in pairs[order][:SHOWN]]

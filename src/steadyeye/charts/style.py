@@ -24,11 +24,13 @@ def points(value: float | None) -> str:
 
 
 def shown(value: float | None, unit: str) -> str:
-    """A value in its unit: a percentage, a rank with a decimal, or a whole number; `—` for None."""
+    """A value in its unit: a percentage, seconds, a rank, or a whole number; `—` for None."""
     if unit == "difference":
         return points(value)
     if value is None or unit == "share":
         return percent(value)
+    if unit == "seconds":
+        return f"{value:.2f}\u202fs"
     return f"{value:.1f}" if unit == "rank" else f"{value:.0f}"
 
 
@@ -38,7 +40,21 @@ def span(low: float | None, high: float | None, unit: str) -> str:
         return "—" if low is None or high is None else f"{points(low)} to {points(high)}"
     if unit == "share" or low is None:
         return interval(low, high)
+    if unit == "seconds" and high is not None:
+        return f"{low:.2f}–{shown(high, unit)}"
     return f"≥ {shown(low, unit)}" if high is None else f"{shown(low, unit)}–{shown(high, unit)}"
+
+
+def clock(seconds: float) -> str:
+    """A time within a video, `1:03.2`."""
+    tenths = round(seconds * 10)
+    return f"{tenths // 600}:{tenths % 600 // 10:02d}.{tenths % 10}"
+
+
+def duration(seconds: float) -> str:
+    """A length of time as one says it, `0.14 s`, `1.3 s` or `120 s`."""
+    digits = 2 if seconds < 1 else 1 if seconds < 100 else 0
+    return f"{seconds:.{digits}f}\u202fs"
 
 
 def shares(field: str, title: str) -> dict[str, Any]:

@@ -144,16 +144,19 @@ def _numbers(evaluated: Sequence[Evaluated]) -> Table:
 
 
 def _cells(result: Result) -> tuple[str, str, str]:
-    from steadyeye.charts.style import shown, span
-
-    if result.value is None or result.low is None or result.high is None:
-        return "—", "—", "0"
+    if result.value is None:
+        return "—", "—", f"{result.n:,}"
     if result.unit == "difference":
+        from steadyeye.charts.style import shown, span
+
         ends = span(result.low, result.high, result.unit)
         return shown(result.value, result.unit), ends, f"{result.n:,}"
-    form = ".1%" if result.unit == "share" else ".1f"
-    interval = f"{result.low:{form}} – {result.high:{form}}"
-    return f"{result.value:{form}}", interval, f"{result.n:,}"
+    form, unit = {"share": (".1%", ""), "seconds": (".2f", " s")}.get(result.unit, (".1f", ""))
+    value = f"{result.value:{form}}{unit}"
+    if result.low is None:
+        return value, "—", f"{result.n:,}"
+    high = "…" if result.high is None else f"{result.high:{form}}{unit}"
+    return value, f"{result.low:{form}} – {high}", f"{result.n:,}"
 
 
 class _Progress:

@@ -90,20 +90,21 @@ def farthest(sets: PmSets, k: int | None) -> int:
 def consecutive(predictions: Predictions) -> NDArray[np.intp]:
     """(pairs, 2) rows of consecutive frames, each pair of frames of a video once, in order.
 
-    Consecutive is one native frame apart in the same set, so that no pair lies across a scene
-    cut; a pair that several sets hold counts once. Frames that were not predicted form no pair.
+    Consecutive is one `step` apart (one native frame, where there is no such tag) in the same set
+    or scene, so that no pair lies across a scene cut; a pair that several sets hold counts once.
+    Frames that were not predicted form no pair.
     """
-    offset = np.asarray(predictions.tags["offset"], dtype=np.int64)
-    frame = predictions.tags.get("frame", offset)
+    frame = np.asarray(predictions.tags["frame"], dtype=np.int64)
+    step = predictions.tags.get("step", np.ones(len(frame), dtype=np.int64))
+    _, clip = predictions.filmed
     _, group = predictions.grouped
     rows = np.flatnonzero(predictions.valid)
-    rows = rows[np.lexsort((offset[rows], group[rows]))]
+    rows = rows[np.lexsort((frame[rows], group[rows]))]
     before, after = rows[:-1], rows[1:]
-    adjacent = (group[before] == group[after]) & (offset[after] - offset[before] == 1)
+    adjacent = (group[before] == group[after]) & (frame[after] - frame[before] == step[before])
     pairs = np.stack([before[adjacent], after[adjacent]], axis=1)
     # the pair is named by its video and first frame; the first row in the source stands for it
-    _, clip = predictions.filmed
     pairs = pairs[np.argsort(pairs[:, 0], kind="stable")]
-    names = np.stack([clip[pairs[:, 0]], np.asarray(frame)[pairs[:, 0]]], axis=1)
+    names = np.stack([clip[pairs[:, 0]], frame[pairs[:, 0]]], axis=1)
     _, first = np.unique(names, axis=0, return_index=True)
     return np.asarray(pairs[first], dtype=np.intp)

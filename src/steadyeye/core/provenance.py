@@ -14,6 +14,7 @@ PACKAGES = (
     "onnxruntime",
     "opencv-python-headless",
     "pyarrow",
+    "scenedetect-headless",
     "scipy",
     "simplejpeg",
     "timm",

@@ -156,7 +156,7 @@ class Result:
 
     `value` is None on empty input. `interval` names the method; `cells` are the parts of a curve
     or a breakdown, each with its own n and interval. `unit`: "share" 0…1, "rank" from 0, "level"
-    of a sweep, or "grey value" 0…255; an end that is open stays None.
+    of a sweep, "grey value" 0…255, "seconds" or "frames"; an end that is open stays None.
     """
 
     name: str

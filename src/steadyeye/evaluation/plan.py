@@ -16,7 +16,10 @@ from steadyeye.evaluation.sweeps import degrading
 from steadyeye.evaluation.tasks import Task, distinct, task
 
 Found = TypeVar("Found")
-FIRST = ("accuracy", "pm_k", "drop")
+FIRST = (
+    *("accuracy", "pm_k", "drop"),
+    *("flip_rate", "dwell_time", "self_consistency", "confidence_jump"),
+)
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,10 +1,13 @@
 """Where footage lies: files, folders, and files inside an installed package."""
 
 import os
+from collections.abc import Iterator
 from importlib.util import find_spec
 from pathlib import Path
 
 from steadyeye.core.errors import UsageError
+
+VIDEOS = frozenset({".mp4", ".mkv", ".mov", ".avi", ".webm", ".m4v", ".mpg", ".mpeg", ".ts"})
 
 
 def resolve(path: str) -> Path:
@@ -30,14 +33,19 @@ def listed(path: Path, suffixes: frozenset[str]) -> list[Path]:
         return [path]
     if not path.is_dir():
         raise UsageError(f"no file or folder at '{path}'; check the path")
-    # os.walk, as Path.rglob does not enter linked folders
-    walked = (
-        Path(folder) / name
-        for folder, _, names in os.walk(path, followlinks=True)
-        for name in names
-    )
-    found = sorted(file for file in walked if file.suffix.lower() in suffixes)
+    found = sorted(file for file in _below(path) if file.suffix.lower() in suffixes)
     if not found:
         kinds = ", ".join(sorted(suffixes))
         raise UsageError(f"the folder '{path}' holds no file ending in {kinds}")
     return found
+
+
+def holds(path: Path, suffixes: frozenset[str]) -> bool:
+    """Whether the file, or any file below the folder, ends like one of `suffixes`."""
+    return any(file.suffix.lower() in suffixes for file in (path, *_below(path)))
+
+
+def _below(path: Path) -> Iterator[Path]:
+    # os.walk, as Path.rglob does not enter linked folders
+    for folder, _, names in os.walk(path, followlinks=True):
+        yield from (Path(folder) / name for name in names)

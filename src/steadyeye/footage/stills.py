@@ -1,9 +1,12 @@
-"""Frames kept as image files: how their members become samples."""
+"""Frames kept as image files: finding them, and how their members become samples."""
 
-from collections.abc import Callable, Iterable, Sequence
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 
+from steadyeye.core.errors import UsageError
 from steadyeye.core.types import Sample
+from steadyeye.footage.paths import listed
 from steadyeye.footage.sets import Member, tags
 from steadyeye.images import files
 
@@ -27,3 +30,23 @@ def absentees(locate: Locate) -> Callable[[Iterable[Member]], Sequence[str]]:
         return [str(path) for path in map(locate, members) if not path.is_file()]
 
     return absent
+
+
+def numbered(root: Path) -> Mapping[str, Sequence[Path]]:
+    """The folders of images at or below `root`, one a video, by name; each in its frames' order.
+
+    The last number in a file's name orders the frames. Raises `UsageError` where there is none.
+    """
+    folders: dict[str, list[Path]] = {}
+    for file in listed(root, files.SUFFIXES):
+        relative = file.parent.relative_to(root) if root.is_dir() else Path()
+        name = relative.as_posix() if relative.parts else root.name
+        folders.setdefault(name, []).append(file)
+    return {name: sorted(found, key=_number) for name, found in folders.items()}
+
+
+def _number(file: Path) -> int:
+    digits = re.findall(r"\d+", file.stem)
+    if not digits:
+        raise UsageError(f"the frame '{file}' has no number in its name; number the frames")
+    return int(digits[-1])

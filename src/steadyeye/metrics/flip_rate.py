@@ -1,29 +1,25 @@
 """How often the answer changes from one frame to the next; no labels needed."""
 
-from steadyeye.core.intervals import proportion
 from steadyeye.core.outcomes import Trials, compared
 from steadyeye.core.pm_sets import consecutive
 from steadyeye.core.table import Predictions
 from steadyeye.core.types import Result, needs
+from steadyeye.sequences.changes import flip_share, flipped, video_of
 
 
 def trials(predictions: Predictions) -> Trials:
     """The pairs of consecutive frames whose top-1 class changes."""
     pairs = consecutive(predictions)
-    before, after = predictions.predicted[pairs[:, 0]], predictions.predicted[pairs[:, 1]]
-    names, of = predictions.filmed
-    videos = names[of[pairs[:, 0]]]
-    return Trials(before != after, videos)
+    return Trials(flipped(predictions, pairs), video_of(predictions, pairs[:, 0]))
 
 
-@needs("group", "offset")
+@needs("group", "frame")
 @compared(trials, lower=True)
 def flip_rate(predictions: Predictions) -> Result:
     """The share of consecutive frame pairs whose top-1 class changes, n pairs.
 
-    A pair that several sets share counts once. The interval is clustered by video. Value None
-    where no two frames are consecutive.
+    A pair that several sets share counts once. The interval is clustered by video; of one whole
+    video it is by blocks. Value None where no two frames are consecutive.
     """
-    counted = trials(predictions)
-    found = proportion(counted.success, counted.videos)
+    found = flip_share(predictions, consecutive(predictions))
     return Result("flip_rate", found.value, found.low, found.high, found.n, found.method)

@@ -35,6 +35,23 @@ READING = (
     ),
     ("flip_rate", "flip rate", "how often its answer changes from one frame to the next."),
     (
+        "self_consistency",
+        "self-consistency",
+        "the share of frames for which it gives every frame up to k frames away the same answer; "
+        "right or wrong, as no labels are needed.",
+    ),
+    (
+        "dwell_time",
+        "dwell time",
+        "how long an answer holds, half of them longer and half of them shorter; answers that a "
+        "scene's end cuts off count as holding at least that long.",
+    ),
+    (
+        "confidence_jump",
+        "confidence jump",
+        "by how much its confidence changes from one frame to the next, on average.",
+    ),
+    (
         "map",
         "mAP",
         "average precision of a detector, averaged over classes: 100 % would be every object found "
@@ -78,7 +95,7 @@ READING = (
 """(metric it goes with, term, what it means)."""
 
 ONE_VIDEO = (
-    "Where all anchors come from one video, an interval holds within that video only: it says "
+    "Where all frames come from one video, an interval holds within that video only: it says "
     "nothing about other footage."
 )
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 
-from steadyeye.charts.style import percent
+from steadyeye.charts.style import duration, percent
 from steadyeye.core.results import find, reach
 from steadyeye.core.types import Evaluated, Result
 from steadyeye.degradation.curves import operators
@@ -20,7 +20,7 @@ def headline(evaluated: Sequence[Evaluated]) -> tuple[str, ...]:
 
 def _sentence(one: Evaluated, several: bool) -> str:
     name = one.predictions.model + (f" on {one.predictions.data}" if several else "")
-    told = (tell(name, one.results) for tell in (_degraded, _searched, _detected, _steady, _flips))
+    told = (tell(name, one.results) for tell in TELLERS)
     return next(filter(None, told), f"{name} was run on {len(one.predictions):,} samples.")
 
 
@@ -52,10 +52,28 @@ def _detected(name: str, results: Mapping[str, Result]) -> str | None:
 
 
 def _flips(name: str, results: Mapping[str, Result]) -> str | None:
+    """How often the answer changes, without labels."""
     flips = find(results, "flip_rate")
     if flips is None or flips.value is None:
         return None
     return f"{name} changes its answer on {percent(flips.value)} of consecutive frames."
+
+
+def _wavers(name: str, results: Mapping[str, Result]) -> str | None:
+    """How long an answer holds along whole videos, and where all answers nearby are the same."""
+    dwell, same = find(results, "dwell_time"), find(results, "self_consistency")
+    if dwell is None or not dwell.n:
+        return None
+    (between,) = (cell for cell in dwell.cells if cell.name == "between changes, seconds")
+    if between.value is None:
+        return f"{name} never changes its answer within a scene."
+    said = f"{name} changes its answer every {duration(between.value)}"
+    if same is None or same.value is None:
+        return f"{said}."
+    return (
+        f"{said}; around {percent(same.value)} of frames it keeps to one answer for "
+        f"±{reach(same)} frames."
+    )
 
 
 def _searched(name: str, results: Mapping[str, Result]) -> str | None:
@@ -115,3 +133,7 @@ def _broken(original: float, perturbed: float) -> str:
         return f"{percent(lost, 0)} of those break"
     each = round(1 / lost)
     return f"one in {WORDS[each - 1] if each <= len(WORDS) else each} breaks"
+
+
+# the first that has something to say is heard
+TELLERS = (_degraded, _searched, _detected, _steady, _wavers, _flips)

@@ -1,15 +1,12 @@
 """Folders of numbered images, one folder a video."""
 
-import re
 from pathlib import Path
 
-from steadyeye.core.errors import UsageError
 from steadyeye.core.seeds import fingerprint
 from steadyeye.footage import sidecar
-from steadyeye.footage.paths import listed, resolve
+from steadyeye.footage.paths import resolve
 from steadyeye.footage.sets import COLUMNS, Drawing, FrameSets, Member, draw, set_notes
-from steadyeye.footage.stills import absentees, sampler
-from steadyeye.images.files import SUFFIXES
+from steadyeye.footage.stills import absentees, numbered, sampler
 
 
 def frames(
@@ -23,22 +20,17 @@ def frames(
     root = resolve(path)
     known = sidecar.read(labels)
     how = Drawing(anchors, k, seed)
-    folders: dict[str, list[Path]] = {}
-    for file in listed(root, SUFFIXES):
-        relative = file.parent.relative_to(root) if root.is_dir() else Path()
-        name = relative.as_posix() if relative.parts else root.name
-        folders.setdefault(name, []).append(file)
-    numbered = {name: sorted(found, key=_number) for name, found in folders.items()}
+    videos = numbered(root)
     members = tuple(
         member
-        for name, found in numbered.items()
+        for name, found in videos.items()
         for member in draw(name, len(found), known.of(name), how)
     )
 
     def locate(member: Member) -> Path:
-        return numbered[member.video][member.frame]
+        return videos[member.video][member.frame]
 
-    marks = [f"{file.name}:{file.stat().st_size}" for found in numbered.values() for file in found]
+    marks = [f"{file.name}:{file.stat().st_size}" for found in videos.values() for file in found]
     return FrameSets(
         name=root.name,
         classes=known.classes,
@@ -49,10 +41,3 @@ def frames(
         absent=absentees(locate),
         notes=set_notes(members),
     )
-
-
-def _number(file: Path) -> int:
-    digits = re.findall(r"\d+", file.stem)
-    if not digits:
-        raise UsageError(f"the frame '{file}' has no number in its name; number the frames")
-    return int(digits[-1])

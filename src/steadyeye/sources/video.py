@@ -9,7 +9,7 @@ from steadyeye.core.errors import UsageError
 from steadyeye.core.seeds import fingerprint
 from steadyeye.core.types import Classes, Sample, Tag
 from steadyeye.footage import box_file, reader, sidecar
-from steadyeye.footage.paths import listed, resolve
+from steadyeye.footage.paths import VIDEOS, listed, resolve
 from steadyeye.footage.sets import (
     COLUMNS,
     Drawing,
@@ -20,8 +20,6 @@ from steadyeye.footage.sets import (
     set_notes,
     tags,
 )
-
-SUFFIXES = frozenset({".mp4", ".mkv", ".mov", ".avi", ".webm", ".m4v", ".mpg", ".mpeg", ".ts"})
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,7 +65,7 @@ def video(
     how = Drawing(anchors, k, seed)
     videos: dict[str, reader.VideoIndex] = {}
     members: list[Member] = []
-    for file in listed(root, SUFFIXES):
+    for file in listed(root, VIDEOS):
         name = file.name if root.is_file() else file.relative_to(root).as_posix()
         videos[name] = reader.index(file)
         members += known.members(name, len(videos[name]), how)

@@ -21,6 +21,7 @@ function config() {
     legend: { labelColor: ink, titleColor: ink, labelFontSize: 12 },
     header: { labelColor: ink, labelFontSize: 12, labelFontWeight: 600 },
     rule: { color: ink },
+    text: { color: ink },
   };
 }
 

@@ -1,0 +1,137 @@
+"""What a model says along each video."""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from steadyeye.charts.style import clock, duration, percent, shown, span
+from steadyeye.core.results import find
+from steadyeye.core.sections import Section, Table
+from steadyeye.core.table import Predictions
+from steadyeye.core.types import Evaluated, needs
+from steadyeye.sequences.bands import bands
+from steadyeye.sequences.runs import Runs, between, runs
+
+VIDEOS = 4
+MOST = 0.75
+
+
+@needs("group", "scene", "frame", "seconds")
+def timeline(evaluated: Sequence[Evaluated]) -> Section | None:
+    """The answers along each video as coloured runs, confidence below them, a row a model.
+
+    Of more than four videos those with the most changes a second. None where nothing was predicted.
+    """
+    tables = [one.predictions for one in evaluated]
+    found = [runs(predictions) for predictions in tables]
+    if not any(map(len, found)):
+        return None
+    videos = _least_steady(found)
+    spans = [between(each.seconds, each.ended) for each in found]
+    told = [
+        _sentence(p, each, length)
+        for p, each, length in zip(tables, found, spans, strict=True)
+        if len(each)
+    ]
+    more = f" Of {len(videos)} videos the {VIDEOS} least steady are drawn."
+    return Section(
+        place=12,
+        title=_title(spans),
+        text=(
+            " ".join(told),
+            "Each row is a model; a new colour is a new answer, thin lines are scene cuts, and the "
+            "area below is the confidence, from 0 to 100 %. A steady model shows long bands within "
+            "a scene." + (more if len(videos) > VIDEOS else ""),
+        ),
+        figures=tuple(bands(tables, video, i) for i, video in enumerate(videos[:VIDEOS])),
+        tables=(*_lengths(evaluated), _table(tables, found)),
+    )
+
+
+def _title(spans: Sequence[float]) -> str:
+    finite = [length for length in spans if np.isfinite(length)]
+    if not finite:
+        return "The answer never changes"
+    low, high = duration(min(finite)), duration(max(finite))
+    return f"A new answer every {low}" + ("" if low == high else f" to {high}")
+
+
+def _sentence(predictions: Predictions, found: Runs, length: float) -> str:
+    total = float(found.seconds.sum())
+    if not found.ended.any():
+        return f"{predictions.model} never changes its answer within a scene, in {duration(total)}."
+    changes = int(found.ended.sum())
+    said = f"{predictions.model} changes its answer every {duration(length)}, {changes:,} times"
+    return f"{said} in {duration(total)}{_where(predictions, found)}."
+
+
+def _where(predictions: Predictions, found: Runs) -> str:
+    """Where most changes are, if they are close together: in one video, or in one part of it."""
+    videos, times = np.unique(found.videos[found.ended], return_counts=True)
+    if len(np.unique(found.videos)) > 1:
+        most = int(times.argmax())
+        share = times[most] / times.sum()
+        return f"; {percent(share, 0)} of the changes are in {videos[most]}" if share > 0.5 else ""
+    starts = np.asarray(predictions.tags["seconds"])[found.first]
+    moments = (starts + found.seconds)[found.ended]
+    needed = int(np.ceil(MOST * len(moments)))
+    lengths = moments[needed - 1 :] - moments[: len(moments) - needed + 1]
+    best = int(lengths.argmin())
+    if needed < 3 or lengths[best] > found.seconds.sum() / 2:
+        return ""
+    return (
+        f"; {needed} of these changes fall between {clock(moments[best])} and "
+        f"{clock(moments[best + needed - 1])}"
+    )
+
+
+def _least_steady(found: Sequence[Runs]) -> list[str]:
+    """The videos, those first in which some model changes its answer the most often a second."""
+    rates: dict[str, float] = {}
+    for each in found:
+        for video in np.unique(each.videos):
+            here = each.videos == video
+            rate = each.ended[here].sum() / each.seconds[here].sum()
+            rates[str(video)] = max(rates.get(str(video), 0.0), float(rate))
+    return sorted(rates, key=lambda video: (-rates[video], video))
+
+
+def _lengths(evaluated: Sequence[Evaluated]) -> tuple[Table, ...]:
+    """How long answers hold, with intervals; nothing where dwell times were not asked for."""
+    rows = []
+    for one in evaluated:
+        dwell = find(one.results, "dwell_time")
+        if dwell is None:
+            continue
+        (changes,) = (cell for cell in dwell.cells if cell.name == "between changes, seconds")
+        told = (
+            text
+            for each in (changes, dwell)
+            for text in (shown(each.value, each.unit), span(each.low, each.high, each.unit))
+        )
+        rows.append((one.predictions.model, f"{dwell.n:,}", *told))
+    header = ("model", "answers", "from change to change", "its interval", "median", "its interval")
+    return (Table("How long answers hold", header, tuple(rows)),) if rows else ()
+
+
+def _table(tables: Sequence[Predictions], found: Sequence[Runs]) -> Table:
+    rows = []
+    for predictions, each in zip(tables, found, strict=True):
+        for video in np.unique(each.videos):
+            here = each.videos == video
+            seconds, ended = each.seconds[here], each.ended[here]
+            length = between(seconds, ended)
+            longest = int(seconds.argmax())
+            rows.append(
+                (
+                    str(video),
+                    predictions.model,
+                    duration(float(seconds.sum())),
+                    f"{int(ended.sum()):,}",
+                    duration(length) if np.isfinite(length) else "—",
+                    f"{duration(float(seconds[longest]))} "
+                    f"({predictions.answer(int(each.first[here][longest]))})",
+                )
+            )
+    header = ("video", "model", "length", "changes", "time from change to change", "longest answer")
+    return Table("Changes by video", header, tuple(sorted(rows)))

@@ -1,0 +1,128 @@
+"""The least steady seconds, as strips of frames."""
+
+from collections.abc import Sequence
+from itertools import pairwise
+
+import numpy as np
+from numpy.typing import NDArray
+
+from steadyeye.charts.style import clock, percent
+from steadyeye.core.sections import Exhibit, Picture, Section, Table
+from steadyeye.core.table import Predictions
+from steadyeye.core.types import Evaluated, needs
+from steadyeye.sequences.changes import certainty
+from steadyeye.sequences.runs import runs
+from steadyeye.sequences.windows import Window, windows
+
+SHOWN = 8
+FRAMES = 4  # as many as a strip holds side by side
+
+
+@needs("group", "scene", "frame", "seconds")
+def unstable_clips(evaluated: Sequence[Evaluated]) -> Section | None:
+    """The seconds in which the answer changes the most, each as a strip of four frames.
+
+    Instability of a second = changes of answer + Σ |Δ confidence| from frame to frame. Seconds do
+    not overlap and do not cross scene cuts; at most eight over all models, each model in turn. A
+    strip shows the first frames of the longest answers. None where no answer changes.
+    """
+    tables = [one.predictions for one in evaluated]
+    each = -(-SHOWN // len(tables))
+    found = [windows(predictions, each) for predictions in tables]
+    if not any(found):
+        return None
+    listed = [
+        (tables[which], ranked[place])
+        for place in range(each)
+        for which, ranked in enumerate(found)
+        if place < len(ranked)
+    ][:SHOWN]
+    return Section(
+        place=14,
+        title="The least steady seconds",
+        text=(
+            " ".join(_sentence(p, ranked) for p, ranked in zip(tables, found, strict=True)),
+            "A second is the less steady the more often the answer changes in it and the more "
+            "confidence jumps. Look here first: what moves, blurs, or comes into the picture?",
+        ),
+        tables=(_table(listed),),
+        exhibits=tuple(_exhibit(predictions, window) for predictions, window in listed),
+    )
+
+
+def _sentence(predictions: Predictions, found: Sequence[Window]) -> str:
+    if not found:
+        return f"{predictions.model} never changes its answer within a scene."
+    total = int(runs(predictions).ended.sum())
+    inside = sum(window.changes for window in found)
+    worst = found[0]
+    several = "second holds" if len(found) == 1 else f"{len(found)} seconds hold"
+    return (
+        f"{predictions.model} is least steady at {_when(predictions, worst)} of "
+        f"{_video(predictions, worst)}, with {worst.changes} changes of answer in "
+        f"{len(worst.rows)} frames; its least steady {several} {inside} of its {total:,} "
+        f"changes."
+    )
+
+
+def _video(predictions: Predictions, window: Window) -> str:
+    return str(predictions.tags["video"][window.rows[0]])
+
+
+def _when(predictions: Predictions, window: Window) -> str:
+    seconds = np.asarray(predictions.tags["seconds"])[window.rows[[0, -1]]]
+    return f"{clock(seconds[0])}–{clock(seconds[1])}"
+
+
+def _table(listed: Sequence[tuple[Predictions, Window]]) -> Table:
+    body = tuple(
+        (
+            _when(predictions, window),
+            _video(predictions, window),
+            predictions.model,
+            f"{window.changes}",
+            f"{len(window.rows)}",
+            f"{window.jump:.2f}",
+        )
+        for predictions, window in listed
+    )
+    header = ("time", "video", "model", "changes", "frames", "Σ |Δ confidence|")
+    return Table("The least steady seconds", header, body)
+
+
+def _exhibit(predictions: Predictions, window: Window) -> Exhibit:
+    rows = _telling(predictions.predicted[window.rows])
+    return Exhibit(
+        title=f"{_video(predictions, window)}, {_when(predictions, window)}: "
+        f"{window.changes} change{'' if window.changes == 1 else 's'} of answer in "
+        f"{len(window.rows)} frames",
+        model=predictions.model,
+        data=predictions.data,
+        pictures=tuple(_picture(predictions, int(window.rows[row])) for row in rows),
+        wide=True,
+    )
+
+
+def _telling(answers: NDArray[np.integer]) -> list[int]:
+    """The places of up to four frames that tell the most, in order.
+
+    The first frames of the longest runs of one answer (ties: the earlier); where there are fewer
+    than four runs also their last frames, the longest first.
+    """
+    starts = [0, *(np.flatnonzero(np.diff(answers)) + 1).tolist(), len(answers)]
+    spans = sorted(pairwise(starts), key=lambda span: (span[0] - span[1], span[0]))
+    order = [first for first, _ in spans] + [stop - 1 for _, stop in spans]
+    return sorted(list(dict.fromkeys(order))[:FRAMES])
+
+
+def _picture(predictions: Predictions, row: int) -> Picture:
+    sure = certainty(predictions)
+    said = predictions.answer(row)
+    return Picture(
+        sample=str(predictions.ids[row]),
+        title=clock(float(predictions.tags["seconds"][row])),
+        lines=(
+            f"says {said}" + (f", {percent(float(sure[row]))}" if sure is not None else ""),
+            f"frame {predictions.tags['frame'][row]}",
+        ),
+    )

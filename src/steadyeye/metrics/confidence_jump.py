@@ -1,0 +1,38 @@
+"""How much confidence moves from one frame to the next; no labels needed."""
+
+import numpy as np
+
+from steadyeye.core import blocks
+from steadyeye.core.pm_sets import consecutive
+from steadyeye.core.table import Predictions
+from steadyeye.core.types import Result, needs
+from steadyeye.sequences.changes import jumps, video_of
+
+TAIL = 0.95
+
+
+@needs("group", "frame")
+def confidence_jump(predictions: Predictions) -> Result:
+    """The mean |Δ confidence| of consecutive frames, 0…1, n pairs.
+
+    Confidence is the probability of the frame's own top-1 class, whichever it is; scores outside
+    0…1 are taken for logits (softmax). `cells`: the 95th percentile of the jumps. Intervals: a
+    bootstrap over videos, or over blocks of one video. Value None where no two frames are
+    consecutive, or only the best of each frame's logits was kept.
+    """
+    pairs = consecutive(predictions)
+    moved = jumps(predictions, pairs)
+    if moved is None:
+        why = "none: the scores are no probabilities"
+        return Result("confidence_jump", None, None, None, 0, why)
+    videos, block = video_of(predictions, pairs[:, 0]), blocks.length(len(pairs))
+    mean = blocks.bootstrap(lambda rows: float(moved[rows].mean()), videos, block)
+    tail = blocks.bootstrap(lambda rows: _tail(moved[rows]), videos, block)
+    cell = Result("95th percentile", tail.value, tail.low, tail.high, tail.n, tail.method)
+    return Result(
+        "confidence_jump", mean.value, mean.low, mean.high, mean.n, mean.method, cells=(cell,)
+    )
+
+
+def _tail(moved: np.ndarray) -> float:
+    return float(np.quantile(moved, TAIL, method="inverted_cdf"))

@@ -1,0 +1,73 @@
+"""How often every frame nearby gets the same answer; no labels needed."""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from steadyeye.core import blocks
+from steadyeye.core.errors import UsageError
+from steadyeye.core.intervals import Interval, proportion
+from steadyeye.core.pm_sets import farthest, pm_sets
+from steadyeye.core.table import Predictions
+from steadyeye.core.types import Result, needs
+from steadyeye.sequences.changes import video_of
+from steadyeye.sequences.runs import in_time
+
+NEAR = 10  # frames, the k of the published pm-sets
+
+
+@needs("group", "frame")
+def self_consistency(predictions: Predictions, k: int | None = None) -> Result:
+    """The share of frames for which every frame within ±k of the scene gets the same top-1 class.
+
+    pm-k with the anchor's own answer in the place of the truth: steady, right or wrong. `k`: native
+    frames; 10 if left out, of pm-sets the largest in the data. Of pm-sets n counts the anchors and
+    the interval is that of `pm_k`. Of whole videos n counts all frames, each an anchor: they share
+    neighbours, so one video is resampled in blocks longer than a window. Value None on empty input.
+    """
+    if "offset" in predictions.tags:
+        found, reach = _of_sets(predictions, k)
+        notes: tuple[str, ...] = ()
+    else:
+        found, reach, notes = _of_clips(predictions, k)
+    name = f"self_consistency(k={reach})"
+    return Result(name, found.value, found.low, found.high, found.n, found.method, notes)
+
+
+def _of_sets(predictions: Predictions, k: int | None) -> tuple[Interval, int]:
+    sets = pm_sets(predictions)
+    reach = farthest(sets, k)
+    near = np.flatnonzero((sets.set_of >= 0) & (np.abs(sets.offsets) <= reach))
+    which, own = sets.set_of[near], predictions.predicted[sets.anchors]
+    agrees = np.ones(len(sets), dtype=np.bool_)
+    agrees[which[predictions.predicted[near] != own[which]]] = False
+    return proportion(agrees, sets.videos), reach
+
+
+def _of_clips(predictions: Predictions, k: int | None) -> tuple[Interval, int, tuple[str, ...]]:
+    step = int(np.max(predictions.tags.get("step", 1), initial=1))
+    reach = max(NEAR, step) if k is None else k
+    if reach < step:
+        raise UsageError(f"k={k}, but only every {step}. frame is there; choose k from {step} up")
+    rows = in_time(predictions)
+    agrees = _steady(predictions, rows, reach)
+    near = 2 * (reach // step) + 1
+    block = blocks.length(len(rows), near)
+    found = blocks.share(agrees, video_of(predictions, rows), block)
+    return found, reach, ("frames near an end or a cut have fewer neighbours",)
+
+
+def _steady(predictions: Predictions, rows: NDArray[np.intp], k: int) -> NDArray[np.bool_]:
+    """(rows,) True where no other answer is within ±k frames of the scene; rows are in time."""
+    if not len(rows):
+        return np.zeros(0, dtype=np.bool_)
+    frame = np.asarray(predictions.tags["frame"], dtype=np.int64)[rows]
+    before, after = rows[:-1], rows[1:]
+    scene = predictions.groups[before] != predictions.groups[after]
+    change = scene | (predictions.predicted[before] != predictions.predicted[after])
+    run = np.append(0, np.cumsum(change))
+    starts = np.append(0, np.flatnonzero(change) + 1)
+    far = np.iinfo(np.int64).max // 2
+    # the last frame before each run and the first after it, where they are of the same scene
+    left = np.append(-far, np.where(scene[starts[1:] - 1], -far, frame[starts[1:] - 1]))
+    right = np.append(np.where(scene[starts[1:] - 1], far, frame[starts[1:]]), far)
+    return np.asarray((frame - left[run] > k) & (right[run] - frame > k), dtype=np.bool_)

@@ -1,0 +1,115 @@
+"""Every frame of videos, in order and without labels."""
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from pathlib import Path
+
+from steadyeye.core.errors import UsageError
+from steadyeye.core.seeds import fingerprint
+from steadyeye.footage import cuts as detected
+from steadyeye.footage import reader, sidecar
+from steadyeye.footage.clips import COLUMNS, Clip, WholeClips
+from steadyeye.footage.paths import VIDEOS, holds, listed, resolve
+from steadyeye.footage.stills import numbered
+from steadyeye.images import files
+
+Cuts = tuple[int, ...]
+
+
+def every_frame(
+    path: str, step: int = 1, cuts: str = "detect", fps: float | None = None
+) -> WholeClips:
+    """Every frame of videos, a file or a folder, in order and without labels.
+
+    `step`: only every n-th frame. `cuts`: "detect" finds the scene cuts (a pass over each video,
+    see `steadyeye.footage.cuts`), "none" takes each video for one scene, and a JSON sidecar names
+    them (see `steadyeye.footage.sidecar`). A folder without videos is taken for folders of numbered
+    images, one a video, for which `fps` says how many frames a second they are.
+    Tags: video, frame, step, scene, seconds (since the first frame), fps, and for videos frame_type
+    (I, P or B).
+    """
+    if step < 1:
+        raise UsageError(f"step={step}: take every frame (1), every second one (2), and so on")
+    root = resolve(path)
+    known = _known(cuts)
+    if root.is_dir() and not holds(root, VIDEOS) and holds(root, files.SUFFIXES):
+        return _of_images(root, step, known, fps)
+    if fps is not None:
+        raise UsageError(f"fps={fps} is for folders of images; '{path}' knows its own, leave it")
+    clips: list[Clip] = []
+    marks: list[str] = []
+    for file in listed(root, VIDEOS):
+        name = file.name if root.is_file() else file.relative_to(root).as_posix()
+        index = reader.index(file)
+        found = known(name) if known else detected.of_video(index)
+        clips.append(
+            Clip(name, len(index), index.fps, found, partial(_seconds, index), _reader(index))
+        )
+        marks.append(f"{name}:{len(index)}:{file.stat().st_size}:{found}")
+    return WholeClips(
+        name=root.stem,
+        columns=(*COLUMNS, "frame_type"),
+        fingerprint=fingerprint("every_frame", *marks, str(step)),
+        clips=clips,
+        step=step,
+    )
+
+
+def _of_images(
+    root: Path, step: int, known: Callable[[str], Cuts] | None, fps: float | None
+) -> WholeClips:
+    if fps is None or not 0 < fps < float("inf"):
+        raise UsageError(
+            f"'{root}' holds images, which do not say how fast they follow each other; "
+            f"give fps=…{'' if fps is None else f' above 0, not {fps}'}"
+        )
+    clips: list[Clip] = []
+    marks: list[str] = []
+    videos = numbered(root)
+    for name, paths in videos.items():
+        found = known(name) if known else detected.of_images(paths)
+        clips.append(Clip(name, len(paths), float(fps), found, partial(_at, fps), _still(paths)))
+        marks += [f"{name}/{path.name}:{path.stat().st_size}" for path in paths]
+        marks.append(str(found))
+
+    def absent() -> list[str]:
+        return [str(path) for paths in videos.values() for path in paths if not path.is_file()]
+
+    return WholeClips(
+        name=root.name,
+        columns=COLUMNS,
+        fingerprint=fingerprint("every_frame", *marks, str(step), str(fps)),
+        clips=clips,
+        step=step,
+        absent=absent,
+    )
+
+
+def _known(cuts: str) -> Callable[[str], Cuts] | None:
+    """What names the cuts of a video; None where they are to be found."""
+    if cuts == "detect":
+        return None
+    if cuts == "none":
+        return lambda _: ()
+    if Path(cuts).suffix.lower() != ".json":
+        raise UsageError(
+            f"cuts='{cuts}' is neither 'detect' nor 'none' nor a JSON sidecar that names the cuts"
+        )
+    said = sidecar.read(cuts)
+    return lambda name: said.of(name).cuts
+
+
+def _seconds(index: reader.VideoIndex, number: int) -> float:
+    return float((index.pts[number] - index.pts[0]) * index.time_base)
+
+
+def _at(fps: float, number: int) -> float:
+    return number / fps
+
+
+def _reader(index: reader.VideoIndex) -> Callable[[int], reader.Frame]:
+    return lambda number: reader.frame(index, number)
+
+
+def _still(paths: Sequence[Path]) -> Callable[[int], reader.Frame]:
+    return lambda number: reader.Frame("?", partial(files.read, paths[number]))
