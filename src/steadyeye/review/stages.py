@@ -110,7 +110,7 @@ def check_pair(answer: Answer, classes: Sequence[str]) -> Answer:
 
 def is_doubted(answer: Answer) -> bool:
     """Whether a reviewer called a pair dissimilar, wrongly labelled, or unsure."""
-    return answer["correct"] != "yes" or answer["similar"] != "yes"
+    return not answer["correct"] == answer["similar"] == "yes"
 
 
 def settle_pair(answers: Sequence[Answer]) -> Outcome:
