@@ -75,11 +75,11 @@ class Review:
         more = {"key": next(keys), "seconds": 1.0, **more}
         with self.db.writing() as c:
             given = Given(served.assignment, served.nonce, answer=answer, **more)
-            return deciding.decide(c, self.rules, self.who(number), given)
+            return deciding.decide(c, self.rules, self.who(number), given).id
 
     def undo(self, decision, number=0):
         with self.db.writing() as c:
-            return deciding.undo(c, self.rules, self.who(number), (decision, next(keys)))
+            return deciding.undo(c, self.rules, self.who(number), (decision, next(keys))).id
 
     def everything(self, stage, answer, number=0):
         """Answers a stage to its end; returns the payloads in the order they were shown."""
@@ -257,9 +257,11 @@ def test_of_a_gold_question_the_known_answer_stands(folder):
 def test_export_keeps_every_frame_with_its_verdict(folder, tmp_path):
     review = Review(folder)
     review.everything("anchors", lambda p: GOOD if p["video"] == "v0" else {"quality": "unsure"})
-    with review.db.reading() as c:
-        with pytest.raises(UsageError, match="4 of 10 frames are not decided"):
-            exporting.export(c, folder, review.plan, tmp_path / "out")
+    with (
+        review.db.reading() as c,
+        pytest.raises(UsageError, match="4 of 10 frames are not decided"),
+    ):
+        exporting.export(c, folder, review.plan, tmp_path / "out")
     review.everything("pairs", lambda p: NO if p["offset"] == 2 else YES)
     review.everything("joint", lambda p: NO)
     with review.db.reading() as c:

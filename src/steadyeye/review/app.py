@@ -17,7 +17,7 @@ from steadyeye.core.errors import UsageError
 from steadyeye.footage.set_folder import SetFolder, image_path
 from steadyeye.review import access, deciding, items, people, plan, queue, status
 from steadyeye.review.database import Database
-from steadyeye.review.deciding import Given, RefusedError, Rules
+from steadyeye.review.deciding import Decided, Given, RefusedError, Rules
 from steadyeye.review.pages import page
 from steadyeye.review.people import Reviewer
 from steadyeye.review.stages import STAGES
@@ -101,8 +101,9 @@ def _readers(made: FastAPI) -> None:
         wanted = name.removesuffix(".json")
         if wanted not in rules_of(request).plan.votes:
             raise HTTPException(404, f"this review has no stage '{wanted}'")
-        with database_of(request).writing() as connection:
-            content = _next(connection, request, reviewer, wanted)
+        content = database_of(request).write(
+            lambda connection: _next(connection, request, reviewer, wanted)
+        )
         shown = STAGES[wanted]
         told = {"stage": wanted, "title": shown.title, "question": shown.question, **content}
         return page(request, "stage.html", reviewer, told)
@@ -120,20 +121,22 @@ def _writers(made: FastAPI) -> None:
     @made.post("/decisions", dependencies=[Depends(access.genuine)])
     def decide(body: Answered, request: Request, reviewer: Who) -> JSONResponse:
         given = Given(**body.model_dump())
-        with database_of(request).writing() as connection:
-            stage = queue.stage_of_assignment(connection, given.assignment)
-            decision = deciding.decide(connection, rules_of(request), reviewer, given)
-            following = _next(connection, request, _again(connection, reviewer), stage)
-        return JSONResponse({"decision": decision, **following})
+
+        def work(connection: Connection) -> Mapping[str, Any]:
+            done = deciding.decide(connection, rules_of(request), reviewer, given)
+            return _after(connection, request, done)
+
+        return JSONResponse(database_of(request).write(work))
 
     @made.post("/decisions/{decision}/undo", dependencies=[Depends(access.genuine)])
     def undo(decision: int, body: TakenBack, request: Request, reviewer: Who) -> JSONResponse:
-        with database_of(request).writing() as connection:
+
+        def work(connection: Connection) -> Mapping[str, Any]:
             ask = (decision, body.key)
-            added = deciding.undo(connection, rules_of(request), reviewer, ask)
-            stage = queue.stage_of_decision(connection, decision)
-            following = _next(connection, request, _again(connection, reviewer), stage)
-        return JSONResponse({"decision": added, **following})
+            done = deciding.undo(connection, rules_of(request), reviewer, ask)
+            return _after(connection, request, done)
+
+        return JSONResponse(database_of(request).write(work))
 
 
 def _administration(made: FastAPI) -> None:
@@ -165,9 +168,9 @@ def _next(
     return {"next": [asdict(each) for each in served], "paused": reviewer.paused}
 
 
-def _again(connection: Connection, reviewer: Reviewer) -> Reviewer:
-    """The reviewer as they are after a decision, which may have paused them."""
-    return next(one for one in people.everyone(connection) if one.id == reviewer.id)
+def _after(connection: Connection, request: Request, done: Decided) -> Mapping[str, Any]:
+    """What is told of a decision: its id, and what is next in its stage."""
+    return {"decision": done.id, **_next(connection, request, done.reviewer, done.stage)}
 
 
 def database_of(request: Request) -> Database:

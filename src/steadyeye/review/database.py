@@ -1,11 +1,12 @@
 """The database of a review: SQLite in the set's folder, or PostgreSQL for teams."""
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from queue import SimpleQueue
+from typing import Any, Generic, TypeVar
 
 from alembic import command
 from alembic.config import Config
@@ -17,16 +18,50 @@ from steadyeye.core.errors import UsageError
 MIGRATIONS = Path(__file__).resolve().parent / "migrations"
 
 
+Out = TypeVar("Out")
+
+
 @dataclass(frozen=True, eq=False)
 class Database:
     """Where decisions are kept.
 
-    `turn`: SQLite has one writer at a time; those of this process queue here, which is fairer
-    and faster than polling for its lock.
+    SQLite has one writer at a time. Those of this process wait for their `turn`, which is fairer
+    and faster than polling for its lock; and what is `waiting` meanwhile is written together, so
+    that many share one wait for the disk.
     """
 
     engine: Engine
     turn: threading.Lock = field(default_factory=threading.Lock)
+    waiting: "SimpleQueue[_Work[Any]]" = field(default_factory=SimpleQueue)
+
+    def write(self, work: Callable[[Connection], Out]) -> Out:
+        """What `work` returns, once all it wrote is committed and on disk.
+
+        What it raises undoes its own writes only.
+        """
+        if self.engine.dialect.name != "sqlite":
+            with self.engine.begin() as connection:
+                return work(connection)
+        mine = _Work(work)
+        self.waiting.put(mine)
+        with self.turn:
+            if not mine.done:
+                self._write_all()
+        return mine.result()
+
+    def _write_all(self) -> None:
+        """Writes everything that waits, in one transaction; the caller has the turn."""
+        together: list[_Work[Any]] = []
+        try:
+            with self.engine.begin() as connection:
+                while not self.waiting.empty():
+                    together.append(self.waiting.get())
+                    together[-1].run(connection)
+        except Exception as error:
+            for each in together:
+                each.error = error
+        for each in together:
+            each.done = True
 
     @contextmanager
     def writing(self) -> Iterator[Connection]:
@@ -43,6 +78,28 @@ class Database:
         """A connection to read from."""
         with self.engine.connect().execution_options(reads_only=True) as connection:
             yield connection
+
+
+@dataclass(eq=False)
+class _Work(Generic[Out]):
+    """Something to write, and what came of it."""
+
+    work: Callable[[Connection], Out]
+    done: bool = False
+    value: Out | None = None
+    error: Exception | None = None
+
+    def run(self, connection: Connection) -> None:
+        try:
+            with connection.begin_nested():
+                self.value = self.work(connection)
+        except Exception as error:
+            self.error = error
+
+    def result(self) -> Out:
+        if self.error is not None:
+            raise self.error
+        return self.value  # type: ignore[return-value]
 
 
 def connect(url: str) -> Database:

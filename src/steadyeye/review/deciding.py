@@ -50,8 +50,17 @@ class Rules:
     version: str
 
 
-def decide(connection: Connection, rules: Rules, reviewer: Reviewer, given: Given) -> int:
-    """Takes an answer and returns the id of the decision.
+@dataclass(frozen=True)
+class Decided:
+    """A decision that was taken: its id, its stage, and the reviewer as they are afterwards."""
+
+    id: int
+    stage: str
+    reviewer: Reviewer
+
+
+def decide(connection: Connection, rules: Rules, reviewer: Reviewer, given: Given) -> Decided:
+    """Takes an answer and returns the decision.
 
     The same request again returns the same id and adds nothing. Raises `RefusedError` for an
     answer that is not theirs to give, is out of date, or comes from a paused reviewer, and
@@ -64,7 +73,7 @@ def decide(connection: Connection, rules: Rules, reviewer: Reviewer, given: Give
     if before is not None:
         if (before.reviewer, before.item, before.answer) != (reviewer.id, row.item, dict(answer)):
             raise RefusedError("this request was used for another decision; reload the page")
-        return int(before.id)
+        return Decided(before.id, row.stage, reviewer)
     if reviewer.paused:
         raise RefusedError(f"you are paused: {reviewer.paused}")
     replaced = _standing(connection, row.item, reviewer)
@@ -81,10 +90,17 @@ def decide(connection: Connection, rules: Rules, reviewer: Reviewer, given: Give
         "seconds": min(max(given.seconds, 0.0), LONGEST),
         "replaces": replaced,
     }
-    return _add(connection, rules, reviewer, said)
+    if row.released:
+        # it had been freed for others; this reviewer counts again
+        more = update(items).where(items.c.id == row.item)
+        connection.execute(more.values(assigned=items.c.assigned + 1))
+    added = _add(connection, rules, reviewer, said)
+    if row.gold is not None:
+        reviewer = judge(connection, reviewer, rules.plan.gold)
+    return Decided(added, row.stage, reviewer)
 
 
-def undo(connection: Connection, rules: Rules, reviewer: Reviewer, ask: tuple[int, str]) -> int:
+def undo(connection: Connection, rules: Rules, reviewer: Reviewer, ask: tuple[int, str]) -> Decided:
     """Takes a decision back by a new one; the item is theirs to answer again.
 
     `ask`: the decision and the client's key. Raises `RefusedError` where the decision is not
@@ -96,7 +112,7 @@ def undo(connection: Connection, rules: Rules, reviewer: Reviewer, ask: tuple[in
     if before is not None:
         if before.reviewer != reviewer.id or before.replaces != decision:
             raise RefusedError("this request was used for another decision; reload the page")
-        return int(before.id)
+        return Decided(before.id, _stage(connection, before.item), reviewer)
     mine = (decisions.c.id == decision) & (decisions.c.reviewer == reviewer.id)
     item = connection.execute(select(decisions.c.item).where(mine)).scalar()
     if item is None or _standing(connection, item, reviewer) != decision:
@@ -110,7 +126,8 @@ def undo(connection: Connection, rules: Rules, reviewer: Reviewer, ask: tuple[in
         "seconds": 0.0,
         "replaces": decision,
     }
-    return _add(connection, rules, reviewer, said)
+    added = _add(connection, rules, reviewer, said)
+    return Decided(added, _stage(connection, item), reviewer)
 
 
 def _add(connection: Connection, rules: Rules, reviewer: Reviewer, said: Mapping[str, Any]) -> int:
@@ -125,24 +142,24 @@ def _add(connection: Connection, rules: Rules, reviewer: Reviewer, said: Mapping
         .returning(decisions.c.id)
     ).scalar_one()
     mine = (assignments.c.item == said["item"]) & (assignments.c.reviewer == reviewer.id)
-    late = connection.execute(
-        update(assignments).where(mine, assignments.c.released).values(released=False)
-    ).rowcount
-    if late:
-        # it had been freed for others; this reviewer counts again
-        more = update(items).where(items.c.id == said["item"])
-        connection.execute(more.values(assigned=items.c.assigned + late))
     answered = said["kind"] == "answer"
-    connection.execute(update(assignments).where(mine).values(answered=answered))
+    change = update(assignments).where(mine).values(answered=answered, released=False)
+    connection.execute(change)
     refresh(connection, said["item"], rules.plan)
-    judge(connection, reviewer, rules.plan.gold)
     return int(new)
 
 
 def _assigned(connection: Connection, reviewer: Reviewer, given: Given) -> Any:
     """The item of an assignment, if it is this reviewer's; locked until the transaction ends."""
     row = connection.execute(
-        select(assignments.c.item, assignments.c.nonce, items.c.stage, items.c.state)
+        select(
+            assignments.c.item,
+            assignments.c.nonce,
+            assignments.c.released,
+            items.c.stage,
+            items.c.state,
+            items.c.gold,
+        )
         .join(items, items.c.id == assignments.c.item)
         .where(assignments.c.id == given.assignment, assignments.c.reviewer == reviewer.id)
         .with_for_update(of=items)
@@ -159,6 +176,11 @@ def _standing(connection: Connection, item: int, reviewer: Reviewer) -> int | No
         select(decisions.c.id, decisions.c.kind).where(mine).order_by(decisions.c.id.desc())
     ).first()
     return int(row.id) if row and row.kind != "undo" else None
+
+
+def _stage(connection: Connection, item: int) -> str:
+    query = select(items.c.stage).where(items.c.id == item)
+    return str(connection.execute(query).scalar_one())
 
 
 def _with_key(connection: Connection, key: str) -> Any:

@@ -1,7 +1,7 @@
 """How good reviewers are: their gold questions, their agreement, their pace."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import combinations
 from typing import Any
 
@@ -46,12 +46,14 @@ class Agreement:
     kappa: Mapping[tuple[str, str], tuple[float, int]]
 
 
-def judge(connection: Connection, reviewer: Reviewer, gold: Gold) -> None:
-    """Pauses a reviewer whose gold questions are too often wrong."""
+def judge(connection: Connection, reviewer: Reviewer, gold: Gold) -> Reviewer:
+    """The reviewer, paused where their gold questions are too often wrong."""
     marks = _marks(connection, reviewer.id)[-gold.window :]
     if len(marks) >= gold.minimum and sum(marks) < gold.least * len(marks):
         why = f"{sum(marks)} of your last {len(marks)} check questions were right; ask the admin"
         people.pause(connection, reviewer.id, why)
+        return replace(reviewer, paused=why)
+    return reviewer
 
 
 def paces(connection: Connection) -> Sequence[Pace]:

@@ -12,7 +12,7 @@ from sqlalchemy import Connection, exists, func, insert, or_, select, update
 from steadyeye.core.errors import unknown
 from steadyeye.review.people import Reviewer, alone
 from steadyeye.review.plan import Plan
-from steadyeye.review.schema import assignments, decisions, items
+from steadyeye.review.schema import assignments, items
 
 
 @dataclass(frozen=True)
@@ -72,11 +72,8 @@ def _pick(connection: Connection, plan: Plan, reviewer: Reviewer, stage: str) ->
 
 def _is_gold_turn(connection: Connection, plan: Plan, reviewer: Reviewer, stage: str) -> bool:
     # drawn for each place in the reviewer's own queue: nobody can count to the next one
-    place = connection.execute(
-        select(func.count())
-        .select_from(assignments.join(items))
-        .where(assignments.c.reviewer == reviewer.id, items.c.stage == stage)
-    ).scalar_one()
+    mine = select(func.count()).select_from(assignments)
+    place = connection.execute(mine.where(assignments.c.reviewer == reviewer.id)).scalar_one()
     drawn = hashlib.sha256(f"{plan.seed}/{reviewer.id}/{stage}/{place}".encode()).digest()
     return int.from_bytes(drawn[:8], "big") % max(plan.gold.every, 1) == 0
 
@@ -127,15 +124,3 @@ def _release(connection: Connection, stage: str, minutes: float) -> int:
         fewer = update(items).where(items.c.id == row.item)
         connection.execute(fewer.values(assigned=items.c.assigned - 1))
     return len(late)
-
-
-def stage_of_assignment(connection: Connection, assignment: int) -> str:
-    """The stage of what was given out; empty where nothing was."""
-    query = select(items.c.stage).join(assignments, assignments.c.item == items.c.id)
-    return connection.execute(query.where(assignments.c.id == assignment)).scalar() or ""
-
-
-def stage_of_decision(connection: Connection, decision: int) -> str:
-    """The stage in which a decision was made; empty where there is none."""
-    query = select(items.c.stage).join(decisions, decisions.c.item == items.c.id)
-    return connection.execute(query.where(decisions.c.id == decision)).scalar() or ""
