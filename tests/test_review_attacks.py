@@ -1,17 +1,27 @@
 """The review app under attack: what is not allowed is refused, and told in one line."""
 
 import json
+import os
+import struct
 import subprocess
 import sys
+import zlib
 from pathlib import Path
 
+import numpy as np
 import pytest
+import simplejpeg
 from fastapi.testclient import TestClient
 from sqlalchemy import text
 
+from steadyeye.core.errors import SampleError, UsageError
+from steadyeye.core.spec import Spec
 from steadyeye.footage import set_folder
+from steadyeye.images import files
 from steadyeye.review import access, database, items, people
 from steadyeye.review.app import app
+from steadyeye.review.sampling import Sampling, sample
+from steadyeye.review.watched import watched
 
 BENCHMARKS = Path(__file__).resolve().parent.parent / "benchmarks"
 sys.path.insert(0, str(BENCHMARKS))
@@ -242,6 +252,48 @@ def test_a_lost_link_can_be_renewed_and_the_old_one_is_dead(site, data, people_o
         fresh = people.renew(c, "ann")
     assert client(site, people_of["ann"]).get("/index.json").status_code == 401
     assert client(site, fresh).get("/index.json").status_code == 200
+
+
+def nothing(name, rows):
+    return lambda done: None
+
+
+def test_a_file_that_hangs_the_decoder_is_given_up(tmp_path):
+    folder = tmp_path / "clip"
+    folder.mkdir()
+    for number in range(3):
+        (folder / f"{number}.png").write_bytes(files.encode(np.zeros((8, 8, 3), np.uint8), ".png"))
+    (folder / "1.png").unlink()
+    os.mkfifo(folder / "1.png")  # whoever opens it waits for ever
+    spec = Spec("frames", {"path": str(folder), "k": 1})
+    with pytest.raises(UsageError, match="gave no frame for 5 s; leave the file out"):
+        sample(watched([spec], tmp_path, nothing, 5), tmp_path / "set", Sampling("set", {}, None))
+    assert not (tmp_path / "set" / "set.json").exists()
+
+
+def png_of(side):
+    """A PNG file of `side`² pixels that is a few hundred kB: one bit each, all alike."""
+
+    def chunk(kind, data):
+        check = struct.pack(">I", zlib.crc32(kind + data))
+        return struct.pack(">I", len(data)) + kind + data + check
+
+    packer = zlib.compressobj(9)
+    rows = b"".join(packer.compress(bytes(side // 8 + 1)) for _ in range(side)) + packer.flush()
+    head = struct.pack(">IIBBBBB", side, side, 1, 0, 0, 0, 0)
+    return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", head) + chunk(b"IDAT", rows) + chunk(b"IEND", b"")
+
+
+def test_decompression_bombs_are_refused_before_they_are_decoded():
+    bomb = png_of(40_000)
+    assert len(bomb) < 300_000
+    with pytest.raises(SampleError, match=r"promises 1,600,000,000 pixels, over 268,435,456"):
+        files.decode(bomb, "bomb.png")
+    small = bytearray(simplejpeg.encode_jpeg(np.zeros((64, 64, 3), np.uint8)))
+    at = small.index(b"\xff\xc0") + 5
+    small[at : at + 4] = struct.pack(">HH", 65_500, 65_500)
+    with pytest.raises(SampleError, match=r"promises 4,290,250,000 pixels"):
+        files.decode(bytes(small), "bomb.jpg")
 
 
 @pytest.mark.slow

@@ -13,7 +13,7 @@ from steadyeye.footage import set_folder
 from steadyeye.footage.sets import COLUMNS, FrameSets, Member, tags
 from steadyeye.review import database, deciding, exporting, items, people, plan, queue, status
 from steadyeye.review.deciding import Given, RefusedError, Rules
-from steadyeye.review.sampling import Sampling, sample
+from steadyeye.review.sampling import Sampling, sample, store
 
 CLASSES = Classes(("cat", "dog"))
 YES = {"correct": "yes", "similar": "yes"}
@@ -43,9 +43,13 @@ def source(anchors=2, k=2):
     return FrameSets("toy", CLASSES, (*COLUMNS, "truth"), "toy", members, one)
 
 
+def draw(frames, out):
+    sample(store(frames, out), out, Sampling("set", {"k": 2}, CLASSES))
+
+
 @pytest.fixture
 def folder(tmp_path):
-    sample([source()], tmp_path / "set", Sampling("set", {"k": 2}, CLASSES), lambda done: None)
+    draw(source(), tmp_path / "set")
     return set_folder.read(tmp_path / "set")
 
 
@@ -285,7 +289,7 @@ def test_export_keeps_every_frame_with_its_verdict(folder, tmp_path):
 
 
 def test_frames_are_stored_once_and_marked(tmp_path):
-    sample([source(3)], tmp_path / "set", Sampling("set", {}, CLASSES), lambda done: None)
+    draw(source(3), tmp_path / "set")
     made = set_folder.read(tmp_path / "set")
     files = list((tmp_path / "set" / "images").rglob("*.jpg"))
     assert {file.name for file in files} == made.images
@@ -294,4 +298,4 @@ def test_frames_are_stored_once_and_marked(tmp_path):
         assert simplejpeg.decode_jpeg(file.read_bytes()).shape == (32, 40, 3)
     assert not any(made.frames["across_cut"].to_pylist())
     with pytest.raises(UsageError, match="holds a set already"):
-        sample([source()], tmp_path / "set", Sampling("set", {}, CLASSES), lambda done: None)
+        draw(source(), tmp_path / "set")

@@ -9,22 +9,23 @@ from steadyeye.cli.progress import Bars
 from steadyeye.cli.work import console
 from steadyeye.core import plugins
 from steadyeye.core.errors import UsageError
+from steadyeye.core.spec import Spec
 
 
 def sample(
     videos: Sequence[Path], out: Path, classes: str | None, drawn: Mapping[str, Any], quiet: bool
 ) -> None:
     """`steadyeye sample`."""
+    from steadyeye.footage.sidecar import read
     from steadyeye.review.sampling import Sampling
-    from steadyeye.review.sampling import sample as draw
+    from steadyeye.review.sampling import sample as write
+    from steadyeye.review.watched import watched
 
-    video = plugins.load("sources", "video")
-    sources = [video(path=str(path), **drawn) for path in videos]
-    listed = next((source.classes for source in sources if source.classes), None)
+    listed = read(drawn["labels"]).classes
     how = Sampling(out.name, drawn, _classes(classes) or listed)
+    specs = [Spec("video", {"path": str(path), **drawn}) for path in videos]
     with Bars(quiet) as watcher:
-        advance = watcher.begin("frames", sum(map(len, sources)))
-        frames = draw(sources, out, how, advance)
+        frames = write(watched(specs, out, watcher.begin), out, how)
     console.print(f"{out}: {frames:,} frames; next: steadyeye review {out}", markup=False)
 
 

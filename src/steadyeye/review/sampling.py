@@ -4,7 +4,7 @@ Shankar et al., "Do Image Classifiers Generalize Across Time?", Section 2.1: one
 drawn uniformly, and the frames within ±k.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
@@ -38,31 +38,46 @@ class Sampling:
     classes: Classes | None
 
 
-def sample(
-    sources: Sequence[Source], out: Path, how: Sampling, advance: Callable[[int], None]
-) -> int:
-    """Writes the set of all pm-sets of `sources` to a folder and returns its number of frames.
+@dataclass(frozen=True, eq=False)
+class Stored:
+    """A frame that was stored: its row of the table, and a small grey view to compare it by."""
 
-    Frames are stored as JPEG files named by their content; one that is there already is not
-    written again, so that a stopped sampling goes on. The manifest is written last. Raises
-    `UsageError` where a folder holds a set already, or a source has no pm-sets.
+    row: Mapping[str, Any]
+    view: NDArray[np.float32]
+
+
+def store(source: Source, out: Path) -> Iterator[Stored]:
+    """Stores the frames of all pm-sets of a source under a folder, one after the other.
+
+    They are JPEG files named by their content; one that is there already is not written again.
+    Raises `UsageError` for a source without pm-sets.
+    """
+    if not {"group", "offset"} <= set(source.columns):
+        raise UsageError(f"{source.name} has no anchors and neighbours; sample videos")
+    for number in range(len(source)):
+        one = source[number]
+        image = one.image()
+        yield Stored(_row(one, _store(out, image)), _view(image))
+
+
+def sample(stored: Iterable[Stored], out: Path, how: Sampling) -> int:
+    """Writes the set of the frames stored in its folder and returns how many there are.
+
+    The manifest is written last, so that a stopped sampling is no set and can be begun again.
+    Raises `UsageError` where the folder holds a set already.
     """
     if (out / "set.json").is_file():
         raise UsageError(f"'{out}' holds a set already; choose another --out")
     rows: list[dict[str, Any]] = []
     views: dict[str, NDArray[np.float32]] = {}
-    for source in sources:
-        if not {"group", "offset"} <= set(source.columns):
-            raise UsageError(f"{source.name} has no anchors and neighbours; sample videos")
-        for number in range(len(source)):
-            one = source[number]
-            image = one.image()
-            rows.append(_row(one, _store(out, image)))
-            views[one.id] = _view(image)
-            advance(1)
+    for each in stored:
+        rows.append(dict(each.row))
+        views[each.row["id"]] = each.view
+    if not rows:
+        raise UsageError("there are no frames to review; give videos")
     marked = _duplicates(_cuts(rows, views), views)
     write_file(out / "frames.parquet", _parquet(marked, FRAMES))
-    write_file(out / "set.json", encode(_manifest(how, sources)))
+    write_file(out / "set.json", encode(_manifest(how)))
     return len(rows)
 
 
@@ -144,7 +159,7 @@ def _parquet(rows: Sequence[Mapping[str, Any]], schema: pa.Schema) -> bytes:
     return sink.getvalue().to_pybytes()  # type: ignore[no-any-return]
 
 
-def _manifest(how: Sampling, sources: Sequence[Source]) -> dict[str, Any]:
+def _manifest(how: Sampling) -> dict[str, Any]:
     classes = how.classes
     return {
         "version": VERSION,
@@ -152,6 +167,5 @@ def _manifest(how: Sampling, sources: Sequence[Source]) -> dict[str, Any]:
         "kind": "frames",
         "classes": {"names": classes.names, "wnids": classes.wnids} if classes else None,
         "drawn": dict(how.drawn),
-        "sources": [{"name": s.name, "fingerprint": s.fingerprint} for s in sources],
         "provenance": provenance(),
     }
