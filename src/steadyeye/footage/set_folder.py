@@ -1,0 +1,136 @@
+"""The folder of a set that people review: a manifest, a table of its frames, and the frames.
+
+::
+
+    set.json        classes, videos, how it was drawn, how it is reviewed, what made it
+    frames.parquet  one row a frame of a pm-set
+    boxes.parquet   one row a suggested box, where the set has any
+    images/ab/…jpg  the frames, each named by the SHA-256 of its bytes
+"""
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from steadyeye.core.errors import UsageError
+from steadyeye.core.types import Classes
+
+VERSION = 1
+FRAMES = pa.schema(
+    {
+        "id": pa.string(),
+        "group": pa.string(),
+        "video": pa.string(),
+        "frame": pa.int64(),
+        "offset": pa.int64(),
+        "seconds": pa.float64(),
+        "fps": pa.float64(),
+        "frame_type": pa.string(),
+        "labels": pa.list_(pa.int32()),
+        "image": pa.string(),
+        "across_cut": pa.bool_(),
+        "duplicate_of": pa.string(),
+        "accepted": pa.bool_(),
+        "reason": pa.string(),
+    }
+)
+"""Columns of frames.parquet. `image`: the name of the file under images/. `across_cut`: a scene
+cut lies between the frame and its anchor. `duplicate_of`: the group of an earlier anchor that this
+anchor nearly equals. `accepted`: True before any review. `reason`: why it is not."""
+
+BOXES = pa.schema(
+    {
+        "id": pa.string(),
+        "image": pa.string(),
+        "name": pa.string(),
+        "x0": pa.float64(),
+        "y0": pa.float64(),
+        "x1": pa.float64(),
+        "y1": pa.float64(),
+        "label": pa.string(),
+        "score": pa.float64(),
+    }
+)
+"""Columns of boxes.parquet: corners in pixels of the image; `name`: the image's own name."""
+
+
+@dataclass(frozen=True, eq=False)
+class SetFolder:
+    """A set on disk. `content`: set.json. `frames`, `boxes`: the tables, empty where absent."""
+
+    root: Path
+    content: Mapping[str, Any]
+    frames: pa.Table
+    boxes: pa.Table
+
+    @property
+    def name(self) -> str:
+        """What the set is called."""
+        return str(self.content["name"])
+
+    @property
+    def classes(self) -> Classes | None:
+        """The classes of the labels; None where nothing is labelled."""
+        listed = self.content.get("classes")
+        if not listed:
+            return None
+        wnids = listed.get("wnids")
+        return Classes(tuple(listed["names"]), tuple(wnids) if wnids else None)
+
+    @cached_property
+    def images(self) -> frozenset[str]:
+        """The names of the images that belong to the set; nothing else is ever served."""
+        return frozenset(self.frames["image"].to_pylist() + self.boxes["image"].to_pylist())
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """The SHA-256 of the tables: changes when any frame, label or decision changes."""
+        digest = hashlib.sha256()
+        for name in ("frames.parquet", "boxes.parquet"):
+            path = self.root / name
+            digest.update(path.read_bytes() if path.is_file() else b"")
+        return digest.hexdigest()[:16]
+
+
+def read(root: str | Path) -> SetFolder:
+    """The set in a folder. Raises `UsageError` where there is none or it is of a later version."""
+    base = Path(root)
+    path = base / "set.json"
+    if not path.is_file():
+        raise UsageError(f"no set in '{base}'; make one with `steadyeye sample`")
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+        version = int(content["version"])
+    except (ValueError, KeyError, TypeError) as error:
+        raise UsageError(f"cannot read '{path}': {error}; sample the set again") from error
+    if version > VERSION:
+        raise UsageError(f"'{path}' is of version {version}; this steadyeye reads {VERSION}")
+    frames = _table(base / "frames.parquet", FRAMES)
+    return SetFolder(base, content, frames, _table(base / "boxes.parquet", BOXES))
+
+
+def _table(path: Path, schema: pa.Schema) -> pa.Table:
+    if not path.is_file():
+        return schema.empty_table()
+    try:
+        found = pq.read_table(path)
+        return found.select(schema.names).cast(schema)
+    except (pa.ArrowException, KeyError) as error:
+        raise UsageError(f"cannot read '{path}': {error}; sample the set again") from error
+
+
+def image_path(root: Path, image: str) -> Path:
+    """The file of an image of a set."""
+    return root / "images" / image[:2] / image
+
+
+def image_name(content: bytes) -> str:
+    """The name of a JPEG file under images/."""
+    return f"{hashlib.sha256(content).hexdigest()}.jpg"

@@ -1,0 +1,136 @@
+"""What is asked of reviewers: the items of a set, and those that follow from answers."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy import Connection, insert, select, update
+
+from steadyeye.core.errors import UsageError
+from steadyeye.core.seeds import stream
+from steadyeye.footage.set_folder import SetFolder
+from steadyeye.review import people
+from steadyeye.review.plan import Plan
+from steadyeye.review.schema import items
+
+Payload = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Item:
+    """Something to ask; `key` names it within its stage, `unit` is its anchor or image."""
+
+    stage: str
+    key: str
+    unit: str
+    payload: Payload
+    state: str = "open"
+    not_for: int | None = None
+
+
+def fill(connection: Connection, folder: SetFolder, plan: Plan) -> int:
+    """Adds the items of a set that are not there yet; returns how many were added.
+
+    Pairs wait for their anchor where anchors are reviewed, and boxes for their objects.
+    """
+    here = {tuple(row) for row in connection.execute(select(items.c.stage, items.c.key))}
+    new = [item for item in of_set(folder, plan) if (item.stage, item.key) not in here]
+    add(connection, new, plan)
+    return len(new)
+
+
+def of_set(folder: SetFolder, plan: Plan) -> Iterator[Item]:
+    """The items with which a review begins."""
+    names = folder.classes.names if folder.classes else ()
+    frames = folder.frames.to_pylist()
+    anchors = {row["group"]: row for row in frames if row["offset"] == 0}
+    for row in frames:
+        labels = [names[label] for label in row["labels"]]
+        shown = {"labels": labels, "video": row["video"], "seconds": row["seconds"]}
+        if row["offset"] == 0:
+            if "anchors" in plan.votes:
+                yield Item("anchors", row["group"], row["group"], {**shown, "image": row["image"]})
+        elif "pairs" in plan.votes:
+            images = {"anchor": anchors[row["group"]]["image"], "image": row["image"]}
+            pair = {**shown, **images, "offset": row["offset"]}
+            state = "waiting" if "anchors" in plan.votes else "open"
+            yield Item("pairs", row["id"], row["group"], pair, state)
+    yield from _of_boxes(folder.boxes.to_pylist(), plan)
+
+
+def _of_boxes(rows: Sequence[Mapping[str, Any]], plan: Plan) -> Iterator[Item]:
+    by_image: dict[str, list[Mapping[str, Any]]] = {}
+    for row in rows:
+        by_image.setdefault(row["image"], []).append(row)
+        box = [row[corner] for corner in ("x0", "y0", "x1", "y1")]
+        if "classification" in plan.votes:
+            shown = {"image": row["image"], "box": box, "label": row["label"]}
+            yield Item("classification", row["id"], row["image"], shown)
+    for image, found in by_image.items():
+        if "boxes" in plan.votes:
+            suggested = [
+                {"box": [row[c] for c in ("x0", "y0", "x1", "y1")], "label": row["label"]}
+                for row in found
+            ]
+            shown = {"image": image, "boxes": suggested, "of": [row["id"] for row in found]}
+            waits = "waiting" if "classification" in plan.votes else "open"
+            yield Item("boxes", image, image, shown, waits)
+
+
+def add(connection: Connection, new: Sequence[Item], plan: Plan) -> None:
+    """Adds items, each at a place of its own in the random order of its stage.
+
+    The place depends on the plan's seed, the stage and the key alone, so that the neighbours of
+    an anchor are not seen one after the other (change blindness).
+    """
+    everybody = people.count(connection)
+    rows = [
+        {
+            "stage": item.stage,
+            "key": item.key,
+            "unit": item.unit,
+            "payload": dict(item.payload),
+            "gold": None,
+            "position": int(stream(plan.seed, item.stage, item.key).integers(2**31)),
+            "needed": plan.votes[item.stage] or max(everybody, 1),
+            "assigned": 0,
+            "decided": 0,
+            "state": item.state,
+            "not_for": item.not_for,
+        }
+        for item in new
+    ]
+    if rows:
+        connection.execute(insert(items), rows)
+
+
+def move(connection: Connection, stage: str, unit: str, states: tuple[str, str]) -> None:
+    """Moves the items of a unit from one state to another; those in neither are left alone."""
+    here = (items.c.stage == stage) & (items.c.unit == unit) & (items.c.state == states[0])
+    connection.execute(update(items).where(here).values(state=states[1]))
+
+
+def put(connection: Connection, item: Item, plan: Plan) -> None:
+    """Opens an item, adding it where it is not there; one that is open or done stays so."""
+    here = (items.c.stage == item.stage) & (items.c.key == item.key)
+    found = connection.execute(select(items.c.id, items.c.state, items.c.decided).where(here))
+    row = found.first()
+    if row is None:
+        add(connection, [item], plan)
+    elif row.state in ("withdrawn", "waiting"):
+        changed = {"state": "open", "payload": dict(item.payload), "not_for": item.not_for}
+        connection.execute(update(items).where(here).values(**changed))
+
+
+def set_gold(connection: Connection, stage: str, key: str, answer: Mapping[str, Any]) -> int:
+    """Makes an item a gold question: everybody is asked, and `answer` is what holds of it.
+
+    Returns the item. Raises `UsageError` for a key that the stage does not have.
+    """
+    here = (items.c.stage == stage) & (items.c.key == key)
+    found = connection.execute(select(items.c.id).where(here)).scalar()
+    if found is None:
+        raise UsageError(f"no item '{key}' in the stage {stage}; take an id of the set")
+    changed = update(items).where(items.c.id == found)
+    connection.execute(changed.values(gold=dict(answer), state="open"))
+    return int(found)

@@ -1,0 +1,1 @@
+"""The history of the review's tables, as Alembic keeps it."""

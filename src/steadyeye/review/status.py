@@ -1,0 +1,85 @@
+"""Where a review stands: its stages, its people, and the numbers of the papers' Table 1."""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from typing import Any
+
+from sqlalchemy import Connection, func, select
+
+from steadyeye.footage.set_folder import SetFolder
+from steadyeye.review import quality
+from steadyeye.review.people import Reviewer
+from steadyeye.review.plan import Plan
+from steadyeye.review.schema import assignments, items
+from steadyeye.review.stages import STAGES
+from steadyeye.review.standing import outcomes
+
+
+def progress(
+    connection: Connection, plan: Plan, reviewer: Reviewer | None = None
+) -> Sequence[Mapping[str, Any]]:
+    """Each stage with how many of its items are waiting, open and done; and what is one's own."""
+    rows = connection.execute(
+        select(items.c.stage, items.c.state, func.count()).group_by(items.c.stage, items.c.state)
+    )
+    counts = {(stage, state): count for stage, state, count in rows}
+    mine: dict[str, int] = {}
+    if reviewer:
+        answered = connection.execute(
+            select(items.c.stage, func.count())
+            .join(assignments, assignments.c.item == items.c.id)
+            .where(assignments.c.reviewer == reviewer.id, assignments.c.answered)
+            .group_by(items.c.stage)
+        )
+        mine = {row[0]: row[1] for row in answered}
+    return [
+        {
+            "stage": name,
+            "title": STAGES[name].title,
+            "votes": votes,
+            **{state: counts.get((name, state), 0) for state in ("waiting", "open", "done")},
+            "mine": mine.get(name, 0),
+        }
+        for name, votes in plan.votes.items()
+    ]
+
+
+def status(connection: Connection, folder: SetFolder, plan: Plan) -> Mapping[str, Any]:
+    """Everything the dashboard and `steadyeye review-status` show."""
+    agreements = [quality.agreement(connection, name) for name in plan.votes]
+    return {
+        "set": folder.name,
+        "stages": progress(connection, plan),
+        "reviewers": [asdict(pace) for pace in quality.paces(connection)],
+        "agreement": [
+            {
+                "stage": each.stage,
+                "alpha": each.alpha,
+                "n": each.n,
+                "kappa": [
+                    {"reviewers": list(pair), "kappa": value, "n": n}
+                    for pair, (value, n) in each.kappa.items()
+                ],
+            }
+            for each in agreements
+        ],
+        "table": table(connection, folder, plan),
+    }
+
+
+def table(connection: Connection, folder: SetFolder, plan: Plan) -> Sequence[Mapping[str, Any]]:
+    """Reviewed, accepted and why not, a stage: Table 1 of Shankar et al. from the decisions."""
+    found = []
+    for name in plan.votes:
+        settled = [each for each in outcomes(connection, name).values() if each is not None]
+        reasons = Counter(each.reason for each in settled if each.accepted is False)
+        found.append(
+            {
+                "stage": name,
+                "reviewed": len(settled),
+                "accepted": sum(each.accepted is True for each in settled),
+                "reasons": dict(reasons.most_common()),
+            }
+        )
+    return found
