@@ -12,20 +12,44 @@ from steadyeye.core.errors import UsageError
 
 
 def sample(
-    videos: Sequence[Path], out: Path, classes: str | None, drawn: Mapping[str, Any], quiet: bool
+    what: tuple[Sequence[Path], Sequence[str]],
+    out: Path,
+    classes: str | None,
+    drawn: Mapping[str, Any],
+    quiet: bool,
 ) -> None:
-    """`steadyeye sample`."""
+    """`steadyeye sample`; `what`: videos, and sources of other frames."""
+    from steadyeye.core.spec import parse
     from steadyeye.review.sampling import Sampling
     from steadyeye.review.sampling import sample as draw
 
+    videos, data = what
+    if not videos and not data:
+        raise UsageError("nothing to sample; give videos, --data, or --boxes with --images")
     video = plugins.load("sources", "video")
     sources = [video(path=str(path), **drawn) for path in videos]
+    sources += [plugins.build("sources", parse(text)) for text in data]
     listed = next((source.classes for source in sources if source.classes), None)
     how = Sampling(out.name, drawn, _classes(classes) or listed)
     with Bars(quiet) as watcher:
         advance = watcher.begin("frames", sum(map(len, sources)))
         frames = draw(sources, out, how, advance)
     console.print(f"{out}: {frames:,} frames; next: steadyeye review {out}", markup=False)
+
+
+def sample_boxes(
+    boxes: Path | None, images: Path | None, out: Path, more: Sequence[Any], quiet: bool
+) -> None:
+    """`steadyeye sample --boxes`; `more`: what cannot be in the same set."""
+    from steadyeye.review.box_sampling import sample_boxes as draw
+
+    if more or boxes is None or images is None:
+        raise UsageError("a set of boxes needs --boxes and --images, and no videos beside")
+    with Bars(quiet) as watcher:
+        pictures, found = draw(boxes, images, out, watcher.begin("images", None))
+    console.print(
+        f"{out}: {found:,} boxes in {pictures:,} images; next: steadyeye review {out}", markup=False
+    )
 
 
 def _classes(text: str | None) -> Any:
@@ -40,7 +64,7 @@ def serve(
     root: Path, address: tuple[str, int, str | None], names: Sequence[str], database: str | None
 ) -> None:
     """`steadyeye review`; the links are printed when reviewers are added, and never again."""
-    _installed()
+    installed()
     import uvicorn
 
     from steadyeye.footage import set_folder
@@ -71,32 +95,48 @@ def _links(data: Any, plan: Any, names: Sequence[str]) -> Sequence[tuple[str, st
     return found
 
 
-def status(root: Path, database: str | None) -> None:
-    """`steadyeye review-status`."""
-    _installed()
-    import json
+def export(root: Path, out: Path, chosen: tuple[str | None, str | None], *, partial: bool) -> None:
+    """`steadyeye review-export`; `chosen`: formats and database."""
+    installed()
+    folder, plan, data = opened(root, chosen[1])
+    from steadyeye.review import formats
 
-    folder, plan, data = _opened(root, database)
-    from steadyeye.review.status import status as told
-
-    with data.reading() as connection:
-        console.print_json(json.dumps(told(connection, folder, plan)))
-
-
-def export(root: Path, out: Path, database: str | None, *, partial: bool) -> None:
-    """`steadyeye review-export`."""
-    _installed()
-    folder, plan, data = _opened(root, database)
-    from steadyeye.review.exporting import export as write
-
-    with data.reading() as connection:
-        counts = write(connection, folder, plan, out, partial=partial)
-    for name, count in counts.items():
-        console.print(f"{name.replace('_', ' ')}: {count:,}", markup=False)
-    console.print(f"next: steadyeye run --model … --data \"reviewed(root='{out}')\"", markup=False)
+    names = formats.chosen(folder, chosen[0])
+    for name in names:
+        with data.reading() as connection:
+            counts = formats.write(connection, folder, plan, out, name=name, partial=partial)
+        for what, count in counts.items():
+            console.print(f"{what.replace('_', ' ')}: {count:,}", markup=False)
+        for line in formats.following(name, out):
+            console.print(line, markup=False)
 
 
-def _opened(root: Path, database: str | None) -> tuple[Any, Any, Any]:
+def take(root: Path, file: Path, how: tuple[str, str, str], database: str | None) -> None:
+    """`steadyeye review-import`; `how`: the tool, the prefix of names, the annotator."""
+    installed()
+    from steadyeye.footage import set_folder
+    from steadyeye.review import database as databases
+    from steadyeye.review import formats, items, plan
+    from steadyeye.review.admitting import admit
+    from steadyeye.review.deciding import Rules
+
+    tool, prefix, annotator = how
+    folder = set_folder.read(root)
+    given = formats.reader(tool)(folder, file, annotator)
+    rules = Rules(
+        plan.read(folder.content),
+        folder.classes.names if folder.classes else (),
+        folder.fingerprint,
+    )
+    with databases.connect(database or databases.beside(root)).writing() as connection:
+        items.fill(connection, folder, rules.plan)
+        counts = admit(connection, rules, given, prefix)
+    for what, count in counts.items():
+        console.print(f"{what.replace('_', ' ')}: {count:,}", markup=False)
+
+
+def opened(root: Path, database: str | None) -> tuple[Any, Any, Any]:
+    """The set in a folder, its plan and its database. Raises `UsageError` before any review."""
     from steadyeye.footage import set_folder
     from steadyeye.review import database as databases
     from steadyeye.review import plan
@@ -108,7 +148,8 @@ def _opened(root: Path, database: str | None) -> tuple[Any, Any, Any]:
     return folder, plan.read(folder.content), data
 
 
-def _installed() -> None:
+def installed() -> None:
+    """Raises `UsageError` where a package that the review needs is absent."""
     try:
         import fastapi  # noqa: F401
         import krippendorff  # noqa: F401

@@ -1,5 +1,6 @@
 """Image files to RGB arrays and back."""
 
+from dataclasses import dataclass
 from pathlib import Path
 
 import cv2
@@ -10,6 +11,17 @@ from steadyeye.core.errors import SampleError, unknown
 from steadyeye.core.types import Image
 
 SUFFIXES = frozenset({".jpg", ".jpeg", ".png", ".bmp", ".webp", ".tif", ".tiff"})
+
+
+@dataclass(frozen=True)
+class ImageFile:
+    """What reads the image in a file when it is called."""
+
+    path: Path
+
+    def __call__(self) -> Image:
+        """The image, as `read` gives it."""
+        return read(self.path)
 
 
 def read(path: Path) -> Image:
