@@ -16,6 +16,7 @@ from steadyeye.review.plan import Plan
 from steadyeye.review.verdicts import BoxVerdict, box_verdicts, undecided
 
 Row = Mapping[str, Any]
+WHOLE = {"segmentation": [], "iscrowd": 0}
 
 
 def export(
@@ -82,7 +83,7 @@ def _image(number: int, path: Path, name: str) -> Row:
 def _annotations(kept: Sequence[BoxVerdict], category: Mapping[str, int]) -> list[Row]:
     boxes = [(image, box) for image, verdict in enumerate(kept, start=1) for box in verdict.boxes]
     return [
-        {"id": number, "image_id": image, **_box(box["box"], category[box["label"]]), "iscrowd": 0}
+        {"id": number, "image_id": image, **_box(box["box"], category[box["label"]]), **WHOLE}
         for number, (image, box) in enumerate(boxes, start=1)
     ]
 
