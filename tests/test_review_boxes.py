@@ -3,6 +3,7 @@
 import io
 import itertools
 import json
+import subprocess
 
 import cv2
 import numpy as np
@@ -17,6 +18,7 @@ from steadyeye.core.types import Classes
 from steadyeye.footage import set_folder
 from steadyeye.images import files
 from steadyeye.metrics.pm_k import pm_k
+from steadyeye.predictions.read import cells, read
 from steadyeye.review import exporting, items
 from steadyeye.review.box_sampling import sample_boxes
 from steadyeye.review.impact import impact
@@ -208,13 +210,13 @@ def test_objects_confirmed_then_boxes_drawn_and_decided(boxes, tmp_path):
         ("boxes", None, 4),
     ]
     assert lines[0].low == pytest.approx(0.0676, abs=1e-4)
-    read = coco(str(tmp_path / "out/annotations.json"), str(tmp_path / "out/images"))
-    assert read.classes.names == ("cat", "dog")
-    assert read.category_ids == (3, 7)
+    back = coco(str(tmp_path / "out/annotations.json"), str(tmp_path / "out/images"))
+    assert back.classes.names == ("cat", "dog")
+    assert back.category_ids == (3, 7)
     for number in range(2):
-        assert read[number].boxes.boxes.tolist() == [BOX["box"], better["box"]]
-        assert read[number].boxes.labels.tolist() == [0, 1]
-        assert read[number].image().shape == (32, 40, 3)
+        assert back[number].boxes.boxes.tolist() == [BOX["box"], better["box"]]
+        assert back[number].boxes.labels.tolist() == [0, 1]
+        assert back[number].image().shape == (32, 40, 3)
     content = json.loads((tmp_path / "out/annotations.json").read_text())
     assert {(r["id"], r["file_name"], r["reason"]) for r in content["rejected"]} == {
         ("11", "in/a.jpg", "blurry"),
@@ -228,9 +230,9 @@ def test_without_a_stage_of_boxes_the_confirmed_suggestions_hold(boxes, tmp_path
     with made.db.reading() as c:
         counts = coco_form.export(c, boxes, made.plan, tmp_path / "out")
     assert (counts["images_accepted"], counts["boxes"], counts["boxes_rejected"]) == (2, 2, 2)
-    read = coco(str(tmp_path / "out/annotations.json"), str(tmp_path / "out/images"))
-    assert read[0].boxes.boxes.tolist() == [[1, 2, 21, 22]]
-    assert read.missing() == []
+    back = coco(str(tmp_path / "out/annotations.json"), str(tmp_path / "out/images"))
+    assert back[0].boxes.boxes.tolist() == [[1, 2, 21, 22]]
+    assert back.missing() == []
 
 
 def cutting(anchors=2, k=2):
@@ -357,8 +359,6 @@ def test_table_one_and_the_impact_of_a_review(tmp_path):
     made = Review(folder)
     model = Told([28, 52, 100, 136])
     evaluate(model, reviewed(root=str(folder.root), review=False), out=tmp_path / "run")
-    from steadyeye.predictions.read import cells, read
-
     (cell,) = cells(tmp_path / "run")
     predictions = read(*cell)
 
@@ -388,6 +388,15 @@ def test_table_one_and_the_impact_of_a_review(tmp_path):
         ("anchor labels updated", None, 1),
         ("frame pairs", 12, 11),
     ]
+    done = subprocess.run(
+        command("review-status", folder.root, "--runs", tmp_path / "run"),
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    lines = [line.split() for line in done.stdout.splitlines()]
+    assert ["told", "without", "pm-2", "0.0%", "0.0%", "–", "60.2%", "4"] in lines
+    assert ["told", "with", "drop", "33.3%", "0.8%", "–", "90.6%", "3"] in lines
     with made.db.reading() as c:
         exporting.export(c, folder, made.plan, tmp_path / "out")
     evaluate(model, reviewed(root=str(tmp_path / "out")), out=tmp_path / "final")
@@ -401,16 +410,12 @@ def test_runs_of_other_frames_are_refused(tmp_path):
         sample([source(anchors)], tmp_path / name, how, lambda done: None)
     made = Review(set_folder.read(tmp_path / "set"))
     evaluate(Told([]), reviewed(root=str(tmp_path / "other")), out=tmp_path / "run")
-    from steadyeye.predictions.read import cells, read
-
     (cell,) = cells(tmp_path / "run")
     with pytest.raises(UsageError, match="5 of 15 frames of set are not in the run of told"):
         impact(read(*cell), made.folder, made.plan, made.verdicts())
 
 
 def test_the_command_line_from_candidates_to_status(tmp_path):
-    import subprocess
-
     path, images, *_ = write(tmp_path, candidates())
 
     def run(*words):

@@ -34,6 +34,7 @@ def status(root: Path, runs: Sequence[Path], database: str | None, form: str) ->
     console.print(f"{found['set']}: where its review stands", markup=False)
     for table in _tables(found):
         if table.row_count:
+            console.print()
             console.print(table)
 
 
@@ -116,20 +117,18 @@ def _agreement(rows: Sequence[Mapping[str, Any]]) -> Table:
 
 
 def _changes(rows: Sequence[Mapping[str, Any]]) -> Table:
-    table = _table(
-        "model", "", n="anchors", original="original", perturbed="perturbed", drop="drop"
-    )
+    table = _table("model", "review", "number", value="value", interval="95 % interval", n="n")
     for row in rows:
-        shares = [_share(row[name]) for name in ("original", "perturbed", "drop")]
-        told = f"{row['review']}, k = {row['k']}"
-        table.add_row(escape(row["model"]), told, f"{row['original']['n']:,}", *shares)
+        review = row["review"].removesuffix(" review")
+        named = {"accuracy": "original", f"pm-{row['k']}": "perturbed", "drop": "drop"}
+        for name, key in named.items():
+            found = row[key]
+            value, interval = "—", "—"
+            if found["value"] is not None:
+                value = f"{found['value']:.1%}"
+                interval = f"{found['low']:.1%} – {found['high']:.1%}"
+            table.add_row(escape(row["model"]), review, name, value, interval, f"{found['n']:,}")
     return table
-
-
-def _share(found: Mapping[str, Any]) -> str:
-    if found["value"] is None:
-        return "—"
-    return f"{found['value']:.1%} ({found['low']:.1%} – {found['high']:.1%})"
 
 
 def _table(*words: str, **numbers: str) -> Table:
@@ -137,5 +136,5 @@ def _table(*words: str, **numbers: str) -> Table:
     for word in words:
         table.add_column(word)
     for number in numbers.values():
-        table.add_column(number, justify="right")
+        table.add_column(number, justify="right", no_wrap=True)
     return table
