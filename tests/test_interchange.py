@@ -431,6 +431,8 @@ def test_the_command_line_takes_what_it_wrote(folder, tmp_path):
     for root in (folder.root, again):
         (root / "set.json").write_text(json.dumps(content))
     formats = "set,label_studio,cvat"
+    code, told = run("review-export", again, "--out", "asked", "--format", "cvat")
+    assert (code, told.splitlines()[:2]) == (0, ["pictures: 2", "answers: 0"])
     code, told = run("review-export", folder.root, "--out", "out", "--format", formats)
     assert code == 0, told
     for stage in ("anchors", "pairs", "joint"):

@@ -30,7 +30,8 @@ def sample(
     sources = [video(path=str(path), **drawn) for path in videos]
     sources += [plugins.build("sources", parse(text)) for text in data]
     listed = next((source.classes for source in sources if source.classes), None)
-    how = Sampling(out.name, drawn, _classes(classes) or listed)
+    drawn_from = {**drawn, "data": list(data)} if data else drawn
+    how = Sampling(out.name, drawn_from, _classes(classes) or listed)
     with Bars(quiet) as watcher:
         advance = watcher.begin("frames", sum(map(len, sources)))
         frames = draw(sources, out, how, advance)
@@ -98,10 +99,15 @@ def _links(data: Any, plan: Any, names: Sequence[str]) -> Sequence[tuple[str, st
 def export(root: Path, out: Path, chosen: tuple[str | None, str | None], *, partial: bool) -> None:
     """`steadyeye review-export`; `chosen`: formats and database."""
     installed()
-    folder, plan, data = opened(root, chosen[1])
-    from steadyeye.review import formats
+    from steadyeye.footage import set_folder
+    from steadyeye.review import formats, items
 
-    names = formats.chosen(folder, chosen[0])
+    names = formats.chosen(set_folder.read(root), chosen[0])
+    asks = bool(set(names) & set(formats.TOOLS))
+    folder, plan, data = opened(root, chosen[1], begin=asks)
+    if asks:
+        with data.writing() as connection:
+            items.fill(connection, folder, plan)
     for name in names:
         with data.reading() as connection:
             counts = formats.write(connection, folder, plan, out, name=name, partial=partial)
@@ -115,34 +121,32 @@ def take(root: Path, file: Path, how: tuple[str, str, str], database: str | None
     """`steadyeye review-import`; `how`: the tool, the prefix of names, the annotator."""
     installed()
     from steadyeye.footage import set_folder
-    from steadyeye.review import database as databases
-    from steadyeye.review import formats, items, plan
+    from steadyeye.review import formats, items
     from steadyeye.review.admitting import admit
     from steadyeye.review.deciding import Rules
 
     tool, prefix, annotator = how
-    folder = set_folder.read(root)
-    given = formats.reader(tool)(folder, file, annotator)
-    rules = Rules(
-        plan.read(folder.content),
-        folder.classes.names if folder.classes else (),
-        folder.fingerprint,
-    )
-    with databases.connect(database or databases.beside(root)).writing() as connection:
-        items.fill(connection, folder, rules.plan)
+    given = formats.reader(tool)(set_folder.read(root), file, annotator)
+    folder, plan, data = opened(root, database, begin=True)
+    rules = Rules(plan, folder.classes.names if folder.classes else (), folder.fingerprint)
+    with data.writing() as connection:
+        items.fill(connection, folder, plan)
         counts = admit(connection, rules, given, prefix)
     for what, count in counts.items():
         console.print(f"{what.replace('_', ' ')}: {count:,}", markup=False)
 
 
-def opened(root: Path, database: str | None) -> tuple[Any, Any, Any]:
-    """The set in a folder, its plan and its database. Raises `UsageError` before any review."""
+def opened(root: Path, database: str | None, *, begin: bool = False) -> tuple[Any, Any, Any]:
+    """The set in a folder, its plan and its database.
+
+    Raises `UsageError` where nobody reviewed it yet, unless `begin`.
+    """
     from steadyeye.footage import set_folder
     from steadyeye.review import database as databases
     from steadyeye.review import plan
 
     folder = set_folder.read(root)
-    if database is None and not (root / "review.sqlite").is_file():
+    if not begin and database is None and not (root / "review.sqlite").is_file():
         raise UsageError(f"'{root}' was not reviewed yet; start with `steadyeye review {root}`")
     data = databases.connect(database or databases.beside(root))
     return folder, plan.read(folder.content), data

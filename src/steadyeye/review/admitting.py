@@ -110,6 +110,7 @@ def _reviewers(
             raise UsageError(f"'{name}' is the admin here; give --reviewer-prefix")
         if here[name].paused:
             raise UsageError(f"{name} is paused: {here[name].paused}; let them go on first")
+        people.alone(connection, here[name])
     return {name: here[name] for name in names}
 
 
@@ -123,6 +124,8 @@ def _one(
         raise UsageError(f"'{given.key}' is not asked in the stage {given.stage} as things stand")
     if row.not_for == reviewer.id:
         raise UsageError(f"{reviewer.name} drew these boxes, and somebody else must decide")
+    # PostgreSQL: whoever decides the same item meanwhile waits
+    connection.execute(select(items.c.id).where(items.c.id == row.id).with_for_update())
     answer = dict(STAGES[given.stage].check(given.answer, rules.classes))
     key = _key(given, reviewer, answer)
     if connection.execute(select(decisions.c.id).where(decisions.c.key == key)).first():

@@ -29,6 +29,8 @@ def export(
     """
     if (out / "set.json").is_file():
         raise UsageError(f"'{out}' holds a set already; choose another --out")
+    if folder.content.get("kind") == "boxes":
+        raise UsageError(f"'{folder.root}' is a set of boxes; export the format coco")
     found = verdicts(connection, folder, plan)
     left = undecided("frames", found, partial=partial)
     names = folder.classes.names if folder.classes else ()

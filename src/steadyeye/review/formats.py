@@ -31,6 +31,9 @@ FORMATS: Mapping[str, Export] = {
 }
 """Name → what writes it to a folder and returns counts."""
 
+TOOLS = ("label_studio", "cvat")
+"""The formats that ask; a set needs no review before."""
+
 READERS: Mapping[str, Reader] = {
     "label_studio": label_studio_results.read,
     "cvat": cvat_results.read,
