@@ -33,8 +33,11 @@ class Bars:
             # Typer turns the interrupt into exit code 130 without a word
             progress_console.print("steadyeye: stopped; run the same command again to go on")
 
-    def begin(self, name: str, rows: int) -> Callable[[int], None]:
-        """Begins a bar; what is returned is called with how many more are done."""
+    def begin(self, name: str, rows: int | None) -> Callable[[int], None]:
+        """Begins a bar; what is returned is called with how many more are done.
+
+        `rows`: None where nobody knows how many there are.
+        """
         bar = self.bars.add_task(name, total=rows, rate="")
 
         def advance(done: int) -> None:

@@ -9,24 +9,49 @@ from steadyeye.cli.progress import Bars
 from steadyeye.cli.work import console
 from steadyeye.core import plugins
 from steadyeye.core.errors import UsageError
-from steadyeye.core.spec import Spec
+from steadyeye.core.spec import Spec, parse
 
 
 def sample(
-    videos: Sequence[Path], out: Path, classes: str | None, drawn: Mapping[str, Any], quiet: bool
+    what: tuple[Sequence[Path], Sequence[str]],
+    out: Path,
+    classes: str | None,
+    drawn: Mapping[str, Any],
+    quiet: bool,
 ) -> None:
-    """`steadyeye sample`."""
+    """`steadyeye sample`; `what`: videos, and sources of other frames."""
     from steadyeye.footage.sidecar import read
     from steadyeye.review.sampling import Sampling
     from steadyeye.review.sampling import sample as write
     from steadyeye.review.watched import watched
 
-    listed = read(drawn["labels"]).classes
-    how = Sampling(out.name, drawn, _classes(classes) or listed)
+    videos, data = what
+    if not videos and not data:
+        raise UsageError("nothing to sample; give videos, --data, or --boxes with --images")
     specs = [Spec("video", {"path": str(path), **drawn}) for path in videos]
+    others = [parse(text) for text in data]
+    known = [read(drawn["labels"]), *(plugins.build("sources", spec) for spec in others)]
+    listed = next((each.classes for each in known if each.classes), None)
+    drawn_from = {**drawn, "data": list(data)} if data else drawn
+    how = Sampling(out.name, drawn_from, _classes(classes) or listed)
     with Bars(quiet) as watcher:
-        frames = write(watched(specs, out, watcher.begin), out, how)
+        frames = write(watched([*specs, *others], out, watcher.begin), out, how)
     console.print(f"{out}: {frames:,} frames; next: steadyeye review {out}", markup=False)
+
+
+def sample_boxes(
+    boxes: Path | None, images: Path | None, out: Path, more: Sequence[Any], quiet: bool
+) -> None:
+    """`steadyeye sample --boxes`; `more`: what cannot be in the same set."""
+    from steadyeye.review.box_sampling import sample_boxes as draw
+
+    if more or boxes is None or images is None:
+        raise UsageError("a set of boxes needs --boxes and --images, and no videos beside")
+    with Bars(quiet) as watcher:
+        pictures, found = draw(boxes, images, out, watcher.begin("images", None))
+    console.print(
+        f"{out}: {found:,} boxes in {pictures:,} images; next: steadyeye review {out}", markup=False
+    )
 
 
 def _classes(text: str | None) -> Any:
@@ -41,7 +66,7 @@ def serve(
     root: Path, address: tuple[str, int, str | None], names: Sequence[str], database: str | None
 ) -> None:
     """`steadyeye review`; the links are printed when reviewers are added, and never again."""
-    _installed()
+    installed()
     import uvicorn
 
     from steadyeye.footage import set_folder
@@ -72,44 +97,64 @@ def _links(data: Any, plan: Any, names: Sequence[str]) -> Sequence[tuple[str, st
     return found
 
 
-def status(root: Path, database: str | None) -> None:
-    """`steadyeye review-status`."""
-    _installed()
-    import json
+def export(root: Path, out: Path, chosen: tuple[str | None, str | None], *, partial: bool) -> None:
+    """`steadyeye review-export`; `chosen`: formats and database."""
+    installed()
+    from steadyeye.footage import set_folder
+    from steadyeye.review import formats, items
 
-    folder, plan, data = _opened(root, database)
-    from steadyeye.review.status import status as told
-
-    with data.reading() as connection:
-        console.print_json(json.dumps(told(connection, folder, plan)))
-
-
-def export(root: Path, out: Path, database: str | None, *, partial: bool) -> None:
-    """`steadyeye review-export`."""
-    _installed()
-    folder, plan, data = _opened(root, database)
-    from steadyeye.review.exporting import export as write
-
-    with data.reading() as connection:
-        counts = write(connection, folder, plan, out, partial=partial)
-    for name, count in counts.items():
-        console.print(f"{name.replace('_', ' ')}: {count:,}", markup=False)
-    console.print(f"next: steadyeye run --model … --data \"reviewed(root='{out}')\"", markup=False)
+    names = formats.chosen(set_folder.read(root), chosen[0])
+    asks = bool(set(names) & set(formats.TOOLS))
+    folder, plan, data = opened(root, chosen[1], begin=asks)
+    if asks:
+        with data.writing() as connection:
+            items.fill(connection, folder, plan)
+    for name in names:
+        with data.reading() as connection:
+            counts = formats.write(connection, folder, plan, out, name=name, partial=partial)
+        for what, count in counts.items():
+            console.print(f"{what.replace('_', ' ')}: {count:,}", markup=False)
+        for line in formats.following(name, out):
+            console.print(line, markup=False)
 
 
-def _opened(root: Path, database: str | None) -> tuple[Any, Any, Any]:
+def take(root: Path, file: Path, how: tuple[str, str, str], database: str | None) -> None:
+    """`steadyeye review-import`; `how`: the tool, the prefix of names, the annotator."""
+    installed()
+    from steadyeye.footage import set_folder
+    from steadyeye.review import formats, items
+    from steadyeye.review.admitting import admit
+    from steadyeye.review.deciding import Rules
+
+    tool, prefix, annotator = how
+    given = formats.reader(tool)(set_folder.read(root), file, annotator)
+    folder, plan, data = opened(root, database, begin=True)
+    rules = Rules(plan, folder.classes.names if folder.classes else (), folder.fingerprint)
+    with data.writing() as connection:
+        items.fill(connection, folder, plan)
+        counts = admit(connection, rules, given, prefix)
+    for what, count in counts.items():
+        console.print(f"{what.replace('_', ' ')}: {count:,}", markup=False)
+
+
+def opened(root: Path, database: str | None, *, begin: bool = False) -> tuple[Any, Any, Any]:
+    """The set in a folder, its plan and its database.
+
+    Raises `UsageError` where nobody reviewed it yet, unless `begin`.
+    """
     from steadyeye.footage import set_folder
     from steadyeye.review import database as databases
     from steadyeye.review import plan
 
     folder = set_folder.read(root)
-    if database is None and not (root / "review.sqlite").is_file():
+    if not begin and database is None and not (root / "review.sqlite").is_file():
         raise UsageError(f"'{root}' was not reviewed yet; start with `steadyeye review {root}`")
     data = databases.connect(database or databases.beside(root))
     return folder, plan.read(folder.content), data
 
 
-def _installed() -> None:
+def installed() -> None:
+    """Raises `UsageError` where a package that the review needs is absent."""
     try:
         import fastapi  # noqa: F401
         import krippendorff  # noqa: F401

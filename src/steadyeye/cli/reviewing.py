@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from steadyeye.cli.options import Quiet, app
+from steadyeye.cli.options import Data, Quiet, app
 
 SetRoot = Annotated[Path, typer.Argument(help="The folder of a set.")]
 Where = Annotated[
@@ -15,8 +15,15 @@ Where = Annotated[
 
 @app.command()
 def sample(
-    videos: Annotated[list[Path], typer.Argument(help="Video files, or folders of them.")],
     out: Annotated[Path, typer.Option(help="The folder of the set.")],
+    videos: Annotated[
+        list[Path] | None, typer.Argument(help="Video files, or folders of them.")
+    ] = None,
+    data: Data = None,
+    boxes: Annotated[
+        Path | None, typer.Option(help="Suggested boxes to review instead, COCO's JSON.")
+    ] = None,
+    images: Annotated[Path | None, typer.Option(help="The folder of the boxes' images.")] = None,
     labels: Annotated[str | None, typer.Option(help="A sidecar of labels and cuts.")] = None,
     classes: Annotated[
         str | None, typer.Option(help="Classes to label with: vid30, ytbb, a file, or a,b,c.")
@@ -26,11 +33,14 @@ def sample(
     seed: Annotated[int, typer.Option(help="Seed of the anchors.")] = 0,
     quiet: Quiet = False,
 ) -> None:
-    """Draw anchors and their neighbours from videos: a set for people to review."""
+    """Draw anchors and their neighbours, or take suggested boxes: a set for people to review."""
     from steadyeye.cli import review_work
 
+    if boxes or images:
+        review_work.sample_boxes(boxes, images, out, [*(videos or ()), *(data or ())], quiet)
+        return
     drawn = {"k": k, "anchors": anchors, "seed": seed, "labels": labels}
-    review_work.sample(videos, out, classes, drawn, quiet)
+    review_work.sample((videos or [], data or []), out, classes, drawn, quiet)
 
 
 @app.command()
@@ -53,23 +63,55 @@ def review(
 
 
 @app.command("review-status")
-def review_status(root: SetRoot, database: Where = None) -> None:
-    """Say where a review stands: stages, people, agreement."""
-    from steadyeye.cli import review_work
+def review_status(
+    root: SetRoot,
+    runs: Annotated[
+        list[Path] | None, typer.Option(help="Runs on the set: what the review changes in them.")
+    ] = None,
+    form: Annotated[str, typer.Option("--format", help="table or json.")] = "table",
+    database: Where = None,
+) -> None:
+    """Say where a review stands: stages, people, agreement, and what it changes."""
+    from steadyeye.cli import review_status as work
 
-    review_work.status(root, database)
+    work.status(root, runs or [], database, form)
 
 
 @app.command("review-export")
 def review_export(
     root: SetRoot,
     out: Annotated[Path, typer.Option(help="The folder of the reviewed set.")],
+    formats: Annotated[
+        str | None,
+        typer.Option(
+            "--format",
+            help="set (frames) or coco (boxes) if left out; pmsets, label_studio, cvat; several "
+            "with commas.",
+        ),
+    ] = None,
     partial: Annotated[
         bool, typer.Option("--partial", help="Leave out what is not decided.")
     ] = False,
     database: Where = None,
 ) -> None:
-    """Write what people accepted, as a set to evaluate: reviewed(root=…)."""
+    """Write what people accepted, as a set to evaluate; or what is asked, for another tool."""
     from steadyeye.cli import review_work
 
-    review_work.export(root, out, database, partial=partial)
+    review_work.export(root, out, (formats, database), partial=partial)
+
+
+@app.command("review-import")
+def review_import(
+    root: SetRoot,
+    file: Annotated[Path, typer.Argument(help="What the other tool exported.")],
+    tool: Annotated[str, typer.Option("--from", help="label_studio or cvat.")],
+    prefix: Annotated[
+        str, typer.Option("--reviewer-prefix", help="Put before the names of annotators.")
+    ] = "",
+    annotator: Annotated[str, typer.Option(help="Whose answers those are that do not say.")] = "",
+    database: Where = None,
+) -> None:
+    """Take decisions that people made in Label Studio or CVAT."""
+    from steadyeye.cli import review_work
+
+    review_work.take(root, file, (tool, prefix, annotator), database)

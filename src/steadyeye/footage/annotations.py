@@ -15,6 +15,20 @@ def corners(box: Sequence[float]) -> tuple[float, float, float, float]:
     return x, y, x + width, y + height
 
 
+def inside(
+    box: Sequence[float], width: float, height: float, slack: float = 1.0
+) -> tuple[float, float, float, float] | None:
+    """The box cut to the image; None where it leaves it by more than `slack` or is empty.
+
+    `box`: x0 y0 x1 y1 in pixels. Tools round, so that boxes reach past the edge by a little.
+    """
+    x0, y0, x1, y1 = (float(value) for value in box)
+    if not (x0 >= -slack and y0 >= -slack and x1 <= width + slack and y1 <= height + slack):
+        return None
+    x0, y0, x1, y1 = max(x0, 0.0), max(y0, 0.0), min(x1, float(width)), min(y1, float(height))
+    return (x0, y0, x1, y1) if x0 < x1 and y0 < y1 else None
+
+
 def extent(mask: NDArray[np.bool_]) -> tuple[float, float, float, float] | None:
     """The tight half-open box around a mask, (h, w); None for an empty one."""
     rows, columns = np.flatnonzero(mask.any(axis=1)), np.flatnonzero(mask.any(axis=0))

@@ -23,6 +23,7 @@ from steadyeye.core.errors import UsageError
 from steadyeye.core.types import Classes
 
 VERSION = 1
+SCENE_CUT = "scene cut"
 FRAMES = pa.schema(
     {
         "id": pa.string(),
@@ -43,7 +44,8 @@ FRAMES = pa.schema(
 )
 """Columns of frames.parquet. `image`: the name of the file under images/. `across_cut`: a scene
 cut lies between the frame and its anchor. `duplicate_of`: the group of an earlier anchor that this
-anchor nearly equals. `accepted`: True before any review. `reason`: why it is not."""
+anchor nearly equals. `accepted`: before any review False only across a scene cut. `reason`: why it
+is not."""
 
 BOXES = pa.schema(
     {

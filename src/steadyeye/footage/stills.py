@@ -17,8 +17,8 @@ def sampler(locate: Locate) -> Callable[[Member], Sample]:
     """The function that turns a member into a sample read from the file `locate` names."""
 
     def sample(member: Member) -> Sample:
-        path = locate(member)
-        return Sample(member.id, lambda: files.read(path), member.truth, member.group, tags(member))
+        image = files.ImageFile(locate(member))
+        return Sample(member.id, image, member.truth, member.group, tags(member))
 
     return sample
 

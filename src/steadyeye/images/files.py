@@ -1,5 +1,6 @@
 """Image files to RGB arrays and back."""
 
+from dataclasses import dataclass
 from pathlib import Path
 
 import cv2
@@ -12,6 +13,17 @@ from steadyeye.core.types import Image
 MOST_PIXELS = 2**28  # a file of a few kB can promise far more than memory holds
 
 SUFFIXES = frozenset({".jpg", ".jpeg", ".png", ".bmp", ".webp", ".tif", ".tiff"})
+
+
+@dataclass(frozen=True)
+class ImageFile:
+    """What reads the image in a file when it is called."""
+
+    path: Path
+
+    def __call__(self) -> Image:
+        """The image, as `read` gives it."""
+        return read(self.path)
 
 
 def read(path: Path) -> Image:

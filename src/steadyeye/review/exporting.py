@@ -1,8 +1,6 @@
 """What people accepted, as a set again: what is evaluated, and what the papers release."""
 
-import shutil
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -15,51 +13,9 @@ from steadyeye.core.provenance import provenance
 from steadyeye.footage.set_folder import FRAMES, SetFolder, image_path
 from steadyeye.predictions.cell import encode, write_file
 from steadyeye.review import status
+from steadyeye.review.pictures import place
 from steadyeye.review.plan import Plan
-from steadyeye.review.stages import Outcome
-from steadyeye.review.standing import outcomes
-
-UNDECIDED = "not decided"
-
-
-@dataclass(frozen=True)
-class Verdict:
-    """What is known of a frame: its labels, and whether it is accepted; `reason`: why not."""
-
-    labels: Sequence[str]
-    accepted: bool
-    reason: str
-
-
-def verdicts(connection: Connection, folder: SetFolder, plan: Plan) -> Mapping[str, Verdict]:
-    """Frame id → verdict, for every frame of a set.
-
-    A neighbour is accepted where its anchor is and nobody doubted the pair, or the joint
-    verification found it similar and correctly labelled by strict majorities.
-    """
-    names = folder.classes.names if folder.classes else ()
-    anchors = outcomes(connection, "anchors") if "anchors" in plan.votes else None
-    pairs = outcomes(connection, "pairs") if "pairs" in plan.votes else None
-    joint = outcomes(connection, "joint")
-    found = {}
-    for row in folder.frames.to_pylist():
-        given = [names[label] for label in row["labels"]]
-        anchor = anchors.get(row["group"]) if anchors is not None else Outcome(True, {})
-        labels = list(anchor.answer.get("labels", given)) if anchor else given
-        verdict = _verdict(anchor, labels)
-        if row["offset"] != 0 and verdict.accepted and pairs is not None:
-            pair = pairs.get(row["id"])
-            if pair is not None and pair.accepted is None:
-                pair = joint.get(row["id"])
-            verdict = _verdict(pair, labels)
-        found[row["id"]] = verdict
-    return found
-
-
-def _verdict(outcome: Outcome | None, labels: Sequence[str]) -> Verdict:
-    if outcome is None or outcome.accepted is None:
-        return Verdict(labels, False, UNDECIDED)
-    return Verdict(labels, outcome.accepted, outcome.reason)
+from steadyeye.review.verdicts import Verdict, undecided, verdicts
 
 
 def export(
@@ -73,27 +29,21 @@ def export(
     """
     if (out / "set.json").is_file():
         raise UsageError(f"'{out}' holds a set already; choose another --out")
+    if folder.content.get("kind") == "boxes":
+        raise UsageError(f"'{folder.root}' is a set of boxes; export the format coco")
     found = verdicts(connection, folder, plan)
-    undecided = [id_ for id_, verdict in found.items() if verdict.reason == UNDECIDED]
-    if undecided and not partial:
-        raise UsageError(
-            f"{len(undecided):,} of {len(found):,} frames are not decided, first "
-            f"'{undecided[0]}'; review them, or leave them out with --partial"
-        )
+    left = undecided("frames", found, partial=partial)
     names = folder.classes.names if folder.classes else ()
     rows = [_decided(row, found[row["id"]], names) for row in folder.frames.to_pylist()]
     for image in sorted({row["image"] for row in rows}):
-        target = image_path(out, image)
-        if not target.is_file():
-            target.parent.mkdir(parents=True, exist_ok=True)
-            shutil.copyfile(image_path(folder.root, image), target)
+        place(folder.root, image, image_path(out, image))
     counts = {
         "anchors": sum(row["offset"] == 0 for row in rows),
         "anchors_accepted": sum(row["accepted"] and row["offset"] == 0 for row in rows),
         "pairs": sum(row["offset"] != 0 for row in rows),
         "pairs_accepted": sum(row["accepted"] and row["offset"] != 0 for row in rows),
         "labels_updated": _updated(folder, rows),
-        "undecided": len(undecided),
+        "undecided": left,
     }
     write_file(out / "frames.parquet", _parquet(rows))
     manifest = {

@@ -31,7 +31,8 @@ class Item:
 def fill(connection: Connection, folder: SetFolder, plan: Plan) -> int:
     """Adds the items of a set that are not there yet; returns how many were added.
 
-    Pairs wait for their anchor where anchors are reviewed, and boxes for their objects.
+    Pairs wait for their anchor where anchors are reviewed, and boxes for their objects. A frame
+    across a scene cut from its anchor is no pair, unless the plan asks for it.
     """
     here = {tuple(row) for row in connection.execute(select(items.c.stage, items.c.key))}
     new = [item for item in of_set(folder, plan) if (item.stage, item.key) not in here]
@@ -49,13 +50,22 @@ def of_set(folder: SetFolder, plan: Plan) -> Iterator[Item]:
         shown = {"labels": labels, "video": row["video"], "seconds": row["seconds"]}
         if row["offset"] == 0:
             if "anchors" in plan.votes:
-                yield Item("anchors", row["group"], row["group"], {**shown, "image": row["image"]})
-        elif "pairs" in plan.votes:
+                alone = {**shown, "image": row["image"], **_duplicate(row, anchors)}
+                yield Item("anchors", row["group"], row["group"], alone)
+        elif "pairs" in plan.votes and (plan.across_cuts or not row["across_cut"]):
             images = {"anchor": anchors[row["group"]]["image"], "image": row["image"]}
             pair = {**shown, **images, "offset": row["offset"]}
             state = "waiting" if "anchors" in plan.votes else "open"
             yield Item("pairs", row["id"], row["group"], pair, state)
     yield from _of_boxes(folder.boxes.to_pylist(), plan)
+
+
+def _duplicate(row: Payload, anchors: Mapping[str, Payload]) -> Payload:
+    """The earlier anchor that an anchor nearly equals, for its reviewers to see."""
+    earlier = anchors.get(row["duplicate_of"])
+    if earlier is None:
+        return {}
+    return {"duplicate_of": earlier["group"], "duplicate_image": earlier["image"]}
 
 
 def _of_boxes(rows: Sequence[Mapping[str, Any]], plan: Plan) -> Iterator[Item]:

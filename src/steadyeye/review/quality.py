@@ -64,12 +64,14 @@ def paces(connection: Connection) -> Sequence[Pace]:
             continue
         mine = select(decisions.c.kind, decisions.c.seconds)
         rows = connection.execute(mine.where(decisions.c.reviewer == reviewer.id)).all()
-        seconds = [row.seconds for row in rows if row.kind == "answer"]
+        answers = [row.seconds for row in rows if row.kind == "answer"]
+        # tools that do not say how long an answer took give 0
+        seconds = [took for took in answers if took > 0]
         marks = _marks(connection, reviewer.id)
         found.append(
             Pace(
                 reviewer.name,
-                len(seconds),
+                len(answers),
                 sum(row.kind == "undo" for row in rows),
                 (sum(marks), len(marks)),
                 float(np.median(seconds)) if seconds else None,

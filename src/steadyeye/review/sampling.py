@@ -14,16 +14,15 @@ import cv2
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
-import simplejpeg
 from numpy.typing import NDArray
 
 from steadyeye.core.errors import UsageError
 from steadyeye.core.provenance import provenance
 from steadyeye.core.types import Classes, Image, Sample, Source
-from steadyeye.footage.set_folder import FRAMES, VERSION, image_name, image_path
+from steadyeye.footage.set_folder import FRAMES, SCENE_CUT, VERSION
 from steadyeye.predictions.cell import encode, write_file
+from steadyeye.review.pictures import keep
 
-QUALITY = 95
 SIDE = 32
 NEAR = 3.0  # grey levels, on average over a thumbnail: anchors nearer than that show the same
 JUMP = 30.0  # grey levels between consecutive thumbnails: a scene cut
@@ -49,15 +48,15 @@ class Stored:
 def store(source: Source, out: Path) -> Iterator[Stored]:
     """Stores the frames of all pm-sets of a source under a folder, one after the other.
 
-    They are JPEG files named by their content; one that is there already is not written again.
-    Raises `UsageError` for a source without pm-sets.
+    They are JPEG files named by their content, those that are JPEG files as they are; one that is
+    there already is not written again. Raises `UsageError` for a source without pm-sets.
     """
     if not {"group", "offset"} <= set(source.columns):
         raise UsageError(f"{source.name} has no anchors and neighbours; sample videos")
     for number in range(len(source)):
         one = source[number]
-        image = one.image()
-        yield Stored(_row(one, _store(out, image)), _view(image))
+        name, image = keep(out, one.image)
+        yield Stored(_row(one, name), _view(image))
 
 
 def sample(stored: Iterable[Stored], out: Path, how: Sampling) -> int:
@@ -75,7 +74,7 @@ def sample(stored: Iterable[Stored], out: Path, how: Sampling) -> int:
         views[each.row["id"]] = each.view
     if not rows:
         raise UsageError("there are no frames to review; give videos")
-    marked = _duplicates(_cuts(rows, views), views)
+    marked = [_beyond(row) for row in _duplicates(_cuts(rows, views), views)]
     write_file(out / "frames.parquet", _parquet(marked, FRAMES))
     write_file(out / "set.json", encode(_manifest(how)))
     return len(rows)
@@ -101,14 +100,9 @@ def _row(one: Sample, image: str) -> dict[str, Any]:
     }
 
 
-def _store(out: Path, image: Image) -> str:
-    content = simplejpeg.encode_jpeg(np.ascontiguousarray(image), QUALITY, "RGB", "444")
-    name = image_name(content)
-    path = image_path(out, name)
-    if not path.is_file():
-        path.parent.mkdir(parents=True, exist_ok=True)
-        write_file(path, content)
-    return name
+def _beyond(row: dict[str, Any]) -> dict[str, Any]:
+    """The row, not accepted where a scene cut lies between it and its anchor."""
+    return {**row, "accepted": False, "reason": SCENE_CUT} if row["across_cut"] else row
 
 
 def _view(image: Image) -> NDArray[np.float32]:

@@ -14,6 +14,7 @@ from steadyeye.review.plan import Plan
 from steadyeye.review.schema import assignments, items
 from steadyeye.review.stages import STAGES
 from steadyeye.review.standing import outcomes
+from steadyeye.review.table_one import table_one
 
 
 def progress(
@@ -65,11 +66,12 @@ def status(connection: Connection, folder: SetFolder, plan: Plan) -> Mapping[str
             for each in agreements
         ],
         "table": table(connection, folder, plan),
+        "table_one": [asdict(line) for line in table_one(connection, folder, plan)],
     }
 
 
 def table(connection: Connection, folder: SetFolder, plan: Plan) -> Sequence[Mapping[str, Any]]:
-    """Reviewed, accepted and why not, a stage: Table 1 of Shankar et al. from the decisions."""
+    """Reviewed, accepted and why not, of each stage."""
     found = []
     for name in plan.votes:
         settled = [each for each in outcomes(connection, name).values() if each is not None]

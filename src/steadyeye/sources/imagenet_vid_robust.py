@@ -5,7 +5,7 @@ import re
 from pathlib import Path
 from typing import Any
 
-from steadyeye.classes.known import known
+from steadyeye.classes.known import known, read
 from steadyeye.core.errors import UsageError, unknown
 from steadyeye.core.seeds import fingerprint
 from steadyeye.footage.paths import resolve
@@ -17,7 +17,8 @@ def imagenet_vid_robust(root: str, videos: list[str] | None = None) -> FrameSets
     """ImageNet-Vid-Robust in its released layout: 1,109 reviewed anchors, every frame labelled.
 
     `root` holds `metadata/pmsets.json`, `metadata/labels.json` and `val/`. Every frame carries its
-    own label list; a set without neighbours counts as its anchor. `videos`: only these.
+    own label list; a set without neighbours counts as its anchor. `videos`: only these. A review
+    exported in this layout may have classes of its own, in `metadata/classes.json`.
     Shankar et al., "Do Image Classifiers Generalize Across Time?", Section 2.
     """
     base = resolve(root)
@@ -39,12 +40,17 @@ def imagenet_vid_robust(root: str, videos: list[str] | None = None) -> FrameSets
     def locate(member: Member) -> Path:
         return base / member.id
 
+    listed = base / "metadata" / "classes.json"
+    classes = read(str(listed)) if listed.is_file() else known("vid30")
     several = sum(len(member.truth) > 1 for member in members)
     return FrameSets(
         name="imagenet_vid_robust",
-        classes=known("vid30"),
+        classes=classes,
         columns=(*COLUMNS, "truth"),
-        fingerprint=fingerprint(*(f"{m.group}:{m.id}:{m.truth}" for m in members)),
+        fingerprint=fingerprint(
+            *(f"{m.group}:{m.id}:{m.truth}" for m in members),
+            *(classes.names if listed.is_file() else ()),
+        ),
         members=members,
         sample=sampler(locate),
         absent=absentees(locate),

@@ -1,22 +1,28 @@
 """A set that people reviewed, or one that waits for them."""
 
-from functools import partial
 from pathlib import Path
 
 from steadyeye.core.errors import UsageError
 from steadyeye.core.types import Sample
 from steadyeye.footage import set_folder
 from steadyeye.footage.sets import COLUMNS, FrameSets, Member, set_notes, tags
-from steadyeye.images.files import read
+from steadyeye.images.files import ImageFile
 
 
 def reviewed(root: str, review: bool = True) -> FrameSets:
     """A set of `steadyeye sample`, or of `steadyeye review-export`: pm-sets of stored frames.
 
-    Of a set that was reviewed only accepted anchors and neighbours count; `review=False` takes
-    all of them, with the tag `accepted` (1 or 0), to see what the review changed.
+    Of a set that was reviewed only accepted anchors and neighbours count; of one that was not, all
+    frames but those across a scene cut from their anchor. `review=False` takes every frame, with
+    the tag `accepted` (1 or 0), to see what the review changed. Raises `UsageError` for a set of
+    boxes.
     """
     folder = set_folder.read(root)
+    if folder.content.get("kind") == "boxes":
+        raise UsageError(
+            f"'{root}' is a set of boxes; export it with `steadyeye review-export` and evaluate "
+            "that with coco(annotations=…, images=…)"
+        )
     rows = folder.frames.to_pylist()
     anchors = {row["group"] for row in rows if row["offset"] == 0 and row["accepted"]}
     kept = [row for row in rows if not review or (row["accepted"] and row["group"] in anchors)]
@@ -34,7 +40,7 @@ def reviewed(root: str, review: bool = True) -> FrameSets:
         more |= {} if review else {"accepted": int(row["accepted"] and row["group"] in anchors)}
         path = set_folder.image_path(folder.root, row["image"])
         return Sample(
-            member.id, partial(read, path), member.truth, member.group, {**tags(member), **more}
+            member.id, ImageFile(path), member.truth, member.group, {**tags(member), **more}
         )
 
     def absent(asked: object) -> list[str]:

@@ -1,0 +1,91 @@
+"""A set of suggested boxes to review: NAO's candidates, a detector's mistakes, anyone's boxes."""
+
+import hashlib
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from steadyeye.core.errors import UsageError
+from steadyeye.core.provenance import provenance
+from steadyeye.footage.annotations import inside
+from steadyeye.footage.candidates import Candidate, Candidates, read
+from steadyeye.footage.set_folder import BOXES, VERSION
+from steadyeye.images.files import ImageFile
+from steadyeye.predictions.cell import encode, write_file
+from steadyeye.review.pictures import keep
+
+
+def sample_boxes(
+    boxes: Path, images: Path, out: Path, advance: Callable[[int], None]
+) -> tuple[int, int]:
+    """Writes the set of the boxes in a file to a folder; returns how many images and boxes.
+
+    `boxes`: see `steadyeye.footage.candidates`. Images without a box are left out, which the
+    manifest counts. Raises `UsageError` for a box outside its image, an image that is missing,
+    and two names for the same picture.
+    """
+    if (out / "set.json").is_file():
+        raise UsageError(f"'{out}' holds a set already; choose another --out")
+    found = read(boxes)
+    of_file: dict[str, list[Candidate]] = {}
+    for box in found.boxes:
+        of_file.setdefault(box.file, []).append(box)
+    absent = [file for file in of_file if not (images / file).is_file()]
+    if absent:
+        raise UsageError(f"{len(absent):,} images are not in '{images}', first '{absent[0]}'")
+    rows: list[dict[str, Any]] = []
+    named: dict[str, str] = {}
+    for file, candidates in of_file.items():
+        name, image = keep(out, ImageFile(images / file))
+        if name in named:
+            raise UsageError(f"'{named[name]}' and '{file}' are the same picture; take one out")
+        named[name] = file
+        height, width = image.shape[:2]
+        rows += [_row(one, name, (width, height)) for one in candidates]
+        advance(1)
+    sink = pa.BufferOutputStream()
+    pq.write_table(pa.Table.from_pylist(rows, schema=BOXES), sink)
+    write_file(out / "boxes.parquet", sink.getvalue().to_pybytes())
+    write_file(out / "set.json", encode(_manifest(boxes, out, found, len(of_file))))
+    return len(of_file), len(rows)
+
+
+def _row(one: Candidate, image: str, size: tuple[int, int]) -> dict[str, Any]:
+    box = inside(one.box, *size)
+    if box is None:
+        shown = ", ".join(f"{value:g}" for value in one.box)
+        raise UsageError(
+            f"the box {one.id} of '{one.file}' has the corners {shown}, outside the image of "
+            f"{size[0]} × {size[1]} pixels; mend it"
+        )
+    corners = dict(zip(("x0", "y0", "x1", "y1"), box, strict=True))
+    label, score = one.label, one.score
+    return {
+        "id": one.id,
+        "image": image,
+        "name": one.file,
+        **corners,
+        "label": label,
+        "score": score,
+    }
+
+
+def _manifest(boxes: Path, out: Path, found: Candidates, images: int) -> dict[str, Any]:
+    digest = hashlib.sha256(boxes.read_bytes()).hexdigest()[:16]
+    return {
+        "version": VERSION,
+        "name": out.name,
+        "kind": "boxes",
+        "classes": {"names": found.classes.names, "wnids": found.classes.wnids},
+        "category_ids": found.category_ids,
+        "drawn": {
+            "images": images,
+            "boxes": len(found.boxes),
+            "images_without_box": len(found.files) - images,
+        },
+        "sources": [{"name": boxes.name, "fingerprint": digest}],
+        "provenance": provenance(),
+    }

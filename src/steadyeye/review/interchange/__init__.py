@@ -1,0 +1,1 @@
+"""Sets and decisions in the forms of others: COCO, the released layout, Label Studio, CVAT."""
