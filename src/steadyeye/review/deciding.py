@@ -135,7 +135,8 @@ def _add(connection: Connection, rules: Rules, reviewer: Reviewer, said: Mapping
     answered = said["kind"] == "answer"
     connection.execute(update(assignments).where(mine).values(answered=answered))
     refresh(connection, said["item"], rules.plan)
-    judge(connection, reviewer, rules.plan.gold)
+    if answered:
+        judge(connection, reviewer, rules.plan.gold, said["item"])
     return int(new)
 
 

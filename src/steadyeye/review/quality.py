@@ -24,6 +24,7 @@ FEWEST = 5  # items two reviewers must share for their agreement to be told
 class Pace:
     """One reviewer. `gold`: right and asked. `median_seconds`: a decision, None without any."""
 
+    id: int
     name: str
     decisions: int
     undone: int
@@ -46,9 +47,17 @@ class Agreement:
     kappa: Mapping[tuple[str, str], tuple[float, int]]
 
 
-def judge(connection: Connection, reviewer: Reviewer, gold: Gold) -> None:
-    """Pauses a reviewer whose gold questions are too often wrong."""
+def judge(connection: Connection, reviewer: Reviewer, gold: Gold, item: int) -> None:
+    """Pauses a reviewer whose gold questions are too often wrong, after their answer to an item.
+
+    Only a wrong answer pauses: whom the admin lets go on is not stopped again by the old ones.
+    """
+    asked = select(items.c.gold).where(items.c.id == item)
+    if connection.execute(asked).scalar() is None:
+        return
     marks = _marks(connection, reviewer.id)[-gold.window :]
+    if marks[-1]:
+        return
     if len(marks) >= gold.minimum and sum(marks) < gold.least * len(marks):
         why = f"{sum(marks)} of your last {len(marks)} check questions were right; ask the admin"
         people.pause(connection, reviewer.id, why)
@@ -66,6 +75,7 @@ def paces(connection: Connection) -> Sequence[Pace]:
         marks = _marks(connection, reviewer.id)
         found.append(
             Pace(
+                reviewer.id,
                 reviewer.name,
                 len(seconds),
                 sum(row.kind == "undo" for row in rows),

@@ -8,7 +8,7 @@ from typing import Any
 from sqlalchemy import Connection, func, select
 
 from steadyeye.footage.set_folder import SetFolder
-from steadyeye.review import quality
+from steadyeye.review import quality, queue
 from steadyeye.review.people import Reviewer
 from steadyeye.review.plan import Plan
 from steadyeye.review.schema import assignments, items
@@ -19,13 +19,18 @@ from steadyeye.review.standing import outcomes
 def progress(
     connection: Connection, plan: Plan, reviewer: Reviewer | None = None
 ) -> Sequence[Mapping[str, Any]]:
-    """Each stage with how many of its items are waiting, open and done; and what is one's own."""
+    """Each stage with how many of its items are waiting, open and done.
+
+    Of a reviewer: `mine`, what they answered, and `left`, what waits for them.
+    """
     rows = connection.execute(
         select(items.c.stage, items.c.state, func.count()).group_by(items.c.stage, items.c.state)
     )
     counts = {(stage, state): count for stage, state, count in rows}
     mine: dict[str, int] = {}
+    left: dict[str, int] = {}
     if reviewer:
+        left = {name: queue.left(connection, plan, reviewer, name) for name in plan.votes}
         answered = connection.execute(
             select(items.c.stage, func.count())
             .join(assignments, assignments.c.item == items.c.id)
@@ -39,7 +44,7 @@ def progress(
             "title": STAGES[name].title,
             "votes": votes,
             **{state: counts.get((name, state), 0) for state in ("waiting", "open", "done")},
-            "mine": mine.get(name, 0),
+            **({"mine": mine.get(name, 0), "left": left[name]} if reviewer else {}),
         }
         for name, votes in plan.votes.items()
     ]
