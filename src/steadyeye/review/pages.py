@@ -33,6 +33,7 @@ def page(
     told = {
         **content,
         "set": request.app.state.folder.name,
+        "version": request.app.state.folder.fingerprint,
         "reviewer": reviewer,
         "csrf": access.word(request.cookies.get(access.COOKIE, "")),
     }

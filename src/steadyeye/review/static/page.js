@@ -30,7 +30,9 @@ export async function ask(path, body, csrf) {
   const options = { headers, cache: "no-store" };
   if (body !== undefined) {
     Object.assign(headers, { "Content-Type": "application/json", "X-CSRF-Token": csrf });
-    Object.assign(options, { method: "POST", body: JSON.stringify(body) });
+    const text = JSON.stringify(body);
+    // kept alive, a request outlives its page; browsers allow that to 64 kB
+    Object.assign(options, { method: "POST", body: text, keepalive: text.length < 30_000 });
   }
   const answer = await fetch(path, { ...options, signal: AbortSignal.timeout(20_000) });
   const content = await answer.json().catch(() => ({}));

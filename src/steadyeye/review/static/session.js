@@ -4,12 +4,13 @@ import { ask, fresh, insist, why } from "./page.js";
 
 // `on`: items(known, paused), saved(text), trouble(text) with an empty text when it is over
 export function session(setup, on) {
-  const place = `steadyeye/${setup.csrf.slice(0, 16)}/${setup.stage}`;
+  const place = `steadyeye/${setup.place}/${setup.stage}`;
   const outbox = JSON.parse(sessionStorage.getItem(`${place}/outbox`) ?? "[]");
   const made = JSON.parse(sessionStorage.getItem(`${place}/made`) ?? "[]");
   let known = [];
   let last = Promise.resolve();
   let stopped = false;
+  let lost = false; // whether the last request found no server
 
   function keep() {
     sessionStorage.setItem(`${place}/outbox`, JSON.stringify(outbox));
@@ -21,7 +22,10 @@ export function session(setup, on) {
     on.items(known, paused);
   }
 
-  const late = (reason) => on.trouble(`Not saved yet: ${reason}. Trying again; you need not do anything.`);
+  function late(reason) {
+    lost = true;
+    on.trouble(`Not saved yet: ${reason}. Trying again; you need not do anything.`);
+  }
 
   async function reload() {
     const { status, content } = await insist(`/stages/${setup.stage}.json`, undefined, "", late);
@@ -31,9 +35,11 @@ export function session(setup, on) {
 
   // `taken` hears whether the server took it; where the link opens nothing it hears nothing
   async function confirm({ status, content }, told, taken) {
+    lost = false;
     if (status === 401 || status === 403) {
       stopped = true;
-      on.trouble(`Not saved: ${why({ status, content })}. Then reload this page: what you said is kept.`);
+      const how = status === 401 ? "Open your link in this tab, and come back" : "Reload this page";
+      on.trouble(`Not saved: ${why({ status, content })}. ${how}: what you said is kept.`);
       return;
     }
     taken(status === 200);
@@ -90,6 +96,7 @@ export function session(setup, on) {
     undo: () => then(takeBack),
     reload: () => then(reload),
     unsaved: () => outbox.length,
+    risky: () => lost && outbox.length > 0, // closing the page now loses answers
     progress: async () => (await ask("/index.json")).content.stages ?? [],
   };
 }

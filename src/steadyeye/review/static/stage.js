@@ -53,8 +53,10 @@ function saved(text) {
 }
 
 function arrived(known, paused) {
-  document.documentElement.dataset.unsaved = kept.unsaved();
-  for (const item of known) loaded.of(item, form.pictures);
+  const told = document.documentElement.dataset;
+  told.unsaved = kept.unsaved();
+  told.loaded = 0;
+  Promise.all(known.map((item) => loaded.of(item, form.pictures))).then((all) => { told.loaded = all.length; });
   const [item] = known;
   if (!item) {
     if (!kept.unsaved()) rest(paused);
@@ -112,14 +114,14 @@ async function rest(paused) {
   say("#now", headline.textContent);
   const go = find("#rest .go");
   go.href = "/";
-  go.textContent = "To the overview";
+  go.textContent = "To the overview ⏎";
   find("#count").textContent = "";
   if (paused) return;
   const stages = await kept.progress().catch(() => []);
   const other = stages.find(({ stage, left }) => left && stage !== setup.stage);
   if (!other || !rested) return;
   go.href = `/stages/${other.stage}`;
-  go.textContent = `Go on: ${other.title}, ${other.left} left`;
+  go.textContent = `Go on: ${other.title}, ${other.left} left ⏎`;
 }
 
 function tally() {
@@ -151,7 +153,7 @@ find("#remark").addEventListener("toggle", () => find("#remark").open && find("#
 find("#comment").addEventListener("keydown", (event) => {
   if (["Enter", "Escape"].includes(event.key)) find("#item").focus({ preventScroll: true });
 });
-addEventListener("beforeunload", (event) => kept.unsaved() && event.preventDefault());
+addEventListener("beforeunload", (event) => kept.risky() && event.preventDefault());
 listen((key, event) => shown && ready && form.key?.(key, event));
 kept.start();
 count();
