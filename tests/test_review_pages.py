@@ -5,6 +5,7 @@ import re
 import signal
 import socket
 import subprocess
+import sys
 import threading
 import time
 
@@ -292,7 +293,7 @@ def test_both_frames_zoom_together_and_flip_in_place(site, visit):
 
 
 def test_labels_by_digit_and_by_typing(site, visit):
-    classes = tuple(f"animal {n}" for n in range(1, 30)) + ("zebra",)
+    classes = (*(f"animal {n}" for n in range(1, 30)), "zebra")
     here = site(classes=classes)
     ann = visit(here.join("ann")).stage("anchors")
     assert ann.text("#labels") == "animal 1"
@@ -485,6 +486,26 @@ def ordered(root):
         return c.execute(decisions.select()).all(), c.execute(items.select()).all()
 
 
+def every_decision_once(root, made, gold):
+    """Nothing that was said is lost or doubled, and everything is decided."""
+    rows, asked = ordered(root)
+    assert len(rows) == len({(row.item, row.reviewer) for row in rows}) == made
+    assert {row.state for row in asked if row.gold is None} == {"done"}
+    assert [row.key for row in asked if row.gold] == [gold]
+
+
+def to_next_pairs(person, count):
+    """Accepts pairs; returns how many milliseconds passed until each next one was painted."""
+    found = []
+    for _ in range(count):
+        person.decide("y")
+        person.page.wait_for_selector("html[data-next-ms]")
+        found.append(float(person.page.get_attribute("html", "data-next-ms")))
+    person.saved()
+    person.page.wait_for_selector("html[data-loaded='2']")
+    return found
+
+
 @pytest.mark.slow
 def test_from_videos_to_a_number_with_the_server_killed(tmp_path, visit, serve):
     root, gold = bikes(tmp_path)
@@ -500,15 +521,7 @@ def test_from_videos_to_a_number_with_the_server_killed(tmp_path, visit, serve):
     ann.press("Enter")
     ann.page.wait_for_url("**/stages/pairs")
     ann.page.wait_for_selector(READY)
-    to_next = []
-    for _ in range(4):
-        ann.decide("y")
-        ann.page.wait_for_selector("html[data-next-ms]")
-        to_next.append(float(ann.page.get_attribute("html", "data-next-ms")))
-    print("milliseconds to the next pair:", to_next)
-    ann.saved()
-    ann.page.wait_for_selector("html[data-loaded='2']")
-
+    sys.stdout.write(f"milliseconds to the next pair: {to_next_pairs(ann, 4)}\n")
     server.kill()
     ann.decide("n", "m")
     ann.wait_text("#trouble", "Not saved yet: the server does not answer. Trying again")
@@ -533,24 +546,18 @@ def test_from_videos_to_a_number_with_the_server_killed(tmp_path, visit, serve):
         person.saved()
         refusals = [text for text in person.complaints if "ERR_CONNECTION_REFUSED" in text]
         person.complaints[:] = [text for text in person.complaints if text not in refusals]
-    rows, asked = ordered(root)
-    assert len(rows) == made
-    assert len({(row.item, row.reviewer) for row in rows}) == made
-    assert {row.state for row in asked if row.gold is None} == {"done"}
-    assert [row.key for row in asked if row.gold] == [gold]
+    every_decision_once(root, made, gold)
     told = json.loads(steadyeye("review-status", root))
     assert {one["name"] for one in told["reviewers"]} == {ANN, "bob"}
     pairs, joint = told["table"][1:]
     assert (joint["reviewed"], joint["accepted"]) == (2, 1)
-
     printed = steadyeye("review-export", root, "--out", tmp_path / "reviewed")
     assert "undecided: 0" in printed
     assert f"pairs accepted: {pairs['accepted'] + joint['accepted']}" in printed
     data = f"reviewed(root='{tmp_path / 'reviewed'}')"
     out = tmp_path / "run"
     words = ("--model", "efficientnet_lite0", "--data", data, "--out", out, "--quiet")
-    printed = steadyeye("run", *words)
-    assert "efficientnet_lite0 is right on" in printed
+    assert "efficientnet_lite0 is right on" in steadyeye("run", *words)
     assert (out / "report.html").is_file()
 
 

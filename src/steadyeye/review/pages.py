@@ -42,8 +42,9 @@ def page(
 
 def refused(request: Request, error: Exception) -> Response:
     """Why a request was refused: as a page for people, as JSON for scripts."""
-    known = isinstance(error, HTTPException)
-    status, detail = (error.status_code, error.detail) if known else (500, "something went wrong")
+    status, detail = 500, "something went wrong"
+    if isinstance(error, HTTPException):
+        status, detail = error.status_code, error.detail
     if "text/html" not in request.headers.get("accept", ""):
         return JSONResponse({"detail": detail}, status)
     told = {"set": request.app.state.folder.name, "reviewer": None, "detail": detail}

@@ -12,7 +12,7 @@ from steadyeye.review import quality, queue
 from steadyeye.review.people import Reviewer
 from steadyeye.review.plan import Plan
 from steadyeye.review.schema import assignments, items
-from steadyeye.review.stages import STAGES
+from steadyeye.review.stages import STAGES, Outcome
 from steadyeye.review.standing import outcomes
 
 
@@ -74,10 +74,11 @@ def status(connection: Connection, folder: SetFolder, plan: Plan) -> Mapping[str
 
 
 def table(connection: Connection, folder: SetFolder, plan: Plan) -> Sequence[Mapping[str, Any]]:
-    """Reviewed, accepted and why not, a stage: Table 1 of Shankar et al. from the decisions."""
+    """Reviewed, accepted, updated and why not, a stage: Table 1 of Shankar et al."""
     found = []
     for name in plan.votes:
-        settled = [each for each in outcomes(connection, name).values() if each is not None]
+        known = {key: each for key, each in outcomes(connection, name).items() if each is not None}
+        settled = known.values()
         reasons = Counter(each.reason for each in settled if each.accepted is False)
         found.append(
             {
@@ -85,6 +86,19 @@ def table(connection: Connection, folder: SetFolder, plan: Plan) -> Sequence[Map
                 "reviewed": len(settled),
                 "accepted": sum(each.accepted is True for each in settled),
                 "reasons": dict(reasons.most_common()),
+                **({"updated": _updated(folder, known)} if name == "anchors" else {}),
             }
         )
     return found
+
+
+def _updated(folder: SetFolder, known: Mapping[str, Outcome]) -> int:
+    """Accepted anchors whose labels the review changed."""
+    names = folder.classes.names if folder.classes else ()
+    given = {
+        row["group"]: [names[label] for label in row["labels"]]
+        for row in folder.frames.to_pylist()
+        if row["offset"] == 0
+    }
+    accepted = {key: each for key, each in known.items() if each.accepted}
+    return sum(each.answer["labels"] != given[key] for key, each in accepted.items())

@@ -35,6 +35,7 @@ const form = FORMS[setup.stage]({
     const comment = find("#comment").value.trim();
     const item = shown;
     asked = performance.now();
+    delete document.documentElement.dataset.nextMs;
     shown = null;
     ready = false;
     find("#item").setAttribute("aria-busy", "true");
