@@ -367,6 +367,18 @@ def test_the_admin_adds_pauses_and_lets_go_on(site, visit):
     ann.complaints.clear()
 
 
+def pinch(page):
+    """Two fingers on the first picture, moved apart to three times their distance."""
+    box = page.locator(".canvas").first.bounding_box()
+    x, y = box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
+    fingers = page.context.new_cdp_session(page)
+    for kind, apart in [("Start", 20), ("Move", 40), ("Move", 60), ("End", None)]:
+        points = (
+            [{"x": x + side * apart, "y": y, "id": side + 1} for side in (-1, 1)] if apart else []
+        )
+        fingers.send("Input.dispatchTouchEvent", {"type": f"touch{kind}", "touchPoints": points})
+
+
 @pytest.mark.parametrize(("width", "height"), [(1280, 800), (820, 1180), (375, 760)])
 def test_what_assistive_technology_and_fingers_need(site, visit, width, height):
     here = site()
@@ -397,8 +409,10 @@ def test_what_assistive_technology_and_fingers_need(site, visit, width, height):
     outline = "getComputedStyle(document.activeElement).outlineStyle"
     assert page.evaluate(outline) == "solid"
     if width < 900:
+        pinch(page)
+        assert float(page.get_attribute(".frames", "data-scale")) == pytest.approx(3, abs=0.2)
         page.get_by_role("button", name="Similar", exact=True).tap()
-        assert ann.saved() == "Saved: similar"
+        ann.wait_text("#saved", "Saved: similar")
 
 
 # ---- the real thing: commands, a process that is killed, a model
