@@ -1,6 +1,7 @@
 """The review's queue and decisions: who is asked what, what stands, and what follows from it."""
 
 import sqlite3
+from dataclasses import replace
 
 import pytest
 import simplejpeg
@@ -8,7 +9,7 @@ from review_toys import GOOD, NO, YES, Review, draw, source
 
 from steadyeye.core.errors import UsageError
 from steadyeye.footage import set_folder
-from steadyeye.review import deciding, exporting, items, people, status
+from steadyeye.review import deciding, exporting, items, people, queue, status
 from steadyeye.review.deciding import RefusedError
 
 
@@ -163,7 +164,36 @@ def test_a_reviewer_who_fails_gold_questions_is_paused(folder):
     assert review.who().paused == "1 of your last 3 check questions were right; ask the admin"
     with review.db.writing() as c:
         people.pause(c, review.who().id, "")
-    assert review.next("pairs")
+    review.say(review.next("pairs")[0], YES)
+    assert review.next("pairs"), "whom the admin lets go on is not stopped by old mistakes"
+
+
+def test_gold_questions_come_from_the_manifest(folder):
+    wanted = next(r["id"] for r in folder.frames.to_pylist() if r["offset"])
+    review = Review(folder, stages={"pairs": 1}, gold={"answers": {"pairs": {wanted: NO}}})
+    with review.db.reading() as c:
+        asked = c.execute(items.items.select().where(items.items.c.gold.is_not(None))).all()
+    assert [(row.key, row.gold) for row in asked] == [(wanted, NO)]
+    with pytest.raises(UsageError, match="no item 'nowhere' in the stage pairs"):
+        Review(folder, 0, gold={"answers": {"pairs": {"nowhere": NO}}})
+    with pytest.raises(UsageError, match="similar=None; choose from"):
+        Review(folder, 0, gold={"answers": {"pairs": {wanted: {"correct": "yes"}}}})
+
+
+def test_what_is_left_for_each(folder):
+    review = Review(folder, reviewers=2, stages={"pairs": 1})
+
+    def left(number, minutes=30):
+        with review.db.reading() as c:
+            late = replace(review.plan, minutes=minutes)
+            return queue.left(c, late, review.who(number), "pairs")
+
+    assert (left(0), left(1)) == (8, 8)
+    served = review.next("pairs", 0, most=2)
+    assert (left(0), left(1)) == (8, 6)
+    assert left(1, minutes=0) == 8
+    review.say(served[0], YES)
+    assert (left(0), left(1)) == (7, 6)
 
 
 def test_of_a_gold_question_the_known_answer_stands(folder):
@@ -181,10 +211,8 @@ def test_of_a_gold_question_the_known_answer_stands(folder):
 def test_export_keeps_every_frame_with_its_verdict(folder, tmp_path):
     review = Review(folder)
     review.everything("anchors", lambda p: GOOD if p["video"] == "v0" else {"quality": "unsure"})
-    with (
-        review.db.reading() as c,
-        pytest.raises(UsageError, match="4 of 10 frames are not decided"),
-    ):
+    undecided = pytest.raises(UsageError, match="4 of 10 frames are not decided")
+    with review.db.reading() as c, undecided:
         exporting.export(c, folder, review.plan, tmp_path / "out")
     review.everything("pairs", lambda p: NO if p["offset"] == 2 else YES)
     review.everything("joint", lambda p: NO)

@@ -63,9 +63,15 @@ def _classes(text: str | None) -> Any:
 
 
 def serve(
-    root: Path, address: tuple[str, int, str | None], names: Sequence[str], database: str | None
+    root: Path,
+    address: tuple[str, int, str | None],
+    people: tuple[Sequence[str], Sequence[str]],
+    database: str | None,
 ) -> None:
-    """`steadyeye review`; the links are printed when reviewers are added, and never again."""
+    """`steadyeye review`; links are printed when they are made, and never again.
+
+    `people`: names of reviewers to add, and of those who need a new link.
+    """
     installed()
     import uvicorn
 
@@ -79,13 +85,15 @@ def serve(
     base = url or f"http://{host}:{port}"
     hosts = ["127.0.0.1", "localhost", host, urlsplit(base).hostname or host]
     made = app(folder, data, hosts)
-    for name, token in _links(data, made.state.rules.plan, names):
-        console.print(f"{name}: {base}/r/{token}", markup=False)
+    for name, token in _links(data, made.state.rules.plan, *people):
+        console.print(f"{name}: {base}/r/{token}", markup=False, soft_wrap=True)
     console.print(f"reviewing {folder.name} at {base}; Ctrl-C stops, nothing is lost")
     uvicorn.run(made, host=host, port=port, log_level="warning", proxy_headers=bool(url))
 
 
-def _links(data: Any, plan: Any, names: Sequence[str]) -> Sequence[tuple[str, str]]:
+def _links(
+    data: Any, plan: Any, names: Sequence[str], renewed: Sequence[str]
+) -> Sequence[tuple[str, str]]:
     from steadyeye.review import people
 
     joint = [stage for stage, votes in plan.votes.items() if votes == 0]
@@ -94,6 +102,7 @@ def _links(data: Any, plan: Any, names: Sequence[str]) -> Sequence[tuple[str, st
         if not any(one.admin for one in people.everyone(connection)):
             found.append(("admin", people.add(connection, "admin", admin=True)))
         found += [(name, people.add(connection, name, joint=joint)) for name in names]
+        found += [(name, people.renew(connection, name)) for name in renewed]
     return found
 
 

@@ -51,6 +51,9 @@ def review(
     name: Annotated[
         list[str] | None, typer.Option("--reviewer", help="Adds a reviewer; several are allowed.")
     ] = None,
+    renew: Annotated[
+        list[str] | None, typer.Option("--renew", help="Makes a new link for one who lost theirs.")
+    ] = None,
     url: Annotated[
         str | None, typer.Option(help="The address people use, where a proxy stands before.")
     ] = None,
@@ -59,7 +62,7 @@ def review(
     """Serve a set for review; prints one private link a reviewer, once."""
     from steadyeye.cli import review_work
 
-    review_work.serve(root, (host, port, url), name or [], database)
+    review_work.serve(root, (host, port, url), (name or [], renew or []), database)
 
 
 @app.command("review-status")

@@ -11,6 +11,7 @@ from fastapi.responses import FileResponse, JSONResponse, RedirectResponse, Resp
 from fastapi.staticfiles import StaticFiles
 from pydantic import BaseModel, Field
 from sqlalchemy import Connection
+from starlette.exceptions import HTTPException as StarletteError
 from starlette.middleware.trustedhost import TrustedHostMiddleware
 
 from steadyeye.core.errors import UsageError
@@ -18,7 +19,7 @@ from steadyeye.footage.set_folder import SetFolder, image_path
 from steadyeye.review import access, deciding, items, people, plan, queue, status
 from steadyeye.review.database import Database
 from steadyeye.review.deciding import Decided, Given, RefusedError, Rules
-from steadyeye.review.pages import page
+from steadyeye.review.pages import page, refused
 from steadyeye.review.people import Reviewer
 from steadyeye.review.stages import STAGES
 
@@ -71,6 +72,7 @@ def app(folder: SetFolder, database: Database, hosts: Sequence[str]) -> FastAPI:
     made.add_middleware(TrustedHostMiddleware, allowed_hosts=list(hosts))
     made.add_middleware(access.guarded)
     made.add_exception_handler(UsageError, _told)
+    made.add_exception_handler(StarletteError, refused)
     made.mount("/static", StaticFiles(directory=STATIC), name="static")
     _readers(made)
     _writers(made)
@@ -106,6 +108,7 @@ def _readers(made: FastAPI) -> None:
         )
         shown = STAGES[wanted]
         told = {"stage": wanted, "title": shown.title, "question": shown.question, **content}
+        told["classes"] = rules_of(request).classes
         return page(request, "stage.html", reviewer, told)
 
     @made.get("/images/{name}")
@@ -153,6 +156,15 @@ def _administration(made: FastAPI) -> None:
         with database_of(request).writing() as connection:
             token = people.add(connection, body.name, joint=joint)
         return JSONResponse({"name": body.name, "link": f"{request.base_url}r/{token}"})
+
+    @made.post("/reviewers/{number}/link", dependencies=[Depends(access.genuine)])
+    def renewed(number: int, request: Request, reviewer: Admin) -> JSONResponse:
+        with database_of(request).writing() as connection:
+            names = {one.id: one.name for one in people.everyone(connection)}
+            if number not in names:
+                raise HTTPException(404, f"there is no reviewer {number}")
+            token = people.renew(connection, names[number])
+        return JSONResponse({"name": names[number], "link": f"{request.base_url}r/{token}"})
 
     @made.post("/reviewers/{number}/pause", dependencies=[Depends(access.genuine)])
     def pause(number: int, body: Pause, request: Request, reviewer: Admin) -> JSONResponse:

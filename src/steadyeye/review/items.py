@@ -6,12 +6,13 @@ from typing import Any
 
 from sqlalchemy import Connection, insert, select, update
 
-from steadyeye.core.errors import UsageError
+from steadyeye.core.errors import UsageError, unknown
 from steadyeye.core.seeds import stream
 from steadyeye.footage.set_folder import SetFolder
 from steadyeye.review import people
 from steadyeye.review.plan import Plan
 from steadyeye.review.schema import items
+from steadyeye.review.stages import STAGES
 
 Payload = Mapping[str, Any]
 
@@ -32,11 +33,18 @@ def fill(connection: Connection, folder: SetFolder, plan: Plan) -> int:
     """Adds the items of a set that are not there yet; returns how many were added.
 
     Pairs wait for their anchor where anchors are reviewed, and boxes for their objects. A frame
-    across a scene cut from its anchor is no pair, unless the plan asks for it.
+    across a scene cut from its anchor is no pair, unless the plan asks for it. Items of which the
+    plan knows the answer become gold questions.
     """
     here = {tuple(row) for row in connection.execute(select(items.c.stage, items.c.key))}
     new = [item for item in of_set(folder, plan) if (item.stage, item.key) not in here]
     add(connection, new, plan)
+    names = folder.classes.names if folder.classes else ()
+    for stage, known in plan.gold.answers.items():
+        if stage not in plan.votes:
+            raise unknown("stage of the gold questions", stage, plan.votes)
+        for key, answer in known.items():
+            set_gold(connection, stage, key, STAGES[stage].check(answer, names))
     return len(new)
 
 

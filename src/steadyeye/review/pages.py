@@ -6,13 +6,20 @@ from typing import Any
 
 from fastapi import Request
 from fastapi.responses import HTMLResponse, JSONResponse, Response
-from jinja2 import Environment, FileSystemLoader
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from starlette.exceptions import HTTPException
 
+from steadyeye.charts.style import shown, span
+from steadyeye.core.intervals import clopper_pearson
 from steadyeye.review import access
 from steadyeye.review.people import Reviewer
 
 TEMPLATES = Environment(
-    loader=FileSystemLoader(Path(__file__).resolve().parent / "templates"), autoescape=True
+    loader=FileSystemLoader(Path(__file__).resolve().parent / "templates"),
+    autoescape=True,
+    undefined=StrictUndefined,
+    trim_blocks=True,
+    lstrip_blocks=True,
 )
 
 
@@ -23,12 +30,33 @@ def page(
     kept = {"Cache-Control": "no-store"}
     if request.url.path.endswith(".json"):
         return JSONResponse(dict(content), headers=kept)
-    folder = request.app.state.folder
-    shown = {
+    told = {
         **content,
-        "set": folder.name,
-        "classes": folder.classes.names if folder.classes else (),
+        "set": request.app.state.folder.name,
+        "version": request.app.state.folder.fingerprint,
         "reviewer": reviewer,
         "csrf": access.word(request.cookies.get(access.COOKIE, "")),
     }
-    return HTMLResponse(TEMPLATES.get_template(template).render(shown), headers=kept)
+    return HTMLResponse(TEMPLATES.get_template(template).render(told), headers=kept)
+
+
+def refused(request: Request, error: Exception) -> Response:
+    """Why a request was refused: as a page for people, as JSON for scripts."""
+    status, detail = 500, "something went wrong"
+    if isinstance(error, HTTPException):
+        status, detail = error.status_code, error.detail
+    if "text/html" not in request.headers.get("accept", ""):
+        return JSONResponse({"detail": detail}, status)
+    told = {"set": request.app.state.folder.name, "reviewer": None, "detail": detail}
+    return HTMLResponse(TEMPLATES.get_template("refused.html").render(told), status)
+
+
+def share(successes: int, n: int) -> str:
+    """A share with its 95 % interval (Clopper-Pearson); a dash where nothing was counted."""
+    if n == 0:
+        return "—"
+    interval = span(*clopper_pearson(successes, n), "share")
+    return f"{shown(successes / n, 'share')} ({interval})"
+
+
+TEMPLATES.filters["share"] = share

@@ -14,12 +14,14 @@ class Gold:
 
     `every`: one in so many questions, on average. `least`: the share of the last `window` that a
     reviewer must have right, judged once there are `minimum`; below it they are paused.
+    `answers`: stage → item → what holds of it.
     """
 
     every: int = 20
     least: float = 0.8
     minimum: int = 5
     window: int = 20
+    answers: Mapping[str, Mapping[str, Mapping[str, Any]]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -45,7 +47,9 @@ def read(content: Mapping[str, Any]) -> Plan:
     ::
 
         {"review": {"stages": {"anchors": 1, "pairs": 2, "joint": 0},
-                    "gold": {"every": 20, "least": 0.8, "minimum": 5, "window": 20},
+                    "gold": {"every": 20, "least": 0.8, "minimum": 5, "window": 20,
+                             "answers": {"pairs": {"a.mp4/000026/000023":
+                                                   {"correct": "yes", "similar": "yes"}}}},
                     "minutes": 30, "seed": 0, "across_cuts": false}}
     """
     said = content.get("review", {})

@@ -24,6 +24,7 @@ FEWEST = 5  # items two reviewers must share for their agreement to be told
 class Pace:
     """One reviewer. `gold`: right and asked. `median_seconds`: a decision, None without any."""
 
+    id: int
     name: str
     decisions: int
     undone: int
@@ -47,8 +48,13 @@ class Agreement:
 
 
 def judge(connection: Connection, reviewer: Reviewer, gold: Gold) -> Reviewer:
-    """The reviewer, paused where their gold questions are too often wrong."""
+    """The reviewer after an answer to a gold question, paused where these are too often wrong.
+
+    Only a wrong answer pauses: whom the admin lets go on is not stopped again by the old ones.
+    """
     marks = _marks(connection, reviewer.id)[-gold.window :]
+    if not marks or marks[-1]:
+        return reviewer
     if len(marks) >= gold.minimum and sum(marks) < gold.least * len(marks):
         why = f"{sum(marks)} of your last {len(marks)} check questions were right; ask the admin"
         people.pause(connection, reviewer.id, why)
@@ -70,6 +76,7 @@ def paces(connection: Connection) -> Sequence[Pace]:
         marks = _marks(connection, reviewer.id)
         found.append(
             Pace(
+                reviewer.id,
                 reviewer.name,
                 len(answers),
                 sum(row.kind == "undo" for row in rows),

@@ -124,3 +124,29 @@ def _release(connection: Connection, stage: str, minutes: float) -> int:
         fewer = update(items).where(items.c.id == row.item)
         connection.execute(fewer.values(assigned=items.c.assigned - 1))
     return len(late)
+
+
+def left(connection: Connection, plan: Plan, reviewer: Reviewer, stage: str) -> int:
+    """How many items of a stage wait for a reviewer: given to them, or free for them."""
+    given = (
+        select(func.count())
+        .select_from(assignments.join(items))
+        .where(assignments.c.reviewer == reviewer.id, ~assignments.c.answered)
+        .where(~assignments.c.released, items.c.stage == stage)
+        .where(items.c.state.in_(("open", "done")))
+    )
+    late = (
+        select(func.count())
+        .where(assignments.c.item == items.c.id, ~assignments.c.answered, ~assignments.c.released)
+        .where(assignments.c.made_at < time.time() - 60 * plan.minutes)
+        .scalar_subquery()
+    )
+    mine = exists().where(assignments.c.item == items.c.id, assignments.c.reviewer == reviewer.id)
+    free = (
+        select(func.count())
+        .select_from(items)
+        .where(items.c.stage == stage, items.c.state == "open", items.c.gold.is_(None), ~mine)
+        .where(or_(items.c.not_for.is_(None), items.c.not_for != reviewer.id))
+        .where(items.c.assigned - late < items.c.needed)
+    )
+    return int(connection.execute(given).scalar_one() + connection.execute(free).scalar_one())

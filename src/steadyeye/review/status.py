@@ -8,11 +8,11 @@ from typing import Any
 from sqlalchemy import Connection, func, select
 
 from steadyeye.footage.set_folder import SetFolder
-from steadyeye.review import quality
+from steadyeye.review import quality, queue
 from steadyeye.review.people import Reviewer
 from steadyeye.review.plan import Plan
 from steadyeye.review.schema import assignments, items
-from steadyeye.review.stages import STAGES
+from steadyeye.review.stages import STAGES, Outcome
 from steadyeye.review.standing import outcomes
 from steadyeye.review.table_one import table_one
 
@@ -20,13 +20,18 @@ from steadyeye.review.table_one import table_one
 def progress(
     connection: Connection, plan: Plan, reviewer: Reviewer | None = None
 ) -> Sequence[Mapping[str, Any]]:
-    """Each stage with how many of its items are waiting, open and done; and what is one's own."""
+    """Each stage with how many of its items are waiting, open and done.
+
+    Of a reviewer: `mine`, what they answered, and `left`, what waits for them.
+    """
     rows = connection.execute(
         select(items.c.stage, items.c.state, func.count()).group_by(items.c.stage, items.c.state)
     )
     counts = {(stage, state): count for stage, state, count in rows}
     mine: dict[str, int] = {}
+    left: dict[str, int] = {}
     if reviewer:
+        left = {name: queue.left(connection, plan, reviewer, name) for name in plan.votes}
         answered = connection.execute(
             select(items.c.stage, func.count())
             .join(assignments, assignments.c.item == items.c.id)
@@ -40,7 +45,7 @@ def progress(
             "title": STAGES[name].title,
             "votes": votes,
             **{state: counts.get((name, state), 0) for state in ("waiting", "open", "done")},
-            "mine": mine.get(name, 0),
+            **({"mine": mine.get(name, 0), "left": left[name]} if reviewer else {}),
         }
         for name, votes in plan.votes.items()
     ]
@@ -71,10 +76,11 @@ def status(connection: Connection, folder: SetFolder, plan: Plan) -> Mapping[str
 
 
 def table(connection: Connection, folder: SetFolder, plan: Plan) -> Sequence[Mapping[str, Any]]:
-    """Reviewed, accepted and why not, of each stage."""
+    """Reviewed, accepted, updated and why not, of each stage: Table 1 of Shankar et al."""
     found = []
     for name in plan.votes:
-        settled = [each for each in outcomes(connection, name).values() if each is not None]
+        known = {key: each for key, each in outcomes(connection, name).items() if each is not None}
+        settled = known.values()
         reasons = Counter(each.reason for each in settled if each.accepted is False)
         found.append(
             {
@@ -82,6 +88,19 @@ def table(connection: Connection, folder: SetFolder, plan: Plan) -> Sequence[Map
                 "reviewed": len(settled),
                 "accepted": sum(each.accepted is True for each in settled),
                 "reasons": dict(reasons.most_common()),
+                **({"updated": _updated(folder, known)} if name == "anchors" else {}),
             }
         )
     return found
+
+
+def _updated(folder: SetFolder, known: Mapping[str, Outcome]) -> int:
+    """Accepted anchors whose labels the review changed."""
+    names = folder.classes.names if folder.classes else ()
+    given = {
+        row["group"]: [names[label] for label in row["labels"]]
+        for row in folder.frames.to_pylist()
+        if row["offset"] == 0
+    }
+    accepted = {key: each for key, each in known.items() if each.accepted}
+    return sum(each.answer["labels"] != given[key] for key, each in accepted.items())

@@ -1,0 +1,56 @@
+// The dashboard's changes: people paused, let go on, added, given a new link.
+
+import { all, ask, find, why } from "./page.js";
+
+const { csrf } = find("#main").dataset;
+
+async function change(path, body, done) {
+  try {
+    const answer = await ask(path, body, csrf);
+    if (answer.status !== 200) throw new Error(why(answer));
+    find("#told").textContent = "";
+    done(answer.content);
+  } catch (error) {
+    find("#told").textContent = `Not done: ${error.message}`;
+  }
+}
+
+function reveal({ name, link }) {
+  const place = find("#link");
+  find("b", place).textContent = `${name}:`;
+  find("input", place).value = link;
+  find("button", place).textContent = "Copy";
+  place.hidden = false;
+  find("input", place).select();
+}
+
+async function copy(event) {
+  const field = find("#link input");
+  field.select();
+  let copied = true;
+  // the clipboard exists on https and localhost only
+  if (navigator.clipboard) await navigator.clipboard.writeText(field.value).catch(() => { copied = false; });
+  else copied = document.execCommand("copy");
+  event.target.textContent = copied ? "Copied" : "Select and copy it";
+}
+
+for (const row of all("[data-reviewer]")) {
+  const { reviewer } = row.dataset;
+  find("[data-pause]", row).addEventListener("click", ({ target }) => {
+    change(`/reviewers/${reviewer}/pause`, { why: target.dataset.pause }, () => location.reload());
+  });
+  find("[data-renew]", row).addEventListener("click", () => {
+    if (confirm(`The present link of ${row.dataset.name} will open nothing any more. Go on?`)) {
+      change(`/reviewers/${reviewer}/link`, {}, reveal);
+    }
+  });
+}
+find("#add").addEventListener("submit", (event) => {
+  event.preventDefault();
+  const form = event.target;
+  change("/reviewers", { name: form.elements.name.value }, (made) => {
+    reveal(made);
+    form.reset();
+  });
+});
+find("#link button").addEventListener("click", copy);

@@ -1,0 +1,161 @@
+// A stage: shows one item after another, takes answers, and never waits for the network to go on.
+
+import { anchors } from "./anchors.js";
+import { boxes } from "./boxes.js";
+import { clock } from "./clock.js";
+import { listen } from "./keys.js";
+import { objects } from "./objects.js";
+import { find } from "./page.js";
+import { pairs } from "./pairs.js";
+import { pictures } from "./pictures.js";
+import { session } from "./session.js";
+
+const FORMS = { anchors, pairs, joint: pairs, classification: objects, boxes, box_check: boxes };
+
+const setup = JSON.parse(find("#setup").textContent);
+const time = clock();
+const loaded = pictures(() => trouble("The picture is not here yet: the server does not answer. Trying again."));
+let shown = null; // the item on the screen
+let ready = false; // its pictures are on the screen too
+let asked = null; // when the last decision was made
+let counts = null;
+let rested = false;
+
+function say(selector, text) {
+  const place = find(selector);
+  if (place.textContent !== text) place.textContent = text;
+}
+
+const trouble = (text) => say("#trouble", text);
+
+const form = FORMS[setup.stage]({
+  classes: setup.classes,
+  decide(answer, words) {
+    if (!shown || !ready) return;
+    const comment = find("#comment").value.trim();
+    const item = shown;
+    asked = performance.now();
+    delete document.documentElement.dataset.nextMs;
+    shown = null;
+    ready = false;
+    find("#item").setAttribute("aria-busy", "true");
+    if (counts) counts = { ...counts, mine: counts.mine + 1, left: Math.max(0, counts.left - 1) };
+    kept.decide(item, { answer, seconds: time.seconds(), comment }, words);
+  },
+  tell: (text) => say("#now", text),
+  refuse: trouble,
+});
+
+const kept = session(setup, { items: arrived, saved, trouble });
+
+function saved(text) {
+  say("#saved", text);
+  document.documentElement.dataset.unsaved = kept.unsaved();
+}
+
+function arrived(known, paused) {
+  const told = document.documentElement.dataset;
+  told.unsaved = kept.unsaved();
+  told.loaded = 0;
+  Promise.all(known.map((item) => loaded.of(item, form.pictures))).then((all) => { told.loaded = all.length; });
+  const [item] = known;
+  if (!item) {
+    if (!kept.unsaved()) rest(paused);
+    return;
+  }
+  rested = false;
+  if (item.assignment !== shown?.assignment) show(item);
+  tally();
+}
+
+async function show(item) {
+  shown = item;
+  ready = false;
+  const images = await loaded.of(item, form.pictures);
+  if (shown !== item) return;
+  find("#rest").hidden = true;
+  find("#item").hidden = false;
+  find("#comment").value = "";
+  find("#remark").open = false;
+  form.show(item.payload, images);
+  find("#item").dataset.assignment = item.assignment;
+  // who works with Tab and Enter stays on the answer; all others begin at the top
+  if (!document.activeElement.matches(".answers:not([hidden]) button")) find("#item").focus({ preventScroll: true });
+  find("#item").setAttribute("aria-busy", "false");
+  if (!kept.unsaved()) trouble("");
+  say("#now", `Next: ${form.words(item.payload)}`);
+  ready = true;
+  time.start();
+  measure();
+}
+
+// from the decision to the frame on which the next picture is painted
+function measure() {
+  if (asked === null) return;
+  const from = asked;
+  asked = null;
+  requestAnimationFrame(() => {
+    const { port1, port2 } = new MessageChannel();
+    port1.onmessage = () => {
+      document.documentElement.dataset.nextMs = (performance.now() - from).toFixed(1);
+    };
+    port2.postMessage(0);
+  });
+}
+
+async function rest(paused) {
+  shown = null;
+  if (rested) return;
+  rested = true;
+  find("#item").hidden = true;
+  find("#rest").hidden = false;
+  const headline = find("#rest .headline");
+  headline.textContent = paused ? `You are paused: ${paused}` : "Nothing more waits for you in this stage now.";
+  find("#rest").focus({ preventScroll: true });
+  say("#now", headline.textContent);
+  const go = find("#rest .go");
+  go.href = "/";
+  go.textContent = "To the overview ⏎";
+  find("#count").textContent = "";
+  if (paused) return;
+  const stages = await kept.progress().catch(() => []);
+  const other = stages.find(({ stage, left }) => left && stage !== setup.stage);
+  if (!other || !rested) return;
+  go.href = `/stages/${other.stage}`;
+  go.textContent = `Go on: ${other.title}, ${other.left} left ⏎`;
+}
+
+function tally() {
+  if (counts && shown) say("#count", `${counts.mine} decided by you, ${counts.left} left`);
+}
+
+async function count() {
+  const stages = await kept.progress().catch(() => []);
+  counts = stages.find(({ stage }) => stage === setup.stage) ?? null;
+  tally();
+}
+
+function act(name) {
+  if (name === "undo") {
+    kept.undo().then(count);
+  } else if (name === "again") {
+    rested = false;
+    kept.reload();
+  } else if (shown && ready) {
+    form.act(name);
+  }
+}
+
+document.addEventListener("click", (event) => {
+  const name = event.target.closest("[data-do]")?.dataset.do;
+  if (name) act(name);
+});
+find("#remark").addEventListener("toggle", () => find("#remark").open && find("#comment").focus());
+find("#comment").addEventListener("keydown", (event) => {
+  if (["Enter", "Escape"].includes(event.key)) find("#item").focus({ preventScroll: true });
+});
+addEventListener("beforeunload", (event) => kept.risky() && event.preventDefault());
+listen((key, event) => shown && ready && form.key?.(key, event));
+kept.start();
+count();
+document.documentElement.dataset.ready = "true";
