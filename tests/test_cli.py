@@ -62,7 +62,8 @@ def test_a_job_file_gives_every_form_of_the_result(test_data, tmp_path):
     assert done.stdout.strip().splitlines()[-1] == f"report: {tmp_path / 'run' / 'report.html'}"
     results = json.loads((tmp_path / "run" / "results.json").read_text())
     metrics = results["results"][0]["metrics"]
-    assert list(metrics) == ["accuracy", "pm_k(k=5)", "drop(k=5)", "flip_rate"]
+    first = ["accuracy", "pm_k(k=5)", "drop(k=5)"]
+    assert list(metrics) == [*first, "conditional_robustness(k=5)", "flip_rate"]
     assert metrics["accuracy"]["n"] == 18
     assert metrics["accuracy"]["interval"].endswith("within this one video only")
     assert list((tmp_path / "run" / "pictures").glob("*.jpg"))
