@@ -22,6 +22,7 @@ from steadyeye.analyses.linf_distances import linf_distances
 from steadyeye.analyses.what_changed import what_changed
 from steadyeye.core.boxes import boxes
 from steadyeye.core.errors import SampleError, UsageError
+from steadyeye.core.multiplicity import holm
 from steadyeye.core.types import Evaluated, Sample
 from steadyeye.evaluation.summary import document
 from steadyeye.footage.reader import frame, index
@@ -29,7 +30,7 @@ from steadyeye.measurement import pixels
 from steadyeye.measurement.distances import distribution
 from steadyeye.measurement.dose import dose, edges
 from steadyeye.measurement.effects import MEASURES, effects
-from steadyeye.measurement.logistic import holm, inflation, logistic
+from steadyeye.measurement.logistic import inflation, logistic
 from steadyeye.measurement.motion import motion, reduced
 from steadyeye.measurement.names import COLUMNS, PAIR
 from steadyeye.measurement.objects import box_changes

@@ -21,7 +21,6 @@ from steadyeye.comparison.testbed import (
     effective_robustness,
     expected,
     fit,
-    holm,
     prediction_band,
     strays,
 )
@@ -247,11 +246,6 @@ def test_what_nobody_saw_still_has_an_interval(right, steady, space):
     assert found.low <= found.value <= found.high
     assert found.high - found.low > 0.01
     assert np.isfinite([found.low, found.high, found.expected]).all()
-
-
-def test_holm_by_hand():
-    np.testing.assert_allclose(holm(np.array([0.01, 0.04, 0.03])), [0.03, 0.06, 0.06])
-    np.testing.assert_allclose(holm(np.array([0.5, 0.9])), [1, 1])
 
 
 def test_the_metric_is_the_distance_to_the_line_of_the_data():

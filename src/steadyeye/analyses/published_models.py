@@ -17,10 +17,10 @@ from steadyeye.comparison.testbed import (
     coefficients,
     effective_robustness,
     fit,
-    holm,
     strays,
 )
 from steadyeye.core.intervals import LEVEL, proportion
+from steadyeye.core.multiplicity import holm
 from steadyeye.core.pm_sets import pm_sets
 from steadyeye.core.sections import Section, Table
 from steadyeye.core.types import Evaluated, needs

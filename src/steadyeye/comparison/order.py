@@ -4,9 +4,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import combinations
 
-from steadyeye.comparison.multiplicity import holm
 from steadyeye.comparison.paired import Difference, difference, drawn
 from steadyeye.core.intervals import REPLICATES
+from steadyeye.core.multiplicity import holm
 from steadyeye.core.outcomes import Outcomes
 from steadyeye.core.types import Result
 

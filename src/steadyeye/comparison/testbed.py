@@ -168,15 +168,6 @@ def strays(original: Floats, perturbed: Floats, anchors: int, line: Line) -> tup
     return perturbed - expected(line, original), np.sqrt(sampling + of_line**2)
 
 
-def holm(p: Floats) -> Floats:
-    """(m,) p values adjusted for there being m of them. Holm, Scand. J. Statist. 6, 1979."""
-    order = np.argsort(p, kind="stable")
-    stepped = np.maximum.accumulate(p[order] * np.arange(len(p), 0, -1))
-    adjusted = np.empty(len(p))
-    adjusted[order] = np.minimum(stepped, 1)
-    return adjusted
-
-
 def _finite(space: Space, share: Floats, anchors: int) -> Floats:
     scaled = space.to(share)
     moved = space.to(np.clip(share, 0.5 / anchors, 1 - 0.5 / anchors))

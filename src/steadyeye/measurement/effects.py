@@ -7,8 +7,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from steadyeye.core.intervals import LEVEL
+from steadyeye.core.multiplicity import holm
 from steadyeye.core.table import Predictions
-from steadyeye.measurement.logistic import Fit, holm, inflation, logistic
+from steadyeye.measurement.logistic import Fit, inflation, logistic
 from steadyeye.measurement.names import PAIR, Measure
 from steadyeye.measurement.outcomes import Outcomes
 

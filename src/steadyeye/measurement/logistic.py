@@ -93,20 +93,6 @@ def _jackknife(
     return np.asarray((count - 1) / count * steps.T @ steps, dtype=np.float64)
 
 
-def holm(p: NDArray[np.floating]) -> NDArray[np.float64]:
-    """(n,) p-values adjusted for being n, so that the chance of any false finding keeps its level.
-
-    Holm, "A simple sequentially rejective multiple test procedure", 1979. NaN are no tests.
-    """
-    adjusted = np.full(len(p), np.nan)
-    order = [i for i in np.argsort(p) if np.isfinite(p[i])]
-    highest = 0.0
-    for rank, i in enumerate(order):
-        highest = max(highest, min(1.0, float(p[i]) * (len(order) - rank)))
-        adjusted[i] = highest
-    return adjusted
-
-
 def inflation(values: NDArray[np.floating]) -> NDArray[np.float64]:
     """(p,) variance inflation factors: 1/(1 − R²) of each column on the others; ≥ 1."""
     correlation = np.corrcoef(values, rowvar=False).reshape(values.shape[1], -1)
