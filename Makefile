@@ -8,6 +8,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check
 
 demo: $(VENV)/.demo
 	$(BIN)/steadyeye run examples/demo.toml --out runs/demo
+	$(BIN)/steadyeye measure runs/demo
 
 test: $(VENV)/.test
 	$(BIN)/python -m pytest -n 2 --dist loadfile

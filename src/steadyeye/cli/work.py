@@ -132,7 +132,7 @@ def _numbers(evaluated: Sequence[Evaluated]) -> Table:
 
     table = Table(box=None, pad_edge=False)
     for column in ("model", "data", "metric"):
-        table.add_column(column)
+        table.add_column(column, overflow="fold")
     for column in ("value", "95 % interval", "n"):
         table.add_column(column, justify="right")
     for one in evaluated:
