@@ -21,8 +21,8 @@ from numpy.typing import NDArray
 from steadyeye.core import plugins
 from steadyeye.core.reviewed import reviewed
 from steadyeye.core.table import Predictions
-from steadyeye.core.types import Evaluated
-from steadyeye.evaluation.collect import results, shared
+from steadyeye.evaluation.collect import evaluated as evaluate
+from steadyeye.evaluation.collect import shared
 from steadyeye.evaluation.plan import readable
 
 ANCHORS, ACCEPTED, NEIGHBOURS, K, CLASSES = 1_314, 1_109, 21_070, 10, 30
@@ -118,7 +118,7 @@ def main() -> None:
     print(f"{'tables':24} {'':>8} {peak():8.2f} GB")
 
     start = begun = time.perf_counter()
-    evaluated = [Evaluated(each, results(each)) for each in tables]
+    evaluated = [evaluate(each) for each in tables]
     print(f"{'metrics':24} {time.perf_counter() - start:7.2f} s {peak():8.2f} GB")
     for name in plugins.names("analyses"):
         analysis = plugins.load("analyses", name)

@@ -131,6 +131,20 @@ def test_the_clustered_interval_covers_and_the_test_keeps_its_level(videos):
     assert np.mean([each.p <= 0.05 for each in found]) < 0.08
 
 
+@pytest.mark.parametrize("videos", [8, 40])
+def test_of_many_models_the_linearised_interval_is_nearly_that_of_the_bootstrap(videos):
+    rng = np.random.default_rng(videos)
+    pair = clustered(rng, videos, 6, 0.1)
+    several = difference(*(drawn(each) for each in pair))
+    many = difference(*(drawn(each, 10**6) for each in pair))
+    assert many.value == pytest.approx(several.value)
+    assert many.method == f"paired, linearised over {videos} videos, Student's t"
+    width = several.high - several.low
+    assert many.high - many.low == pytest.approx(width, rel=0.15)
+    assert many.low == pytest.approx(several.low, abs=0.1 * width)
+    assert (many.p < 0.05) == (many.low > 0 or many.high < 0)
+
+
 def test_the_interval_and_the_p_value_of_a_bootstrap_agree():
     rng = np.random.default_rng(1)
     for _ in range(60):

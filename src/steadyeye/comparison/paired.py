@@ -1,6 +1,6 @@
 """The difference of two models on the same samples: estimate, interval and p value."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,6 +10,8 @@ from steadyeye.comparison.proportions import mcnemar, tango
 from steadyeye.core import bootstrap
 from steadyeye.core.intervals import LEVEL, REPLICATES
 from steadyeye.core.outcomes import Outcomes, Statistic, Trials
+
+MOST = 20_000  # resamples: what twenty models need for their pairs to survive Holm's adjustment
 
 
 @dataclass(frozen=True)
@@ -30,25 +32,39 @@ class Difference:
 
 @dataclass(frozen=True, eq=False)
 class Drawn:
-    """Outcomes with their `value` and the (r,) values of resamples; none for single trials."""
+    """Outcomes with their `value` and the (r,) values of resamples, where any are needed.
+
+    `wins`, `totals`: (v,) successes and trials of each video; none for a statistic.
+    """
 
     outcomes: Outcomes
     value: float
     replicates: NDArray[np.float64]
+    wins: NDArray[np.float64] = field(default_factory=lambda: np.zeros(0))
+    totals: NDArray[np.float64] = field(default_factory=lambda: np.zeros(0))
+
+    @property
+    def single(self) -> bool:
+        """Whether trials stand for themselves: one a video, or all of one video."""
+        return len(self.totals) in {1, len(self.outcomes.videos)}
 
 
 def drawn(outcomes: Outcomes, replicates: int = REPLICATES) -> Drawn:
-    """The outcomes of a model, resampled as those of any other on the same samples are."""
+    """The outcomes of a model, resampled as those of any other on the same samples are.
+
+    At most 20,000 times; trials that would need more are not resampled.
+    """
     if isinstance(outcomes, Statistic):
-        weight = bootstrap.weights(outcomes.videos, replicates)
+        weight = bootstrap.weights(outcomes.videos, min(replicates, MOST))
         return Drawn(outcomes, outcomes.value, outcomes.resampled(weight))
-    success, videos = outcomes.success, outcomes.videos
+    success, _videos = outcomes.success, outcomes.videos
     value = float(success.mean()) if len(success) else float("nan")
-    if _single(videos):
-        return Drawn(outcomes, value, np.zeros(0))
     names, wins, totals = _by_video(outcomes)
+    found = Drawn(outcomes, value, np.zeros(0), wins, totals)
+    if found.single or replicates > MOST:
+        return found
     weight = bootstrap.weights(names, replicates).astype(np.float64)
-    return Drawn(outcomes, value, (weight @ wins) / (weight @ totals))
+    return replace(found, replicates=(weight @ wins) / (weight @ totals))
 
 
 def difference(one: Drawn, other: Drawn) -> Difference | None:
@@ -56,26 +72,51 @@ def difference(one: Drawn, other: Drawn) -> Difference | None:
 
     Trials that stand for themselves, one a video, or all of a single video, which the method then
     says: McNemar's exact test and Tango's score interval. Anything else: a bootstrap over videos
-    (images, where each is its own) that draws the same for both models.
+    (images, where each is its own) that draws the same for both models. Trials of too many models
+    to resample: the linearised standard error over videos, and Student's t.
     """
     assert np.array_equal(one.outcomes.videos, other.outcomes.videos), "of the same samples"
     if np.isnan(one.value) or np.isnan(other.value):
         return None
     first, second = one.outcomes, other.outcomes
-    if isinstance(first, Trials) and isinstance(second, Trials) and _single(first.videos):
-        return _of_trials(first, second)
+    if isinstance(first, Trials) and isinstance(second, Trials) and one.single:
+        return _of_trials(first, second, len(one.totals))
+    if not len(one.replicates):
+        return _of_clusters(one, other)
     return _of_replicates(one, other)
 
 
-def _of_trials(one: Trials, other: Trials) -> Difference:
+def _of_trials(one: Trials, other: Trials, videos: int) -> Difference:
     ahead = int(np.sum(one.success & ~other.success))
     behind = int(np.sum(~one.success & other.success))
     n = len(one.success)
     method = f"McNemar's exact test, {ahead} against {behind} of {n:,}; Tango's interval"
-    if n > 1 and len(np.unique(one.videos)) == 1:
+    if n > 1 and videos == 1:
         method += ", within this one video only"
     ends = tango(ahead, behind, n)
     return Difference((ahead - behind) / n, *ends, mcnemar(ahead, behind), n, n, method)
+
+
+def _of_clusters(one: Drawn, other: Drawn) -> Difference:
+    """Of the ratio of sums over videos. Cochran, "Sampling Techniques", 1977, Equation 6.13."""
+    ahead, totals = one.wins - other.wins, one.totals
+    n, units = int(totals.sum()), len(totals)
+    value = float(ahead.sum() / n)
+    error = float(np.sqrt(units / (units - 1) * np.sum((ahead - value * totals) ** 2)) / n)
+    if not error:
+        return _alike(value, n, units)
+    reach = float(t.ppf((1 + LEVEL) / 2, units - 1)) * error
+    p = float(2 * t.sf(abs(value) / error, units - 1))
+    method = f"paired, linearised over {units:,} videos, Student's t"
+    return Difference(value, value - reach, value + reach, p, n, units, method)
+
+
+def _alike(value: float, n: int, units: int) -> Difference:
+    """Where all videos differ alike, which tells nothing of their spread: one trial a video."""
+    ends = tango(units * max(value, 0.0), units * max(-value, 0.0), units)
+    several = "images" if units == n else "videos"
+    method = f"Tango's interval over {units:,} {several}, which all differ alike"
+    return Difference(value, *ends, mcnemar(units if value else 0, 0), n, units, method)
 
 
 def _of_replicates(one: Drawn, other: Drawn) -> Difference:
@@ -92,11 +133,7 @@ def _of_replicates(one: Drawn, other: Drawn) -> Difference:
         corrected = "bias-corrected " if skewed else ""
         method = f"paired {corrected}{bootstrap.method(videos)}, {len(replicates):,} resamples"
         return Difference(value, min(low, value), max(high, value), p, n, units, method)
-    # every resample equals the sample, which tells a bootstrap nothing: one trial a video
-    ends = tango(units * max(value, 0.0), units * max(-value, 0.0), units)
-    several = "images" if units == n else "videos"
-    method = f"Tango's interval over {units:,} {several}, which all differ alike"
-    return Difference(value, *ends, mcnemar(units if value else 0, 0), n, units, method)
+    return _alike(value, n, units)
 
 
 def _ends(replicates: NDArray[np.float64], shift: float, units: int) -> tuple[float, float]:
@@ -127,11 +164,6 @@ def _p_value(replicates: NDArray[np.float64], shift: float, units: int) -> float
 def _widened(units: int) -> float:
     # resamples vary by (n − 1)/n of what samples do
     return float(np.sqrt(units / (units - 1)))
-
-
-def _single(videos: NDArray[np.str_]) -> bool:
-    """Whether trials stand for themselves: one a video, or all of one video."""
-    return len(np.unique(videos)) in {1, len(videos)}
 
 
 def _units(videos: NDArray[np.str_]) -> int:

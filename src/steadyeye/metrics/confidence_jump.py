@@ -1,8 +1,10 @@
 """How much confidence moves from one frame to the next; no labels needed."""
 
 import numpy as np
+from numpy.typing import NDArray
 
-from steadyeye.core import blocks
+from steadyeye.core import blocks, bootstrap
+from steadyeye.core.intervals import Interval
 from steadyeye.core.pm_sets import consecutive
 from steadyeye.core.table import Predictions
 from steadyeye.core.types import Result, needs
@@ -26,13 +28,36 @@ def confidence_jump(predictions: Predictions) -> Result:
         why = "none: the scores are no probabilities"
         return Result("confidence_jump", None, None, None, 0, why)
     videos, block = video_of(predictions, pairs[:, 0]), blocks.length(len(pairs))
-    mean = blocks.bootstrap(lambda rows: float(moved[rows].mean()), videos, block)
-    tail = blocks.bootstrap(lambda rows: _tail(moved[rows]), videos, block)
+    if len(np.unique(videos)) > 1:
+        mean, tail = _over_videos(moved, videos)
+    else:
+        mean = blocks.bootstrap(lambda rows: float(moved[rows].mean()), videos, block)
+        tail = blocks.bootstrap(lambda rows: _tail(moved[rows]), videos, block)
     cell = Result("95th percentile", tail.value, tail.low, tail.high, tail.n, tail.method)
     return Result(
         "confidence_jump", mean.value, mean.low, mean.high, mean.n, mean.method, cells=(cell,)
     )
 
 
-def _tail(moved: np.ndarray) -> float:
+def _over_videos(moved: NDArray[np.float64], videos: NDArray[np.str_]) -> tuple[Interval, Interval]:
+    """The mean and the 95th percentile, with intervals of the same resamples of whole videos."""
+    order = np.argsort(moved)
+    names, video = np.unique(videos, return_inverse=True)
+    sums, totals = np.bincount(video, weights=moved), np.bincount(video)
+    draws = bootstrap.weights(names)
+    means = (draws @ sums) / (draws @ totals)
+    # how often the values up to each one count; a few resamples at a time, for memory
+    tails = [
+        moved[order[(counts >= np.ceil(TAIL * counts[:, -1:])).argmax(axis=1)]]
+        for some in np.array_split(draws, 20)
+        for counts in [np.cumsum(some[:, video[order]], axis=1)]
+    ]
+    n, how = len(moved), blocks.method(len(names), 0)
+    return (
+        Interval(float(moved.mean()), *bootstrap.ends(means), n, how),
+        Interval(_tail(moved), *bootstrap.ends(np.concatenate(tails)), n, how),
+    )
+
+
+def _tail(moved: NDArray[np.float64]) -> float:
     return float(np.quantile(moved, TAIL, method="inverted_cdf"))
