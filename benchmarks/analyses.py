@@ -26,7 +26,9 @@ from steadyeye.evaluation.collect import shared
 from steadyeye.evaluation.plan import readable
 
 ANCHORS, ACCEPTED, NEIGHBOURS, K, CLASSES = 1_314, 1_109, 21_070, 10, 30
+MEASURED = ("motion", "sharpness_change", "brightness_change", "contrast_change", "difference")
 COLUMNS = ("group", "offset", "video", "frame", "truth", "frame_type", "fps", "accepted")
+COLUMNS = (*COLUMNS, *MEASURED, "linf")
 
 
 def samples(rng: np.random.Generator, videos: int) -> dict[str, Any]:
@@ -58,6 +60,9 @@ def samples(rng: np.random.Generator, videos: int) -> dict[str, Any]:
             "frame_type": rng.choice(["I", "P", "B"], len(anchor), p=[0.05, 0.45, 0.5]),
             "fps": rng.choice([25.0, 30000 / 1001, 30.0], ANCHORS)[anchor],
             "accepted": accepted.astype(np.int64),
+            # as the image pass leaves them: what rises with the distance, and a step of 1/255
+            **{name: np.abs(offset) * rng.exponential(1, len(anchor)) for name in MEASURED},
+            "linf": rng.integers(0, 256, len(anchor)) / 255,
         },
     }
 

@@ -16,15 +16,15 @@ import pytest
 import simplejpeg
 import uvicorn
 from conftest import ROOT
+from review_toys import draw, source
 from test_page import CHROMIUM, FLAGS
-from test_review_queue import source
 from test_runs import command
 
 from steadyeye.core.types import Classes
 from steadyeye.footage import set_folder
 from steadyeye.review import database, people, plan, standing
 from steadyeye.review.app import app
-from steadyeye.review.sampling import Sampling, sample
+from steadyeye.review.sampling import Sampling
 from steadyeye.review.schema import decisions, items
 from steadyeye.review.stages import REASONS
 from steadyeye.sources.video import video
@@ -159,7 +159,7 @@ def site(tmp_path):
 
     def start(classes=("cat", "dog"), **said):
         how = Sampling("set", {"k": 2}, Classes(classes))
-        sample([source()], tmp_path / "set", how, lambda done: None)
+        draw([source()], tmp_path / "set", how)
         started.append(Site(set_folder.read(tmp_path / "set"), **said))
         return started[-1]
 
@@ -562,7 +562,7 @@ def test_from_videos_to_a_number_with_the_server_killed(tmp_path, visit, serve):
         refusals = [text for text in person.complaints if "ERR_CONNECTION_REFUSED" in text]
         person.complaints[:] = [text for text in person.complaints if text not in refusals]
     every_decision_once(root, made, gold)
-    told = json.loads(steadyeye("review-status", root))
+    told = json.loads(steadyeye("review-status", root, "--format", "json"))
     assert {one["name"] for one in told["reviewers"]} == {ANN, "bob"}
     pairs, joint = told["table"][1:]
     assert (joint["reviewed"], joint["accepted"]) == (2, 1)
