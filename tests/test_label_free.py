@@ -24,7 +24,7 @@ from steadyeye.core.types import Evaluated
 from steadyeye.evaluation.collect import results
 from steadyeye.evaluation.engines import local
 from steadyeye.evaluation.summary import document
-from steadyeye.metrics.confidence_jump import confidence_jump
+from steadyeye.metrics.confidence_jump import _tails, confidence_jump
 from steadyeye.metrics.dwell_time import dwell_time
 from steadyeye.metrics.flip_rate import flip_rate
 from steadyeye.metrics.self_consistency import self_consistency
@@ -652,3 +652,14 @@ def test_pm_sets_without_labels_have_a_self_consistency(tmp_path):
     assert found.value == np.mean([len(each) == 1 for each in said.values()])
     assert (found.n, found.name) == (6, "self_consistency(k=3)")
     assert found.interval == "Clopper–Pearson, n = 6, within this one video only"
+
+
+@pytest.mark.parametrize(("n", "videos"), [(50, 7), (3000, 3)])
+def test_a_percentile_of_resampled_videos_is_that_of_their_repeated_values(n, videos):
+    rng = np.random.default_rng(n)
+    moved, video = np.round(rng.random(n), 2) ** 3, rng.integers(0, videos, n)
+    draws = rng.multinomial(videos, np.full(videos, 1 / videos), size=40).astype(np.float32)
+    found = _tails(moved, video, draws, np.bincount(video, minlength=videos))
+    for drawn, each in zip(draws, found, strict=True):
+        repeated = np.repeat(moved, drawn[video].astype(int))
+        assert each == np.quantile(repeated, 0.95, method="inverted_cdf")

@@ -1,5 +1,7 @@
 """How much confidence moves from one frame to the next; no labels needed."""
 
+from math import ceil
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -41,22 +43,36 @@ def confidence_jump(predictions: Predictions) -> Result:
 
 def _over_videos(moved: NDArray[np.float64], videos: NDArray[np.str_]) -> tuple[Interval, Interval]:
     """The mean and the 95th percentile, with intervals of the same resamples of whole videos."""
-    order = np.argsort(moved)
     names, video = np.unique(videos, return_inverse=True)
     sums, totals = np.bincount(video, weights=moved), np.bincount(video)
     draws = bootstrap.weights(names)
     means = (draws @ sums) / (draws @ totals)
-    # how often the values up to each one count; a few resamples at a time, for memory
-    tails = [
-        moved[order[(counts >= np.ceil(TAIL * counts[:, -1:])).argmax(axis=1)]]
-        for some in np.array_split(draws, 20)
-        for counts in [np.cumsum(some[:, video[order]], axis=1)]
-    ]
+    tails = np.concatenate(
+        [_tails(moved, video, some, totals) for some in np.array_split(draws, 20)]
+    )
     n, how = len(moved), blocks.method(len(names), 0)
     return (
         Interval(float(moved.mean()), *bootstrap.ends(means), n, how),
-        Interval(_tail(moved), *bootstrap.ends(np.concatenate(tails)), n, how),
+        Interval(_tail(moved), *bootstrap.ends(tails), n, how),
     )
+
+
+def _tails(
+    moved: NDArray[np.float64],
+    video: NDArray[np.intp],
+    draws: NDArray[np.float32],
+    totals: NDArray[np.intp],
+) -> NDArray[np.float64]:
+    """(r,) the 95th percentile of each resample of videos, `draws`: (r, videos)."""
+    every = draws @ totals
+    above = (every - np.ceil(TAIL * every))[:, None]  # how many may lie above it
+    falling = np.argsort(-moved)
+    # the largest fifth holds it but for odd resamples
+    for order in (falling[: ceil(len(moved) / 5)], falling):
+        reached = np.cumsum(draws[:, video[order]], axis=1) > above
+        if reached[:, -1].all():
+            break
+    return np.asarray(moved[order[reached.argmax(axis=1)]], dtype=np.float64)
 
 
 def _tail(moved: NDArray[np.float64]) -> float:
