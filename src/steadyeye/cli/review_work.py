@@ -84,6 +84,16 @@ def status(root: Path, database: str | None) -> None:
         console.print_json(json.dumps(told(connection, folder, plan)))
 
 
+def audit(root: Path, most: float, seed: int, database: str | None) -> None:
+    """`steadyeye review-audit`."""
+    _installed()
+    _, plan, data = _opened(root, database)
+    from steadyeye.review.auditing import audit as step
+
+    told = data.write(lambda connection: step(connection, plan, most, seed))
+    console.print(told, markup=False)
+
+
 def export(root: Path, out: Path, database: str | None, *, partial: bool) -> None:
     """`steadyeye review-export`."""
     _installed()

@@ -14,17 +14,22 @@ from steadyeye.core.errors import UsageError
 from steadyeye.core.provenance import provenance
 from steadyeye.footage.set_folder import FRAMES, SetFolder, image_path
 from steadyeye.predictions.cell import encode, write_file
-from steadyeye.review import status
+from steadyeye.review import evidence, shortcut, status
 from steadyeye.review.plan import Plan
 from steadyeye.review.stages import Outcome
 from steadyeye.review.standing import outcomes
 
 UNDECIDED = "not decided"
+LEFT_OUT = "not asked: those around it are dissimilar"
+IN_BULK = "accepted in bulk after an audit"
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """What is known of a frame: its labels, and whether it is accepted; `reason`: why not."""
+    """What is known of a frame: its labels, and whether it is accepted.
+
+    `reason`: why not, or that nobody was asked.
+    """
 
     labels: Sequence[str]
     accepted: bool
@@ -35,12 +40,15 @@ def verdicts(connection: Connection, folder: SetFolder, plan: Plan) -> Mapping[s
     """Frame id → verdict, for every frame of a set.
 
     A neighbour is accepted where its anchor is and nobody doubted the pair, or the joint
-    verification found it similar and correctly labelled by strict majorities.
+    verification found it similar and correctly labelled by strict majorities. Of two pairs that
+    show the same, what was said of one holds; what is accepted in bulk is so while its audit holds.
     """
     names = folder.classes.names if folder.classes else ()
     anchors = outcomes(connection, "anchors") if "anchors" in plan.votes else None
     pairs = outcomes(connection, "pairs") if "pairs" in plan.votes else None
     joint = outcomes(connection, "joint")
+    spared = _spared(connection)
+    asked = shortcut.deciders(connection)
     found = {}
     for row in folder.frames.to_pylist():
         given = [names[label] for label in row["labels"]]
@@ -48,12 +56,21 @@ def verdicts(connection: Connection, folder: SetFolder, plan: Plan) -> Mapping[s
         labels = list(anchor.answer.get("labels", given)) if anchor else given
         verdict = _verdict(anchor, labels)
         if row["offset"] != 0 and verdict.accepted and pairs is not None:
-            pair = pairs.get(row["id"])
+            key = asked.get(row["id"], row["id"])
+            pair = pairs.get(key)
             if pair is not None and pair.accepted is None:
-                pair = joint.get(row["id"])
-            verdict = _verdict(pair, labels)
+                pair = joint.get(key)
+            verdict = _verdict(spared.get(key, pair), labels)
         found[row["id"]] = verdict
     return found
+
+
+def _spared(connection: Connection) -> Mapping[str, Outcome | None]:
+    """Key → what holds of the pairs that nobody was asked about."""
+    bulk = Outcome(True, {}, IN_BULK) if evidence.holds(connection) else None
+    known = {"beyond": Outcome(False, {}, LEFT_OUT), "bulk": bulk}
+    states = shortcut.states(connection)
+    return {key: known[state] for key, state in states.items() if state in known}
 
 
 def _verdict(outcome: Outcome | None, labels: Sequence[str]) -> Verdict:

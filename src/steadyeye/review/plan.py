@@ -27,13 +27,15 @@ class Plan:
     """The stages of a review.
 
     `votes`: stage → reviewers an item needs (0: all), in order. `minutes`: how long an item waits
-    for the reviewer it was given to. `seed`: of the order of the items.
+    for the reviewer it was given to. `seed`: of the order of the items. `shortcut`: whether pairs
+    are spared that those around them make sure of.
     """
 
     votes: Mapping[str, int]
     gold: Gold = field(default_factory=Gold)
     minutes: float = 30.0
     seed: int = 0
+    shortcut: bool = False
 
 
 def read(content: Mapping[str, Any]) -> Plan:
@@ -43,10 +45,10 @@ def read(content: Mapping[str, Any]) -> Plan:
 
         {"review": {"stages": {"anchors": 1, "pairs": 2, "joint": 0},
                     "gold": {"every": 20, "least": 0.8, "minimum": 5, "window": 20},
-                    "minutes": 30, "seed": 0}}
+                    "minutes": 30, "seed": 0, "shortcut": false}}
     """
     said = content.get("review", {})
-    known = {"stages", "gold", "minutes", "seed"}
+    known = {"stages", "gold", "minutes", "seed", "shortcut"}
     for key in said:
         if key not in known:
             raise unknown("key of the review", key, known)
@@ -65,7 +67,11 @@ def read(content: Mapping[str, Any]) -> Plan:
         gold = Gold(**said.get("gold", {}))
     except TypeError as error:
         raise UsageError(f"the gold questions of the review: {error}") from None
-    return Plan(ordered, gold, float(said.get("minutes", 30)), int(said.get("seed", 0)))
+    shortcut = said.get("shortcut", False)
+    if not isinstance(shortcut, bool):
+        raise UsageError(f"the shortcut of the review is {shortcut!r}; say true or false")
+    minutes, seed = float(said.get("minutes", 30)), int(said.get("seed", 0))
+    return Plan(ordered, gold, minutes, seed, shortcut)
 
 
 def default(content: Mapping[str, Any]) -> Mapping[str, int]:

@@ -8,7 +8,7 @@ from typing import Any
 from sqlalchemy import Connection, func, select
 
 from steadyeye.footage.set_folder import SetFolder
-from steadyeye.review import quality
+from steadyeye.review import auditing, evidence, quality, shortcut
 from steadyeye.review.people import Reviewer
 from steadyeye.review.plan import Plan
 from steadyeye.review.schema import assignments, items
@@ -65,14 +65,28 @@ def status(connection: Connection, folder: SetFolder, plan: Plan) -> Mapping[str
             for each in agreements
         ],
         "table": table(connection, folder, plan),
+        **(_spared(connection) if plan.shortcut else {}),
     }
 
 
+def _spared(connection: Connection) -> Mapping[str, Any]:
+    told = {"spared": shortcut.counts(connection), "holds": evidence.holds(connection)}
+    return {"shortcut": {**told, "audits": auditing.told(connection)}}
+
+
 def table(connection: Connection, folder: SetFolder, plan: Plan) -> Sequence[Mapping[str, Any]]:
-    """Reviewed, accepted and why not, a stage: Table 1 of Shankar et al. from the decisions."""
+    """Reviewed, accepted and why not, a stage: Table 1 of Shankar et al. from the decisions.
+
+    What was accepted in bulk nobody reviewed, and is not counted.
+    """
     found = []
     for name in plan.votes:
-        settled = [each for each in outcomes(connection, name).values() if each is not None]
+        bulk = _in_bulk(connection) if name == "pairs" else frozenset()
+        settled = [
+            each
+            for key, each in outcomes(connection, name).items()
+            if each is not None and key not in bulk
+        ]
         reasons = Counter(each.reason for each in settled if each.accepted is False)
         found.append(
             {
@@ -83,3 +97,8 @@ def table(connection: Connection, folder: SetFolder, plan: Plan) -> Sequence[Map
             }
         )
     return found
+
+
+def _in_bulk(connection: Connection) -> frozenset[str]:
+    states = shortcut.states(connection)
+    return frozenset(key for key, state in states.items() if state == "bulk")
