@@ -65,7 +65,8 @@ def _after_joint(
     connection: Connection, row: Any, said: Said, found: Outcome | None, plan: Plan
 ) -> None:
     """What all make of a doubted pair tells of those around it."""
-    if found is not None:
+    # not similar is what was held until now, unless it had been verified before
+    if found is not None and (found.accepted or row.state == "done"):
         shortcut.advance(connection, row.block, plan)
 
 

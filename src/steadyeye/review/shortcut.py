@@ -163,7 +163,9 @@ def _twins(connection: Connection, block: str, plan: Plan) -> Sequence[Twins] | 
     grouped: dict[Any, list[Any]] = {}
     for row in pairs:
         grouped.setdefault(_sight(row), []).append(row)
-    return [Twins(rows, _first(rows, said, found["joint"])) for rows in grouped.values()]
+    made = [Twins(rows, _first(rows, said, found["joint"])) for rows in grouped.values()]
+    # what is asked next must not depend on the random order in which it is shown
+    return sorted(made, key=lambda each: (each.point, min(row.key for row in each.rows)))
 
 
 def _first(rows: Sequence[Any], said: Mapping[int, Any], joint: Mapping[str, Any]) -> bool | None:
