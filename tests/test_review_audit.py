@@ -329,7 +329,7 @@ def test_a_second_audit_spares_what_the_first_did_not_doubt(tmp_path):
     assert "step 1" in review.audit()
     review.similar = lambda payload: payload["video"] == "v0" or speckled(payload)
     told = review.finish()
-    assert told[0].startswith("audit 1 failed: ")
+    assert any("audit 1 failed: " in each for each in told)
     assert "audit 2 passed: 0 of " in told[-1]
     with review.db.reading() as c:
         rows = c.execute(select(audits).order_by(audits.c.id)).all()
