@@ -99,12 +99,16 @@ def measure(data: Path) -> Alike:
 
 @dataclass(frozen=True)
 class Rule:
-    """Who calls what similar, in a set of so many anchors a video (None: every frame)."""
+    """Who calls what similar, in a set of so many anchors a video (None: every frame).
+
+    `alone`: every anchor is taken for a video of its own.
+    """
 
     iou: float
     blur: float
     anchors: int | None
     errors: float = 0.0
+    alone: bool = False
 
 
 @dataclass(eq=False)
@@ -135,15 +139,17 @@ def videos(alike: Alike, rule: Rule, seed: int) -> Sequence[Video]:
         rng = stream(seed, name)
         frames = sorted({frame for pair in pairs for frame in pair})
         drawn = rng.permutation(frames)[: rule.anchors or len(frames)].tolist()
-        kept = [pair for pair in pairs if pair[0] in drawn or pair[1] in drawn]
-        truth = [
-            (each.iou >= rule.iou and each.area <= 2 and each.sharp <= rule.blur)
-            != (rng.random() < rule.errors)
-            for each in (pairs[pair] for pair in kept)
-        ]
-        stands_for = [sum(frame in drawn for frame in pair) for pair in kept]
-        made.append(Video(np.array(kept, float), truth, stands_for, [None] * len(kept)))
+        for anchors in [[frame] for frame in drawn] if rule.alone else [drawn]:
+            kept = [pair for pair in pairs if set(pair) & set(anchors)]
+            truth = [similar(pairs[pair], rule) != (rng.random() < rule.errors) for pair in kept]
+            stands_for = [sum(frame in anchors for frame in pair) for pair in kept]
+            made.append(Video(np.array(kept, float), truth, stands_for, [None] * len(kept)))
     return made
+
+
+def similar(pair: Likeness, rule: Rule) -> bool:
+    """What a reviewer who goes by a rule calls similar."""
+    return pair.iou >= rule.iou and pair.area <= 2 and pair.sharp <= rule.blur
 
 
 def review(alike: Alike, rule: Rule, seed: int) -> Mapping[str, float]:
@@ -161,7 +167,7 @@ def review(alike: Alike, rule: Rule, seed: int) -> Mapping[str, float]:
     directed = sum(w for _, _, w in weight)
     by_people = sum(w for v, n, w in weight if v.said[n])
     wrong = sum(not v.truth[n] for v, n in bulk)
-    similar = sum(w for v, n, w in weight if v.truth[n])
+    alike_ones = sum(w for v, n, w in weight if v.truth[n])
     asked = sum(each is not None for v in every for each in v.said)
     return {
         "pairs": directed,
@@ -171,8 +177,8 @@ def review(alike: Alike, rule: Rule, seed: int) -> Mapping[str, float]:
         "bulk": len(bulk),
         "wrong_bulk": wrong / max(len(bulk), 1),
         "wrong_all": wrong / max(by_people + len(bulk), 1),
-        "lost": (similar - by_people - (len(bulk) - wrong)) / similar,
-        "similar": similar / directed,
+        "lost": (alike_ones - by_people - (len(bulk) - wrong)) / alike_ones,
+        "similar": alike_ones / directed,
     }
 
 
@@ -203,6 +209,7 @@ RULES = {
     "IoU 0.3, 30 anchors a video": Rule(0.3, 4, 30),
     "IoU 0.3, 15 anchors a video": Rule(0.3, 4, 15),
     "IoU 0.3, 5 anchors a video": Rule(0.3, 4, 5),
+    "IoU 0.3, an anchor a video": Rule(0.3, 4, None, alone=True),
     "IoU 0.5, every frame an anchor": Rule(0.5, 4, None),
     "IoU 0.3, any blur, every frame": Rule(0.3, np.inf, None),
     "IoU 0.3, every frame, 0.5 % errors": Rule(0.3, 4, None, 0.005),
