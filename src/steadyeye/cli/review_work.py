@@ -127,6 +127,16 @@ def export(root: Path, out: Path, chosen: tuple[str | None, str | None], *, part
             console.print(line, markup=False)
 
 
+def audit(root: Path, most: float, seed: int, database: str | None) -> None:
+    """`steadyeye review-audit`."""
+    installed()
+    _, plan, data = opened(root, database)
+    from steadyeye.review.auditing import audit as step
+
+    told = data.write(lambda connection: step(connection, plan, most, seed))
+    console.print(told, markup=False)
+
+
 def take(root: Path, file: Path, how: tuple[str, str, str], database: str | None) -> None:
     """`steadyeye review-import`; `how`: the tool, the prefix of names, the annotator."""
     installed()

@@ -80,6 +80,21 @@ def review_status(
     work.status(root, runs or [], database, form)
 
 
+@app.command("review-audit")
+def review_audit(
+    root: SetRoot,
+    most: Annotated[
+        float, typer.Option(help="The share of accepted neighbours that may be wrong.")
+    ] = 0.01,
+    seed: Annotated[int, typer.Option(help="Seed of the random sample.")] = 0,
+    database: Where = None,
+) -> None:
+    """Audit what was spared, at random, and accept it in bulk once that bounds its errors."""
+    from steadyeye.cli import review_work
+
+    review_work.audit(root, most, seed, database)
+
+
 @app.command("review-export")
 def review_export(
     root: SetRoot,

@@ -16,11 +16,11 @@ from steadyeye import __version__
 from steadyeye.core.errors import UsageError
 from steadyeye.review import people
 from steadyeye.review.deciding import LONGEST, Rules
+from steadyeye.review.following import refresh
 from steadyeye.review.people import Reviewer
 from steadyeye.review.quality import judge
 from steadyeye.review.schema import assignments, decisions, items
 from steadyeye.review.stages import STAGES
-from steadyeye.review.standing import refresh
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ from starlette.middleware.trustedhost import TrustedHostMiddleware
 
 from steadyeye.core.errors import UsageError
 from steadyeye.footage.set_folder import SetFolder, image_path
-from steadyeye.review import access, deciding, items, people, plan, queue, status
+from steadyeye.review import access, deciding, items, people, plan, queue, shortcut, status
 from steadyeye.review.database import Database
 from steadyeye.review.deciding import Decided, Given, RefusedError, Rules
 from steadyeye.review.pages import page, refused
@@ -69,6 +69,7 @@ def app(folder: SetFolder, database: Database, hosts: Sequence[str]) -> FastAPI:
     made.state.rules = Rules(plan.read(folder.content), names, folder.fingerprint)
     with database.writing() as connection:
         items.fill(connection, folder, made.state.rules.plan)
+        shortcut.begin(connection, made.state.rules.plan)
     made.add_middleware(TrustedHostMiddleware, allowed_hosts=list(hosts))
     made.add_middleware(access.guarded)
     made.add_exception_handler(UsageError, _told)

@@ -10,12 +10,12 @@ from sqlalchemy import Connection, insert, select, update
 
 from steadyeye import __version__
 from steadyeye.core.errors import UsageError
+from steadyeye.review.following import refresh
 from steadyeye.review.people import Reviewer, alone
 from steadyeye.review.plan import Plan
 from steadyeye.review.quality import judge
 from steadyeye.review.schema import assignments, decisions, items
 from steadyeye.review.stages import STAGES
-from steadyeye.review.standing import refresh
 
 LONGEST = 3_600.0  # seconds a decision can claim to have taken
 

@@ -16,10 +16,15 @@ from steadyeye.review.stages import STAGES
 
 Payload = Mapping[str, Any]
 
+BLOCK = 100  # anchors whose pairs are forecast together: what a forecast costs grows as their cube
+
 
 @dataclass(frozen=True)
 class Item:
-    """Something to ask; `key` names it within its stage, `unit` is its anchor or image."""
+    """Something to ask; `key` names it within its stage, `unit` is its anchor or image.
+
+    `block`: the items that are forecast together, where pairs are spared.
+    """
 
     stage: str
     key: str
@@ -27,6 +32,7 @@ class Item:
     payload: Payload
     state: str = "open"
     not_for: int | None = None
+    block: str | None = None
 
 
 def fill(connection: Connection, folder: SetFolder, plan: Plan) -> int:
@@ -53,18 +59,22 @@ def of_set(folder: SetFolder, plan: Plan) -> Iterator[Item]:
     names = folder.classes.names if folder.classes else ()
     frames = folder.frames.to_pylist()
     anchors = {row["group"]: row for row in frames if row["offset"] == 0}
+    blocks = _blocks(list(anchors.values())) if plan.shortcut and "pairs" in plan.votes else {}
     for row in frames:
         labels = [names[label] for label in row["labels"]]
         shown = {"labels": labels, "video": row["video"], "seconds": row["seconds"]}
+        group, block = row["group"], blocks.get(row["group"])
         if row["offset"] == 0:
             if "anchors" in plan.votes:
-                alone = {**shown, "image": row["image"], **_duplicate(row, anchors)}
-                yield Item("anchors", row["group"], row["group"], alone)
+                anchor = {**shown, "image": row["image"], **_duplicate(row, anchors)}
+                yield Item("anchors", group, group, anchor, block=block)
         elif "pairs" in plan.votes and (plan.across_cuts or not row["across_cut"]):
             images = {"anchor": anchors[row["group"]]["image"], "image": row["image"]}
             pair = {**shown, **images, "offset": row["offset"]}
-            state = "waiting" if "anchors" in plan.votes else "open"
-            yield Item("pairs", row["id"], row["group"], pair, state)
+            if block is not None:
+                pair |= {key: row[key] for key in ("frame", "across_cut")}
+            state = "waiting" if "anchors" in plan.votes or block is not None else "open"
+            yield Item("pairs", row["id"], group, pair, state, block=block)
     yield from _of_boxes(folder.boxes.to_pylist(), plan)
 
 
@@ -74,6 +84,18 @@ def _duplicate(row: Payload, anchors: Mapping[str, Payload]) -> Payload:
     if earlier is None:
         return {}
     return {"duplicate_of": earlier["group"], "duplicate_image": earlier["image"]}
+
+
+def _blocks(anchors: Sequence[Mapping[str, Any]]) -> Mapping[str, str]:
+    """Group → block: anchors of one video that follow each other."""
+    by_video: dict[str, list[Mapping[str, Any]]] = {}
+    for row in anchors:
+        by_video.setdefault(row["video"], []).append(row)
+    return {
+        row["group"]: f"{video}/{number // BLOCK}"
+        for video, rows in by_video.items()
+        for number, row in enumerate(sorted(rows, key=lambda row: (row["frame"], row["group"])))
+    }
 
 
 def _of_boxes(rows: Sequence[Mapping[str, Any]], plan: Plan) -> Iterator[Item]:
@@ -115,6 +137,7 @@ def add(connection: Connection, new: Sequence[Item], plan: Plan) -> None:
             "decided": 0,
             "state": item.state,
             "not_for": item.not_for,
+            "block": item.block,
         }
         for item in new
     ]

@@ -12,6 +12,9 @@ from sqlalchemy.exc import IntegrityError
 from steadyeye.core.errors import UsageError
 from steadyeye.review.schema import items, reviewers
 
+BULK = "bulk, after an audit"
+"""The name under which pairs are accepted in bulk; it has no link and is nobody."""
+
 
 @dataclass(frozen=True)
 class Reviewer:
@@ -76,7 +79,16 @@ def by_token(connection: Connection, token: str) -> Reviewer | None:
 def everyone(connection: Connection) -> Sequence[Reviewer]:
     """All reviewers, in the order in which they came."""
     asked = select(reviewers.c.id, reviewers.c.name, reviewers.c.admin, reviewers.c.paused)
+    asked = asked.where(reviewers.c.name != BULK)
     return [Reviewer(*row) for row in connection.execute(asked.order_by(reviewers.c.id))]
+
+
+def nobody(connection: Connection) -> int:
+    """The id under which pairs are accepted in bulk."""
+    query = select(reviewers.c.id).where(reviewers.c.name == BULK)
+    if connection.execute(query).scalar() is None:
+        add(connection, BULK, admin=True)  # the token of its link is thrown away
+    return int(connection.execute(query).scalar_one())
 
 
 def count(connection: Connection) -> int:

@@ -29,9 +29,10 @@ class Plan:
     """The stages of a review.
 
     `votes`: stage → reviewers an item needs (0: all), in order. `minutes`: how long an item waits
-    for the reviewer it was given to. `seed`: of the order of the items. `across_cuts`:
-    whether people are asked about frames across a scene cut from their anchor; if not, those are
-    rejected with the reason `scene cut`.
+    for the reviewer it was given to. `seed`: of the order of the items. `across_cuts`: whether
+    people are asked about frames across a scene cut from their anchor; if not, those are rejected
+    with the reason `scene cut`. `shortcut`: whether pairs are spared that those around them make
+    sure of.
     """
 
     votes: Mapping[str, int]
@@ -39,6 +40,7 @@ class Plan:
     minutes: float = 30.0
     seed: int = 0
     across_cuts: bool = False
+    shortcut: bool = False
 
 
 def read(content: Mapping[str, Any]) -> Plan:
@@ -50,10 +52,10 @@ def read(content: Mapping[str, Any]) -> Plan:
                     "gold": {"every": 20, "least": 0.8, "minimum": 5, "window": 20,
                              "answers": {"pairs": {"a.mp4/000026/000023":
                                                    {"correct": "yes", "similar": "yes"}}}},
-                    "minutes": 30, "seed": 0, "across_cuts": false}}
+                    "minutes": 30, "seed": 0, "across_cuts": false, "shortcut": false}}
     """
     said = content.get("review", {})
-    known = {"stages", "gold", "minutes", "seed", "across_cuts"}
+    known = {"stages", "gold", "minutes", "seed", "across_cuts", "shortcut"}
     for key in said:
         if key not in known:
             raise unknown("key of the review", key, known)
@@ -72,8 +74,12 @@ def read(content: Mapping[str, Any]) -> Plan:
         gold = Gold(**said.get("gold", {}))
     except TypeError as error:
         raise UsageError(f"the gold questions of the review: {error}") from None
+    for switch in ("across_cuts", "shortcut"):
+        if not isinstance(said.get(switch, False), bool):
+            raise UsageError(f"{switch} of the review is {said[switch]!r}; say true or false")
     minutes, seed = float(said.get("minutes", 30)), int(said.get("seed", 0))
-    return Plan(ordered, gold, minutes, seed, bool(said.get("across_cuts", False)))
+    switches = said.get("across_cuts", False), said.get("shortcut", False)
+    return Plan(ordered, gold, minutes, seed, *switches)
 
 
 def default(content: Mapping[str, Any]) -> Mapping[str, int]:

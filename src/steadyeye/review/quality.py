@@ -92,7 +92,7 @@ def agreement(connection: Connection, stage: str) -> Agreement:
     """How far reviewers agree in a stage, over the decisions that stand."""
     names = {one.id: one.name for one in people.everyone(connection)}
     said = {
-        item: {names[who]: verdict(stage, answer) for who, answer in answers}
+        item: {names[who]: verdict(stage, answer) for who, answer in answers if who in names}
         for item, answers in votes(connection, stage=stage).items()
     }
     shared = {item: answers for item, answers in said.items() if len(answers) > 1}

@@ -44,14 +44,19 @@ items = Table(
     Column("decided", Integer, nullable=False, default=0),
     Column("state", String(10), nullable=False),
     Column("not_for", Integer, ForeignKey("reviewers.id")),
+    Column("block", String(440)),
     UniqueConstraint("stage", "key"),
     Index("items_in_order", "stage", "state", "position"),
     Index("items_of_unit", "stage", "unit"),
+    Index("items_of_block", "block", "stage", "state"),
 )
 """What is asked. `unit`: the anchor or image an item belongs to. `position`: the random order in
 which items are served. `needed`: votes. `assigned`, `decided`: reviewers it was given to, and
-those who answered. `state`: waiting, open, done, or withdrawn. `gold`: the known answer of a gold
-question. `not_for`: a reviewer who must not answer it."""
+those who answered. `state`: waiting, open, done, or withdrawn; where pairs are spared also mirrored
+(the same two frames are asked the other way round), implied (surely similar), beyond (hardly
+similar, left out), and bulk (accepted after an audit). `gold`: the known answer of a gold question.
+`not_for`: a reviewer who must not answer it. `block`: the items that are forecast together; None:
+none is spared."""
 
 assignments = Table(
     "assignments",
@@ -87,3 +92,23 @@ decisions = Table(
 """What was said. `key`: chosen by the client, so that a repeated request adds nothing. `kind`:
 answer, undo, or bulk. `replaces`: the decision of the same reviewer that this one takes the place
 of. `version`: of steadyeye and of the set that was shown."""
+
+audits = Table(
+    "audits",
+    metadata,
+    Column("id", Integer, primary_key=True),
+    Column("state", String(10), nullable=False),
+    Column("seed", Integer, nullable=False),
+    Column("most", Float, nullable=False),
+    Column("risk", Float, nullable=False),
+    Column("accepted", Integer, nullable=False),
+    Column("pool", JSON, nullable=False),
+    Column("sizes", JSON, nullable=False),
+    Column("step", Integer, nullable=False),
+    Column("wrong", Integer),
+    Column("made_at", Float, nullable=False),
+)
+"""Random audits of what is to be accepted in bulk. `state`: open, passed, failed, or useless (it
+would ask nearly everything). `most`: the share of accepted pairs that may be wrong. `risk`: that
+more are, though it passes. `accepted`: pairs people had accepted when it was drawn. `pool`: items,
+in the order in which they are audited. `sizes`: how many by each step. `wrong`: errors found."""

@@ -8,7 +8,7 @@ from typing import Any
 from sqlalchemy import Connection, func, select
 
 from steadyeye.footage.set_folder import SetFolder
-from steadyeye.review import quality, queue
+from steadyeye.review import auditing, evidence, quality, queue, shortcut
 from steadyeye.review.people import Reviewer
 from steadyeye.review.plan import Plan
 from steadyeye.review.schema import assignments, items
@@ -72,14 +72,28 @@ def status(connection: Connection, folder: SetFolder, plan: Plan) -> Mapping[str
         ],
         "table": table(connection, folder, plan),
         "table_one": [asdict(line) for line in table_one(connection, folder, plan)],
+        **(_spared(connection) if plan.shortcut else {}),
     }
 
 
+def _spared(connection: Connection) -> Mapping[str, Any]:
+    told = {"spared": shortcut.counts(connection), "holds": evidence.holds(connection)}
+    return {"shortcut": {**told, "audits": auditing.told(connection)}}
+
+
 def table(connection: Connection, folder: SetFolder, plan: Plan) -> Sequence[Mapping[str, Any]]:
-    """Reviewed, accepted, updated and why not, of each stage: Table 1 of Shankar et al."""
+    """Reviewed, accepted, updated and why not, of each stage: Table 1 of Shankar et al.
+
+    What was accepted in bulk nobody reviewed, and is not counted.
+    """
     found = []
     for name in plan.votes:
-        known = {key: each for key, each in outcomes(connection, name).items() if each is not None}
+        bulk = _in_bulk(connection) if name == "pairs" else frozenset()
+        known = {
+            key: each
+            for key, each in outcomes(connection, name).items()
+            if each is not None and key not in bulk
+        }
         settled = known.values()
         reasons = Counter(each.reason for each in settled if each.accepted is False)
         found.append(
@@ -92,6 +106,11 @@ def table(connection: Connection, folder: SetFolder, plan: Plan) -> Sequence[Map
             }
         )
     return found
+
+
+def _in_bulk(connection: Connection) -> frozenset[str]:
+    states = shortcut.states(connection)
+    return frozenset(key for key, state in states.items() if state == "bulk")
 
 
 def _updated(folder: SetFolder, known: Mapping[str, Outcome]) -> int:

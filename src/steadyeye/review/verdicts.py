@@ -8,17 +8,23 @@ from sqlalchemy import Connection
 
 from steadyeye.core.errors import UsageError
 from steadyeye.footage.set_folder import SCENE_CUT, SetFolder
+from steadyeye.review import evidence, shortcut
 from steadyeye.review.plan import Plan
 from steadyeye.review.stages import Outcome
 from steadyeye.review.standing import outcomes
 
 UNDECIDED = "not decided"
+LEFT_OUT = "not asked: those around it are dissimilar"
+IN_BULK = "accepted in bulk after an audit"
 NO_OBJECT = "none of its objects was accepted"
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """What is known of a frame: its labels, and whether it is accepted; `reason`: why not."""
+    """What is known of a frame: its labels, and whether it is accepted.
+
+    `reason`: why not, or that nobody was asked.
+    """
 
     labels: Sequence[str]
     accepted: bool
@@ -44,12 +50,15 @@ def verdicts(connection: Connection, folder: SetFolder, plan: Plan) -> Mapping[s
 
     A neighbour is accepted where its anchor is and nobody doubted the pair, or the joint
     verification found it similar and correctly labelled by strict majorities. One across a scene
-    cut is rejected without asking, unless the plan asks.
+    cut is rejected without asking, unless the plan asks. Of two pairs that show the same, what was
+    said of one holds; what is accepted in bulk is so while its audit holds.
     """
     names = folder.classes.names if folder.classes else ()
     anchors = outcomes(connection, "anchors") if "anchors" in plan.votes else None
     pairs = outcomes(connection, "pairs") if "pairs" in plan.votes else None
     joint = outcomes(connection, "joint")
+    spared = _spared(connection)
+    asked = shortcut.deciders(connection)
     found = {}
     for row in folder.frames.to_pylist():
         given = [names[label] for label in row["labels"]]
@@ -59,12 +68,21 @@ def verdicts(connection: Connection, folder: SetFolder, plan: Plan) -> Mapping[s
         if row["across_cut"] and not plan.across_cuts:
             verdict = Verdict(labels, False, SCENE_CUT)
         elif row["offset"] != 0 and verdict.accepted and pairs is not None:
-            pair = pairs.get(row["id"])
+            key = asked.get(row["id"], row["id"])
+            pair = pairs.get(key)
             if pair is not None and pair.accepted is None:
-                pair = joint.get(row["id"])
-            verdict = _verdict(pair, labels)
+                pair = joint.get(key)
+            verdict = _verdict(spared.get(key, pair), labels)
         found[row["id"]] = verdict
     return found
+
+
+def _spared(connection: Connection) -> Mapping[str, Outcome | None]:
+    """Key → what holds of the pairs that nobody was asked about."""
+    bulk = Outcome(True, {}, IN_BULK) if evidence.holds(connection) else None
+    known = {"beyond": Outcome(False, {}, LEFT_OUT), "bulk": bulk}
+    states = shortcut.states(connection)
+    return {key: known[state] for key, state in states.items() if state in known}
 
 
 def _verdict(outcome: Outcome | None, labels: Sequence[str]) -> Verdict:
