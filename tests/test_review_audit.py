@@ -403,8 +403,11 @@ def _anchor(row):
     return f"{row['video'][1:]}-{row['frame'] - row['offset']}.jpg"
 
 
-def test_pairs_across_a_cut_are_always_asked(tmp_path):
+def test_pairs_across_a_cut_are_always_asked_where_the_plan_asks_for_them(tmp_path):
     folder = draw(tmp_path / "set", videos=1)
+    content = json.loads((folder.root / "set.json").read_text())
+    content["review"]["across_cuts"] = True
+    (folder.root / "set.json").write_text(json.dumps(content))
     rows = folder.frames.to_pylist()
     cut = [{**row, "across_cut": (_first(row) < 15) != (row["frame"] < 15)} for row in rows]
     pq.write_table(pa.Table.from_pylist(cut, set_folder.FRAMES), folder.root / "frames.parquet")
