@@ -15,6 +15,8 @@ from sqlalchemy.exc import ArgumentError, OperationalError
 
 from steadyeye.core.errors import UsageError
 
+# a plan made while the tables were empty reads them whole for ever after
+PLANNED_ANEW = {"prepare_threshold": None}
 MIGRATIONS = Path(__file__).resolve().parent / "migrations"
 
 
@@ -110,7 +112,7 @@ def connect(url: str) -> Database:
     """
     url = url.replace("postgresql://", "postgresql+psycopg://", 1)
     try:
-        options = {"connect_args": {"timeout": 30}} if url.startswith("sqlite") else {}
+        options = {"connect_args": {"timeout": 30} if url.startswith("sqlite") else PLANNED_ANEW}
         engine = create_engine(url, pool_size=20, max_overflow=30, **options)
     except (ArgumentError, ModuleNotFoundError) as error:
         raise UsageError(f"cannot use the database '{url}': {error}") from error

@@ -12,6 +12,7 @@ from sqlalchemy import (
     String,
     Table,
     UniqueConstraint,
+    text,
 )
 
 metadata = MetaData()
@@ -70,6 +71,12 @@ assignments = Table(
     Column("released", Boolean, nullable=False, default=False),
     UniqueConstraint("item", "reviewer"),
     Index("assignments_open", "reviewer", "answered"),
+    Index(
+        "assignments_waiting",
+        "reviewer",
+        sqlite_where=text("NOT answered"),
+        postgresql_where=text("NOT answered"),
+    ),
 )
 """Which item was given to whom. `released`: not answered in time, so that others may have it."""
 
