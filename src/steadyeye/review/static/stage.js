@@ -150,7 +150,12 @@ document.addEventListener("click", (event) => {
   const name = event.target.closest("[data-do]")?.dataset.do;
   if (name) act(name);
 });
-find("#remark").addEventListener("toggle", () => find("#remark").open && find("#comment").focus());
+// opened at once rather than after the event: what is typed next belongs to the comment
+find("#remark summary").addEventListener("click", (event) => {
+  event.preventDefault();
+  find("#remark").open = !find("#remark").open;
+  if (find("#remark").open) find("#comment").focus();
+});
 find("#comment").addEventListener("keydown", (event) => {
   if (["Enter", "Escape"].includes(event.key)) find("#item").focus({ preventScroll: true });
 });
