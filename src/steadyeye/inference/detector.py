@@ -1,8 +1,7 @@
 """A detection network with its recipe: images in, boxes of each image out."""
 
-import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import cv2
@@ -88,7 +87,6 @@ class OnnxDetector:
     recipe: Mapping[str, Any]
     fingerprint: str
     detects: bool = True
-    _lock: threading.Lock = field(default_factory=threading.Lock, repr=False)
 
     def __call__(self, images: Iterable[Image], /) -> list[Detections]:
         """The detections of each image, by falling score."""
