@@ -21,16 +21,7 @@ from steadyeye.report.html import render_html
 from steadyeye.report.markdown import render_markdown
 from steadyeye.report.tables import render_csv, render_json
 
-CHROMIUM = Path("/usr/bin/chromium")
 EVIL = "<script>alert(1)</script>"
-FLAGS = [
-    "--no-sandbox",
-    "--disable-gpu",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-]
 
 
 @pytest.fixture(scope="module")
@@ -151,17 +142,6 @@ def test_the_headline_without_labels_tells_of_flips():
     flip_rate = {"flip_rate": results(predictions)["flip_rate"]}
     (said,) = headline([Evaluated(predictions, flip_rate)])
     assert said == "m changes its answer on 100.0\u202f% of consecutive frames."
-
-
-@pytest.fixture(scope="module")
-def browser():
-    playwright = pytest.importorskip("playwright.sync_api")
-    if not CHROMIUM.exists():
-        pytest.skip(f"no Chromium at {CHROMIUM}; install the package chromium")
-    with playwright.sync_playwright() as driver:
-        chromium = driver.chromium.launch(executable_path=str(CHROMIUM), args=FLAGS)
-        yield chromium
-        chromium.close()
 
 
 @pytest.fixture

@@ -17,7 +17,6 @@ import simplejpeg
 import uvicorn
 from conftest import ROOT
 from review_toys import draw, source
-from test_page import CHROMIUM, FLAGS
 from test_runs import command
 
 from steadyeye.core.types import Classes
@@ -34,17 +33,6 @@ EVIL = "<img src=x onerror=alert(1)>"
 READY = "#item[aria-busy=false]:not([hidden])"
 REST = "#rest:not([hidden])"
 ANN = f"ann {EVIL}"
-
-
-@pytest.fixture(scope="module")
-def browser():
-    playwright = pytest.importorskip("playwright.sync_api")
-    if not CHROMIUM.exists():
-        pytest.skip(f"no Chromium at {CHROMIUM}; install the package chromium")
-    with playwright.sync_playwright() as driver:
-        chromium = driver.chromium.launch(executable_path=str(CHROMIUM), args=FLAGS)
-        yield chromium
-        chromium.close()
 
 
 class Person:

@@ -10,7 +10,7 @@
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -126,6 +126,19 @@ def _table(path: Path, schema: pa.Schema) -> pa.Table:
         return found.select(schema.names).cast(schema)
     except (pa.ArrowException, KeyError) as error:
         raise UsageError(f"cannot read '{path}': {error}; sample the set again") from error
+
+
+def check_vacant(root: Path) -> None:
+    """Raises `UsageError` where a folder holds a set already."""
+    if (root / "set.json").is_file():
+        raise UsageError(f"'{root}' holds a set already; choose another --out")
+
+
+def table(rows: Sequence[Mapping[str, Any]], schema: pa.Schema) -> bytes:
+    """The Parquet file of rows; `schema`: FRAMES or BOXES."""
+    sink = pa.BufferOutputStream()
+    pq.write_table(pa.Table.from_pylist(list(rows), schema=schema), sink)
+    return sink.getvalue().to_pybytes()  # type: ignore[no-any-return]
 
 
 def image_path(root: Path, image: str) -> Path:

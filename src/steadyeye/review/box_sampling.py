@@ -5,14 +5,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
-import pyarrow.parquet as pq
-
 from steadyeye.core.errors import UsageError
 from steadyeye.core.provenance import provenance
 from steadyeye.footage.annotations import inside
 from steadyeye.footage.candidates import Candidate, Candidates, read
-from steadyeye.footage.set_folder import BOXES, VERSION
+from steadyeye.footage.set_folder import BOXES, VERSION, check_vacant, table
 from steadyeye.images.files import ImageFile
 from steadyeye.predictions.cell import encode, write_file
 from steadyeye.review.pictures import keep
@@ -27,8 +24,7 @@ def sample_boxes(
     manifest counts. Raises `UsageError` for a box outside its image, an image that is missing,
     and two names for the same picture.
     """
-    if (out / "set.json").is_file():
-        raise UsageError(f"'{out}' holds a set already; choose another --out")
+    check_vacant(out)
     found = read(boxes)
     of_file: dict[str, list[Candidate]] = {}
     for box in found.boxes:
@@ -46,9 +42,7 @@ def sample_boxes(
         height, width = image.shape[:2]
         rows += [_row(one, name, (width, height)) for one in candidates]
         advance(1)
-    sink = pa.BufferOutputStream()
-    pq.write_table(pa.Table.from_pylist(rows, schema=BOXES), sink)
-    write_file(out / "boxes.parquet", sink.getvalue().to_pybytes())
+    write_file(out / "boxes.parquet", table(rows, BOXES))
     write_file(out / "set.json", encode(_manifest(boxes, out, found, len(of_file))))
     return len(of_file), len(rows)
 

@@ -4,18 +4,16 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
-import pyarrow.parquet as pq
 from sqlalchemy import Connection
 
 from steadyeye.core.errors import UsageError
 from steadyeye.core.provenance import provenance
-from steadyeye.footage.set_folder import FRAMES, SetFolder, image_path
+from steadyeye.footage.set_folder import FRAMES, SetFolder, check_vacant, image_path, table
 from steadyeye.predictions.cell import encode, write_file
 from steadyeye.review import status
 from steadyeye.review.pictures import place
 from steadyeye.review.plan import Plan
-from steadyeye.review.verdicts import Verdict, undecided, verdicts
+from steadyeye.review.verdicts import Verdict, relabelled, undecided, verdicts
 
 
 def export(
@@ -27,8 +25,7 @@ def export(
     those of accepted and rejected frames alike. Returns counts. Raises `UsageError` where frames
     are not decided, unless `partial`: they then count as not accepted, and are named so.
     """
-    if (out / "set.json").is_file():
-        raise UsageError(f"'{out}' holds a set already; choose another --out")
+    check_vacant(out)
     if folder.content.get("kind") == "boxes":
         raise UsageError(f"'{folder.root}' is a set of boxes; export the format coco")
     found = verdicts(connection, folder, plan)
@@ -42,10 +39,10 @@ def export(
         "anchors_accepted": sum(row["accepted"] and row["offset"] == 0 for row in rows),
         "pairs": sum(row["offset"] != 0 for row in rows),
         "pairs_accepted": sum(row["accepted"] and row["offset"] != 0 for row in rows),
-        "labels_updated": _updated(folder, rows),
+        "labels_updated": relabelled(folder, found),
         "undecided": left,
     }
-    write_file(out / "frames.parquet", _parquet(rows))
+    write_file(out / "frames.parquet", table(rows, FRAMES))
     manifest = {
         **folder.content,
         "reviewed": {"counts": counts, "status": status.status(connection, folder, plan)},
@@ -59,20 +56,3 @@ def _decided(row: Mapping[str, Any], verdict: Verdict, names: Sequence[str]) -> 
     labels = [names.index(label) for label in verdict.labels]
     told = {"labels": labels, "accepted": verdict.accepted, "reason": verdict.reason}
     return {**row, **told}
-
-
-def _updated(folder: SetFolder, rows: Sequence[Mapping[str, Any]]) -> int:
-    """Accepted anchors whose labels the review changed."""
-    before = dict(
-        zip(folder.frames["id"].to_pylist(), folder.frames["labels"].to_pylist(), strict=True)
-    )
-    return sum(
-        row["accepted"] and row["offset"] == 0 and row["labels"] != before[row["id"]]
-        for row in rows
-    )
-
-
-def _parquet(rows: Sequence[Mapping[str, Any]]) -> bytes:
-    sink = pa.BufferOutputStream()
-    pq.write_table(pa.Table.from_pylist(list(rows), schema=FRAMES), sink)
-    return sink.getvalue().to_pybytes()  # type: ignore[no-any-return]

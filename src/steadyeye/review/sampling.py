@@ -12,14 +12,12 @@ from typing import Any
 
 import cv2
 import numpy as np
-import pyarrow as pa
-import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from steadyeye.core.errors import UsageError
 from steadyeye.core.provenance import provenance
 from steadyeye.core.types import Classes, Image, Sample, Source
-from steadyeye.footage.set_folder import FRAMES, SCENE_CUT, VERSION
+from steadyeye.footage.set_folder import FRAMES, SCENE_CUT, VERSION, check_vacant, table
 from steadyeye.predictions.cell import encode, write_file
 from steadyeye.review.pictures import keep
 
@@ -65,8 +63,7 @@ def sample(stored: Iterable[Stored], out: Path, how: Sampling) -> int:
     The manifest is written last, so that a stopped sampling is no set and can be begun again.
     Raises `UsageError` where the folder holds a set already.
     """
-    if (out / "set.json").is_file():
-        raise UsageError(f"'{out}' holds a set already; choose another --out")
+    check_vacant(out)
     rows: list[dict[str, Any]] = []
     views: dict[str, NDArray[np.float32]] = {}
     for each in stored:
@@ -75,7 +72,7 @@ def sample(stored: Iterable[Stored], out: Path, how: Sampling) -> int:
     if not rows:
         raise UsageError("there are no frames to review; give videos")
     marked = [_beyond(row) for row in _duplicates(_cuts(rows, views), views)]
-    write_file(out / "frames.parquet", _parquet(marked, FRAMES))
+    write_file(out / "frames.parquet", table(marked, FRAMES))
     write_file(out / "set.json", encode(_manifest(how)))
     return len(rows)
 
@@ -145,12 +142,6 @@ def _duplicates(
         if len(near):
             same[row["group"]] = anchors[int(near[0])]["group"]
     return [{**row, "duplicate_of": same.get(row["group"], "")} for row in rows]
-
-
-def _parquet(rows: Sequence[Mapping[str, Any]], schema: pa.Schema) -> bytes:
-    sink = pa.BufferOutputStream()
-    pq.write_table(pa.Table.from_pylist(list(rows), schema=schema), sink)
-    return sink.getvalue().to_pybytes()  # type: ignore[no-any-return]
 
 
 def _manifest(how: Sampling) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from steadyeye.core.intervals import clopper_pearson
 from steadyeye.footage.set_folder import SetFolder
 from steadyeye.review.plan import Plan
 from steadyeye.review.standing import outcomes
-from steadyeye.review.verdicts import UNDECIDED, box_verdicts, verdicts
+from steadyeye.review.verdicts import UNDECIDED, box_verdicts, relabelled, verdicts
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,6 @@ def table_one(connection: Connection, folder: SetFolder, plan: Plan) -> Sequence
     """
     if folder.content.get("kind") == "boxes":
         return _of_boxes(connection, folder, plan)
-    names = folder.classes.names if folder.classes else ()
     found = verdicts(connection, folder, plan)
     rows = folder.frames.to_pylist()
     anchors = [row for row in rows if row["offset"] == 0]
@@ -44,10 +43,9 @@ def table_one(connection: Connection, folder: SetFolder, plan: Plan) -> Sequence
     if "anchors" in plan.votes:
         decided = [row for row in anchors if found[row["id"]].reason != UNDECIDED]
         kept = [row for row in decided if found[row["id"]].accepted]
-        changed = [r for r in kept if set(found[r["id"]].labels) != {names[i] for i in r["labels"]}]
         lines += [
             _line("anchor frames", len(decided), len(kept)),
-            Line("anchor labels updated", None, len(changed)),
+            Line("anchor labels updated", None, relabelled(folder, found)),
         ]
     if "pairs" in plan.votes:
         asked = outcomes(connection, "pairs")
