@@ -331,8 +331,20 @@ def test_a_renewed_link_loses_nothing(site, visit):
 def test_the_admin_adds_pauses_and_lets_go_on(site, visit):
     here = site(stages={"pairs": 1})
     boss = visit(here.join("boss", admin=True))
+    held = []
+
+    def hold(route):
+        held.append(route)
+
+    boss.page.route("**/dashboard.js", hold, times=1)
     boss.page.get_by_role("link", name="Dashboard").click()
-    boss.page.get_by_label("Name of a reviewer to add").fill("ann")
+    # until its script runs the page takes nothing that would be lost
+    name = boss.page.get_by_label("Name of a reviewer to add")
+    name.wait_for()
+    assert name.is_disabled()
+    assert boss.page.locator("main button:enabled").count() == 0
+    held[0].continue_()
+    name.fill("ann")
     boss.press("Enter")
     boss.page.get_by_role("button", name="Copy").click()
     link = boss.page.get_by_label("Private link").input_value()

@@ -54,3 +54,6 @@ find("#add").addEventListener("submit", (event) => {
   });
 });
 find("#link button").addEventListener("click", copy);
+
+// until here a click would have done nothing
+for (const control of all("#main [disabled]")) control.disabled = false;
