@@ -7,9 +7,11 @@ from typing import Annotated
 import typer
 
 from steadyeye.cli.options import (
+    Address,
     Batch,
     ClassMap,
     Data,
+    Engine,
     Formats,
     JobFile,
     Metrics,
@@ -45,6 +47,8 @@ def run(
     on_error: OnError = None,
     batch: Batch = None,
     workers: Workers = None,
+    engine: Engine = None,
+    address: Address = None,
     quiet: Quiet = False,
 ) -> None:
     """Evaluate models on data; stopped, the same command goes on where it was."""
@@ -60,6 +64,8 @@ def run(
         "on_error": on_error,
         "batch": batch,
         "workers": workers,
+        "engine": engine,
+        "address": address,
     }
     work.run(job, flags, quiet)
 
@@ -91,6 +97,8 @@ def degrade(
     on_error: OnError = None,
     batch: Batch = None,
     workers: Workers = None,
+    engine: Engine = None,
+    address: Address = None,
     quiet: Quiet = False,
 ) -> None:
     """Degrade images level by level: profiles, failure points, pictures; resumes like `run`."""
@@ -109,6 +117,8 @@ def degrade(
         "on_error": on_error,
         "batch": batch,
         "workers": workers,
+        "engine": engine,
+        "address": address,
     }
     work.degrade(job, flags, images, failure_points, quiet)
 

@@ -31,5 +31,12 @@ OnError = Annotated[
 ]
 Batch = Annotated[int | None, typer.Option(help="Images handed to the model at a time [16].")]
 Workers = Annotated[int | None, typer.Option(help="Threads; one a core if left out.")]
+Engine = Annotated[
+    str | None,
+    typer.Option(help="Where inference runs: 'local' (default), 'ray' or \"ray(gpus=1)\"."),
+]
+Address = Annotated[
+    str | None, typer.Option(help="The Ray cluster, e.g. 'auto'; one on this machine if left out.")
+]
 Quiet = Annotated[bool, typer.Option("--quiet", help="No progress, only the result.")]
 Formats = Annotated[str, typer.Option("--format", help="html, md, json, csv; several with commas.")]

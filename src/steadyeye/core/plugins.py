@@ -27,6 +27,7 @@ EXTRAS = {
     "keras": "keras",
     "krippendorff": "review",
     "onnxscript": "torch",
+    "ray": "ray",
     "sklearn": "review",
     "sqlalchemy": "review",
     "timm": "timm",

@@ -7,7 +7,9 @@ from pathlib import Path
 from typing import Any
 
 from steadyeye.core.errors import UsageError, unknown
+from steadyeye.evaluation.engines.choice import choice
 
+HOW = {"workers", "out", "engine", "address"}
 CHOICES = {"reduce": ("max", "sum"), "on_error": ("stop", "skip")}
 
 
@@ -21,7 +23,8 @@ class Job:
     `batch`: images handed to the model at a time. `workers`: threads; 0: one a core.
     `operators`: a list of operators that degrade the images, or `all`; None: images as they are.
     `levels`: of the operators, `first:last:step` or a list. `seed`: of their random streams.
-    `fast`: only failure points, by search instead of a whole sweep.
+    `fast`: only failure points, by search instead of a whole sweep. `engine`: where inference
+    runs, `local` or `ray(…)`; see `steadyeye.evaluation.engines.choice`. `address`: of the cluster.
     """
 
     models: tuple[str, ...] = ()
@@ -37,6 +40,8 @@ class Job:
     levels: str = "0:30"
     seed: int = 0
     fast: bool = False
+    engine: str = "local"
+    address: str = ""
 
     def __post_init__(self) -> None:
         for name, choices in CHOICES.items():
@@ -46,12 +51,14 @@ class Job:
             raise UsageError(f"batch={self.batch}: at least one image a forward pass")
         if self.fast and not self.operators:
             raise UsageError("fast=true searches failure points; name the operators too")
+        if self.fast and choice(self.engine, self.address):
+            raise UsageError("fast=true decides level by level on one machine; use engine='local'")
         if self.workers < 0:
             raise UsageError(f"workers={self.workers}: give 0 for one a core, or more")
 
     def record(self) -> dict[str, Any]:
         """The job as plain values: what changes numbers, not how fast they come."""
-        return {k: v for k, v in asdict(self).items() if k not in {"workers", "out"}}
+        return {k: v for k, v in asdict(self).items() if k not in HOW}
 
 
 def read(path: Path | None, flags: Mapping[str, Any]) -> Job:

@@ -11,8 +11,9 @@ from typing import Any, Protocol
 
 from steadyeye.core.errors import UsageError
 from steadyeye.core.provenance import provenance
-from steadyeye.evaluation import shard
+from steadyeye.evaluation import engines, shard
 from steadyeye.evaluation.engines import local
+from steadyeye.evaluation.engines.choice import choice
 from steadyeye.evaluation.fast import search
 from steadyeye.evaluation.job import Job
 from steadyeye.evaluation.plan import Plan
@@ -120,7 +121,13 @@ def _complete(plan: Plan, watcher: Watcher, predict: Predict, task: Task) -> Pat
         watcher.resumed(task.folder, found, cell.shards)
     started = time.perf_counter()
     advance = watcher.begin(task.folder, cell.rows)
-    local.complete(cell, partial(predict, task), plan.job.workers, advance)
+    elsewhere = choice(plan.job.engine, plan.job.address)
+    # saved predictions are only copied: no model, nothing for a cluster
+    if elsewhere and predict is shard.predict:
+        nodes = engines.cluster().complete(cell, plan.job, elsewhere, advance)
+        log(out, "cluster", cell=task.folder, nodes=nodes)
+    else:
+        local.complete(cell, partial(predict, task), plan.job.workers, advance)
     seal(cell)
     seconds = round(time.perf_counter() - started, 3)
     log(out, "cell", cell=task.folder, shards=cell.shards, found=found, seconds=seconds)

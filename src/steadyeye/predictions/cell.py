@@ -94,10 +94,16 @@ def write_shard(cell: Cell, shard: int, rows: Rows) -> None:
 
 def write_table(cell: Cell, shard: int, table: pa.Table) -> None:
     """Writes the Arrow table of a shard, as `write_shard` does."""
+    write_file(cell.path(shard), encode_table(table))
+
+
+def encode_table(table: pa.Table) -> bytes:
+    """The file of a shard: the same bytes for the same table."""
     sink = pa.BufferOutputStream()
     with pa.ipc.new_file(sink, table.schema) as writer:
         writer.write_table(table)
-    write_file(cell.path(shard), sink.getvalue().to_pybytes())
+    content: bytes = sink.getvalue().to_pybytes()
+    return content
 
 
 def seal(cell: Cell) -> None:
