@@ -84,9 +84,9 @@ def main():
     parser.add_argument("--rounds", type=int, default=3)
     asked = parser.parse_args()
     folder = Path(tempfile.mkdtemp(prefix="steadyeye-frames-"))
-    (folder / "one").mkdir()
-    linked(asked.data, folder / "one", asked.frames)
-    data = f"frames(path='{folder}', k={asked.frames})"
+
+    linked(asked.data, folder, asked.frames)
+    data = f"image_folder(root='{folder}')"
     workers = local.cores()
     ratios, starts = [], []
     for _ in range(asked.rounds):
