@@ -105,12 +105,13 @@ def save(content: Document, runs: Sequence[Path], files: Sequence[Path]) -> None
         write_file(file, text.encode())
 
 
-def store_pictures(run: Path, sources: Sequence[Source]) -> None:
+def store_pictures(run: Path, sources: Sequence[Source], content: Document | None = None) -> None:
     """Keeps the pictures the report of a run shows, so that it can be made without the data.
 
-    A picture that cannot be decoded is left out; the report says so.
+    `content`: the report, where it is at hand. A picture that cannot be decoded is left out; the
+    report says so.
     """
-    content = document([run])
+    content = content or document([run])
     tables = {e.predictions.data: e.predictions for e in content.evaluated}
     by_mark = {source.fingerprint: source for source in sources}
     wanted = {
