@@ -63,6 +63,22 @@ class BoxTable:
         return len(self.image)
 
 
+@dataclass(frozen=True, eq=False)
+class Verified:
+    """Which classes somebody verified in which of n images, to be there or not to be; m pairs.
+
+    `image`, `label`: (m,) int64, sorted by image, then label, each pair once. `known`: (n,) bool,
+    the images that have such a list, be it empty; of the others every class was verified.
+    """
+
+    image: NDArray[np.int64]
+    label: NDArray[np.int64]
+    known: NDArray[np.bool_]
+
+    def __len__(self) -> int:
+        return len(self.image)
+
+
 def boxes(
     corners: Sequence[Sequence[float]] | NDArray[np.floating],
     labels: Sequence[int] | NDArray[np.integer],
@@ -127,6 +143,15 @@ def select(table: BoxTable, images: NDArray[np.integer]) -> BoxTable:
     place[images] = np.arange(len(images))
     image = place[table.image]
     return take(replace(table, image=image), np.flatnonzero(image >= 0))
+
+
+def select_verified(table: Verified, images: NDArray[np.integer]) -> Verified:
+    """What was verified in some images, which are numbered anew in the order of `images`."""
+    first = np.searchsorted(table.image, images, side="left")
+    counts = np.searchsorted(table.image, images, side="right") - first
+    image = np.repeat(np.arange(len(images), dtype=np.int64), counts)
+    within = np.arange(len(image)) - np.repeat(np.cumsum(counts) - counts, counts)
+    return Verified(image, table.label[np.repeat(first, counts) + within], table.known[images])
 
 
 def take(table: BoxTable, rows: NDArray[np.integer]) -> BoxTable:

@@ -26,10 +26,15 @@ Tag: TypeAlias = int | float | str
 
 @dataclass(frozen=True)
 class Classes:
-    """An ordered list of classes: names and, where known, WordNet 3.0 ids (`n02834778`)."""
+    """An ordered list of classes: names and, where known, WordNet 3.0 ids (`n02834778`).
+
+    `parents`: where the classes have a hierarchy, for each class the indices of those directly
+    above it in this same list; a class may have several, or none.
+    """
 
     names: tuple[str, ...]
     wnids: tuple[str, ...] | None = None
+    parents: tuple[tuple[int, ...], ...] | None = None
 
     def __len__(self) -> int:
         return len(self.names)
@@ -41,7 +46,9 @@ class Sample:
 
     `measure`: what is to be recorded of the image itself beside the tags, for it to be measured
     while it is there. `boxes`: the true boxes, where the source has any; `truth` then holds the
-    classes they are of. `size`: (height, width) where the annotations say it.
+    classes they are of. `size`: (height, width) where the annotations say it. `verified`: the
+    classes of which somebody verified that they are in the image or that they are not; None: all
+    of them, the annotation is complete.
     """
 
     id: str
@@ -52,6 +59,7 @@ class Sample:
     measure: Callable[[Image], Mapping[str, float]] | None = None
     boxes: Boxes | None = None
     size: tuple[int, int] | None = None
+    verified: Labels | None = None
 
 
 class Source(Protocol):

@@ -62,6 +62,7 @@ def _identity(
     class_map: mapping.ClassMap,
 ) -> dict[str, Any]:
     """What the cell is: another identity, other predictions."""
+    parents = class_map.target.parents
     return {
         "model": {
             "spec": model[0],
@@ -76,6 +77,7 @@ def _identity(
             "fingerprint": source[1].fingerprint,
             "columns": [*source[1].columns, *_detected(model[1], source[1])],
             "notes": list(source[1].notes),
+            **({} if parents is None else {"parents": [list(above) for above in parents]}),
         },
         "classes": list(class_map.target.names),
         "class_map": class_map.origin,

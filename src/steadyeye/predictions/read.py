@@ -14,6 +14,7 @@ from steadyeye.predictions.boxes import boxes_from_arrow, detections_from_arrow
 from steadyeye.predictions.caveats import caveats
 from steadyeye.predictions.cell import Cell, open_cell, sha256
 from steadyeye.predictions.rows import ANSWERS, matrix, membership
+from steadyeye.predictions.verified import verified_from_arrow
 
 AGAIN = "run the same command again to complete it"
 
@@ -100,6 +101,8 @@ def _predictions(cell: Cell, table: pa.Table) -> Predictions:
         sweep=identity.get("sweep", {}),
         boxes=boxes_from_arrow(table),
         detections=detections_from_arrow(table),
+        parents=_parents(identity["data"].get("parents")),
+        verified=verified_from_arrow(table),
         stored={name: table[name].to_numpy() for name in ANSWERS if name in table.column_names},
         notes=(
             *identity["data"]["notes"],
@@ -107,6 +110,10 @@ def _predictions(cell: Cell, table: pa.Table) -> Predictions:
             *caveats(table, identity["model"]["classes"]),
         ),
     )
+
+
+def _parents(listed: list[list[int]] | None) -> tuple[tuple[int, ...], ...] | None:
+    return None if listed is None else tuple(map(tuple, listed))
 
 
 def _tag(column: pa.ChunkedArray) -> Any:
