@@ -111,8 +111,10 @@ def classmap(source: str, target: str) -> None:
     """`steadyeye classmap`."""
     from steadyeye.classes.known import read
     from steadyeye.classes.mapping import by_wordnet, to_csv
+    from steadyeye.classes.openimages import between
 
-    console.print(to_csv(by_wordnet(read(source), read(target))), markup=False, end="")
+    lists = read(source), read(target)
+    console.print(to_csv(between(*lists) or by_wordnet(*lists)), markup=False, end="")
 
 
 def _finish(out: Path, sources: Sequence[Source]) -> None:
