@@ -79,7 +79,7 @@ def refuse(path: Path, faults: Iterable[Fault]) -> None:
         found[fault.what] = Fault(fault.what, before.rows + fault.rows, before.first)
     if found:
         lines = [f"'{path}': {f.rows:,} rows {f.what}, first {f.first}" for f in found.values()]
-        raise UsageError("\n".join(lines))
+        raise UsageError("\n".join(sorted(lines)))
 
 
 def numbered(column: pa.DictionaryArray, place: Mapping[str, int]) -> NDArray[np.int32]:

@@ -4,6 +4,7 @@ import hashlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 from typing import Any, overload
 
 import numpy as np
@@ -149,6 +150,13 @@ class Lists(Sequence[Labels]):
             return [self[place] for place in range(*index.indices(len(self)))]
         index = range(len(self))[index]
         return tuple(self.labels[self.starts[index] : self.starts[index + 1]].tolist())
+
+    def __iter__(self) -> Iterator[Labels]:
+        for start in range(0, len(self), CHUNK):
+            ends = self.starts[start : start + CHUNK + 1]
+            labels = self.labels[ends[0] : ends[-1]].tolist()
+            for low, high in pairwise((ends - ends[0]).tolist()):
+                yield tuple(labels[low:high])
 
 
 def _starts(image: NDArray[Any], images: int) -> NDArray[np.int64]:
