@@ -71,7 +71,7 @@ def check(job_file: Path | None, flags: Mapping[str, Any]) -> None:
         mapped = sum(bool(members) for members in task.class_map.members)
         console.print(
             f"{task.model.name} on {task.source.name}: {len(task.source):,} samples, "
-            f"{mapped} of {len(task.class_map.members)} classes by {task.class_map.origin}"
+            f"{mapped} of {len(task.class_map.members)} classes ({task.class_map.origin})"
         )
         for note in task.source.notes:
             console.print(f"  {note}")
