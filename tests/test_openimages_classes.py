@@ -182,6 +182,11 @@ def test_a_class_goes_to_the_nearest_above_it_where_its_own_is_not_there():
     assert found.destinations[COCO.names.index("bird")] == -1, "a bird is no mammal"
 
 
+def test_of_two_as_near_the_one_that_stands_below_the_other_is_taken():
+    found = mapping.nearest(Classes(("Hat", "Cat")), Classes(("Clothing", "Fashion accessory")))
+    assert found.destinations == (1, -1), "a hat is both, and a fashion accessory is clothing"
+
+
 def test_gaps_between_cocos_numbers_map_to_nothing():
     gappy = Classes(("N/A 0", *COCO.names[:12], "N/A 12", *COCO.names[12:]))
     found = mapping.nearest(gappy, OPEN)
