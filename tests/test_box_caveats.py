@@ -82,6 +82,27 @@ def test_classes_that_the_detector_does_not_have_are_named_beside_others(folder)
     assert "gnome: no class of beyond maps to it, in 1 samples, first '2'" in told
 
 
+def test_of_many_classes_that_the_detector_does_not_have_the_most_frequent_are_named(folder):
+    """Gnome i is in i images of 30, and twenty are named."""
+    categories = [{"id": i, "name": "person" if i == 31 else f"gnome {i}"} for i in range(1, 32)]
+    annotations = [
+        {"id": 100 * i + image, "image_id": image, "category_id": i, "bbox": [1, 1, 9, 9]}
+        for i in range(1, 31)
+        for image in range(1, i + 1)
+    ]
+    images = [{"id": i, "file_name": f"{1 + i % 4}.png"} for i in range(1, 31)]
+    content = {"images": images, "categories": categories, "annotations": annotations}
+    (folder / "many.json").write_text(json.dumps(content))
+    spec = "callable_detector(path='test_box_caveats:beyond')"
+    source = f"coco(annotations='{folder / 'many.json'}', images='{folder}')"
+    told = se.evaluate(spec, source, out=folder / "run").predictions.notes
+    named = [note.split(":")[0] for note in told if "no class of beyond maps to it" in note]
+    assert named == [f"gnome {i}" for i in range(11, 31)]
+    assert (
+        "to 10 more classes of the data no class of beyond maps, each of them in at most 11 samples"
+    ) in told
+
+
 def test_images_without_objects_are_counted(folder):
     _, told = notes(folder)
     assert told[0].endswith("1 images without any object, first '4'")

@@ -8,11 +8,11 @@ from functools import cache
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from steadyeye.classes import files, wordnet
+from steadyeye.classes import files, openimages, wordnet
 from steadyeye.core.errors import UsageError, unknown
 from steadyeye.core.types import Classes
 
-LISTS = ("coco", "imagenet1k", "vid30", "ytbb")
+LISTS = ("coco", "imagenet1k", "openimages", "vid30", "ytbb")
 WHAT = "class list"
 
 Entry: TypeAlias = tuple[str, str | None]
@@ -26,13 +26,18 @@ def names() -> tuple[str, ...]:
 
 @cache
 def known(name: str) -> Classes:
-    """A class list we ship: `coco`, `imagenet1k`, `vid30` or `ytbb`, in the order of its release.
+    """A class list we ship, one of `LISTS`, in the order of its release.
 
     `coco`: the 80 classes with boxes. `imagenet1k`: ILSVRC-2012 in the order models answer in,
-    with short unique English names. Raises `UsageError` for any other name.
+    with short unique English names. `openimages`: the 601 with boxes, with their hierarchy. Raises
+    `UsageError` for any other name.
     """
     if name not in LISTS:
         raise unknown(WHAT, name, LISTS)
+    if name == "openimages":
+        mids = tuple(openimages.released())
+        above = openimages.parents(mids, openimages.hierarchy())
+        return Classes(tuple(openimages.released().values()), parents=above)
     with (wordnet.DATA / f"{name}.csv").open(newline="", encoding="utf-8") as file:
         rows = list(csv.DictReader(file))
     wnids = tuple(row["wnid"] for row in rows)

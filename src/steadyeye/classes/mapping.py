@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 
-from steadyeye.classes import wordnet
+from steadyeye.classes import openimages, wordnet
 from steadyeye.classes.class_map import (
     REDUCTIONS,
     ClassMap,
@@ -69,12 +69,15 @@ def by_wordnet(source: Classes, target: Classes) -> ClassMap:
 
 
 def between(source: Classes, target: Classes) -> ClassMap:
-    """The map for two class lists: identity, by name where that reaches all, else by WordNet.
+    """The map for two class lists: identity, Open Images', by name where that reaches all, WordNet.
 
-    Raises `UsageError` where neither does: WordNet needs ids on both sides.
+    The first of these that applies. Raises `UsageError` where none does: WordNet needs ids on both
+    sides.
     """
     if source.names == target.names:
         return identity(target)
+    if (shipped := openimages.between(source, target)) is not None:
+        return shipped
     same = by_name(source, target)
     if not same.missing:
         return same
@@ -93,8 +96,13 @@ def between(source: Classes, target: Classes) -> ClassMap:
 def nearest(source: Classes, target: Classes) -> ClassMap:
     """The map by name, or by WordNet where that reaches more; target classes may stay empty.
 
-    Raises `UsageError` where it reaches none.
+    Open Images' and COCO's classes have a map of their own, as names mislead: COCO's `mouse` is
+    no animal. Raises `UsageError` where it reaches none.
     """
+    if source.names != target.names:
+        shipped = openimages.between(source, target)
+        if shipped is not None:
+            return shipped
     maps = [by_name(source, target)]
     if source.wnids and target.wnids:
         maps.append(by_wordnet(source, target))

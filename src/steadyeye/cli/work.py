@@ -71,7 +71,7 @@ def check(job_file: Path | None, flags: Mapping[str, Any]) -> None:
         mapped = sum(bool(members) for members in task.class_map.members)
         console.print(
             f"{task.model.name} on {task.source.name}: {len(task.source):,} samples, "
-            f"{mapped} of {len(task.class_map.members)} classes by {task.class_map.origin}"
+            f"{mapped} of {len(task.class_map.members)} classes ({task.class_map.origin})"
         )
         for note in task.source.notes:
             console.print(f"  {note}")
@@ -111,8 +111,10 @@ def classmap(source: str, target: str) -> None:
     """`steadyeye classmap`."""
     from steadyeye.classes.known import read
     from steadyeye.classes.mapping import by_wordnet, to_csv
+    from steadyeye.classes.openimages import between
 
-    console.print(to_csv(by_wordnet(read(source), read(target))), markup=False, end="")
+    lists = read(source), read(target)
+    console.print(to_csv(between(*lists) or by_wordnet(*lists)), markup=False, end="")
 
 
 def _finish(out: Path, sources: Sequence[Source]) -> None:

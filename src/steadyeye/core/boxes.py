@@ -148,6 +148,15 @@ def select(table: BoxTable, images: NDArray[np.integer]) -> BoxTable:
     return take(replace(table, image=image), np.flatnonzero(image >= 0))
 
 
+def select_verified(table: Verified, images: NDArray[np.integer]) -> Verified:
+    """What was verified in some images, which are numbered anew in the order of `images`."""
+    first = np.searchsorted(table.image, images, side="left")
+    counts = np.searchsorted(table.image, images, side="right") - first
+    image = np.repeat(np.arange(len(images), dtype=np.int64), counts)
+    within = np.arange(len(image)) - np.repeat(np.cumsum(counts) - counts, counts)
+    return Verified(image, table.label[np.repeat(first, counts) + within], table.known[images])
+
+
 def take(table: BoxTable, rows: NDArray[np.integer]) -> BoxTable:
     """Some rows of a table, in the order of `rows`; the images keep their numbers."""
     return BoxTable(

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from steadyeye.core.boxes import BoxTable, select
+from steadyeye.core.boxes import BoxTable, select, select_verified
 from steadyeye.core.errors import UsageError
 from steadyeye.core.table import Predictions
 
@@ -45,6 +45,7 @@ def rows(predictions: Predictions, which: NDArray[np.intp]) -> Predictions:
     def columns(found: Any) -> dict[str, NDArray[Any]]:
         return {name: values[which] for name, values in found.items()}
 
+    verified = predictions.verified
     return replace(
         predictions,
         ids=predictions.ids[which],
@@ -59,4 +60,5 @@ def rows(predictions: Predictions, which: NDArray[np.intp]) -> Predictions:
         boxes=boxes(predictions.boxes),
         detections=boxes(predictions.detections),
         said=boxes(predictions.said),
+        verified=None if verified is None else select_verified(verified, which),
     )

@@ -46,7 +46,9 @@ class Sample:
 
     `measure`: what is to be recorded of the image itself beside the tags, for it to be measured
     while it is there. `boxes`: the true boxes, where the source has any; `truth` then holds the
-    classes they are of. `size`: (height, width) where the annotations say it.
+    classes they are of. `size`: (height, width) where the annotations say it. `verified`: the
+    classes of which somebody verified that they are in the image or that they are not; None: all
+    of them, the annotation is complete.
     """
 
     id: str
@@ -57,6 +59,7 @@ class Sample:
     measure: Callable[[Image], Mapping[str, float]] | None = None
     boxes: Boxes | None = None
     size: tuple[int, int] | None = None
+    verified: Labels | None = None
 
 
 class Source(Protocol):

@@ -78,6 +78,8 @@ def rows(
         sizes=[sample.size or (0, 0) for sample in samples],
         left_out=left_out,
         said=found,
+        # the column is there in every shard of a source or in none
+        verified=[each.verified for each in samples] if "verified" in task.source.columns else (),
     )
 
 

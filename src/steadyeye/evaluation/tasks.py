@@ -16,6 +16,8 @@ from steadyeye.evaluation.job import Job
 from steadyeye.evaluation.sweeps import swept
 from steadyeye.predictions.cell import shard_rows
 
+MOST = 20  # classes without a model class that the notes name
+
 
 @dataclass(frozen=True, eq=False)
 class Task:
@@ -62,6 +64,7 @@ def _identity(
     class_map: mapping.ClassMap,
 ) -> dict[str, Any]:
     """What the cell is: another identity, other predictions."""
+    parents = class_map.target.parents
     return {
         "model": {
             "spec": model[0],
@@ -76,6 +79,7 @@ def _identity(
             "fingerprint": source[1].fingerprint,
             "columns": [*source[1].columns, *_detected(model[1], source[1])],
             "notes": list(source[1].notes),
+            **({} if parents is None else {"parents": [list(above) for above in parents]}),
         },
         "classes": list(class_map.target.names),
         "class_map": class_map.origin,
@@ -129,17 +133,29 @@ def _unreached(source: Source, class_map: mapping.ClassMap) -> dict[str, int]:
 
 
 def _unreached_notes(model: Model, source: Source, class_map: mapping.ClassMap) -> list[str]:
-    """The classes of samples that no class of the model maps to, in how many, and the first."""
-    found: dict[int, list[str]] = {}
+    """The classes of samples that no class of the model maps to, in how many, and the first.
+
+    Of more than `MOST`, those in most samples, and how many more there are.
+    """
+    first: dict[int, str] = {}
+    times: Counter[int] = Counter()
+    unreached = {label for label, members in enumerate(class_map.members) if not members}
     for id_, truth in zip(source.ids, source.truths, strict=True):
-        for label in truth:
-            if not class_map.members[label]:
-                found.setdefault(label, []).append(id_)
-    return [
-        f"{class_map.target.names[label]}: no class of {model.name} maps to it, in {len(ids):,} "
-        f"samples, first '{ids[0]}'"
-        for label, ids in sorted(found.items())
+        for label in unreached.intersection(truth):
+            times[label] += 1
+            first.setdefault(label, id_)
+    told = sorted(times, key=lambda label: (-times[label], label))[:MOST]
+    notes = [
+        f"{class_map.target.names[label]}: no class of {model.name} maps to it, in "
+        f"{times[label]:,} samples, first '{first[label]}'"
+        for label in sorted(told)
     ]
+    if len(times) > MOST:
+        notes.append(
+            f"to {len(times) - MOST:,} more classes of the data no class of {model.name} maps, "
+            f"each of them in at most {times[told[-1]]:,} samples"
+        )
+    return notes
 
 
 def _folder(model: Model, source: Source) -> str:

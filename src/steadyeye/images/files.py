@@ -12,6 +12,8 @@ from steadyeye.core.types import Image
 
 MOST_PIXELS = 2**28  # a file of a few kB can promise far more than memory holds
 
+START = 2**16  # bytes in which most headers end; those with long metadata are read whole
+
 SUFFIXES = frozenset({".jpg", ".jpeg", ".png", ".bmp", ".webp", ".tif", ".tiff"})
 
 
@@ -63,15 +65,37 @@ def promised(data: bytes) -> int:
 
     Of other formats OpenCV itself refuses more than 2³⁰.
     """
+    height, width = _header(data) or (0, 0)
+    return height * width
+
+
+def size(path: Path) -> tuple[int, int]:
+    """Height and width of the image in a file: a JPEG's or PNG's header says them.
+
+    Other formats are decoded. Raises `SampleError` as `read` does.
+    """
+    try:
+        with path.open("rb") as file:
+            found = _header(file.read(START)) or _header(path.read_bytes())
+    except OSError as error:
+        raise SampleError(f"cannot read the image '{path}': {error.strerror}") from error
+    if found:
+        return found
+    height, width = read(path).shape[:2]
+    return height, width
+
+
+def _header(data: bytes) -> tuple[int, int] | None:
+    """Height and width in the header of a JPEG or PNG file; None where they cannot be told."""
     if data[:8] == b"\x89PNG\r\n\x1a\n" and len(data) >= 24:
-        return int.from_bytes(data[16:20], "big") * int.from_bytes(data[20:24], "big")
+        return int.from_bytes(data[20:24], "big"), int.from_bytes(data[16:20], "big")
     if data[:2] == b"\xff\xd8":
         try:
             height, width, *_ = simplejpeg.decode_jpeg_header(data)
         except ValueError:
-            return 0
-        return int(height) * int(width)
-    return 0
+            return None
+        return int(height), int(width)
+    return None
 
 
 def encode(image: Image, suffix: str) -> bytes:

@@ -21,6 +21,7 @@ from steadyeye.predictions.boxes import (
 from steadyeye.predictions.caveats import caveats
 from steadyeye.predictions.cell import Cell, open_cell, sha256
 from steadyeye.predictions.rows import ANSWERS, matrix, membership
+from steadyeye.predictions.verified import verified_from_arrow
 
 AGAIN = "run the same command again to complete it"
 
@@ -109,6 +110,8 @@ def _predictions(cell: Cell, table: pa.Table) -> Predictions:
         detections=detections_from_arrow(table),
         said=said_from_arrow(table),
         reach=_reach(identity),
+        parents=_parents(identity["data"].get("parents")),
+        verified=verified_from_arrow(table),
         stored={name: table[name].to_numpy() for name in ANSWERS if name in table.column_names},
         notes=(
             *identity["data"]["notes"],
@@ -124,6 +127,10 @@ def _reach(identity: Mapping[str, Any]) -> NDArray[np.int64]:
     for label, members in enumerate(identity["members"]):
         reach[members] = label
     return reach
+
+
+def _parents(listed: list[list[int]] | None) -> tuple[tuple[int, ...], ...] | None:
+    return None if listed is None else tuple(map(tuple, listed))
 
 
 def _tag(column: pa.ChunkedArray) -> Any:

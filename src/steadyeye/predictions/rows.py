@@ -12,6 +12,7 @@ from steadyeye.core.boxes import Boxes, Detections
 from steadyeye.core.types import Labels, Tag
 from steadyeye.predictions.boxes import boxes_to_arrow
 from steadyeye.predictions.caveats import caveats_to_arrow
+from steadyeye.predictions.verified import verified_to_arrow
 
 TOP = 5  # the model's own best classes kept for the pictures
 
@@ -36,7 +37,8 @@ class Rows:
     `top_scores`: (n, m) the model's own best classes. `boxes`, `detections`: of detectors, one
     entry a row; `sizes`: (height, width) of each image, (0, 0) where it is not known; `left_out`:
     the detector's own classes of the detections that the data has no class for; `said`: all that
-    it detected, over its own classes.
+    it detected, over its own classes; `verified`: the classes verified in each image, of a source
+    that lists them.
     """
 
     ids: Sequence[str]
@@ -53,6 +55,7 @@ class Rows:
     sizes: Sequence[tuple[int, int]] = ()
     left_out: Sequence[NDArray[np.int32]] = ()
     said: Sequence[Detections] = ()
+    verified: Sequence[Labels | None] = ()
 
 
 def to_arrow(rows: Rows) -> pa.Table:
@@ -69,6 +72,7 @@ def to_arrow(rows: Rows) -> pa.Table:
     }
     columns |= boxes_to_arrow(rows.boxes, rows.detections, rows.said)
     columns |= caveats_to_arrow(rows.sizes, rows.left_out)
+    columns |= verified_to_arrow(rows.verified)
     for name, value in (rows.tags[0] if rows.tags else {}).items():
         values = [tags[name] for tags in rows.tags]
         columns[f"tag:{name}"] = pa.array(values, ARROW[type(value)])
