@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from steadyeye.core import bootstrap
-from steadyeye.core.boxes import BoxTable, select
+from steadyeye.core.boxes import BoxTable, in_classes, select
 from steadyeye.core.errors import UsageError
 from steadyeye.core.outcomes import Statistic
 from steadyeye.core.pm_sets import PmSets
@@ -41,12 +41,15 @@ class Frames:
 
 
 def frames(predictions: Predictions, rows: NDArray[np.intp], one_class: bool = False) -> Frames:
-    """The images of `rows`; `one_class`: all categories made one, for localization."""
+    """The images of `rows`; `one_class`: all categories made one, for localization.
+
+    Without the objects outside the classes: a detection of one is a false positive.
+    """
     truth, found = predictions.boxes, predictions.detections
     assert truth is not None, "a metric of boxes needs the column"
     assert found is not None, "a metric of detections needs the column"
     videos = predictions.tags.get("video", predictions.ids)[rows]
-    there, said = select(truth, rows), select(found, rows)
+    there, said = in_classes(select(truth, rows)), select(found, rows)
     classes = len(predictions.classes)
     if one_class:
         there, said = (replace(each, label=np.zeros_like(each.label)) for each in (there, said))
