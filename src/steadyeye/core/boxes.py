@@ -51,9 +51,9 @@ class Detections:
 class BoxTable:
     """Boxes of many images as columns, n rows, those of an image in the order they were given.
 
-    `image`: (n,) int64 which image; `label`: (n,) int64, as in `Boxes`; `boxes`: (n, 4) float64. `score`: (n,)
-    float64, 1 for what is true. `crowd`: (n,) bool and `area`: (n,) float64, of the box itself for
-    what was detected.
+    `image`: (n,) int64 which image; `label`: (n,) int64, as in `Boxes`; `boxes`: (n, 4) float64.
+    `score`: (n,) float64, 1 for what is true. `crowd`: (n,) bool and `area`: (n,) float64, of the
+    box itself for what was detected.
     """
 
     image: NDArray[np.int64]

@@ -27,7 +27,8 @@ class Predictions:
     `boxes`, `detections`: of a detector, what is there and what it says is there, over the classes
     of the data; row i of the table is their image i. `predicted` is then the class of the most
     confident box, −1 where there is none. `candidates`: where a review was tagged, the table with
-    the frames that it did not accept; this one is then without them.
+    the frames that it did not accept; this one is then without them. `reach`: (model classes,) the
+    data's class of each of the model's own, −1: none; None where it is not known.
     """
 
     model: str
@@ -50,6 +51,7 @@ class Predictions:
     boxes: BoxTable | None = None
     detections: BoxTable | None = None
     candidates: "Predictions | None" = None
+    reach: NDArray[np.int64] | None = None
 
     def __len__(self) -> int:
         return len(self.ids)

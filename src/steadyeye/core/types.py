@@ -204,15 +204,19 @@ Analysis: TypeAlias = Callable[..., Section | None]
 Plugin = TypeVar("Plugin", bound=Callable[..., Any])
 
 
-def needs(*columns: str, reach: int = 0) -> Callable[[Plugin], Plugin]:
+def needs(
+    *columns: str, reach: int = 0, when: Callable[[Predictions], bool] | None = None
+) -> Callable[[Plugin], Plugin]:
     """Declares the columns a metric or analysis reads, checked before any inference.
 
-    `reach`: how far the offsets of the data must go for a metric nobody asked for by name.
+    Of a metric nobody asked for by name, `reach`: how far the offsets of the data must go for it;
+    `when`: whether predictions hold what it is about.
     """
 
     def declare(plugin: Plugin) -> Plugin:
         plugin.needs = columns  # type: ignore[attr-defined]
         plugin.reach = reach  # type: ignore[attr-defined]
+        plugin.when = when  # type: ignore[attr-defined]
         return plugin
 
     return declare

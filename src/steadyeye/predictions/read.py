@@ -2,11 +2,13 @@
 
 import json
 from collections import Counter
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from steadyeye.core.errors import UsageError
 from steadyeye.core.table import Predictions
@@ -100,6 +102,7 @@ def _predictions(cell: Cell, table: pa.Table) -> Predictions:
         sweep=identity.get("sweep", {}),
         boxes=boxes_from_arrow(table),
         detections=detections_from_arrow(table),
+        reach=_reach(identity),
         stored={name: table[name].to_numpy() for name in ANSWERS if name in table.column_names},
         notes=(
             *identity["data"]["notes"],
@@ -107,6 +110,14 @@ def _predictions(cell: Cell, table: pa.Table) -> Predictions:
             *caveats(table, identity["model"]["classes"]),
         ),
     )
+
+
+def _reach(identity: Mapping[str, Any]) -> NDArray[np.int64]:
+    """The data's class of each class of the model; −1: none."""
+    reach = np.full(len(identity["model"]["classes"]), -1, dtype=np.int64)
+    for label, members in enumerate(identity["members"]):
+        reach[members] = label
+    return reach
 
 
 def _tag(column: pa.ChunkedArray) -> Any:
