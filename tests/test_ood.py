@@ -16,7 +16,7 @@ from steadyeye.core.boxes import OOD, BoxTable, boxes, in_classes, present
 from steadyeye.core.errors import UsageError
 from steadyeye.core.spec import Spec, parse
 from steadyeye.detection.average_precision import dataset_ap
-from steadyeye.detection.by_class import by_class, recall
+from steadyeye.detection.by_class import by_class, recall, resampled
 from steadyeye.detection.errors import iou
 from steadyeye.detection.frames import counted, frames, frames_without_ood
 from steadyeye.detection.matching import IOUS, excused, match
@@ -397,7 +397,8 @@ def test_every_class_has_its_objects_and_an_interval():
 
 def test_recall_of_every_class_makes_mean_recall():
     predictions = sets(outside=True)
-    found = by_class("mar", frames(predictions, counted(predictions)), recall, predictions.classes)
+    measured = resampled(frames(predictions, counted(predictions)), recall)
+    found = by_class("mar", measured, predictions.classes)
     whole = ask(parse("mar")).metric(predictions)
     assert (found.value, found.low, found.high) == pytest.approx(
         (whole.value, whole.low, whole.high)

@@ -187,12 +187,14 @@ class Asked:
 class Evaluated:
     """One model on one source: the sealed predictions and the results derived from them.
 
-    `asked`: result name → the metric that gave it.
+    `asked`: result name → the metric that gave it. `elsewhere`: the predictions of the same model
+    on the other data of the report, such as a reference set.
     """
 
     predictions: Predictions
     results: Mapping[str, Result]
     asked: Mapping[str, Asked] = field(default_factory=dict)
+    elsewhere: tuple[Predictions, ...] = ()
 
 
 Metric: TypeAlias = Callable[..., Result]

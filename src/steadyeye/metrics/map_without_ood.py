@@ -7,7 +7,7 @@ import numpy as np
 from steadyeye.core.outcomes import Statistic, compared
 from steadyeye.core.table import Predictions
 from steadyeye.core.types import Result, needs
-from steadyeye.detection.by_class import ap, by_class
+from steadyeye.detection.by_class import ap, by_class, resampled
 from steadyeye.detection.frames import (
     counted,
     frames_without_ood,
@@ -41,8 +41,8 @@ def map_without_ood(predictions: Predictions, iou: float | str = 0.5) -> Result:
     Objects", 2021, Section 4 and Table 2.
     """
     found = frames_without_ood(predictions, counted(predictions))
-    name = f"map_without_ood(iou={iou})"
-    result = by_class(name, found, ap(ious(iou)), predictions.classes)
+    measured = resampled(found, ap(ious(iou)))
+    result = by_class(f"map_without_ood(iou={iou})", measured, predictions.classes)
     assert found.outside is not None, "given by frames_without_ood"
     images = len(np.unique(found.outside.image))
     note = (
