@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 from test_ood import asked, sets
 
-from steadyeye.analyses.published_nao import published, published_nao
+from steadyeye.analyses.published_nao import published_nao
+from steadyeye.comparison.nao import published
 from steadyeye.detection.by_class import Resampled, ap, relative_drop, resampled
 from steadyeye.detection.frames import counted, frames
 from steadyeye.detection.matching import IOUS

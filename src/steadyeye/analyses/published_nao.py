@@ -1,13 +1,11 @@
 """The user's detectors on natural adversarial objects beside those published."""
 
-import csv
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cache
-from pathlib import Path
 from typing import Any
 
 from steadyeye.charts.style import PALETTE, chart, interval, percent
+from steadyeye.comparison.nao import SOURCE, Published, published
 from steadyeye.core.boxes import OOD
 from steadyeye.core.sections import Figure, Section, Table
 from steadyeye.core.table import Predictions
@@ -16,8 +14,6 @@ from steadyeye.detection.by_class import ap, by_class, recall, relative_drop, re
 from steadyeye.detection.frames import counted, frames, frames_without_ood
 from steadyeye.detection.matching import IOUS
 
-DATA = Path(__file__).resolve().parent / "data" / "published_nao.csv"
-SOURCE = "Lau et al., “Natural Adversarial Objects”, 2021, Table 2"
 ROW = 26
 
 
@@ -33,23 +29,6 @@ class Scores:
     without: Result
     found: Result
     drops: dict[str, tuple[Result, Result]]
-
-
-@dataclass(frozen=True)
-class Published:
-    """A published detector, shares 0…1. `reference`: mAP on `of`, COCO val or else test-dev."""
-
-    model: str
-    plain: float
-    without: float
-    found: float
-    reference: float
-    of: str
-
-    @property
-    def drop(self) -> float:
-        """The share of the reference mAP that is lost, Figure 1."""
-        return 1 - self.plain / self.reference
 
 
 @needs("boxes", "detections")
@@ -76,25 +55,6 @@ def published_nao(evaluated: Sequence[Evaluated]) -> Section | None:
         ),
         figures=(_figure(scores),) if any(each.drops for each in scores) else (),
     )
-
-
-@cache
-def published() -> tuple[Published, ...]:
-    """The published detectors, in the order of the paper's table."""
-    with DATA.open(newline="", encoding="utf-8") as file:
-        lines = list(csv.DictReader(file))
-
-    def share(line: dict[str, str], key: str) -> float:
-        return float(line[key]) / 100
-
-    found = []
-    for line in lines:
-        key = "coco_val_map" if line["coco_val_map"] else "coco_test_dev_map"
-        of = "COCO val" if line["coco_val_map"] else "COCO test-dev"
-        plain, without = share(line, "nao_map"), share(line, "nao_map_without_ood")
-        shares = (plain, without, share(line, "nao_mar"), share(line, key))
-        found.append(Published(line["model"], *shares, of))
-    return tuple(found)
 
 
 def _about(predictions: Predictions) -> bool:
