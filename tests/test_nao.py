@@ -1,19 +1,23 @@
 """NAO's published table, the drop from a reference set, the source, and its statistics."""
 
 import csv
+import json
 from dataclasses import replace
 
+import cv2
 import numpy as np
 import pytest
 from test_ood import asked, sets
 
 from steadyeye.analyses.published_nao import published_nao
 from steadyeye.comparison.nao import published
+from steadyeye.core.errors import UsageError
 from steadyeye.detection.by_class import Resampled, ap, relative_drop, resampled
 from steadyeye.detection.frames import counted, frames
 from steadyeye.detection.matching import IOUS
 from steadyeye.evaluation.collect import evaluated
 from steadyeye.evaluation.summary import sections
+from steadyeye.sources.nao import nao
 
 # ---------------------------------------------------------------- Table 2 and Figure 1
 
@@ -121,5 +125,71 @@ def test_only_the_same_model_is_a_reference():
 
 def test_data_without_objects_outside_has_no_section():
     assert published_nao([evaluated(pair()[1])]) is None
-    nao = replace(asked([(0, 0, 0, 0, 9, 9, 1)], [(0, 0, 0, 0, 9, 9, 0.5)]), data="nao")
-    assert published_nao([evaluated(nao)]) is not None
+    named = replace(asked([(0, 0, 0, 0, 9, 9, 1)], [(0, 0, 0, 0, 9, 9, 0.5)]), data="nao")
+    assert published_nao([evaluated(named)]) is not None
+
+
+# ---------------------------------------------------------------- the source
+
+
+def release(root, key, ids=(1, 2, 3)):
+    """NAO's layout: three files and images named by their id at OpenImages."""
+    (root / "annotations").mkdir(parents=True)
+    (root / "images").mkdir()
+    for number, split in zip(ids, ("train", "validation", "test"), strict=True):
+        name = f"{split}{number:04}"
+        cv2.imwrite(str(root / "images" / f"{name}.jpg"), np.full((8, 8, 3), number, np.uint8))
+        image = {"_image_id": name, **dict([key("id", number, name)])}
+        of = dict([key("image_id", number, name)])
+        content = {
+            "images": [{**image, "file_name": f"https://example.org/{name}.jpg"}],
+            "categories": [{"id": 1, "name": "cat"}, {"id": 2, "name": "dog"}],
+            "annotations": [{"id": 1, **of, "category_id": 2, "bbox": [1, 1, 4, 4]}],
+        }
+        (root / "annotations" / f"instances_{split}.json").write_text(json.dumps(content))
+    return root
+
+
+def standard(key, number, name):
+    return key, number
+
+
+def theirs(key, number, name):
+    return "_image_id", name
+
+
+@pytest.mark.parametrize("key", [standard, theirs])
+def test_the_released_layout_is_read(tmp_path, key):
+    root = release(tmp_path / "nao", key)
+    source = nao(str(root))
+    assert source.name == "nao"
+    assert source.missing() == []
+    assert [int(source[i].image()[0, 0, 0]) for i in range(3)] == [1, 2, 3]
+    assert source.truths == [(1,)] * 3
+    val = nao(str(root), split="val")
+    assert (val.name, len(val)) == ("nao-val", 1)
+    assert int(val[0].image()[0, 0, 0]) == 2
+    assert val.ids == [source.ids[1]]
+
+
+def test_ids_that_several_files_use_are_told_apart(tmp_path):
+    source = nao(str(release(tmp_path / "nao", standard, ids=(5, 5, 5))))
+    assert source.ids == ["instances_train/5", "instances_validation/5", "instances_test/5"]
+
+
+def test_what_is_no_such_folder_is_told(tmp_path):
+    with pytest.raises(UsageError, match=r"lacks annotations/instances_train\.json"):
+        nao(str(tmp_path))
+    with pytest.raises(UsageError, match="no split named 'validation'; known: all"):
+        nao(str(tmp_path), split="validation")
+    root = release(tmp_path / "nao", standard)
+    (root / "annotations" / "instances_test.json").unlink()
+    with pytest.raises(UsageError, match=r"lacks annotations/instances_test\.json"):
+        nao(str(root))
+    path = root / "annotations" / "instances_validation.json"
+    content = json.loads(path.read_text())
+    content["categories"].append({"id": 3, "name": "bird"})
+    path.write_text(json.dumps(content))
+    (root / "annotations" / "instances_test.json").write_text(json.dumps(content))
+    with pytest.raises(UsageError, match="has other categories than"):
+        nao(str(root))

@@ -58,7 +58,7 @@ def published_nao(evaluated: Sequence[Evaluated]) -> Section | None:
 
 
 def _about(predictions: Predictions) -> bool:
-    boxes, name = predictions.boxes, predictions.data.partition(" #")[0]
+    boxes, name = predictions.boxes, predictions.data.partition(" #")[0].partition("-")[0]
     return boxes is not None and (name == "nao" or bool((boxes.label == OOD).any()))
 
 

@@ -93,10 +93,19 @@ def _content(path: Path) -> Mapping[str, Any]:
     lacks = [key for key in ("images", "annotations", "categories") if key not in content]
     if lacks or not isinstance(content, dict):
         raise UsageError(f"'{path}' has no {', '.join(lacks)}; give COCO's JSON of instances")
-    without = [image for image in content["images"] if "id" not in image]
+    # NAO's release says _image_id beside COCO's keys or instead of them
+    images = [_keyed(image, "id") for image in content["images"]]
+    without = [image for image in images if "id" not in image]
     if without:
         raise UsageError(f"'{path}' has {len(without):,} images without id, first {without[0]}")
-    return content
+    annotations = [_keyed(each, "image_id") for each in content["annotations"]]
+    return {**content, "images": images, "annotations": annotations}
+
+
+def _keyed(entry: Mapping[str, Any], key: str) -> Mapping[str, Any]:
+    if key in entry or "_image_id" not in entry:
+        return entry
+    return {**entry, key: entry["_image_id"]}
 
 
 def _by_image(

@@ -21,6 +21,8 @@ def coco_images(
 ) -> BoxedImages:
     """The images of files that name the same categories, one file after the other.
 
+    An image goes by its id; where several files use the same ones, by file and id.
+
     `ood`: see `coco_file.read`; another name than the usual one must be among the categories.
     """
     found = [coco_file.read(path, ood or None) for path in files]
@@ -32,6 +34,8 @@ def coco_images(
     there = any(each.outside for each in found)
     if ood not in (None, "", OOD) and not there:
         raise unknown("category", str(ood), first.classes.names)
+    named = [str(image["id"]) for content in found for image in content.images]
+    told = len(set(named)) < len(named) and len(files) > 1
     # the same file says something else where a category of it is read as another thing
     marks = [ood or ""] if there else []
     return BoxedImages(
@@ -39,8 +43,13 @@ def coco_images(
         classes=first.classes,
         fingerprint=fingerprint(*(path.read_bytes() for path in files), *marks),
         images=[
-            BoxedImage(str(image["id"]), locate(image), content.boxes(image), _size(image))
-            for content in found
+            BoxedImage(
+                f"{path.stem}/{image['id']}" if told else str(image["id"]),
+                locate(image),
+                content.boxes(image),
+                _size(image),
+            )
+            for path, content in zip(files, found, strict=True)
             for image in content.images
         ],
         category_ids=first.category_ids,
