@@ -12,12 +12,12 @@ from steadyeye.footage.boxed_images import BoxedImage, BoxedImages
 Locate = Callable[[Mapping[str, Any]], Path | None]
 """Entry of an image → its file."""
 
-OOD = "ood"
+OUTSIDE = "ood"
 """What the category of objects outside the classes is called unless somebody says otherwise."""
 
 
 def coco_images(
-    name: str, files: Sequence[Path], locate: Locate, ood: str | None = OOD
+    name: str, files: Sequence[Path], locate: Locate, ood: str | None = OUTSIDE
 ) -> BoxedImages:
     """The images of files that name the same categories, one file after the other.
 
@@ -32,7 +32,7 @@ def coco_images(
         if mine != others:
             raise UsageError(f"'{path}' has other categories than '{files[0]}'; give them the same")
     there = any(each.outside for each in found)
-    if ood not in (None, "", OOD) and not there:
+    if ood not in (None, "", OUTSIDE) and not there:
         raise unknown("category", str(ood), first.classes.names)
     named = [str(image["id"]) for content in found for image in content.images]
     told = len(set(named)) < len(named) and len(files) > 1

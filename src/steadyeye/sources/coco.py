@@ -1,11 +1,11 @@
 """Images with boxes in COCO's format."""
 
 from steadyeye.footage.boxed_images import BoxedImages
-from steadyeye.footage.coco_images import OOD, coco_images
+from steadyeye.footage.coco_images import OUTSIDE, coco_images
 from steadyeye.footage.paths import resolve
 
 
-def coco(annotations: str, images: str | None = None, ood: str | None = OOD) -> BoxedImages:
+def coco(annotations: str, images: str | None = None, ood: str | None = OUTSIDE) -> BoxedImages:
     """Images with boxes: COCO's JSON of instances, and the folder the images are in.
 
     The box is `bbox`; without one it is that around `segmentation`, polygons or run lengths.

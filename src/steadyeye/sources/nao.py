@@ -6,7 +6,7 @@ from typing import Any
 
 from steadyeye.core.errors import UsageError, unknown
 from steadyeye.footage.boxed_images import BoxedImages
-from steadyeye.footage.coco_images import OOD, coco_images
+from steadyeye.footage.coco_images import OUTSIDE, coco_images
 from steadyeye.footage.paths import resolve
 
 SPLITS = {
@@ -16,7 +16,7 @@ SPLITS = {
 """The files of the release, and of an export beside `annotations.json`, which has them all."""
 
 
-def nao(root: str, split: str = "all", ood: str | None = OOD) -> BoxedImages:
+def nao(root: str, split: str = "all", ood: str | None = OUTSIDE) -> BoxedImages:
     """Natural adversarial objects in a folder: what `steadyeye review-export` writes of boxes.
 
     `split`: train, val, test, or all. Boxes of the category `ood` are of objects outside the
