@@ -92,12 +92,23 @@ def _with_interval(result: Result) -> str:
     return f"{percent(result.value)} ({interval(result.low, result.high)})"
 
 
+def _share(value: float | None) -> str:
+    return percent(value).replace("-", "−")
+
+
+def _lost(drop: Result) -> str:
+    """A drop with its interval, which may reach below 0."""
+    if drop.low is None or drop.high is None:
+        return _share(drop.value)
+    return f"{_share(drop.value)} ({_share(drop.low)} to {_share(drop.high)})"
+
+
 def _rows(each: Scores) -> list[tuple[str, ...]]:
     own = (each.model, *map(_with_interval, (each.plain, each.without, each.found)))
     if not each.drops:
         return [(*own, "—", "—", "—")]
     return [
-        (*own, name, _with_interval(there), _with_interval(drop))
+        (*own, name, _with_interval(there), _lost(drop))
         for name, (there, drop) in each.drops.items()
     ]
 
@@ -129,12 +140,16 @@ def _classes(each: Scores) -> Table:
 
 
 def _title(scores: Sequence[Scores]) -> str:
-    drops = [d.value for each in scores for _, d in each.drops.values() if d.value is not None]
+    drops = [drop for each in scores for _, drop in each.drops.values() if drop.value is not None]
     if not drops:
         return "Among published detectors on natural adversarial objects"
-    if len(scores) == 1 and len(drops) == 1:
-        return f"{scores[0].model} loses {percent(drops[0], 0)} of its mAP on these objects"
-    return f"{percent(min(drops), 0)} to {percent(max(drops), 0)} of mAP are lost on these objects"
+    values = [drop.value or 0.0 for drop in drops]
+    if all((drop.low or 0) <= 0 <= (drop.high or 0) for drop in drops):
+        return "On these objects mAP is not told apart from the reference"
+    if len(drops) == 1:
+        lost = "loses" if values[0] > 0 else "gains"
+        return f"{scores[0].model} {lost} {percent(abs(values[0]), 0)} of its mAP on these objects"
+    return f"{_share(min(values))} to {_share(max(values))} of mAP are lost on these objects"
 
 
 def _told(each: Scores) -> str:
@@ -147,7 +162,8 @@ def _told(each: Scores) -> str:
     for name, (there, drop) in each.drops.items():
         said += (
             f" On {name} it has {_with_interval(there)} over {there.n:,} images: here it drops by "
-            f"{_with_interval(drop)} of that."
+            f"{_lost(drop)} of that"
+            + (", which may be chance." if (drop.low or 0) <= 0 <= (drop.high or 0) else ".")
         )
     return said
 
@@ -165,13 +181,16 @@ def _caution() -> str:
     return (
         f"All over IoU 0.50 to 0.95. The published ones are from {SOURCE}; they were measured on "
         "the NAO of the paper, which your set need not be, and their drop is from COCO val (for "
-        "YOLOv3 from test-dev)."
+        "YOLOv3 from test-dev). The interval of a drop takes the two sets to have no image in "
+        "common."
     )
 
 
 def _figure(scores: Sequence[Scores]) -> Figure:
+    several = len({name for each in scores for name in each.drops}) > 1
     values: list[dict[str, Any]] = [
-        {"model": f"{each.model}, {name}", "of": "yours", "drop": drop.value}
+        {"model": f"{each.model}, {name}" if several else each.model, "of": "yours"}
+        | {"drop": drop.value}
         | {"low": drop.low, "high": drop.high}
         for each in scores
         for name, (_, drop) in each.drops.items()
@@ -183,11 +202,14 @@ def _figure(scores: Sequence[Scores]) -> Figure:
         name="nao_drop",
         caption="How much of the mAP on a reference set is lost, with 95 % intervals of yours.",
         alt="Relative drops of mAP, yours among seven published detectors.",
-        spec={**chart(_layers(), ROW * len(values) + 10), "data": {"values": values}},
+        spec={
+            **chart(_layers([row["model"] for row in values]), ROW * len(values) + 10),
+            "data": {"values": values},
+        },
     )
 
 
-def _layers() -> list[dict[str, Any]]:
+def _layers(models: Sequence[str]) -> list[dict[str, Any]]:
     """A line from end to end of each interval that there is, and a dot at every drop."""
     x = {
         "type": "quantitative",
@@ -197,7 +219,7 @@ def _layers() -> list[dict[str, Any]]:
     y = {
         "field": "model",
         "type": "nominal",
-        "sort": None,
+        "sort": list(models),
         "title": None,
         "axis": {"labelLimit": 150, "ticks": False},
     }
