@@ -202,6 +202,10 @@ def test_objects_confirmed_then_boxes_drawn_and_decided(boxes, tmp_path):
         "boxes_suggested": 4,
         "boxes_rejected": 2,
         "boxes": 4,
+        "boxes_outside_the_classes": 0,
+        "train": 2,
+        "val": 0,
+        "test": 0,
         "undecided": 0,
     }
     assert [(line.item, line.reviewed, line.accepted) for line in lines] == [

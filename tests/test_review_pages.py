@@ -700,3 +700,18 @@ def edit(person):
     person.press("Escape")
     assert "truck" in person.page.evaluate("document.activeElement.innerText")
     return boxes_on(person)
+
+
+@pytest.mark.slow
+def test_a_suggested_object_of_no_class_is_called_ood(boxes_site, visit):
+    here = boxes_site(stages={"boxes": 1})
+    person = visit(here.join("r0"))
+    person.stage("boxes")
+    person.press("Tab", "o")
+    assert "ood" in person.page.evaluate("document.activeElement.innerText")
+    assert person.page.locator("rect.outside.chosen").count() == 1
+    assert person.page.locator("#class option").all_inner_texts()[-1] == "ood (of no class)"
+    person.decide("s")
+    person.saved()
+    (answer,) = [each.answer for each in outcomes(here, "boxes").values() if each]
+    assert answer["boxes"][0]["label"] == "ood"

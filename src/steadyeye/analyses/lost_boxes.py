@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from steadyeye.charts.style import interval, percent
-from steadyeye.core.boxes import BoxTable, select, take
+from steadyeye.core.boxes import BoxTable, in_classes, select, take
 from steadyeye.core.pm_sets import farthest, pm_sets
 from steadyeye.core.results import find, reach
 from steadyeye.core.sections import Exhibit, Mark, Picture, Section, Table
@@ -107,12 +107,13 @@ def _counts(side: Frames) -> list[int]:
 
 
 def _of(predictions: Predictions, row: int) -> tuple[BoxTable, BoxTable]:
-    """The true boxes and the confident detections of a row."""
+    """The true boxes of the classes and the confident detections of a row."""
     truth, found = predictions.boxes, predictions.detections
     assert truth is not None, "checked by needs"
     assert found is not None, "checked by needs"
     said = select(found, np.array([row]))
-    return select(truth, np.array([row])), take(said, np.flatnonzero(said.score > CONFIDENT))
+    there = in_classes(select(truth, np.array([row])))
+    return there, take(said, np.flatnonzero(said.score > CONFIDENT))
 
 
 def _exhibit(

@@ -11,6 +11,7 @@ CALLED = {
     "degraded_rank": "degraded rank",
     "degraded_probability": "degraded probability",
     "map": "mAP",
+    "map_without_ood": "mAP without OOD",
     "mar": "mAR",
 }
 

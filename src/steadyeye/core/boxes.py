@@ -16,7 +16,8 @@ class Boxes:
     """The true boxes of one image, n of them.
 
     `boxes`: (n, 4) float64, x0 y0 x1 y1 in pixels, half-open. `labels`: (n,) int32 indices into
-    the classes of the data. `crowd`: (n,) bool, regions that neither reward nor punish (COCO's
+    the classes of the data, `OOD` for an object outside them, which is no class and which only
+    what asks for it sees. `crowd`: (n,) bool, regions that neither reward nor punish (COCO's
     `iscrowd`). `area`: (n,) float64 square pixels of the object, which a mask makes smaller than
     its box.
     """
@@ -50,9 +51,9 @@ class Detections:
 class BoxTable:
     """Boxes of many images as columns, n rows, those of an image in the order they were given.
 
-    `image`: (n,) int64 which image; `label`: (n,) int64; `boxes`: (n, 4) float64. `score`: (n,)
-    float64, 1 for what is true. `crowd`: (n,) bool and `area`: (n,) float64, of the box itself for
-    what was detected.
+    `image`: (n,) int64 which image; `label`: (n,) int64, as in `Boxes`; `boxes`: (n, 4) float64.
+    `score`: (n,) float64, 1 for what is true. `crowd`: (n,) bool and `area`: (n,) float64, of the
+    box itself for what was detected.
     """
 
     image: NDArray[np.int64]
@@ -105,8 +106,9 @@ def areas(corners: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def present(found: Boxes) -> tuple[int, ...]:
-    """The classes that are there, crowds aside, rising."""
-    return tuple(sorted({int(label) for label in found.labels[~found.crowd]}))
+    """The classes that are there, crowds and objects outside the classes aside, rising."""
+    there = found.labels[~found.crowd & (found.labels != OOD)]
+    return tuple(sorted({int(label) for label in there}))
 
 
 EMPTY = boxes([], [])
@@ -167,6 +169,11 @@ def take(table: BoxTable, rows: NDArray[np.integer]) -> BoxTable:
         table.crowd[rows],
         table.area[rows],
     )
+
+
+def in_classes(table: BoxTable) -> BoxTable:
+    """The true boxes without those of objects outside the classes."""
+    return take(table, np.flatnonzero(table.label != OOD))
 
 
 def _joined(parts: Sequence[NDArray[Any]], dtype: type) -> NDArray[Any]:

@@ -195,12 +195,14 @@ class Asked:
 class Evaluated:
     """One model on one source: the sealed predictions and the results derived from them.
 
-    `asked`: result name → the metric that gave it.
+    `asked`: result name → the metric that gave it. `elsewhere`: the predictions of the same model
+    on the other data of the report, such as a reference set.
     """
 
     predictions: Predictions
     results: Mapping[str, Result]
     asked: Mapping[str, Asked] = field(default_factory=dict)
+    elsewhere: tuple[Predictions, ...] = ()
 
 
 Metric: TypeAlias = Callable[..., Result]
@@ -212,15 +214,19 @@ Analysis: TypeAlias = Callable[..., Section | None]
 Plugin = TypeVar("Plugin", bound=Callable[..., Any])
 
 
-def needs(*columns: str, reach: int = 0) -> Callable[[Plugin], Plugin]:
+def needs(
+    *columns: str, reach: int = 0, when: Callable[[Predictions], bool] | None = None
+) -> Callable[[Plugin], Plugin]:
     """Declares the columns a metric or analysis reads, checked before any inference.
 
-    `reach`: how far the offsets of the data must go for a metric nobody asked for by name.
+    Of a metric nobody asked for by name, `reach`: how far the offsets of the data must go for it;
+    `when`: whether predictions hold what it is about.
     """
 
     def declare(plugin: Plugin) -> Plugin:
         plugin.needs = columns  # type: ignore[attr-defined]
         plugin.reach = reach  # type: ignore[attr-defined]
+        plugin.when = when  # type: ignore[attr-defined]
         return plugin
 
     return declare

@@ -7,14 +7,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from steadyeye.core import bootstrap
-from steadyeye.core.boxes import BoxTable, select
+from steadyeye.core.boxes import OOD, BoxTable, in_classes, select, take
 from steadyeye.core.errors import UsageError
 from steadyeye.core.outcomes import Statistic
 from steadyeye.core.pm_sets import PmSets
 from steadyeye.core.table import Predictions
 from steadyeye.core.types import Result
 from steadyeye.detection.average_precision import dataset_ap, frame_ap
-from steadyeye.detection.matching import IOUS, Matched, match
+from steadyeye.detection.matching import IOUS, Matched, excused, match
 
 REPLICATES = 1_000
 
@@ -26,7 +26,8 @@ Measure = Callable[[Matched, NDArray[np.int64] | None], float]
 class Frames:
     """Some images of a table with their boxes, n of them.
 
-    `rows`: (n,) their rows. `videos`: (n,) what intervals are clustered by.
+    `rows`: (n,) their rows. `videos`: (n,) what intervals are clustered by. `outside`: objects on
+    which a detection that was matched to nothing is ignored; None: it is a false positive.
     """
 
     rows: NDArray[np.intp]
@@ -34,24 +35,52 @@ class Frames:
     truth: BoxTable
     detections: BoxTable
     classes: int
+    outside: BoxTable | None = None
 
     def matched(self) -> Matched:
         """The detections matched to what is there, once for all thresholds."""
-        return match(self.truth, self.detections, len(self.rows), self.classes)
+        found = match(self.truth, self.detections, len(self.rows), self.classes)
+        if self.outside is None:
+            return found
+        return excused(found, self.detections, self.outside)
 
 
 def frames(predictions: Predictions, rows: NDArray[np.intp], one_class: bool = False) -> Frames:
-    """The images of `rows`; `one_class`: all categories made one, for localization."""
+    """The images of `rows`; `one_class`: all categories made one, for localization.
+
+    Without the objects outside the classes: a detection of one is a false positive.
+    """
     truth, found = predictions.boxes, predictions.detections
     assert truth is not None, "a metric of boxes needs the column"
     assert found is not None, "a metric of detections needs the column"
     videos = predictions.tags.get("video", predictions.ids)[rows]
-    there, said = select(truth, rows), select(found, rows)
+    there, said = in_classes(select(truth, rows)), select(found, rows)
     classes = len(predictions.classes)
     if one_class:
         there, said = (replace(each, label=np.zeros_like(each.label)) for each in (there, said))
         classes = 1
     return Frames(rows, np.asarray(videos, dtype=np.str_), there, said, classes)
+
+
+def frames_without_ood(predictions: Predictions, rows: NDArray[np.intp]) -> Frames:
+    """The images of `rows` with the objects outside the model's classes apart, as `outside`.
+
+    Those are the boxes labelled so, and the boxes of classes that no class of the model maps to.
+    """
+    plain = frames(predictions, rows)
+    assert predictions.boxes is not None, "checked by frames"
+    there = select(predictions.boxes, rows)
+    apart = outside(predictions, there)
+    truth = take(there, np.flatnonzero(~apart))
+    return replace(plain, truth=truth, outside=take(there, np.flatnonzero(apart)))
+
+
+def outside(predictions: Predictions, truth: BoxTable) -> NDArray[np.bool_]:
+    """(n,) the true boxes of objects outside the classes of the data or of the model."""
+    reached = np.ones(len(predictions.classes), dtype=np.bool_)
+    if predictions.reach is not None:
+        reached = np.isin(np.arange(len(reached)), predictions.reach)
+    return np.asarray((truth.label == OOD) | ~reached[truth.label], dtype=np.bool_)
 
 
 def counted(predictions: Predictions) -> NDArray[np.intp]:

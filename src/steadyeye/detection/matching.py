@@ -6,7 +6,7 @@ average precision and recall reads the flags kept here (`steadyeye.detection.ave
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -41,7 +41,8 @@ class Matched:
 
     `hit`: (m,) uint16, bit i set where it is a true positive at `IOUS[i]`.
     `ignored`: (m,) uint16, bit i set where it is neither true nor false: matched to a crowd or to
-    an object outside the area range, or itself outside and unmatched. Neither: a false positive.
+    an object outside the area range, or itself outside and unmatched, or excused. Neither: a false
+    positive.
     `positives`: (g,) int64, objects of each group to be found: no crowds, all within the range.
     """
 
@@ -93,6 +94,20 @@ def by_area(
         ignored = np.where(outside, EVERY ^ hit, matched ^ hit)
         matches.append(Matched(groups, hit, ignored, positives))
     return tuple(matches)
+
+
+def excused(matched: Matched, detections: BoxTable, outside: BoxTable) -> Matched:
+    """The same with detections ignored that were matched to nothing and lie on objects `outside`.
+
+    At each threshold, those that overlap one of them by as much, whatever the labels; one object
+    excuses any number of detections. `detections`: those that were matched.
+    """
+    groups = matched.groups
+    order = np.argsort(outside.image, kind="stable")
+    first = np.searchsorted(outside.image[order], np.arange(groups.images + 1))
+    objects = (outside.boxes.take(order, axis=0), outside.crowd[order], first)
+    covered = _covered(detections.boxes.take(groups.row, axis=0), groups.row_image, objects)
+    return replace(matched, ignored=matched.ignored | (covered & ~matched.hit))
 
 
 def _indices(column: Ints, end: int) -> Ints:
@@ -159,6 +174,21 @@ def _taken(objects: Any, detections: Any, order: Ints, positives: Ints) -> tuple
                 if rival[j] < middle:
                     right[members[d]] |= won[j]
     return right, matched
+
+
+@njit(nogil=True, cache=True)
+def _covered(boxes: Floats, image: Ints, objects: Any) -> Flags:
+    """Thresholds at which each detection overlaps an object of its image by as much."""
+    corners, crowd, first = objects
+    covered = np.zeros(len(boxes), dtype=np.uint16)
+    for d in range(len(boxes)):
+        best = 0.0
+        for t in range(first[image[d]], first[image[d] + 1]):
+            best = max(best, _iou(boxes, d, corners, t, crowd[t]))
+        for i in range(len(BARS)):
+            if best >= BARS[i]:
+                covered[d] |= np.uint16(1 << i)
+    return covered
 
 
 @njit(nogil=True, cache=True)

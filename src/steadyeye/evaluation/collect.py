@@ -36,7 +36,7 @@ def tables(runs: Sequence[Path]) -> list[tuple[Path, Predictions]]:
 
 def evaluated(predictions: Predictions, metrics: Sequence[Spec] = ()) -> Evaluated:
     """The predictions with the metrics asked for, or with all that they allow."""
-    specs = metrics or [spec for spec in available(predictions.columns) if _far(spec, predictions)]
+    specs = metrics or [s for s in available(predictions.columns) if _has_to_say(s, predictions)]
     # of several models a metric may fit some only: detections come from detectors
     fitting = [ask(spec) for spec in specs if readable(metric(spec), predictions.columns)]
     found = [(asked, asked.metric(predictions)) for asked in fitting]
@@ -63,10 +63,13 @@ def ask(spec: Spec) -> Asked:
     )
 
 
-def _far(spec: Spec, predictions: Predictions) -> bool:
-    """Whether the offsets go as far as a metric needs that nobody asked for."""
-    least = getattr(metric(spec), "reach", 0)
-    return not least or int(abs(predictions.tags["offset"]).max(initial=0)) >= least
+def _has_to_say(spec: Spec, predictions: Predictions) -> bool:
+    """Whether predictions hold what a metric is about that nobody asked for, as far as it needs."""
+    plugin = metric(spec)
+    least, when = getattr(plugin, "reach", 0), getattr(plugin, "when", None)
+    if least and int(abs(predictions.tags["offset"]).max(initial=0)) < least:
+        return False
+    return when is None or bool(when(predictions))
 
 
 def record(run: Path) -> Mapping[str, Any]:

@@ -11,6 +11,7 @@ import numpy as np
 from steadyeye.core import plugins
 from steadyeye.core.errors import SampleError, unknown
 from steadyeye.core.sections import Picture, Section
+from steadyeye.core.table import Predictions
 from steadyeye.core.types import Evaluated, Source
 from steadyeye.evaluation.collect import collect, record
 from steadyeye.evaluation.job import Job
@@ -63,7 +64,8 @@ def sections(evaluated: Sequence[Evaluated], analyses: Sequence[str] = ()) -> tu
     """What every analysis, or each of those named, has to say of the models on each source."""
     by_data: dict[str, list[Evaluated]] = {}
     for one in evaluated:
-        by_data.setdefault(one.predictions.data, []).append(one)
+        there = replace(one, elsewhere=_elsewhere(one, evaluated))
+        by_data.setdefault(one.predictions.data, []).append(there)
     found = []
     for data, models in by_data.items():
         for name in analyses or plugins.names("analyses"):
@@ -76,6 +78,13 @@ def sections(evaluated: Sequence[Evaluated], analyses: Sequence[str] = ()) -> tu
                 title = section.title if len(by_data) == 1 else f"{section.title} · {data}"
                 found.append(replace(section, title=title))
     return tuple(sorted(found, key=lambda section: section.place))
+
+
+def _elsewhere(one: Evaluated, evaluated: Sequence[Evaluated]) -> tuple[Predictions, ...]:
+    """What the same model said of other data."""
+    own = one.predictions
+    others = [other.predictions for other in evaluated if other.predictions.model == own.model]
+    return tuple(p for p in others if p.data != own.data and p.model_classes == own.model_classes)
 
 
 def write(runs: Sequence[Path], files: Sequence[Path], metrics: str | None = None) -> Document:

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from steadyeye.core.boxes import Boxes, present
+from steadyeye.core.boxes import OOD, Boxes, present
 from steadyeye.core.types import Classes, Labels, Sample
 from steadyeye.images import files
 
@@ -23,7 +23,7 @@ class BoxedImage:
 
     @property
     def labels(self) -> Labels:
-        """The classes that are there, crowds aside."""
+        """The classes that are there, crowds and objects outside the classes aside."""
         return present(self.boxes)
 
 
@@ -50,14 +50,17 @@ class BoxedImages:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """How many images, boxes and crowds, and how many images without an object."""
+        """How many images, boxes, crowds and objects outside, and how many images without one."""
         crowds = sum(int(image.boxes.crowd.sum()) for image in self.images)
         empty = [image.id for image in self.images if not image.labels]
         first = f", first '{empty[0]}'" if empty else ""
         total = sum(len(image.boxes) for image in self.images)
+        outside = sum(int((image.boxes.labels == OOD).sum()) for image in self.images)
+        told = f", {outside:,} of objects outside the classes" if outside else ""
+        of = " of the classes" if outside else ""
         return (
-            f"{len(self.images):,} images with {total:,} boxes, {crowds:,} of them crowds; "
-            f"{len(empty):,} images without any object{first}",
+            f"{len(self.images):,} images with {total:,} boxes, {crowds:,} of them crowds{told}; "
+            f"{len(empty):,} images without any object{of}{first}",
         )
 
     def missing(self) -> Sequence[str]:

@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from steadyeye.classes.known import named
-from steadyeye.core.boxes import EMPTY, Boxes, boxes
+from steadyeye.core.boxes import EMPTY, OOD, Boxes, boxes
 from steadyeye.core.errors import UsageError, every
 from steadyeye.core.types import Classes
 from steadyeye.footage.annotations import corners, of_segmentation
@@ -20,34 +20,39 @@ Box: TypeAlias = tuple[float, float, float, float]
 
 @dataclass(frozen=True, eq=False)
 class CocoFile:
-    """What a file says: `category_ids` of each of `classes`; `images`, its entries as they are."""
+    """What a file says: `category_ids` of each of `classes`; `images`, its entries as they are.
+
+    `outside`: the name of the category whose boxes are of objects outside the classes, None where
+    the file has none.
+    """
 
     classes: Classes
     category_ids: tuple[int, ...]
     images: Sequence[Mapping[str, Any]]
     found: Mapping[Any, Boxes]
+    outside: str | None = None
 
     def boxes(self, image: Mapping[str, Any]) -> Boxes:
         """The boxes of one of the images; none where nothing is annotated."""
         return self.found.get(image["id"], EMPTY)
 
 
-def read(path: Path) -> CocoFile:
+def read(path: Path, ood: str | None = None) -> CocoFile:
     """The file at a path; classes in the order of their ids.
 
     The box is `bbox`; without one it is that around `segmentation`, polygons or run lengths.
-    `iscrowd` regions are crowds; `area` is taken as it stands. Raises `UsageError` with how many
+    `iscrowd` regions are crowds; `area` is taken as it stands. `ood`: the name of a category that
+    is no class but says of an object that it is outside them. Raises `UsageError` with how many
     and the first for annotations of unknown images or categories and for boxes that are none.
     """
     content = _content(path)
-    categories = sorted(content["categories"], key=lambda category: category["id"])
-    twice = [n for n, times in Counter(c["name"] for c in categories).items() if times > 1]
-    if twice:
-        raise UsageError(
-            f"'{path}' names {len(twice)} categories twice, first '{twice[0]}'; tell them apart"
-        )
+    categories = _categories(path, content["categories"])
+    outside = [int(each["id"]) for each in categories if each["name"] == ood]
+    categories = [each for each in categories if each["name"] != ood]
+    if not categories:
+        raise UsageError(f"'{path}' has no category beside '{ood}'; list the classes")
     ids = tuple(int(category["id"]) for category in categories)
-    position = {category: i for i, category in enumerate(ids)}
+    position = {category: i for i, category in enumerate(ids)} | dict.fromkeys(outside, OOD)
     of_image = _by_image(path, content["annotations"], {image["id"] for image in content["images"]})
 
     def read_one(annotation: Mapping[str, Any]) -> tuple[Box, int, bool, float]:
@@ -63,7 +68,19 @@ def read(path: Path) -> CocoFile:
         ids,
         content["images"],
         {image: boxes(*zip(*found, strict=True)) for image, found in entries.items()},
+        ood if outside else None,
     )
+
+
+def _categories(path: Path, listed: Sequence[Mapping[str, Any]]) -> Sequence[Mapping[str, Any]]:
+    """The categories by their ids. Raises `UsageError` for two of one name."""
+    categories = sorted(listed, key=lambda category: category["id"])
+    twice = [n for n, times in Counter(c["name"] for c in categories).items() if times > 1]
+    if twice:
+        raise UsageError(
+            f"'{path}' names {len(twice)} categories twice, first '{twice[0]}'; tell them apart"
+        )
+    return categories
 
 
 def _content(path: Path) -> Mapping[str, Any]:
@@ -76,10 +93,19 @@ def _content(path: Path) -> Mapping[str, Any]:
     lacks = [key for key in ("images", "annotations", "categories") if key not in content]
     if lacks or not isinstance(content, dict):
         raise UsageError(f"'{path}' has no {', '.join(lacks)}; give COCO's JSON of instances")
-    without = [image for image in content["images"] if "id" not in image]
+    # NAO's release says _image_id beside COCO's keys or instead of them
+    images = [_keyed(image, "id") for image in content["images"]]
+    without = [image for image in images if "id" not in image]
     if without:
         raise UsageError(f"'{path}' has {len(without):,} images without id, first {without[0]}")
-    return content
+    annotations = [_keyed(each, "image_id") for each in content["annotations"]]
+    return {**content, "images": images, "annotations": annotations}
+
+
+def _keyed(entry: Mapping[str, Any], key: str) -> Mapping[str, Any]:
+    if key in entry or "_image_id" not in entry:
+        return entry
+    return {**entry, key: entry["_image_id"]}
 
 
 def _by_image(

@@ -3,7 +3,7 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from steadyeye.core.boxes import Boxes, areas
+from steadyeye.core.boxes import OOD, Boxes, areas
 
 NAN = float("nan")
 
@@ -14,12 +14,16 @@ def box_changes(anchor: Boxes | None, frame: Boxes | None, diagonal: float) -> d
     It is followed to the box of its class that overlaps it most (IoU; where none overlaps, the one
     with the nearest centre). `box_area_change`: natural logarithm of the ratio of areas, above 0:
     larger. `box_shift`: distance of the centres, % of the frame's diagonal. `diagonal`: pixels.
-    NaN where the anchor has no box or the frame none of that class; crowds are no objects.
+    NaN where the anchor has no box or the frame none of that class; neither crowds nor objects
+    outside the classes count.
     """
     gone = {"box_area_change": NAN, "box_shift": NAN}
-    if anchor is None or frame is None or anchor.crowd.all():
+    if anchor is None or frame is None:
         return gone
-    size = np.where(anchor.crowd, -1.0, areas(anchor.boxes))
+    aside = anchor.crowd | (anchor.labels == OOD)
+    if aside.all():
+        return gone
+    size = np.where(aside, -1.0, areas(anchor.boxes))
     largest = int(size.argmax())
     box, label = anchor.boxes[largest], anchor.labels[largest]
     others = frame.boxes[(frame.labels == label) & ~frame.crowd]

@@ -57,6 +57,11 @@ READING = (
         "average precision of a detector, averaged over classes: 100 % would be every object found "
         "and nothing else.",
     ),
+    (
+        "map_without_ood",
+        "mAP without OOD",
+        "the same with detections forgiven that lie on an object of no class the model has.",
+    ),
     ("mar", "mAR", "the share of objects found at all, averaged over how exactly."),
     (
         "pm_k_map",

@@ -21,7 +21,7 @@ from steadyeye.review.database import Database
 from steadyeye.review.deciding import Decided, Given, RefusedError, Rules
 from steadyeye.review.pages import page, refused
 from steadyeye.review.people import Reviewer
-from steadyeye.review.stages import STAGES
+from steadyeye.review.stages import STAGES, called
 
 STATIC = Path(__file__).resolve().parent / "static"
 IMAGE = re.compile(r"[0-9a-f]{64}\.jpg")
@@ -109,7 +109,7 @@ def _readers(made: FastAPI) -> None:
         )
         shown = STAGES[wanted]
         told = {"stage": wanted, "title": shown.title, "question": shown.question, **content}
-        told["classes"] = rules_of(request).classes
+        told["classes"] = called(wanted, rules_of(request).classes)
         return page(request, "stage.html", reviewer, told)
 
     @made.get("/images/{name}")

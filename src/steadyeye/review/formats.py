@@ -74,11 +74,14 @@ def following(name: str, out: Path) -> Sequence[str]:
     """What to do next with an export, a line each."""
     told = {
         "set": f"reviewed(root='{out}')",
-        "coco": f"coco(annotations='{out}/annotations.json', images='{out}/images')",
+        "coco": f"nao(root='{out}')",
         "pmsets": f"imagenet_vid_robust(root='{out}')",
     }
     if name in told:
-        lines = [f'next: steadyeye run --model … --data "{told[name]}"']
+        asked = ' --metrics "map, map_without_ood, mar"' if name == "coco" else ""
+        lines = [f'next: steadyeye run --model … --data "{told[name]}"{asked}']
+        if name == "coco":
+            lines.insert(0, f"say in {out}/README.md under which licence it may be passed on")
         if name == "pmsets" and (out / "metadata" / "classes.json").is_file():
             lines.append(
                 f"the classes are not VID-30: other readers need {out}/metadata/classes.json"

@@ -10,19 +10,17 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-import cv2
 import numpy as np
 from numpy.typing import NDArray
 
 from steadyeye.core.errors import UsageError
 from steadyeye.core.provenance import provenance
-from steadyeye.core.types import Classes, Image, Sample, Source
+from steadyeye.core.types import Classes, Sample, Source
 from steadyeye.footage.set_folder import FRAMES, SCENE_CUT, VERSION, check_vacant, table
 from steadyeye.predictions.cell import encode, write_file
+from steadyeye.review.likeness import NEAR, view
 from steadyeye.review.pictures import keep
 
-SIDE = 32
-NEAR = 3.0  # grey levels, on average over a thumbnail: anchors nearer than that show the same
 JUMP = 30.0  # grey levels between consecutive thumbnails: a scene cut
 
 
@@ -54,7 +52,7 @@ def store(source: Source, out: Path) -> Iterator[Stored]:
     for number in range(len(source)):
         one = source[number]
         name, image = keep(out, one.image)
-        yield Stored(_row(one, name), _view(image))
+        yield Stored(_row(one, name), view(image))
 
 
 def sample(stored: Iterable[Stored], out: Path, how: Sampling) -> int:
@@ -100,13 +98,6 @@ def _row(one: Sample, image: str) -> dict[str, Any]:
 def _beyond(row: dict[str, Any]) -> dict[str, Any]:
     """The row, not accepted where a scene cut lies between it and its anchor."""
     return {**row, "accepted": False, "reason": SCENE_CUT} if row["across_cut"] else row
-
-
-def _view(image: Image) -> NDArray[np.float32]:
-    """A grey thumbnail, on which frames are compared."""
-    grey = cv2.cvtColor(image, cv2.COLOR_RGB2GRAY)
-    small = cv2.resize(grey, (SIDE, SIDE), interpolation=cv2.INTER_AREA)
-    return np.asarray(small, dtype=np.float32).reshape(-1)
 
 
 def _cuts(

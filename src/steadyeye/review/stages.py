@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from steadyeye.core.errors import UsageError, unknown
+from steadyeye.footage.coco_images import OUTSIDE
 
 Answer: TypeAlias = Mapping[str, Any]
 
@@ -17,6 +18,9 @@ REASONS = ("motion", "background", "blur", "feature", "other")
 """Why a neighbour does not show the same; `feature`: something distinctive seen in only one."""
 
 FLAWS = ("blurry", "occluded", "depiction")
+
+DRAWN = ("boxes", "box_check")
+"""The stages in which boxes are drawn."""
 
 
 @dataclass(frozen=True)
@@ -153,12 +157,18 @@ def settle_box(answers: Sequence[Answer]) -> Outcome:
     return Outcome(not flaws, {}, ", ".join(flaws))
 
 
+def called(stage: str, classes: Sequence[str]) -> Sequence[str]:
+    """What things may be called in a stage: drawn boxes also `ood`, outside the classes."""
+    more = stage in DRAWN and OUTSIDE not in classes
+    return (*classes, OUTSIDE) if more else classes
+
+
 def check_boxes(answer: Answer, classes: Sequence[str]) -> Answer:
-    """`boxes`: each {box: [x0, y0, x1, y1] in pixels, label}."""
-    boxes = answer.get("boxes")
+    """`boxes`: each {box: [x0, y0, x1, y1] in pixels, label}; see `called`."""
+    boxes, names = answer.get("boxes"), called("boxes", classes)
     if not isinstance(boxes, list):
         raise UsageError("boxes must be a list")
-    return {"boxes": [_box(number, box, classes) for number, box in enumerate(boxes, start=1)]}
+    return {"boxes": [_box(number, box, names) for number, box in enumerate(boxes, start=1)]}
 
 
 def _box(number: int, box: Any, classes: Sequence[str]) -> Answer:
@@ -220,7 +230,8 @@ STAGES: Mapping[str, Stage] = {
         Stage(
             "boxes",
             "Boxes",
-            "Draw a tight box around every object of the listed classes.",
+            "Draw a tight box around every object of the listed classes; a suggested object of "
+            "none of them is ood.",
             1,
             check_boxes,
             settle_boxes,

@@ -6,7 +6,7 @@ from typing import Any
 from xml.etree.ElementTree import Element, SubElement
 
 from steadyeye.review.interchange.asked import FORMS
-from steadyeye.review.stages import REASONS
+from steadyeye.review.stages import REASONS, called
 
 ANSWER = "steadyeye"
 """The label of the tag that carries an answer."""
@@ -53,7 +53,8 @@ def _labels(stage: str, classes: Sequence[str]) -> list[Mapping[str, Any]]:
     answer = {"name": ANSWER, "type": "tag", "attributes": asked}
     if stage in ("pairs", "joint"):
         return [answer]
-    return [answer, *({"name": n, "type": shape(stage), "attributes": []} for n in classes)]
+    kind, names = shape(stage), called(stage, classes)
+    return [answer, *({"name": name, "type": kind, "attributes": []} for name in names)]
 
 
 def _attribute(name: str, kind: str, values: Sequence[str]) -> Mapping[str, Any]:

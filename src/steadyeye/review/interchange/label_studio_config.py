@@ -7,13 +7,10 @@ from collections.abc import Sequence
 from xml.sax.saxutils import quoteattr
 
 from steadyeye.review.interchange.asked import FORMS
-from steadyeye.review.stages import REASONS, STAGES
+from steadyeye.review.stages import DRAWN, REASONS, STAGES, called
 
 MANY = ("labels", "reasons")
 """Questions of which several choices may hold."""
-
-DRAWN = ("boxes", "box_check")
-"""The stages in which boxes are drawn."""
 
 
 def labeling(stage: str, classes: Sequence[str]) -> str:
@@ -27,7 +24,7 @@ def labeling(stage: str, classes: Sequence[str]) -> str:
     if stage in ("classification", *DRAWN):
         lines += [
             '  <RectangleLabels name="boxes" toName="image" canRotate="false">',
-            *(f"    <Label value={quoteattr(name)}/>" for name in classes),
+            *(f"    <Label value={quoteattr(name)}/>" for name in called(stage, classes)),
             "  </RectangleLabels>",
         ]
     for name, choices in FORMS[stage].items():

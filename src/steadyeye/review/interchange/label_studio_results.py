@@ -14,7 +14,7 @@ from steadyeye.review.admitting import Annotation, Annotations
 from steadyeye.review.interchange import label_studio_config as config
 from steadyeye.review.interchange.asked import from_choices
 from steadyeye.review.pictures import size
-from steadyeye.review.stages import STAGES
+from steadyeye.review.stages import DRAWN, STAGES
 
 IMAGE = r"[0-9a-f]{64}\.jpg"
 Entry = Mapping[str, Any]
@@ -101,7 +101,7 @@ def _answer(folder: SetFolder, data: Entry, result: Sequence[Entry]) -> tuple[En
             answer[name] = list(value["choices"])
         elif each["type"] == "choices":
             (one[name],) = value["choices"]
-    if stage not in config.DRAWN:
+    if stage not in DRAWN:
         del answer["boxes"]
     return {**answer, **from_choices(stage, one)}, comment
 
@@ -109,7 +109,7 @@ def _answer(folder: SetFolder, data: Entry, result: Sequence[Entry]) -> tuple[En
 def _boxes(folder: SetFolder, data: Entry, result: Sequence[Entry]) -> Iterator[Entry]:
     image = next(iter(re.findall(IMAGE, str(data["image"]))), "")
     for each in result:
-        if each["type"] != "rectanglelabels" or data["stage"] not in config.DRAWN:
+        if each["type"] != "rectanglelabels" or data["stage"] not in DRAWN:
             continue
         if image not in folder.images:
             raise UsageError(f"this set has no image '{data['image']}'")

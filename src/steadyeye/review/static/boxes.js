@@ -19,7 +19,8 @@ export function boxes({ classes, decide, tell, refuse }) {
 
   const on = (name) => find(`[data-do=${name}]`).getAttribute("aria-pressed") === "true";
   const looking = view(frames, () => on("hand"));
-  choice.append(...classes.map((name) => make("option", { value: name }, name)));
+  const title = (name) => (name === "ood" ? "ood (of no class)" : name);
+  choice.append(...classes.map((name) => make("option", { value: name }, title(name))));
 
   function change(next, select = chosen) {
     before.push({ drawn, chosen });
@@ -39,8 +40,9 @@ export function boxes({ classes, decide, tell, refuse }) {
   }
 
   function draw() {
+    const kind = (index) => `box${drawn[index].label === "ood" ? " outside" : ""}${index === chosen ? " chosen" : ""}`;
     over.replaceChildren(...drawn.map(({ box: [x0, y0, x1, y1] }, index) => make("rect", {
-      class: index === chosen ? "box chosen" : "box", x: x0, y: y0, width: x1 - x0, height: y1 - y0,
+      class: kind(index), x: x0, y: y0, width: x1 - x0, height: y1 - y0,
     })));
     while (list.children.length < drawn.length) list.append(entry(list.children.length));
     while (list.children.length > drawn.length) list.lastChild.remove();
@@ -108,6 +110,7 @@ export function boxes({ classes, decide, tell, refuse }) {
       tell(`Box ${chosen + 1} deleted`);
       change(drawn.filter((_, at) => at !== chosen), chosen);
     },
+    outside: () => label("ood"),
     unedit: () => {
       ({ drawn, chosen } = before.pop());
       draw();

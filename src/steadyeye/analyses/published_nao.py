@@ -1,0 +1,241 @@
+"""The user's detectors on natural adversarial objects beside those published."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from steadyeye.charts.style import PALETTE, chart, interval, percent
+from steadyeye.comparison.nao import SOURCE, Published, published
+from steadyeye.core.boxes import OOD
+from steadyeye.core.sections import Figure, Section, Table
+from steadyeye.core.table import Predictions
+from steadyeye.core.types import Evaluated, Result, needs
+from steadyeye.detection.by_class import ap, by_class, recall, relative_drop, resampled
+from steadyeye.detection.frames import counted, frames, frames_without_ood
+from steadyeye.detection.matching import IOUS
+
+ROW = 26
+
+
+@dataclass(frozen=True, eq=False)
+class Scores:
+    """A model on the set; each number over IoU 0.50 … 0.95, with its classes as `cells`.
+
+    `drops`: reference set → mAP there and how much of it is lost.
+    """
+
+    model: str
+    plain: Result
+    without: Result
+    found: Result
+    drops: dict[str, tuple[Result, Result]]
+
+
+@needs("boxes", "detections")
+def published_nao(evaluated: Sequence[Evaluated]) -> Section | None:
+    """mAP, mAP without OOD and mAR beside seven published detectors, and the drop from a reference.
+
+    Over IoU 0.50 … 0.95, as COCO's. The reference is every other data of the report on which the
+    same model was run and which holds no object outside the classes. None unless the data has
+    boxes labelled as such, or is the source `nao`. Lau et al., Table 2 and Figure 1.
+    """
+    if not _about(evaluated[0].predictions):
+        return None
+    scores = [_scores(one) for one in evaluated]
+    own = [row for each in scores for row in _rows(each)]
+    beside = [_published_row(each) for each in published()]
+    header = ("model", "mAP", "mAP without OOD", "mAR", "reference", "mAP there", "drop")
+    return Section(
+        place=20,
+        title=_title(scores),
+        text=(*map(_told, scores), *_asked(scores), _caution()),
+        tables=(
+            Table("Natural adversarial objects", header, (*own, *beside), open=True),
+            *map(_classes, scores),
+        ),
+        figures=(_figure(scores),) if any(each.drops for each in scores) else (),
+    )
+
+
+def _about(predictions: Predictions) -> bool:
+    boxes, name = predictions.boxes, predictions.data.partition(" #")[0].partition("-")[0]
+    return boxes is not None and (name == "nao" or bool((boxes.label == OOD).any()))
+
+
+def _scores(one: Evaluated) -> Scores:
+    predictions = one.predictions
+    rows, classes = counted(predictions), predictions.classes
+    measured = resampled(frames(predictions, rows), ap(IOUS))
+    without = resampled(frames_without_ood(predictions, rows), ap(IOUS))
+    found = resampled(frames(predictions, rows), recall)
+    drops = {}
+    for other in filter(_is_reference, one.elsewhere):
+        reference = resampled(frames(other, counted(other)), ap(IOUS))
+        there = by_class("map", reference, other.classes)
+        drops[other.data] = there, relative_drop(measured, reference)
+    return Scores(
+        predictions.model,
+        by_class("map", measured, classes),
+        by_class("map_without_ood", without, classes),
+        by_class("mar", found, classes),
+        drops,
+    )
+
+
+def _is_reference(predictions: Predictions) -> bool:
+    columns = predictions.columns
+    boxed = {"boxes", "detections"} <= set(columns) and "operator" not in columns
+    return boxed and not _about(predictions)
+
+
+def _with_interval(result: Result) -> str:
+    return f"{percent(result.value)} ({interval(result.low, result.high)})"
+
+
+def _share(value: float | None) -> str:
+    return percent(value).replace("-", "−")
+
+
+def _lost(drop: Result) -> str:
+    """A drop with its interval, which may reach below 0."""
+    if drop.low is None or drop.high is None:
+        return _share(drop.value)
+    return f"{_share(drop.value)} ({_share(drop.low)} to {_share(drop.high)})"
+
+
+def _rows(each: Scores) -> list[tuple[str, ...]]:
+    own = (each.model, *map(_with_interval, (each.plain, each.without, each.found)))
+    if not each.drops:
+        return [(*own, "—", "—", "—")]
+    return [
+        (*own, name, _with_interval(there), _lost(drop))
+        for name, (there, drop) in each.drops.items()
+    ]
+
+
+def _published_row(each: Published) -> tuple[str, ...]:
+    numbers = map(percent, (each.plain, each.without, each.found))
+    return (
+        f"{each.model}, published",
+        *numbers,
+        each.of,
+        percent(each.reference),
+        percent(each.drop),
+    )
+
+
+def _classes(each: Scores) -> Table:
+    results = (each.plain, each.without, each.found)
+    columns = [{cell.name: cell for cell in result.cells} for result in results]
+    body = tuple(
+        (
+            cell.name,
+            f"{cell.n:,}",
+            *(_with_interval(c[cell.name]) if cell.name in c else "—" for c in columns),
+        )
+        for cell in each.plain.cells
+    )
+    header = ("class", "objects", "AP", "AP without OOD", "recall")
+    return Table(f"{each.model}: class by class", header, body)
+
+
+def _title(scores: Sequence[Scores]) -> str:
+    drops = [drop for each in scores for _, drop in each.drops.values() if drop.value is not None]
+    if not drops:
+        return "Among published detectors on natural adversarial objects"
+    values = [drop.value or 0.0 for drop in drops]
+    if all((drop.low or 0) <= 0 <= (drop.high or 0) for drop in drops):
+        return "On these objects mAP is not told apart from the reference"
+    if len(drops) == 1:
+        lost = "loses" if values[0] > 0 else "gains"
+        return f"{scores[0].model} {lost} {percent(abs(values[0]), 0)} of its mAP on these objects"
+    return f"{_share(min(values))} to {_share(max(values))} of mAP are lost on these objects"
+
+
+def _told(each: Scores) -> str:
+    """What a model makes of the set, in a sentence or two."""
+    said = (
+        f"{each.model} has a mAP of {_with_interval(each.plain)} on {each.plain.n:,} images, and "
+        f"of {_with_interval(each.without)} where what it finds on objects outside its classes is "
+        "forgiven."
+    )
+    for name, (there, drop) in each.drops.items():
+        said += (
+            f" On {name} it has {_with_interval(there)} over {there.n:,} images: here it drops by "
+            f"{_lost(drop)} of that"
+            + (", which may be chance." if (drop.low or 0) <= 0 <= (drop.high or 0) else ".")
+        )
+    return said
+
+
+def _asked(scores: Sequence[Scores]) -> tuple[str, ...]:
+    if all(each.drops for each in scores):
+        return ()
+    return (
+        "For the drop, run the model on a reference set too, such as COCO val: another --data in "
+        "the same job, or another run in the same report.",
+    )
+
+
+def _caution() -> str:
+    return (
+        f"All over IoU 0.50 to 0.95. The published ones are from {SOURCE}; they were measured on "
+        "the NAO of the paper, which your set need not be, and their drop is from COCO val (for "
+        "YOLOv3 from test-dev). The interval of a drop takes the two sets to have no image in "
+        "common."
+    )
+
+
+def _figure(scores: Sequence[Scores]) -> Figure:
+    several = len({name for each in scores for name in each.drops}) > 1
+    values: list[dict[str, Any]] = [
+        {"model": f"{each.model}, {name}" if several else each.model, "of": "yours"}
+        | {"drop": drop.value}
+        | {"low": drop.low, "high": drop.high}
+        for each in scores
+        for name, (_, drop) in each.drops.items()
+        if drop.value is not None
+    ]
+    values += [{"model": one.model, "of": "published", "drop": one.drop} for one in published()]
+    values.sort(key=lambda row: -row["drop"])
+    return Figure(
+        name="nao_drop",
+        caption="How much of the mAP on a reference set is lost, with 95 % intervals of yours.",
+        alt="Relative drops of mAP, yours among seven published detectors.",
+        spec={
+            **chart(_layers([row["model"] for row in values]), ROW * len(values) + 10),
+            "data": {"values": values},
+        },
+    )
+
+
+def _layers(models: Sequence[str]) -> list[dict[str, Any]]:
+    """A line from end to end of each interval that there is, and a dot at every drop."""
+    x = {
+        "type": "quantitative",
+        "title": "share of the reference mAP lost",
+        "axis": {"format": ".0%", "tickCount": 5},
+    }
+    y = {
+        "field": "model",
+        "type": "nominal",
+        "sort": list(models),
+        "title": None,
+        "axis": {"labelLimit": 150, "ticks": False},
+    }
+    hue = {
+        "field": "of",
+        "type": "nominal",
+        "scale": {"domain": ["yours", "published"], "range": [PALETTE[1], PALETTE[6]]},
+        "legend": {"title": None, "orient": "bottom"},
+    }
+    line = {
+        "mark": {"type": "rule", "strokeWidth": 3},
+        "transform": [{"filter": "isValid(datum.low)"}],
+        "encoding": {"y": y, "x": {"field": "low", **x}, "x2": {"field": "high"}, "color": hue},
+    }
+    dot = {
+        "mark": {"type": "point", "filled": True, "size": 90, "opacity": 1, "tooltip": True},
+        "encoding": {"y": y, "x": {"field": "drop", **x}, "color": hue},
+    }
+    return [line, dot]

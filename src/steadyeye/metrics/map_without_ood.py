@@ -1,0 +1,53 @@
+"""Mean average precision that forgives detections of objects outside the model's classes."""
+
+from dataclasses import replace
+
+import numpy as np
+
+from steadyeye.core.outcomes import Statistic, compared
+from steadyeye.core.table import Predictions
+from steadyeye.core.types import Result, needs
+from steadyeye.detection.by_class import ap, by_class, resampled
+from steadyeye.detection.frames import (
+    counted,
+    frames_without_ood,
+    ious,
+    mean_ap,
+    outside,
+    statistic,
+)
+
+
+def outcomes(predictions: Predictions, iou: float | str = 0.5) -> Statistic:
+    """The images that count, counted anew."""
+    return statistic(frames_without_ood(predictions, counted(predictions)), mean_ap(ious(iou)))
+
+
+def has_outside(predictions: Predictions) -> bool:
+    """Whether any object lies outside the classes; without one it is mAP again."""
+    return predictions.boxes is not None and bool(outside(predictions, predictions.boxes).any())
+
+
+@needs("boxes", "detections", when=has_outside)
+@compared(outcomes)
+def map_without_ood(predictions: Predictions, iou: float | str = 0.5) -> Result:
+    """MAP without out-of-distribution objects: what is detected on one and matches nothing else.
+
+    Such a detection overlaps, by the threshold or more, an object labelled as outside the classes,
+    or of a class that no class of the model maps to, and is no true positive: at that threshold it
+    is ignored, and so is any other there. Classes that no class of the model maps to do not count
+    as AP 0 either. All else, `iou` too, as in `map`; `cells`: AP of every class that is there, its
+    n the objects to be found. Value None without objects. Lau et al., "Natural Adversarial
+    Objects", 2021, Section 4 and Table 2.
+    """
+    found = frames_without_ood(predictions, counted(predictions))
+    measured = resampled(found, ap(ious(iou)))
+    result = by_class(f"map_without_ood(iou={iou})", measured, predictions.classes)
+    assert found.outside is not None, "given by frames_without_ood"
+    images = len(np.unique(found.outside.image))
+    note = (
+        f"{len(found.outside):,} objects outside the classes in {images:,} images"
+        if len(found.outside)
+        else "no object lies outside the classes: as mAP"
+    )
+    return replace(result, notes=(note,))

@@ -1,0 +1,94 @@
+"""Train, validation and test parts of a set of images: every class in each, no source in two.
+
+Sechidis, Tsoumakas, Vlahavas, "On the Stratification of Multi-Label Data", 2011, Algorithm 1
+(iterative stratification), over groups of images rather than images.
+"""
+
+from collections.abc import Collection, Mapping, Sequence
+from pathlib import PurePosixPath
+
+import numpy as np
+from numpy.typing import NDArray
+
+from steadyeye.core.seeds import stream
+
+SHARES: Mapping[str, float] = {"train": 0.7, "val": 0.15, "test": 0.15}
+"""Split → the share of images it aims at."""
+
+
+def origins(names: Sequence[str], alike: Sequence[tuple[int, int]]) -> Sequence[str]:
+    """The source of each image, named after the first image of it.
+
+    Images are of one source where they lie in one folder, as frames of a video do, or nearly equal
+    each other (`alike`: pairs of numbers), or both by way of others. Where all lie in one folder,
+    it tells nothing and is left aside.
+    """
+    folders = [str(PurePosixPath(name).parent) for name in names]
+    first: dict[str, int] = {}
+    pairs = list(alike)
+    if len(set(folders)) > 1:
+        pairs += [(first.setdefault(f, i), i) for i, f in enumerate(folders) if f != "."]
+    parent = list(range(len(names)))
+
+    def root(i: int) -> int:
+        while parent[i] != i:
+            parent[i] = parent[parent[i]]
+            i = parent[i]
+        return i
+
+    for one, other in pairs:
+        ends = sorted((root(one), root(other)), key=lambda i: names[i])
+        parent[ends[1]] = ends[0]
+    return [names[root(i)] for i in range(len(names))]
+
+
+def split(
+    labels: Sequence[Collection[str]], sources: Sequence[str], seed: int = 0
+) -> Sequence[str]:
+    """The split of each image, one of `SHARES`; images of one source are in the same.
+
+    `labels`: the classes in each image. Again and again the class with fewest images left to place
+    is taken, and each source that has it, those with most of it first, goes where most images of
+    the class are lacking, then where most images are; then the seed and the source's name decide.
+    The order of the images does not matter.
+    """
+    groups = sorted(set(sources))
+    place = {name: i for i, name in enumerate(groups)}
+    there = sorted({each for found in labels for each in found})
+    classes = {name: i for i, name in enumerate(there)}
+    counts = np.zeros((len(groups), len(classes)), dtype=np.int64)
+    images = np.zeros(len(groups), dtype=np.int64)
+    for found, source in zip(labels, sources, strict=True):
+        images[place[source]] += 1
+        counts[place[source], [classes[each] for each in set(found)]] += 1
+    chance = np.array([stream(seed, "split", name).random(len(SHARES)) for name in groups])
+    chosen = _assigned(counts, images, chance)
+    names = tuple(SHARES)
+    return [names[chosen[place[source]]] for source in sources]
+
+
+def _assigned(
+    counts: NDArray[np.int64], images: NDArray[np.int64], chance: NDArray[np.float64]
+) -> NDArray[np.int64]:
+    """(groups,) the number of the split of each.
+
+    `counts`: (groups, classes) images of each class; `images`: (groups,) images. `chance`:
+    (groups, splits) what decides between equals.
+    """
+    shares = np.array(list(SHARES.values()))
+    lacking = shares[:, None] * np.column_stack([counts, images]).sum(axis=0)
+    weights = np.column_stack([counts, images])
+    chosen = np.full(len(images), -1, dtype=np.int64)
+    while (chosen < 0).any():
+        left = chosen < 0
+        remaining = counts[left].sum(axis=0)
+        # images without any class go last, by their number alone
+        label = -1
+        if remaining.any():
+            label = int(np.where(remaining > 0, remaining, np.iinfo(np.int64).max).argmin())
+        mine = np.flatnonzero(left & (weights[:, label] > 0))
+        for group in mine[np.lexsort((chance[mine, 0], -weights[mine, label]))]:
+            best = np.lexsort((chance[group], lacking[:, -1], lacking[:, label]))[-1]
+            chosen[group] = best
+            lacking[best] -= weights[group]
+    return chosen
