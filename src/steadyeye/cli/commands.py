@@ -33,6 +33,7 @@ class Kind(StrEnum):
     metrics = "metrics"
     analyses = "analyses"
     operators = "operators"
+    probes = "probes"
 
 
 @app.command()

@@ -62,12 +62,13 @@ def written(
 
 def sections(evaluated: Sequence[Evaluated], analyses: Sequence[str] = ()) -> tuple[Section, ...]:
     """What every analysis, or each of those named, has to say of the models on each source."""
-    by_data: dict[str, list[Evaluated]] = {}
+    by_data: dict[tuple[str, ...], list[Evaluated]] = {}
     for one in evaluated:
         there = replace(one, elsewhere=_elsewhere(one, evaluated))
-        by_data.setdefault(one.predictions.data, []).append(there)
+        by_data.setdefault(_about(one.predictions), []).append(there)
+    several = len({data for data, *_ in by_data}) > 1
     found = []
-    for data, models in by_data.items():
+    for (data, *_), models in by_data.items():
         for name in analyses or plugins.names("analyses"):
             analysis = plugins.load("analyses", name)
             columns = set.intersection(*(set(one.predictions.columns) for one in models))
@@ -75,7 +76,7 @@ def sections(evaluated: Sequence[Evaluated], analyses: Sequence[str] = ()) -> tu
                 continue
             section = analysis(models)
             if section is not None:
-                title = section.title if len(by_data) == 1 else f"{section.title} · {data}"
+                title = f"{section.title} · {data}" if several else section.title
                 found.append(replace(section, title=title))
     return tuple(sorted(found, key=lambda section: section.place))
 
@@ -84,7 +85,19 @@ def _elsewhere(one: Evaluated, evaluated: Sequence[Evaluated]) -> tuple[Predicti
     """What the same model said of other data."""
     own = one.predictions
     others = [other.predictions for other in evaluated if other.predictions.model == own.model]
-    return tuple(p for p in others if p.data != own.data and p.model_classes == own.model_classes)
+    return tuple(
+        p
+        for p in others
+        if not p.probe and p.data != own.data and p.model_classes == own.model_classes
+    )
+
+
+def _about(table: Predictions) -> tuple[str, ...]:
+    """What is said of together: models on the same data, or the same probe of the same data."""
+    if not table.probe:
+        return (table.data,)
+    data = table.probe["data"]
+    return (data["name"], data["fingerprint"], table.probe["name"])
 
 
 def write(runs: Sequence[Path], files: Sequence[Path], metrics: str | None = None) -> Document:
@@ -149,13 +162,16 @@ def command(content: Mapping[str, Any], out: str) -> str:
     """The command that repeats a run, from its record."""
     # a run of an earlier version does not have the keys that came later
     job = {**DEFAULT.record(), **content["job"]}
+    explain = content.get("explain", {}).get("settings", {})
     if content["saved"]:
         words = ["steadyeye", "score", *map(_quoted, job["models"])]
     else:
-        words = ["steadyeye", "degrade" if job["operators"] else "run"]
-        words += ["--fast"] if job["fast"] else []
+        verb = "explain" if explain else "degrade" if job["operators"] else "run"
+        words = ["steadyeye", verb, *(["--fast"] if job["fast"] else [])]
         words += [word for text in job["models"] for word in ("--model", _quoted(text))]
-    words += [word for text in job["data"] for word in ("--data", _quoted(text))]
+    data = [text for text in job["data"] if text != explain.get("reference")]
+    words += [word for text in data for word in ("--data", _quoted(text))]
+    words += [f"--{key} {_quoted(str(value))}" for key, value in explain.items() if value]
     for key in KEYS:
         if job[key] != getattr(DEFAULT, key):
             words += [f"--{key.replace('_', '-')}", _quoted(str(job[key]))]

@@ -1,12 +1,16 @@
 """Single images with boxes from one or several of COCO's files."""
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from steadyeye.core.errors import UsageError, unknown
 from steadyeye.core.seeds import fingerprint
-from steadyeye.footage import coco_file
+from steadyeye.footage import coco_file, coco_masks
 from steadyeye.footage.boxed_images import BoxedImage, BoxedImages
 
 Locate = Callable[[Mapping[str, Any]], Path | None]
@@ -48,6 +52,7 @@ def coco_images(
                 locate(image),
                 content.boxes(image),
                 _size(image),
+                _masks(path, image),
             )
             for path, content in zip(files, found, strict=True)
             for image in content.images
@@ -60,3 +65,9 @@ def _size(image: Mapping[str, Any]) -> tuple[int, int] | None:
     """Height and width, where they are given."""
     height, width = image.get("height"), image.get("width")
     return (int(height), int(width)) if height and width else None
+
+
+def _masks(path: Path, image: Mapping[str, Any]) -> Callable[[], NDArray[np.bool_]] | None:
+    """What reads the masks of an image, where its size is given."""
+    size = _size(image)
+    return partial(coco_masks.masks, path, image["id"], size) if size else None
