@@ -118,7 +118,8 @@ def check(model, image):
         )
     detections = list(zip(said.boxes, said.labels.tolist(), said.scores.tolist(), strict=True))
     rows = [chosen(opened, scores, *each) for each in detections]
-    away = [abs(scores[row, each[1]] - black[row, each[1]]) for row, each in zip(rows, detections)]
+    labels = said.labels.tolist()
+    away = [abs(scores[i, c] - black[i, c]) for i, c in zip(rows, labels, strict=True)]
     detection = detections[int(np.argmax(away))]
     found = attributed(opened, detection)
     assert found.score == pytest.approx(detection[2], abs=1e-5)

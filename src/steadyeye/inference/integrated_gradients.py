@@ -1,6 +1,6 @@
 """Integrated gradients of the class score of one detection, with captum."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -92,9 +92,11 @@ def attributed(
             steps *= 2
 
 
-def _signed(forward: object, values: Tensor, start: Tensor, steps: int) -> NDArray[np.float64]:
+def _signed(
+    forward: Callable[[Tensor], Tensor], values: Tensor, start: Tensor, steps: int
+) -> NDArray[np.float64]:
     """(c, h', w') the attribution of every value of the input."""
-    explain = IntegratedGradients(forward)  # type: ignore[arg-type]
+    explain = IntegratedGradients(forward)
     with torch.enable_grad():
         found = explain.attribute(
             values, baselines=start, n_steps=steps, internal_batch_size=ABREAST

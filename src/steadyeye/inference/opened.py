@@ -24,9 +24,10 @@ class Opened:
 
     A candidate is what one detection is made of: a query, an anchor, a cell, a proposal; those of
     this image stay the same whatever input they are asked about. `image`: (h, w, 3) uint8.
-    `prepare`: image → (1, c, h', w') float32, the input of the network. `scale`: x and y, input = image × scale. `boxes`: (n, 1, 4) or,
-    where each class has a box of its own, (n, classes, 4), x0 y0 x1 y1 in pixels of the image.
-    `scores`: (b, c, h', w') → (b, n, classes), differentiable, over the detector's own classes.
+    `prepare`: image → (1, c, h', w') float32, the input of the network. `scale`: x and y, input =
+    image × scale; padding lies to the right and below. `boxes`: (n, 1, 4) or, where each class has
+    a box of its own, (n, classes, 4), x0 y0 x1 y1 in pixels of the image. `scores`: (b, c, h', w')
+    → (b, n, classes), differentiable, over the detector's own classes.
     """
 
     image: Image
@@ -50,8 +51,8 @@ def chosen(
     if not len(near):
         closest = float(scores[np.abs(scores[:, label] - score).argmin(), label])
         raise UsageError(
-            f"no candidate of the opened detector scores {score:.4f} for class {label}, the nearest "
-            f"{closest:.4f}; `opened` has to give the scores that the detector itself gives"
+            f"no candidate of the opened detector scores {score:.4f} for class {label}, the "
+            f"nearest {closest:.4f}; `opened` has to give the scores that the detector gives"
         )
     corners = opened.boxes[near, min(label, opened.boxes.shape[1] - 1)]
     away = np.abs(corners - np.asarray(box, dtype=np.float64)).max(axis=1)

@@ -70,7 +70,8 @@ def _anchors(network: Any, listed: Any) -> tuple[Tensor, Any]:
         found, _ = head(values)
         logits: Tensor = found["cls_logits"]
         if "bbox_ctrness" in found:
-            return (logits.sigmoid() * found["bbox_ctrness"].sigmoid()).sqrt()[..., 1:]
+            centred: Tensor = found["bbox_ctrness"].sigmoid()
+            return (logits.sigmoid() * centred).sqrt()[..., 1:]
         softmax = isinstance(network, detection.ssd.SSD)
         return (logits.softmax(-1) if softmax else logits.sigmoid())[..., 1:]
 
