@@ -3,7 +3,7 @@
 from steadyeye.core.errors import UsageError
 from steadyeye.core.types import Image
 from steadyeye.probing.attributions import MEASURED, sizes
-from steadyeye.probing.masks import centres, faded, random_mask
+from steadyeye.probing.hiding import centres, faded, random_mask
 from steadyeye.probing.subject import Probe, Subject
 from steadyeye.probing.targets import Target
 from steadyeye.probing.trials import Step, Trials

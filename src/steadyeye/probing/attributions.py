@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from steadyeye.core.table import Predictions
 from steadyeye.core.types import Image, Tag
-from steadyeye.probing.masks import random_mask
+from steadyeye.probing.hiding import random_mask
 from steadyeye.probing.saliency import SIDE, area, occlusion, rise, share
 from steadyeye.probing.targets import Target
 from steadyeye.probing.trials import Step

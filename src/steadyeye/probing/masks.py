@@ -1,77 +1,76 @@
-"""What hides parts of an image, as functions of shares of its height and width."""
+"""Which pixels a target's object is of: from the truth, from a segmenter, or guessed."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 
+import cv2
 import numpy as np
 from numpy.typing import NDArray
 
-from steadyeye.core.seeds import stream
-from steadyeye.core.types import Image
+from steadyeye.core.types import Image, Sample
+from steadyeye.detection.errors import iou
+from steadyeye.probing.targets import OVERLAP, Target
 
-Floats = NDArray[np.float64]
+Masker = Callable[[Image, Target], NDArray[np.bool_] | None]
+"""`(image, target) -> (h, w) bool`, the object in the target's box; None where there is none."""
 
-
-def centres(n: int) -> Floats:
-    """(n,) the middles of n equal cells of 0…1: where a mask is asked for an axis of n pixels."""
-    return (np.arange(n) + 0.5) / n
+ROUNDS = 5
+"""Iterations of GrabCut."""
 
 
 @dataclass(frozen=True, eq=False)
-class RandomMask:
-    """A mask of RISE: a coarse grid of ones and zeros, enlarged smoothly and shifted.
+class Mask:
+    """The pixels of an object: `size` is (h, w), `packed` its bits; `origin` is who said it."""
 
-    `grid`: (cells + 2, cells + 2) 0 or 1. `shift`: y and x, by how much of a cell. Petsiuk, Das and
-    Saenko, "RISE", 2018, Section 3.2, which enlarge a grid with one cell less and cut off its rim.
+    size: tuple[int, int]
+    packed: NDArray[np.uint8]
+    origin: str
+
+    @cached_property
+    def pixels(self) -> NDArray[np.bool_]:
+        """(h, w) bool."""
+        height, width = self.size
+        flat = np.unpackbits(self.packed, count=height * width)
+        return flat.reshape(height, width).astype(np.bool_)
+
+
+def packed(pixels: NDArray[np.bool_], origin: str) -> Mask:
+    """The mask of some pixels, an eighth of the size."""
+    return Mask((pixels.shape[0], pixels.shape[1]), np.packbits(pixels), origin)
+
+
+def of_truth(sample: Sample, target: Target) -> NDArray[np.bool_] | None:
+    """(h, w) the mask of the true object that overlaps the target best; None below IoU > 0.5.
+
+    Crowds are no objects. None too where the data has no mask of it.
     """
-
-    grid: Floats
-    shift: tuple[float, float]
-
-    def at(self, ys: Floats, xs: Floats) -> Floats:
-        """(h, w) how much of the image is kept, 0…1, at shares of its height and width."""
-        rows, columns = (
-            self._spread(axis, shift) for axis, shift in zip((ys, xs), self.shift, strict=True)
-        )
-        return np.asarray(rows @ self.grid @ columns.T)
-
-    def _spread(self, axis: Floats, shift: float) -> Floats:
-        """(n, cells + 2) how much each line of the grid weighs at each place, linearly."""
-        places = axis[:, None] * (len(self.grid) - 2) + shift
-        return np.asarray(np.clip(1 - np.abs(places - np.arange(len(self.grid))), 0, 1))
+    if sample.masks is None or sample.boxes is None or not len(sample.boxes):
+        return None
+    overlap = iou(np.array([target.box]), sample.boxes.boxes)[0] * ~sample.boxes.crowd
+    best = int(overlap.argmax())
+    if overlap[best] <= OVERLAP:
+        return None
+    mask = sample.masks()[best]
+    return mask if mask.any() else None
 
 
-def random_mask(cells: int, keep: float, seed: int, *names: str) -> RandomMask:
-    """The mask of (seed, names): each cell of the grid is kept with probability `keep`."""
-    draw = stream(seed, "rise", *names)
-    grid = (draw.random((cells + 2, cells + 2)) < keep).astype(np.float64)
-    y, x = (float(value) for value in draw.random(2))
-    return RandomMask(grid, (y, x))
+def grabcut(image: Image, target: Target) -> NDArray[np.bool_] | None:
+    """(h, w) what GrabCut makes of the target's box; None where it finds nothing in it.
 
-
-def patch(number: int, patches: int) -> tuple[float, float, float, float]:
-    """y0 y1 x0 x1 of a sliding patch as shares of the image, row by row from 0.
-
-    `patches`: places along each axis; a patch is two strides long, so that an inner pixel lies
-    under four of them, and those at the rim are cut off.
+    A guess from colours alone, weaker than a mask somebody drew. Rother, Kolmogorov, Blake 2004.
     """
-    row, column = divmod(number, patches)
-    ends = [
-        min(max((place + by) / patches, 0.0), 1.0) for place in (row, column) for by in (-0.5, 1.5)
-    ]
-    return ends[0], ends[1], ends[2], ends[3]
-
-
-def faded(image: Image, kept: Floats, fill: int) -> Image:
-    """The image where `kept`, (h, w), is 1, the grey value `fill` where it is 0, and between."""
-    mixed = fill + kept[..., None] * (image.astype(np.float64) - fill)
-    return np.asarray(np.floor(mixed + 0.5), dtype=np.uint8)
-
-
-def covered(image: Image, ends: tuple[float, float, float, float], fill: int) -> Image:
-    """A copy of the image with a patch of the grey value `fill` between those ends."""
     height, width = image.shape[:2]
-    y0, y1 = (round(end * height) for end in ends[:2])
-    x0, x1 = (round(end * width) for end in ends[2:])
-    out = image.copy()
-    out[y0:y1, x0:x1] = fill
-    return out
+    x0, y0 = max(int(target.box[0]), 0), max(int(target.box[1]), 0)
+    x1, y1 = min(int(target.box[2]), width), min(int(target.box[3]), height)
+    covered = (x1 - x0) * (y1 - y0)
+    if min(x1 - x0, y1 - y0) < 2 or covered == height * width:
+        return None
+    # what it draws is decided by the generator of the thread
+    cv2.setRNGSeed(0)
+    state = np.zeros((height, width), dtype=np.uint8)
+    models = np.zeros((2, 1, 65))
+    box = (x0, y0, x1 - x0, y1 - y0)
+    cv2.grabCut(image, state, box, models[0], models[1], ROUNDS, cv2.GC_INIT_WITH_RECT)
+    found = (state == cv2.GC_FGD) | (state == cv2.GC_PR_FGD)
+    return found if found.any() else None

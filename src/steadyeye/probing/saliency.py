@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from steadyeye.probing.masks import RandomMask, centres, patch
+from steadyeye.probing.hiding import RandomMask, centres, patch
 
 Floats = NDArray[np.float64]
 
