@@ -9,7 +9,8 @@ from steadyeye.core.sections import Section
 from steadyeye.core.types import Evaluated, needs
 from steadyeye.probing.attributions import COMPLETE, attributions, method
 from steadyeye.probing.effects import difference, mean
-from steadyeye.probing.inside import Told, apart, cell, exhibits, figure, table, told
+from steadyeye.probing.inside import Told, apart, cell, table, told
+from steadyeye.probing.inside_drawing import exhibits, figure
 from steadyeye.probing.words import verdict
 
 NAMES = {"integrated_gradients": "integrated gradients", "rise": "RISE", "occlusion": "occlusion"}
@@ -32,8 +33,9 @@ def attribution(evaluated: Sequence[Evaluated]) -> Section | None:
         title=_title(found, way),
         text=(
             f"{_how(found[0])} Of each map the share of Σ|attribution| is taken that lies inside "
-            "the box, one object at a time. A map all alike would have the area of the box as its "
-            "share, so that large boxes hold more without meaning it: the area stands beside. In "
+            "the box, one object at a time. Two shares stand beside it: that of a map all alike, "
+            "which is the area of the box, so that large boxes hold more without meaning it; and "
+            "that of a detection which rests on its box alone, as this method would see it. In "
             "the pictures grey is what does not matter, then violet, orange and light yellow, "
             "against the strongest of that map alone.",
             *map(_sentence, found),

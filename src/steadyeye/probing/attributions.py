@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from steadyeye.core.table import Predictions
 from steadyeye.core.types import Image, Tag
 from steadyeye.probing.hiding import random_mask
-from steadyeye.probing.saliency import SIDE, area, occlusion, rise, share
+from steadyeye.probing.saliency import SIDE, area, evenly, hidden, occlusion, rise, share, shown
 from steadyeye.probing.targets import Target
 from steadyeye.probing.trials import Step
 
@@ -40,7 +40,9 @@ class Attribution:
 
     `row`: of the predictions, the image as it is. `cause`: "" for the control. `share`: of
     Σ|attribution| that lies in the box, NaN for a map without any. `area`: of the image that the
-    box covers, what `share` would be for a map all alike. `map`: (SIDE, SIDE) float64. `residual`:
+    box covers, what `share` would be for a map all alike. `even`: what it would be, by the same
+    masks, for a score that falls with the part of the box that is hidden and with nothing else;
+    masks are coarse, so that black boxes do not reach 1. `map`: (SIDE, SIDE) float64. `residual`:
     of integrated gradients, and `steps` they took. `agreement`: of RISE, the correlation of the
     maps of the even and of the odd masks; NaN else. `gone`: share of masked images in which no
     detection of the class touches the box.
@@ -53,6 +55,7 @@ class Attribution:
     share: float
     area: float
     map: NDArray[np.float64]
+    even: float = 1.0
     residual: float = nan
     steps: float = nan
     agreement: float = nan
@@ -119,31 +122,45 @@ def _masked(
     predictions: Predictions, left: NDArray[np.float64], rows: Sequence[int]
 ) -> Attribution:
     """The attribution from a target's rows, that of the image as it is first."""
-    tags, settings = predictions.tags, predictions.probe["settings"]
+    tags = predictions.tags
     whole, under = rows[0], np.asarray(rows[1:], dtype=np.intp)
-    numbers = [int(tags["mask"][row]) for row in under]
+    about = _about(predictions, whole)
+    wide, tall = float(tags["width"][whole]) / SIDE, float(tags["height"][whole]) / SIDE
+    x0, y0, x1, y1 = (float(tags[name][whole]) for name in ("x0", "y0", "x1", "y1"))
+    box = (x0 / wide, y0 / tall, x1 / wide, y1 / tall)
+    stack = _stack(predictions, under)
     agreement = nan
     if method(predictions) == "rise":
-        names = str(tags["cause"][whole]), str(tags["target"][whole])
-        seed, cells, keep = predictions.probe["seed"], settings["cells"], settings["keep"]
-        masks = [random_mask(cells, keep, seed, *names, str(number)) for number in numbers]
-        found = rise(left[under], masks)
-        agreement = _agreement(
-            rise(left[under[::2]], masks[::2]), rise(left[under[1::2]], masks[1::2])
-        )
+        found = rise(left[under], stack)
+        even = rise((stack * evenly(box)).sum(axis=(1, 2)), stack)
+        halves = [rise(left[under[half::2]], stack[half::2]) for half in (0, 1)]
+        agreement = _agreement(*halves)
     else:
-        drops = left[whole] - left[under]
-        found = occlusion(drops, [number - 1 for number in numbers], settings["patches"])
-    about = _about(predictions, whole)
-    height, width = float(tags["height"][whole]), float(tags["width"][whole])
-    x0, y0, x1, y1 = (float(tags[name][whole]) * SIDE for name in ("x0", "y0", "x1", "y1"))
+        found = occlusion(left[whole] - left[under], stack)
+        even = occlusion((stack * evenly(box)).sum(axis=(1, 2)), stack)
     return Attribution(
         **about,
-        share=share(found, (x0 / width, y0 / height, x1 / width, y1 / height)),
+        share=share(found, box),
         map=found,
+        even=share(even, box),
         agreement=agreement,
         gone=float((left[under] == 0).mean()) if len(under) else nan,
     )
+
+
+def _stack(predictions: Predictions, rows: NDArray[np.intp]) -> NDArray[np.float64]:
+    """(n, SIDE, SIDE) what each mask shows, drawn again, or what each patch hides."""
+    tags, settings = predictions.tags, predictions.probe["settings"]
+    found = []
+    for row in rows.tolist():
+        number = int(tags["mask"][row])
+        if method(predictions) == "rise":
+            names = str(tags["cause"][row]), str(tags["target"][row]), str(number)
+            how = settings["cells"], settings["keep"], predictions.probe["seed"]
+            found.append(shown(random_mask(*how, *names)))
+        else:
+            found.append(hidden(number - 1, settings["patches"]))
+    return np.array(found).reshape(-1, SIDE, SIDE)
 
 
 def _about(predictions: Predictions, row: int) -> dict[str, Any]:

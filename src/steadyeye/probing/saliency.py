@@ -49,45 +49,60 @@ def reduced(values: Floats, height: float, width: float) -> Floats:
     return np.asarray(down @ values @ along.T)
 
 
+def evenly(box: Sequence[float]) -> Floats:
+    """(SIDE, SIDE) weights that sum to 1 of a box, x0 y0 x1 y1 in cells; zeros for one outside."""
+    x0, y0, x1, y1 = box
+    down, along = (
+        _overlap(np.array([low]), np.array([high]), SIDE)[0] for low, high in ((y0, y1), (x0, x1))
+    )
+    found = np.outer(down, along)
+    return found / (found.sum() or 1.0)
+
+
+def hidden(number: int, patches: int) -> Floats:
+    """(SIDE, SIDE) how much of each cell lies under a sliding patch, 0…1."""
+    y0, y1, x0, x1 = (end * SIDE for end in patch(number, patches))
+    down, along = (
+        _overlap(np.array([low]), np.array([high]), SIDE)[0] for low, high in ((y0, y1), (x0, x1))
+    )
+    return np.outer(down, along)
+
+
+def shown(mask: RandomMask) -> Floats:
+    """(SIDE, SIDE) how much of the middle of each cell a mask keeps, 0…1."""
+    return mask.at(centres(SIDE), centres(SIDE))
+
+
+def rise(scores: Floats, kept: Floats) -> Floats:
+    """(SIDE, SIDE) by how much the score rises, on average, from a place hidden to it shown.
+
+    `scores`: (n,) under each of the masks; `kept`: (n, SIDE, SIDE) what they show. The slope of
+    the score over the mask's value there; 0 for fewer than two masks.
+    RISE's own map (Petsiuk et al. 2018, equation 6; of detections: D-RISE, 2021) is the mean of
+    the masks weighted with the scores, which is the same up to a factor and an offset: here 0
+    says that a place does not matter, as the share within a box needs.
+    """
+    if len(kept) < 2:
+        return np.zeros((SIDE, SIDE))
+    about = kept - kept.mean(axis=0)
+    spread = (about**2).sum(axis=0)
+    slope = np.tensordot(scores - scores.mean(), about, 1) / np.where(spread > 0, spread, 1)
+    return np.asarray(np.where(spread > 0, slope, 0.0))
+
+
+def occlusion(drops: Floats, under: Floats) -> Floats:
+    """(SIDE, SIDE) by how much the score falls, on average over the patches that hide a place.
+
+    `drops`: (n,) the score of the image itself minus that under each patch; `under`: (n, SIDE,
+    SIDE) what they hide. Zeiler and Fergus, "Visualizing and Understanding Convolutional
+    Networks", 2014, Section 4.2.
+    """
+    times = under.sum(axis=0)
+    return np.asarray(np.tensordot(drops, under, 1) / np.where(times > 0, times, 1))
+
+
 def _overlap(low: Floats, high: Floats, n: int) -> Floats:
     """(m, n) how much of each of n cells of length 1 lies between `low` and `high`, (m,)."""
     begin = np.arange(n, dtype=np.float64)
     inner = np.minimum(high[:, None], begin + 1) - np.maximum(low[:, None], begin)
     return np.asarray(np.clip(inner, 0, 1))
-
-
-def rise(scores: Floats, masks: Sequence[RandomMask]) -> Floats:
-    """(SIDE, SIDE) by how much the score rises, on average, from a place hidden to it shown.
-
-    `scores`: (n,) under each of the masks; the slope of the score over the mask's value there.
-    RISE's own map (Petsiuk et al. 2018, equation 6; of detections: D-RISE, 2021) is the mean of
-    the masks weighted with the scores, which is the same up to a factor and an offset: here 0
-    says that a place does not matter, as the share within a box needs.
-    """
-    if len(masks) < 2:
-        return np.zeros((SIDE, SIDE))
-    at = centres(SIDE)
-    kept = np.stack([mask.at(at, at) for mask in masks]).reshape(len(masks), -1)
-    about = kept - kept.mean(axis=0)
-    spread = (about**2).sum(axis=0)
-    slope = (scores - scores.mean()) @ about / np.where(spread > 0, spread, 1)
-    return np.asarray(np.where(spread > 0, slope, 0.0).reshape(SIDE, SIDE))
-
-
-def occlusion(drops: Floats, numbers: Sequence[int], patches: int) -> Floats:
-    """(SIDE, SIDE) by how much the score falls, on average over the patches that hide a place.
-
-    `drops`: (n,) the score of the image itself minus that under each patch; `numbers`: which patch
-    it was. Zeiler and Fergus, "Visualizing and Understanding Convolutional Networks", 2014,
-    Section 4.2.
-    """
-    total, times = np.zeros((SIDE, SIDE)), np.zeros((SIDE, SIDE))
-    for drop, number in zip(drops, numbers, strict=True):
-        y0, y1, x0, x1 = (end * SIDE for end in patch(number, patches))
-        hidden = np.outer(
-            _overlap(np.array([y0]), np.array([y1]), SIDE)[0],
-            _overlap(np.array([x0]), np.array([x1]), SIDE)[0],
-        )
-        total += drop * hidden
-        times += hidden
-    return np.asarray(total / np.where(times > 0, times, 1))
