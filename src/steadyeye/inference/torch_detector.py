@@ -13,6 +13,7 @@ from torch import Tensor, nn
 from steadyeye.core.boxes import Detections
 from steadyeye.core.seeds import fingerprint
 from steadyeye.core.types import Classes, Image
+from steadyeye.inference.opened import Opened
 from steadyeye.inference.torch_module import ThreadCopies, one_thread
 from steadyeye.inference.weights import weights_fingerprint
 
@@ -23,17 +24,26 @@ Found: TypeAlias = tuple[Tensor, Tensor, Tensor]
 """Boxes (n, 4) x0 y0 x1 y1 in pixels of the image, labels (n,) over the classes, scores (n,)."""
 
 
+@dataclass(frozen=True)
+class Asking:
+    """How a library's detector is asked, as functions of the module and an image.
+
+    `detections`: the library's processing and the pass between. `opened`: the same network with
+    its candidates fixed, to be differentiated.
+    """
+
+    detections: Callable[[nn.Module, Image], Found]
+    opened: Callable[[nn.Module, Image], Opened]
+
+
 @dataclass(frozen=True, eq=False)
 class TorchDetector:
-    """A `Detector` over a torch module in fp32, one image a forward pass.
-
-    `ask`: `(module, image) -> Found`, the library's processing and the pass between.
-    """
+    """A `Detector` over a torch module in fp32, one image a forward pass."""
 
     name: str
     classes: Classes
     copies: ThreadCopies
-    ask: Callable[[nn.Module, Image], Found]
+    asking: Asking
     recipe: Mapping[str, Any]
     fingerprint: str
     detects: bool = field(default=True, init=False)
@@ -42,9 +52,14 @@ class TorchDetector:
         """The detections of each image, by falling score."""
         return [self._one(image) for image in images]
 
+    def opened(self, image: Image) -> Opened:
+        """The image in the eyes of the network, for integrated gradients."""
+        with one_thread(), torch.no_grad():
+            return self.asking.opened(self.copies.mine(), image)
+
     def _one(self, image: Image) -> Detections:
         with one_thread(), torch.inference_mode():
-            boxes, labels, found = self.ask(self.copies.mine(), image)
+            boxes, labels, found = self.asking.detections(self.copies.mine(), image)
         scores = found.double().numpy()
         order = np.argsort(-scores, kind="stable")
         return Detections(
@@ -56,10 +71,10 @@ def torch_detector(
     name: str,
     module: nn.Module,
     classes: Classes,
-    ask: Callable[[nn.Module, Image], Found],
+    asking: Asking,
     processing: Mapping[str, Any],
 ) -> TorchDetector:
-    """The detector over a module in eval mode; `processing`: what `ask` does, for the record."""
+    """The detector over a module in eval mode; `processing`: how it is asked, for the record."""
     record = {
         **json.loads(json.dumps(processing, default=str)),
         "threshold": THRESHOLD,
@@ -68,7 +83,7 @@ def torch_detector(
     }
     text = json.dumps(record, sort_keys=True)
     mark = fingerprint(weights_fingerprint(module), text, *classes.names)
-    return TorchDetector(name, classes, ThreadCopies(module), ask, record, mark)
+    return TorchDetector(name, classes, ThreadCopies(module), asking, record, mark)
 
 
 def told_apart(names: Sequence[str]) -> tuple[str, ...]:

@@ -3,13 +3,13 @@
 from collections.abc import Mapping
 from typing import Any
 
-import numpy as np
-import torch
 from torch import nn
 
 from steadyeye.core.types import Classes, Image
+from steadyeye.inference import torchvision_opened
 from steadyeye.inference.torch_detector import (
     THRESHOLD,
+    Asking,
     Found,
     TorchDetector,
     torch_detector,
@@ -28,12 +28,12 @@ def torchvision_detector(name: str, module: Any, classes: Classes) -> TorchDetec
     """
     ending = getattr(module, "roi_heads", module)
     ending.score_thresh = THRESHOLD
-    return torch_detector(name, module, classes, _ask, _processing(module, ending))
+    asking = Asking(_ask, torchvision_opened.opened)
+    return torch_detector(name, module, classes, asking, _processing(module, ending))
 
 
 def _ask(network: nn.Module, image: Image) -> Found:
-    pixels = torch.from_numpy(np.ascontiguousarray(image)).permute(2, 0, 1)
-    (found,) = network([pixels.to(torch.float32) / 255])
+    (found,) = network([torchvision_opened.pixels(image)])
     # RetinaNet and FCOS score the background too, which is no detection
     there = found["labels"] > 0
     return found["boxes"][there], found["labels"][there] - 1, found["scores"][there]

@@ -24,6 +24,7 @@ class _FunctionDetector:
     classes: Classes
     recipe: Mapping[str, Any]
     fingerprint: str
+    opened: Callable[[Image], Any] | None = None
     detects: bool = True
     _lock: threading.Lock = field(default_factory=threading.Lock, repr=False)
 
@@ -47,7 +48,9 @@ def callable_detector(*, path: str, classes: str = "coco") -> Detector:
 
     Images are (h, w, 3) uint8 RGB. It returns (boxes, scores, labels) an image: (n, 4) x0 y0 x1 y1
     in pixels, (n,) in 0…1, (n,) indices into `classes` (`coco` or a class file). Calls never
-    overlap. The fingerprint covers the function's source text, not the weights it may hold.
+    overlap. The fingerprint covers the function's source text, not the weights it may hold. Where
+    it has an attribute `opened`, image → `steadyeye.inference.opened.Opened`, it can be explained
+    with integrated gradients.
     """
     function = attribute(path)
     if not builtins.callable(function):
@@ -56,7 +59,8 @@ def callable_detector(*, path: str, classes: str = "coco") -> Detector:
     names = read(classes)
     recipe = {"runtime": "python", "precision": "as returned"}
     mark = fingerprint(name, source_text(function), *names.names)
-    return _FunctionDetector(function, name, names, recipe, mark)
+    opened = getattr(function, "opened", None)
+    return _FunctionDetector(function, name, names, recipe, mark, opened)
 
 
 def _detections(boxes: Any, scores: Any, labels: Any) -> Detections:

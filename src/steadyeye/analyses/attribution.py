@@ -1,0 +1,136 @@
+"""How much of what a detection rests on lies inside its box."""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from steadyeye.charts.style import percent
+from steadyeye.core.sections import Section
+from steadyeye.core.types import Evaluated, needs
+from steadyeye.probing.attributions import COMPLETE, attributions, method
+from steadyeye.probing.effects import difference, mean
+from steadyeye.probing.inside import Told, apart, cell, table, told
+from steadyeye.probing.inside_drawing import exhibits, figure
+from steadyeye.probing.words import verdict
+
+NAMES = {"integrated_gradients": "integrated gradients", "rise": "RISE", "occlusion": "occlusion"}
+
+
+@needs("target", "attribution")
+def attribution(evaluated: Sequence[Evaluated]) -> Section | None:
+    """The share of Σ|attribution| inside the box, of confident mistakes and correct detections.
+
+    By integrated gradients (torch), or by RISE or occlusion (black boxes), as the section says.
+    Lau et al. 2021, Figure 10. None where no target has an attribution.
+    """
+    found = [told(one.predictions, attributions(one.predictions)) for one in evaluated]
+    found = [each for each in found if each.found]
+    if not found:
+        return None
+    way = NAMES[method(found[0].predictions)]
+    return Section(
+        place=44,
+        title=_title(found, way),
+        text=(
+            f"{_how(found[0])} Of each map the share of Σ|attribution| is taken that lies inside "
+            "the box, one object at a time. Two shares stand beside it: that of a map all alike, "
+            "which is the area of the box, so that large boxes hold more without meaning it; and "
+            "that of a detection which rests on its box alone, as this method would see it. In "
+            "the pictures grey is what does not matter, then violet, orange and light yellow, "
+            "against the strongest of that map alone.",
+            *map(_sentence, found),
+            *filter(None, map(_caveat, found)),
+        ),
+        tables=tuple(map(table, found)),
+        figures=tuple(
+            figure(each, f"attribution-{method(each.predictions)}-{i}", way)
+            for i, each in enumerate(found)
+        ),
+        exhibits=tuple(shown for each in found for shown in exhibits(each)),
+    )
+
+
+def _title(found: Sequence[Told], way: str) -> str:
+    if len(found) > 1:
+        return f"How much of what it rests on lies in the box, by {way}"
+    effects = found[0].effects
+    wrong, right = (mean(effects, of).value for of in (effects.mistake, ~effects.mistake))
+    if wrong is None or right is None:
+        held = percent(right if wrong is None else wrong, 0)
+        return f"{held} of what it rests on lies in the box, by {way}"
+    both = f"{percent(wrong, 0)} of what a mistake rests on lies in its box"
+    end = "" if verdict(difference(effects)) != "open" else ", which is not told apart"
+    return f"{both}, {percent(right, 0)} for correct detections{end} ({way})"
+
+
+def _how(one: Told) -> str:
+    """What the maps are, with their settings."""
+    settings = one.predictions.probe["settings"]
+    kind = method(one.predictions)
+    if kind == "integrated_gradients":
+        return (
+            "Integrated gradients: how the score of the very query, anchor or proposal that made "
+            f"the detection comes about on the way from a {settings['baseline']} image to the real "
+            "one, pixel by pixel."
+        )
+    if kind == "rise":
+        return (
+            f"RISE, from the detector's answers alone: {settings['masks']:,} random masks a "
+            f"detection, grids of {settings['cells']} × {settings['cells']} cells shown with "
+            f"probability {settings['keep']:g}; the map is by how much IoU × score rises where a "
+            "place is shown."
+        )
+    return (
+        "Occlusion, from the detector's answers alone: a grey patch at each of "
+        f"{settings['patches']} × {settings['patches']} places; the map is by how much IoU × score "
+        "falls where a place is hidden."
+    )
+
+
+def _sentence(one: Told) -> str:
+    effects = one.effects
+    wrong, right = mean(effects, effects.mistake), mean(effects, ~effects.mistake)
+    if wrong.value is None:
+        return f"{one.model}: no mistake has an attribution."
+    areas = mean(effects, effects.mistake, one.area)
+    said = (
+        f"{one.model}: of {wrong.n:,} confident mistakes {cell(wrong)} of the attribution lies "
+        f"inside the box, which covers {percent(areas.value)} of the image"
+    )
+    if right.value is None:
+        return f"{said}; there is no correct detection to compare with."
+    control = mean(effects, ~effects.mistake, one.area)
+    return (
+        f"{said}; of {right.n:,} correct detections {cell(right)}, their boxes covering "
+        f"{percent(control.value)}. The difference is {apart(difference(effects))} points, and "
+        f"{apart(difference(one.beyond))} of what the area does not explain."
+    )
+
+
+def _caveat(one: Told) -> str:
+    """What the maps of a model must not be taken for; empty where there is nothing."""
+    parts = []
+    if one.effects.lost:
+        parts.append(f"{one.effects.lost:,} targets have no map: nothing changed their score.")
+    residual = np.array([each.residual for each in one.found])
+    far = residual > COMPLETE
+    if far.any():
+        steps = max(each.steps for each in one.found)
+        parts.append(
+            f"{int(far.sum()):,} of {len(far):,} do not add up to the score difference within 1 % "
+            f"after {steps:,.0f} steps (the worst is off by {percent(float(residual.max()))}); "
+            "they count as they are, more steps would tell."
+        )
+    elif np.isfinite(residual).any():
+        parts.append(
+            f"All {len(far):,} add up to the score difference within 1 % (the worst is off by "
+            f"{percent(float(residual.max()), 2)})."
+        )
+    agreement = np.array([each.agreement for each in one.found])
+    if np.isfinite(agreement).any():
+        parts.append(
+            "Maps of one half of the masks correlate with those of the other by "
+            f"{np.nanmedian(agreement):.2f} (median); what is noise in them is spread evenly and "
+            "draws the shares towards the areas."
+        )
+    return f"{one.model}: {' '.join(parts)}" if parts else ""
