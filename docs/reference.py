@@ -11,11 +11,13 @@ KINDS = {
     "metrics": "Metrics",
     "analyses": "Analyses",
     "degrade": "Degradation operators",
+    "probes": "Probes",
 }
 TYPES = {
     "Python interface": ["api"],
     "Core": ["core.types", "core.table", "core.pm_sets", "core.intervals", "core.blocks"],
     "Degradation": ["degradation.operators", "degradation.search"],
+    "Probing": ["probing", "probing.targets", "probing.subject", "probing.trials"],
     "Reviewed sets": ["core.reviewed"],
     "Detection": ["core.boxes", "detection.matching", "detection.average_precision"],
     "Measurement": ["measurement.pixels", "measurement.motion", "measurement.logistic"],

@@ -22,14 +22,15 @@ FLOORS = [
         "sequences",
         "subsets",
     },
-    {"sources", "models", "metrics", "analyses", "degrade"},
+    {"probing"},
+    {"sources", "models", "metrics", "analyses", "degrade", "probes"},
     {"predictions", "report"},
     {"evaluation", "review"},
     {"api"},
     {"cli"},
 ]
 FLOOR = {name: level for level, names in enumerate(FLOORS) for name in names}
-PLUGINS = ("sources", "models", "metrics", "analyses", "degrade")
+PLUGINS = ("sources", "models", "metrics", "analyses", "degrade", "probes")
 FILES = sorted(file for file in SOURCE.rglob("*.py") if file.parent != SOURCE or file.stem == "api")
 
 

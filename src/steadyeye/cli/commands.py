@@ -31,6 +31,7 @@ class Kind(StrEnum):
     metrics = "metrics"
     analyses = "analyses"
     operators = "operators"
+    probes = "probes"
 
 
 @app.command()

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 from rich.table import Table
@@ -10,6 +10,9 @@ from rich.table import Table
 from steadyeye.cli.progress import Bars
 from steadyeye.core import plugins
 from steadyeye.core.types import Evaluated, Result, Source
+
+if TYPE_CHECKING:
+    from steadyeye.evaluation.explain import Explaining
 
 console = Console(highlight=False, soft_wrap=True)
 
@@ -97,6 +100,23 @@ def measure(runs: Sequence[Path], workers: int, quiet: bool) -> None:
         with Bars(quiet) as watcher:
             measured = complete(run, watcher, workers)
         _finish(run, [each.source for each in measured])
+
+
+def explain(how: "Explaining", flags: Mapping[str, Any], quiet: bool) -> None:
+    """`steadyeye explain`."""
+    from steadyeye.evaluation import explain, job
+
+    given = tuple(flags["data"] or ())
+    data = [*given, *([how.reference] if how.reference and how.reference not in given else [])]
+    checked = explain.check(job.read(None, {**flags, "data": data}), how)
+    with Bars(quiet) as watcher:
+        explained = explain.explain(checked, watcher)
+    content = explain.report(explained)
+    for line in content.headline:
+        console.print(line, markup=False)
+    for section in content.sections:
+        console.print(section.title, markup=False)
+    console.print(f"report: {(explained.out / 'report.html').resolve()}", markup=False)
 
 
 def ls(kind: str) -> None:

@@ -20,10 +20,14 @@ class Predictions:
     `scores`: (n, classes) float32 over the *dataset's* classes (the model's own where the data
     has none); `-inf` for a class no model class maps to, NaN in rows with an error.
     `top`, `top_scores`: (n, m) the model's own best classes and their scores, falling.
-    `tags`: column → (n,) array. `columns`: what the source said its samples carry. `fingerprint`:
-    the source's; two tables with the same one hold the same samples. `stored`: (n,) arrays of
+    `tags`: column → (n,) array, or (n, m) where the sample carries a vector. `columns`: what the
+    source said its samples carry. `fingerprint`: the source's; two tables with the same one hold
+    the same samples. `stored`: (n,) arrays of
     `predicted`, `confidence`, `rank` and `probability` where the scores were not kept; `scores` is
-    then (n, 0). `sweep`: of degraded images, `levels` (operator → its levels) and `seed`.
+    then (n, 0). `sweep`: of degraded images, `levels` (operator → its levels) and `seed`. `probe`:
+    of images made to explain detections, `name`, `data` and `reference` (each a name and a
+    fingerprint), `model` (whose detections), `score`, `limit`, `seed`, `settings`: see
+    `steadyeye.probing`.
     `boxes`, `detections`: of a detector, what is there and what it says is there, over the classes
     of the data; row i of the table is their image i. `predicted` is then the class of the most
     confident box, −1 where there is none. `candidates`: where a review was tagged, the table with
@@ -47,6 +51,7 @@ class Predictions:
     fingerprint: str = ""
     stored: Mapping[str, NDArray[Any]] = field(default_factory=dict)
     sweep: Mapping[str, Any] = field(default_factory=dict)
+    probe: Mapping[str, Any] = field(default_factory=dict)
     boxes: BoxTable | None = None
     detections: BoxTable | None = None
     candidates: "Predictions | None" = None

@@ -21,7 +21,8 @@ Scores: TypeAlias = NDArray[np.float32]
 Labels: TypeAlias = tuple[int, ...]
 """Indices into `Source.classes`; a prediction is right if it is any of them. Empty: unlabelled."""
 
-Tag: TypeAlias = int | float | str
+Tag: TypeAlias = int | float | str | NDArray[np.float32]
+"""What a sample carries beside its image; an array is one of (m,), the same m for all samples."""
 
 
 @dataclass(frozen=True)
@@ -40,8 +41,10 @@ class Sample:
     """One image of a source. `id` is stable and unique; `image()` decodes when it is called.
 
     `measure`: what is to be recorded of the image itself beside the tags, for it to be measured
-    while it is there. `boxes`: the true boxes, where the source has any; `truth` then holds the
-    classes they are of. `size`: (height, width) where the annotations say it.
+    while it is there; a value may be a (m,) float32 array, of one m for all samples. `boxes`: the
+    true boxes, where the source has any; `truth` then holds the classes they are of. `size`:
+    (height, width) where the annotations say it. `masks()`: (n, h, w) bool, which pixels are of
+    each of the true boxes, in their order; None where the data has no masks.
     """
 
     id: str
@@ -49,9 +52,10 @@ class Sample:
     truth: Labels = ()
     group: str = ""
     tags: Mapping[str, Tag] = field(default_factory=dict)
-    measure: Callable[[Image], Mapping[str, float]] | None = None
+    measure: Callable[[Image], Mapping[str, Tag]] | None = None
     boxes: Boxes | None = None
     size: tuple[int, int] | None = None
+    masks: Callable[[], NDArray[np.bool_]] | None = None
 
 
 class Source(Protocol):

@@ -88,9 +88,11 @@ def available(columns: Sequence[str]) -> tuple[Spec, ...]:
 def readable(plugin: Callable[..., Any], columns: Sequence[str]) -> bool:
     """Whether a metric or analysis can be asked of a table with these columns.
 
-    A sweep holds every image many times, so what does not ask for the operator would mix them.
+    A sweep or a probe holds every image many times, so what does not ask for the operator or the
+    target would mix them.
     """
-    mixed = "operator" in columns and "operator" not in getattr(plugin, "needs", ())
+    needed = getattr(plugin, "needs", ())
+    mixed = any(mark in columns and mark not in needed for mark in ("operator", "target"))
     return not mixed and not lacks(plugin, columns)
 
 

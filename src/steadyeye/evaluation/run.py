@@ -46,14 +46,30 @@ def run(plan: Plan, watcher: Watcher, predict: Predict = shard.predict) -> Path:
     with alone(out):
         record = _write_record(out, plan)
         for task in plan.tasks:
-            complete = partial(_complete, plan, watcher, predict)
+            made = partial(complete, plan.job, watcher, predict)
             if plan.job.fast:
-                for rounds in search(plan.job, task, complete):
+                for rounds in search(plan.job, task, made):
                     record["rounds"][task.folder] = rounds
                     write_file(out / "run.json", encode(record))
             else:
-                complete(task)
+                made(task)
     return out
+
+
+def complete(job: Job, watcher: Watcher, predict: Predict, task: Task) -> Path:
+    """Computes the shards of a task's cell that are not there and seals it; returns its folder."""
+    out = Path(job.out)
+    cell = begin(out / "cells" / task.folder, task.identity)
+    found = len(cell.finished())
+    if found:
+        watcher.resumed(task.folder, found, cell.shards)
+    started = time.perf_counter()
+    advance = watcher.begin(task.folder, cell.rows)
+    local.complete(cell, partial(predict, task), job.workers, advance)
+    seal(cell)
+    seconds = round(time.perf_counter() - started, 3)
+    log(out, "cell", cell=task.folder, shards=cell.shards, found=found, seconds=seconds)
+    return cell.folder
 
 
 def log(out: Path, event: str, **facts: Any) -> None:
@@ -110,18 +126,3 @@ def _same_job(out: Path, before: Mapping[str, Any], after: Mapping[str, Any]) ->
                 f"'{out}' holds another job: its {key} is {before[key]!r}, not {value!r}; "
                 "choose another --out"
             )
-
-
-def _complete(plan: Plan, watcher: Watcher, predict: Predict, task: Task) -> Path:
-    out = Path(plan.job.out)
-    cell = begin(out / "cells" / task.folder, task.identity)
-    found = len(cell.finished())
-    if found:
-        watcher.resumed(task.folder, found, cell.shards)
-    started = time.perf_counter()
-    advance = watcher.begin(task.folder, cell.rows)
-    local.complete(cell, partial(predict, task), plan.job.workers, advance)
-    seal(cell)
-    seconds = round(time.perf_counter() - started, 3)
-    log(out, "cell", cell=task.folder, shards=cell.shards, found=found, seconds=seconds)
-    return cell.folder

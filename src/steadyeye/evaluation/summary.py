@@ -11,6 +11,7 @@ import numpy as np
 from steadyeye.core import plugins
 from steadyeye.core.errors import SampleError, unknown
 from steadyeye.core.sections import Picture, Section
+from steadyeye.core.table import Predictions
 from steadyeye.core.types import Evaluated, Source
 from steadyeye.evaluation.collect import collect, record
 from steadyeye.evaluation.job import Job
@@ -61,11 +62,12 @@ def written(
 
 def sections(evaluated: Sequence[Evaluated], analyses: Sequence[str] = ()) -> tuple[Section, ...]:
     """What every analysis, or each of those named, has to say of the models on each source."""
-    by_data: dict[str, list[Evaluated]] = {}
+    by_data: dict[tuple[str, ...], list[Evaluated]] = {}
     for one in evaluated:
-        by_data.setdefault(one.predictions.data, []).append(one)
+        by_data.setdefault(_about(one.predictions), []).append(one)
+    several = len({data for data, *_ in by_data}) > 1
     found = []
-    for data, models in by_data.items():
+    for (data, *_), models in by_data.items():
         for name in analyses or plugins.names("analyses"):
             analysis = plugins.load("analyses", name)
             columns = set.intersection(*(set(one.predictions.columns) for one in models))
@@ -73,9 +75,17 @@ def sections(evaluated: Sequence[Evaluated], analyses: Sequence[str] = ()) -> tu
                 continue
             section = analysis(models)
             if section is not None:
-                title = section.title if len(by_data) == 1 else f"{section.title} · {data}"
+                title = f"{section.title} · {data}" if several else section.title
                 found.append(replace(section, title=title))
     return tuple(sorted(found, key=lambda section: section.place))
+
+
+def _about(table: Predictions) -> tuple[str, ...]:
+    """What is said of together: models on the same data, or the same probe of the same data."""
+    if not table.probe:
+        return (table.data,)
+    data = table.probe["data"]
+    return (data["name"], data["fingerprint"], table.probe["name"])
 
 
 def write(runs: Sequence[Path], files: Sequence[Path], metrics: str | None = None) -> Document:
@@ -105,12 +115,13 @@ def save(content: Document, runs: Sequence[Path], files: Sequence[Path]) -> None
         write_file(file, text.encode())
 
 
-def store_pictures(run: Path, sources: Sequence[Source]) -> None:
+def store_pictures(run: Path, sources: Sequence[Source], content: Document | None = None) -> None:
     """Keeps the pictures the report of a run shows, so that it can be made without the data.
 
-    A picture that cannot be decoded is left out; the report says so.
+    `content`: the report, where it is at hand. A picture that cannot be decoded is left out; the
+    report says so.
     """
-    content = document([run])
+    content = content or document([run])
     tables = {e.predictions.data: e.predictions for e in content.evaluated}
     by_mark = {source.fingerprint: source for source in sources}
     wanted = {
@@ -139,13 +150,16 @@ def command(content: Mapping[str, Any], out: str) -> str:
     """The command that repeats a run, from its record."""
     # a run of an earlier version does not have the keys that came later
     job = {**DEFAULT.record(), **content["job"]}
+    explain = content.get("explain", {}).get("settings", {})
     if content["saved"]:
         words = ["steadyeye", "score", *map(_quoted, job["models"])]
     else:
-        words = ["steadyeye", "degrade" if job["operators"] else "run"]
-        words += ["--fast"] if job["fast"] else []
+        verb = "explain" if explain else "degrade" if job["operators"] else "run"
+        words = ["steadyeye", verb, *(["--fast"] if job["fast"] else [])]
         words += [word for text in job["models"] for word in ("--model", _quoted(text))]
-    words += [word for text in job["data"] for word in ("--data", _quoted(text))]
+    data = [text for text in job["data"] if text != explain.get("reference")]
+    words += [word for text in data for word in ("--data", _quoted(text))]
+    words += [f"--{key} {_quoted(str(value))}" for key, value in explain.items() if value]
     for key in KEYS:
         if job[key] != getattr(DEFAULT, key):
             words += [f"--{key.replace('_', '-')}", _quoted(str(job[key]))]

@@ -98,6 +98,7 @@ def _predictions(cell: Cell, table: pa.Table) -> Predictions:
         tags={name.removeprefix("tag:"): _tag(table[name]) for name in tags},
         fingerprint=identity["data"]["fingerprint"],
         sweep=identity.get("sweep", {}),
+        probe=identity.get("probe", {}),
         boxes=boxes_from_arrow(table),
         detections=detections_from_arrow(table),
         stored={name: table[name].to_numpy() for name in ANSWERS if name in table.column_names},
@@ -112,4 +113,6 @@ def _predictions(cell: Cell, table: pa.Table) -> Predictions:
 def _tag(column: pa.ChunkedArray) -> Any:
     if pa.types.is_string(column.type):
         return np.array(column.to_pylist(), dtype=np.str_)
+    if pa.types.is_fixed_size_list(column.type):
+        return matrix(column, np.float32)
     return column.to_numpy()

@@ -69,8 +69,14 @@ def to_arrow(rows: Rows) -> pa.Table:
     columns |= caveats_to_arrow(rows.sizes, rows.left_out)
     for name, value in (rows.tags[0] if rows.tags else {}).items():
         values = [tags[name] for tags in rows.tags]
-        columns[f"tag:{name}"] = pa.array(values, ARROW[type(value)])
+        columns[f"tag:{name}"] = _tag(values, value)
     return pa.table(columns)
+
+
+def _tag(values: Sequence[Any], first: Tag) -> pa.Array:
+    if isinstance(first, np.ndarray):
+        return _matrix(np.stack(values), pa.float32())
+    return pa.array(values, ARROW[type(first)])
 
 
 def matrix(column: pa.ChunkedArray, dtype: type) -> NDArray[Any]:

@@ -1,0 +1,56 @@
+"""`steadyeye explain`: why a detector is confidently wrong."""
+
+from typing import Annotated
+
+import typer
+
+from steadyeye.cli.options import (
+    Batch,
+    ClassMap,
+    Data,
+    Models,
+    OnError,
+    Out,
+    Quiet,
+    Workers,
+    app,
+)
+
+
+@app.command()
+def explain(
+    model: Models = None,
+    data: Data = None,
+    reference: Annotated[
+        str | None, typer.Option(help="Ordinary data that the control is from; --data if left out.")
+    ] = None,
+    analyses: Annotated[
+        str, typer.Option(help="Analyses, e.g. 'patch_shuffle(repeats=5), background'.")
+    ] = "patch_shuffle",
+    out: Out = None,
+    score: Annotated[float, typer.Option(help="Above it a detection is confident.")] = 0.8,
+    limit: Annotated[
+        int | None, typer.Option(help="Mistakes to explain at most, drawn by the seed.")
+    ] = None,
+    seed: Annotated[int | None, typer.Option(help="Seed of all that is drawn [0].")] = None,
+    class_map: ClassMap = None,
+    on_error: OnError = None,
+    batch: Batch = None,
+    workers: Workers = None,
+    quiet: Quiet = False,
+) -> None:
+    """Explain a detector's confident mistakes beside correct detections; resumes like `run`."""
+    from steadyeye.cli import work
+    from steadyeye.evaluation.explain import Explaining
+
+    flags = {
+        "models": model,
+        "data": data,
+        "out": out,
+        "seed": seed,
+        "class_map": class_map,
+        "on_error": on_error,
+        "batch": batch,
+        "workers": workers,
+    }
+    work.explain(Explaining(analyses, reference, score, limit), flags, quiet)

@@ -1,0 +1,221 @@
+"""Why a detector is confidently wrong: targets of a run, their probes, and what they show."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from steadyeye.core import plugins
+from steadyeye.core.errors import UsageError, unknown
+from steadyeye.core.spec import Spec, split
+from steadyeye.core.types import Evaluated, Source, detects
+from steadyeye.evaluation import summary
+from steadyeye.evaluation.collect import record, tables
+from steadyeye.evaluation.job import Job
+from steadyeye.evaluation.plan import Plan, lacks
+from steadyeye.evaluation.plan import check as check_job
+from steadyeye.evaluation.probed import Asking, Pair
+from steadyeye.evaluation.run import Watcher, alone, run
+from steadyeye.predictions.cell import encode, write_file
+from steadyeye.probing.targets import SCORE
+from steadyeye.report.document import Document
+
+
+@dataclass(frozen=True)
+class Explaining:
+    """What is to be explained: confident mistakes of the models on the data of a job, and how.
+
+    `analyses`: a list of specs. `reference`: data of the same job that the control is from; None:
+    the data itself. `score`: above it a detection is confident. `limit`: mistakes, and control
+    detections, at most.
+    """
+
+    analyses: str
+    reference: str | None = None
+    score: float = SCORE
+    limit: int | None = None
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.score < 1:
+            raise UsageError(f"--score {self.score:g}: give a confidence in 0…1, such as 0.8")
+        if self.limit is not None and self.limit < 1:
+            raise UsageError(f"--limit {self.limit}: explain at least one mistake")
+        if not split(self.analyses):
+            raise UsageError("nothing to explain with; give --analyses, such as patch_shuffle")
+
+
+@dataclass(frozen=True, eq=False)
+class Explanation:
+    """A checked plan; `probes`: the spec of the probe of each analysis, None for one without."""
+
+    plan: Plan
+    how: Explaining
+    probes: Mapping[str, Spec | None]
+
+
+@dataclass(frozen=True, eq=False)
+class Explained:
+    """A finished explanation: its folder, the sources that its pictures are of, and what to say."""
+
+    out: Path
+    sources: tuple[Source, ...]
+    headline: tuple[str, ...]
+    evaluated: tuple[Evaluated, ...]
+    analyses: tuple[str, ...]
+
+
+def check(job: Job, how: Explaining) -> Explanation:
+    """The plan of an explanation whose every part was found; `job.data` holds the reference too.
+
+    Raises `UsageError` for unknown analyses and arguments, classifiers, and data without boxes.
+    """
+    specs = split(how.analyses)
+    probes = [_probe(spec) for spec in specs]
+    named = [probe.name for probe in probes if probe]
+    if twice := [name for name in named if named.count(name) > 1]:
+        raise UsageError(f"the probe '{twice[0]}' is asked for twice; explain into two folders")
+    plan = check_job(job)
+    for each in plan.tasks:
+        if not detects(each.model):
+            raise UsageError(
+                f"{each.model.name} is a classifier; explain looks into what a detector detects"
+            )
+        if "boxes" not in each.source.columns:
+            raise UsageError(
+                f"'{each.source.name}' has no true boxes to tell mistakes from; give labelled data"
+            )
+    for spec, probe in zip(specs, probes, strict=True):
+        plugin = plugins.load("analyses", spec.name)
+        columns = plan.tasks[0].identity["data"]["columns"]
+        if probe is None and (missing := lacks(plugin, columns)):
+            raise UsageError(f"{spec.name} needs {', '.join(missing)}, which no probe of it gives")
+    return Explanation(
+        plan, how, {spec.name: probe for spec, probe in zip(specs, probes, strict=True)}
+    )
+
+
+def explain(explanation: Explanation, watcher: Watcher) -> Explained:
+    """Evaluates the data, then every probe of the mistakes found; stopped, it goes on.
+
+    Raises `UsageError` where no model makes a confident mistake, for what a probe refuses, and
+    where the folder holds another explanation.
+    """
+    plan, how = explanation.plan, explanation.how
+    out = Path(plan.job.out)
+    before = _before(out, how)
+    run(plan, watcher)
+    found = _pairs(explanation, watcher)
+    subjects = [(pair, subject) for pair in found if (subject := pair.subject()) is not None]
+    if not subjects:
+        raise UsageError(
+            f"no model makes a mistake with a score above {how.score:g} on this data; "
+            "lower --score or bring other data"
+        )
+    sources = {each.source.fingerprint: each.source for each in plan.tasks}
+    folders: list[str] = []
+    with alone(out):
+        for pair, subject in subjects:
+            for spec in filter(None, explanation.probes.values()):
+                made = pair.probed(subject, spec)
+                sources[made.source.fingerprint] = made.source
+                folders.append(made.folder)
+        _write_record(out, how, [*before, *folders])
+    return Explained(
+        out,
+        tuple(sources.values()),
+        tuple(pair.sentence() for pair in found),
+        _evaluated(out, plan, how),
+        tuple(explanation.probes),
+    )
+
+
+def _probe(spec: Spec) -> Spec | None:
+    """The spec of the probe that an analysis reads; None for one that reads the plain cells."""
+    if spec.name not in plugins.names("analyses"):
+        raise unknown("analysis", spec.name, plugins.names("analyses"))
+    rest = {key: value for key, value in spec.kwargs.items() if key != "probe"}
+    name = spec.kwargs.get("probe", spec.name)
+    if "probe" not in spec.kwargs and name not in plugins.names("probes"):
+        if rest:
+            raise UsageError(f"{spec.name} has no probe of its name, so it takes no arguments")
+        return None
+    probe = Spec(str(name), rest)
+    plugins.check_arguments(plugins.load("probes", probe.name), probe, given=1)
+    return probe
+
+
+def _pairs(explanation: Explanation, watcher: Watcher) -> list[Pair]:
+    """Every model on all data that is to be explained, with the same model on the reference."""
+    plan, how = explanation.plan, explanation.how
+    asking = Asking(plan.job, how.score, how.limit, watcher)
+    specs = [(each.identity["model"]["spec"], each.identity["data"]["spec"]) for each in plan.tasks]
+    task_of = dict(zip(specs, plan.tasks, strict=True))
+    return [
+        Pair(asking, task, task_of[model, how.reference] if how.reference else None)
+        for (model, data), task in task_of.items()
+        if data != how.reference
+    ]
+
+
+def document(explained: Explained) -> Document:
+    """The report of an explanation, from its sealed predictions."""
+    runs = [explained.out]
+    told = summary.written(runs, explained.evaluated, explained.analyses)
+    return replace(told, title="Why is it confidently wrong?", headline=explained.headline)
+
+
+def report(explained: Explained) -> Document:
+    """Writes report.html and its pictures into the folder of an explanation; returns it."""
+    content = document(explained)
+    summary.store_pictures(explained.out, explained.sources, content)
+    summary.save(content, [explained.out], [explained.out / "report.html"])
+    return content
+
+
+def _evaluated(out: Path, plan: Plan, how: Explaining) -> tuple[Evaluated, ...]:
+    """The probes, and the plain cells of the data to be explained."""
+    reference = {
+        each.source.fingerprint
+        for each in plan.tasks
+        if each.identity["data"]["spec"] == how.reference
+    }
+    found = [table for _, table in tables([out])]
+    return tuple(
+        Evaluated(table, {}) for table in found if table.probe or table.fingerprint not in reference
+    )
+
+
+def _before(out: Path, how: Explaining) -> list[str]:
+    """The sealed probes that the folder holds already.
+
+    Raises `UsageError` where they are of other targets, or where the folder holds a plain run.
+    """
+    if not (out / "run.json").is_file():
+        return []
+    held = record(out).get("explain", {})
+    for key, value in _settings(how).items():
+        if held and key != "analyses" and held["settings"][key] != value:
+            raise UsageError(
+                f"'{out}' holds another explanation: its {key} is {held['settings'][key]!r}, "
+                f"not {value!r}; choose another --out"
+            )
+    cells = [str(cell) for cell in held.get("cells", [])]
+    return [cell for cell in cells if (out / "cells" / cell / "seal.json").is_file()]
+
+
+def _settings(how: Explaining) -> dict[str, Any]:
+    return {
+        "reference": how.reference,
+        "analyses": how.analyses,
+        "score": how.score,
+        "limit": how.limit,
+    }
+
+
+def _write_record(out: Path, how: Explaining, probes: Sequence[str]) -> None:
+    """Adds the explanation and its cells to the record of the run."""
+    content = dict(record(out))
+    once = list(dict.fromkeys(probes))
+    content["cells"] = [*content["cells"], *once]
+    content["explain"] = {"settings": _settings(how), "cells": once}
+    write_file(out / "run.json", encode(content))

@@ -1,0 +1,103 @@
+"""A model on data to be explained: its targets, and its probes as sealed cells."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from steadyeye.core import plugins
+from steadyeye.core.spec import Spec
+from steadyeye.core.table import Predictions
+from steadyeye.core.types import Detector, Model, Source
+from steadyeye.evaluation import shard
+from steadyeye.evaluation.job import Job
+from steadyeye.evaluation.run import Watcher, complete
+from steadyeye.evaluation.tasks import Task, task
+from steadyeye.predictions.read import read
+from steadyeye.probing.subject import Probe, Subject
+from steadyeye.probing.targets import correct, mistakes, targets
+
+
+@dataclass(frozen=True, eq=False)
+class Asking:
+    """The job, the score above which a detection is confident, and the most to be explained."""
+
+    job: Job
+    score: float
+    limit: int | None
+    watcher: Watcher
+
+
+@dataclass(frozen=True, eq=False)
+class Pair:
+    """A model on data to be explained, `base`, and the same on the reference, if there is one."""
+
+    asking: Asking
+    base: Task
+    reference: Task | None
+
+    def _read(self, task_: Task) -> Predictions:
+        return read(Path(self.asking.job.out) / "cells" / task_.folder)
+
+    def subject(self) -> Subject | None:
+        """What the probes are made of; None where nothing is to be explained."""
+        how, seed = self.asking, self.asking.job.seed
+        predictions = self._read(self.base)
+        control = self._read(self.reference) if self.reference else None
+        found = targets(predictions, control, how.score, how.limit, seed)
+        if not any(each.cause for each in found):
+            return None
+        model: Detector = self.base.model  # type: ignore[assignment]
+        source = self.reference.source if self.reference else None
+        sealed = partial(self._sealed, model)
+        return Subject(model, self.base.source, predictions, source, control, found, seed, sealed)
+
+    def probed(self, subject: Subject, spec: Spec) -> Task:
+        """The task of a probe, its cell sealed."""
+        plugin: Callable[..., Probe] = plugins.load("probes", spec.name)
+        probe = plugin(subject, **spec.kwargs)
+        return self._complete(probe.model or subject.model, probe.source, spec.name)
+
+    def _sealed(self, model: Detector, name: str, source: Source) -> Predictions:
+        return self._read(self._complete(model, source, name))
+
+    def _complete(self, model: Model | Detector, source: Source, name: str) -> Task:
+        job = self.asking.job
+        spec = self.base.identity["model"]["spec"] if model is self.base.model else model.name
+        text = f"{name} of {self.base.identity['data']['spec']}"
+        made = task(job, (spec, model), (text, source), None)  # type: ignore[arg-type]
+        about = {"probe": self._about(source, name)}
+        folder = f"{self.base.folder}+{name}"
+        made = replace(made, folder=folder, identity={**made.identity, **about})
+        complete(job, self.asking.watcher, shard.predict, made)
+        return made
+
+    def _about(self, source: Source, name: str) -> dict[str, Any]:
+        how, reference = self.asking, self.reference
+        return {
+            "name": name,
+            "data": _named(self.base.source),
+            "reference": _named(reference.source) if reference else None,
+            "model": self.base.model.name,
+            "score": how.score,
+            "limit": how.limit,
+            "seed": self.asking.job.seed,
+            "settings": dict(getattr(source, "settings", {})),
+        }
+
+    def sentence(self) -> str:
+        """How many of the confident detections are mistakes."""
+        predictions, score = self._read(self.base), self.asking.score
+        wrong, right = mistakes(predictions, score), correct(predictions, score)
+        causes = sorted({each.cause for each in wrong})
+        counted = ", ".join(f"{sum(e.cause == c for e in wrong):,} {c}" for c in causes)
+        return (
+            f"{predictions.model} on {predictions.data}: {len(wrong):,} of "
+            f"{len(wrong) + len(right):,} detections with a score above {score:g} are mistakes"
+            f"{f' ({counted})' if counted else ''}."
+        )
+
+
+def _named(source: Source) -> dict[str, str]:
+    return {"name": source.name, "fingerprint": source.fingerprint}
