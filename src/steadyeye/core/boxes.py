@@ -7,6 +7,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+OOD = -1
+"""The label of a true box around an object outside the classes (out of distribution)."""
+
 
 @dataclass(frozen=True, eq=False)
 class Boxes:
@@ -58,6 +61,22 @@ class BoxTable:
     score: NDArray[np.float64]
     crowd: NDArray[np.bool_]
     area: NDArray[np.float64]
+
+    def __len__(self) -> int:
+        return len(self.image)
+
+
+@dataclass(frozen=True, eq=False)
+class Verified:
+    """Which classes somebody verified in which of n images, to be there or not to be; m pairs.
+
+    `image`, `label`: (m,) int64, sorted by image, then label, each pair once. `known`: (n,) bool,
+    the images that have such a list, be it empty; of the others every class was verified.
+    """
+
+    image: NDArray[np.int64]
+    label: NDArray[np.int64]
+    known: NDArray[np.bool_]
 
     def __len__(self) -> int:
         return len(self.image)

@@ -58,4 +58,5 @@ def rows(predictions: Predictions, which: NDArray[np.intp]) -> Predictions:
         stored=columns(predictions.stored),
         boxes=boxes(predictions.boxes),
         detections=boxes(predictions.detections),
+        said=boxes(predictions.said),
     )

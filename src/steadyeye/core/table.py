@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from steadyeye.core.boxes import BoxTable
+from steadyeye.core.boxes import BoxTable, Verified
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,7 +31,12 @@ class Predictions:
     `boxes`, `detections`: of a detector, what is there and what it says is there, over the classes
     of the data; row i of the table is their image i. `predicted` is then the class of the most
     confident box, −1 where there is none. `candidates`: where a review was tagged, the table with
-    the frames that it did not accept; this one is then without them.
+    the frames that it did not accept; this one is then without them. `parents`: for each class of
+    the data those directly above it, None where the data has no hierarchy. `verified`: of which
+    classes somebody verified in an image that they are there or are not; None: of all in all.
+    `said`: of a detector, all that it says is there, over `model_classes`, those that the data has
+    not included; None where it was not kept. `reach`: (model classes,) the data's class of each of
+    the model's own, −1: none; None where it is not known.
     """
 
     model: str
@@ -55,6 +60,10 @@ class Predictions:
     boxes: BoxTable | None = None
     detections: BoxTable | None = None
     candidates: "Predictions | None" = None
+    parents: tuple[tuple[int, ...], ...] | None = None
+    verified: Verified | None = None
+    said: BoxTable | None = None
+    reach: NDArray[np.int64] | None = None
 
     def __len__(self) -> int:
         return len(self.ids)

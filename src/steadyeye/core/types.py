@@ -27,10 +27,15 @@ Tag: TypeAlias = int | float | str | NDArray[np.float32]
 
 @dataclass(frozen=True)
 class Classes:
-    """An ordered list of classes: names and, where known, WordNet 3.0 ids (`n02834778`)."""
+    """An ordered list of classes: names and, where known, WordNet 3.0 ids (`n02834778`).
+
+    `parents`: where the classes have a hierarchy, for each class the indices of those directly
+    above it in this same list; a class may have several, or none.
+    """
 
     names: tuple[str, ...]
     wnids: tuple[str, ...] | None = None
+    parents: tuple[tuple[int, ...], ...] | None = None
 
     def __len__(self) -> int:
         return len(self.names)

@@ -77,6 +77,7 @@ def rows(
         detections=mapped,
         sizes=[sample.size or (0, 0) for sample in samples],
         left_out=left_out,
+        said=found,
     )
 
 

@@ -10,8 +10,13 @@ from numpy.typing import NDArray
 from steadyeye.core.boxes import Boxes, BoxTable, Detections, areas
 
 
-def boxes_to_arrow(boxes: Sequence[Boxes], detections: Sequence[Detections]) -> dict[str, Any]:
-    """The columns of true boxes and of detections; none for rows without."""
+def boxes_to_arrow(
+    boxes: Sequence[Boxes], detections: Sequence[Detections], said: Sequence[Detections] = ()
+) -> dict[str, Any]:
+    """The columns of true boxes and of detections; none for rows without.
+
+    `detections`: over the data's classes; `said`: all, over the detector's own.
+    """
     columns: dict[str, Any] = {}
     if boxes:
         counts = [len(each) for each in boxes]
@@ -19,11 +24,12 @@ def boxes_to_arrow(boxes: Sequence[Boxes], detections: Sequence[Detections]) -> 
         columns["box_label"] = _lists([each.labels for each in boxes], counts, pa.int32())
         columns["box_crowd"] = _lists([each.crowd for each in boxes], counts, pa.bool_())
         columns["box_area"] = _lists([each.area for each in boxes], counts, pa.float64())
-    if detections:
-        counts = [len(each) for each in detections]
-        columns["found"] = _lists([each.boxes for each in detections], counts, pa.float64(), 4)
-        columns["found_label"] = _lists([each.labels for each in detections], counts, pa.int32())
-        columns["found_score"] = _lists([each.scores for each in detections], counts, pa.float64())
+    for name, found in (("found", detections), ("said", said)):
+        if found:
+            counts = [len(each) for each in found]
+            columns[name] = _lists([each.boxes for each in found], counts, pa.float64(), 4)
+            columns[f"{name}_label"] = _lists([each.labels for each in found], counts, pa.int32())
+            columns[f"{name}_score"] = _lists([each.scores for each in found], counts, pa.float64())
     return columns
 
 
@@ -43,13 +49,33 @@ def boxes_from_arrow(table: pa.Table) -> BoxTable | None:
 
 
 def detections_from_arrow(table: pa.Table) -> BoxTable | None:
-    """The detections of a table; None where it has none."""
-    if "found" not in table.column_names:
+    """The detections of a table over the data's classes; None where it has none."""
+    return _detections(table, "found")
+
+
+def said_from_arrow(table: pa.Table) -> BoxTable | None:
+    """All detections of a table over the detector's own classes; None where they were not kept."""
+    return _detections(table, "said")
+
+
+def in_all(shards: Sequence[pa.Table]) -> list[pa.Table]:
+    """The shards of a cell, without what is said where some of them do not have it.
+
+    A cell that an earlier version began and this one completed has shards of both kinds.
+    """
+    if all("said" in shard.column_names for shard in shards):
+        return list(shards)
+    extra = {"said", "said_label", "said_score"}
+    return [shard.drop_columns(sorted(extra & set(shard.column_names))) for shard in shards]
+
+
+def _detections(table: pa.Table, name: str) -> BoxTable | None:
+    if name not in table.column_names:
         return None
-    image, label = _labels(table, "found_label")
-    corners = _values(table, "found", np.float64).reshape(-1, 4)
+    image, label = _labels(table, f"{name}_label")
+    corners = _values(table, name, np.float64).reshape(-1, 4)
     crowd = np.zeros(len(image), dtype=np.bool_)
-    score = _values(table, "found_score", np.float64)
+    score = _values(table, f"{name}_score", np.float64)
     return BoxTable(image, label, corners, score, crowd, areas(corners))
 
 

@@ -2,15 +2,22 @@
 
 import json
 from collections import Counter
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from steadyeye.core.errors import UsageError
 from steadyeye.core.table import Predictions
-from steadyeye.predictions.boxes import boxes_from_arrow, detections_from_arrow
+from steadyeye.predictions.boxes import (
+    boxes_from_arrow,
+    detections_from_arrow,
+    in_all,
+    said_from_arrow,
+)
 from steadyeye.predictions.caveats import caveats
 from steadyeye.predictions.cell import Cell, open_cell, sha256
 from steadyeye.predictions.rows import ANSWERS, matrix, membership
@@ -25,7 +32,7 @@ def read(*folders: Path) -> Predictions:
     that occur twice.
     """
     tables = [sealed(folder) for folder in folders]
-    return _predictions(open_cell(folders[0]), pa.concat_tables(tables))
+    return _predictions(open_cell(folders[0]), pa.concat_tables(in_all(tables)))
 
 
 def sealed(folder: Path) -> pa.Table:
@@ -40,7 +47,7 @@ def sealed(folder: Path) -> pa.Table:
         done = len(cell.finished())
         raise UsageError(f"'{folder}' has {done} of {cell.shards} shards; {AGAIN}")
     seal = json.loads((folder / "seal.json").read_text(encoding="utf-8"))
-    return pa.concat_tables([_shard(folder, entry) for entry in seal["shards"]])
+    return pa.concat_tables(in_all([_shard(folder, entry) for entry in seal["shards"]]))
 
 
 def cells(run: Path) -> list[tuple[Path, ...]]:
@@ -101,6 +108,8 @@ def _predictions(cell: Cell, table: pa.Table) -> Predictions:
         probe=identity.get("probe", {}),
         boxes=boxes_from_arrow(table),
         detections=detections_from_arrow(table),
+        said=said_from_arrow(table),
+        reach=_reach(identity),
         stored={name: table[name].to_numpy() for name in ANSWERS if name in table.column_names},
         notes=(
             *identity["data"]["notes"],
@@ -108,6 +117,14 @@ def _predictions(cell: Cell, table: pa.Table) -> Predictions:
             *caveats(table, identity["model"]["classes"]),
         ),
     )
+
+
+def _reach(identity: Mapping[str, Any]) -> NDArray[np.int64]:
+    """The data's class of each class of the model; −1: none."""
+    reach = np.full(len(identity["model"]["classes"]), -1, dtype=np.int64)
+    for label, members in enumerate(identity["members"]):
+        reach[members] = label
+    return reach
 
 
 def _tag(column: pa.ChunkedArray) -> Any:

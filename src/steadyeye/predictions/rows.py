@@ -35,7 +35,8 @@ class Rows:
     arrays of `predicted`, `confidence`, `rank` and `probability`, as in `Predictions`. `top`,
     `top_scores`: (n, m) the model's own best classes. `boxes`, `detections`: of detectors, one
     entry a row; `sizes`: (height, width) of each image, (0, 0) where it is not known; `left_out`:
-    the detector's own classes of the detections that the data has no class for.
+    the detector's own classes of the detections that the data has no class for; `said`: all that
+    it detected, over its own classes.
     """
 
     ids: Sequence[str]
@@ -51,6 +52,7 @@ class Rows:
     detections: Sequence[Detections] = ()
     sizes: Sequence[tuple[int, int]] = ()
     left_out: Sequence[NDArray[np.int32]] = ()
+    said: Sequence[Detections] = ()
 
 
 def to_arrow(rows: Rows) -> pa.Table:
@@ -65,7 +67,7 @@ def to_arrow(rows: Rows) -> pa.Table:
         "top": _matrix(rows.top, pa.int32()),
         "top_scores": _matrix(rows.top_scores, pa.float32()),
     }
-    columns |= boxes_to_arrow(rows.boxes, rows.detections)
+    columns |= boxes_to_arrow(rows.boxes, rows.detections, rows.said)
     columns |= caveats_to_arrow(rows.sizes, rows.left_out)
     for name, value in (rows.tags[0] if rows.tags else {}).items():
         values = [tags[name] for tags in rows.tags]
