@@ -14,10 +14,10 @@ def space(vectors: NDArray[np.float32], dimensions: int = DIMENSIONS) -> NDArray
     Meaningful?", ICDT 1999). Components of both sets together, so that no set is preferred; their
     signs are fixed by the largest loading. A vector of length 0 stays there.
     """
-    length = np.linalg.norm(vectors.astype(np.float64), axis=1, keepdims=True)
-    unit = np.divide(vectors, length, out=np.zeros(vectors.shape), where=length > 0)
+    length = np.linalg.norm(vectors, axis=1, keepdims=True)
+    unit = np.divide(vectors, length, out=np.zeros_like(vectors), where=length > 0)
     centred = unit - unit.mean(axis=0)
-    _, axes = np.linalg.eigh(centred.T @ centred)
+    _, axes = np.linalg.eigh((centred.T @ centred).astype(np.float64))
     leading = axes[:, ::-1][:, :dimensions]
     sign = np.sign(leading[np.abs(leading).argmax(axis=0), np.arange(leading.shape[1])])
-    return np.asarray(centred @ (leading * sign), dtype=np.float32)
+    return np.asarray(centred @ (leading * sign).astype(np.float32), dtype=np.float32)

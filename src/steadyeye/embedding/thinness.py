@@ -83,7 +83,9 @@ def thinness(
     chance = _chance(near, which, of_reference, chances, seed)
     # one neighbour more, spread as the null has it, keeps the logarithm finite and 0 at the null
     expected = inside / (len(of_reference) - 1)
-    ratio = np.log((k - count + 1 - expected) / (1 - expected)) - np.log((count + expected) / expected)
+    ratio = np.log((k - count + 1 - expected) / (1 - expected)) - np.log(
+        (count + expected) / expected
+    )
     return Thinness(
         ratio=np.asarray(ratio),
         p=p,

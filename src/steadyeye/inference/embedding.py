@@ -52,9 +52,7 @@ def embedder(model: Model, layer: str = "") -> Embedder:
         return _embedder(model, model, "what it returns")
     forward, name = _opened(model, layer)
     recipe = model.settings
-    settings = replace(
-        recipe, preprocessing=recipe.preprocessing.fitted(), output="probabilities"
-    )
+    settings = replace(recipe, preprocessing=recipe.preprocessing.fitted(), output="probabilities")
     network = replace(model, classes=None, settings=settings, forward=forward, gradient=None)
     return _embedder(model, network, name)
 
