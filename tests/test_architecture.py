@@ -17,6 +17,7 @@ FLOORS = [
         "inference",
         "degradation",
         "detection",
+        "mining",
         "comparison",
         "measurement",
         "sequences",

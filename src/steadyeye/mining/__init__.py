@@ -1,0 +1,1 @@
+"""Finding what detectors are confidently wrong about: causes, one candidate a mistake, ranking."""
