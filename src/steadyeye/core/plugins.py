@@ -26,13 +26,15 @@ EXTRAS = {
     "fastapi": "review",
     "keras": "keras",
     "krippendorff": "review",
+    "onnx": "explain",
     "onnxscript": "torch",
-    "sklearn": "review",
+    "sklearn": "explain",
     "sqlalchemy": "review",
     "timm": "timm",
     "torch": "torch",
     "torchvision": "timm",
     "transformers": "hf",
+    "umap": "explain",
     "uvicorn": "review",
 }
 

@@ -23,9 +23,9 @@ class Blindness:
     """Where the reference is thin for one set of vectors.
 
     `rows`: (n,) rows of the predictions, in the order of their ids, `points`: (n, d) where they
-    lie; `reference`: (n,) bool. Of the m others, in the same order: `thinness`; `chosen`: (m,) bool,
-    those that are thin, or only far where none is (`proven` tells); `spot`: (m,) the spot of each
-    from 0, −1 for those in none.
+    lie; `reference`: (n,) bool. Of the m others, in the same order: `thinness`; `chosen`: (m,)
+    bool, those that are thin, or only far where none is (`proven` tells); `spot`: (m,) the spot of
+    each from 0, −1 for those in none.
     """
 
     predictions: Predictions

@@ -50,7 +50,7 @@ class Thinness:
 
 
 def neighbours_for(groups: int) -> int:
-    """k for so many groups: their square root, 3 … 50; Loftsgaarden and Quesenberry advise it."""
+    """The k for so many groups: the square root that Loftsgaarden and Quesenberry use, 3 … 50."""
     return int(min(max(round(groups**0.5), LEAST), MOST))
 
 

@@ -48,5 +48,6 @@ def _read_last(model: onnx.ModelProto, weights: set[str], called: str) -> str:
             if len(read) == 1:
                 return str(read[0])
     raise UsageError(
-        f"'{called}' has no layer with weights of its own ({', '.join(LAST)}); name a tensor with layer="
+        f"'{called}' has no layer with weights of its own ({', '.join(LAST)}); "
+        "name a tensor with layer="
     )
