@@ -9,7 +9,7 @@ from steadyeye.core.sections import Exhibit, Picture, Section, Table
 from steadyeye.core.table import Predictions
 from steadyeye.core.types import Evaluated, needs
 from steadyeye.embedding.blindness import Blindness, Contents, blindness, contents, examples
-from steadyeye.embedding.map_figure import map_figure
+from steadyeye.embedding.map_figure import map_figure, worded
 from steadyeye.embedding.regions import WRONG
 from steadyeye.embedding.thinness import FALSE, LEAST, SHUFFLES
 
@@ -73,7 +73,7 @@ def _method(table: Predictions) -> str:
 def _sentence(table: Predictions, found: Blindness | None) -> str:
     if found is None:
         return (
-            f"{table.model}: too little to tell; it takes regions from at least {LEAST + 1} images "
+            f"{table.probe['model']}: too little to tell; it takes regions from at least {LEAST + 1} images "
             "or videos of the reference and 2 of the data."
         )
     thin, n = found.thinness, len(found.chosen)
@@ -87,7 +87,7 @@ def _sentence(table: Predictions, found: Blindness | None) -> str:
         if found.chosen.any()
         else f"Of all, {_share(outside)} are mistakes."
     )
-    name = found.predictions.model
+    name = found.model
     if found.proven:
         return (
             f"{name}: {int(found.chosen.sum()):,} of {n:,} lie where the reference is thin "
@@ -114,7 +114,10 @@ def _table(found: Blindness) -> Table:
     rows += [_row(found, "elsewhere", ~found.chosen)] if (~found.chosen).any() else []
     what = "where the reference is thin" if found.proven else "far from the reference, a hint only"
     return Table(
-        caption=f"{found.predictions.model}: spots {what}",
+        caption=(
+            f"{found.model}: spots {what}; the interval of a spot from one image or video holds "
+            "within that one only"
+        ),
         header=(
             "Spot",
             "Regions",
@@ -150,7 +153,7 @@ def _exhibit(found: Blindness, spot: int) -> Exhibit:
     shown, nearest = examples(found, spot)
     return Exhibit(
         title=f"Spot {spot + 1}: {part.name}",
-        model=found.predictions.model,
+        model=found.model,
         data=found.predictions.data,
         pictures=(
             *(_picture(found.predictions, row, "in the spot") for row in shown),
@@ -169,7 +172,7 @@ def _picture(table: Predictions, row: int, title: str) -> Picture:
         lines=(
             f"says {tags['said'][row]}, {percent(float(tags['score'][row]), 0)}",
             f"is {tags['true'][row]}",
-            cause.replace("_", " ") or "right",
+            worded(cause),
         ),
         right=None if cause == "unverified" else cause not in WRONG,
     )

@@ -42,6 +42,11 @@ class Blindness:
         return bool(self.thinness.thin.any())
 
     @property
+    def model(self) -> str:
+        """The detector whose mistakes they are."""
+        return str(self.predictions.probe["model"])
+
+    @property
     def spots(self) -> int:
         """How many spots there are."""
         return int(self.spot.max(initial=-1)) + 1
@@ -109,23 +114,26 @@ def pair(true: str, said: str) -> str:
 def examples(found: Blindness, spot: int, most: int = 3) -> tuple[list[int], int]:
     """Rows of a spot to be shown, and the row of the reference that is nearest to the first.
 
-    The first is the one nearest to the middle of the spot; the next is the one nearest to it of
-    another image or video, and so on, as long as there are any.
+    The first is the one in the middle of the spot; each of the next is of an image or video that
+    is not shown yet, as far as there are any, and there the one farthest from those shown.
     """
     here = np.flatnonzero(found.spot == spot)
-    points = found.points[~found.reference][here]
-    middle = np.linalg.norm(points - np.median(points, axis=0), axis=1)
-    videos = found.tag("video")[here]
-    shown: list[int] = []
-    seen: set[str] = set()
-    order = np.argsort(middle, kind="stable").tolist()
-    for place in [*order, *order]:
-        # the second time round those of videos that are shown already
-        again = len(seen) == len(set(videos.tolist())) and place not in shown
-        if len(shown) < most and (str(videos[place]) not in seen or again):
-            shown.append(place)
-            seen.add(str(videos[place]))
+    points, videos = found.points[~found.reference][here], found.tag("video")[here]
+    first = int(_apart(points, np.median(points, axis=0)).argmin())
+    shown = [first]
+    while len(shown) < min(most, len(here)):
+        apart = np.min([_apart(points, points[place]) for place in shown], axis=0)
+        apart[np.isin(videos, videos[shown])] -= np.inf if not _all(videos, shown) else 0
+        apart[shown] = -np.inf
+        shown.append(int(apart.argmax()))
     of_reference = np.flatnonzero(found.reference)
-    apart = np.linalg.norm(found.points[of_reference] - points[shown[0]], axis=1)
-    nearest = int(found.rows[of_reference[apart.argmin()]])
-    return [int(found.others[here[place]]) for place in shown], nearest
+    nearest = of_reference[_apart(found.points[of_reference], points[first]).argmin()]
+    return [int(found.others[here[place]]) for place in shown], int(found.rows[nearest])
+
+
+def _all(videos: NDArray[np.str_], shown: list[int]) -> bool:
+    return set(videos.tolist()) == set(videos[shown].tolist())
+
+
+def _apart(points: Vectors, point: NDArray[np.floating]) -> NDArray[np.float64]:
+    return np.asarray(np.linalg.norm(points - point, axis=1), dtype=np.float64)

@@ -12,23 +12,28 @@ from steadyeye.core.seeds import stream
 from steadyeye.embedding.blindness import Blindness
 from steadyeye.embedding.layout import layout
 
-DRAWN = 1_000
+DRAWN = 500
 """Regions of either set on a map, which every reader's browser can still draw."""
 
-THUMBNAILS = 300
+THUMBNAILS = 400
 """Pictures a page carries for one map: about 1 MB."""
 
 COLOURS = {
     "reference": PALETTE[6],
     "right": PALETTE[2],
     "misclassification": PALETTE[1],
-    "out_of_distribution": PALETTE[3],
+    "out of distribution": PALETTE[3],
     "background": PALETTE[0],
     "unverified": PALETTE[4],
     "missed": PALETTE[5],
     "mistaken image": PALETTE[1],
 }
 SHAPES = {"the reference is thin": "diamond", "elsewhere": "circle"}
+
+
+def worded(cause: str) -> str:
+    """A cause in words; "right" for none."""
+    return cause.replace("_", " ") or "right"
 
 
 def map_figure(found: Blindness, name: str) -> Figure:
@@ -47,7 +52,7 @@ def map_figure(found: Blindness, name: str) -> Figure:
                 "x": round(x, 3),
                 "y": round(y, 3),
                 "sample": str(found.predictions.ids[row]),
-                "cause": "reference" if of_reference else str(tags["cause"][row]) or "right",
+                "cause": "reference" if of_reference else worded(str(tags["cause"][row])),
                 "where": list(SHAPES)[0 if thin else 1],
                 "says": f"{tags['said'][row]}, {percent(float(score[row]), 0)}",
                 "is": str(tags["true"][row]),
@@ -75,16 +80,20 @@ def map_figure(found: Blindness, name: str) -> Figure:
 
 
 def _drawn(found: Blindness) -> NDArray[np.intp]:
-    """Places of what is drawn, those first that have a thumbnail if there is room."""
+    """Places of what is drawn, those first that have a thumbnail."""
     rng = stream(0, "map", found.predictions.fingerprint)
     others = np.flatnonzero(~found.reference)
     wrong = found.tag("cause") != ""
-    # thin before others, then mistakes before the rest, and by chance among equals
-    order = np.lexsort((rng.random(len(others)), ~wrong, ~found.chosen))
-    data = others[order[:DRAWN]]
+    # mistakes before the rest, and by chance among equals
+    order = np.lexsort((rng.random(len(others)), ~wrong))
+    thin, rest = order[found.chosen[order]], order[~found.chosen[order]]
+    # where there is more than enough of both, three of five points are of where it is thin
+    part = max(3 * DRAWN // 5, DRAWN - len(rest))
+    data = others[np.concatenate([thin[:part], rest])[:DRAWN]]
     reference = rng.permutation(np.flatnonzero(found.reference))[:DRAWN]
     # a third of the thumbnails shows the reference, or more where the data needs fewer
     mine = min(len(data), max(THUMBNAILS - len(reference), 2 * THUMBNAILS // 3))
+    data = rng.permutation(data)
     return np.concatenate([data[:mine], reference, data[mine:]])
 
 
@@ -133,22 +142,27 @@ def _spec(values: list[dict[str, Any]]) -> dict[str, Any]:
         }
 
     reference, thin = "datum.cause === 'reference'", f"datum.where === '{next(iter(SHAPES))}'"
+    layers = [
+        layer(reference, 30, 0.45),
+        layer(f"!({reference}) && !({thin})", 45, 0.8),
+        layer(thin, 90, 0.9),
+    ]
+    there = [
+        any(each["cause"] == "reference" for each in values),
+        any(each["cause"] != "reference" and each["where"] == "elsewhere" for each in values),
+        any(each["where"] != "elsewhere" for each in values),
+    ]
     return {
-        **chart(
-            [
-                layer(reference, 30, 0.45),
-                layer(f"!({reference}) && !({thin})", 45, 0.8),
-                layer(thin, 90, 0.9),
-            ],
-            height=460,
-        ),
+        # an empty layer would warn in the reader's console
+        **chart([one for one, filled in zip(layers, there, strict=True) if filled], height=460),
         "data": {"values": values},
         "datasets": {"thumbnails": []},
         "transform": [
             {
                 "lookup": "sample",
                 "from": {"data": {"name": "thumbnails"}, "key": "sample", "fields": ["image"]},
-                "default": "",
-            }
+            },
+            # a tooltip would ask for a picture called null
+            {"calculate": "isValid(datum.image) ? datum.image : ''", "as": "image"},
         ],
     }
