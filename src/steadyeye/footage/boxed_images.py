@@ -1,8 +1,11 @@
 """Single images with boxes, however the files that name them are written."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
 
 from steadyeye.core.boxes import Boxes, present
 from steadyeye.core.types import Classes, Labels, Sample
@@ -13,13 +16,14 @@ from steadyeye.images import files
 class BoxedImage:
     """One image; `path` is None where only saved detections can be scored against it.
 
-    `size`: (height, width) where the annotations say it.
+    `size`: (height, width) where the annotations say it. `masks`: as in `Sample`.
     """
 
     id: str
     path: Path | None
     boxes: Boxes
     size: tuple[int, int] | None = None
+    masks: Callable[[], NDArray[np.bool_]] | None = None
 
     @property
     def labels(self) -> Labels:
@@ -73,5 +77,10 @@ class BoxedImages:
         image = self.images[index]
         path = image.path or Path(image.id)
         return Sample(
-            image.id, lambda: files.read(path), image.labels, boxes=image.boxes, size=image.size
+            image.id,
+            lambda: files.read(path),
+            image.labels,
+            boxes=image.boxes,
+            size=image.size,
+            masks=image.masks,
         )

@@ -25,7 +25,8 @@ class Trials:
     `steps`: the tags of each step, whose names are the same in all; step 0 should be the image as
     it is. `change`: makes the image of a step. `settings`: what else decides the images, in plain
     values; it is kept with the predictions. `chosen`: the targets; all of the subject if None.
-    `measure`: what is measured of each image, with `unmeasured` as the values where it failed.
+    `about`: further tags of a target, their names the same for all. `measure`: what is measured of
+    each image, with `unmeasured` as the values where it failed.
     """
 
     subject: Subject
@@ -37,6 +38,7 @@ class Trials:
     notes: tuple[str, ...] = ()
     measure: Measure | None = None
     unmeasured: Mapping[str, Tag] = field(default_factory=dict)
+    about: Callable[[Target], Step] | None = None
 
     @property
     def targets(self) -> tuple[Target, ...]:
@@ -56,7 +58,11 @@ class Trials:
     @property
     def columns(self) -> tuple[str, ...]:
         """The tags, and the probe's own name for its analysis to need."""
-        return (*COLUMNS, *(self.steps[0] if self.steps else ()), *self.unmeasured, self.probe)
+        more = self._about(self.targets[0]) if self.targets else {}
+        return (*COLUMNS, *self.steps[0], *more, *self.unmeasured, self.probe)
+
+    def _about(self, target: Target) -> Step:
+        return self.about(target) if self.about else {}
 
     @cached_property
     def fingerprint(self) -> str:
@@ -102,7 +108,12 @@ class Trials:
             image=lambda: self.change(sample.image(), target, step),
             truth=(),
             group=target.id,
-            tags={**tags(target, sample.id, video), **step, **self.unmeasured},
+            tags={
+                **tags(target, sample.id, video),
+                **step,
+                **self._about(target),
+                **self.unmeasured,
+            },
             measure=None if measure is None else lambda image: measure(image, target, step),
             boxes=None,
             size=None,

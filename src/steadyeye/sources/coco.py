@@ -1,10 +1,15 @@
 """Images with boxes in COCO's format."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import partial
+from pathlib import Path
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from steadyeye.core.seeds import fingerprint
-from steadyeye.footage import coco_file
+from steadyeye.footage import coco_file, coco_masks
 from steadyeye.footage.boxed_images import BoxedImage, BoxedImages
 from steadyeye.footage.paths import resolve
 
@@ -30,6 +35,7 @@ def coco(annotations: str, images: str | None = None) -> BoxedImages:
                 folder / image["file_name"] if folder else None,
                 content.boxes(image),
                 _size(image),
+                _masks(path, image),
             )
             for image in content.images
         ],
@@ -41,3 +47,9 @@ def _size(image: Mapping[str, Any]) -> tuple[int, int] | None:
     """Height and width, where they are given."""
     height, width = image.get("height"), image.get("width")
     return (int(height), int(width)) if height and width else None
+
+
+def _masks(path: Path, image: Mapping[str, Any]) -> Callable[[], NDArray[np.bool_]] | None:
+    """What reads the masks of an image, where its size is given."""
+    size = _size(image)
+    return partial(coco_masks.masks, path, image["id"], size) if size else None

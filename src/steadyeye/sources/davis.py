@@ -1,18 +1,20 @@
 """DAVIS: sequences of frames with a mask each, as boxes."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import cv2
 import numpy as np
+from numpy.typing import NDArray
 
 from steadyeye.core.boxes import Boxes, boxes
 from steadyeye.core.errors import UsageError
-from steadyeye.core.types import Labels
+from steadyeye.core.types import Labels, Sample
 from steadyeye.footage import sidecar
 from steadyeye.footage.annotations import extent
 from steadyeye.footage.boxed_sets import boxed_sets
 from steadyeye.footage.paths import listed, resolve
-from steadyeye.footage.sets import Drawing, FrameSets
+from steadyeye.footage.sets import Drawing, FrameSets, Member
 from steadyeye.images.files import SUFFIXES
 
 
@@ -34,8 +36,16 @@ def davis(root: str, labels: str, anchors: int = 1, k: int = 10, seed: int = 0) 
         ranges = known.of(name).ranges
         if not ranges:
             raise UsageError(f"'{labels}' says nothing of the sequence '{name}'; give its class")
-        found[name] = [_mask(frame, ranges[0].labels) for frame in frames]
-    return boxed_sets(base.name, sequences, found, known.classes, Drawing(anchors, k, seed))
+        found[name] = [_boxes(frame, ranges[0].labels) for frame in frames]
+    how = Drawing(anchors, k, seed)
+    sets = boxed_sets(base.name, sequences, found, known.classes, how)
+
+    def sample(member: Member) -> Sample:
+        several = len(known.of(member.video).ranges[0].labels)
+        frame = sequences[member.video][member.frame]
+        return replace(sets.sample(member), masks=lambda: _there(_parts(frame, several)))
+
+    return replace(sets, sample=sample)
 
 
 def _sequences(base: Path) -> dict[str, list[Path]]:
@@ -48,18 +58,27 @@ def _sequences(base: Path) -> dict[str, list[Path]]:
     return {name: sorted(listed(folder / name, SUFFIXES)) for name in names}
 
 
-def _mask(frame: Path, labels: Labels) -> Boxes:
-    """The boxes of a frame's mask: of all that is not 0, or of 1, 2, … for several labels."""
+def _parts(frame: Path, several: int) -> NDArray[np.bool_]:
+    """(n, h, w) the masks of a frame: of all that is not 0, or of 1, 2, … where there are more."""
     path = Path(str(frame).replace("JPEGImages", "Annotations")).with_suffix(".png")
     mask = cv2.imread(str(path), cv2.IMREAD_UNCHANGED)
     if mask is None:
         raise UsageError(f"there is no mask '{path}' for the frame '{frame}'; complete the data")
     if mask.ndim == 3:
         mask = mask.max(axis=2)
-    parts = [mask > 0] if len(labels) == 1 else [mask == i for i in range(1, len(labels) + 1)]
+    return np.stack([mask > 0] if several == 1 else [mask == i + 1 for i in range(several)])
+
+
+def _there(parts: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    """The masks that are not empty, which are those that have boxes."""
+    return np.asarray(parts[parts.any(axis=(1, 2))])
+
+
+def _boxes(frame: Path, labels: Labels) -> Boxes:
+    """The tight boxes of the masks of a frame that are not empty."""
     there = [
         (box, label, int(np.sum(part)))
-        for part, label in zip(parts, labels, strict=True)
+        for part, label in zip(_parts(frame, len(labels)), labels, strict=True)
         if (box := extent(part)) is not None
     ]
     return boxes([b for b, _, _ in there], [c for _, c, _ in there], None, [a for *_, a in there])

@@ -1,0 +1,81 @@
+"""Whether detections depend on what is behind their object."""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from steadyeye.core.sections import Section, Table
+from steadyeye.core.types import Evaluated, needs
+from steadyeye.probing.drawing import exhibits, figure
+from steadyeye.probing.effects import effects, mean
+from steadyeye.probing.words import Told, by_cause, by_class, number, sentence, title
+
+
+@needs("target", "background")
+def background(evaluated: Sequence[Evaluated]) -> Section | None:
+    """|Δ probability| of confident mistakes and of correct detections before other backgrounds.
+
+    A detection that survives a new background rests on the object, not on its surroundings.
+    Lau et al. 2021, Figure 7. None where nothing could be tried.
+    """
+    told = []
+    for one in evaluated:
+        plain = np.asarray(one.predictions.tags["background"]) == ""
+        told.append(Told(one.predictions, effects(one.predictions, plain)))
+    told = [each for each in told if len(each.effects.change)]
+    if not told:
+        return None
+    settings = told[0].predictions.probe["settings"]
+    return Section(
+        place=41,
+        title=title("Another background", told),
+        text=(
+            "The object keeps its pixels, its place and a hard edge; all else is replaced by each "
+            f"of {settings['backgrounds']} backgrounds, of {settings['offered']} offered, in which "
+            "the detector finds nothing above 0.1. A detection that hardly changes rests on the "
+            "object itself; one that goes was made by what is around it. |Δ| is the change in "
+            "probability of the best-overlapping detection of the same class, 0 where there is "
+            "none.",
+            *map(sentence, told),
+            *map(_origins, told),
+        ),
+        tables=tuple(t for each in told for t in (by_cause(each), _each(each), by_class(each))),
+        figures=tuple(
+            figure(each, f"background-{i}", "its background is replaced")
+            for i, each in enumerate(told)
+        ),
+        exhibits=tuple(shown for each in told for shown in exhibits(each, "background")),
+    )
+
+
+def _origins(told: Told) -> str:
+    """Where the masks are from."""
+    masks = np.asarray(told.predictions.tags["mask"])[told.effects.plain]
+    true, guessed = int((masks == "truth").sum()), int((masks == "grabcut").sum())
+    weaker = (
+        f", {guessed:,} guessed by GrabCut from the box, which is weaker: it may keep what is "
+        "around the object or lose a part of it"
+        if guessed
+        else ""
+    )
+    left = [note for note in told.predictions.notes if "no mask" in note]
+    return f"{told.model}: {true:,} masks are the data's own{weaker}. " + "; ".join(left)
+
+
+def _each(told: Told) -> Table:
+    """Every background: how much it changes mistakes and correct detections."""
+    effects, named = told.effects, np.asarray(told.predictions.tags["background"])
+    p = effects.found.probability
+    body = []
+    for name in dict.fromkeys(named[named != ""].tolist()):
+        # a row of the probe that failed leaves no number
+        rows = [next((r for r in rest if named[r] == name), -1) for rest in effects.changed]
+        there = np.array([row >= 0 for row in rows])
+        values = np.abs(p[np.array(rows)] - p[effects.plain])
+        cells = [
+            number(mean(effects, kind & there, values))
+            for kind in (effects.mistake, ~effects.mistake)
+        ]
+        body.append((name, f"{int(there.sum())}", *cells))
+    header = ("background", "n", "mistakes, mean |Δ|", "correct, mean |Δ|")
+    return Table(f"{told.model}: by background", header, tuple(body))

@@ -1,0 +1,152 @@
+"""Figures and pictures of probes: mistakes beside the control."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from steadyeye.charts.style import PALETTE, SCHEMA
+from steadyeye.core.sections import Exhibit, Figure, Mark, Picture
+from steadyeye.probing.effects import Effects, mean
+from steadyeye.probing.words import Told, ordered
+
+SHOWN = 12
+"""Classes in a figure; the table has all."""
+
+KINDS = ("confident mistake", "correct detection")
+
+NEXT = 3
+"""Changed images beside the one as it is."""
+
+
+def figure(told: Told, name: str, what: str) -> Figure:
+    """The change of every target, by class, with mean and interval.
+
+    `what`: what was done, for the caption. The first row is of all classes together. As Lau et al.
+    2021, Figures 6 and 7.
+    """
+    effects = told.effects
+    labels = ordered(effects)
+    names = ["all classes", *(told.predictions.model_classes[label] for label in labels[:SHOWN])]
+    masks = [np.ones(len(effects.change), dtype=np.bool_)]
+    masks += [effects.label == label for label in labels[:SHOWN]]
+    dots, means = [], []
+    for place, mask in zip(names, masks, strict=True):
+        for kind, of in zip(KINDS, (effects.mistake, ~effects.mistake), strict=True):
+            dots += [
+                {"class": place, "kind": kind, "change": round(float(value), 4)}
+                for value in effects.change[mask & of]
+            ]
+            means += _mean(effects, place, kind, mask & of)
+    more = f" Drawn: {SHOWN} of {len(labels)} classes." if len(labels) > SHOWN else ""
+    return Figure(
+        name,
+        f"{told.model}: |Δ probability| of each detection when {what}; the dot with its line is "
+        f"the mean and its 95 % interval.{more}",
+        f"For {len(names) - 1} classes and all together, how much the probability of confident "
+        f"mistakes and of correct detections of {told.model} changes when {what}.",
+        _spec(names, dots, means),
+    )
+
+
+def _mean(
+    effects: Effects, place: str, kind: str, which: NDArray[np.bool_]
+) -> list[dict[str, Any]]:
+    found = mean(effects, which)
+    if found.value is None:
+        return []
+    row = {"class": place, "kind": kind, "value": found.value, "n": found.n}
+    return [row if found.low is None else {**row, "low": found.low, "high": found.high}]
+
+
+def _spec(
+    names: Sequence[str], dots: list[dict[str, Any]], means: list[dict[str, Any]]
+) -> dict[str, Any]:
+    y = {"field": "class", "type": "nominal", "sort": list(names), "title": None}
+    offset = {"field": "kind", "type": "nominal", "sort": list(KINDS)}
+    colour = {
+        "field": "kind",
+        "type": "nominal",
+        "scale": {"domain": list(KINDS), "range": [PALETTE[1], PALETTE[0]]},
+        "legend": {"title": None, "orient": "top", "columns": 1, "labelLimit": 320},
+    }
+    shared = {"y": y, "yOffset": offset, "color": colour}
+
+    def x(field: str) -> dict[str, Any]:
+        title = "|Δ probability|"
+        return {
+            "field": field,
+            "type": "quantitative",
+            "title": title,
+            "scale": {"domain": [0, 1]},
+        }
+
+    tip = [{"field": "class"}, {"field": "kind"}]
+    layers = [
+        {
+            "data": {"values": dots},
+            "mark": {"type": "tick", "thickness": 1.5, "opacity": 0.35, "bandSize": 9},
+            "encoding": {**shared, "x": x("change"), "tooltip": [*tip, {"field": "change"}]},
+        },
+        {
+            "data": {"values": [row for row in means if "low" in row]},
+            "mark": {"type": "rule", "strokeWidth": 2},
+            "encoding": {**shared, "x": x("low"), "x2": {"field": "high"}},
+        },
+        {
+            "data": {"values": means},
+            "mark": {"type": "point", "filled": True, "size": 55, "opacity": 1},
+            "encoding": {
+                **shared,
+                "x": x("value"),
+                "tooltip": [*tip, {"field": "value", "format": ".3f"}, {"field": "n"}],
+            },
+        },
+    ]
+    return {"$schema": SCHEMA, "width": "container", "height": {"step": 15}, "layer": layers}
+
+
+def exhibits(told: Told, tag: str) -> tuple[Exhibit, ...]:
+    """The mistakes that change least and most, then such of the control, each with its changes.
+
+    `tag`: of the step, which names a picture. The first changes are shown, whatever they did.
+    """
+    effects = told.effects
+    picked: list[int] = []
+    for of, most in ((effects.mistake, 3), (~effects.mistake, 2)):
+        order = np.flatnonzero(of)[np.argsort(effects.change[of], kind="stable")].tolist()
+        picked += dict.fromkeys([*order[:most], *order[::-1][:most]])
+    return tuple(_exhibit(told, which, tag) for which in picked)
+
+
+def _exhibit(told: Told, which: int, tag: str) -> Exhibit:
+    effects = told.effects
+    rows = [int(effects.plain[which]), *effects.changed[which][:NEXT].tolist()]
+    name = told.predictions.model_classes[effects.label[which]]
+    cause = str(effects.cause[which]) or "correct"
+    called = [str(told.predictions.tags[tag][row]) for row in rows[1:]]
+    return Exhibit(
+        title=f"{name}, {cause}: changes by {effects.change[which]:.2f}",
+        model=told.model,
+        data=told.predictions.data,
+        pictures=tuple(
+            _picture(told, row, f"{tag} {each}" if each else "as it is", name, cause)
+            for row, each in zip(rows, ["", *called], strict=True)
+        ),
+        wide=True,
+    )
+
+
+def _picture(told: Told, row: int, called: str, name: str, cause: str) -> Picture:
+    predictions, found = told.predictions, told.effects.found
+    kind = "right" if cause == "correct" else "wrong"
+    marks: tuple[Mark, ...] = ()
+    line = f"no {name} there"
+    at = int(found.row[row])
+    if at >= 0:
+        assert predictions.detections is not None, "a probe is asked of a detector"
+        line = f"{name} {found.probability[row]:.2f}"
+        box = tuple(float(value) for value in predictions.detections.boxes[at])
+        marks = (Mark(kind, box, line),)
+    return Picture(str(predictions.ids[row]), called, (line,), None, marks)

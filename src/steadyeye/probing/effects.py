@@ -1,0 +1,128 @@
+"""What a probe did to the probability of its targets, one number a target, with intervals."""
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from steadyeye.core import bootstrap
+from steadyeye.core.intervals import Interval
+from steadyeye.core.table import Predictions
+from steadyeye.probing.matching import Matched, matched
+
+
+@dataclass(frozen=True, eq=False)
+class Effects:
+    """The targets of a probe whose image as it is and at least one change were predicted, m rows.
+
+    `plain`: (m,) the row of the image as it is. `changed`: of each, the rows of its changes.
+    `change`: (m,) mean |Δ probability| over the changes, 0…1; a target that is not found again
+    counts as probability 0. `vanished`: (m,) share of the changes in which it is not found.
+    `cause`: (m,) "" for the control. `label`: (m,) the detector's own class. `cluster`: (m,) what
+    is resampled, the video or else the image; `of`: "videos" or "images". `lost`: targets left
+    out because of errors. `found`: of every row of the probe.
+    """
+
+    plain: NDArray[np.intp]
+    changed: tuple[NDArray[np.intp], ...]
+    change: NDArray[np.float64]
+    vanished: NDArray[np.float64]
+    cause: NDArray[np.str_]
+    label: NDArray[np.int64]
+    cluster: NDArray[np.str_]
+    of: str
+    lost: int
+    found: Matched
+
+    @cached_property
+    def mistake(self) -> NDArray[np.bool_]:
+        """(m,) True for a mistake, False for the control."""
+        return np.asarray(self.cause != "")
+
+    @cached_property
+    def weight(self) -> NDArray[np.float32]:
+        """(replicates, m) how often each target counts in each resample of whole clusters."""
+        return bootstrap.weights(self.cluster)
+
+
+def effects(predictions: Predictions, plain: NDArray[np.bool_]) -> Effects:
+    """The effect of a probe on each of its targets; `plain`: (n,) which rows are images as is."""
+    found, tags = matched(predictions), predictions.tags
+    firsts, changed, lost = [], [], 0
+    kinds = np.asarray(tags["cause"]) == ""
+    keys = np.char.add(np.where(kinds, "control/", ""), np.asarray(tags["target"], dtype=np.str_))
+    for key in dict.fromkeys(keys.tolist()):
+        rows = np.flatnonzero((keys == key) & predictions.valid)
+        first, rest = rows[plain[rows]], rows[~plain[rows]]
+        if len(first) and len(rest):
+            firsts.append(int(first[0]))
+            changed.append(rest)
+        else:
+            lost += 1
+    at = np.array(firsts, dtype=np.intp)
+    p = found.probability
+    video, image = np.asarray(tags["video"])[at], np.asarray(tags["image"])[at]
+    return Effects(
+        plain=at,
+        changed=tuple(changed),
+        change=np.array([np.abs(p[r] - p[i]).mean() for i, r in zip(at, changed, strict=True)]),
+        vanished=np.array([found.vanished[rows].mean() for rows in changed]),
+        cause=np.asarray(tags["cause"])[at],
+        label=np.asarray(tags["own_label"])[at],
+        # the control's images are others, even where they are called the same
+        cluster=np.char.add(np.where(_apart(predictions) & kinds[at], "control/", ""), video),
+        of="images" if np.array_equal(video, image) else "videos",
+        lost=lost,
+        found=found,
+    )
+
+
+def mean(
+    effects: Effects, which: NDArray[np.bool_], values: NDArray[np.float64] | None = None
+) -> Interval:
+    """The mean change of some targets, (m,) bool, with a bootstrap over images or videos.
+
+    `values`: (m,) other values than the change. None on nothing, and no interval for one target.
+    """
+    n = int(which.sum())
+    if n == 0:
+        return Interval(None, None, None, 0, "none: there is nothing to count")
+    chosen = (effects.change if values is None else values)[which]
+    if n == 1:
+        return Interval(float(chosen[0]), None, None, 1, "none: a single detection")
+    weight = bootstrap.weights(effects.cluster[which])
+    low, high = bootstrap.ends(bootstrap.means(chosen, weight))
+    return Interval(float(chosen.mean()), low, high, n, _method(effects, which))
+
+
+def difference(effects: Effects) -> Interval:
+    """Mean change of the mistakes minus that of the control, both resampled together.
+
+    A resample without either does not count. No interval where there are fewer than two of each.
+    """
+    wrong = effects.mistake
+    n = len(wrong)
+    if not wrong.any() or wrong.all():
+        return Interval(None, None, None, n, "none: mistakes or control alone")
+    value = float(effects.change[wrong].mean() - effects.change[~wrong].mean())
+    if min(wrong.sum(), (~wrong).sum()) < 2:
+        return Interval(value, None, None, n, "none: fewer than two of each")
+    sums = [(effects.weight[:, w], effects.change[w]) for w in (wrong, ~wrong)]
+    with np.errstate(invalid="ignore", divide="ignore"):
+        one, other = (weight @ values / weight.sum(axis=1) for weight, values in sums)
+    both = (one - other)[np.isfinite(one - other)]
+    low, high = bootstrap.ends(both)
+    return Interval(value, low, high, n, _method(effects, np.ones(n, dtype=np.bool_)))
+
+
+def _method(effects: Effects, which: NDArray[np.bool_]) -> str:
+    several = len(np.unique(effects.cluster[which]))
+    if several == 1:
+        one = effects.of.removesuffix("s")
+        return f"bootstrap over {int(which.sum())} detections, within this one {one} only"
+    return f"bootstrap over {several} {effects.of}"
+
+
+def _apart(predictions: Predictions) -> bool:
+    return predictions.probe.get("reference") is not None

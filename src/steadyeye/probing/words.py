@@ -1,0 +1,148 @@
+"""What a probe shows, in sentences and tables: mistakes beside the control."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from steadyeye.charts.style import interval, percent
+from steadyeye.core.intervals import Interval
+from steadyeye.core.sections import Table
+from steadyeye.core.table import Predictions
+from steadyeye.probing.effects import Effects, difference, mean
+
+
+@dataclass(frozen=True)
+class Told:
+    """A model with what a probe did to its detections."""
+
+    predictions: Predictions
+    effects: Effects
+
+    @property
+    def model(self) -> str:
+        """The detector."""
+        return str(self.predictions.probe["model"])
+
+
+def number(found: Interval) -> str:
+    """A mean change with its interval, `0.21 (0.15–0.28)`."""
+    if found.value is None:
+        return "—"
+    if found.low is None or found.high is None:
+        return f"{found.value:.2f} (—)"
+    return f"{found.value:.2f} ({found.low:.2f}–{found.high:.2f})"
+
+
+def signed(found: Interval) -> str:
+    """A difference with its interval, `−0.12 (−0.20 to −0.04)`."""
+    if found.value is None:
+        return "—"
+    value, low, high = (
+        "—" if each is None else f"{each:+.2f}".replace("-", "−")
+        for each in (found.value, found.low, found.high)
+    )
+    return f"{value} ({low} to {high})" if found.low is not None else f"{value} (—)"
+
+
+def title(doing: str, told: Sequence[Told]) -> str:
+    """The finding: whether mistakes change less than the control, for one model with numbers."""
+    verdicts = {verdict(difference(each.effects)) for each in told}
+    if len(verdicts) > 1:
+        return f"{doing} tells mistakes from correct detections for some of the models"
+    (found,) = verdicts
+    if found == "alone":
+        return f"{doing}: how much confident mistakes change"
+    effects = told[0].effects
+    wrong, right = (mean(effects, of).value or 0 for of in (effects.mistake, ~effects.mistake))
+    by = f": by {wrong:.2f}, against {right:.2f}" if len(told) == 1 else ""
+    if found == "open":
+        return f"{doing} changes mistakes and correct detections by amounts not told apart{by}"
+    return f"{doing} changes confident mistakes {found} than correct detections{by}"
+
+
+def verdict(found: Interval) -> str:
+    """Whether mistakes change "less" or "more" than the control, or it is "open"; or "alone"."""
+    if found.value is None:
+        return "alone"
+    if found.low is None or found.high is None or found.low <= 0 <= found.high:
+        return "open"
+    return "less" if found.high < 0 else "more"
+
+
+def sentence(told: Told) -> str:
+    """The numbers of one model, and what they are out of."""
+    effects = told.effects
+    wrong, right = mean(effects, effects.mistake), mean(effects, ~effects.mistake)
+    gone = mean(effects, effects.mistake, effects.vanished)
+    lost = f" {effects.lost:,} targets are left out because of errors." if effects.lost else ""
+    if wrong.value is None:
+        return f"{told.model}: no mistake could be tried.{lost}"
+    against = (
+        f"; {number(right)} for {right.n:,} correct ones, a difference of "
+        f"{signed(difference(effects))}"
+        if right.value is not None
+        else "; there is no correct detection to compare with"
+    )
+    return (
+        f"{told.model}: the probability of {wrong.n:,} confident mistakes changes by "
+        f"{number(wrong)} on average{against}. In {percent(gone.value)} of the changed images the "
+        f"mistake is not made any more.{lost}"
+    )
+
+
+def by_cause(told: Told) -> Table:
+    """Mistakes, each of their causes, and the control."""
+    effects = told.effects
+    rows = [("mistakes", effects.mistake)]
+    rows += [
+        (cause, effects.cause == cause) for cause in sorted(set(effects.cause.tolist()) - {""})
+    ]
+    rows += [("correct (control)", ~effects.mistake)]
+    body = [_row(effects, name, which) for name, which in rows]
+    found = difference(effects)
+    body.append(("difference", str(found.n), "—", signed(found), "—", "—", found.method))
+    header = ("", "n", "images", "mean |Δ|", "median", "not found", "interval")
+    return Table(f"{told.model}: |Δ probability|", header, tuple(body), open=True)
+
+
+def by_class(told: Told) -> Table:
+    """Every class of the detector: its mistakes beside its correct detections."""
+    effects, names = told.effects, told.predictions.model_classes
+    body = []
+    for label in ordered(effects):
+        cells = [names[label]]
+        for kind in (effects.mistake, ~effects.mistake):
+            found = mean(effects, kind & (effects.label == label))
+            cells += [f"{found.n:,}", number(found)]
+        body.append(tuple(cells))
+    header = ("class", "mistakes", "mean |Δ|", "correct", "mean |Δ|")
+    return Table(f"{told.model}: by class", header, tuple(body))
+
+
+def ordered(effects: Effects) -> list[int]:
+    """The classes, those with most mistakes first, then those with most correct detections."""
+    labels = np.unique(effects.label).tolist()
+
+    def rank(label: int) -> tuple[int, int, int]:
+        here = effects.label == label
+        return -int((here & effects.mistake).sum()), -int(here.sum()), label
+
+    return sorted(labels, key=rank)
+
+
+def _row(effects: Effects, name: str, which: NDArray[np.bool_]) -> tuple[str, ...]:
+    found = mean(effects, which)
+    gone = mean(effects, which, effects.vanished)
+    if found.value is None:
+        return (name, "0", "0", "—", "—", "—", found.method)
+    return (
+        name,
+        f"{found.n:,}",
+        f"{len(np.unique(effects.cluster[which])):,} {effects.of}",
+        number(found),
+        f"{np.median(effects.change[which]):.2f}",
+        f"{percent(gone.value)} ({interval(gone.low, gone.high)})",
+        found.method,
+    )
