@@ -62,7 +62,8 @@ class Figure:
 class Exhibit:
     """Pictures to be seen side by side, such as an anchor and the frame that breaks it.
 
-    `wide`: a strip of up to four across the page, rather than a pair.
+    `wide`: a strip of up to four across the page, rather than a pair. `group`: the heading over it
+    and those of the same group after it, none if empty.
     """
 
     title: str
@@ -70,6 +71,7 @@ class Exhibit:
     data: str
     pictures: tuple[Picture, ...]
     wide: bool = False
+    group: str = ""
 
 
 @dataclass(frozen=True)

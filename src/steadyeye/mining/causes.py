@@ -23,6 +23,15 @@ CAUSES = ("misclassification", "out_of_distribution", "background", "unverified"
 nothing; and, which is no mistake, on nothing where nobody verified whether its class is there."""
 
 MISTAKES = CAUSES[:3]
+
+WORDS = {
+    "misclassification": "an object of another of its classes",
+    "out_of_distribution": "an object of none of its classes",
+    "background": "nothing annotated there",
+    "unverified": "nobody verified that class there",
+}
+"""What a cause is, for people."""
+
 RIGHT, IN_CROWD = -1, -2
 
 

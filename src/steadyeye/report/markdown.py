@@ -42,7 +42,11 @@ def _section(section: Section) -> list[str]:
         lines += [_escaped(paragraph), ""]
     for table in section.tables:
         lines += [f"**{_escaped(table.caption)}**", "", *_table(table.header, table.rows), ""]
+    group = ""
     for exhibit in section.exhibits:
+        if exhibit.group != group:
+            group = exhibit.group
+            lines += ["", f"**{_escaped(group)}**", ""]
         frames = "; ".join(f"{p.title}: {', '.join(p.lines)}" for p in exhibit.pictures)
         lines.append(f"- {_escaped(exhibit.model)}: {_escaped(exhibit.title)} — {_escaped(frames)}")
     return [*lines, ""] if section.exhibits else lines

@@ -1,0 +1,240 @@
+"""What a detector is confidently wrong about, counted by cause and in pictures."""
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from steadyeye.charts.style import chart, colour, interval, percent
+from steadyeye.core.sections import Exhibit, Figure, Mark, Picture, Section, Table
+from steadyeye.core.table import Predictions
+from steadyeye.core.types import Evaluated, needs
+from steadyeye.mining.candidates import Candidate, candidates, name_of
+from steadyeye.mining.causes import CAUSES, MISTAKES, SCORE, WORDS, Judged, judged
+from steadyeye.mining.shares import Shares, shares
+
+SHOWN = 12  # pictures of a cause
+PAIRS = 20  # rows of the table of confusions
+
+
+@needs("boxes", "detections")
+def confident_mistakes(evaluated: Sequence[Evaluated], score: float = SCORE) -> Section | None:
+    """Confident detections that are wrong, by cause, what is taken for what, and pictures of them.
+
+    `score`: to be exceeded. Every image counts, anchors and neighbours alike. Causes as in
+    `mining.causes` (Lau et al. 2021, Section 3); pictures are of each mistake once. None where no
+    model says anything with that confidence.
+    """
+    tables = [one.predictions for one in evaluated if one.predictions.said is not None]
+    old = [one.predictions.model for one in evaluated if one.predictions.said is None]
+    found = [judged(each, score) for each in tables]
+    counted = [shares(*pair) for pair in zip(tables, found, strict=True)]
+    if not old and not any(each.confident for each in counted):
+        return None
+    made = candidates(tables, found)
+    again = (
+        f"{', '.join(old)}: sealed by an earlier version, which did not keep all that a detector "
+        "said; run again to see its confident mistakes here.",
+    )
+    return Section(
+        place=22,
+        title=_title(counted),
+        text=(
+            *([] if not tables else [_meaning(score)]),
+            *(_told(each, of) for each, of in zip(tables, counted, strict=True)),
+            *(again if old else ()),
+        ),
+        figures=(_figure(tables, counted),) if any(each.judged for each in counted) else (),
+        tables=tuple(_tables(tables, found, counted)),
+        exhibits=tuple(_exhibits(tables, made)),
+    )
+
+
+def _title(counted: Sequence[Shares]) -> str:
+    wrong = sum(round((each.wrong.value or 0) * each.judged) for each in counted)
+    several = f" of {len(counted)} detectors" if len(counted) > 1 else ""
+    if not wrong:
+        return "Nothing said with confidence is found wrong"
+    return f"Confidently wrong: {wrong:,} of {sum(e.judged for e in counted):,} detections{several}"
+
+
+def _meaning(score: float) -> str:
+    return (
+        f"Detections with a score above {score:g} that the annotation contradicts: on an object of "
+        "another class (misclassification), on one of a class that the detector does not have (out "
+        "of distribution), or where nothing is annotated (background). A mistake of the annotation "
+        "looks the same: `steadyeye mine` makes a set of them for people to look at."
+    )
+
+
+def _told(predictions: Predictions, of: Shares) -> str:
+    """The finding of one model."""
+    aside = [
+        f"{n:,} {why}"
+        for n, why in (
+            (of.unverified, "where nobody verified their class"),
+            (of.excused, "in a crowd of their class"),
+        )
+        if n
+    ]
+    left = f" Left aside: {' and '.join(aside)}." if aside else ""
+    if not of.judged:
+        return f"{predictions.model}: none of {of.confident:,} such detections can be judged.{left}"
+    parts = [
+        f"{round((each.value or 0) * each.n):,} {cause.replace('_', ' ')}"
+        for cause, each in zip(MISTAKES, of.causes, strict=True)
+    ]
+    return (
+        f"{predictions.model} is wrong in {percent(of.wrong.value)} "
+        f"({interval(of.wrong.low, of.wrong.high)}) of {of.judged:,} such detections: "
+        f"{', '.join(parts)}.{left}"
+    )
+
+
+def _tables(
+    tables: Sequence[Predictions], found: Sequence[Judged], counted: Sequence[Shares]
+) -> list[Table]:
+    header = ("cause", "model", "detections", "share of the judged", "95 % interval", "n", "method")
+    rows = [
+        (
+            f"{cause.replace('_', ' ')}: {WORDS[cause]}",
+            each.model,
+            f"{round((share.value or 0) * share.n):,}",
+            percent(share.value),
+            interval(share.low, share.high),
+            f"{share.n:,}",
+            share.method,
+        )
+        for i, cause in enumerate(MISTAKES)
+        for each, of in zip(tables, counted, strict=True)
+        for share in (of.causes[i],)
+    ]
+    made = [Table("Confident detections that are wrong", header, tuple(rows))] if rows else []
+    pairs = _confusions(tables, found)
+    if pairs:
+        more = f", the {PAIRS} most frequent of {len(pairs):,}" if len(pairs) > PAIRS else ""
+        names = ("says → is", "model", "detections", "images", "highest score")
+        made.append(Table(f"What is taken for what{more}", names, tuple(pairs[:PAIRS])))
+    return made
+
+
+def _confusions(
+    tables: Sequence[Predictions], found: Sequence[Judged]
+) -> list[tuple[str, str, str, str, str]]:
+    """Rows of what was said, what is there, and how often; most frequent first."""
+    rows = []
+    for each, of in zip(tables, found, strict=True):
+        said, truth = each.said, each.boxes
+        assert said is not None, "those without are left out"
+        assert truth is not None, "checked by needs"
+        wrong = np.flatnonzero((of.cause >= 0) & (of.cause < len(MISTAKES)))
+        pair = [
+            (
+                each.model_classes[said.label[of.detection[i]]],
+                name_of(each, int(truth.label[of.object[i]]))
+                if CAUSES[of.cause[i]] != "background"
+                else WORDS["background"],
+            )
+            for i in wrong
+        ]
+        images: dict[tuple[str, str], set[int]] = {}
+        best: dict[tuple[str, str], float] = {}
+        for i, names in zip(of.detection[wrong], pair, strict=True):
+            images.setdefault(names, set()).add(int(said.image[i]))
+            best[names] = max(best.get(names, 0.0), float(said.score[i]))
+        rows += [
+            (n, names, each.model, images[names], best[names]) for names, n in Counter(pair).items()
+        ]
+    rows.sort(key=lambda row: (-row[0], row[1], row[2]))
+    return [
+        (f"{said} → {there}", model, f"{n:,}", f"{len(where):,}", f"{top:.2f}")
+        for n, (said, there), model, where, top in rows
+    ]
+
+
+def _figure(tables: Sequence[Predictions], counted: Sequence[Shares]) -> Figure:
+    """The share of each cause with its interval, model beside model."""
+    values = [
+        {
+            "cause": cause.replace("_", " "),
+            "model": each.model,
+            "value": share.value,
+            "low": share.low,
+            "high": share.high,
+            "n": share.n,
+        }
+        for each, of in zip(tables, counted, strict=True)
+        for cause, share in zip(MISTAKES, of.causes, strict=True)
+        if share.value is not None
+    ]
+    models = [each.model for each in tables]
+    widest = max(share.high or 0.0 for of in counted for share in of.causes)
+    axis = {"format": ".0%" if widest > 0.05 else ".1%"}
+    title = "share of the judged confident detections"
+    place: dict[str, Any] = {
+        "y": {
+            "field": "cause",
+            "type": "nominal",
+            "title": None,
+            "sort": [cause.replace("_", " ") for cause in MISTAKES],
+            "axis": {"labelLimit": 130},
+        },
+        "yOffset": {"field": "model", "type": "nominal", "sort": models},
+        "color": colour(models, "model", ""),
+    }
+    quantity = {"type": "quantitative", "title": title, "axis": axis}
+    rule = {
+        "mark": {"type": "rule", "strokeWidth": 2},
+        "encoding": {**place, "x": {"field": "low", **quantity}, "x2": {"field": "high"}},
+    }
+    point = {
+        "mark": {"type": "point", "filled": True, "size": 70, "tooltip": True, "opacity": 1},
+        "encoding": {**place, "x": {"field": "value", **quantity}},
+    }
+    return Figure(
+        name="confident_mistakes",
+        caption="Confident detections that are wrong, by cause, with 95 % intervals.",
+        alt=f"Shares of wrong detections by cause for {', '.join(models)}.",
+        spec={**chart([rule, point], height=90 + 45 * len(models)), "data": {"values": values}},
+    )
+
+
+def _exhibits(tables: Sequence[Predictions], made: Sequence[Candidate]) -> list[Exhibit]:
+    """Pictures, cause by cause, the most confident first."""
+    shown = []
+    for cause in MISTAKES:
+        mine = [each for each in made if each.cause == cause]
+        of = f", the {SHOWN} most confident of {len(mine):,}" if len(mine) > SHOWN else ""
+        group = f"{cause.replace('_', ' ').capitalize()}: {WORDS[cause]}{of}"
+        shown += [_exhibit(tables[each.table], each, group) for each in mine[:SHOWN]]
+    return shown
+
+
+def _exhibit(predictions: Predictions, one: Candidate, group: str) -> Exhibit:
+    truth = predictions.boxes
+    assert truth is not None, "checked by needs"
+    marks = [Mark("wrong", one.box, f"{one.said} {one.score:.2f}")]
+    lines = [f"says {one.said}, {one.score:.2f}"]
+    if one.object >= 0:
+        name = name_of(predictions, int(truth.label[one.object]))
+        x0, y0, x1, y1 = (float(value) for value in truth.boxes[one.object])
+        marks.insert(0, Mark("truth", (x0, y0, x1, y1), name if one.truth else ""))
+        lines.append(
+            f"is {one.truth}, IoU {one.iou:.2f}"
+            if one.truth
+            else f"nearest: {name}, IoU {one.iou:.2f}"
+        )
+    else:
+        lines.append("no annotated box overlaps")
+    if one.times > len(one.models):
+        lines.append(f"{one.times} detections of it")
+    picture = Picture(one.sample, one.sample, tuple(lines), False, tuple(marks))
+    there = one.truth or "nothing"
+    return Exhibit(
+        title=f"{one.said} → {there}",
+        model=", ".join(one.models),
+        data=predictions.data,
+        pictures=(picture,),
+        group=group,
+    )
