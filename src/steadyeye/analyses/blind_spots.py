@@ -58,9 +58,7 @@ def _method(table: Predictions) -> str:
     how = (
         ""
         if settings["of"] == "images"
-        else (
-            f", cut out as the square around the box {1 + settings['enlarge']:g} times its longer side"
-        )
+        else (f", cut out as the square {1 + settings['enlarge']:g} times as long as the box")
     )
     return (
         f"Every one of the {KINDS[settings['of']]} of {table.probe['data']['name']} and of the "
@@ -73,8 +71,8 @@ def _method(table: Predictions) -> str:
 def _sentence(table: Predictions, found: Blindness | None) -> str:
     if found is None:
         return (
-            f"{table.probe['model']}: too little to tell; it takes regions from at least {LEAST + 1} images "
-            "or videos of the reference and 2 of the data."
+            f"{table.probe['model']}: too little to tell; it takes regions from at least "
+            f"{LEAST + 1} images or videos of the reference and 2 of the data."
         )
     thin, n = found.thinness, len(found.chosen)
     sets = (

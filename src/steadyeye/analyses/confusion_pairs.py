@@ -28,7 +28,7 @@ def confusion_pairs(evaluated: Sequence[Evaluated]) -> Section | None:
         return None
     most = max((each[0] for _, each in told), key=lambda pair: len(pair.rows))
     return Section(
-        place=12,
+        place=23,
         title=f"What it takes for what: {most.true} → {most.said}",
         text=(
             f"Objects on which a detection of another class lies, with a score above {SCORE:g} and "

@@ -9,10 +9,10 @@ from numpy.typing import NDArray
 from steadyeye.core.boxes import BoxTable
 from steadyeye.core.seeds import stream
 from steadyeye.core.table import Predictions
+from steadyeye.mining.candidates import name_of
 from steadyeye.mining.causes import CAUSES, IN_CROWD, IOU, MISTAKES, Judged, judged
 
 NOTHING = "nothing"
-FOREIGN = "an object outside the classes"
 MISSED = "missed"
 MISTAKEN = "mistaken image"
 
@@ -153,8 +153,7 @@ def _answer(predictions: Predictions, found: Judged, place: int) -> str:
 def _named(predictions: Predictions, place: int) -> str:
     """The class of a true box in words."""
     assert predictions.boxes is not None, "checked by needs"
-    label = int(predictions.boxes.label[place])
-    return predictions.classes[label] if label >= 0 else FOREIGN
+    return name_of(predictions, int(predictions.boxes.label[place]))
 
 
 def _corners(table: BoxTable, place: int) -> tuple[float, float, float, float]:

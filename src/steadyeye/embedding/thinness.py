@@ -127,8 +127,8 @@ def _smallest_adjusted(
     other = ~of_reference[which]
     count = of_reference[near].sum(axis=1)[other]
     so_few = np.bincount(count, minlength=len(chances)).cumsum()
-    with np.errstate(divide="ignore"):
-        return float((chances * len(count) / so_few).min())
+    there = so_few > 0
+    return float((chances[there] * len(count) / so_few[there]).min())
 
 
 def _far(
@@ -145,4 +145,4 @@ def _far(
     order = np.argsort(distance[reference], kind="stable")
     rising = distance[reference][order]
     share = np.concatenate([[0.0], np.cumsum(weight[order])])
-    return np.asarray(share[np.searchsorted(rising, distance[~reference])])
+    return np.asarray((share / share[-1])[np.searchsorted(rising, distance[~reference])])

@@ -8,12 +8,12 @@ from numpy.typing import NDArray
 
 from steadyeye.core.intervals import Interval, proportion
 from steadyeye.core.table import Predictions
+from steadyeye.mining.candidates import name_of
 from steadyeye.mining.causes import CAUSES, SCORE, judged
 
 LOWER = 0.3
 """Above this the control counts: as sure of the same mistake, or less."""
 
-FOREIGN = "an object outside the classes"
 EGREGIOUS = tuple(CAUSES.index(name) for name in ("misclassification", "out_of_distribution"))
 
 
@@ -94,7 +94,7 @@ def _confusion(
     videos = predictions.tags.get("video", predictions.ids)[boxes.image[things]]
     falling = sorted(mine.items(), key=lambda each: (-said.score[each[1]], each[1]))
     return Confusion(
-        true=predictions.classes[label] if label >= 0 else FOREIGN,
+        true=name_of(predictions, label),
         said=predictions.model_classes[own],
         sure=proportion(np.isin(things, list(mine)), videos),
         unsure=proportion(np.isin(things, list(lower)), videos),
