@@ -59,7 +59,7 @@ def _origins(told: Told) -> str:
         else ""
     )
     left = [note for note in told.predictions.notes if "no mask" in note]
-    return f"{told.model}: {true:,} masks are the data's own{weaker}. " + "; ".join(left)
+    return ". ".join([f"{told.model}: {true:,} masks are the data's own{weaker}", *left]) + "."
 
 
 def _each(told: Told) -> Table:

@@ -6,13 +6,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from steadyeye.charts.style import PALETTE, SCHEMA
+from steadyeye.charts.style import PALETTE, chart
 from steadyeye.core.sections import Exhibit, Figure, Mark, Picture
 from steadyeye.probing.effects import Effects, mean
 from steadyeye.probing.words import Told, ordered
 
 SHOWN = 12
 """Classes in a figure; the table has all."""
+
+ROW = 30
+"""Pixels a class."""
 
 KINDS = ("confident mistake", "correct detection")
 
@@ -69,7 +72,7 @@ def _spec(
         "field": "kind",
         "type": "nominal",
         "scale": {"domain": list(KINDS), "range": [PALETTE[1], PALETTE[0]]},
-        "legend": {"title": None, "orient": "top", "columns": 1, "labelLimit": 320},
+        "legend": {"title": None, "orient": "top", "columns": 1, "symbolOpacity": 1},
     }
     shared = {"y": y, "yOffset": offset, "color": colour}
 
@@ -80,6 +83,7 @@ def _spec(
             "type": "quantitative",
             "title": title,
             "scale": {"domain": [0, 1]},
+            "axis": {"tickCount": 5},
         }
 
     tip = [{"field": "class"}, {"field": "kind"}]
@@ -104,13 +108,13 @@ def _spec(
             },
         },
     ]
-    return {"$schema": SCHEMA, "width": "container", "height": {"step": 15}, "layer": layers}
+    return chart(layers, height=ROW * len(names))
 
 
 def exhibits(told: Told, tag: str) -> tuple[Exhibit, ...]:
     """The mistakes that change least and most, then such of the control, each with its changes.
 
-    `tag`: of the step, which names a picture. The first changes are shown, whatever they did.
+    `tag`: of the step, which names a picture. The changes shown are evenly apart.
     """
     effects = told.effects
     picked: list[int] = []
@@ -122,7 +126,9 @@ def exhibits(told: Told, tag: str) -> tuple[Exhibit, ...]:
 
 def _exhibit(told: Told, which: int, tag: str) -> Exhibit:
     effects = told.effects
-    rows = [int(effects.plain[which]), *effects.changed[which][:NEXT].tolist()]
+    changed = effects.changed[which]
+    apart = np.unique(np.linspace(0, len(changed) - 1, NEXT).round().astype(np.intp))
+    rows = [int(effects.plain[which]), *changed[apart].tolist()]
     name = told.predictions.model_classes[effects.label[which]]
     cause = str(effects.cause[which]) or "correct"
     called = [str(told.predictions.tags[tag][row]) for row in rows[1:]]

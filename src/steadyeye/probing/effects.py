@@ -19,7 +19,8 @@ class Effects:
     `plain`: (m,) the row of the image as it is. `changed`: of each, the rows of its changes.
     `change`: (m,) mean |Δ probability| over the changes, 0…1; a target that is not found again
     counts as probability 0. `vanished`: (m,) share of the changes in which it is not found.
-    `cause`: (m,) "" for the control. `label`: (m,) the detector's own class. `cluster`: (m,) what
+    `kept`: (m,) share of the changes in which it is as confident as a target must be. `cause`:
+    (m,) "" for the control. `label`: (m,) the detector's own class. `cluster`: (m,) what
     is resampled, the video or else the image; `of`: "videos" or "images". `lost`: targets left
     out because of errors. `found`: of every row of the probe.
     """
@@ -28,6 +29,7 @@ class Effects:
     changed: tuple[NDArray[np.intp], ...]
     change: NDArray[np.float64]
     vanished: NDArray[np.float64]
+    kept: NDArray[np.float64]
     cause: NDArray[np.str_]
     label: NDArray[np.int64]
     cluster: NDArray[np.str_]
@@ -68,6 +70,7 @@ def effects(predictions: Predictions, plain: NDArray[np.bool_]) -> Effects:
         changed=tuple(changed),
         change=np.array([np.abs(p[r] - p[i]).mean() for i, r in zip(at, changed, strict=True)]),
         vanished=np.array([found.vanished[rows].mean() for rows in changed]),
+        kept=np.array([(p[rows] > predictions.probe["score"]).mean() for rows in changed]),
         cause=np.asarray(tags["cause"])[at],
         label=np.asarray(tags["own_label"])[at],
         # the control's images are others, even where they are called the same
@@ -83,7 +86,8 @@ def mean(
 ) -> Interval:
     """The mean change of some targets, (m,) bool, with a bootstrap over images or videos.
 
-    `values`: (m,) other values than the change. None on nothing, and no interval for one target.
+    `values`: (m,) other values than the change. None on nothing; no interval for one target, nor
+    where all are the same, of which no resample differs.
     """
     n = int(which.sum())
     if n == 0:
@@ -91,6 +95,8 @@ def mean(
     chosen = (effects.change if values is None else values)[which]
     if n == 1:
         return Interval(float(chosen[0]), None, None, 1, "none: a single detection")
+    if np.ptp(chosen) == 0:
+        return Interval(float(chosen[0]), None, None, n, "none: all are the same")
     weight = bootstrap.weights(effects.cluster[which])
     low, high = bootstrap.ends(bootstrap.means(chosen, weight))
     return Interval(float(chosen.mean()), low, high, n, _method(effects, which))
@@ -99,15 +105,18 @@ def mean(
 def difference(effects: Effects) -> Interval:
     """Mean change of the mistakes minus that of the control, both resampled together.
 
-    A resample without either does not count. No interval where there are fewer than two of each.
+    A resample without either does not count. No interval where either are of a single image or
+    video, which says nothing of others.
     """
     wrong = effects.mistake
     n = len(wrong)
     if not wrong.any() or wrong.all():
         return Interval(None, None, None, n, "none: mistakes or control alone")
     value = float(effects.change[wrong].mean() - effects.change[~wrong].mean())
-    if min(wrong.sum(), (~wrong).sum()) < 2:
-        return Interval(value, None, None, n, "none: fewer than two of each")
+    if any(len(np.unique(effects.cluster[of])) < 2 for of in (wrong, ~wrong)):
+        return Interval(
+            value, None, None, n, f"none: one of the two is of one {effects.of[:-1]} only"
+        )
     sums = [(effects.weight[:, w], effects.change[w]) for w in (wrong, ~wrong)]
     with np.errstate(invalid="ignore", divide="ignore"):
         one, other = (weight @ values / weight.sum(axis=1) for weight, values in sums)

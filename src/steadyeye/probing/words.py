@@ -75,7 +75,7 @@ def sentence(told: Told) -> str:
     """The numbers of one model, and what they are out of."""
     effects = told.effects
     wrong, right = mean(effects, effects.mistake), mean(effects, ~effects.mistake)
-    gone = mean(effects, effects.mistake, effects.vanished)
+    kept = mean(effects, effects.mistake, effects.kept)
     lost = f" {effects.lost:,} targets are left out because of errors." if effects.lost else ""
     if wrong.value is None:
         return f"{told.model}: no mistake could be tried.{lost}"
@@ -87,8 +87,8 @@ def sentence(told: Told) -> str:
     )
     return (
         f"{told.model}: the probability of {wrong.n:,} confident mistakes changes by "
-        f"{number(wrong)} on average{against}. In {percent(gone.value)} of the changed images the "
-        f"mistake is not made any more.{lost}"
+        f"{number(wrong)} on average{against}. In {percent(kept.value)} of the changed images the "
+        f"mistake is still made with more than {told.predictions.probe['score']:g}.{lost}"
     )
 
 
@@ -102,8 +102,9 @@ def by_cause(told: Told) -> Table:
     rows += [("correct (control)", ~effects.mistake)]
     body = [_row(effects, name, which) for name, which in rows]
     found = difference(effects)
-    body.append(("difference", str(found.n), "—", signed(found), "—", "—", found.method))
-    header = ("", "n", "images", "mean |Δ|", "median", "not found", "interval")
+    body.append(("difference", str(found.n), "—", signed(found), "—", "—", "—", found.method))
+    above = f"still above {told.predictions.probe['score']:g}"
+    header = ("", "n", effects.of, "mean |Δ|", "median", above, "not found", "interval")
     return Table(f"{told.model}: |Δ probability|", header, tuple(body), open=True)
 
 
@@ -134,15 +135,15 @@ def ordered(effects: Effects) -> list[int]:
 
 def _row(effects: Effects, name: str, which: NDArray[np.bool_]) -> tuple[str, ...]:
     found = mean(effects, which)
-    gone = mean(effects, which, effects.vanished)
     if found.value is None:
-        return (name, "0", "0", "—", "—", "—", found.method)
+        return (name, "0", "0", "—", "—", "—", "—", found.method)
+    kept, gone = (mean(effects, which, each) for each in (effects.kept, effects.vanished))
     return (
         name,
         f"{found.n:,}",
-        f"{len(np.unique(effects.cluster[which])):,} {effects.of}",
+        f"{len(np.unique(effects.cluster[which])):,}",
         number(found),
         f"{np.median(effects.change[which]):.2f}",
-        f"{percent(gone.value)} ({interval(gone.low, gone.high)})",
+        *(f"{percent(each.value)} ({interval(each.low, each.high)})" for each in (kept, gone)),
         found.method,
     )

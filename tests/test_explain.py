@@ -1,0 +1,590 @@
+"""Explaining confident mistakes: targets, probes by hand, whole explanations, what is refused."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import cv2
+import explain_toys as toys
+import numpy as np
+import pytest
+import vl_convert
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from pycocotools.coco import COCO
+
+from steadyeye.analyses.background import background
+from steadyeye.analyses.patch_shuffle import patch_shuffle
+from steadyeye.core import plugins
+from steadyeye.core.boxes import BoxTable, areas
+from steadyeye.core.errors import UsageError
+from steadyeye.core.seeds import stream
+from steadyeye.core.spec import parse
+from steadyeye.core.table import Predictions
+from steadyeye.core.types import Evaluated
+from steadyeye.evaluation import explain as explaining
+from steadyeye.evaluation import summary
+from steadyeye.evaluation.job import Job
+from steadyeye.images import backdrops
+from steadyeye.predictions.read import read
+from steadyeye.probes.background import composed
+from steadyeye.probes.patch_shuffle import shuffled
+from steadyeye.probing.effects import difference, effects, mean
+from steadyeye.probing.masks import grabcut, of_truth, packed
+from steadyeye.probing.matching import matched
+from steadyeye.probing.targets import Target, correct, drawn, mistakes, targets
+
+HERE = Path(__file__).resolve().parent
+
+
+class Silent:
+    def begin(self, name, rows):
+        return lambda done: None
+
+    def resumed(self, name, finished, shards):
+        pass
+
+
+def boxed(rows, width=2):
+    """A box table of (image, label, x0, y0, x1, y1, score, crowd) rows."""
+    values = np.array(rows, dtype=float).reshape(-1, 8)
+    corners = values[:, 2:6]
+    return BoxTable(
+        values[:, 0].astype(np.int64),
+        values[:, 1].astype(np.int64),
+        corners,
+        values[:, 6],
+        values[:, 7].astype(bool),
+        areas(corners),
+    )
+
+
+def table(truth, said, images=2, **more):
+    """Predictions of a detector of `a` and `b` with the given boxes."""
+    empty = np.zeros((images, 0), dtype=np.float32)
+    values = {
+        "columns": ("truth", "boxes", "detections"),
+        "ids": np.array([f"i{n}" for n in range(images)]),
+        "groups": np.array([""] * images),
+        "tags": {},
+        **more,
+    }
+    return Predictions(
+        model="m",
+        data="d",
+        classes=("a", "b"),
+        model_classes=("a", "b"),
+        truth=np.zeros((images, 2), dtype=bool),
+        scores=empty,
+        top=empty.astype(np.int32),
+        top_scores=empty,
+        errors=np.array([""] * images),
+        boxes=boxed(truth),
+        detections=boxed(said),
+        **values,
+    )
+
+
+# ---------------------------------------------------------------- targets
+
+
+def test_mistakes_and_correct_detections_by_hand():
+    truth = [(0, 0, 0, 0, 10, 10, 1, 0), (1, 0, 0, 0, 10, 10, 1, 1), (1, 1, 40, 0, 50, 10, 1, 0)]
+    said = [
+        (0, 0, 0, 0, 10, 10, 0.7, 0),  # not confident
+        (0, 0, 0, 0, 10, 8, 0.9, 0),  # right, IoU 0.8
+        (0, 1, 0, 0, 10, 9, 0.95, 0),  # another name for it
+        (0, 0, 0, 0, 10, 5, 0.85, 0),  # IoU 0.5 is not above 0.5: nothing there
+        (1, 0, 0, 0, 10, 10, 0.99, 0),  # on a crowd
+        (1, 1, 0, 30, 10, 40, 0.9, 0),  # nothing there
+    ]
+    found = table(truth, said)
+    wrong = mistakes(found, 0.8)
+    assert [(e.id, e.cause, e.own_label) for e in wrong] == [
+        ("i0#0", "misclassification", 1),
+        ("i0#2", "background", 0),
+        ("i1#1", "background", 1),
+    ]
+    assert [(e.id, e.score, e.box) for e in correct(found, 0.8)] == [
+        ("i0#1", 0.9, (0.0, 0.0, 10.0, 8.0))
+    ]
+    assert targets(found) == (*wrong, *correct(found))
+
+
+def test_the_control_is_of_the_reference_and_at_least_as_many():
+    right = [(n, 0, 0, 0, 10, 10, 0.9, 0) for n in range(80)]
+    wrong = [(n, 1, 50, 50, 60, 60, 0.9, 0) for n in range(70)]
+    data = table([(0, 0, 0, 0, 10, 10, 1, 0)], wrong, images=80)
+    reference = table([(n, 0, 0, 0, 10, 10, 1, 0) for n in range(80)], right, images=80)
+    found = targets(data, reference)
+    assert [bool(e.cause) for e in found] == [True] * 70 + [False] * 70
+    few = targets(data, reference, limit=5)
+    assert [bool(e.cause) for e in few] == [True] * 5 + [False] * 5
+    assert few == targets(data, reference, limit=5)
+    assert few != targets(data, reference, limit=5, seed=1)
+    assert [e.row for e in few[:5]] == sorted(e.row for e in few[:5])
+    assert drawn(few, 100, 0) == list(few)
+
+
+# ---------------------------------------------------------------- patch shuffle
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.tuples(*[st.floats(-5, 45)] * 4), st.integers(1, 4), st.floats(0.01, 0.5), st.integers(0, 9)
+)
+def test_shuffling_moves_pixels_within_the_box_alone(corners, swaps, share, seed):
+    image = np.arange(40 * 30 * 3, dtype=np.int64).reshape(40, 30, 3).astype(np.uint8)
+    x0, x1 = sorted(corners[:2])
+    y0, y1 = sorted(corners[2:])
+    out = shuffled(image, (x0, y0, x1, y1), swaps, share, stream(seed, "x"))
+    outside = np.ones((40, 30), dtype=bool)
+    outside[
+        max(int(np.ceil(y0)), 0) : max(int(y1), 0), max(int(np.ceil(x0)), 0) : max(int(x1), 0)
+    ] = 0
+    assert np.array_equal(out[outside], image[outside])
+    order = [np.sort(each.reshape(-1, 3).view("u1,u1,u1").ravel()) for each in (image, out)]
+    assert np.array_equal(*order)
+    again = shuffled(image, (x0, y0, x1, y1), swaps, share, stream(seed, "x"))
+    assert np.array_equal(out, again)
+
+
+def test_one_swap_moves_two_patches_of_the_share():
+    image = np.arange(40 * 40, dtype=np.int32).reshape(40, 40, 1).view(np.uint8)[..., :3]
+    for seed in range(20):
+        out = shuffled(image, (8.0, 4.0, 28.0, 36.0), 1, 0.25, stream(seed, "x"))
+        moved = np.argwhere((out != image).any(axis=2))
+        # 5 × 8 pixels twice: a quarter of 20 and of 32
+        assert len(moved) == 2 * 5 * 8
+        assert moved.min(axis=0).tolist() >= [4, 8]
+        assert (moved.max(axis=0) < [36, 28]).all()
+
+
+# ---------------------------------------------------------------- backgrounds and masks
+
+
+def test_an_object_keeps_its_pixels_and_nothing_else():
+    rng = np.random.default_rng(0)
+    image, behind = rng.integers(0, 256, (2, 5, 7, 3), dtype=np.uint8)
+    mask = np.zeros((5, 7), dtype=bool)
+    mask[1:3, 2:6] = True
+    out = composed(image, packed(mask, "truth"), behind)
+    assert np.array_equal(out[mask], image[mask])
+    assert np.array_equal(out[~mask], behind[~mask])
+
+
+def test_backdrops_are_what_they_are_called():
+    size = (60, 90)
+    for make in (backdrops.gradient, backdrops.natural_noise):
+        one, same, other = (make(size, stream(s, "x")) for s in (0, 0, 1))
+        assert one.shape == (60, 90, 3)
+        assert np.array_equal(one, same)
+        assert not np.array_equal(one, other)
+    noise = backdrops.natural_noise((256, 256), stream(0, "x")).mean(axis=2)
+    power = np.abs(np.fft.fft2(noise - noise.mean()))
+    frequency = np.hypot(*np.meshgrid(*[np.fft.fftfreq(256)] * 2))
+    rings = [(0.01, 0.02), (0.04, 0.08), (0.15, 0.3)]
+    amplitude = [power[(frequency >= a) & (frequency < b)].mean() for a, b in rings]
+    slopes = np.diff(np.log(amplitude)) / np.diff([np.log((a + b) / 2) for a, b in rings])
+    assert slopes == pytest.approx([-1, -1], abs=0.15)
+    image = np.zeros((20, 40, 3), dtype=np.uint8)
+    image[:, 10:30] = 200
+    assert (backdrops.covering(image, (50, 50)) > 100).all()
+    assert backdrops.blurred(image, (30, 90)).shape == (30, 90, 3)
+
+
+def test_coco_masks_are_those_of_pycocotools(test_data):
+    root = test_data / "coco" / "tinycoco"
+    path = root / "annotations" / "instances_train2017.json"
+    source = plugins.build("sources", parse(f"coco(annotations='{path}', images='{root}')"))
+    reference, worst = COCO(str(path)), 1.0
+    for i in range(len(source)):
+        sample = source[i]
+        theirs = reference.loadAnns(reference.getAnnIds(int(sample.id)))
+        for annotation, mask in zip(theirs, sample.masks(), strict=True):
+            expected = reference.annToMask(annotation).astype(bool)
+            same = (mask & expected).sum() / (mask | expected).sum()
+            if isinstance(annotation["segmentation"], dict):
+                assert same == 1
+            elif expected.sum() > 2000:
+                worst = min(worst, same)
+    assert worst > 0.88  # polygons hold the pixels on their edge; thin ones are mostly edge
+
+
+def test_davis_masks_go_with_their_boxes(test_data, tmp_path):
+    (tmp_path / "labels.csv").write_text("video,labels\ngoat,goat\n")
+    for kind in ("JPEGImages", "Annotations"):
+        (tmp_path / kind).mkdir()
+        (tmp_path / kind / "goat").symlink_to(test_data / "davis" / kind / "goat")
+    spec = f"davis(root='{tmp_path}', labels='{tmp_path}/labels.csv', k=1)"
+    sample = plugins.build("sources", parse(spec))[0]
+    (mask,) = sample.masks()
+    assert mask.sum() == sample.boxes.area[0]
+    x0, y0, x1, y1 = sample.boxes.boxes[0].astype(int)
+    assert mask[y0:y1, x0:x1].sum() == mask.sum()
+    target = Target("t", 0, (x0, y0, x1, y1), 0, 0.9, "background")
+    assert np.array_equal(of_truth(sample, target), mask)
+    aside = Target("t", 0, (x0, y0, x0 + (x1 - x0) / 2.5, y1), 0, 0.9, "background")
+    assert of_truth(sample, aside) is None
+    # a guess from colours, on an object that stands out little: better than the box, no more
+    guess = grabcut(sample.image(), target)
+    assert np.array_equal(guess, grabcut(sample.image(), target))
+    box = np.zeros_like(mask)
+    box[y0:y1, x0:x1] = True
+
+    def overlap(one):
+        return (one & mask).sum() / (one | mask).sum()
+
+    assert overlap(guess) > overlap(box)
+
+
+# ---------------------------------------------------------------- what was found, by hand
+
+
+def probed(causes, videos, said, changes, score=0.8, probe="patch_shuffle"):
+    """A probe's predictions: each target at step 0 and `changes` more; boxes are 0 0 10 10."""
+    n = len(causes) * (changes + 1)
+    spread = {"target": [f"t{i}" for i in range(len(causes))], "cause": causes, "image": videos}
+    tags = {key: np.repeat(np.array(each), changes + 1) for key, each in spread.items()}
+    sides = {"x0": 0.0, "y0": 0.0, "x1": 10.0, "y1": 10.0, "own_label": 0, "score": 0.9}
+    tags |= {key: np.array([value] * n) for key, value in sides.items()}
+    tags |= {"video": tags["image"], "repeat": np.tile(np.arange(changes + 1), len(causes))}
+    tags |= {
+        "background": np.where(tags["repeat"] > 0, np.char.add("b", tags["repeat"].astype(str)), "")
+    }
+    tags |= {"mask": np.array(["truth"] * n)}
+    settings = {"repeats": changes, "swaps": 3, "share": 0.25, "backgrounds": changes, "offered": 9}
+    return table(
+        [],
+        said,
+        images=n,
+        tags=tags,
+        columns=("target", probe),
+        probe={
+            "name": probe,
+            "model": "m",
+            "score": score,
+            "reference": None,
+            "settings": settings,
+        },
+    )
+
+
+def test_the_best_overlapping_detection_of_the_class_counts():
+    found = matched(
+        probed(
+            ["x"],
+            ["v"],
+            [
+                (0, 0, 0, 0, 10, 10, 0.9, 0),
+                (1, 0, 0, 0, 10, 10, 0.3, 0),
+                (1, 0, 0, 0, 10, 9, 0.8, 0),  # more confident, overlaps less
+                (2, 1, 0, 0, 10, 10, 0.9, 0),  # another class
+                (3, 0, 10, 10, 20, 20, 0.9, 0),  # beside it
+            ],
+            3,
+        )
+    )
+    assert found.probability.tolist() == [0.9, 0.3, 0, 0]
+    assert found.vanished.tolist() == [False, False, True, True]
+
+
+def test_changes_are_averaged_over_steps_then_targets():
+    # mistakes change by (0.1 + 0.9) / 2 and 0.2, the correct ones by 0 and 0.1
+    said = [
+        (i, 0, 0, 0, 10, 10, p, 0)
+        for i, p in enumerate([0.9, 0.8, 0, 0.9, 0.7, 0.7, 0.9, 0.9, 0.9, 0.9, 0.8, 1.0])
+        if p
+    ]
+    predictions = probed(["x", "y", "", ""], ["u", "v", "w", "z"], said, 2)
+    found = effects(predictions, predictions.tags["repeat"] == 0)
+    assert found.change == pytest.approx([0.5, 0.2, 0, 0.1])
+    assert found.vanished.tolist() == [0.5, 0, 0, 0]
+    assert found.kept.tolist() == [0, 0, 1, 0.5]
+    wrong = mean(found, found.mistake)
+    assert (wrong.value, wrong.n) == (pytest.approx(0.35), 2)
+    assert (wrong.low, wrong.high) == (pytest.approx(0.2), pytest.approx(0.5))
+    assert wrong.method == "bootstrap over 2 images"
+    gap = difference(found)
+    assert gap.value == pytest.approx(0.3)
+    assert gap.low == pytest.approx(0.1)
+    assert gap.high == pytest.approx(0.5)
+    section = patch_shuffle([Evaluated(predictions, {})])
+    assert section.title.endswith("more than correct detections: by 0.35, against 0.05")
+    rows = {row[0]: row for row in section.tables[0].rows}
+    assert rows["mistakes"][1:5] == ("2", "2", "0.35 (0.20–0.50)", "0.35")
+    assert rows["mistakes"][5] == "0.0\u202f% (—)"
+    assert rows["difference"][3] == "+0.30 (+0.10 to +0.50)"
+
+
+def test_mistakes_of_one_video_prove_nothing_of_others():
+    said = [(i, 0, 0, 0, 10, 10, p, 0) for i, p in enumerate([0.9, 0.1, 0.9, 0.2, 0.9, 0.9])]
+    predictions = probed(["x", "y", ""], ["v", "v", "w"], said, 1)
+    found = effects(predictions, predictions.tags["repeat"] == 0)
+    assert difference(found).low is None
+    assert "not told apart" in patch_shuffle([Evaluated(predictions, {})]).title
+
+
+def test_a_mean_covers_the_truth_over_images():
+    # detections of an image change alike: the interval of their mean must be over images
+    rng, inside = np.random.default_rng(1), 0
+    for _ in range(60):
+        level = np.repeat(rng.uniform(0, 0.8, 30), 4)
+        said = [
+            (2 * i + step, 0, 0, 0, 10, 10, 0.9 - step * change, 0)
+            for i, change in enumerate(level)
+            for step in range(2)
+        ]
+        images = np.repeat([f"v{i}" for i in range(30)], 4)
+        predictions = probed(["x"] * 120, images, said, 1)
+        found = effects(predictions, predictions.tags["repeat"] == 0)
+        interval = mean(found, found.mistake)
+        inside += interval.low <= 0.4 <= interval.high
+    assert inside >= 52
+
+
+@pytest.mark.parametrize("analysis", [patch_shuffle, background], ids=lambda a: a.__name__)
+def test_sections_repeat_change_nothing_and_draw(analysis):
+    said = [(i, 0, 0, 0, 10, 10, p, 0) for i, p in enumerate([0.9, 0.1, 0.9, 0.2, 0.9, 0.9])]
+    one = Evaluated(probed(["x", "y", ""], ["u", "v", "w"], said, 1, probe=analysis.__name__), {})
+    before = one.predictions.detections.score.copy()
+    section = analysis([one])
+    assert analysis([one]) == section
+    assert np.array_equal(one.predictions.detections.score, before)
+    for figure in section.figures:
+        assert vl_convert.vegalite_to_svg(json.loads(json.dumps(figure.spec))).startswith("<svg")
+        assert figure.alt
+
+
+# ---------------------------------------------------------------- whole explanations
+
+
+@pytest.fixture(scope="module")
+def toy(tmp_path_factory):
+    """Toy files: the folder, the model and the data as specs."""
+    root = tmp_path_factory.mktemp("toy") / "files"
+    data = toys.write(root)
+    classes = root / "classes.json"
+    return root, f"callable_detector(path='explain_toys:detector', classes='{classes}')", data
+
+
+def analyses(root):
+    return f"patch_shuffle(repeats=4), background(folder='{root}/behind')"
+
+
+def run(toy, out, asked=None, how=None, **options):
+    root, model, data = toy
+    job = Job(models=(model,), data=(data,), out=str(out), **options)
+    how = explaining.Explaining(asked or analyses(root), **(how or {}))
+    return explaining.explain(explaining.check(job, how), Silent())
+
+
+@pytest.fixture(scope="module")
+def whole(toy, tmp_path_factory):
+    explained = run(toy, tmp_path_factory.mktemp("whole") / "run", workers=1)
+    return explained, explaining.report(explained)
+
+
+def cells(out):
+    return {
+        str(path.relative_to(out)): path.read_bytes()
+        for path in sorted(Path(out).glob("cells/*/*"))
+    }
+
+
+def test_what_is_behind_changes_the_mistakes_and_the_order_of_rows_the_rest(whole):
+    explained, content = whole
+    shuffle, behind = content.sections
+    # rows out of order: `a` falls from 0.9 to 0.4, `b` stays
+    assert shuffle.title.startswith("Shuffling the inside changes confident mistakes less than")
+    rows = {row[0]: row for row in shuffle.tables[0].rows}
+    assert rows["mistakes"][1:4] == ("12", "6", "0.00 (—)")
+    assert rows["correct (control)"][1] == "6"
+    # three of six backgrounds are light: there `b` falls from 0.9 to 0.4
+    rows = {row[0]: row for row in behind.tables[0].rows}
+    assert rows["misclassification"][1:4] == ("6", "6", "0.25 (—)")
+    assert rows["correct (control)"][1:4] == ("6", "6", "0.00 (—)")
+    assert "6 masks are the data's own" not in behind.text[2]
+    assert behind.text[2].startswith("detector: 12 masks are the data's own")
+    named = {row[0]: row[2] for row in behind.tables[1].rows}
+    assert named["bright.png"] == "0.50 (—)"
+    assert named["dark.png"] == "0.00 (—)"
+    assert "no.png" not in named
+    assert content.headline == (
+        "detector on boxes: 12 of 18 detections with a score above 0.8 are mistakes "
+        "(6 background, 6 misclassification).",
+    )
+    assert "steadyeye explain" in content.commands[0]
+    assert (explained.out / "report.html").stat().st_size > 100_000
+
+
+def test_qualifying_is_a_sealed_cell(whole):
+    (folder,) = whole[0].out.glob("cells/*+backgrounds")
+    found = read(folder)
+    assert set(found.tags["background"][found.detections.image]) == {"no.png"}
+    assert found.detections.score.tolist() == [0.9]
+    assert len(found) == 7
+
+
+def test_the_report_is_made_again_without_model_and_data(whole):
+    explained, content = whole
+    again = summary.document([explained.out])
+    told = {section.title for section in again.sections}
+    assert {section.title for section in content.sections} <= told
+    for section in again.sections:
+        for exhibit in section.exhibits:
+            marks = {e.predictions.data: e.predictions.fingerprint for e in again.evaluated}
+            for picture in exhibit.pictures:
+                assert summary._stored([explained.out], marks[exhibit.data], picture)
+
+
+def test_threads_and_batches_change_nothing(toy, whole, tmp_path):
+    explained = run(toy, tmp_path / "run", workers=3)
+    assert cells(explained.out) == cells(whole[0].out)
+    other = run(toy, tmp_path / "batch", workers=2, batch=5)
+    for one, two in zip(whole[0].evaluated, other.evaluated, strict=True):
+        first, second = one.predictions.detections, two.predictions.detections
+        assert np.array_equal(first.boxes, second.boxes)
+        assert np.array_equal(first.score, second.score)
+        assert np.array_equal(one.predictions.ids, two.predictions.ids)
+
+
+def test_the_order_of_the_analyses_changes_nothing_and_more_can_be_asked_later(
+    toy, tmp_path, whole
+):
+    root = toy[0]
+    shuffle, behind = "patch_shuffle(repeats=4)", f"background(folder='{root}/behind')"
+    run(toy, tmp_path / "run", behind)
+    both = run(toy, tmp_path / "run", shuffle)
+    assert cells(both.out) == cells(whole[0].out)
+    record = json.loads((both.out / "run.json").read_text())
+    assert len(record["cells"]) == 3
+
+
+def test_killed_it_goes_on_to_the_same_bytes(toy, whole, tmp_path):
+    root, model, data = toy
+    slow = model.replace(":detector", ":slow")
+    words = [sys.executable, "-m", "steadyeye", "explain", "--model", slow, "--data", data]
+    words += ["--analyses", analyses(root), "--workers", "1", "--out"]
+    source = Path(explaining.__file__).resolve().parents[2]
+    surroundings = {**os.environ, "PYTHONPATH": f"{HERE}:{source}"}
+    run_it = {"cwd": tmp_path, "env": surroundings}
+    subprocess.run([*words, "whole"], **run_it, check=True, capture_output=True)
+    victim = subprocess.Popen(
+        [*words, "killed"], **run_it, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+    )
+    started = time.monotonic()
+    while len(list(tmp_path.glob("killed/cells/*shuffle/*.arrow"))) < 2:
+        assert time.monotonic() - started < 120
+        assert victim.poll() is None
+        time.sleep(0.005)
+    victim.send_signal(signal.SIGKILL)
+    victim.wait()
+    assert not list(tmp_path.glob("killed/cells/*background/seal.json"))
+    done = subprocess.run([*words, "killed"], **run_it, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert "patch_shuffle: " in done.stderr
+    assert cells(tmp_path / "killed") == cells(tmp_path / "whole")
+
+
+def test_the_control_is_of_the_reference_where_one_is_given(toy, tmp_path):
+    other = toys.write(tmp_path / "other", images=3)
+    _root, model, data = toy
+    job = Job(models=(model,), data=(data, other), out=str(tmp_path / "run"))
+    how = explaining.Explaining("patch_shuffle(repeats=1)", reference=other)
+    explained = explaining.explain(explaining.check(job, how), Silent())
+    (probe,) = [e.predictions for e in explained.evaluated if e.predictions.probe]
+    assert probe.probe["reference"]["name"] == "boxes"
+    control = probe.tags["cause"] == ""
+    assert len(set(probe.tags["target"][control])) == 3
+    # images of the two that are called the same are not the same
+    found = effects(probe, probe.tags["repeat"] == 0)
+    assert len(set(found.cluster)) == 6 + 3
+    content = explaining.report(explained)
+    assert "--reference" in content.commands[0]
+    assert content.commands[0].count("--data") == 1
+
+
+# ---------------------------------------------------------------- what is refused
+
+
+def refused(toy, tmp_path, asked, match, how=None, **options):
+    with pytest.raises(UsageError, match=match) as error:
+        run(toy, tmp_path / "run", asked, how, **options)
+    assert "\n" not in str(error.value)
+
+
+def test_what_cannot_be_is_refused_in_one_line(toy, tmp_path):
+    root, _model, data = toy
+    classifier = (root, "callable(path='toy_networks:brightness')", data)
+    with pytest.raises(UsageError, match="is a classifier; explain looks into"):
+        run(classifier, tmp_path / "c")
+    refused(toy, tmp_path, "patch_shufle", "did you mean 'patch_shuffle'")
+    refused(toy, tmp_path, "patch_shuffle(repeat=2)", "did you mean 'repeats'")
+    refused(toy, tmp_path, "patch_shuffle(repeats=0)", "at least one of each")
+    refused(toy, tmp_path, "patch_shuffle(share=0.6)", "so that two patches fit")
+    refused(toy, tmp_path, "pm_curve", "needs group, offset, which no probe")
+    refused(toy, tmp_path, "pm_curve(k=3)", "has no probe of its name")
+    refused(toy, tmp_path, "patch_shuffle, patch_shuffle", "asked for twice")
+    refused(toy, tmp_path, "patch_shuffle", "no model makes a mistake", {"score": 0.95})
+    refused(toy, tmp_path, "patch_shuffle", "give a confidence in 0…1", {"score": 1.5})
+    refused(toy, tmp_path, "patch_shuffle", "at least one mistake", {"limit": 0})
+    refused(toy, tmp_path, "background(kinds='stripes')", "no kind of background named 'stripes'")
+    refused(toy, tmp_path, "background(folder='/nowhere')", "no image in the folder")
+    refused(toy, tmp_path, "background(masks='magic')", "give 'truth' or 'grabcut'")
+
+
+def test_too_few_backgrounds_are_refused_with_why(toy, tmp_path):
+    few = tmp_path / "few"
+    few.mkdir()
+    for path in sorted((toy[0] / "behind").iterdir())[2:]:
+        (few / path.name).write_bytes(path.read_bytes())
+    asked = f"background(folder='{few}')"
+    refused(
+        toy, tmp_path, asked, r"4 of 5 backgrounds qualify .*6 must \(in 'no.png@64x64' it finds"
+    )
+
+
+def test_data_without_masks_are_refused_or_guessed(toy, tmp_path):
+    root, model, _ = toy
+    bare = tmp_path / "bare"
+    toys.write(bare)
+    content = json.loads((bare / "boxes.json").read_text())
+    for annotation in content["annotations"]:
+        del annotation["segmentation"]
+    (bare / "boxes.json").write_text(json.dumps(content))
+    one = (bare, model, f"coco(annotations='{bare}/boxes.json', images='{bare}/images')")
+    asked = f"background(folder='{root}/behind')"
+    refused(one, tmp_path, asked, "none of the 6 mistakes of detector has a mask")
+    guessed = asked.replace(")", ", masks='grabcut')")
+    explained = run(one, tmp_path / "guessed", guessed)
+    section = explaining.report(explained).sections[0]
+    assert "guessed by GrabCut from the box, which is weaker" in section.text[2]
+
+
+def test_a_folder_keeps_to_its_targets(toy, whole, tmp_path):
+    run(toy, tmp_path / "run", "patch_shuffle(repeats=1)", {"limit": 2})
+    refused(toy, tmp_path, "patch_shuffle(repeats=1)", "its limit is 2, not 3", {"limit": 3})
+    refused(toy, tmp_path, "patch_shuffle(repeats=2)", "choose another --out", {"limit": 2})
+
+
+def test_the_command_says_what_it_found(toy, tmp_path):
+    _root, model, data = toy
+    words = [sys.executable, "-m", "steadyeye", "explain", "--model", model, "--data", data]
+    source = Path(explaining.__file__).resolve().parents[2]
+    done = subprocess.run(
+        [*words, "--analyses", "patch_shuffle(repeats=2)", "--out", tmp_path / "run", "--quiet"],
+        env={**os.environ, "PYTHONPATH": f"{HERE}:{source}"},
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stderr
+    first, second, last = done.stdout.splitlines()
+    assert first.startswith("detector on boxes: 12 of 18 detections")
+    assert second.startswith("Shuffling the inside changes confident mistakes less")
+    assert last == f"report: {tmp_path / 'run' / 'report.html'}"
+    assert cv2.imread(str(next((tmp_path / "run" / "pictures").glob("*.jpg")))) is not None
