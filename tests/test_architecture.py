@@ -23,7 +23,7 @@ FLOORS = [
         "sequences",
         "subsets",
     },
-    {"probing"},
+    {"embedding", "probing"},
     {"sources", "models", "metrics", "analyses", "degrade", "probes"},
     {"predictions", "report"},
     {"evaluation", "review"},

@@ -20,3 +20,18 @@ def holm(p: Sequence[float] | NDArray[np.floating]) -> NDArray[np.float64]:
     adjusted = np.full(len(values), np.nan)
     adjusted[order] = np.minimum(np.maximum.accumulate(steps), 1)
     return adjusted
+
+
+def benjamini_hochberg(p: Sequence[float] | NDArray[np.floating]) -> NDArray[np.float64]:
+    """(n,) the p values adjusted so that of those below q a share of q is wrong on average.
+
+    In the order of `p`, none NaN. Benjamini and Hochberg, "Controlling the False Discovery Rate",
+    Journal of the Royal Statistical Society B 57, 1995: the r-th smallest of n is multiplied by
+    n / r, and none is above that of a larger one.
+    """
+    values = np.asarray(p, dtype=np.float64)
+    order = np.argsort(values, kind="stable")
+    steps = values[order] * len(values) / np.arange(1, len(values) + 1)
+    adjusted = np.empty(len(values))
+    adjusted[order] = np.minimum(np.minimum.accumulate(steps[::-1])[::-1], 1)
+    return adjusted

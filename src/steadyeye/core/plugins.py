@@ -27,14 +27,16 @@ EXTRAS = {
     "fastapi": "review",
     "keras": "keras",
     "krippendorff": "review",
+    "onnx": "explain",
     "onnxscript": "torch",
     "ray": "ray",
-    "sklearn": "review",
+    "sklearn": "explain",
     "sqlalchemy": "review",
     "timm": "timm",
     "torch": "torch",
     "torchvision": "timm",
     "transformers": "hf",
+    "umap": "explain",
     "uvicorn": "review",
 }
 

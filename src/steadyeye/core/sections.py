@@ -19,16 +19,6 @@ class Table:
 
 
 @dataclass(frozen=True)
-class Figure:
-    """A Vega-Lite chart; `alt` says in words what it shows."""
-
-    name: str
-    caption: str
-    alt: str
-    spec: Mapping[str, Any]
-
-
-@dataclass(frozen=True)
 class Mark:
     """A box drawn on a picture: "truth" white, "right" green, "wrong" red; pixels of the image."""
 
@@ -46,7 +36,10 @@ class Heat:
 
 @dataclass(frozen=True)
 class Picture:
-    """One sample to show, named by its id, with the lines printed below it and marks upon it."""
+    """One sample to show, named by its id, with the lines printed below it and marks upon it.
+
+    `small`: a thumbnail, of 64 pixels at most.
+    """
 
     sample: str
     title: str
@@ -54,6 +47,23 @@ class Picture:
     right: bool | None = None
     marks: tuple[Mark, ...] = ()
     heat: Heat | None = None
+    small: bool = False
+
+
+@dataclass(frozen=True)
+class Figure:
+    """A Vega-Lite chart; `alt` says in words what it shows.
+
+    `thumbnails`: small pictures of samples of `data`. A page gives them to the chart as the dataset
+    `thumbnails`, with a `sample` and an `image` that a tooltip shows; elsewhere it is empty.
+    """
+
+    name: str
+    caption: str
+    alt: str
+    spec: Mapping[str, Any]
+    data: str = ""
+    thumbnails: tuple[Picture, ...] = ()
 
 
 @dataclass(frozen=True)

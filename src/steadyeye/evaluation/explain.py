@@ -20,6 +20,9 @@ from steadyeye.predictions.cell import encode, write_file
 from steadyeye.probing.targets import SCORE
 from steadyeye.report.document import Document
 
+FIRST = "confident_mistakes"
+"""The analysis that a report of explanations begins with: what is to be explained."""
+
 
 @dataclass(frozen=True)
 class Explaining:
@@ -158,9 +161,13 @@ def _pairs(explanation: Explanation, watcher: Watcher) -> list[Pair]:
 
 
 def document(explained: Explained) -> Document:
-    """The report of an explanation, from its sealed predictions."""
+    """The report of an explanation, from its sealed predictions.
+
+    What the detector is confidently wrong about comes first, whatever else was asked.
+    """
     runs = [explained.out]
-    told = summary.written(runs, explained.evaluated, explained.analyses)
+    analyses = tuple(dict.fromkeys([FIRST, *explained.analyses]))
+    told = summary.written(runs, explained.evaluated, analyses)
     return replace(told, title="Why is it confidently wrong?", headline=explained.headline)
 
 

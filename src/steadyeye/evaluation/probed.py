@@ -51,7 +51,8 @@ class Pair:
         model: Detector = self.base.model  # type: ignore[assignment]
         source = self.reference.source if self.reference else None
         sealed = partial(self._sealed, model)
-        return Subject(model, self.base.source, predictions, source, control, found, seed, sealed)
+        told = (predictions, source, control, found, seed, sealed, how.score)
+        return Subject(model, self.base.source, *told)
 
     def probed(self, subject: Subject, spec: Spec) -> Task:
         """The task of a probe, its cell sealed."""

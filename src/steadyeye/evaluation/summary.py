@@ -1,7 +1,7 @@
 """Sealed predictions summed up: sections, pictures, and the report's files."""
 
 import hashlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -31,6 +31,9 @@ RENDER: Mapping[str, Callable[[Document], str]] = {
     "json": render_json,
     "csv": render_csv,
 }
+
+SMALL: Mapping[str, int] = {"longest": 64, "quality": 70}
+"""How a thumbnail is kept: some 2 kB, so that a page can hold hundreds."""
 
 
 def document(runs: Sequence[Path], metrics: str | None = None) -> Document:
@@ -136,28 +139,32 @@ def store_pictures(run: Path, sources: Sequence[Source], content: Document | Non
     content = content or document([run])
     tables = {e.predictions.data: e.predictions for e in content.evaluated}
     by_mark = {source.fingerprint: source for source in sources}
-    wanted = {
-        (exhibit.data, picture.sample, picture.marks, picture.heat): picture
-        for section in content.sections
-        for exhibit in section.exhibits
-        for picture in exhibit.pictures
-    }
-    for (data, sample, marks, heat), picture in sorted(
-        wanted.items(), key=lambda item: str(item[0])
-    ):
+    for data, picture in sorted(set(_shown(content)), key=str):
         table = tables[data]
         path = _picture(run, table.fingerprint, picture)
         if path.is_file() or table.fingerprint not in by_mark:
             continue
         # rows of the source: those that a review left out are among them
         sealed = table if table.candidates is None else table.candidates
-        row = int(np.flatnonzero(sealed.ids == sample)[0])
+        row = int(np.flatnonzero(sealed.ids == picture.sample)[0])
         try:
             image = by_mark[table.fingerprint][row].image()
         except SampleError:
             continue
         path.parent.mkdir(parents=True, exist_ok=True)
-        write_file(path, thumbnail(marked(heated(image, heat), marks)))
+        size = SMALL if picture.small else {}
+        write_file(path, thumbnail(marked(heated(image, picture.heat), picture.marks), **size))
+
+
+def _shown(content: Document) -> Iterator[tuple[str, Picture]]:
+    """Every picture of a report with the data that it is of."""
+    for section in content.sections:
+        for exhibit in section.exhibits:
+            for picture in exhibit.pictures:
+                yield exhibit.data, picture
+        for figure in section.figures:
+            for picture in figure.thumbnails:
+                yield figure.data, picture
 
 
 def command(content: Mapping[str, Any], out: str) -> str:
@@ -199,6 +206,7 @@ def _quoted(text: str) -> str:
 
 def _picture(run: Path, mark: str, picture: Picture) -> Path:
     upon = [str(each) for each in (picture.marks, picture.heat) if each]
+    upon += ["small"] if picture.small else []
     shown = "\n".join([mark, picture.sample, *upon])
     name = hashlib.sha256(shown.encode()).hexdigest()[:24]
     return run / "pictures" / f"{name}.jpg"

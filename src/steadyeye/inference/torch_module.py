@@ -53,6 +53,11 @@ class TorchModule:
         self.precision = precision
         self._copies = ThreadCopies(module)
 
+    @property
+    def module(self) -> nn.Module:
+        """The module itself, which no thread runs but in its own copy."""
+        return self._copies.module
+
     def __reduce__(self) -> tuple[type["TorchModule"], tuple[nn.Module, str]]:
         return TorchModule, (self._copies.module, self.precision)
 

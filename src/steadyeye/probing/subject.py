@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from steadyeye.core.table import Predictions
 from steadyeye.core.types import Detector, Model, Sample, Source
-from steadyeye.probing.targets import Target
+from steadyeye.probing.targets import SCORE, Target
 
 Sealed = Callable[[str, Source], Predictions]
 """`(name, source) -> Predictions`: what the detector says of a source, sealed in the same run."""
@@ -16,7 +16,8 @@ class Subject:
     """A detector on data, and the detections to be explained: mistakes first, then the control.
 
     `predictions`, `reference_predictions`: as sealed, row i of them being sample i of `source` and
-    `reference`; both None without a reference, where the control is from the data itself.
+    `reference`; both None without a reference, where the control is from the data itself. `score`:
+    above it a detection is confident.
     """
 
     model: Detector
@@ -27,6 +28,7 @@ class Subject:
     targets: tuple[Target, ...]
     seed: int
     sealed: Sealed
+    score: float = SCORE
 
     def sample(self, target: Target) -> Sample:
         """The sample a target was found in, with its image as it is."""

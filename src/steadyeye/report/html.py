@@ -13,7 +13,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
 from steadyeye.charts.style import shown, span
-from steadyeye.core.sections import Picture
+from steadyeye.core.sections import Figure, Picture
 from steadyeye.report.document import Document, numbers
 
 HERE = Path(__file__).resolve().parent
@@ -37,7 +37,7 @@ def render_html(document: Document, picture: Pictures) -> str:
     page: str = environment.get_template("report.html").render(
         document=document,
         picture=lambda exhibit, shot: _data_uri(picture(exhibit.data, shot)),
-        specification=_specification,
+        specification=lambda figure: _specification(_pictured(figure, picture)),
         record=_record,
         style=Markup(_static("report.css")),  # noqa: S704 - our own files
         script=Markup(_static("report.js")),  # noqa: S704
@@ -58,6 +58,16 @@ def _vega() -> str:
 
 def _data_uri(jpeg: bytes | None) -> str | None:
     return None if jpeg is None else f"data:image/jpeg;base64,{base64.b64encode(jpeg).decode()}"
+
+
+def _pictured(figure: Figure, picture: Pictures) -> Mapping[str, Any]:
+    """The chart with the thumbnails that are kept."""
+    if not figure.thumbnails:
+        return figure.spec
+    found = ((shot.sample, _data_uri(picture(figure.data, shot))) for shot in figure.thumbnails)
+    rows = [{"sample": sample, "image": uri} for sample, uri in found if uri]
+    datasets = {**figure.spec.get("datasets", {}), "thumbnails": rows}
+    return {**figure.spec, "datasets": datasets}
 
 
 def _specification(spec: Mapping[str, Any]) -> Markup:

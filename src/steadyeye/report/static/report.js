@@ -27,7 +27,8 @@ function config() {
 
 async function draw(figure) {
   const spec = JSON.parse(figure.querySelector("script").textContent);
-  const options = { renderer: "svg", actions: false, config: config(), ast: true };
+  const tooltip = { theme: theme() };
+  const options = { renderer: "svg", actions: false, config: config(), ast: true, tooltip };
   const { view } = await window.vegaEmbed(figure.querySelector(".plot"), spec, options);
   views.set(figure, view);
 }

@@ -1,0 +1,176 @@
+"""Where the reference is thin: regions of the data of which it has too few, in spots."""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from steadyeye.charts.style import interval, percent
+from steadyeye.core.sections import Exhibit, Picture, Section, Table
+from steadyeye.core.table import Predictions
+from steadyeye.core.types import Evaluated, needs
+from steadyeye.embedding.blindness import Blindness, Contents, blindness, contents, examples
+from steadyeye.embedding.map_figure import map_figure, worded
+from steadyeye.embedding.regions import WRONG
+from steadyeye.embedding.thinness import FALSE, LEAST, SHUFFLES
+
+SHOWN = 8
+KINDS = {"detections": "confident detections", "truth": "true boxes", "images": "images"}
+
+
+@needs("target", "blind_spots")
+def blind_spots(evaluated: Sequence[Evaluated]) -> Section | None:
+    """The spots where the data has far more than the reference, and how often they go wrong.
+
+    k-NN density ratios of the features of both sets against shuffled labels
+    (`steadyeye.embedding.thinness`), HDBSCAN spots of the points that stand out, and a map. None
+    where nothing was embedded.
+    """
+    tables = [one.predictions for one in evaluated if one.predictions.valid.any()]
+    if not tables:
+        return None
+    found = [(table, blindness(table)) for table in tables]
+    told = [each for _, each in found if each]
+    return Section(
+        place=46,
+        title=_title(told),
+        text=(
+            _method(tables[0]),
+            *(_sentence(table, each) for table, each in found),
+        ),
+        tables=tuple(_table(each) for each in told),
+        figures=tuple(map_figure(each, f"blind-spots-{i}") for i, each in enumerate(told)),
+        exhibits=tuple(
+            _exhibit(each, spot) for each in told for spot in range(min(each.spots, SHOWN))
+        ),
+    )
+
+
+def _title(told: Sequence[Blindness]) -> str:
+    spots = sum(each.spots for each in told if each.proven)
+    if spots:
+        return f"Blind spots: {spots} {'place' if spots == 1 else 'places'} the reference lacks"
+    thin = any(each.proven for each in told)
+    return "Blind spots: scattered, in no one place" if thin else "Blind spots: none beyond chance"
+
+
+def _method(table: Predictions) -> str:
+    settings = table.probe["settings"]
+    how = (
+        ""
+        if settings["of"] == "images"
+        else (f", cut out as the square {1 + settings['enlarge']:g} times as long as the box")
+    )
+    return (
+        f"Every one of the {KINDS[settings['of']]} of {table.probe['data']['name']} and of the "
+        f"reference, {table.probe['reference']['name']}{how}, became the vector that "
+        f"{settings['embedder']} has of it. The reference is thin where few of the nearest other "
+        "images or videos are of it, compared with labels shuffled between whole images or videos."
+    )
+
+
+def _sentence(table: Predictions, found: Blindness | None) -> str:
+    if found is None:
+        return (
+            f"{table.probe['model']}: too little to tell; it takes regions from at least "
+            f"{LEAST + 1} images or videos of the reference and 2 of the data."
+        )
+    thin, n = found.thinness, len(found.chosen)
+    sets = (
+        f"{thin.k} nearest of {thin.groups[0]:,} images or videos of the reference and "
+        f"{thin.groups[1]:,} of the data"
+    )
+    inside, outside = contents(found, found.chosen), contents(found, ~found.chosen)
+    wrong = (
+        f"{_share(inside)} of them are mistakes, elsewhere {_share(outside)}."
+        if found.chosen.any()
+        else f"Of all, {_share(outside)} are mistakes."
+    )
+    name = found.model
+    if found.proven:
+        return (
+            f"{name}: {int(found.chosen.sum()):,} of {n:,} lie where the reference is thin "
+            f"({sets}; false discovery rate {FALSE:.0%}, and shuffled labels show as much in "
+            f"{percent(thin.chance)} of {SHUFFLES} shuffles). {wrong}"
+        )
+    return (
+        f"{name}: no place stands out from shuffled labels, which show as much in "
+        f"{percent(thin.chance)} of {SHUFFLES} shuffles ({sets}). As a hint only, the "
+        f"{int(found.chosen.sum()):,} of {n:,} that lie farther from the reference than 95\u202f% "
+        f"of it lies from its rest: {wrong}"
+    )
+
+
+def _share(part: Contents) -> str:
+    ends = interval(part.mistakes.low, part.mistakes.high)
+    return f"{percent(part.mistakes.value)} ({ends}, n = {part.mistakes.n:,})"
+
+
+def _table(found: Blindness) -> Table:
+    rows = [_row(found, f"{spot + 1}", found.spot == spot) for spot in range(found.spots)]
+    scattered = found.chosen & (found.spot < 0)
+    rows += [_row(found, "in no spot", scattered)] if scattered.any() else []
+    rows += [_row(found, "elsewhere", ~found.chosen)] if (~found.chosen).any() else []
+    what = "where the reference is thin" if found.proven else "far from the reference, a hint only"
+    return Table(
+        caption=(
+            f"{found.model}: spots {what}; the interval of a spot from one image or video holds "
+            "within that one only"
+        ),
+        header=(
+            "Spot",
+            "Regions",
+            "Images or videos",
+            "Mistakes (95\u202f%)",
+            "n",
+            "Most often: is → says",
+            "Density ratio",
+            "Farther than",
+        ),
+        rows=tuple(rows),
+        open=True,
+    )
+
+
+def _row(found: Blindness, name: str, inside: np.ndarray) -> tuple[str, ...]:
+    part = contents(found, inside)
+    ratio = float(np.exp(np.median(found.thinness.ratio[inside])))
+    return (
+        name,
+        f"{part.count:,}",
+        f"{part.videos:,}",
+        f"{percent(part.mistakes.value)} ({interval(part.mistakes.low, part.mistakes.high)})",
+        f"{part.mistakes.n:,}",
+        f"{part.name} ({part.times:,})",
+        f"×{ratio:.1f}",
+        percent(float(np.median(found.thinness.far[inside])), 0),
+    )
+
+
+def _exhibit(found: Blindness, spot: int) -> Exhibit:
+    part = contents(found, found.spot == spot)
+    shown, nearest = examples(found, spot)
+    return Exhibit(
+        title=f"Spot {spot + 1}: {part.name}",
+        model=found.model,
+        data=found.predictions.data,
+        pictures=(
+            *(_picture(found.predictions, row, "in the spot") for row in shown),
+            _picture(found.predictions, nearest, "nearest in the reference"),
+        ),
+        wide=True,
+    )
+
+
+def _picture(table: Predictions, row: int, title: str) -> Picture:
+    tags = table.tags
+    cause = str(tags["cause"][row])
+    return Picture(
+        sample=str(table.ids[row]),
+        title=title,
+        lines=(
+            f"says {tags['said'][row]}, {percent(float(tags['score'][row]), 0)}",
+            f"is {tags['true'][row]}",
+            worded(cause),
+        ),
+        right=None if cause == "unverified" else cause not in WRONG,
+    )

@@ -1,0 +1,128 @@
+"""What a detector takes for what: pairs of classes among its confident mistakes, in pictures."""
+
+from collections.abc import Sequence
+
+from steadyeye.charts.style import interval, percent
+from steadyeye.core.intervals import Interval
+from steadyeye.core.sections import Exhibit, Mark, Picture, Section, Table
+from steadyeye.core.table import Predictions
+from steadyeye.core.types import Evaluated, needs
+from steadyeye.mining.causes import IOU, SCORE
+from steadyeye.mining.confusions import LOWER, Confusion, confusions
+
+LISTED, SHOWN, PICTURES = 20, 6, 4
+
+
+@needs("boxes", "detections")
+def confusion_pairs(evaluated: Sequence[Evaluated]) -> Section | None:
+    """Which classes are confidently taken for which, how often, and as often when less sure.
+
+    Of egregious misclassifications (Lau et al. 2021, Section 3.1): detections with a score above
+    0.8 on an object at IoU above 0.5, none of which has their class. None where no model makes
+    one, and where predictions were sealed without all that the detector said.
+    """
+    tables = [one.predictions for one in evaluated if one.predictions.said is not None]
+    found = [(table, confusions(table)) for table in tables]
+    told = [(table, each) for table, each in found if each]
+    if not told:
+        return None
+    most = max((each[0] for _, each in told), key=lambda pair: len(pair.rows))
+    return Section(
+        place=23,
+        title=f"What it takes for what: {most.true} → {most.said}",
+        text=(
+            f"Objects on which a detection of another class lies, with a score above {SCORE:g} and "
+            f"an IoU above {IOU:g}: what is there → what the detector says. The share is of all "
+            "objects of the class that is there. Beside it, as a control, the share that is taken "
+            f"so with any score above {LOWER:g}: where the two are near, the detector is sure of "
+            "this mistake whenever it makes it. In the pictures: white what is there, red what the "
+            "detector says.",
+            *(_sentence(table, pairs) for table, pairs in told),
+        ),
+        tables=tuple(_table(table, pairs) for table, pairs in told),
+        exhibits=tuple(
+            _exhibit(table, pairs[i])
+            for i in range(SHOWN)
+            for table, pairs in told
+            if i < len(pairs)
+        ),
+    )
+
+
+def _sentence(table: Predictions, pairs: Sequence[Confusion]) -> str:
+    first = pairs[0]
+    objects = len({place for pair in pairs for place in pair.places})
+    n = 0 if table.boxes is None else int((~table.boxes.crowd).sum())
+    return (
+        f"{table.model}: {objects:,} of {n:,} objects are confidently taken for something else, in "
+        f"{len(pairs):,} {'pair' if len(pairs) == 1 else 'pairs'}. Most often "
+        f"{first.true} → {first.said}: {_share(first.sure)} of {first.sure.n:,} at a score above "
+        f"{SCORE:g}, {_share(first.unsure)} above {LOWER:g}."
+    )
+
+
+def _table(table: Predictions, pairs: Sequence[Confusion]) -> Table:
+    first = f", the first {LISTED} of {len(pairs):,}" if len(pairs) > LISTED else ""
+    return Table(
+        caption=f"{table.model}: pairs{first}",
+        header=(
+            "Is → says",
+            "Objects taken so",
+            "Share of the class (95\u202f%)",
+            f"Above {LOWER:g}: share (95\u202f%)",
+            "Objects of the class",
+            "A class of the detector's",
+            "Interval",
+        ),
+        rows=tuple(
+            (
+                f"{pair.true} → {pair.said}",
+                f"{len(pair.rows):,}",
+                _share(pair.sure),
+                _share(pair.unsure),
+                f"{pair.sure.n:,}",
+                "no" if pair.foreign else "yes",
+                pair.sure.method,
+            )
+            for pair in pairs[:LISTED]
+        ),
+        open=True,
+    )
+
+
+def _share(share: Interval) -> str:
+    return f"{percent(share.value)} ({interval(share.low, share.high)})"
+
+
+def _exhibit(table: Predictions, pair: Confusion) -> Exhibit:
+    said = table.said
+    assert said is not None, "asked for before"
+    videos = table.tags.get("video", table.ids)
+    shown = [str(videos[said.image[row]]) for row in pair.rows]
+    # the most confident of each video first, then what is left
+    order = sorted(range(len(shown)), key=lambda i: shown[i] in shown[:i])
+    pictures = [_picture(table, pair, pair.rows[i], pair.places[i]) for i in order[:PICTURES]]
+    return Exhibit(
+        title=f"{pair.true} → {pair.said}",
+        model=table.model,
+        data=table.data,
+        pictures=tuple(pictures),
+        wide=True,
+    )
+
+
+def _picture(table: Predictions, pair: Confusion, row: int, place: int) -> Picture:
+    boxes, said = table.boxes, table.said
+    assert boxes is not None, "checked by needs"
+    assert said is not None, "asked for before"
+    score = float(said.score[row])
+    return Picture(
+        sample=str(table.ids[said.image[row]]),
+        title=f"says {pair.said}, {percent(score, 0)}",
+        lines=(f"is {pair.true}",),
+        right=False,
+        marks=(
+            Mark("truth", tuple(boxes.boxes[place].tolist()), pair.true),
+            Mark("wrong", tuple(said.boxes[row].tolist()), f"{pair.said} {score:.2f}"),
+        ),
+    )
