@@ -18,6 +18,7 @@ TYPES = {
     "Degradation": ["degradation.operators", "degradation.search"],
     "Reviewed sets": ["core.reviewed"],
     "Detection": ["core.boxes", "detection.matching", "detection.average_precision"],
+    "Mining": ["mining.causes", "mining.candidates", "mining.novelty"],
     "Measurement": ["measurement.pixels", "measurement.motion", "measurement.logistic"],
     "Preprocessing": ["images.preprocessing"],
     "Class lists and maps": ["classes.known", "classes.mapping"],

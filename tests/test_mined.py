@@ -1,8 +1,10 @@
 """Mining from the command line to a review: candidates, sets, reports, and what is refused."""
 
 import json
+import os
 import subprocess
 from dataclasses import replace
+from pathlib import Path
 
 import cv2
 import numpy as np
@@ -42,6 +44,10 @@ def also(images):
 
 @pytest.fixture
 def folder(tmp_path):
+    return written(tmp_path)
+
+
+def written(tmp_path):
     """Four images, the last two the same picture; a cat, a person and, in one, an unknown gnome."""
     rng = np.random.default_rng(0)
     for i in range(3):
@@ -73,8 +79,14 @@ def data(folder, images=True):
 
 
 def steadyeye(folder, *words):
+    # the detectors of this file are found by their module
+    path = os.pathsep.join([str(Path(__file__).parent), os.environ.get("PYTHONPATH", "")])
     done = subprocess.run(
-        command(*words, "--quiet"), capture_output=True, text=True, cwd=folder.parent
+        command(*words, "--quiet"),
+        capture_output=True,
+        text=True,
+        cwd=folder.parent,
+        env={**os.environ, "PYTHONPATH": path},
     )
     return done.returncode, done.stdout + done.stderr
 
@@ -83,21 +95,15 @@ def models(*names):
     return [w for n in names for w in ("--model", f"callable_detector(path='test_mined:{n}')")]
 
 
-@pytest.fixture
-def mined(folder, monkeypatch):
-    monkeypatch.setenv("PYTHONPATH", _with_tests())
+@pytest.fixture(scope="module")
+def mined(tmp_path_factory):
+    """The folder of what was mined of two detectors, and what was printed."""
+    folder = written(tmp_path_factory.mktemp("data"))
     code, told = steadyeye(
         folder, "mine", *models("sure", "also"), "--data", data(folder), "--out", folder / "mined"
     )
     assert code == 0, told
     return folder / "mined", told
-
-
-def _with_tests():
-    import os
-    from pathlib import Path
-
-    return os.pathsep.join([str(Path(__file__).parent), os.environ.get("PYTHONPATH", "")])
 
 
 def annotations(out):
@@ -162,8 +168,9 @@ def test_people_review_what_was_mined(mined):
     assert counts["boxes"] == 3
 
 
-def test_the_same_command_changes_nothing_and_another_is_refused(mined, folder):
+def test_the_same_command_changes_nothing_and_another_is_refused(mined):
     out, _ = mined
+    folder = out.parent
     names = ("candidates.json", "boxes.parquet", "set.json", "report.html")
     before = [(out / name).read_bytes() for name in names]
     again = ("mine", *models("sure", "also"), "--data", data(folder), "--out", out)
