@@ -500,3 +500,32 @@ def test_classes_that_are_found_score_and_those_of_no_coco_class_cannot(photos):
     assert photos.map().value == pytest.approx(3 / 5)
     notes = " ".join(photos.predictions.notes)
     assert "Owl: no class of yolox_nano maps to it, in 1 samples" in notes
+
+
+def people(images):
+    """A man, an owl and a tree, in Open Images' classes."""
+    names = list(openimages.released().values())
+    labels = [names.index(name) for name in ("Man", "Owl", "Tree")]
+    return [([[0, 0, 9, 9], [10, 0, 19, 9], [20, 0, 29, 9]], [0.9, 0.8, 0.7], labels)] * len(images)
+
+
+def test_a_detector_of_open_images_answers_in_cocos_classes(folder):
+    content = {
+        "images": [{"id": 1, "file_name": "0b.jpg"}],
+        "categories": [{"id": 1, "name": "person"}, {"id": 16, "name": "bird"}],
+        "annotations": [
+            {"id": 1, "image_id": 1, "category_id": 1, "bbox": [0, 0, 9, 9]},
+            {"id": 2, "image_id": 1, "category_id": 16, "bbox": [10, 0, 9, 9]},
+        ],
+    }
+    (folder / "coco.json").write_text(json.dumps(content))
+    found = se.evaluate(
+        "callable_detector(path='test_open_images:people', classes='openimages')",
+        f"coco(annotations='{folder / 'coco.json'}', images='{folder / 'images'}')",
+        out=folder / "run",
+    )
+    assert found.map().value == pytest.approx(1)
+    assert (
+        "1 detections left out, of 1 classes that the data does not have, first 'Tree' in '1'"
+        in (found.predictions.notes)
+    )
