@@ -226,6 +226,21 @@ def test_objects_outside_are_a_category_of_the_export(exported):
     assert plain.classes.names == ("cat", "dog", "ood")
 
 
+def test_images_that_nearly_equal_each_other_are_in_one_split(tmp_path):
+    arguments = write(tmp_path, candidates())
+    first, second, _ = sorted((arguments[1] / "in").iterdir())
+    again = files.decode(first.read_bytes(), "").astype(int) + 1
+    second.write_bytes(files.encode(again.clip(0, 255).astype(np.uint8), ".jpg"))
+    sample_boxes(*arguments)
+    made = Boxes(set_folder.read(tmp_path / "set"), stages={"classification": 1})
+    made.everything("classification", lambda shown: FINE)
+    with made.db.reading() as c:
+        coco_form.export(c, made.folder, made.plan, tmp_path / "out")
+    images = json.loads((tmp_path / "out" / "annotations.json").read_text())["images"]
+    assert [image["source"] for image in images] == ["in/a.jpg", "in/a.jpg", "in/c.png.jpg"]
+    assert images[0]["split"] == images[1]["split"]
+
+
 def test_the_card_says_what_and_how_and_leaves_the_licence(exported):
     text = (exported[0] / "README.md").read_text()
     assert "3 images with 2 boxes of 1 classes, and 2 objects outside them (category `ood`)" in text
