@@ -31,10 +31,11 @@ from steadyeye.evaluation import summary
 from steadyeye.evaluation.job import Job
 from steadyeye.images import backdrops
 from steadyeye.predictions.read import read
+from steadyeye.predictions.rows import Rows, matrix, to_arrow
 from steadyeye.probes.background import composed
 from steadyeye.probes.patch_shuffle import shuffled
 from steadyeye.probing.effects import difference, effects, mean
-from steadyeye.probing.masks import grabcut, of_truth, packed
+from steadyeye.probing.masks import grabcut, nearest, of_truth, packed
 from steadyeye.probing.matching import matched
 from steadyeye.probing.targets import Target, correct, drawn, mistakes, targets
 
@@ -535,7 +536,7 @@ def test_what_cannot_be_is_refused_in_one_line(toy, tmp_path):
     refused(toy, tmp_path, "patch_shuffle", "at least one mistake", {"limit": 0})
     refused(toy, tmp_path, "background(kinds='stripes')", "no kind of background named 'stripes'")
     refused(toy, tmp_path, "background(folder='/nowhere')", "no image in the folder")
-    refused(toy, tmp_path, "background(masks='magic')", "give 'truth' or 'grabcut'")
+    refused(toy, tmp_path, "background(masks='magic')", "give 'truth', 'grabcut', ")
 
 
 def test_too_few_backgrounds_are_refused_with_why(toy, tmp_path):
@@ -566,6 +567,64 @@ def test_data_without_masks_are_refused_or_guessed(toy, tmp_path):
     assert "guessed by GrabCut from the box, which is weaker" in section.text[2]
 
 
+def test_masks_are_those_of_a_segmenter(toy, tmp_path):
+    """Random weights: whether what a library gives arrives, not whether it is any good."""
+    torch = pytest.importorskip("torch")
+    import torchvision_ops  # noqa: F401 - torchvision over a CPU-only torch
+    import transformers
+
+    from steadyeye.inference import instance_masks
+
+    torch.manual_seed(0)
+    backbone = transformers.SwinConfig(
+        image_size=64,
+        embed_dim=12,
+        depths=[1, 1, 1, 1],
+        num_heads=[1, 2, 3, 6],
+        window_size=2,
+        out_features=["stage1", "stage2", "stage3", "stage4"],
+    )
+    config = transformers.Mask2FormerConfig(
+        backbone_config=backbone,
+        num_queries=5,
+        hidden_dim=32,
+        feature_size=32,
+        mask_feature_size=32,
+        dim_feedforward=16,
+        encoder_feedforward_dim=16,
+        encoder_layers=1,
+        decoder_layers=2,
+        num_attention_heads=2,
+        num_labels=1,
+    )
+    transformers.Mask2FormerForUniversalSegmentation(config).eval().save_pretrained(tmp_path / "m")
+    size = {"height": 64, "width": 64}
+    transformers.Mask2FormerImageProcessor(size=size).save_pretrained(tmp_path / "m")
+    spec = parse(f"hf(name='{tmp_path / 'm'}')")
+    segment, mark = instance_masks.instances(spec)
+    image = cv2.imread(str(toy[0] / "images" / "0.png"))[..., ::-1][:50]
+    found = segment(image)
+    assert found.dtype == bool
+    assert found.shape[1:] == (50, 64)
+    assert np.array_equal(found, segment(image))
+    assert instance_masks.instances(spec)[1] == mark
+    with pytest.raises(UsageError, match="no instance segmentation named 'keras'"):
+        instance_masks.instances(parse("keras(name='x')"))
+    with pytest.raises(UsageError, match="cannot load the instance segmentation"):
+        instance_masks.instances(parse(f"hf(name='{tmp_path}')"))
+    with pytest.raises(UsageError, match="gives no masks"):
+        instance_masks.instances(parse("torchvision(name='fcos_resnet50_fpn')"))
+
+
+def test_the_mask_that_lies_in_the_box_is_taken():
+    masks = np.zeros((3, 20, 20), dtype=bool)
+    masks[0, 0:5, 0:5] = masks[1, 2:12, 2:12] = True
+    target = Target("t", 0, (2.0, 2.0, 12.0, 11.0), 0, 0.9, "background")
+    assert np.array_equal(nearest(masks, target), masks[1])
+    assert nearest(masks[[0, 2]], target) is None
+    assert nearest(masks[2:], target) is None
+
+
 def test_a_folder_keeps_to_its_targets(toy, whole, tmp_path):
     run(toy, tmp_path / "run", "patch_shuffle(repeats=1)", {"limit": 2})
     refused(toy, tmp_path, "patch_shuffle(repeats=1)", "its limit is 2, not 3", {"limit": 3})
@@ -588,3 +647,39 @@ def test_the_command_says_what_it_found(toy, tmp_path):
     assert second.startswith("Shuffling the inside changes confident mistakes less")
     assert last == f"report: {tmp_path / 'run' / 'report.html'}"
     assert cv2.imread(str(next((tmp_path / "run" / "pictures").glob("*.jpg")))) is not None
+
+
+def test_two_models_are_told_in_one_section_with_their_own_pictures(toy, tmp_path):
+    _root, model, data = toy
+    models = (model, model.replace(":detector", ":slow"))
+    job = Job(models=models, data=(data,), out=str(tmp_path / "run"))
+    how = explaining.Explaining("patch_shuffle(repeats=1)", limit=2)
+    explained = explaining.explain(explaining.check(job, how), Silent())
+    content = explaining.report(explained)
+    (section,) = content.sections
+    assert [each.split(":")[0] for each in section.text[1:]] == ["detector", "slow"]
+    assert {exhibit.model for exhibit in section.exhibits} == {"detector", "slow"}
+    for exhibit in section.exhibits:
+        (table,) = [e for e in explained.evaluated if e.predictions.data == exhibit.data][:1]
+        assert {p.sample for p in exhibit.pictures} <= set(table.predictions.ids.tolist())
+    assert len(content.headline) == 2
+
+
+def test_a_vector_that_was_measured_comes_back():
+    measured = [np.arange(3, dtype=np.float32) + i for i in range(2)]
+    nothing = np.zeros((2, 0), dtype=np.float32)
+    answers = {name: np.zeros(2) for name in ("confidence", "probability")}
+    answers |= {name: np.zeros(2, dtype=np.int32) for name in ("predicted", "rank")}
+    rows = Rows(
+        ids=["a", "b"],
+        groups=["", ""],
+        truths=[(), ()],
+        tags=[{"inside": 0.5, "vector": each} for each in measured],
+        errors=["", ""],
+        scores=nothing,
+        answers=answers,
+        top=nothing.astype(np.int32),
+        top_scores=nothing,
+    )
+    column = to_arrow(rows)["tag:vector"]
+    assert np.array_equal(matrix(column, np.float32), np.stack(measured))

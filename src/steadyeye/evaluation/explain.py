@@ -17,7 +17,7 @@ from steadyeye.evaluation.plan import check as check_job
 from steadyeye.evaluation.probed import Asking, Pair
 from steadyeye.evaluation.run import Watcher, alone, run
 from steadyeye.predictions.cell import encode, write_file
-from steadyeye.probing.targets import SCORE
+from steadyeye.probing.judging import SCORE
 from steadyeye.report.document import Document
 
 FIRST = "confident_mistakes"
