@@ -20,7 +20,7 @@ DATA = Path(os.environ.get("STEADYEYE_TEST_DATA", "../shared/data"))
 RECIPE = DetectorRecipe((416, 416))
 
 
-def convolution(x, weight, bias, dilations, group, kernel_shape, pads, strides):
+def convolution(x, weight, bias, *, group, strides, pads, dilations, **how):
     top, left, *_ = pads
     return functional.conv2d(x, weight, bias, strides, (top, left), dilations, group)
 

@@ -12,6 +12,7 @@ from torchvision_ops import torchvision
 from steadyeye.core.errors import UsageError
 from steadyeye.core.plugins import build as build_plugin
 from steadyeye.core.spec import Spec
+from steadyeye.images import files
 from steadyeye.inference.integrated_gradients import attributed
 from steadyeye.inference.opened import Opened, chosen
 
@@ -160,3 +161,23 @@ def test_torchvision_detectors_are_opened_at_what_they_say(name, tmp_path):
         assert scores[candidate, label] == pytest.approx(score, abs=1e-4)
         there = opened.boxes[candidate, min(label, opened.boxes.shape[1] - 1)]
         np.testing.assert_allclose(there, box, atol=1.5)
+
+
+@pytest.mark.slow
+def test_a_real_mistake_is_complete(test_data):
+    # the goat that YOLOX-nano calls a bear, its network computed by torch
+    from onnx_in_torch import yolox
+
+    photo = files.read(test_data / "davis" / "JPEGImages" / "goat" / "00040.jpg")
+    ((boxes, scores, labels),) = yolox([photo])
+    session = build(
+        "onnx_detector", path=str(test_data / "models" / "yolox_nano.onnx"), decoder="yolox"
+    )
+    (said,) = session([photo])
+    np.testing.assert_allclose(scores, said.scores, atol=1e-4)
+    np.testing.assert_allclose(boxes, said.boxes, atol=1e-2)
+    assert session.classes.names[labels[0]] == "bear"
+    found = attributed(yolox.opened(photo), (boxes[0], int(labels[0]), float(scores[0])))
+    assert found.score > 0.8
+    assert found.without < 0.01
+    assert found.complete, (found.residual, found.steps)

@@ -59,8 +59,8 @@ def _title(found: Sequence[Told], way: str) -> str:
         held = percent(right if wrong is None else wrong, 0)
         return f"{held} of what it rests on lies in the box, by {way}"
     both = f"{percent(wrong, 0)} of what a mistake rests on lies in its box"
-    end = "" if verdict(difference(effects)) != "open" else ", which is not told apart"
-    return f"{both}, {percent(right, 0)} for correct detections{end} ({way})"
+    end = "" if verdict(difference(effects)) != "open" else "; not told apart"
+    return f"{both}, {percent(right, 0)} for correct detections ({way}{end})"
 
 
 def _how(one: Told) -> str:

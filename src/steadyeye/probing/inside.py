@@ -63,6 +63,7 @@ def told(predictions: Predictions, attributions: Sequence[Attribution]) -> Told:
         changed=(),
         change=np.array([each.share for each in found]),
         vanished=np.array([each.gone for each in found]),
+        kept=np.full(len(found), np.nan),
         cause=cause,
         label=np.asarray(predictions.tags["own_label"])[rows],
         cluster=np.char.add(np.where(apart, "control/", ""), video),
@@ -95,7 +96,7 @@ def table(one: Told) -> Table:
             (
                 name,
                 f"{inside.n:,}",
-                f"{len(np.unique(effects.cluster[which])):,} {effects.of}",
+                f"{len(np.unique(effects.cluster[which])):,}",
                 cell(inside),
                 cell(mean(effects, which, one.area)),
                 percent(mean(effects, which, one.even).value),
@@ -106,7 +107,7 @@ def table(one: Told) -> Table:
     both = difference(effects)
     cells = ("mistakes − control", f"{both.n:,}", "—", apart(both), "—", "—")
     body.append((*cells, apart(difference(one.beyond)), both.method))
-    header = ("", "n", "images", "inside the box", "all alike", "box alone", "inside − all alike")
+    header = ("", "n", effects.of, "inside the box", "all alike", "box alone", "inside − all alike")
     caption = f"{one.model}: share of Σ|attribution| inside the box"
     return Table(caption, (*header, "interval"), tuple(body), open=True)
 

@@ -58,18 +58,18 @@ def _spec(
 ) -> dict[str, Any]:
     axis = {"labelLimit": 130, "labelPadding": 6}
     y = {"field": "group", "type": "nominal", "sort": list(names), "title": None, "axis": axis}
-    legend = {"title": None, "orient": "top", "columns": 1, "labelLimit": 320}
+    legend = {"title": None, "columns": 1, "labelLimit": 320, "symbolOpacity": 1}
     colour = {
         "field": "kind",
         "type": "nominal",
         "scale": {"domain": list(KINDS), "range": [PALETTE[1], PALETTE[0]]},
-        "legend": legend,
+        "legend": {**legend, "orient": "top"},
     }
     shape = {
         "field": "what",
         "type": "nominal",
         "scale": {"domain": list(LINES), "range": ["diamond", "square"]},
-        "legend": {**legend, "symbolStrokeColor": GREY, "symbolStrokeWidth": 2},
+        "legend": {**legend, "orient": "bottom", "symbolStrokeColor": GREY, "symbolStrokeWidth": 2},
     }
 
     def layer(rows: list[dict[str, Any]], mark: dict[str, Any], field: str, **more: Any) -> Any:
@@ -78,7 +78,7 @@ def _spec(
 
     ends = [row for row in means if "low" in row]
     tip = [{"field": "group"}, {"field": "value", "format": ".1%"}, {"field": "n"}]
-    stroke = {"type": "tick", "thickness": 1.5, "opacity": 0.35, "bandSize": 18}
+    stroke = {"type": "tick", "thickness": 1.5, "opacity": 0.55, "bandSize": 18}
     dot = {"type": "point", "filled": True, "size": 70, "opacity": 1}
     layers = [
         layer(dots, stroke, "share", color=colour),
@@ -124,9 +124,10 @@ def _exhibit(one: Told, found: Attribution) -> Exhibit:
             Picture(
                 sample,
                 "what that rests on",
-                (inside, f"the box covers {percent(found.area, 0)} of the image"),
+                (inside, f"the box covers {percent(found.area)} of the image"),
                 None,
-                (Mark(kind, box, ""),),
+                # white, because red is lost in the colours of a map
+                (Mark("truth", box, ""),),
                 heat,
             ),
         ),
