@@ -20,7 +20,6 @@ from steadyeye.predictions.cell import encode, write_file
 from steadyeye.probing.targets import SCORE
 from steadyeye.report.document import Document
 
-
 FIRST = "confident_mistakes"
 """The analysis that a report of explanations begins with: what is to be explained."""
 
