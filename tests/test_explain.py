@@ -34,7 +34,7 @@ from steadyeye.predictions.read import read
 from steadyeye.probes.background import composed
 from steadyeye.probes.patch_shuffle import shuffled
 from steadyeye.probing.effects import difference, effects, mean
-from steadyeye.probing.masks import grabcut, of_truth, packed
+from steadyeye.probing.masks import grabcut, nearest, of_truth, packed
 from steadyeye.probing.matching import matched
 from steadyeye.probing.targets import Target, correct, drawn, mistakes, targets
 
@@ -535,7 +535,7 @@ def test_what_cannot_be_is_refused_in_one_line(toy, tmp_path):
     refused(toy, tmp_path, "patch_shuffle", "at least one mistake", {"limit": 0})
     refused(toy, tmp_path, "background(kinds='stripes')", "no kind of background named 'stripes'")
     refused(toy, tmp_path, "background(folder='/nowhere')", "no image in the folder")
-    refused(toy, tmp_path, "background(masks='magic')", "give 'truth' or 'grabcut'")
+    refused(toy, tmp_path, "background(masks='magic')", "give 'truth', 'grabcut', ")
 
 
 def test_too_few_backgrounds_are_refused_with_why(toy, tmp_path):
@@ -564,6 +564,64 @@ def test_data_without_masks_are_refused_or_guessed(toy, tmp_path):
     explained = run(one, tmp_path / "guessed", guessed)
     section = explaining.report(explained).sections[0]
     assert "guessed by GrabCut from the box, which is weaker" in section.text[2]
+
+
+def test_masks_are_those_of_a_segmenter(toy, tmp_path):
+    """Random weights: whether what a library gives arrives, not whether it is any good."""
+    torch = pytest.importorskip("torch")
+    import torchvision_ops  # noqa: F401 - torchvision over a CPU-only torch
+    import transformers
+
+    from steadyeye.inference import instance_masks
+
+    torch.manual_seed(0)
+    backbone = transformers.SwinConfig(
+        image_size=64,
+        embed_dim=12,
+        depths=[1, 1, 1, 1],
+        num_heads=[1, 2, 3, 6],
+        window_size=2,
+        out_features=["stage1", "stage2", "stage3", "stage4"],
+    )
+    config = transformers.Mask2FormerConfig(
+        backbone_config=backbone,
+        num_queries=5,
+        hidden_dim=32,
+        feature_size=32,
+        mask_feature_size=32,
+        dim_feedforward=16,
+        encoder_feedforward_dim=16,
+        encoder_layers=1,
+        decoder_layers=2,
+        num_attention_heads=2,
+        num_labels=1,
+    )
+    transformers.Mask2FormerForUniversalSegmentation(config).eval().save_pretrained(tmp_path / "m")
+    size = {"height": 64, "width": 64}
+    transformers.Mask2FormerImageProcessor(size=size).save_pretrained(tmp_path / "m")
+    spec = parse(f"hf(name='{tmp_path / 'm'}')")
+    segment, mark = instance_masks.instances(spec)
+    image = cv2.imread(str(toy[0] / "images" / "0.png"))[..., ::-1][:50]
+    found = segment(image)
+    assert found.dtype == bool
+    assert found.shape[1:] == (50, 64)
+    assert np.array_equal(found, segment(image))
+    assert instance_masks.instances(spec)[1] == mark
+    with pytest.raises(UsageError, match="no instance segmentation named 'keras'"):
+        instance_masks.instances(parse("keras(name='x')"))
+    with pytest.raises(UsageError, match="cannot load the instance segmentation"):
+        instance_masks.instances(parse(f"hf(name='{tmp_path}')"))
+    with pytest.raises(UsageError, match="gives no masks"):
+        instance_masks.instances(parse("torchvision(name='fcos_resnet50_fpn')"))
+
+
+def test_the_mask_that_lies_in_the_box_is_taken():
+    masks = np.zeros((3, 20, 20), dtype=bool)
+    masks[0, 0:5, 0:5] = masks[1, 2:12, 2:12] = True
+    target = Target("t", 0, (2.0, 2.0, 12.0, 11.0), 0, 0.9, "background")
+    assert np.array_equal(nearest(masks, target), masks[1])
+    assert nearest(masks[[0, 2]], target) is None
+    assert nearest(masks[2:], target) is None
 
 
 def test_a_folder_keeps_to_its_targets(toy, whole, tmp_path):

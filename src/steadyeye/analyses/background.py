@@ -10,6 +10,11 @@ from steadyeye.probing.drawing import exhibits, figure
 from steadyeye.probing.effects import effects, mean
 from steadyeye.probing.words import Told, by_cause, by_class, number, sentence, title
 
+GUESSED = (
+    "guessed by GrabCut from the box, which is weaker: it may keep what is around the object or "
+    "lose a part of it"
+)
+
 
 @needs("target", "background")
 def background(evaluated: Sequence[Evaluated]) -> Section | None:
@@ -51,15 +56,13 @@ def background(evaluated: Sequence[Evaluated]) -> Section | None:
 def _origins(told: Told) -> str:
     """Where the masks are from."""
     masks = np.asarray(told.predictions.tags["mask"])[told.effects.plain]
-    true, guessed = int((masks == "truth").sum()), int((masks == "grabcut").sum())
-    weaker = (
-        f", {guessed:,} guessed by GrabCut from the box, which is weaker: it may keep what is "
-        "around the object or lose a part of it"
-        if guessed
-        else ""
-    )
+    said = {"truth": "the data's own", "grabcut": GUESSED}
+    counted = [
+        f"{int((masks == name).sum()):,} masks are {said.get(name, f'by {name}')}"
+        for name in sorted(set(masks.tolist()), reverse=True)
+    ]
     left = [note for note in told.predictions.notes if "no mask" in note]
-    return ". ".join([f"{told.model}: {true:,} masks are the data's own{weaker}", *left]) + "."
+    return ". ".join([f"{told.model}: {', '.join(counted)}", *left]) + "."
 
 
 def _each(told: Told) -> Table:

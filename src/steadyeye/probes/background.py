@@ -1,14 +1,16 @@
 """The object of a detection before other backgrounds."""
 
+import importlib
 from collections.abc import Mapping, Sequence
 
 import numpy as np
 
 from steadyeye.core.errors import UsageError
 from steadyeye.core.seeds import fingerprint
+from steadyeye.core.spec import parse
 from steadyeye.core.types import Image
 from steadyeye.probing.backgrounds import FEWEST, Backdrops, Background, in_folder, made, qualifying
-from steadyeye.probing.masks import Mask, Masker, grabcut, of_truth, packed
+from steadyeye.probing.masks import Mask, Masker, grabcut, nearest, of_truth, packed
 from steadyeye.probing.subject import Probe, Subject
 from steadyeye.probing.targets import Target
 from steadyeye.probing.trials import Change, Step, Trials
@@ -26,12 +28,14 @@ def background(
     size of the image. `folder`: of images to stand behind it. `kinds`: backgrounds made up, any of
     "gradient", "noise" (1/f) and "frames" (the data's own, blurred); all of them where there is no
     folder. Only those count in which the detector finds nothing above 0.1 in any size in use,
-    which is a sealed cell of its own; six at least. `masks`: "truth" takes the data's own,
-    "grabcut" guesses from the box by colours where there is none; targets without either are left
-    out. Step "" is the image as it is. Lau et al. 2021.
+    which is a sealed cell of its own; six at least. `masks`: "truth" takes the data's own; where
+    there is none, "grabcut" guesses from the box by colours, and "hf(name='…')" or
+    "torchvision(name='maskrcnn_…')" segment; targets without a mask are left out. Step "" is the
+    image as it is. Lau et al. 2021.
     """
     chosen = most_confident(subject)
-    found, notes = _masks(subject, chosen, _masker(masks))
+    masker, mark = _masker(masks)
+    found, notes = _masks(subject, chosen, masker, masks)
     offered = in_folder(folder) if folder else []
     given = KINDS if kinds is None and not folder else kinds or ""
     offered += made([kind.strip() for kind in given.split(",") if kind.strip()], subject)
@@ -45,7 +49,7 @@ def background(
         "masks": masks,
         "backgrounds": len(fit),
         "offered": len(offered),
-        "marks": _marks(found, fit),
+        "marks": _marks(found, fit, mark),
     }
     return Probe(
         Trials(
@@ -89,17 +93,23 @@ def _change(found: Mapping[Target, Mask], fit: Sequence[Background]) -> Change:
     return change
 
 
-def _masker(masks: str) -> Masker | None:
-    """What segments where the truth has no mask; None for nothing."""
-    if masks == "truth":
-        return None
-    if masks == "grabcut":
-        return grabcut
-    raise UsageError(f"background(masks={masks!r}): give 'truth' or 'grabcut'")
+def _masker(masks: str) -> tuple[Masker | None, str]:
+    """What segments where the truth has no mask, None for nothing; and what changes with it."""
+    if masks in ("truth", "grabcut"):
+        return (None if masks == "truth" else grabcut), masks
+    if "(" not in masks:
+        raise UsageError(
+            f"background(masks={masks!r}): give 'truth', 'grabcut', \"hf(name='…')\" or "
+            "\"torchvision(name='maskrcnn_resnet50_fpn')\""
+        )
+    # torch is only asked for where it is needed
+    segmentation = importlib.import_module("steadyeye.inference.instance_masks")
+    segment, mark = segmentation.instances(parse(masks))
+    return lambda image, target: nearest(segment(image), target), mark
 
 
 def _masks(
-    subject: Subject, chosen: Sequence[Target], masker: Masker | None
+    subject: Subject, chosen: Sequence[Target], masker: Masker | None, called: str
 ) -> tuple[dict[Target, Mask], list[str]]:
     """The masks of the targets that have one, and how many have none.
 
@@ -110,7 +120,7 @@ def _masks(
         sample = subject.sample(each)
         pixels, origin = of_truth(sample, each), "truth"
         if pixels is None and masker is not None:
-            pixels, origin = masker(sample.image(), each), "grabcut"
+            pixels, origin = masker(sample.image(), each), called
         if pixels is not None:
             found[each] = packed(pixels, origin)
     without = [each for each in chosen if each not in found]
@@ -118,7 +128,7 @@ def _masks(
         raise UsageError(
             f"background: none of the {sum(bool(e.cause) for e in chosen):,} mistakes of "
             f"{subject.model.name} has a mask in '{subject.source.name}'; "
-            "background(masks='grabcut') guesses them from the boxes"
+            "give background(masks=…) a segmenter, or 'grabcut' to guess them from the boxes"
         )
     notes = [f"{len(without):,} of {len(chosen):,} targets have no mask and are left out"]
     return found, notes if without else []
@@ -132,6 +142,7 @@ def _refuse_few(subject: Subject, fit: Sequence[Background], offered: int, why: 
         )
 
 
-def _marks(found: Mapping[Target, Mask], fit: Sequence[Background]) -> str:
-    """Changes when a mask or a background does."""
-    return fingerprint(*(mask.packed.tobytes() for mask in found.values()), *(b.mark for b in fit))
+def _marks(found: Mapping[Target, Mask], fit: Sequence[Background], mark: str) -> str:
+    """Changes when a mask, what made it, or a background does."""
+    parts = [mask.packed.tobytes() for mask in found.values()]
+    return fingerprint(mark, *parts, *(each.mark for each in fit))

@@ -54,8 +54,8 @@ def effects(predictions: Predictions, plain: NDArray[np.bool_]) -> Effects:
     firsts, changed, lost = [], [], 0
     kinds = np.asarray(tags["cause"]) == ""
     keys = np.char.add(np.where(kinds, "control/", ""), np.asarray(tags["target"], dtype=np.str_))
-    for key in dict.fromkeys(keys.tolist()):
-        rows = np.flatnonzero((keys == key) & predictions.valid)
+    for each in _alike(keys):
+        rows = each[predictions.valid[each]]
         first, rest = rows[plain[rows]], rows[~plain[rows]]
         if len(first) and len(rest):
             firsts.append(int(first[0]))
@@ -131,6 +131,14 @@ def _method(effects: Effects, which: NDArray[np.bool_]) -> str:
         one = effects.of.removesuffix("s")
         return f"bootstrap over {int(which.sum())} detections, within this one {one} only"
     return f"bootstrap over {several} {effects.of}"
+
+
+def _alike(keys: NDArray[np.str_]) -> list[NDArray[np.intp]]:
+    """The rows of each key, keys in the order in which they first come."""
+    _, first, which = np.unique(keys, return_index=True, return_inverse=True)
+    order = np.argsort(which, kind="stable")
+    parts = np.split(order, np.cumsum(np.bincount(which))[:-1])
+    return [parts[each] for each in np.argsort(first)]
 
 
 def _apart(predictions: Predictions) -> bool:

@@ -55,6 +55,17 @@ def of_truth(sample: Sample, target: Target) -> NDArray[np.bool_] | None:
     return mask if mask.any() else None
 
 
+def nearest(masks: NDArray[np.bool_], target: Target) -> NDArray[np.bool_] | None:
+    """(h, w) the one of (n, h, w) masks whose box overlaps the target best, None at IoU ≤ 0.5."""
+    masks = masks[masks.any(axis=(1, 2))]
+    boxes = [_extent(mask) for mask in masks]
+    if not boxes:
+        return None
+    overlap = iou(np.array([target.box]), np.array(boxes))[0]
+    best = int(overlap.argmax())
+    return np.asarray(masks[best]) if overlap[best] > OVERLAP else None
+
+
 def grabcut(image: Image, target: Target) -> NDArray[np.bool_] | None:
     """(h, w) what GrabCut makes of the target's box; None where it finds nothing in it.
 
@@ -74,3 +85,8 @@ def grabcut(image: Image, target: Target) -> NDArray[np.bool_] | None:
     cv2.grabCut(image, state, box, models[0], models[1], ROUNDS, cv2.GC_INIT_WITH_RECT)
     found = (state == cv2.GC_FGD) | (state == cv2.GC_PR_FGD)
     return found if found.any() else None
+
+
+def _extent(mask: NDArray[np.bool_]) -> tuple[float, float, float, float]:
+    rows, columns = np.flatnonzero(mask.any(axis=1)), np.flatnonzero(mask.any(axis=0))
+    return float(columns[0]), float(rows[0]), float(columns[-1] + 1), float(rows[-1] + 1)
