@@ -20,6 +20,7 @@ TYPES = {
     "Probing": ["probing", "probing.targets", "probing.subject", "probing.trials"],
     "Reviewed sets": ["core.reviewed"],
     "Detection": ["core.boxes", "detection.matching", "detection.average_precision"],
+    "Mining": ["mining.causes", "mining.candidates", "mining.novelty"],
     "Measurement": ["measurement.pixels", "measurement.motion", "measurement.logistic"],
     "Preprocessing": ["images.preprocessing"],
     "Class lists and maps": ["classes.known", "classes.mapping"],

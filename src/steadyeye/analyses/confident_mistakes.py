@@ -64,7 +64,8 @@ def _meaning(score: float) -> str:
         f"Detections with a score above {score:g} that the annotation contradicts: on an object of "
         "another class (misclassification), on one of a class that the detector does not have (out "
         "of distribution), or where nothing is annotated (background). A mistake of the annotation "
-        "looks the same: `steadyeye mine` makes a set of them for people to look at."
+        "looks the same until people have looked; steadyeye mine makes the set for that. In the "
+        "pictures: red what is said, white the annotated box it overlaps most."
     )
 
 
@@ -82,7 +83,7 @@ def _told(predictions: Predictions, of: Shares) -> str:
     if not of.judged:
         return f"{predictions.model}: none of {of.confident:,} such detections can be judged.{left}"
     parts = [
-        f"{round((each.value or 0) * each.n):,} {cause.replace('_', ' ')}"
+        f"{cause.replace('_', ' ')} {round((each.value or 0) * each.n):,}"
         for cause, each in zip(MISTAKES, of.causes, strict=True)
     ]
     return (
@@ -219,7 +220,7 @@ def _exhibit(predictions: Predictions, one: Candidate, group: str) -> Exhibit:
     if one.object >= 0:
         name = name_of(predictions, int(truth.label[one.object]))
         x0, y0, x1, y1 = (float(value) for value in truth.boxes[one.object])
-        marks.insert(0, Mark("truth", (x0, y0, x1, y1), name if one.truth else ""))
+        marks.insert(0, Mark("truth", (x0, y0, x1, y1), ""))
         lines.append(
             f"is {one.truth}, IoU {one.iou:.2f}"
             if one.truth

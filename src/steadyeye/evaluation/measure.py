@@ -67,7 +67,7 @@ def footage(run: Path, sources: Sequence[Source] = ()) -> tuple[Footage, ...]:
         if not {"group", "offset"} <= set(data["columns"]):
             continue
         table = read(*folders)
-        source = at_hand.get(data["fingerprint"]) or _built(data)
+        source = at_hand.get(data["fingerprint"]) or rebuilt(data)
         present(data["spec"], source)
         found[data["fingerprint"]] = Footage(source, table, _sets(table))
     if not found:
@@ -75,7 +75,11 @@ def footage(run: Path, sources: Sequence[Source] = ()) -> tuple[Footage, ...]:
     return tuple(found.values())
 
 
-def _built(data: Mapping[str, str]) -> Source:
+def rebuilt(data: Mapping[str, str]) -> Source:
+    """The source of a sealed cell, from what its identity says of the data.
+
+    Raises `UsageError` where it cannot be opened, or is not what was evaluated.
+    """
     try:
         source: Source = plugins.build("sources", parse(data["spec"]))
     except UsageError as error:

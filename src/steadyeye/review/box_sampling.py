@@ -1,12 +1,13 @@
 """A set of suggested boxes to review: NAO's candidates, a detector's mistakes, anyone's boxes."""
 
 import hashlib
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 from steadyeye.core.errors import UsageError
 from steadyeye.core.provenance import provenance
+from steadyeye.core.types import Image
 from steadyeye.footage.annotations import inside
 from steadyeye.footage.candidates import Candidate, Candidates, read
 from steadyeye.footage.set_folder import BOXES, VERSION, check_vacant, table
@@ -26,16 +27,34 @@ def sample_boxes(
     """
     check_vacant(out)
     found = read(boxes)
+    absent = [f for f in dict.fromkeys(b.file for b in found.boxes) if not (images / f).is_file()]
+    if absent:
+        raise UsageError(f"{len(absent):,} images are not in '{images}', first '{absent[0]}'")
+    digest = hashlib.sha256(boxes.read_bytes()).hexdigest()[:16]
+    origin = {"name": boxes.name, "fingerprint": digest}
+    return store_boxes(found, lambda file: ImageFile(images / file), out, origin, advance)
+
+
+def store_boxes(
+    found: Candidates,
+    picture: Callable[[str], Callable[[], Image]],
+    out: Path,
+    origin: Mapping[str, str],
+    advance: Callable[[int], None],
+) -> tuple[int, int]:
+    """Writes the set of suggested boxes to a folder; returns how many images and boxes.
+
+    `picture`: what reads the picture of a file. `origin`: name and fingerprint of where the boxes
+    are from. Raises `UsageError` as `sample_boxes` does.
+    """
+    check_vacant(out)
     of_file: dict[str, list[Candidate]] = {}
     for box in found.boxes:
         of_file.setdefault(box.file, []).append(box)
-    absent = [file for file in of_file if not (images / file).is_file()]
-    if absent:
-        raise UsageError(f"{len(absent):,} images are not in '{images}', first '{absent[0]}'")
     rows: list[dict[str, Any]] = []
     named: dict[str, str] = {}
     for file, candidates in of_file.items():
-        name, image = keep(out, ImageFile(images / file))
+        name, image = keep(out, picture(file))
         if name in named:
             raise UsageError(f"'{named[name]}' and '{file}' are the same picture; take one out")
         named[name] = file
@@ -43,7 +62,7 @@ def sample_boxes(
         rows += [_row(one, name, (width, height)) for one in candidates]
         advance(1)
     write_file(out / "boxes.parquet", table(rows, BOXES))
-    write_file(out / "set.json", encode(_manifest(boxes, out, found, len(of_file))))
+    write_file(out / "set.json", encode(_manifest(origin, out, found, len(of_file))))
     return len(of_file), len(rows)
 
 
@@ -67,8 +86,9 @@ def _row(one: Candidate, image: str, size: tuple[int, int]) -> dict[str, Any]:
     }
 
 
-def _manifest(boxes: Path, out: Path, found: Candidates, images: int) -> dict[str, Any]:
-    digest = hashlib.sha256(boxes.read_bytes()).hexdigest()[:16]
+def _manifest(
+    origin: Mapping[str, str], out: Path, found: Candidates, images: int
+) -> dict[str, Any]:
     return {
         "version": VERSION,
         "name": out.name,
@@ -80,6 +100,6 @@ def _manifest(boxes: Path, out: Path, found: Candidates, images: int) -> dict[st
             "boxes": len(found.boxes),
             "images_without_box": len(found.files) - images,
         },
-        "sources": [{"name": boxes.name, "fingerprint": digest}],
+        "sources": [dict(origin)],
         "provenance": provenance(),
     }

@@ -1,0 +1,46 @@
+"""`steadyeye mine`: what detectors are confidently wrong about, as a set for people to review."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from steadyeye.cli.options import Batch, ClassMap, Data, Models, OnError, Out, Quiet, Workers, app
+
+
+@app.command()
+def mine(
+    given: Annotated[
+        list[Path] | None,
+        typer.Argument(help="Finished runs, or files of detections (COCO's results)."),
+    ] = None,
+    model: Models = None,
+    data: Data = None,
+    out: Out = None,
+    score: Annotated[float, typer.Option(help="Above it a detection is confident.")] = 0.8,
+    causes: Annotated[
+        str, typer.Option(help="Causes to take; unverified is one more.")
+    ] = "misclassification,out_of_distribution,background",
+    rank: Annotated[str, typer.Option(help="By confidence, or by novelty.")] = "confidence",
+    limit: Annotated[int, typer.Option(help="Candidates of a class, at most.")] = 50,
+    class_map: ClassMap = None,
+    on_error: OnError = None,
+    batch: Batch = None,
+    workers: Workers = None,
+    quiet: Quiet = False,
+) -> None:
+    """Mine confident mistakes of detectors for people to review; resumes like `run`."""
+    from steadyeye.cli import mining_work
+
+    flags = {
+        "models": model,
+        "data": data,
+        "out": out,
+        "class_map": class_map,
+        "on_error": on_error,
+        "batch": batch,
+        "workers": workers,
+    }
+    named = tuple(each.strip() for each in causes.split(",") if each.strip())
+    how = {"score": score, "causes": named, "rank": rank, "limit": limit}
+    mining_work.mine(given or [], flags, how, quiet)

@@ -1,0 +1,141 @@
+"""What `mine` does: evaluate, mine, write, print what came out."""
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from rich.table import Table
+
+from steadyeye.cli.progress import Bars
+from steadyeye.cli.work import console
+from steadyeye.core.errors import UsageError
+
+if TYPE_CHECKING:
+    from steadyeye.core.types import Image, Source
+    from steadyeye.evaluation.mining import Mined, Wanted
+
+
+def mine(
+    given: Sequence[Path], flags: Mapping[str, Any], how: Mapping[str, Any], quiet: bool
+) -> None:
+    """`steadyeye mine`; `given`: runs, or files of detections; `how`: what is mined."""
+    from steadyeye.evaluation import mining
+    from steadyeye.evaluation.run import alone
+
+    wanted = mining.Wanted(**how)
+    if not flags["out"]:
+        raise UsageError("give --out, the folder of the candidates")
+    out = Path(flags["out"])
+    with Bars(quiet) as watcher:
+        runs, sources = _runs(given, flags, watcher)
+        mined = mining.mine(runs, wanted, watcher.begin, sources)
+        with alone(out):
+            _write(out, mined, runs, watcher.begin("images of candidates", None))
+    _print(out, mined)
+
+
+def _runs(
+    given: Sequence[Path], flags: Mapping[str, Any], watcher: Bars
+) -> tuple[list[Path], list["Source"]]:
+    """The finished runs to mine: those given, or one that is made, or gone on with, in --out."""
+    from steadyeye.evaluation import job, plan, saved_detections
+    from steadyeye.evaluation.run import run as complete
+
+    asked = bool(flags["models"] or flags["data"])
+    if given and all((each / "run.json").is_file() for each in given):
+        if asked:
+            raise UsageError("a finished run has its own models and data; leave --model and --data")
+        return list(given), []
+    files = [each for each in given if each.is_file()]
+    if len(files) < len(given):
+        other = next(each for each in given if not each.is_file())
+        raise UsageError(f"'{other}' is neither a run nor a file of detections")
+    if files and flags["models"]:
+        raise UsageError("give models, or files of what they detected; not both")
+    if not files:
+        checked = plan.check(job.read(None, flags))
+        return [complete(checked, watcher)], [task.source for task in checked.tasks]
+    saved: list[Any] = [saved_detections.load(each, None) for each in files]
+    named = {**flags, "models": [str(each) for each in files]}
+    checked = plan.with_models(job.read(None, named), saved)
+    by_mark = {each.fingerprint: saved_detections.predict(each) for each in saved}
+    for each in saved:
+        for task in checked.tasks:
+            saved_detections.check_complete(each, task.source)
+    done = complete(
+        checked, watcher, lambda task, *rest: by_mark[task.model.fingerprint](task, *rest)
+    )
+    return [done], [task.source for task in checked.tasks]
+
+
+def _write(out: Path, mined: "Mined", runs: Sequence[Path], advance: Callable[[int], None]) -> None:
+    """Writes candidates.json, the set to review where there are pictures, and the report."""
+    from steadyeye.evaluation import mined as results
+    from steadyeye.evaluation import summary
+    from steadyeye.footage import set_folder
+    from steadyeye.images.files import ImageFile
+    from steadyeye.predictions.cell import encode, write_file
+    from steadyeye.review.box_sampling import store_boxes
+    from steadyeye.review.pictures import keep
+
+    def kept(image: Callable[[], "Image"]) -> str:
+        name, _ = keep(out, image)
+        return set_folder.image_path(out, name).relative_to(out / "images").as_posix()
+
+    content = results.coco(mined, kept)
+    origin = results.origin(content)
+    there = _set_of(out)
+    if there not in (None, origin["fingerprint"]):
+        raise UsageError(
+            f"'{out}' holds a set of other candidates, which people may be reviewing; "
+            "choose another --out"
+        )
+    write_file(out / "candidates.json", encode(content))
+    if mined.found and mined.pictured and there is None:
+        stored = (each["file_name"] for each in content["images"])
+        paths = dict(zip(results.own_names(content), stored, strict=True))
+
+        def picture(file: str) -> ImageFile:
+            return ImageFile(out / "images" / paths[file])
+
+        store_boxes(results.suggested(mined, content), picture, out, origin, advance)
+    told = results.document(mined, runs, [_command(out, mined.wanted, runs)])
+    if mined.pictured:
+        summary.store_pictures(out, list(mined.sources.values()), told)
+    summary.save(told, [out], [out / "report.html"])
+
+
+def _set_of(out: Path) -> str | None:
+    """The fingerprint of the candidates whose set a folder holds; None where it holds no set."""
+    from steadyeye.footage import set_folder
+
+    if not (out / "set.json").is_file():
+        return None
+    sources = set_folder.read(out).content.get("sources") or [{}]
+    return str(sources[0].get("fingerprint", ""))
+
+
+def _command(out: Path, wanted: "Wanted", runs: Sequence[Path]) -> str:
+    """The command that mines the runs once more."""
+    causes = ",".join(wanted.causes)
+    flags = f"--score {wanted.score:g} --causes {causes} --rank {wanted.rank}"
+    return f"steadyeye mine {' '.join(map(str, runs))} {flags} --limit {wanted.limit} --out {out}"
+
+
+def _print(out: Path, mined: "Mined") -> None:
+    from steadyeye.evaluation.mined import counts
+
+    header, *rows = counts(mined)
+    table = Table(box=None, pad_edge=False)
+    for i, column in enumerate(header):
+        table.add_column(column, justify="right" if i else "left", overflow="fold")
+    for row in rows:
+        table.add_row(*row)
+    console.print(table)
+    for note in mined.notes:
+        console.print(note, markup=False)
+    many = len(mined.found)
+    console.print(f"{many:,} candidates of {mined.mistakes:,} mistakes: {out / 'candidates.json'}")
+    console.print(f"report: {(out / 'report.html').resolve()}", markup=False)
+    if many and mined.pictured:
+        console.print(f"next: steadyeye review {out}", markup=False)
