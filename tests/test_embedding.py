@@ -318,7 +318,7 @@ def test_an_onnx_file_is_opened_before_its_last_product_with_weights():
     assert inner(image).tolist() == [[0, 1, 2, 3, 4]]
     assert opened(session, "flat")[0](image).shape == (1, 48)
     with pytest.raises(
-        UsageError, match="no tensor of file.onnx named 'flap'; did you mean 'flat'"
+        UsageError, match=r"no tensor of file\.onnx named 'flap'; did you mean 'flat'"
     ):
         opened(session, "flap")
     plain = OnnxSession(graph([helper.make_node("Relu", ["images"], ["scores"])], {}), "plain")

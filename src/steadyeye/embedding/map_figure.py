@@ -28,6 +28,16 @@ COLOURS = {
     "missed": PALETTE[5],
     "mistaken image": PALETTE[1],
 }
+TOOLTIP = {
+    "image": "image",
+    "says": "says",
+    "is": "is",
+    "cause": "cause",
+    "spot": "where",
+    "sample": "region",
+}
+"""Field → title; the tooltip draws what is titled image as one."""
+
 SHAPES = {"the reference is thin": "diamond", "elsewhere": "circle"}
 
 
@@ -105,47 +115,11 @@ def _spot(found: Blindness, other: int) -> str:
 
 
 def _spec(values: list[dict[str, Any]]) -> dict[str, Any]:
-    causes = [cause for cause in COLOURS if any(each["cause"] == cause for each in values)]
-    scale = {"domain": causes, "range": [COLOURS[cause] for cause in causes]}
-    shape = {"domain": list(SHAPES), "range": list(SHAPES.values())}
-    axis = {"axis": None, "scale": {"zero": False, "nice": False}, "type": "quantitative"}
-    shown = [
-        {"field": "image", "type": "nominal"},
-        {"field": "says", "type": "nominal", "title": "says"},
-        {"field": "is", "type": "nominal", "title": "is"},
-        {"field": "cause", "type": "nominal", "title": "cause"},
-        {"field": "spot", "type": "nominal", "title": "where"},
-        {"field": "sample", "type": "nominal", "title": "region"},
-    ]
-
-    def layer(test: str, size: int, opacity: float) -> dict[str, Any]:
-        return {
-            "transform": [{"filter": test}],
-            "mark": {"type": "point", "filled": True, "size": size, "opacity": opacity},
-            "encoding": {
-                "x": {"field": "x", **axis},
-                "y": {"field": "y", **axis},
-                "color": {
-                    "field": "cause",
-                    "type": "nominal",
-                    "scale": scale,
-                    "legend": {**ONE_COLUMN, "columns": 3},
-                },
-                "shape": {
-                    "field": "where",
-                    "type": "nominal",
-                    "scale": shape,
-                    "legend": {**ONE_COLUMN, "columns": 2},
-                },
-                "tooltip": shown,
-            },
-        }
-
     reference, thin = "datum.cause === 'reference'", f"datum.where === '{next(iter(SHAPES))}'"
     layers = [
-        layer(reference, 30, 0.45),
-        layer(f"!({reference}) && !({thin})", 45, 0.8),
-        layer(thin, 90, 0.9),
+        _layer(values, reference, 30, 0.45),
+        _layer(values, f"!({reference}) && !({thin})", 45, 0.8),
+        _layer(values, thin, 90, 0.9),
     ]
     there = [
         any(each["cause"] == "reference" for each in values),
@@ -165,4 +139,34 @@ def _spec(values: list[dict[str, Any]]) -> dict[str, Any]:
             # a tooltip would ask for a picture called null
             {"calculate": "isValid(datum.image) ? datum.image : ''", "as": "image"},
         ],
+    }
+
+
+def _layer(values: list[dict[str, Any]], test: str, size: int, opacity: float) -> dict[str, Any]:
+    """The points that pass a test; all layers share their colours and shapes."""
+    causes = [cause for cause in COLOURS if any(each["cause"] == cause for each in values)]
+    axis = {"axis": None, "scale": {"zero": False, "nice": False}, "type": "quantitative"}
+    return {
+        "transform": [{"filter": test}],
+        "mark": {"type": "point", "filled": True, "size": size, "opacity": opacity},
+        "encoding": {
+            "x": {"field": "x", **axis},
+            "y": {"field": "y", **axis},
+            "color": {
+                "field": "cause",
+                "type": "nominal",
+                "scale": {"domain": causes, "range": [COLOURS[cause] for cause in causes]},
+                "legend": {**ONE_COLUMN, "columns": 3},
+            },
+            "shape": {
+                "field": "where",
+                "type": "nominal",
+                "scale": {"domain": list(SHAPES), "range": list(SHAPES.values())},
+                "legend": {**ONE_COLUMN, "columns": 2},
+            },
+            "tooltip": [
+                {"field": field, "type": "nominal", "title": title}
+                for field, title in TOOLTIP.items()
+            ],
+        },
     }

@@ -1,0 +1,107 @@
+"""Which classes are taken for which: pairs by hand, their control and their pictures."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from mining_toys import ANIMAL, BEAR, CAR, KITE, PARENTS, table
+
+from steadyeye.analyses.confusion_pairs import confusion_pairs
+from steadyeye.core.intervals import clopper_pearson
+from steadyeye.core.types import Evaluated
+from steadyeye.mining.confusions import confusions
+
+ANIMALS, BEARS, CARS, GOATS = range(4)
+BOX, BESIDE, APART = (0, 0, 10, 10), (1, 0, 11, 10), (50, 50, 60, 60)
+
+
+@pytest.fixture
+def zoo():
+    """Six goats, of which three are surely a bear and one more is unsurely; two cars."""
+    truths = [[(BOX, GOATS)]] * 5 + [[(BOX, GOATS), (APART, CARS)], [(BOX, CARS)]]
+    said = [
+        [(BOX, BEAR, 0.9), (BESIDE, BEAR, 0.99)],
+        [(BESIDE, BEAR, 0.85)],
+        [(BOX, BEAR, 0.81), (BOX, CAR, 0.9)],
+        [(BOX, BEAR, 0.5)],
+        [(APART, BEAR, 0.95)],
+        [(APART, CAR, 0.9)],
+        [(BOX, CAR, 0.9), (BOX, KITE, 0.95)],
+    ]
+    return table(truths, said)
+
+
+def test_pairs_count_objects_once_and_name_the_class_of_the_data(zoo):
+    bear, kite, car = found = confusions(zoo)
+    # ties by name
+    assert [(p.true, p.said) for p in found] == [
+        ("goat", "bear"),
+        ("car", "kite"),
+        ("goat", "car"),
+    ]
+    assert (bear.true, bear.said, len(bear.rows)) == ("goat", "bear", 3)
+    # the most confident of the two on the first goat, then by falling score
+    assert [float(zoo.said.score[row]) for row in bear.rows] == [0.99, 0.85, 0.81]
+    assert bear.places == (0, 1, 2)
+    assert bear.foreign
+    assert (bear.sure.value, bear.sure.n) == (3 / 6, 6)
+    assert (bear.sure.low, bear.sure.high) == clopper_pearson(3, 6)
+    # the control: one goat more is a bear at 0.5
+    assert bear.unsure.value == 4 / 6
+    assert (kite.foreign, car.foreign) == (False, True)
+
+
+def test_a_parent_class_and_a_right_box_are_no_confusion():
+    # an animal is no mistake for a goat below it, and a bear beside a goat is a bear
+    truths = [[(BOX, GOATS)], [(BOX, GOATS), (BESIDE, BEARS)]]
+    said = [[(BOX, ANIMAL, 0.9)], [(BOX, BEAR, 0.9)]]
+    assert confusions(table(truths, said, parents=PARENTS)) == []
+    assert confusions(table(truths, said))[0].said == "animal"
+
+
+def test_objects_outside_the_classes_are_named_so_and_crowds_do_not_count():
+    truths = [[(BOX, -1)], [(BOX, CARS, True), (APART, CARS)]]
+    said = [[(BOX, BEAR, 0.9)], [(BOX, BEAR, 0.9), (APART, BEAR, 0.9)]]
+    first, second = confusions(table(truths, said))
+    assert (first.true, first.said) == ("an object outside the classes", "bear")
+    assert (second.true, second.said, second.sure.n) == ("car", "bear", 1)
+
+
+def test_intervals_are_over_videos():
+    truths, said = [[(BOX, GOATS)]] * 40, [[(BOX, BEAR, 0.9)]] * 20 + [[]] * 20
+    films = np.repeat(["a", "b", "c", "d"], 10)
+    one = confusions(table(truths, said))[0].sure
+    other = confusions(table(truths, said, tags={"video": films}))[0].sure
+    assert one.value == other.value == 0.5
+    assert other.high - other.low > 2 * (one.high - one.low)
+    assert other.method == "bootstrap over 4 videos"
+
+
+def test_the_section_says_shares_control_and_shows_marks(zoo):
+    section = confusion_pairs([Evaluated(zoo, {})])
+    assert section.title == "What it takes for what: goat → bear"
+    row = section.tables[0].rows[0]
+    assert row[:2] == ("goat → bear", "3")
+    assert row[2] == "50.0\u202f% (11.8–88.2\u202f%)"
+    assert row[3].startswith("66.7\u202f%")
+    assert row[4:6] == ("6", "no")
+    assert "4 of 8 objects are confidently taken for something else, in 3 pairs" in section.text[1]
+    exhibit = section.exhibits[0]
+    assert [picture.sample for picture in exhibit.pictures] == ["i0", "i1", "i2"]
+    truth, wrong = exhibit.pictures[0].marks
+    assert (truth.kind, truth.text, truth.box) == ("truth", "goat", BOX)
+    assert (wrong.kind, wrong.text, wrong.box) == ("wrong", "bear 0.99", BESIDE)
+    assert confusion_pairs([Evaluated(zoo, {})]) == section
+
+
+def test_other_videos_are_shown_first():
+    truths, said = [[(BOX, GOATS)]] * 6, [[(BOX, BEAR, 0.99 - 0.01 * i)] for i in range(6)]
+    films = np.array(["a", "a", "a", "a", "b", "c"])
+    section = confusion_pairs([Evaluated(table(truths, said, tags={"video": films}), {})])
+    assert [each.sample for each in section.exhibits[0].pictures] == ["i0", "i4", "i5", "i1"]
+
+
+def test_nothing_confused_is_no_section(zoo):
+    right = table([[(BOX, CARS)]], [[(BOX, CAR, 0.9)]])
+    assert confusion_pairs([Evaluated(right, {})]) is None
+    assert confusion_pairs([Evaluated(replace(zoo, said=None), {})]) is None
