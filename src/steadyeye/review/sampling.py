@@ -18,8 +18,9 @@ from steadyeye.core.errors import UsageError
 from steadyeye.core.provenance import provenance
 from steadyeye.core.types import Classes, Image, Sample, Source
 from steadyeye.footage.set_folder import FRAMES, SCENE_CUT, VERSION, check_vacant, table
-from steadyeye.predictions.cell import encode, write_file
+from steadyeye.predictions.cell import encode
 from steadyeye.review.pictures import keep
+from steadyeye.storage.write import write_file
 
 SIDE = 32
 NEAR = 3.0  # grey levels, on average over a thumbnail: anchors nearer than that show the same

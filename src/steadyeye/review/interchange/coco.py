@@ -9,11 +9,12 @@ from sqlalchemy import Connection
 from steadyeye.core.errors import UsageError
 from steadyeye.core.provenance import provenance
 from steadyeye.footage.set_folder import SetFolder, image_path
-from steadyeye.predictions.cell import encode, write_file
+from steadyeye.predictions.cell import encode
 from steadyeye.review import status
 from steadyeye.review.pictures import place, size
 from steadyeye.review.plan import Plan
 from steadyeye.review.verdicts import BoxVerdict, box_verdicts, undecided
+from steadyeye.storage.write import write_file
 
 Row = Mapping[str, Any]
 WHOLE = {"segmentation": [], "iscrowd": 0}
