@@ -6,7 +6,7 @@ from typing import Any
 from steadyeye.core.seeds import fingerprint
 from steadyeye.footage import coco_file
 from steadyeye.footage.boxed_images import BoxedImage, BoxedImages
-from steadyeye.footage.paths import resolve
+from steadyeye.footage.paths import located
 
 
 def coco(annotations: str, images: str | None = None) -> BoxedImages:
@@ -17,9 +17,9 @@ def coco(annotations: str, images: str | None = None) -> BoxedImages:
     the image's id, which saved detections name; `images` is not needed to score those. Raises
     `UsageError` for annotations of unknown images or categories and for boxes that are none.
     """
-    path = resolve(annotations)
+    path = located(annotations)
     content = coco_file.read(path)
-    folder = resolve(images) if images else None
+    folder = located(images) if images else None
     return BoxedImages(
         name=path.stem,
         classes=content.classes,

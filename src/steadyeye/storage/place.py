@@ -4,7 +4,7 @@ import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import TypeAlias, TypeVar
 from urllib.parse import unquote, urlsplit
 
@@ -43,6 +43,15 @@ def below(folder: Place) -> Iterator[Place]:
     # os.walk, as Path.rglob does not enter linked folders
     for inner, _, names in os.walk(folder, followlinks=True):
         yield from (Path(inner) / name for name in names)
+
+
+def inside(file: Place, folder: Place) -> PurePath:
+    """The part of a file's path below a folder that it lies in."""
+    if isinstance(file, Path) and isinstance(folder, Path):
+        return file.relative_to(folder)
+    assert isinstance(file, Remote)
+    assert isinstance(folder, Remote)
+    return file.relative_to(folder)
 
 
 def together(

@@ -111,6 +111,12 @@ class Remote:
             return Stat(self.size)
         return Stat(int(self._ask("look up", lambda store: store.info(self.url))["size"]))
 
+    def version(self) -> str:
+        """What changes when the object does: its ETag or the store's time of its change."""
+        info = self._ask("look up", lambda store: store.info(self.url))
+        marks = (info.get(key) for key in ("ETag", "etag", "LastModified", "mtime", "blob_id"))
+        return f"{info['size']} {next((str(mark) for mark in marks if mark), '')}"
+
     def below(self) -> Iterator["Remote"]:
         """Every object below it, with its size, in one listing."""
         found = self._ask("list", lambda store: store.find(self.url, detail=True))
