@@ -68,14 +68,21 @@ def bucket(url, name):
 
 def drop(url, name):
     """Removes a bucket with all that is in it; returns what was."""
-    s3 = client(url)
-    pages = s3.get_paginator("list_objects_v2").paginate(Bucket=name)
-    keys = [each["Key"] for page in pages for each in page.get("Contents", [])]
-    held = {key: s3.get_object(Bucket=name, Key=key)["Body"].read() for key in keys}
-    for key in keys:
-        s3.delete_object(Bucket=name, Key=key)
-    s3.delete_bucket(Bucket=name)
-    return held
+    s3, held = client(url), {}
+    while True:
+        pages = s3.get_paginator("list_objects_v2").paginate(Bucket=name)
+        keys = [each["Key"] for page in pages for each in page.get("Contents", [])]
+        for key in keys:
+            held[key] = s3.get_object(Bucket=name, Key=key)["Body"].read()
+            s3.delete_object(Bucket=name, Key=key)
+        try:
+            s3.delete_bucket(Bucket=name)
+        except s3.exceptions.ClientError as error:
+            # something was written meanwhile
+            if error.response["Error"]["Code"] != "BucketNotEmpty":
+                raise
+        else:
+            return held
 
 
 @contextmanager

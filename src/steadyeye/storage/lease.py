@@ -30,6 +30,9 @@ BEAT = 5.0
 PATIENCE = 4
 """Renewals that a holder may miss."""
 
+_held_here: set[str] = set()
+"""The leases of this process: one that it could not give back is no other writer."""
+
 Check = Callable[[], None]
 """Raises `UsageError` once another writer has taken over."""
 
@@ -45,7 +48,7 @@ def alone(out: Place, beat: float = BEAT) -> Iterator[Check]:
         with _locked(out):
             yield _kept
         return
-    lease = _taken(out, beat)
+    lease, nonce = _taken(out, beat)
     lost, over = Event(), Event()
     renewing = Thread(target=_renew, args=(lease, beat, lost, over), daemon=True)
     renewing.start()
@@ -62,6 +65,7 @@ def alone(out: Place, beat: float = BEAT) -> Iterator[Check]:
     finally:
         over.set()
         renewing.join()
+        _held_here.discard(nonce)
         if not lost.is_set():
             _give_back(lease)
 
@@ -87,8 +91,8 @@ def _kept() -> None:
     """A lock is not lost."""
 
 
-def _taken(out: Remote, beat: float) -> Remote:
-    """The lease of this process, waited for if need be."""
+def _taken(out: Remote, beat: float) -> tuple[Remote, str]:
+    """The lease of this process, waited for if need be, and what tells it from all others."""
     owner = {**_here(), "nonce": secrets.token_hex(8), "beat": beat}
     while True:
         number, latest = _latest(out)
@@ -96,9 +100,10 @@ def _taken(out: Remote, beat: float) -> Remote:
             _wait(out, latest)
         lease = _numbered(out, number + 1)
         if lease.create(_content(owner, 0)) and _read(lease).get("nonce") == owner["nonce"]:
+            _held_here.add(owner["nonce"])
             for older in range(max(number - 8, 1), number):
                 _numbered(out, older).unlink(missing_ok=True)
-            return lease
+            return lease, str(owner["nonce"])
 
 
 def _wait(out: Remote, lease: Remote) -> None:
@@ -121,8 +126,7 @@ def _wait(out: Remote, lease: Remote) -> None:
 
 
 def _renew(lease: Remote, beat: float, lost: Event, over: Event) -> None:
-    owner = _read(lease)
-    count = 0
+    owner, count = _read(lease), 0
     while not over.wait(beat):
         count += 1
         try:
@@ -137,7 +141,8 @@ def _renew(lease: Remote, beat: float, lost: Event, over: Event) -> None:
 
 def _give_back(lease: Remote) -> None:
     try:
-        lease.write_bytes(_content({**_read(lease), "released": True}, -1))
+        owner = _read(lease)
+        lease.write_bytes(_content({**owner, "released": True}, -1))
     except (StorageError, OSError):
         # it then counts as not renewed, and is free a little later
         return
@@ -195,6 +200,8 @@ def _same_machine(owner: dict[str, Any]) -> bool:
 
 
 def _lives_here(owner: dict[str, Any]) -> bool:
+    if owner.get("pid") == os.getpid() and owner.get("nonce") not in _held_here:
+        return False
     return _same_machine(owner) and _process(owner["pid"])["started"] == owner["started"]
 
 

@@ -12,8 +12,8 @@ PACKAGES = {"s3": "s3fs", "gs": "gcsfs", "hf": "huggingface_hub"}
 """Scheme → the package that speaks it."""
 
 OPTIONS: dict[str, dict[str, Any]] = {
-    # one layer of retries: ours
-    "s3": {"config_kwargs": {"retries": {"total_max_attempts": 1}}},
+    # one layer of retries: ours; and an object read in one request, not looked up before
+    "s3": {"config_kwargs": {"retries": {"total_max_attempts": 1}}, "max_concurrency": 1},
 }
 
 

@@ -85,7 +85,8 @@ def _scanned(tar: Place) -> list[Entry]:
             told = " ".join(str(error).split())
             hint = "copy it again; a compressed one is to be unpacked to .tar first"
             raise UsageError(f"the tar '{tar}' is cut short or no tar ({told}); {hint}") from error
-        file.seek(end - END if end >= END else 0)
+        # tarfile takes the end of the data for the end of the tar: its closing zeros must be there
+        file.seek(end)
         closing = file.read(END)
     if len(closing) < END or any(closing):
         raise UsageError(
