@@ -5,8 +5,9 @@
 A bare loop has all tensors prepared beforehand and does nothing but forward passes, on two
 one-thread sessions, one a thread: one image a call, which is fastest here, and 16 a call, as loops
 are usually written. The run decodes JPEG files, prepares, infers, writes and seals, with two
-workers; once from a folder, once from four tar shards of the same files. All process the same frames in
-turn, so that a noisy machine disturbs all; a ratio is bare time ÷ run time, 1.0 being a free ride.
+workers; once from a folder, once from four tar shards of the same files. All process the same
+frames in turn, so that a noisy machine disturbs all; a ratio is bare time ÷ run time, 1.0 being a
+free ride.
 Frames are links to the files of the test data, so each file is read and decoded many times.
 """
 
