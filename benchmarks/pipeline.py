@@ -5,8 +5,9 @@
 A bare loop has all tensors prepared beforehand and does nothing but forward passes, on two
 one-thread sessions, one a thread: one image a call, which is fastest here, and 16 a call, as loops
 are usually written. The run decodes JPEG files, prepares, infers, writes and seals, with two
-workers. All process the same frames in turn, so that a noisy machine disturbs all; a ratio is bare
-time ÷ run time, 1.0 being a free ride.
+workers; once from a folder, once from four tar shards of the same files. All process the same
+frames in turn, so that a noisy machine disturbs all; a ratio is bare time ÷ run time, 1.0 being a
+free ride.
 Frames are links to the files of the test data, so each file is read and decoded many times.
 """
 
@@ -17,6 +18,7 @@ import shutil
 import statistics
 import subprocess
 import sys
+import tarfile
 import tempfile
 import time
 import warnings
@@ -69,6 +71,15 @@ def linked(folder: Path, found: list[Path], frames: int) -> None:
         (folder / f"{i:06d}.jpg").symlink_to(found[i % len(found)])
 
 
+def packed(folder: Path, found: list[Path], frames: int) -> None:
+    """Fills `folder` with four tars of the files that `linked` links to."""
+    folder.mkdir()
+    for shard in range(4):
+        with tarfile.open(folder / f"{shard:03d}.tar", "w") as archive:
+            for i in range(shard * frames // 4, (shard + 1) * frames // 4):
+                archive.add(found[i % len(found)].resolve(), f"{i:06d}.jpg")
+
+
 def exported(name: str, images: np.ndarray) -> bytes:
     """The model as ONNX for a batch like `images`."""
     module = EfficientNet.from_name(name.replace("_", "-"))
@@ -118,16 +129,20 @@ def measure(name: str, title: str, found: list[Path], frames: int, rounds: int) 
     one, sixteen = exported(name, tensors[:1]), exported(name, tensors[:16])
     with tempfile.TemporaryDirectory() as folder:
         linked(Path(folder) / "frames", found, frames)
-        source = f"image_folder(root='{folder}/frames')"
+        packed(Path(folder) / "tars", found, frames)
+        sources = f"image_folder(root='{folder}/frames')", f"webdataset(urls='{folder}/tars')"
         seconds = []
         for i in range(rounds + 1):
             out = Path(folder) / f"run{i}"
             bares = bare(one, tensors, 1, frames), bare(sixteen, tensors, 16, frames)
-            seconds.append((*bares, whole(name, source, out)))
-            shutil.rmtree(out)
+            runs = [whole(name, each, out.with_suffix(f".{n}")) for n, each in enumerate(sources)]
+            seconds.append((*bares, *runs))
+            for n in range(len(runs)):
+                shutil.rmtree(out.with_suffix(f".{n}"))
     seconds = seconds[1:]  # the first round warms the caches
     rates = [frames / statistics.median(column) for column in zip(*seconds, strict=True)]
     ratios = [statistics.median(row[i] / row[2] for row in seconds) for i in (0, 1)]
+    ratios += [statistics.median(row[0] / row[3] for row in seconds)]
     print(
         f"{title:<16}" + "".join(f"{rate:>11.0f}" for rate in rates),
         "".join(f"{ratio:>13.3f}" for ratio in ratios),
@@ -169,10 +184,10 @@ def main() -> None:
     found = {title: sorted(Path(options.data).glob(glob)) for title, glob in SETS.items()}
     counted = f"{options.frames} JPEG frames, two workers, median of {options.rounds} rounds"
     print(f"{options.model}, {counted}")
-    titles = ("bare 1 /s", "bare 16 /s", "run /s")
+    titles = ("bare 1 /s", "bare 16 /s", "folder /s", "tars /s")
     print(
         f"{'frames':<16}" + "".join(f"{t:>11}" for t in titles),
-        f"{'run÷bare 1':>13}{'÷bare 16':>13}",
+        f"{'run÷bare 1':>13}{'÷bare 16':>13}{'tars÷bare 1':>13}",
     )
     for title, paths in found.items():
         measure(options.model, title, paths, options.frames, options.rounds)

@@ -11,6 +11,7 @@ SOURCE = Path(__file__).resolve().parent.parent / "src" / "steadyeye"
 # a package may import those on lower floors and itself; plugins import nothing of their own floor
 FLOORS = [
     {"core"},
+    {"storage"},
     {"classes", "charts", "images"},
     {
         "footage",

@@ -10,8 +10,9 @@ import pytest
 
 import steadyeye as se
 from steadyeye.core.reviewed import reviewed
-from steadyeye.predictions.cell import encode, open_cell, sha256
+from steadyeye.predictions.cell import encode, open_cell
 from steadyeye.predictions.read import cells, read
+from steadyeye.storage.write import sha256
 
 PERSON, KITE = 0, 33
 

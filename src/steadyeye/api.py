@@ -12,7 +12,6 @@
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property, partial
-from pathlib import Path
 from tempfile import mkdtemp
 from typing import Any
 
@@ -32,6 +31,7 @@ from steadyeye.evaluation.run import run as complete
 from steadyeye.inference.function import FunctionClassifier
 from steadyeye.predictions.measured import joined
 from steadyeye.predictions.read import cells, read
+from steadyeye.storage.place import Place, place
 
 OPTIONS = {
     "workers",
@@ -53,7 +53,7 @@ class Run:
     `folder`: where the sealed predictions are; `opened` with them again later.
     """
 
-    folder: Path
+    folder: Place
 
     @cached_property
     def predictions(self) -> Predictions:
@@ -83,17 +83,17 @@ class Run:
         """All metrics that the data allows, by name."""
         return results(self.predictions)
 
-    def report(self, path: str | Path = "report.html") -> Path:
+    def report(self, path: str | Place = "report.html") -> Place:
         """Writes the report; the suffix (html, md, json, csv) is the format. Returns its path."""
-        summary.write([self.folder], [Path(path)])
-        return Path(path)
+        summary.write([self.folder], [place(path)])
+        return place(path)
 
 
 def evaluate(
     model: str | Model | Callable[..., Any],
     source: str | Source,
     *,
-    out: str | Path | None = None,
+    out: str | Place | None = None,
     classes: str | None = None,
     **options: Any,
 ) -> Run:
@@ -109,7 +109,7 @@ def evaluate(
     """
     named_model, built_model = _model(model, classes)
     named_source, built_source = _source(source)
-    folder = Path(out) if out is not None else Path(mkdtemp(prefix="steadyeye-"))
+    folder = place(out if out is not None else mkdtemp(prefix="steadyeye-"))
     unknown_options = set(options) - OPTIONS
     if unknown_options:
         raise UsageError(f"evaluate has no option '{min(unknown_options)}'; see help(evaluate)")
@@ -121,18 +121,18 @@ def evaluate(
     return Run(folder)
 
 
-def opened(folder: str | Path) -> Run:
+def opened(folder: str | Place) -> Run:
     """The finished run in a folder."""
-    return Run(Path(folder))
+    return Run(place(folder))
 
 
-def compare(*runs: Run | str | Path, metrics: str | None = None) -> list[Boards]:
+def compare(*runs: Run | str | Place, metrics: str | None = None) -> list[Boards]:
     """The leaderboards of finished runs, or their folders, on each of the data that they share.
 
     `metrics`: a list of specs; those of each run's job if left out. Raises `UsageError` for runs
     that were not given the same samples.
     """
-    folders = [run.folder if isinstance(run, Run) else Path(run) for run in runs]
+    folders = [run.folder if isinstance(run, Run) else place(run) for run in runs]
     return comparing.ordered(comparing.shared(folders, metrics))
 
 

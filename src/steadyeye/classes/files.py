@@ -3,13 +3,13 @@
 import csv
 import io
 import json
-from pathlib import Path
 from typing import Any
 
 from steadyeye.core.errors import UsageError
+from steadyeye.storage.place import Place
 
 
-def text(path: Path, what: str) -> str:
+def text(path: Place, what: str) -> str:
     """The text of a UTF-8 file; `what` names it in errors: "class list", "class map"."""
     try:
         return path.read_text(encoding="utf-8-sig")
@@ -21,7 +21,7 @@ def text(path: Path, what: str) -> str:
         raise UsageError(f"cannot read the {what} '{path}': save it as UTF-8") from None
 
 
-def table(path: Path, what: str) -> list[tuple[int, dict[str, str]]]:
+def table(path: Place, what: str) -> list[tuple[int, dict[str, str]]]:
     """Line number and row of a CSV file, cells and column names stripped, short rows filled.
 
     Raises `UsageError` on a row that has more cells than the header.
@@ -42,7 +42,7 @@ def table(path: Path, what: str) -> list[tuple[int, dict[str, str]]]:
     return rows
 
 
-def tree(path: Path, what: str) -> Any:
+def tree(path: Place, what: str) -> Any:
     """What a JSON file holds."""
     try:
         return json.loads(text(path, what))

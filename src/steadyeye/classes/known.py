@@ -5,12 +5,12 @@ import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from functools import cache
-from pathlib import Path
 from typing import Any, TypeAlias
 
 from steadyeye.classes import files, openimages, wordnet
 from steadyeye.core.errors import UsageError, unknown
 from steadyeye.core.types import Classes
+from steadyeye.storage.place import Place, place
 
 LISTS = ("coco", "imagenet1k", "openimages", "vid30", "ytbb")
 WHAT = "class list"
@@ -74,7 +74,7 @@ def read(text: str) -> Classes:
     `name` and, where known, `wnid`. `.json`: a list of names, {name: wnid or null}, or Hugging
     Face's id2label, {"0": name}. In `.txt`, lines that start with `#` are comments.
     """
-    path = Path(text).expanduser()
+    path = place(text)
     if text in LISTS:
         return known(text)
     if path.suffix.lower() not in READERS:
@@ -93,9 +93,9 @@ def read(text: str) -> Classes:
 def _classes(entries: Sequence[Entry]) -> Classes:
     if _is_ilsvrc(entries):
         return known("imagenet1k")
-    for place, (name, wnid) in enumerate(entries, start=1):
+    for number, (name, wnid) in enumerate(entries, start=1):
         if not name and not wnid:
-            raise UsageError(f"class {place} has neither name nor wnid; give one")
+            raise UsageError(f"class {number} has neither name nor wnid; give one")
     pairs = [(name or _label(wnid or ""), wnid or None) for name, wnid in entries]
     twice = [name for name, times in Counter(name for name, _ in pairs).items() if times > 1]
     if twice:
@@ -147,7 +147,7 @@ def _ilsvrc_wnids() -> Mapping[str, str]:
     return {name: wnid for wnid, name in _ilsvrc_names().items()}
 
 
-def _lines(path: Path) -> list[Entry]:
+def _lines(path: Place) -> list[Entry]:
     lines = (line.strip() for line in files.text(path, WHAT).splitlines())
     return [_line(line) for line in lines if line and not line.startswith("#")]
 
@@ -162,14 +162,14 @@ def _line(line: str) -> Entry:
     return line, None
 
 
-def _rows(path: Path) -> list[Entry]:
+def _rows(path: Place) -> list[Entry]:
     rows = files.table(path, WHAT)
     if rows and not {"name", "wnid"} & set(rows[0][1]):
         raise UsageError(f"the {WHAT} '{path}' has no column name; give the columns name, wnid")
     return [(row.get("name", ""), row.get("wnid")) for _, row in rows]
 
 
-def _tree(path: Path) -> list[Entry]:
+def _tree(path: Place) -> list[Entry]:
     content = files.tree(path, WHAT)
     if isinstance(content, dict):
         content = _ordered(content) or content

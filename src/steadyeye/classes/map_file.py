@@ -4,13 +4,13 @@ import csv
 import io
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TypeAlias
 
 from steadyeye.classes import files, wordnet
 from steadyeye.classes.class_map import ClassMap, of_destinations
 from steadyeye.core.errors import UsageError, unknown
 from steadyeye.core.types import Classes
+from steadyeye.storage.place import Place
 
 WHAT = "class map"
 COLUMNS = ("model_index", "model_wnid", "model", "data_index", "data")
@@ -19,7 +19,7 @@ Link: TypeAlias = tuple[str, int, int]
 """Where it stands, model class, data class."""
 
 
-def from_file(path: Path, source: Classes, target: Classes) -> ClassMap:
+def from_file(path: Place, source: Classes, target: Classes) -> ClassMap:
     """The class map in a file; classes are named by name, wnid or index.
 
     `.csv`: columns `model` and `data` (or `model_index`, `data_index`, which must agree with the
@@ -106,7 +106,7 @@ def _at(side: _Side, index: str, where: str) -> int:
     return int(index)
 
 
-def _rows(path: Path, model: _Side, data: _Side) -> list[Link]:
+def _rows(path: Place, model: _Side, data: _Side) -> list[Link]:
     links = []
     for line, row in files.table(path, WHAT):
         where = f"the {WHAT} '{path}' line {line}"
@@ -132,7 +132,7 @@ def _cell(row: Mapping[str, str], side: _Side, where: str) -> int | None:
     return found
 
 
-def _tree(path: Path, model: _Side, data: _Side) -> list[Link]:
+def _tree(path: Place, model: _Side, data: _Side) -> list[Link]:
     content = files.tree(path, WHAT)
     where = f"the {WHAT} '{path}'"
     if not isinstance(content, dict):

@@ -23,6 +23,7 @@ from steadyeye.cli.options import (
     Workers,
     app,
 )
+from steadyeye.storage.place import place
 
 
 class Kind(StrEnum):
@@ -158,7 +159,7 @@ def check(job: JobFile = None, model: Models = None, data: Data = None) -> None:
 
 @app.command()
 def score(
-    predictions: Annotated[Path, typer.Argument(help="JSON: sample id → scores, index or name.")],
+    predictions: Annotated[str, typer.Argument(help="JSON: sample id → scores, index or name.")],
     data: Data = None,
     out: Out = None,
     classes: Annotated[
@@ -173,7 +174,7 @@ def score(
     from steadyeye.cli import work
 
     flags = {
-        "models": [str(predictions)],
+        "models": [str(place(predictions))],
         "data": data,
         "out": out,
         "metrics": metrics,
@@ -185,10 +186,10 @@ def score(
 
 @app.command()
 def report(
-    runs: Annotated[list[Path], typer.Argument(help="The folders of runs.")],
-    out: Annotated[Path, typer.Option(help="Where to write; the suffix is the format's.")] = Path(
-        "report.html"
-    ),
+    runs: Annotated[list[str], typer.Argument(help="The folders of runs.")],
+    out: Annotated[
+        str, typer.Option(help="Where to write; the suffix is the format's.")
+    ] = "report.html",
     formats: Formats = "",
     metrics: Metrics = None,
 ) -> None:

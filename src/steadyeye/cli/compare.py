@@ -1,6 +1,5 @@
 """The commands that judge: models against each other, and a model against what is required."""
 
-from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -10,10 +9,10 @@ from steadyeye.cli.options import Formats, Metrics, app
 
 @app.command()
 def compare(
-    runs: Annotated[list[Path], typer.Argument(help="The folders of runs on the same data.")],
-    out: Annotated[Path, typer.Option(help="Where to write; the suffix is the format's.")] = Path(
-        "compare.html"
-    ),
+    runs: Annotated[list[str], typer.Argument(help="The folders of runs on the same data.")],
+    out: Annotated[
+        str, typer.Option(help="Where to write; the suffix is the format's.")
+    ] = "compare.html",
     formats: Formats = "",
     metrics: Metrics = None,
 ) -> None:
@@ -25,12 +24,12 @@ def compare(
 
 @app.command()
 def gate(
-    run: Annotated[Path, typer.Argument(help="The folder of a run.")],
+    run: Annotated[str, typer.Argument(help="The folder of a run.")],
     require: Annotated[
         list[str] | None,
         typer.Option(help="What must be shown, e.g. 'pm_k(k=10) >= 0.70'; may be repeated."),
     ] = None,
-    against: Annotated[Path | None, typer.Option(help="A run on the same data to hold to.")] = None,
+    against: Annotated[str | None, typer.Option(help="A run on the same data to hold to.")] = None,
     max_drop: Annotated[
         str | None, typer.Option(help="By how much it may be worse than that, e.g. 0.02 or 2%.")
     ] = None,
@@ -40,7 +39,7 @@ def gate(
     least: Annotated[
         int, typer.Option("--min", min=0, help="The least n that shows anything.")
     ] = 0,
-    junit: Annotated[Path | None, typer.Option(help="Write the verdicts as JUnit XML.")] = None,
+    junit: Annotated[str | None, typer.Option(help="Write the verdicts as JUnit XML.")] = None,
     github: Annotated[
         bool, typer.Option("--github", help="Print annotations for GitHub Actions.")
     ] = False,

@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 import typer
 from rich.console import Console
@@ -12,6 +11,7 @@ from rich.text import Text
 from steadyeye.charts.style import shown, span
 from steadyeye.comparison.boards import Boards
 from steadyeye.comparison.words import called, finding, rank
+from steadyeye.storage.place import place
 
 console = Console(highlight=False, soft_wrap=True)
 MARKS = {True: "✓", False: "✗"}
@@ -27,36 +27,37 @@ class Asked:
     least: int
 
 
-def compare(runs: Sequence[Path], out: Path, formats: str, metrics: str | None) -> None:
+def compare(runs: Sequence[str], out: str, formats: str, metrics: str | None) -> None:
     """`steadyeye compare`."""
     from steadyeye.evaluation import comparing, summary
 
     asked = [name.strip() for name in formats.split(",") if name.strip()]
-    files = [out.with_suffix(f".{name}") for name in asked] if asked else [out]
+    to, folders = place(out), [place(run) for run in runs]
+    files = [to.with_suffix(f".{name}") for name in asked] if asked else [to]
     summary.check_formats(files)
-    models = comparing.shared(runs, metrics)
+    models = comparing.shared(folders, metrics)
     found = comparing.ordered(models)
     for each in found:
         _print(each, len(found) > 1)
     together = [one for several in models for one in several]
-    summary.save(summary.written(runs, together, ("comparison",)), runs, files)
+    summary.save(summary.written(folders, together, ("comparison",)), folders, files)
     for file in files:
         console.print(f"report: {file.resolve()}", markup=False)
 
 
-def gate(run: Path, against: Path | None, asked: Asked, junit: Path | None, github: bool) -> bool:
+def gate(run: str, against: str | None, asked: Asked, junit: str | None, github: bool) -> bool:
     """`steadyeye gate`; returns whether everything that is required holds."""
     from steadyeye.evaluation import annotations
     from steadyeye.evaluation.collect import tables
     from steadyeye.evaluation.gate import HOLDS
     from steadyeye.evaluation.gate import gate as judge
     from steadyeye.evaluation.requirements import requirements, tolerance
-    from steadyeye.predictions.cell import write_file
+    from steadyeye.storage.write import write_file
 
     required = requirements(asked.require)
     allowed = tolerance(required, asked.metrics, asked.max_drop, against is not None)
-    cells = [table for _, table in tables([run])]
-    base = [table for _, table in tables([against])] if against else []
+    cells = [table for _, table in tables([place(run)])]
+    base = [table for _, table in tables([place(against)])] if against else []
     verdicts = judge(cells, required, base, allowed, asked.least)
     for verdict in verdicts:
         console.print(f"{MARKS[verdict.outcome == HOLDS]} {verdict.sentence}", markup=False)
@@ -65,8 +66,9 @@ def gate(run: Path, against: Path | None, asked: Asked, junit: Path | None, gith
         for verdict in verdicts:
             typer.echo(annotations.github(verdict))
     if junit is not None:
-        junit.parent.mkdir(parents=True, exist_ok=True)
-        write_file(junit, annotations.junit(verdicts))
+        file = place(junit)
+        file.parent.mkdir(parents=True, exist_ok=True)
+        write_file(file, annotations.junit(verdicts))
     held = sum(verdict.outcome == HOLDS for verdict in verdicts)
     console.print(f"{held} of {len(verdicts)} hold", markup=False)
     return held == len(verdicts)
@@ -82,11 +84,11 @@ def _print(found: Boards, several: bool) -> None:
     for column in ("value", "95 % interval", "n"):
         table.add_column(column, justify="right")
     for board in found.boards:
-        for place, each in enumerate(board.standings):
+        for at, each in enumerate(board.standings):
             result = each.result
             table.add_row(
                 called(board.metric),
-                rank(board, place),
+                rank(board, at),
                 Text(each.model),
                 shown(result.value, board.unit),
                 span(result.low, result.high, board.unit),

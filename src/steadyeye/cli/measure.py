@@ -1,6 +1,5 @@
 """`steadyeye measure`: the image pass over the pm-sets of a run."""
 
-from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -10,7 +9,7 @@ from steadyeye.cli.options import Quiet, Workers, app
 
 @app.command()
 def measure(
-    runs: Annotated[list[Path], typer.Argument(help="The folders of runs.")],
+    runs: Annotated[list[str], typer.Argument(help="The folders of runs.")],
     workers: Workers = None,
     quiet: Quiet = False,
 ) -> None:

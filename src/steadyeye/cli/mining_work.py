@@ -13,6 +13,7 @@ from steadyeye.core.errors import UsageError
 if TYPE_CHECKING:
     from steadyeye.core.types import Image, Source
     from steadyeye.evaluation.mining import Mined, Wanted
+    from steadyeye.storage.place import Place
 
 
 def mine(
@@ -20,7 +21,7 @@ def mine(
 ) -> None:
     """`steadyeye mine`; `given`: runs, or files of detections; `how`: what is mined."""
     from steadyeye.evaluation import mining
-    from steadyeye.evaluation.run import alone
+    from steadyeye.storage.lease import alone
 
     wanted = mining.Wanted(**how)
     if not flags["out"]:
@@ -36,7 +37,7 @@ def mine(
 
 def _runs(
     given: Sequence[Path], flags: Mapping[str, Any], watcher: Bars
-) -> tuple[list[Path], list["Source"]]:
+) -> tuple[list["Place"], list["Source"]]:
     """The finished runs to mine: those given, or one that is made, or gone on with, in --out."""
     from steadyeye.evaluation import job, plan, saved_detections
     from steadyeye.evaluation.run import run as complete
@@ -68,15 +69,18 @@ def _runs(
     return [done], [task.source for task in checked.tasks]
 
 
-def _write(out: Path, mined: "Mined", runs: Sequence[Path], advance: Callable[[int], None]) -> None:
+def _write(
+    out: Path, mined: "Mined", runs: Sequence["Place"], advance: Callable[[int], None]
+) -> None:
     """Writes candidates.json, the set to review where there are pictures, and the report."""
     from steadyeye.evaluation import mined as results
     from steadyeye.evaluation import summary
     from steadyeye.footage import set_folder
     from steadyeye.images.files import ImageFile
-    from steadyeye.predictions.cell import encode, write_file
+    from steadyeye.predictions.cell import encode
     from steadyeye.review.box_sampling import store_boxes
     from steadyeye.review.pictures import keep
+    from steadyeye.storage.write import write_file
 
     def kept(image: Callable[[], "Image"]) -> str:
         name, _ = keep(out, image)
@@ -115,7 +119,7 @@ def _set_of(out: Path) -> str | None:
     return str(sources[0].get("fingerprint", ""))
 
 
-def _command(out: Path, wanted: "Wanted", runs: Sequence[Path]) -> str:
+def _command(out: Path, wanted: "Wanted", runs: Sequence["Place"]) -> str:
     """The command that mines the runs once more."""
     causes = ",".join(wanted.causes)
     flags = f"--score {wanted.score:g} --causes {causes} --rank {wanted.rank}"

@@ -10,6 +10,7 @@ from rich.table import Table
 from steadyeye.cli.progress import Bars
 from steadyeye.core import plugins
 from steadyeye.core.types import Evaluated, Result, Source
+from steadyeye.storage.place import Place, place
 
 if TYPE_CHECKING:
     from steadyeye.evaluation.explain import Explaining
@@ -49,14 +50,15 @@ def picture(image: Path, operators: str, levels: str, out: Path, **view: Any) ->
     console.print(str(out), markup=False)
 
 
-def score(path: Path, classes: str | None, flags: Mapping[str, Any], quiet: bool) -> None:
+def score(path: str, classes: str | None, flags: Mapping[str, Any], quiet: bool) -> None:
     """`steadyeye score`."""
     from steadyeye.classes.known import read
     from steadyeye.evaluation import job, plan, saved, saved_detections
     from steadyeye.evaluation.run import run as complete
 
-    form = saved_detections if saved_detections.are_detections(path) else saved
-    predictions = form.load(path, read(classes) if classes else None)
+    file = place(path)
+    form = saved_detections if saved_detections.are_detections(file) else saved
+    predictions = form.load(file, read(classes) if classes else None)
     checked = plan.with_models(job.read(None, flags), [predictions])
     for task in checked.tasks:
         form.check_complete(predictions, task.source)
@@ -81,22 +83,23 @@ def check(job_file: Path | None, flags: Mapping[str, Any]) -> None:
     console.print("nothing is wrong")
 
 
-def report(runs: Sequence[Path], out: Path, formats: str, metrics: str | None) -> None:
+def report(runs: Sequence[str], out: str, formats: str, metrics: str | None) -> None:
     """`steadyeye report`."""
     from steadyeye.evaluation import summary
 
     asked = [name.strip() for name in formats.split(",") if name.strip()]
-    files = [out.with_suffix(f".{name}") for name in asked] if asked else [out]
-    summary.write(runs, files, metrics)
+    to = place(out)
+    files = [to.with_suffix(f".{name}") for name in asked] if asked else [to]
+    summary.write([place(run) for run in runs], files, metrics)
     for file in files:
         console.print(str(file))
 
 
-def measure(runs: Sequence[Path], workers: int, quiet: bool) -> None:
+def measure(runs: Sequence[str], workers: int, quiet: bool) -> None:
     """`steadyeye measure`."""
     from steadyeye.evaluation.measure import measure as complete
 
-    for run in runs:
+    for run in map(place, runs):
         with Bars(quiet) as watcher:
             measured = complete(run, watcher, workers)
         _finish(run, [each.source for each in measured])
@@ -137,7 +140,7 @@ def classmap(source: str, target: str) -> None:
     console.print(to_csv(between(*lists) or by_wordnet(*lists)), markup=False, end="")
 
 
-def _finish(out: Path, sources: Sequence[Source]) -> None:
+def _finish(out: Place, sources: Sequence[Source]) -> None:
     from steadyeye.evaluation import summary
 
     summary.store_pictures(out, sources)

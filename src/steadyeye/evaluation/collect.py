@@ -5,7 +5,6 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -17,16 +16,17 @@ from steadyeye.core.types import Asked, Evaluated, Result
 from steadyeye.evaluation.plan import available, metric, readable
 from steadyeye.predictions.measured import joined
 from steadyeye.predictions.read import cells, read
+from steadyeye.storage.place import Place
 
 
-def collect(runs: Sequence[Path], metrics: str | None) -> list[Evaluated]:
+def collect(runs: Sequence[Place], metrics: str | None) -> list[Evaluated]:
     """Every cell of the runs, evaluated; `metrics`: a list of specs, None: those of each job."""
     named = tables(runs)
     asked = {run: split(metrics or record(run)["job"]["metrics"] or "") for run in runs}
     return [evaluated(predictions, asked[run]) for run, predictions in named]
 
 
-def tables(runs: Sequence[Path]) -> list[tuple[Path, Predictions]]:
+def tables(runs: Sequence[Place]) -> list[tuple[Place, Predictions]]:
     """Every cell of the runs with the run it is of, named so that no two are mistaken."""
     folders = [(run, cell) for run in runs for cell in cells(run)]
     read_ones = shared(reviewed(joined(runs, read(*cell))) for _, cell in folders)
@@ -72,13 +72,13 @@ def _has_to_say(spec: Spec, predictions: Predictions) -> bool:
     return when is None or bool(when(predictions))
 
 
-def record(run: Path) -> Mapping[str, Any]:
+def record(run: Place) -> Mapping[str, Any]:
     """The record of a run: job, cells, versions and commit."""
     content: dict[str, Any] = json.loads((run / "run.json").read_text(encoding="utf-8"))
     return content
 
 
-def _data(found: Sequence[tuple[Path, Predictions]]) -> list[tuple[Path, Predictions]]:
+def _data(found: Sequence[tuple[Place, Predictions]]) -> list[tuple[Place, Predictions]]:
     """The tables with other data of the same name told apart by a number."""
     numbers: dict[str, list[str]] = {}
     named = []
@@ -92,7 +92,7 @@ def _data(found: Sequence[tuple[Path, Predictions]]) -> list[tuple[Path, Predict
     return named
 
 
-def _models(found: Sequence[tuple[Path, Predictions]]) -> list[tuple[Path, Predictions]]:
+def _models(found: Sequence[tuple[Place, Predictions]]) -> list[tuple[Place, Predictions]]:
     """The tables with models of the same name on the same data told apart by their run."""
     times = Counter((predictions.data, predictions.model) for _, predictions in found)
     names = {run: run.name for run, _ in found}

@@ -1,7 +1,6 @@
 """Runs compared: which of them share data, and what their models' differences are."""
 
 from collections.abc import Sequence
-from pathlib import Path
 
 from steadyeye.comparison.boards import Boards, boards
 from steadyeye.core.errors import UsageError
@@ -10,9 +9,10 @@ from steadyeye.core.table import Predictions
 from steadyeye.core.types import Evaluated
 from steadyeye.evaluation.collect import collect, tables
 from steadyeye.evaluation.plan import metric, readable
+from steadyeye.storage.place import Place
 
 
-def shared(runs: Sequence[Path], metrics: str | None = None) -> list[list[Evaluated]]:
+def shared(runs: Sequence[Place], metrics: str | None = None) -> list[list[Evaluated]]:
     """The models of the runs that were given the same samples, a list for each of the data.
 
     Samples are the same where the fingerprint of the data is. Data of one model alone are left out.
@@ -42,7 +42,7 @@ def ordered(models: Sequence[Sequence[Evaluated]]) -> list[Boards]:
     return found
 
 
-def _check_shared(named: Sequence[tuple[Path, Predictions]]) -> None:
+def _check_shared(named: Sequence[tuple[Place, Predictions]]) -> None:
     """Raises `UsageError` unless every run has data that another model was given too."""
     marks = [table.fingerprint for _, table in named]
     for run in dict.fromkeys(run for run, _ in named):
@@ -55,5 +55,5 @@ def _check_shared(named: Sequence[tuple[Path, Predictions]]) -> None:
             )
 
 
-def _told(run: Path, table: Predictions) -> str:
+def _told(run: Place, table: Predictions) -> str:
     return f"{run}: {len(table):,} samples of {table.data} [{table.fingerprint}]"

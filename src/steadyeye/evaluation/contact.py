@@ -1,7 +1,6 @@
 """The contact sheet of an image file, by the texts that name operators and levels."""
 
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,7 +14,8 @@ from steadyeye.degradation.operators import Gradient
 from steadyeye.evaluation.sweeps import cut, levels, operators
 from steadyeye.images import files
 from steadyeye.images.preprocessing import Preprocessing
-from steadyeye.predictions.cell import write_file
+from steadyeye.storage.place import Place
+from steadyeye.storage.write import write_file
 
 
 @dataclass(frozen=True)
@@ -27,7 +27,7 @@ class View:
     seed: int
 
 
-def sheet(image: Path, chosen: str, at: str, view: View) -> Image:
+def sheet(image: Place, chosen: str, at: str, view: View) -> Image:
     """The sheet of an image file; `chosen`: operators or `all`, `at`: levels, as in a job.
 
     With a model `gradient_descent` goes against the model's own answer. Raises `UsageError`.
@@ -43,7 +43,7 @@ def sheet(image: Path, chosen: str, at: str, view: View) -> Image:
     return page.sheet(fitted, image.name, picked, levels(at, picked), view.seed, gradient)
 
 
-def write(path: Path, image: Image) -> None:
+def write(path: Place, image: Image) -> None:
     """Writes the sheet; the suffix names the format. Raises `UsageError`."""
     content = files.encode(image, path.suffix)
     path.parent.mkdir(parents=True, exist_ok=True)

@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any
 
 from steadyeye.core import plugins
@@ -15,10 +14,13 @@ from steadyeye.evaluation.job import Job
 from steadyeye.evaluation.plan import Plan, lacks
 from steadyeye.evaluation.plan import check as check_job
 from steadyeye.evaluation.probed import Asking, Pair
-from steadyeye.evaluation.run import Watcher, alone, run
-from steadyeye.predictions.cell import encode, write_file
+from steadyeye.evaluation.run import Watcher, run
+from steadyeye.predictions.cell import encode
 from steadyeye.probing.judging import SCORE
 from steadyeye.report.document import Document
+from steadyeye.storage.lease import Check, alone
+from steadyeye.storage.place import Place, place
+from steadyeye.storage.write import write_file
 
 FIRST = "confident_mistakes"
 """The analysis that a report of explanations begins with: what is to be explained."""
@@ -60,7 +62,7 @@ class Explanation:
 class Explained:
     """A finished explanation: its folder, the sources that its pictures are of, and what to say."""
 
-    out: Path
+    out: Place
     sources: tuple[Source, ...]
     headline: tuple[str, ...]
     evaluated: tuple[Evaluated, ...]
@@ -104,19 +106,19 @@ def explain(explanation: Explanation, watcher: Watcher) -> Explained:
     where the folder holds another explanation.
     """
     plan, how = explanation.plan, explanation.how
-    out = Path(plan.job.out)
+    out = place(plan.job.out)
     before = _before(out, how)
     run(plan, watcher)
-    found = _pairs(explanation, watcher)
-    subjects = [(pair, subject) for pair in found if (subject := pair.subject()) is not None]
-    if not subjects:
-        raise UsageError(
-            f"no model makes a mistake with a score above {how.score:g} on this data; "
-            "lower --score or bring other data"
-        )
     sources = {each.source.fingerprint: each.source for each in plan.tasks}
     folders: list[str] = []
-    with alone(out):
+    with alone(out) as held:
+        found = _pairs(explanation, watcher, held)
+        subjects = [(pair, subject) for pair in found if (subject := pair.subject()) is not None]
+        if not subjects:
+            raise UsageError(
+                f"no model makes a mistake with a score above {how.score:g} on this data; "
+                "lower --score or bring other data"
+            )
         for pair, subject in subjects:
             for spec in filter(None, explanation.probes.values()):
                 made = pair.probed(subject, spec)
@@ -147,10 +149,10 @@ def _probe(spec: Spec) -> Spec | None:
     return probe
 
 
-def _pairs(explanation: Explanation, watcher: Watcher) -> list[Pair]:
+def _pairs(explanation: Explanation, watcher: Watcher, held: Check) -> list[Pair]:
     """Every model on all data that is to be explained, with the same model on the reference."""
     plan, how = explanation.plan, explanation.how
-    asking = Asking(plan.job, how.score, how.limit, watcher)
+    asking = Asking(plan.job, how.score, how.limit, watcher, held)
     specs = [(each.identity["model"]["spec"], each.identity["data"]["spec"]) for each in plan.tasks]
     task_of = dict(zip(specs, plan.tasks, strict=True))
     return [
@@ -179,7 +181,7 @@ def report(explained: Explained) -> Document:
     return content
 
 
-def _evaluated(out: Path, plan: Plan, how: Explaining) -> tuple[Evaluated, ...]:
+def _evaluated(out: Place, plan: Plan, how: Explaining) -> tuple[Evaluated, ...]:
     """The probes, and the plain cells of the data to be explained."""
     reference = {
         each.source.fingerprint
@@ -192,7 +194,7 @@ def _evaluated(out: Path, plan: Plan, how: Explaining) -> tuple[Evaluated, ...]:
     )
 
 
-def _before(out: Path, how: Explaining) -> list[str]:
+def _before(out: Place, how: Explaining) -> list[str]:
     """The sealed probes that the folder holds already.
 
     Raises `UsageError` where they are of other targets, or where the folder holds a plain run.
@@ -219,7 +221,7 @@ def _settings(how: Explaining) -> dict[str, Any]:
     }
 
 
-def _write_record(out: Path, how: Explaining, probes: Sequence[str]) -> None:
+def _write_record(out: Place, how: Explaining, probes: Sequence[str]) -> None:
     """Adds the explanation and its cells to the record of the run."""
     content = dict(record(out))
     once = list(dict.fromkeys(probes))

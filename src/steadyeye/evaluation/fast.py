@@ -3,7 +3,6 @@
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,11 +16,12 @@ from steadyeye.evaluation.job import Job
 from steadyeye.evaluation.tasks import Task
 from steadyeye.predictions.cell import shard_rows
 from steadyeye.predictions.read import read
+from steadyeye.storage.place import Place
 
 BUDGET = 0.1
 """Forward passes of a search, as a share of those of the exhaustive sweep."""
 
-Complete = Callable[[Task], Path]
+Complete = Callable[[Task], Place]
 """Computes the cell of a task, if it is not sealed yet, and returns its folder."""
 
 

@@ -9,7 +9,6 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path
 
 import cv2
 
@@ -20,13 +19,15 @@ from steadyeye.core.table import Predictions
 from steadyeye.core.types import Source
 from steadyeye.evaluation.engines import local
 from steadyeye.evaluation.plan import present
-from steadyeye.evaluation.run import Watcher, alone, log
+from steadyeye.evaluation.run import Watcher, log, mended
 from steadyeye.measurement import motion
 from steadyeye.measurement.names import COLUMNS
 from steadyeye.measurement.sets import measure_set
 from steadyeye.predictions.cell import Cell, begin, open_cell, seal, write_table
 from steadyeye.predictions.measured import folder_of, to_arrow
 from steadyeye.predictions.read import cells, read
+from steadyeye.storage.lease import Check, alone
+from steadyeye.storage.place import Place
 
 SETS = 16  # pm-sets a shard, at most
 
@@ -41,7 +42,7 @@ class Footage:
 
 
 def measure(
-    run: Path, watcher: Watcher, workers: int = 0, sources: Sequence[Source] = ()
+    run: Place, watcher: Watcher, workers: int = 0, sources: Sequence[Source] = ()
 ) -> tuple[Footage, ...]:
     """Measures the pm-sets of a run that are not measured yet; returns what they are of.
 
@@ -49,13 +50,13 @@ def measure(
     where the run is not complete or has no pm-sets, and where a source is not what was evaluated.
     """
     found = footage(run, sources)
-    with alone(run), _one_thread():
+    with alone(run) as held, _one_thread():
         for each in found:
-            _complete(run, each, watcher, workers)
+            _complete(run, each, held, watcher, workers)
     return found
 
 
-def footage(run: Path, sources: Sequence[Source] = ()) -> tuple[Footage, ...]:
+def footage(run: Place, sources: Sequence[Source] = ()) -> tuple[Footage, ...]:
     """The sources of a run that hold pm-sets, once each."""
     at_hand = {source.fingerprint: source for source in sources}
     found: dict[str, Footage] = {}
@@ -104,7 +105,7 @@ def _sets(table: Predictions) -> tuple[tuple[int, ...], ...]:
     )
 
 
-def _complete(run: Path, footage: Footage, watcher: Watcher, workers: int) -> None:
+def _complete(run: Place, footage: Footage, held: Check, watcher: Watcher, workers: int) -> None:
     data, sets = footage.predictions, footage.sets
     size = min(max(len(sets) // 64, 1), SETS)
     identity = {
@@ -116,6 +117,7 @@ def _complete(run: Path, footage: Footage, watcher: Watcher, workers: int) -> No
         "shard_rows": size,
     }
     cell = _begin(folder_of(run, data.data, data.fingerprint), identity)
+    mended(run, cell)
     finished = cell.finished()
     if finished:
         watcher.resumed(cell.folder.name, len(finished), cell.shards)
@@ -128,6 +130,7 @@ def _complete(run: Path, footage: Footage, watcher: Watcher, workers: int) -> No
         for which in cell.span(shard):
             if stopped():
                 return
+            held()
             samples = (footage.source[row] for row in sets[which])
             rows += measure_set(samples)
             advance(len(sets[which]))
@@ -139,7 +142,7 @@ def _complete(run: Path, footage: Footage, watcher: Watcher, workers: int) -> No
     log(run, "measured", cell=cell.folder.name, found=len(finished), seconds=seconds)
 
 
-def _begin(folder: Path, identity: Mapping[str, object]) -> Cell:
+def _begin(folder: Place, identity: Mapping[str, object]) -> Cell:
     path = folder / "cell.json"
     if path.is_file() and json.loads(path.read_text(encoding="utf-8")) != identity:
         raise UsageError(f"'{folder}' was measured by another version; delete it and measure again")

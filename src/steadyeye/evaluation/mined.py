@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 from steadyeye.charts.style import percent
@@ -20,6 +19,7 @@ from steadyeye.mining.causes import MISTAKES
 from steadyeye.mining.shares import shares
 from steadyeye.predictions.cell import encode
 from steadyeye.report.document import Document
+from steadyeye.storage.place import Place
 
 Keep = Callable[[Callable[[], Image]], str]
 """Keeps a picture and returns its path among the pictures."""
@@ -83,7 +83,7 @@ def origin(content: Mapping[str, Any]) -> Mapping[str, str]:
     return {"name": "candidates.json", "fingerprint": fingerprint(encode(content))}
 
 
-def document(mined: Mined, runs: Sequence[Path], commands: Sequence[str]) -> Document:
+def document(mined: Mined, runs: Sequence[Place], commands: Sequence[str]) -> Document:
     """The report: what the detectors are confidently wrong about. `commands`: after the runs'."""
     evaluated = [Evaluated(table, {}) for table in mined.tables]
     records = {str(run): record(run) for run in runs}

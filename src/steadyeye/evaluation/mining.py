@@ -3,7 +3,6 @@
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,6 +19,7 @@ from steadyeye.mining.causes import CAUSES, MISTAKES, RIGHT, SCORE, Judged, judg
 from steadyeye.mining.novelty import alike, farthest_first, novelty, thumbnails
 from steadyeye.predictions.cell import open_cell
 from steadyeye.predictions.read import cells
+from steadyeye.storage.place import Place as Folder
 
 RANKS = ("confidence", "novelty")
 POOL = 4  # times as many as the limit of a class are looked at, the most confident of it
@@ -80,7 +80,7 @@ class Mined:
 
 
 def mine(
-    runs: Sequence[Path],
+    runs: Sequence[Folder],
     wanted: Wanted,
     begin: Callable[[str, int], Callable[[int], None]],
     sources: Sequence[Source] = (),
@@ -108,7 +108,7 @@ def mine(
 
 
 def _opened(
-    runs: Sequence[Path], sources: Sequence[Source], marks: set[str]
+    runs: Sequence[Folder], sources: Sequence[Source], marks: set[str]
 ) -> Mapping[str, Source]:
     """The sources that tables are of, by fingerprint."""
     found = {source.fingerprint: source for source in sources}

@@ -3,7 +3,6 @@
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 from steadyeye.core import plugins
@@ -17,16 +16,22 @@ from steadyeye.evaluation.tasks import Task, task
 from steadyeye.predictions.read import read
 from steadyeye.probing.subject import Probe, Subject
 from steadyeye.probing.targets import correct, mistakes, targets
+from steadyeye.storage.lease import Check
+from steadyeye.storage.place import place
 
 
 @dataclass(frozen=True, eq=False)
 class Asking:
-    """The job, the score above which a detection is confident, and the most to be explained."""
+    """The job, the score above which a detection is confident, and the most to be explained.
+
+    `held`: raises where the run's folder is no longer held by this process.
+    """
 
     job: Job
     score: float
     limit: int | None
     watcher: Watcher
+    held: Check
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,7 +43,7 @@ class Pair:
     reference: Task | None
 
     def _read(self, task_: Task) -> Predictions:
-        return read(Path(self.asking.job.out) / "cells" / task_.folder)
+        return read(place(self.asking.job.out) / "cells" / task_.folder)
 
     def subject(self) -> Subject | None:
         """What the probes are made of; None where nothing is to be explained."""
@@ -71,7 +76,7 @@ class Pair:
         about = {"probe": self._about(source, name)}
         folder = f"{self.base.folder}+{name}"
         made = replace(made, folder=folder, identity={**made.identity, **about})
-        complete(job, self.asking.watcher, shard.predict, made)
+        complete(job, self.asking.held, self.asking.watcher, shard.predict, made)
         return made
 
     def _about(self, source: Source, name: str) -> dict[str, Any]:

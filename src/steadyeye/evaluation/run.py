@@ -1,12 +1,9 @@
 """A job from its plan to sealed predictions, results, pictures and a report."""
 
-import fcntl
 import json
 import time
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from functools import partial
-from pathlib import Path
 from typing import Any, Protocol
 
 from steadyeye.core.errors import UsageError
@@ -18,8 +15,11 @@ from steadyeye.evaluation.fast import search
 from steadyeye.evaluation.job import Job
 from steadyeye.evaluation.plan import Plan
 from steadyeye.evaluation.tasks import Task
-from steadyeye.predictions.cell import begin, encode, seal, write_file
+from steadyeye.predictions.cell import Cell, begin, encode, mend, seal
 from steadyeye.predictions.rows import Rows
+from steadyeye.storage.lease import Check, alone
+from steadyeye.storage.place import Place, place
+from steadyeye.storage.write import append, write_file
 
 
 class Watcher(Protocol):
@@ -37,17 +37,17 @@ class Watcher(Protocol):
 Predict = Callable[[Task, range, Callable[[], bool]], Rows | None]
 
 
-def run(plan: Plan, watcher: Watcher, predict: Predict = shard.predict) -> Path:
+def run(plan: Plan, watcher: Watcher, predict: Predict = shard.predict) -> Place:
     """Computes every cell of a plan that is not sealed yet; returns the folder of the run.
 
     `predict`: where the rows of a span of a task come from. Raises `UsageError` where the folder
     holds another job or another process writes into it.
     """
-    out = Path(plan.job.out)
-    with alone(out):
+    out = place(plan.job.out)
+    with alone(out) as held:
         record = _write_record(out, plan)
         for task in plan.tasks:
-            made = partial(complete, plan.job, watcher, predict)
+            made = partial(complete, plan.job, held, watcher, predict)
             if plan.job.fast:
                 for rounds in search(plan.job, task, made):
                     record["rounds"][task.folder] = rounds
@@ -57,15 +57,24 @@ def run(plan: Plan, watcher: Watcher, predict: Predict = shard.predict) -> Path:
     return out
 
 
-def complete(job: Job, watcher: Watcher, predict: Predict, task: Task) -> Path:
-    """Computes the shards of a task's cell that are not there and seals it; returns its folder."""
-    out = Path(job.out)
+def complete(job: Job, held: Check, watcher: Watcher, predict: Predict, task: Task) -> Place:
+    """Computes the shards of a task's cell that are not there and seals it; returns its folder.
+
+    `held`: raises where the run's folder is no longer held by this process.
+    """
+    out = place(job.out)
     cell = begin(out / "cells" / task.folder, task.identity)
+    mended(out, cell)
     found = len(cell.finished())
     if found:
         watcher.resumed(task.folder, found, cell.shards)
     started = time.perf_counter()
-    advance = watcher.begin(task.folder, cell.rows)
+    told = watcher.begin(task.folder, cell.rows)
+
+    def advance(rows: int) -> None:
+        held()
+        told(rows)
+
     elsewhere = choice(job.engine, job.address)
     # saved predictions are only copied: no model, nothing for a cluster
     if elsewhere and predict is shard.predict:
@@ -79,33 +88,20 @@ def complete(job: Job, watcher: Watcher, predict: Predict, task: Task) -> Path:
     return cell.folder
 
 
-def log(out: Path, event: str, **facts: Any) -> None:
+def mended(out: Place, cell: Cell) -> None:
+    """Takes altered shards of a cell away, to be computed again, and logs which."""
+    altered = mend(cell)
+    if altered:
+        log(out, "altered", cell=cell.folder.name, shards=altered)
+
+
+def log(out: Place, event: str, **facts: Any) -> None:
     """Appends a line to log.jsonl, where all that differs from run to run is kept."""
-    with (out / "log.jsonl").open("a", encoding="utf-8") as file:
-        file.write(json.dumps({"time": round(time.time(), 3), "event": event, **facts}) + "\n")
+    line = json.dumps({"time": round(time.time(), 3), "event": event, **facts})
+    append(out / "log.jsonl", line)
 
 
-@contextmanager
-def alone(out: Path) -> Iterator[None]:
-    """Holds the run's folder for this process; raises where another process holds it."""
-    try:
-        out.mkdir(parents=True, exist_ok=True)
-        file = (out / ".lock").open("w")
-    except OSError as error:
-        raise UsageError(
-            f"cannot write to '{out}': {error.strerror}; choose another --out"
-        ) from error
-    with file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            raise UsageError(
-                f"another process is writing to '{out}'; wait for it or stop it"
-            ) from None
-        yield
-
-
-def _write_record(out: Path, plan: Plan) -> dict[str, Any]:
+def _write_record(out: Place, plan: Plan) -> dict[str, Any]:
     path = out / "run.json"
     record: dict[str, Any] = {
         "job": plan.job.record(),
@@ -124,7 +120,7 @@ def _write_record(out: Path, plan: Plan) -> dict[str, Any]:
     return record
 
 
-def _same_job(out: Path, before: Mapping[str, Any], after: Mapping[str, Any]) -> None:
+def _same_job(out: Place, before: Mapping[str, Any], after: Mapping[str, Any]) -> None:
     # what an earlier version did not record was as it is by default
     before = {**json.loads(json.dumps(Job().record())), **before}
     for key, value in after.items():

@@ -4,7 +4,6 @@ import json
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -15,6 +14,7 @@ from steadyeye.core.types import Classes, Image, Scores, Source
 from steadyeye.evaluation import shard
 from steadyeye.evaluation.tasks import Task
 from steadyeye.predictions.rows import Rows
+from steadyeye.storage.place import Place
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,7 +35,7 @@ class SavedPredictions:
         raise UsageError(f"'{self.name}' is a file of predictions; use `steadyeye score`")
 
 
-def load(path: Path, classes: Classes | None) -> SavedPredictions:
+def load(path: Place, classes: Classes | None) -> SavedPredictions:
     """The predictions in a JSON file, `{sample id: scores | index | class name}`.
 
     `classes`: what the scores or indices are over; None: the data's classes. Raises `UsageError`
@@ -77,7 +77,7 @@ def check_complete(saved: SavedPredictions, source: Source) -> None:
         )
 
 
-def _once(path: Path, pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def _once(path: Place, pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     if len({key for key, _ in pairs}) != len(pairs):
         twice = [key for key, times in Counter(key for key, _ in pairs).items() if times > 1]
         raise UsageError(

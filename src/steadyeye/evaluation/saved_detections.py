@@ -4,7 +4,6 @@ import json
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -16,6 +15,7 @@ from steadyeye.core.types import Classes, Image, Source
 from steadyeye.evaluation import detect
 from steadyeye.evaluation.tasks import Task
 from steadyeye.predictions.rows import Rows
+from steadyeye.storage.place import Place
 
 KEYS = ("image_id", "category_id", "bbox", "score")
 
@@ -36,7 +36,7 @@ class SavedDetections:
         raise UsageError(f"'{self.name}' is a file of detections; use `steadyeye score`")
 
 
-def are_detections(path: Path) -> bool:
+def are_detections(path: Place) -> bool:
     """Whether a file is a list, as COCO's results are; saved scores are an object."""
     try:
         with path.open(encoding="utf-8") as file:
@@ -45,7 +45,7 @@ def are_detections(path: Path) -> bool:
         return False  # whoever reads it whole says what is wrong
 
 
-def load(path: Path, classes: Classes | None) -> SavedDetections:
+def load(path: Place, classes: Classes | None) -> SavedDetections:
     """The detections in a JSON list of {image_id, category_id, bbox, score}.
 
     `bbox`: x y width height in pixels. `category_id`: the data's category ids, or the index of a

@@ -3,7 +3,6 @@
 import hashlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -18,13 +17,14 @@ from steadyeye.evaluation.job import Job
 from steadyeye.evaluation.plan import readable
 from steadyeye.images.files import thumbnail
 from steadyeye.images.marking import heated, marked
-from steadyeye.predictions.cell import write_file
 from steadyeye.predictions.measured import state
 from steadyeye.report.document import Document
 from steadyeye.report.headline import headline
 from steadyeye.report.html import render_html
 from steadyeye.report.markdown import render_markdown
 from steadyeye.report.tables import render_csv, render_json
+from steadyeye.storage.place import Place, place
+from steadyeye.storage.write import write_file
 
 RENDER: Mapping[str, Callable[[Document], str]] = {
     "md": render_markdown,
@@ -36,7 +36,7 @@ SMALL: Mapping[str, int] = {"longest": 64, "quality": 70}
 """How a thumbnail is kept: some 2 kB, so that a page can hold hundreds."""
 
 
-def document(runs: Sequence[Path], metrics: str | None = None) -> Document:
+def document(runs: Sequence[Place], metrics: str | None = None) -> Document:
     """The report of one or several runs, from their sealed predictions alone.
 
     `metrics`: a list of specs; None: those of each run's job.
@@ -45,7 +45,7 @@ def document(runs: Sequence[Path], metrics: str | None = None) -> Document:
 
 
 def written(
-    runs: Sequence[Path], evaluated: Sequence[Evaluated], analyses: Sequence[str] = ()
+    runs: Sequence[Place], evaluated: Sequence[Evaluated], analyses: Sequence[str] = ()
 ) -> Document:
     """The report of models from `runs`; `analyses`: the only ones to be heard, all if empty."""
     records = {str(run): record(run) for run in runs}
@@ -58,7 +58,7 @@ def written(
         commands=tuple(
             line
             for run, content in records.items()
-            for line in (command(content, run), *_measuring(Path(run)))
+            for line in (command(content, run), *_measuring(place(run)))
         ),
     )
 
@@ -103,7 +103,7 @@ def _about(table: Predictions) -> tuple[str, ...]:
     return (data["name"], data["fingerprint"], table.probe["name"])
 
 
-def write(runs: Sequence[Path], files: Sequence[Path], metrics: str | None = None) -> Document:
+def write(runs: Sequence[Place], files: Sequence[Place], metrics: str | None = None) -> Document:
     """Writes the report of `runs` to files, each in the format its suffix names; returns it."""
     check_formats(files)
     content = document(runs, metrics)
@@ -111,14 +111,14 @@ def write(runs: Sequence[Path], files: Sequence[Path], metrics: str | None = Non
     return content
 
 
-def check_formats(files: Sequence[Path]) -> None:
+def check_formats(files: Sequence[Place]) -> None:
     """Raises `UsageError` for a file whose suffix names no format."""
     for file in files:
         if file.suffix.lstrip(".") not in {"html", *RENDER}:
             raise unknown("report format", file.suffix.lstrip("."), ["html", *RENDER])
 
 
-def save(content: Document, runs: Sequence[Path], files: Sequence[Path]) -> None:
+def save(content: Document, runs: Sequence[Place], files: Sequence[Place]) -> None:
     """Writes a report to files, with the pictures that `runs` keep."""
     marks = {e.predictions.data: e.predictions.fingerprint for e in content.evaluated}
     for file in files:
@@ -130,7 +130,7 @@ def save(content: Document, runs: Sequence[Path], files: Sequence[Path]) -> None
         write_file(file, text.encode())
 
 
-def store_pictures(run: Path, sources: Sequence[Source], content: Document | None = None) -> None:
+def store_pictures(run: Place, sources: Sequence[Source], content: Document | None = None) -> None:
     """Keeps the pictures the report of a run shows, so that it can be made without the data.
 
     `content`: the report, where it is at hand. A picture that cannot be decoded is left out; the
@@ -187,7 +187,7 @@ def command(content: Mapping[str, Any], out: str) -> str:
     return " ".join([*words, "--out", _quoted(out)])
 
 
-def _measuring(run: Path) -> tuple[str, ...]:
+def _measuring(run: Place) -> tuple[str, ...]:
     """The command of the image pass where there are pm-sets: the next thing to do, or done."""
     measured = state(run)
     if measured is None:
@@ -204,7 +204,7 @@ def _quoted(text: str) -> str:
     return f'"{text}"' if any(c in text for c in " ()'*") else text
 
 
-def _picture(run: Path, mark: str, picture: Picture) -> Path:
+def _picture(run: Place, mark: str, picture: Picture) -> Place:
     upon = [str(each) for each in (picture.marks, picture.heat) if each]
     upon += ["small"] if picture.small else []
     shown = "\n".join([mark, picture.sample, *upon])
@@ -212,7 +212,7 @@ def _picture(run: Path, mark: str, picture: Picture) -> Path:
     return run / "pictures" / f"{name}.jpg"
 
 
-def _stored(runs: Sequence[Path], mark: str, picture: Picture) -> bytes | None:
+def _stored(runs: Sequence[Place], mark: str, picture: Picture) -> bytes | None:
     for run in runs:
         path = _picture(run, mark, picture)
         if path.is_file():

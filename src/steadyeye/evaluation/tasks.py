@@ -3,7 +3,6 @@
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -15,6 +14,7 @@ from steadyeye.degradation.sweep import Degrading
 from steadyeye.evaluation.job import Job
 from steadyeye.evaluation.sweeps import swept
 from steadyeye.predictions.cell import shard_rows
+from steadyeye.storage.place import place
 
 MOST = 20  # classes without a model class that the notes name
 
@@ -115,7 +115,7 @@ def _class_map(
     if target is None:
         return mapping.identity(classes)
     if job.class_map:
-        return mapping.from_file(Path(job.class_map), classes, target)
+        return mapping.from_file(place(job.class_map), classes, target)
     # boxes of a class that the detector does not know can still be found: as some other object
     return mapping.nearest(classes, target) if detects(model) else mapping.between(classes, target)
 

@@ -30,7 +30,9 @@ from steadyeye.core.boxes import EMPTY, Boxes, boxes, present
 from steadyeye.core.errors import UsageError, every
 from steadyeye.core.types import Classes
 from steadyeye.footage import coco_file
+from steadyeye.footage.paths import located
 from steadyeye.footage.sidecar import Range, VideoLabels
+from steadyeye.storage.place import Place
 
 CORNERS = ("x0", "y0", "x1", "y1")
 
@@ -80,11 +82,11 @@ def read(path: str) -> BoxFile:
     Raises `UsageError` for what is no box or no frame, with how many and the first.
     """
     if path.lower().endswith(".json"):
-        return _of_json(Path(path))
+        return _of_json(located(path))
     return _of_csv(path)
 
 
-def _of_json(path: Path) -> BoxFile:
+def _of_json(path: Place) -> BoxFile:
     content = coco_file.read(path)
     frames = every(content.images, lambda image: _frame(path, image))
     twice = [each for each, times in Counter(frames).items() if times > 1]
@@ -100,7 +102,7 @@ def _of_json(path: Path) -> BoxFile:
     return BoxFile(content.classes, videos)
 
 
-def _frame(path: Path, image: Mapping[str, Any]) -> tuple[str, int]:
+def _frame(path: Place, image: Mapping[str, Any]) -> tuple[str, int]:
     name = PurePosixPath(str(image.get("file_name", "")))
     video = image.get("video", str(name.parent))
     number = str(image.get("frame", "") if "video" in image else name.stem)
@@ -115,7 +117,7 @@ def _frame(path: Path, image: Mapping[str, Any]) -> tuple[str, int]:
 def _of_csv(path: str) -> BoxFile:
     rows: dict[str, dict[int, list[Entry]]] = defaultdict(lambda: defaultdict(list))
     try:
-        with Path(path).open(newline="", encoding="utf-8") as file:
+        with located(path).open(newline="", encoding="utf-8") as file:
             lines = enumerate(csv.DictReader(file), start=2)
             for video, frame, entry in every(lines, lambda line: _row(path, *line)):
                 rows[video][frame].append(entry)

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from steadyeye.core.boxes import OOD, Boxes, present
 from steadyeye.core.types import Classes, Labels, Sample
 from steadyeye.images import files
+from steadyeye.storage.place import Place, absent
 
 
 @dataclass(frozen=True, eq=False)
@@ -20,7 +21,7 @@ class BoxedImage:
     """
 
     id: str
-    path: Path | None
+    path: Place | None
     boxes: Boxes
     size: tuple[int, int] | None = None
     masks: Callable[[], NDArray[np.bool_]] | None = None
@@ -71,7 +72,7 @@ class BoxedImages:
         """Image files that inference would need and that are not there."""
         if any(image.path is None for image in self.images):
             return ["the folder of the images (give images=…)"]
-        return [str(image.path) for image in self.images if not (image.path or Path()).is_file()]
+        return [str(path) for path in absent(image.path or Path() for image in self.images)]
 
     def __len__(self) -> int:
         return len(self.images)

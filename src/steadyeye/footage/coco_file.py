@@ -4,7 +4,6 @@ import json
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -14,6 +13,7 @@ from steadyeye.core.boxes import EMPTY, OOD, Boxes, boxes
 from steadyeye.core.errors import UsageError, every
 from steadyeye.core.types import Classes
 from steadyeye.footage.annotations import corners, of_segmentation
+from steadyeye.storage.place import Place
 
 Box: TypeAlias = tuple[float, float, float, float]
 
@@ -37,7 +37,7 @@ class CocoFile:
         return self.found.get(image["id"], EMPTY)
 
 
-def read(path: Path, ood: str | None = None) -> CocoFile:
+def read(path: Place, ood: str | None = None) -> CocoFile:
     """The file at a path; classes in the order of their ids.
 
     The box is `bbox`; without one it is that around `segmentation`, polygons or run lengths.
@@ -72,7 +72,7 @@ def read(path: Path, ood: str | None = None) -> CocoFile:
     )
 
 
-def _categories(path: Path, listed: Sequence[Mapping[str, Any]]) -> Sequence[Mapping[str, Any]]:
+def _categories(path: Place, listed: Sequence[Mapping[str, Any]]) -> Sequence[Mapping[str, Any]]:
     """The categories by their ids. Raises `UsageError` for two of one name."""
     categories = sorted(listed, key=lambda category: category["id"])
     twice = [n for n, times in Counter(c["name"] for c in categories).items() if times > 1]
@@ -83,7 +83,7 @@ def _categories(path: Path, listed: Sequence[Mapping[str, Any]]) -> Sequence[Map
     return categories
 
 
-def _content(path: Path) -> Mapping[str, Any]:
+def _content(path: Place) -> Mapping[str, Any]:
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
@@ -109,7 +109,7 @@ def _keyed(entry: Mapping[str, Any], key: str) -> Mapping[str, Any]:
 
 
 def _by_image(
-    path: Path, annotations: Sequence[Mapping[str, Any]], images: set[Any]
+    path: Place, annotations: Sequence[Mapping[str, Any]], images: set[Any]
 ) -> Mapping[Any, list[Mapping[str, Any]]]:
     found: dict[Any, list[Mapping[str, Any]]] = defaultdict(list)
     for annotation in annotations:
@@ -124,7 +124,7 @@ def _by_image(
 
 
 def _annotation(
-    path: Path, annotation: Mapping[str, Any], position: Mapping[int, int]
+    path: Place, annotation: Mapping[str, Any], position: Mapping[int, int]
 ) -> tuple[Box, int, bool, float]:
     """Corners, class, whether it is a crowd, and area."""
     which = f"'{path}': annotation {annotation.get('id')}"

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -12,8 +11,9 @@ from steadyeye.core.errors import UsageError, unknown
 from steadyeye.core.seeds import fingerprint
 from steadyeye.footage import coco_file, coco_masks
 from steadyeye.footage.boxed_images import BoxedImage, BoxedImages
+from steadyeye.storage.place import Place
 
-Locate = Callable[[Mapping[str, Any]], Path | None]
+Locate = Callable[[Mapping[str, Any]], Place | None]
 """Entry of an image → its file."""
 
 OUTSIDE = "ood"
@@ -21,7 +21,7 @@ OUTSIDE = "ood"
 
 
 def coco_images(
-    name: str, files: Sequence[Path], locate: Locate, ood: str | None = OUTSIDE
+    name: str, files: Sequence[Place], locate: Locate, ood: str | None = OUTSIDE
 ) -> BoxedImages:
     """The images of files that name the same categories, one file after the other.
 
@@ -67,7 +67,7 @@ def _size(image: Mapping[str, Any]) -> tuple[int, int] | None:
     return (int(height), int(width)) if height and width else None
 
 
-def _masks(path: Path, image: Mapping[str, Any]) -> Callable[[], NDArray[np.bool_]] | None:
+def _masks(path: Place, image: Mapping[str, Any]) -> Callable[[], NDArray[np.bool_]] | None:
     """What reads the masks of an image, where its size is given."""
     size = _size(image)
     return partial(coco_masks.masks, path, image["id"], size) if size else None

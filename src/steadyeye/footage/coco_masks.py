@@ -4,7 +4,6 @@ import json
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
-from pathlib import Path
 from typing import Any
 
 import cv2
@@ -12,9 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from steadyeye.footage.annotations import run_lengths
+from steadyeye.storage.place import Place
 
 
-def masks(path: Path, image: Any, size: tuple[int, int]) -> NDArray[np.bool_]:
+def masks(path: Place, image: Any, size: tuple[int, int]) -> NDArray[np.bool_]:
     """(n, h, w) bool, the masks of an image's annotations in the order of the file.
 
     `size`: height and width. A polygon holds the pixels on its edge; run lengths are exact. All
@@ -26,7 +26,7 @@ def masks(path: Path, image: Any, size: tuple[int, int]) -> NDArray[np.bool_]:
 
 # one file at a time: that of COCO's training images takes gigabytes
 @lru_cache(maxsize=1)
-def _segmentations(path: Path) -> Mapping[Any, Sequence[Any]]:
+def _segmentations(path: Place) -> Mapping[Any, Sequence[Any]]:
     """Image id → what stands under `segmentation` in each of its annotations."""
     found: dict[Any, list[Any]] = defaultdict(list)
     for annotation in json.loads(path.read_text(encoding="utf-8"))["annotations"]:

@@ -6,7 +6,6 @@ stands out from the two frames before and after; a scene lasts at least 15 frame
 """
 
 from collections.abc import Iterable, Iterator, Sequence
-from pathlib import Path
 
 import av
 import cv2
@@ -14,8 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from steadyeye.core.errors import SampleError
-from steadyeye.footage.reader import VideoIndex
+from steadyeye.footage.reader import VideoIndex, readable
 from steadyeye.images import files
+from steadyeye.storage.place import Place
 
 WIDTH = 256  # pixels at which frames are compared; PySceneDetect too shrinks them to about this
 
@@ -28,7 +28,7 @@ def of_video(video: VideoIndex) -> tuple[int, ...]:
     return _detect(_small_frames(video))
 
 
-def of_images(paths: Sequence[Path]) -> tuple[int, ...]:
+def of_images(paths: Sequence[Place]) -> tuple[int, ...]:
     """The same for frames kept as image files, in their order."""
     return _detect(_small_images(paths))
 
@@ -51,7 +51,7 @@ def _detect(frames: Iterable[tuple[int, NDArray[np.uint8]]]) -> tuple[int, ...]:
 
 
 def _small_frames(video: VideoIndex) -> Iterator[tuple[int, NDArray[np.uint8]]]:
-    with av.open(str(video.path)) as container:
+    with av.open(readable(video.path)) as container:
         stream = container.streams.video[0]
         stream.thread_type = "AUTO"
         reformatter = av.video.reformatter.VideoReformatter()
@@ -69,7 +69,7 @@ def _small_frames(video: VideoIndex) -> Iterator[tuple[int, NDArray[np.uint8]]]:
                 yield number, np.asarray(small.to_ndarray(), dtype=np.uint8)
 
 
-def _small_images(paths: Sequence[Path]) -> Iterator[tuple[int, NDArray[np.uint8]]]:
+def _small_images(paths: Sequence[Place]) -> Iterator[tuple[int, NDArray[np.uint8]]]:
     size: tuple[int, int] | None = None
     for number, path in enumerate(paths):
         try:

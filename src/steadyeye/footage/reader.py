@@ -5,7 +5,6 @@ from collections import OrderedDict, deque
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from fractions import Fraction
-from pathlib import Path
 from typing import Any
 
 import av
@@ -15,6 +14,8 @@ from numpy.typing import NDArray
 
 from steadyeye.core.errors import SampleError, UsageError
 from steadyeye.core.types import Image
+from steadyeye.storage.place import Place
+from steadyeye.storage.remote import Remote
 
 OPEN_VIDEOS = 4  # decoders a thread keeps open: memory stays flat over a folder of videos
 RECENT_BYTES = 32 << 20  # decoded frames a decoder keeps: overlapping sets step back a little
@@ -28,7 +29,7 @@ class VideoIndex:
     `key_pts`, `key_dts`: the same for the frames a decoder can start at. `fps`: frames a second.
     """
 
-    path: Path
+    path: Place
     pts: NDArray[np.int64]
     key_pts: NDArray[np.int64]
     key_dts: NDArray[np.int64]
@@ -39,7 +40,12 @@ class VideoIndex:
         return len(self.pts)
 
 
-def index(path: Path) -> VideoIndex:
+def readable(path: Place) -> Any:
+    """What PyAV opens: the name of a file, or an object of a store read a piece at a time."""
+    return path.open("rb") if isinstance(path, Remote) else str(path)
+
+
+def index(path: Place) -> VideoIndex:
     """The index of a video.
 
     Raises `UsageError` for a file that is missing, no video, empty, or shorter than it says.
@@ -47,7 +53,7 @@ def index(path: Path) -> VideoIndex:
     if not path.is_file():
         raise UsageError(f"no video at '{path}'; check the path")
     try:
-        with av.open(str(path)) as container:
+        with av.open(readable(path)) as container:
             return _index(path, container)
     except av.EOFError as error:
         raise _empty(path) from error
@@ -56,7 +62,7 @@ def index(path: Path) -> VideoIndex:
         raise UsageError(f"cannot open the video '{path}': {error.strerror}; {hint}") from error
 
 
-def _index(path: Path, container: Any) -> VideoIndex:
+def _index(path: Place, container: Any) -> VideoIndex:
     if not container.streams.video:
         raise UsageError(f"'{path}' has no video stream; give a video or a folder of videos")
     stream = container.streams.video[0]
@@ -83,7 +89,7 @@ def _index(path: Path, container: Any) -> VideoIndex:
     )
 
 
-def _empty(path: Path) -> UsageError:
+def _empty(path: Place) -> UsageError:
     return UsageError(f"the video '{path}' holds no frames; remove it or record it again")
 
 
@@ -103,7 +109,7 @@ class _Cursor:
 
     def __init__(self, video: VideoIndex) -> None:
         self.video = video
-        self.container = av.open(str(video.path))
+        self.container = av.open(readable(video.path))
         self.stream = self.container.streams.video[0]
         self.stream.thread_type = "NONE"  # the runner's workers are the parallelism
         self.reformatter = av.video.reformatter.VideoReformatter()
@@ -164,7 +170,7 @@ _open = threading.local()
 
 def frame(video: VideoIndex, number: int) -> Frame:
     """Frame `number` of a video, decoded by the calling thread's own decoder."""
-    cursors: OrderedDict[Path, _Cursor] = _open.__dict__.setdefault("cursors", OrderedDict())
+    cursors: OrderedDict[Place, _Cursor] = _open.__dict__.setdefault("cursors", OrderedDict())
     if video.path not in cursors:
         cursors[video.path] = _Cursor(video)
         if len(cursors) > OPEN_VIDEOS:

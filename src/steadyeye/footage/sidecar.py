@@ -23,6 +23,8 @@ from typing import Any
 from steadyeye.classes.known import named
 from steadyeye.core.errors import UsageError, unknown
 from steadyeye.core.types import Classes, Labels
+from steadyeye.footage.paths import located
+from steadyeye.storage.place import URL, Place
 
 WHOLE = 2**62
 
@@ -71,7 +73,7 @@ def read(labels: str | None) -> Sidecar:
     """The sidecar at a path, or one label for every frame where `labels` is no file name."""
     if labels is None:
         return NOTHING
-    path = Path(labels)
+    path = located(labels) if URL.match(labels) else Path(labels)
     if path.suffix.lower() not in {".json", ".csv"}:
         return _build(named({labels: None}), {"*": {"labels": [{"labels": [labels]}]}}, labels)
     if not path.is_file():
@@ -82,7 +84,7 @@ def read(labels: str | None) -> Sidecar:
     return _build(named(pairs) if pairs else None, rows["videos"], str(path))
 
 
-def _json(path: Path) -> dict[str, Any]:
+def _json(path: Place) -> dict[str, Any]:
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
     except ValueError as error:
@@ -92,7 +94,7 @@ def _json(path: Path) -> dict[str, Any]:
     return content
 
 
-def _csv(path: Path) -> dict[str, Any]:
+def _csv(path: Place) -> dict[str, Any]:
     videos: dict[str, Any] = {}
     with path.open(newline="", encoding="utf-8") as file:
         for line, row in enumerate(csv.DictReader(file), start=2):

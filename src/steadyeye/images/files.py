@@ -1,7 +1,6 @@
 """Image files to RGB arrays and back."""
 
 from dataclasses import dataclass
-from pathlib import Path
 
 import cv2
 import numpy as np
@@ -9,6 +8,7 @@ import simplejpeg
 
 from steadyeye.core.errors import SampleError, unknown
 from steadyeye.core.types import Image
+from steadyeye.storage.place import Place
 
 MOST_PIXELS = 2**28  # a file of a few kB can promise far more than memory holds
 
@@ -21,14 +21,14 @@ SUFFIXES = frozenset({".jpg", ".jpeg", ".png", ".bmp", ".webp", ".tif", ".tiff"}
 class ImageFile:
     """What reads the image in a file when it is called."""
 
-    path: Path
+    path: Place
 
     def __call__(self) -> Image:
         """The image, as `read` gives it."""
         return read(self.path)
 
 
-def read(path: Path) -> Image:
+def read(path: Place) -> Image:
     """The image in a file, (h, w, 3) uint8 RGB; EXIF rotation is not applied, as in training code.
 
     Raises `SampleError` for a file that is missing, truncated or no image.
@@ -69,7 +69,7 @@ def promised(data: bytes) -> int:
     return height * width
 
 
-def size(path: Path) -> tuple[int, int]:
+def size(path: Place) -> tuple[int, int]:
     """Height and width of the image in a file: a JPEG's or PNG's header says them.
 
     Other formats are decoded. Raises `SampleError` as `read` does.

@@ -3,15 +3,17 @@
 ::
 
     cell.json      what it is: model, data, class map, shard size, seed; written first
-    00000.arrow …  shards, each written whole: to a temporary file, synced, renamed
+    00000.arrow …  shards, each written whole: to a temporary file, synced, renamed; or one put
+    00000.seal …   size and SHA-256 of each; a shard without them counts as not written
     seal.json      names, sizes and SHA-256 of all shards; written last
+
+The folder may be one of a store (`s3://…`), where the seal of a shard is put after it.
 """
 
-import hashlib
 import json
-import os
 from collections.abc import Mapping
 from dataclasses import dataclass
+from hashlib import sha256 as digest
 from pathlib import Path
 from typing import Any
 
@@ -19,13 +21,15 @@ import pyarrow as pa
 
 from steadyeye.core.errors import UsageError
 from steadyeye.predictions.rows import Rows, to_arrow
+from steadyeye.storage.place import Place, below, together
+from steadyeye.storage.write import sha256, write_file, write_lightly
 
 
 @dataclass(frozen=True)
 class Cell:
     """A cell's folder and its identity (the content of cell.json)."""
 
-    folder: Path
+    folder: Place
     identity: Mapping[str, Any]
 
     @property
@@ -43,13 +47,17 @@ class Cell:
         size = int(self.identity["shard_rows"])
         return range(shard * size, min((shard + 1) * size, self.rows))
 
-    def path(self, shard: int) -> Path:
+    def path(self, shard: int) -> Place:
         """The file of a shard."""
         return self.folder / f"{shard:05d}.arrow"
 
+    def mark(self, shard: int) -> Place:
+        """The file with the size and the checksum of a shard."""
+        return self.folder / f"{shard:05d}.seal"
+
     def finished(self) -> list[int]:
-        """The shards that are written; a file exists only once it is whole."""
-        return [shard for shard in range(self.shards) if self.path(shard).is_file()]
+        """The shards that are written, as long as they were written; see `mend` for their bytes."""
+        return sorted(_written(self))
 
     @property
     def sealed(self) -> bool:
@@ -62,7 +70,7 @@ def shard_rows(rows: int) -> int:
     return min(max(rows // 64, 16), 512)
 
 
-def begin(folder: Path, identity: Mapping[str, Any]) -> Cell:
+def begin(folder: Place, identity: Mapping[str, Any]) -> Cell:
     """The cell in `folder`, created or resumed.
 
     Raises `UsageError` where the folder holds predictions of something else.
@@ -82,7 +90,7 @@ def begin(folder: Path, identity: Mapping[str, Any]) -> Cell:
     return Cell(folder, identity)
 
 
-def open_cell(folder: Path) -> Cell:
+def open_cell(folder: Place) -> Cell:
     """The cell in `folder`, whatever it holds."""
     return Cell(folder, json.loads((folder / "cell.json").read_text(encoding="utf-8")))
 
@@ -94,7 +102,7 @@ def write_shard(cell: Cell, shard: int, rows: Rows) -> None:
 
 def write_table(cell: Cell, shard: int, table: pa.Table) -> None:
     """Writes the Arrow table of a shard, as `write_shard` does."""
-    write_file(cell.path(shard), encode_table(table))
+    write_content(cell, shard, encode_table(table))
 
 
 def encode_table(table: pa.Table) -> bytes:
@@ -106,50 +114,103 @@ def encode_table(table: pa.Table) -> bytes:
     return content
 
 
+def write_content(cell: Cell, shard: int, content: bytes) -> None:
+    """Writes the file of a shard, as `write_shard` does."""
+    mark = encode({"bytes": len(content), "sha256": digest(content).hexdigest()})
+    if isinstance(cell.folder, Path):
+        # the synced shard comes last; a mark that a power failure took only costs its shard
+        write_lightly(cell.mark(shard), mark)
+        write_file(cell.path(shard), content)
+    else:
+        write_file(cell.path(shard), content)
+        write_file(cell.mark(shard), mark)
+
+
+def mend(cell: Cell) -> list[str]:
+    """Takes away what is not as it was written, to be computed again; returns the files' names.
+
+    Reads every shard that is there. Call it before work goes on in a cell.
+    """
+    written, there = _written(cell), _files(cell)
+
+    def altered(shard: int) -> bool:
+        return bool(sha256(cell.path(shard)) != written[shard].get("sha256"))
+
+    numbers = sorted(written)
+    judged = together(cell.folder, altered, numbers)
+    bad = [shard for shard, wrong in zip(numbers, judged, strict=True) if wrong]
+    # one that is too short, or of which nothing says how long it is to be
+    bad += [n for n in range(cell.shards) if cell.path(n).name in there and n not in written]
+    if cell.sealed and (bad or len(written) < cell.shards):
+        (cell.folder / "seal.json").unlink()
+    for shard in bad:
+        cell.path(shard).unlink()
+        cell.mark(shard).unlink(missing_ok=True)
+    for name, file in there.items():
+        # what a killed process was writing
+        if name.startswith(".") and name.endswith(".tmp"):
+            file.unlink()
+    return [cell.path(shard).name for shard in sorted(bad)]
+
+
 def seal(cell: Cell) -> None:
     """Seals a cell whose shards are all there; a sealed cell is left as it is."""
     if cell.sealed:
         return
-    absent = set(range(cell.shards)) - set(cell.finished())
-    assert not absent, f"shards {sorted(absent)} are not written"
+    written = _written(cell)
+    lost = set(range(cell.shards)) - set(written)
+    assert not lost, f"shards {sorted(lost)} are not written"
     shards = [
-        {"file": path.name, "bytes": path.stat().st_size, "sha256": sha256(path)}
-        for path in map(cell.path, range(cell.shards))
+        {
+            "file": cell.path(n).name,
+            "bytes": written[n]["bytes"],
+            "sha256": written[n]["sha256"],
+        }
+        for n in range(cell.shards)
     ]
     write_file(cell.folder / "seal.json", encode({"rows": cell.rows, "shards": shards}))
 
 
-def write_file(path: Path, content: bytes) -> None:
-    """Writes a file atomically and durably: temporary file, fsync, rename, fsync of the folder."""
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+def _written(cell: Cell) -> dict[int, Mapping[str, Any]]:
+    """The size and the checksum of every shard that is there and as long as it was written."""
+    there = _files(cell)
+    marks = _sealed(there) if "seal.json" in there else None
+    if marks is None:
+        known = [n for n in range(cell.shards) if cell.mark(n).name in there]
+        found = together(cell.folder, _content, [there[cell.mark(n).name] for n in known])
+        marks = dict(zip(known, found, strict=True))
+    written = {}
+    for shard, mark in marks.items():
+        file = there.get(cell.path(shard).name)
+        if file and file.stat().st_size == mark.get("bytes"):
+            written[shard] = mark
+    return written
+
+
+def _files(cell: Cell) -> dict[str, Place]:
+    if isinstance(cell.folder, Path) and not cell.folder.is_dir():
+        return {}
+    return {each.name: each for each in below(cell.folder)}
+
+
+def _sealed(there: Mapping[str, Place]) -> dict[int, Mapping[str, Any]] | None:
+    """What seal.json says of each shard; None where it is damaged."""
+    entries = _content(there["seal.json"]).get("shards")
+    return None if entries is None else dict(enumerate(entries))
+
+
+def _content(path: Place) -> Mapping[str, Any]:
+    """A small JSON file; empty where a power failure or a fault of the disk left no JSON."""
     try:
-        with temporary.open("wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        temporary.replace(path)
-    except OSError as error:
-        temporary.unlink(missing_ok=True)
-        raise UsageError(
-            f"cannot write '{path}': {error.strerror}; what is finished is kept, "
-            "make room and run the same command again"
-        ) from error
-    handle = os.open(path.parent, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
+        content = json.loads(path.read_text(encoding="utf-8"))
+    except ValueError:
+        return {}
+    return content if isinstance(content, dict) else {}
 
 
 def encode(content: Mapping[str, Any]) -> bytes:
     """JSON with a final newline, the same bytes for the same content."""
     return (json.dumps(content, indent=1, ensure_ascii=False) + "\n").encode()
-
-
-def sha256(path: Path) -> str:
-    """The SHA-256 of a file, hexadecimal."""
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def _short(value: object, most: int = 60) -> str:

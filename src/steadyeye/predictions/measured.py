@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -13,9 +12,10 @@ from steadyeye.measurement.names import COLUMNS
 from steadyeye.measurement.sets import Measured
 from steadyeye.predictions.cell import open_cell
 from steadyeye.predictions.read import cells, sealed
+from steadyeye.storage.place import Place
 
 
-def folder_of(run: Path, name: str, fingerprint: str) -> Path:
+def folder_of(run: Place, name: str, fingerprint: str) -> Place:
     """Where a run keeps what was measured of a source."""
     safe = "".join(c if c.isalnum() or c in "._-" else "_" for c in name)
     return run / "measurements" / f"{safe}-{fingerprint[:8]}"
@@ -32,12 +32,12 @@ def to_arrow(rows: Sequence[Measured]) -> pa.Table:
     return pa.table({"id": ids, "error": pa.array([row.error for row in rows]), **columns})
 
 
-def is_measured(run: Path, predictions: Predictions) -> bool:
+def is_measured(run: Place, predictions: Predictions) -> bool:
     """Whether a run keeps a complete measurement of what the predictions are of."""
     return (_folder(run, predictions) / "seal.json").is_file()
 
 
-def joined(runs: Sequence[Path], predictions: Predictions) -> Predictions:
+def joined(runs: Sequence[Place], predictions: Predictions) -> Predictions:
     """The predictions with what any of the runs measured of their samples as tags and columns.
 
     As they are where nothing is sealed. `linf`, `motion` and so on are then columns that an
@@ -70,7 +70,7 @@ def _note(errors: Sequence[str]) -> tuple[str, ...]:
     return (f"{len(errors):,} of the frames not measured in full; the first: {errors[0]}",)
 
 
-def state(run: Path) -> bool | None:
+def state(run: Place) -> bool | None:
     """Whether all pm-sets of a run are measured; None where it has none."""
     there = []
     for folders in cells(run):
@@ -81,5 +81,5 @@ def state(run: Path) -> bool | None:
     return all(there) if there else None
 
 
-def _folder(run: Path, predictions: Predictions) -> Path:
+def _folder(run: Place, predictions: Predictions) -> Place:
     return folder_of(run, predictions.data, predictions.fingerprint)

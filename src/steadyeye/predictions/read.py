@@ -3,6 +3,8 @@
 import json
 from collections import Counter
 from collections.abc import Mapping
+from functools import partial
+from hashlib import sha256 as digest
 from pathlib import Path
 from typing import Any
 
@@ -19,14 +21,17 @@ from steadyeye.predictions.boxes import (
     said_from_arrow,
 )
 from steadyeye.predictions.caveats import caveats
-from steadyeye.predictions.cell import Cell, open_cell, sha256
+from steadyeye.predictions.cell import Cell, open_cell
 from steadyeye.predictions.rows import ANSWERS, matrix, membership
 from steadyeye.predictions.verified import verified_from_arrow
+from steadyeye.storage.place import Place, together
+from steadyeye.storage.write import sha256
 
 AGAIN = "run the same command again to complete it"
+MEND = "run the same command again to compute it anew"
 
 
-def read(*folders: Path) -> Predictions:
+def read(*folders: Place) -> Predictions:
     """The predictions of a sealed cell, or of the rounds of one, in their order.
 
     Raises `UsageError` for a cell that is not sealed, a shard that is missing or altered, and ids
@@ -36,7 +41,7 @@ def read(*folders: Path) -> Predictions:
     return _predictions(open_cell(folders[0]), pa.concat_tables(in_all(tables)))
 
 
-def sealed(folder: Path) -> pa.Table:
+def sealed(folder: Place) -> pa.Table:
     """The rows of a sealed cell as they were written.
 
     Raises `UsageError` where it is not sealed, or a shard is missing or altered.
@@ -48,10 +53,11 @@ def sealed(folder: Path) -> pa.Table:
         done = len(cell.finished())
         raise UsageError(f"'{folder}' has {done} of {cell.shards} shards; {AGAIN}")
     seal = json.loads((folder / "seal.json").read_text(encoding="utf-8"))
-    return pa.concat_tables(in_all([_shard(folder, entry) for entry in seal["shards"]]))
+    shards = together(folder, partial(_shard, folder), seal["shards"])
+    return pa.concat_tables(in_all(list(shards)))
 
 
-def cells(run: Path) -> list[tuple[Path, ...]]:
+def cells(run: Place) -> list[tuple[Place, ...]]:
     """The cells of a run, in the order its job lists them, each as the folders of its rounds.
 
     Raises `UsageError` where there is no run.
@@ -67,15 +73,19 @@ def cells(run: Path) -> list[tuple[Path, ...]]:
     ]
 
 
-def _shard(folder: Path, entry: dict[str, Any]) -> pa.Table:
+def _shard(folder: Place, entry: dict[str, Any]) -> pa.Table:
     path = folder / entry["file"]
-    if not path.is_file():
-        raise UsageError(f"the shard '{path}' is missing; delete seal.json beside it and {AGAIN}")
-    if sha256(path) != entry["sha256"]:
+    try:
+        content = None if isinstance(path, Path) else path.read_bytes()
+        found = sha256(path) if content is None else digest(content).hexdigest()
+    except FileNotFoundError:
+        raise UsageError(f"the shard '{path}' is missing; {MEND}") from None
+    if found != entry["sha256"]:
         raise UsageError(
-            f"the shard '{path}' is not what was sealed (its checksum differs); "
-            f"delete it with seal.json beside it and {AGAIN}"
+            f"the shard '{path}' is not what was sealed (its checksum differs); {MEND}"
         )
+    if content is not None:
+        return pa.ipc.open_file(pa.BufferReader(content)).read_all()
     with pa.memory_map(str(path)) as source:
         return pa.ipc.open_file(source).read_all()
 

@@ -5,7 +5,8 @@ from dataclasses import dataclass
 
 from steadyeye.core.table import Predictions
 from steadyeye.core.types import Detector, Model, Sample, Source
-from steadyeye.probing.targets import SCORE, Target
+from steadyeye.probing.judging import SCORE
+from steadyeye.probing.targets import Target
 
 Sealed = Callable[[str, Source], Predictions]
 """`(name, source) -> Predictions`: what the detector says of a source, sealed in the same run."""

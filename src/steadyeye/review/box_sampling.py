@@ -12,8 +12,9 @@ from steadyeye.footage.annotations import inside
 from steadyeye.footage.candidates import Candidate, Candidates, read
 from steadyeye.footage.set_folder import BOXES, VERSION, check_vacant, table
 from steadyeye.images.files import ImageFile
-from steadyeye.predictions.cell import encode, write_file
+from steadyeye.predictions.cell import encode
 from steadyeye.review.pictures import keep
+from steadyeye.storage.write import write_file
 
 
 def sample_boxes(

@@ -11,7 +11,7 @@ import simplejpeg
 from steadyeye.core.types import Image
 from steadyeye.footage.set_folder import image_name, image_path
 from steadyeye.images import files
-from steadyeye.predictions.cell import write_file
+from steadyeye.storage.write import write_file
 
 QUALITY = 95
 START, SCAN, EXIF = b"\xff\xd8", 0xDA, b"Exif\0\0"

@@ -2,7 +2,7 @@
 
 from steadyeye.footage.boxed_images import BoxedImages
 from steadyeye.footage.coco_images import OUTSIDE, coco_images
-from steadyeye.footage.paths import resolve
+from steadyeye.footage.paths import located
 
 
 def coco(annotations: str, images: str | None = None, ood: str | None = OUTSIDE) -> BoxedImages:
@@ -14,8 +14,8 @@ def coco(annotations: str, images: str | None = None, ood: str | None = OUTSIDE)
     category of objects outside the classes, which is no class; None: every category is one. Raises
     `UsageError` for annotations of unknown images or categories and for boxes that are none.
     """
-    path = resolve(annotations)
-    folder = resolve(images) if images else None
+    path = located(annotations)
+    folder = located(images) if images else None
     return coco_images(
         path.stem, [path], lambda image: folder / image["file_name"] if folder else None, ood
     )

@@ -9,9 +9,10 @@ from steadyeye.core.seeds import fingerprint
 from steadyeye.footage import cuts as detected
 from steadyeye.footage import reader, sidecar
 from steadyeye.footage.clips import COLUMNS, Clip, WholeClips
-from steadyeye.footage.paths import VIDEOS, holds, listed, resolve
+from steadyeye.footage.paths import VIDEOS, holds, listed, located
 from steadyeye.footage.stills import numbered
 from steadyeye.images import files
+from steadyeye.storage.place import Place, absent, inside
 
 Cuts = tuple[int, ...]
 
@@ -30,7 +31,7 @@ def every_frame(
     """
     if step < 1:
         raise UsageError(f"step={step}: take every frame (1), every second one (2), and so on")
-    root = resolve(path)
+    root = located(path)
     known = _known(cuts)
     if root.is_dir() and not holds(root, VIDEOS) and holds(root, files.SUFFIXES):
         return _of_images(root, step, known, fps)
@@ -38,8 +39,9 @@ def every_frame(
         raise UsageError(f"fps={fps} is for folders of images; '{path}' knows its own, leave it")
     clips: list[Clip] = []
     marks: list[str] = []
+    single = root.is_file()
     for file in listed(root, VIDEOS):
-        name = file.name if root.is_file() else file.relative_to(root).as_posix()
+        name = file.name if single else inside(file, root).as_posix()
         index = reader.index(file)
         found = known(name) if known else detected.of_video(index)
         clips.append(
@@ -56,7 +58,7 @@ def every_frame(
 
 
 def _of_images(
-    root: Path, step: int, known: Callable[[str], Cuts] | None, fps: float | None
+    root: Place, step: int, known: Callable[[str], Cuts] | None, fps: float | None
 ) -> WholeClips:
     if fps is None or not 0 < fps < float("inf"):
         raise UsageError(
@@ -72,8 +74,8 @@ def _of_images(
         marks += [f"{name}/{path.name}:{path.stat().st_size}" for path in paths]
         marks.append(str(found))
 
-    def absent() -> list[str]:
-        return [str(path) for paths in videos.values() for path in paths if not path.is_file()]
+    def lacking() -> list[str]:
+        return [str(path) for paths in videos.values() for path in absent(paths)]
 
     return WholeClips(
         name=root.name,
@@ -81,7 +83,7 @@ def _of_images(
         fingerprint=fingerprint("every_frame", *marks, str(step), str(fps)),
         clips=clips,
         step=step,
-        absent=absent,
+        absent=lacking,
     )
 
 
@@ -111,5 +113,5 @@ def _reader(index: reader.VideoIndex) -> Callable[[int], reader.Frame]:
     return lambda number: reader.frame(index, number)
 
 
-def _still(paths: Sequence[Path]) -> Callable[[int], reader.Frame]:
+def _still(paths: Sequence[Place]) -> Callable[[int], reader.Frame]:
     return lambda number: reader.Frame("?", partial(files.read, paths[number]))

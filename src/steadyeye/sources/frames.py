@@ -1,12 +1,11 @@
 """Folders of numbered images, one folder a video."""
 
-from pathlib import Path
-
 from steadyeye.core.seeds import fingerprint
 from steadyeye.footage import sidecar
-from steadyeye.footage.paths import resolve
+from steadyeye.footage.paths import located
 from steadyeye.footage.sets import COLUMNS, Drawing, FrameSets, Member, draw, set_notes
 from steadyeye.footage.stills import absentees, numbered, sampler
+from steadyeye.storage.place import Place
 
 
 def frames(
@@ -17,7 +16,7 @@ def frames(
     The last number in a file's name orders the frames; frame 0 is the first one. `labels`,
     `anchors`, `k` and `seed` are those of `video`. Tags: offset, video, frame.
     """
-    root = resolve(path)
+    root = located(path)
     known = sidecar.read(labels)
     how = Drawing(anchors, k, seed)
     videos = numbered(root)
@@ -27,7 +26,7 @@ def frames(
         for member in draw(name, len(found), known.of(name), how)
     )
 
-    def locate(member: Member) -> Path:
+    def locate(member: Member) -> Place:
         return videos[member.video][member.frame]
 
     marks = [f"{file.name}:{file.stat().st_size}" for found in videos.values() for file in found]

@@ -2,14 +2,14 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 from steadyeye.classes.known import named, read
 from steadyeye.core.errors import unknown
 from steadyeye.core.seeds import fingerprint
 from steadyeye.core.types import Classes, Labels, Sample
-from steadyeye.footage.paths import listed, resolve
+from steadyeye.footage.paths import listed, located
 from steadyeye.images import files
+from steadyeye.storage.place import Place, absent, inside
 
 
 @dataclass(frozen=True)
@@ -18,24 +18,24 @@ class _Images:
     classes: Classes | None
     columns: tuple[str, ...]
     fingerprint: str
-    root: Path
-    paths: tuple[Path, ...]
+    root: Place
+    paths: tuple[Place, ...]
     truths: Sequence[Labels]
     notes: tuple[str, ...]
 
     @property
     def ids(self) -> Sequence[str]:
-        return [path.relative_to(self.root).as_posix() for path in self.paths]
+        return [inside(path, self.root).as_posix() for path in self.paths]
 
     def missing(self) -> Sequence[str]:
-        return [str(path) for path in self.paths if not path.is_file()]
+        return [str(path) for path in absent(self.paths)]
 
     def __len__(self) -> int:
         return len(self.paths)
 
     def __getitem__(self, index: int) -> Sample:
         path = self.paths[index]
-        name = path.relative_to(self.root).as_posix()
+        name = inside(path, self.root).as_posix()
         return Sample(name, lambda: files.read(path), self.truths[index])
 
 
@@ -45,10 +45,10 @@ def image_folder(root: str, classes: str | None = None) -> _Images:
     A folder is named by a class name or a WordNet id. `classes`: a known list (`imagenet1k`) or a
     file with the class list; the folder names, sorted, otherwise.
     """
-    base = resolve(root)
+    base = located(root)
     paths = tuple(listed(base, files.SUFFIXES))
     base = base if base.is_dir() else base.parent
-    folders = [path.relative_to(base).parts[0] if path.parent != base else "" for path in paths]
+    folders = [inside(path, base).parts[0] if path.parent != base else "" for path in paths]
     listed_names = sorted(set(folders) - {""})
     known = read(classes) if classes else _from(listed_names)
     position = _positions(known)
@@ -56,7 +56,7 @@ def image_folder(root: str, classes: str | None = None) -> _Images:
         if folder not in position:
             raise unknown("class", folder, position)
     truths = tuple((position[folder],) if folder else () for folder in folders)
-    marks = [f"{path.relative_to(base)}:{path.stat().st_size}" for path in paths]
+    marks = [f"{inside(path, base)}:{path.stat().st_size}" for path in paths]
     return _Images(
         name=base.name,
         classes=known,

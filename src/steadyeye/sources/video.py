@@ -2,14 +2,13 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from pathlib import Path
 
 from steadyeye.core.boxes import present
 from steadyeye.core.errors import UsageError
 from steadyeye.core.seeds import fingerprint
 from steadyeye.core.types import Classes, Sample, Tag
 from steadyeye.footage import box_file, reader, sidecar
-from steadyeye.footage.paths import VIDEOS, listed, resolve
+from steadyeye.footage.paths import VIDEOS, listed, located
 from steadyeye.footage.sets import (
     COLUMNS,
     Drawing,
@@ -20,6 +19,7 @@ from steadyeye.footage.sets import (
     set_notes,
     tags,
 )
+from steadyeye.storage.place import inside
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,18 +60,19 @@ def video(
     with an object, and of `labels` only the scene cuts count. `anchors`: a video. `k`: native
     frames. Tags: offset, video, frame, seconds, fps, frame_type (I, P or B).
     """
-    root = resolve(path)
+    root = located(path)
     known = _Known(sidecar.read(labels), box_file.read(boxes) if boxes else None)
     how = Drawing(anchors, k, seed)
     videos: dict[str, reader.VideoIndex] = {}
     members: list[Member] = []
+    single = root.is_file()
     for file in listed(root, VIDEOS):
-        name = file.name if root.is_file() else file.relative_to(root).as_posix()
+        name = file.name if single else inside(file, root).as_posix()
         videos[name] = reader.index(file)
         members += known.members(name, len(videos[name]), how)
 
     marks = [f"{name}:{len(index)}:{index.path.stat().st_size}" for name, index in videos.items()]
-    marks += [Path(boxes).read_text(encoding="utf-8")] if boxes else []
+    marks += [located(boxes).read_text(encoding="utf-8")] if boxes else []
     truth = (*(("truth",) if known.classes else ()), *(("boxes",) if boxes else ()))
     return FrameSets(
         name=root.stem,

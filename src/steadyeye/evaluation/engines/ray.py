@@ -28,7 +28,7 @@ from steadyeye.evaluation import shard, sweeps
 from steadyeye.evaluation.engines.choice import Cluster
 from steadyeye.evaluation.job import Job
 from steadyeye.evaluation.tasks import Task, task
-from steadyeye.predictions.cell import Cell, encode_table, write_file
+from steadyeye.predictions.cell import Cell, encode_table, write_content
 from steadyeye.predictions.rows import to_arrow
 
 REACH = 10  # seconds
@@ -65,7 +65,7 @@ def complete(
         for done in computed.iter_rows():
             if done["error"]:
                 raise UsageError(done["error"])
-            write_file(cell.path(done["shard"]), done["content"])
+            write_content(cell, done["shard"], done["content"])
             advance(len(cell.span(done["shard"])))
             by_node[done["node"]] += 1
     return by_node

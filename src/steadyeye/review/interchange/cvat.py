@@ -25,11 +25,11 @@ from sqlalchemy import Connection
 
 from steadyeye.core.errors import UsageError
 from steadyeye.footage.set_folder import SetFolder, image_path
-from steadyeye.predictions.cell import write_file
 from steadyeye.review.interchange import cvat_labels as config
 from steadyeye.review.interchange.asked import Asked, Said, as_choices, asked
 from steadyeye.review.pictures import place, size
 from steadyeye.review.plan import Plan
+from steadyeye.storage.write import write_file
 
 Size = tuple[int, int]
 

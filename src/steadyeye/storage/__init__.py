@@ -1,0 +1,1 @@
+"""Files and objects by path or URL: read, listed, written whole, held by one writer."""

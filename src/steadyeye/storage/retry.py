@@ -1,0 +1,124 @@
+"""What a store's errors mean: tried again where that can help, told in one line where it cannot."""
+
+import errno
+import random
+import time
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+from steadyeye.core.errors import UsageError
+
+TRIES = 8  # with the pauses about 25 s, so that a store may restart meanwhile
+FIRST = 0.2
+LONGEST = 8.0
+TRANSIENT_STATUS = frozenset({408, 409, 425, 429})
+TRANSIENT_ERRNO = frozenset(
+    getattr(errno, name)
+    for name in ("EAGAIN", "EBUSY", "EPIPE", "EREMOTEIO", "ETIMEDOUT", "ENETUNREACH")
+    if hasattr(errno, name)
+)
+# by name, as the packages are optional: botocore's and aiohttp's broken connections
+TRANSIENT_NAMES = frozenset(
+    {
+        *("HTTPClientError", "ConnectionError", "IncompleteRead", "FSTimeoutError"),
+        *("ResponseParserError", "ResponseStreamingError", "ClientError", "HttpError"),
+        *("TransportError", "ConnectError", "TimeoutException", "FlexibleChecksumError"),
+    }
+)
+AGAIN = "what is finished is kept, run the same command again"
+Found = TypeVar("Found")
+
+
+class StorageError(UsageError):
+    """A store that does not answer, refuses, or is gone: no fault of any one sample."""
+
+
+def answer(action: Callable[[], Found], doing: str) -> Found:
+    """What `action` returns, tried up to 8 times with growing pauses where a fault may pass.
+
+    `doing`: such as "read 's3://bucket/key'", for the error. Raises `FileNotFoundError` and
+    `FileExistsError` as they are, and `StorageError` for a store that refuses (at once) or that
+    does not answer (after the last try).
+    """
+    for turn in range(TRIES):
+        try:
+            return action()
+        except Exception as error:
+            if not transient(error):
+                raise _told(doing, error) from error
+            last = error
+        if turn + 1 < TRIES:
+            time.sleep(pause(turn))
+    raise StorageError(
+        f"cannot {doing}: {reason(last)}, {TRIES} times over; when the store answers: {AGAIN}"
+    ) from last
+
+
+def pause(turn: int) -> float:
+    """Seconds to wait after try `turn` (from 0): doubling up to 8, drawn from its upper half.
+
+    The jitter keeps many workers from coming back at once; no result depends on it.
+    """
+    longest = min(FIRST * 2**turn, LONGEST)
+    return random.uniform(longest / 2, longest)  # noqa: S311
+
+
+def transient(error: BaseException) -> bool:
+    """Whether the same request may succeed later: 5xx, 429, a lost connection, a timeout."""
+    if isinstance(error, UsageError | FileNotFoundError | FileExistsError | PermissionError):
+        return False
+    status = _status(error)
+    if status is not None:
+        return status >= 500 or status in TRANSIENT_STATUS
+    if isinstance(error, ConnectionError | TimeoutError):
+        return True
+    if isinstance(error, OSError) and error.errno in TRANSIENT_ERRNO:
+        return True
+    return bool(TRANSIENT_NAMES & {kind.__name__ for kind in type(error).__mro__})
+
+
+def reason(error: BaseException) -> str:
+    """What a store said, on one line."""
+    code, status = _code(error), _status(error)
+    text = " ".join(str(getattr(error, "strerror", None) or error).split())[:200]
+    named = code or (str(status) if status else type(error).__name__)
+    return f"{named}: {text}" if text and text != named else named
+
+
+def _told(doing: str, error: Exception) -> Exception:
+    if isinstance(error, UsageError | FileExistsError):
+        return error
+    if _code(error) == "NoSuchBucket":
+        return StorageError(f"cannot {doing}: the bucket does not exist; {AGAIN} when it is there")
+    if isinstance(error, FileNotFoundError):
+        return FileNotFoundError(errno.ENOENT, "there is no such object", doing)
+    if isinstance(error, PermissionError) or type(error).__name__ == "NoCredentialsError":
+        return StorageError(
+            f"cannot {doing}: access denied ({reason(error)}); check the credentials and the policy"
+        )
+    return StorageError(f"cannot {doing}: {reason(error)}; check the address and the store")
+
+
+def _response(error: BaseException) -> Any:
+    # s3fs translates botocore's error and keeps it as the cause
+    for each in (error, error.__cause__):
+        response = getattr(each, "response", None)
+        if isinstance(response, dict):
+            return response
+    return {}
+
+
+def _code(error: BaseException) -> str:
+    return str(_response(error).get("Error", {}).get("Code", ""))
+
+
+def _status(error: BaseException) -> int | None:
+    told = _response(error).get("ResponseMetadata", {}).get("HTTPStatusCode")
+    if told is None:
+        # gcsfs says `code`, requests and httpx a response with a status
+        response = getattr(error, "response", None)
+        told = getattr(error, "code", None) or getattr(response, "status_code", None)
+    try:
+        return int(told) if told is not None else None
+    except (TypeError, ValueError):
+        return None
