@@ -171,7 +171,7 @@ def test_people_review_what_was_mined(mined):
 def test_the_same_command_changes_nothing_and_another_is_refused(mined):
     out, _ = mined
     folder = out.parent
-    names = ("candidates.json", "boxes.parquet", "set.json", "report.html")
+    names = ("candidates.json", "boxes.parquet", "set.json")
     before = [(out / name).read_bytes() for name in names]
     again = ("mine", *models("sure", "also"), "--data", data(folder), "--out", out)
     assert steadyeye(folder, *again)[0] == 0
