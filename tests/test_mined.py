@@ -19,6 +19,7 @@ from steadyeye.analyses.confident_mistakes import confident_mistakes
 from steadyeye.core.errors import UsageError
 from steadyeye.core.types import Evaluated
 from steadyeye.evaluation.collect import tables
+from steadyeye.evaluation.mined import own_names
 from steadyeye.evaluation.mining import Wanted, mine
 from steadyeye.footage import candidates as suggestions
 from steadyeye.footage import set_folder
@@ -171,7 +172,7 @@ def test_people_review_what_was_mined(mined):
 def test_the_same_command_changes_nothing_and_another_is_refused(mined):
     out, _ = mined
     folder = out.parent
-    names = ("candidates.json", "boxes.parquet", "set.json", "report.html")
+    names = ("candidates.json", "boxes.parquet", "set.json")
     before = [(out / name).read_bytes() for name in names]
     again = ("mine", *models("sure", "also"), "--data", data(folder), "--out", out)
     assert steadyeye(folder, *again)[0] == 0
@@ -267,6 +268,19 @@ def test_what_is_asked_for_wrongly_is_named(folder):
     assert "neither a run nor a file" in steadyeye(folder, "mine", folder, "--out", "x")[1]
     assert "give --out" in steadyeye(folder, "mine", folder)[1]
     assert "has no models" in steadyeye(folder, "mine", "--out", "x")[1]
+
+
+def test_a_review_calls_frames_by_their_video():
+    """So that an export can keep the frames of one video in one split."""
+
+    def names(*images):
+        keys = ("data", "sample", "video")
+        return own_names({"images": [dict(zip(keys, image, strict=False)) for image in images]})
+
+    assert names(("d", "7"), ("d", "a/8")) == ["7", "a/8"]
+    assert names(("d", "v/01/02", "v"), ("d", "w/01/02", "w")) == ["v/02", "w/02"]
+    assert names(("d", "x/1/2", "v"), ("d", "y/1/2", "v")) == ["x/1/2", "y/1/2"]
+    assert names(("d", "7"), ("e", "v/1/7", "v")) == ["d+7", "e+v/7"]
 
 
 # ---------------------------------------------------------------- the section of the report

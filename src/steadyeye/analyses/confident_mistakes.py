@@ -172,7 +172,7 @@ def _figure(tables: Sequence[Predictions], counted: Sequence[Shares]) -> Figure:
     models = [each.model for each in tables]
     widest = max(share.high or 0.0 for of in counted for share in of.causes)
     axis = {"format": ".0%" if widest > 0.05 else ".1%"}
-    title = "share of the judged confident detections"
+    title = "share of judged detections"
     place: dict[str, Any] = {
         "y": {
             "field": "cause",

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from pathlib import PurePosixPath
 from typing import Any
 
 from steadyeye.charts.style import percent
@@ -67,15 +68,25 @@ def suggested(mined: Mined, content: Mapping[str, Any]) -> Candidates:
 
 
 def own_names(content: Mapping[str, Any]) -> list[str]:
-    """What a review calls each image: the id of its sample, after its data if there are several.
+    """What a review calls each image: its sample, in a folder of its video where it has one.
 
-    Not as a folder of the data: images that share a folder are taken for frames of one video.
+    A review takes images that share a folder for frames of one video, so the data is no folder: of
+    several data it stands before, with a plus.
     """
-    several = len({each["data"] for each in content["images"]}) > 1
-    return [
-        f"{each['data']}+{each['sample']}" if several else str(each["sample"])
-        for each in content["images"]
+    images = content["images"]
+    several = len({each["data"] for each in images}) > 1
+    plain = [str(each["sample"]) for each in images]
+    filmed = [
+        f"{each['video']}/{PurePosixPath(name).name}" if "video" in each else name
+        for each, name in zip(images, plain, strict=True)
     ]
+    if several:
+        plain, filmed = (
+            [f"{each['data']}+{name}" for each, name in zip(images, names, strict=True)]
+            for names in (plain, filmed)
+        )
+    # a source may name its frames otherwise
+    return filmed if len(set(filmed)) == len(filmed) else plain
 
 
 def origin(content: Mapping[str, Any]) -> Mapping[str, str]:
@@ -144,7 +155,11 @@ def _image(mined: Mined, found: Found, keep: Keep) -> dict[str, Any]:
     if mined.pictured:
         name = keep(sample(table, source, found.candidate.row).image)
     size = {} if found.size is None else dict(zip(("width", "height"), found.size, strict=True))
-    return {"file_name": name, **size, "sample": found.candidate.sample, "data": table.data}
+    video = {}
+    if "video" in table.tags:
+        video = {"video": str(table.tags["video"][found.candidate.row])}
+    about = {"sample": found.candidate.sample, "data": table.data, **video}
+    return {"file_name": name, **size, **about}
 
 
 def _annotation(number: int, image: int, category: int, found: Found) -> dict[str, Any]:
