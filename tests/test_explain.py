@@ -464,6 +464,7 @@ def test_the_order_of_the_analyses_changes_nothing_and_more_can_be_asked_later(
     assert cells(both.out) == cells(whole[0].out)
     record = json.loads((both.out / "run.json").read_text())
     assert len(record["cells"]) == 3
+    assert record["explain"]["settings"]["analyses"] == f"{behind}, {shuffle}"
 
 
 def test_killed_it_goes_on_to_the_same_bytes(toy, whole, tmp_path):
