@@ -31,6 +31,7 @@ from steadyeye.evaluation import summary
 from steadyeye.evaluation.job import Job
 from steadyeye.images import backdrops
 from steadyeye.predictions.read import read
+from steadyeye.predictions.rows import Rows, matrix, to_arrow
 from steadyeye.probes.background import composed
 from steadyeye.probes.patch_shuffle import shuffled
 from steadyeye.probing.effects import difference, effects, mean
@@ -463,6 +464,7 @@ def test_the_order_of_the_analyses_changes_nothing_and_more_can_be_asked_later(
     assert cells(both.out) == cells(whole[0].out)
     record = json.loads((both.out / "run.json").read_text())
     assert len(record["cells"]) == 3
+    assert record["explain"]["settings"]["analyses"] == f"{behind}, {shuffle}"
 
 
 def test_killed_it_goes_on_to_the_same_bytes(toy, whole, tmp_path):
@@ -646,3 +648,39 @@ def test_the_command_says_what_it_found(toy, tmp_path):
     assert second.startswith("Shuffling the inside changes confident mistakes less")
     assert last == f"report: {tmp_path / 'run' / 'report.html'}"
     assert cv2.imread(str(next((tmp_path / "run" / "pictures").glob("*.jpg")))) is not None
+
+
+def test_two_models_are_told_in_one_section_with_their_own_pictures(toy, tmp_path):
+    _root, model, data = toy
+    models = (model, model.replace(":detector", ":slow"))
+    job = Job(models=models, data=(data,), out=str(tmp_path / "run"))
+    how = explaining.Explaining("patch_shuffle(repeats=1)", limit=2)
+    explained = explaining.explain(explaining.check(job, how), Silent())
+    content = explaining.report(explained)
+    (section,) = content.sections
+    assert [each.split(":")[0] for each in section.text[1:]] == ["detector", "slow"]
+    assert {exhibit.model for exhibit in section.exhibits} == {"detector", "slow"}
+    for exhibit in section.exhibits:
+        (table,) = [e for e in explained.evaluated if e.predictions.data == exhibit.data][:1]
+        assert {p.sample for p in exhibit.pictures} <= set(table.predictions.ids.tolist())
+    assert len(content.headline) == 2
+
+
+def test_a_vector_that_was_measured_comes_back():
+    measured = [np.arange(3, dtype=np.float32) + i for i in range(2)]
+    nothing = np.zeros((2, 0), dtype=np.float32)
+    answers = {name: np.zeros(2) for name in ("confidence", "probability")}
+    answers |= {name: np.zeros(2, dtype=np.int32) for name in ("predicted", "rank")}
+    rows = Rows(
+        ids=["a", "b"],
+        groups=["", ""],
+        truths=[(), ()],
+        tags=[{"inside": 0.5, "vector": each} for each in measured],
+        errors=["", ""],
+        scores=nothing,
+        answers=answers,
+        top=nothing.astype(np.int32),
+        top_scores=nothing,
+    )
+    column = to_arrow(rows)["tag:vector"]
+    assert np.array_equal(matrix(column, np.float32), np.stack(measured))

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from steadyeye.charts.style import percent
 from steadyeye.core.sections import Section
 from steadyeye.core.types import Evaluated, needs
 from steadyeye.probing.drawing import exhibits, figure
@@ -30,8 +31,8 @@ def patch_shuffle(evaluated: Sequence[Evaluated]) -> Section | None:
         place=40,
         title=title("Shuffling the inside", told),
         text=(
-            f"Inside the box two random patches, each {settings['share']:.0%} of its width and "
-            f"height, change places, {settings['swaps']} times over; this is repeated "
+            f"Inside the box two random patches, each {percent(settings['share'], 0)} of its width "
+            f"and height, change places, {settings['swaps']} times over; this is repeated "
             f"{settings['repeats']} times. A detection that hardly changes rests on local texture: "
             "where the parts are does not matter to it. |Δ| is the change in probability of the "
             "best-overlapping detection of the same class, 0 where there is none.",

@@ -17,7 +17,7 @@ from steadyeye.evaluation.plan import check as check_job
 from steadyeye.evaluation.probed import Asking, Pair
 from steadyeye.evaluation.run import Watcher, alone, run
 from steadyeye.predictions.cell import encode, write_file
-from steadyeye.probing.targets import SCORE
+from steadyeye.probing.judging import SCORE
 from steadyeye.report.document import Document
 
 
@@ -119,7 +119,7 @@ def explain(explanation: Explanation, watcher: Watcher) -> Explained:
                 made = pair.probed(subject, spec)
                 sources[made.source.fingerprint] = made.source
                 folders.append(made.folder)
-        _write_record(out, how, [*before, *folders])
+        _write_record(out, how, before, folders)
     return Explained(
         out,
         tuple(sources.values()),
@@ -185,22 +185,22 @@ def _evaluated(out: Path, plan: Plan, how: Explaining) -> tuple[Evaluated, ...]:
     )
 
 
-def _before(out: Path, how: Explaining) -> list[str]:
-    """The sealed probes that the folder holds already.
+def _before(out: Path, how: Explaining) -> Mapping[str, Any]:
+    """What the folder explains already: `settings` and sealed `cells`; empty where nothing.
 
-    Raises `UsageError` where they are of other targets, or where the folder holds a plain run.
+    Raises `UsageError` where that is of other targets.
     """
-    if not (out / "run.json").is_file():
-        return []
-    held = record(out).get("explain", {})
+    held: Mapping[str, Any] = record(out).get("explain", {}) if (out / "run.json").is_file() else {}
+    if not held:
+        return {}
     for key, value in _settings(how).items():
-        if held and key != "analyses" and held["settings"][key] != value:
+        if key != "analyses" and held["settings"][key] != value:
             raise UsageError(
                 f"'{out}' holds another explanation: its {key} is {held['settings'][key]!r}, "
                 f"not {value!r}; choose another --out"
             )
-    cells = [str(cell) for cell in held.get("cells", [])]
-    return [cell for cell in cells if (out / "cells" / cell / "seal.json").is_file()]
+    sealed = [each for each in held["cells"] if (out / "cells" / each / "seal.json").is_file()]
+    return {**held, "cells": sealed}
 
 
 def _settings(how: Explaining) -> dict[str, Any]:
@@ -212,10 +212,15 @@ def _settings(how: Explaining) -> dict[str, Any]:
     }
 
 
-def _write_record(out: Path, how: Explaining, probes: Sequence[str]) -> None:
-    """Adds the explanation and its cells to the record of the run."""
+def _write_record(
+    out: Path, how: Explaining, before: Mapping[str, Any], probes: Sequence[str]
+) -> None:
+    """Adds the explanation and its cells to the record of the run, beside those of before."""
     content = dict(record(out))
-    once = list(dict.fromkeys(probes))
-    content["cells"] = [*content["cells"], *once]
-    content["explain"] = {"settings": _settings(how), "cells": once}
+    asked = [before["settings"]["analyses"]] if before else []
+    specs = [str(spec) for text in (*asked, how.analyses) for spec in split(text)]
+    cells = list(dict.fromkeys([*before.get("cells", []), *probes]))
+    settings = {**_settings(how), "analyses": ", ".join(dict.fromkeys(specs))}
+    content["cells"] = [*content["cells"], *cells]
+    content["explain"] = {"settings": settings, "cells": cells}
     write_file(out / "run.json", encode(content))

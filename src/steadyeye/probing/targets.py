@@ -4,20 +4,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
-from steadyeye.classes import mapping
-from steadyeye.core.boxes import BoxTable, select
 from steadyeye.core.seeds import stream
 from steadyeye.core.table import Predictions
-from steadyeye.core.types import Classes, Tag
-from steadyeye.detection.errors import iou
+from steadyeye.core.types import Tag
+from steadyeye.probing.judging import CAUSES, IOU, MISTAKES, RIGHT, SCORE, judged, said
 
-SCORE = 0.8
-"""Above this a detection is confident. Lau et al. 2021."""
-
-OVERLAP = 0.5
-"""Above this IoU a detection lies on an object. Lau et al. 2021."""
+OVERLAP = IOU
+"""Above this IoU a detection lies on an object."""
 
 CONTROL = 50
 """Control detections at least, where there are so many and no limit says less."""
@@ -68,8 +62,7 @@ def targets(
 def mistakes(predictions: Predictions, score: float = SCORE) -> list[Target]:
     """The confident detections with no true box of their class at IoU > 0.5.
 
-    `cause` is "misclassification" where a true box lies there and "background" where none does.
-    A detection that touches a crowd at that IoU is neither.
+    What half lies in a crowd of its class is none.
     """
     return [each for each in _confident(predictions, score) if each.cause]
 
@@ -103,50 +96,19 @@ def tags(target: Target, image: str, video: str) -> Mapping[str, Tag]:
 
 
 def _confident(predictions: Predictions, score: float) -> list[Target]:
-    """Every confident detection as a target; those on a crowd alone are left out."""
-    found, truth = predictions.detections, predictions.boxes
-    assert found is not None, "checked before"
-    assert truth is not None, "checked before"
-    own = _own_labels(predictions)
+    """Every confident mistake and correct detection, in the order of rows and falling scores."""
+    found, kinds = said(predictions), judged(predictions, score)
+    cause = dict(zip(kinds.detection.tolist(), kinds.cause.tolist(), strict=True))
+    order = np.lexsort((-found.score, found.image))
+    starts = np.searchsorted(found.image[order], found.image[order])
+    names = {RIGHT: "", **{CAUSES.index(each): each for each in MISTAKES}}
     made = []
-    for row in np.unique(found.image[found.score > score]).tolist():
-        here = select(found, np.array([row]))
-        cause = _causes(here, select(truth, np.array([row])))
-        falling = np.argsort(-here.score, kind="stable").tolist()
-        for place, which in enumerate(falling):
-            if here.score[which] > score and cause[which] is not None:
-                x0, y0, x1, y1 = map(float, here.boxes[which])
-                made.append(
-                    Target(
-                        f"{predictions.ids[row]}#{place}",
-                        row,
-                        (x0, y0, x1, y1),
-                        own[int(here.label[which])],
-                        float(here.score[which]),
-                        str(cause[which]),
-                    )
-                )
+    for place, (which, start) in enumerate(zip(order.tolist(), starts.tolist(), strict=True)):
+        kind = cause.get(which)
+        if kind in names:
+            row = int(found.image[which])
+            x0, y0, x1, y1 = map(float, found.boxes[which])
+            own, sure = int(found.label[which]), float(found.score[which])
+            name = f"{predictions.ids[row]}#{place - start}"
+            made.append(Target(name, row, (x0, y0, x1, y1), own, sure, names[kind]))
     return made
-
-
-def _causes(found: BoxTable, truth: BoxTable) -> list[str | None]:
-    """Of each detection of an image: its cause, "" for a correct one, None on a crowd."""
-    on = iou(found.boxes, truth.boxes) > OVERLAP
-    same = found.label[:, None] == truth.label[None, :]
-
-    def any_of(which: NDArray[np.bool_]) -> NDArray[np.bool_]:
-        return np.asarray((which & ~truth.crowd).any(axis=1))
-
-    right, there = any_of(on & same), any_of(on)
-    crowd = np.asarray((on & truth.crowd).any(axis=1))
-    return [
-        "" if right[i] else None if crowd[i] else "misclassification" if there[i] else "background"
-        for i in range(len(found))
-    ]
-
-
-def _own_labels(predictions: Predictions) -> list[int]:
-    """The first own class of the detector for each class of the data; −1 where there is none."""
-    own, data = Classes(predictions.model_classes), Classes(predictions.classes)
-    members = mapping.nearest(own, data).members
-    return [each[0] if each else -1 for each in members]

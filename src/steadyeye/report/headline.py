@@ -13,9 +13,13 @@ WORDS = (
 
 
 def headline(evaluated: Sequence[Evaluated]) -> tuple[str, ...]:
-    """One sentence a model and source: how often it is right, and how often that breaks."""
-    several = len({one.predictions.data for one in evaluated}) > 1
-    return tuple(_sentence(one, several) for one in evaluated)
+    """One sentence a model and source: how often it is right, and how often that breaks.
+
+    Nothing of probes, whose images were made to be wrong about.
+    """
+    plain = [one for one in evaluated if not one.predictions.probe]
+    several = len({one.predictions.data for one in plain}) > 1
+    return tuple(_sentence(one, several) for one in plain)
 
 
 def _sentence(one: Evaluated, several: bool) -> str:
