@@ -8,7 +8,7 @@ from typing import Any
 from steadyeye.core import plugins
 from steadyeye.core.spec import Spec
 from steadyeye.core.table import Predictions
-from steadyeye.core.types import Detector, Model, Source
+from steadyeye.core.types import Detector, Source
 from steadyeye.evaluation import shard
 from steadyeye.evaluation.job import Job
 from steadyeye.evaluation.run import Watcher, complete
@@ -63,17 +63,20 @@ class Pair:
         """The task of a probe, its cell sealed."""
         plugin: Callable[..., Probe] = plugins.load("probes", spec.name)
         probe = plugin(subject, **spec.kwargs)
-        return self._complete(probe.model or subject.model, probe.source, spec.name)
+        made = replace(probe, model=probe.model or subject.model)
+        return self._complete(made, spec.name)
 
     def _sealed(self, model: Detector, name: str, source: Source) -> Predictions:
-        return self._read(self._complete(model, source, name))
+        return self._read(self._complete(Probe(source, model), name))
 
-    def _complete(self, model: Model | Detector, source: Source, name: str) -> Task:
-        job = self.asking.job
+    def _complete(self, probe: Probe, name: str) -> Task:
+        job, model, source = self.asking.job, probe.model, probe.source
+        assert model is not None, "chosen before"
         spec = self.base.identity["model"]["spec"] if model is self.base.model else model.name
         text = f"{name} of {self.base.identity['data']['spec']}"
         made = task(job, (spec, model), (text, source), None)  # type: ignore[arg-type]
-        about = {"probe": self._about(source, name)}
+        about: dict[str, Any] = {"probe": self._about(source, name)}
+        about |= {"shard_rows": probe.shard} if probe.shard else {}
         folder = f"{self.base.folder}+{name}"
         made = replace(made, folder=folder, identity={**made.identity, **about})
         complete(job, self.asking.held, self.asking.watcher, shard.predict, made)

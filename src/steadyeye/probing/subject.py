@@ -40,7 +40,11 @@ class Subject:
 
 @dataclass(frozen=True, eq=False)
 class Probe:
-    """A source of changed images; `model`: who is asked, where it is not the detector itself."""
+    """A source of changed images; `model`: who is asked, where it is not the detector itself.
+
+    `shard`: rows a shard, where a row takes long and little should be lost when it is stopped.
+    """
 
     source: Source
     model: Model | Detector | None = None
+    shard: int | None = None
