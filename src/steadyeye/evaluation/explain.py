@@ -20,8 +20,8 @@ from steadyeye.predictions.cell import encode, write_file
 from steadyeye.probing.targets import SCORE
 from steadyeye.report.document import Document
 
-FIRST = "confident_mistakes"
-"""The analysis that a report of explanations begins with: what is to be explained."""
+FIRST = ("confident_mistakes", "confusion_pairs")
+"""The analyses that a report of explanations begins with: what is to be explained."""
 
 
 @dataclass(frozen=True)
@@ -166,7 +166,7 @@ def document(explained: Explained) -> Document:
     What the detector is confidently wrong about comes first, whatever else was asked.
     """
     runs = [explained.out]
-    analyses = tuple(dict.fromkeys([FIRST, *explained.analyses]))
+    analyses = tuple(dict.fromkeys([*FIRST, *explained.analyses]))
     told = summary.written(runs, explained.evaluated, analyses)
     return replace(told, title="Why is it confidently wrong?", headline=explained.headline)
 
