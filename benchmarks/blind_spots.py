@@ -48,7 +48,7 @@ def main() -> None:
     both = np.concatenate(sets)
     of_reference = np.arange(len(both)) < asked.reference
     names = np.array([f"{i:07}" for i in range(len(both))])
-    start = time.perf_counter()
+    start, worked = time.perf_counter(), time.process_time()
     points = space(both)
     placed = time.perf_counter()
     found = thinness(points, names, of_reference)
@@ -60,7 +60,8 @@ def main() -> None:
     print(f"space       {placed - start:6.1f} s")
     print(f"density     {judged - placed:6.1f} s")
     print(f"spots       {ended - judged:6.1f} s")
-    print(f"in all      {ended - start:6.1f} s, {memory:,.0f} MB at most")
+    busy = time.process_time() - worked
+    print(f"in all      {ended - start:6.1f} s ({busy:.1f} s of a core), {memory:,.0f} MB at most")
     print(
         f"{int(found.thin.sum()):,} thin, {int(spot.max(initial=-1)) + 1} spots, p {found.chance}"
     )

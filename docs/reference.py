@@ -21,6 +21,7 @@ TYPES = {
     "Reviewed sets": ["core.reviewed"],
     "Detection": ["core.boxes", "detection.matching", "detection.average_precision"],
     "Mining": ["mining.causes", "mining.candidates", "mining.novelty"],
+    "Embedding": ["embedding.thinness", "embedding.crops", "embedding.spots"],
     "Measurement": ["measurement.pixels", "measurement.motion", "measurement.logistic"],
     "Preprocessing": ["images.preprocessing"],
     "Class lists and maps": ["classes.known", "classes.mapping"],

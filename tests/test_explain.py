@@ -399,7 +399,7 @@ def cells(out):
 
 def test_what_is_behind_changes_the_mistakes_and_the_order_of_rows_the_rest(whole):
     explained, content = whole
-    _mistakes, shuffle, behind = content.sections
+    *_, shuffle, behind = content.sections
     # rows out of order: `a` falls from 0.9 to 0.4, `b` stays
     assert shuffle.title.startswith("Shuffling the inside changes confident mistakes less than")
     rows = {row[0]: row for row in shuffle.tables[0].rows}
@@ -564,7 +564,7 @@ def test_data_without_masks_are_refused_or_guessed(toy, tmp_path):
     refused(one, tmp_path, asked, "none of the 6 mistakes of detector has a mask")
     guessed = asked.replace(")", ", masks='grabcut')")
     explained = run(one, tmp_path / "guessed", guessed)
-    section = explaining.report(explained).sections[1]
+    section = explaining.report(explained).sections[-1]
     assert "guessed by GrabCut from the box, which is weaker" in section.text[2]
 
 
@@ -643,8 +643,9 @@ def test_the_command_says_what_it_found(toy, tmp_path):
         text=True,
     )
     assert done.returncode == 0, done.stderr
-    first, wrong, second, last = done.stdout.splitlines()
+    first, wrong, pair, second, last = done.stdout.splitlines()
     assert wrong.startswith("Confidently wrong: ")
+    assert pair == "What it takes for what: a → b"
     assert first.startswith("detector on boxes: 12 of 18 detections")
     assert second.startswith("Shuffling the inside changes confident mistakes less")
     assert last == f"report: {tmp_path / 'run' / 'report.html'}"

@@ -22,8 +22,8 @@ from steadyeye.storage.lease import Check, alone
 from steadyeye.storage.place import Place, place
 from steadyeye.storage.write import write_file
 
-FIRST = "confident_mistakes"
-"""The analysis that a report of explanations begins with: what is to be explained."""
+FIRST = ("confident_mistakes", "confusion_pairs")
+"""The analyses that a report of explanations begins with: what is to be explained."""
 
 
 @dataclass(frozen=True)
@@ -168,7 +168,7 @@ def document(explained: Explained) -> Document:
     What the detector is confidently wrong about comes first, whatever else was asked.
     """
     runs = [explained.out]
-    analyses = tuple(dict.fromkeys([FIRST, *explained.analyses]))
+    analyses = tuple(dict.fromkeys([*FIRST, *explained.analyses]))
     told = summary.written(runs, explained.evaluated, analyses)
     return replace(told, title="Why is it confidently wrong?", headline=explained.headline)
 
