@@ -7,7 +7,7 @@ import subprocess
 import sys
 import threading
 import time
-from itertools import product
+from itertools import count, product
 from pathlib import Path
 
 import numpy as np
@@ -19,13 +19,16 @@ import steadyeye as se
 from steadyeye.core.errors import UsageError
 from steadyeye.evaluation import plan
 from steadyeye.evaluation.job import Job
+from steadyeye.evaluation.measure import measure
 from steadyeye.evaluation.run import run
 from steadyeye.predictions.cell import mend, open_cell
+from steadyeye.predictions.measured import state
 from steadyeye.predictions.read import cells, read
 from steadyeye.storage import retry
 from steadyeye.storage.lease import alone
 from steadyeye.storage.place import absent, place
 
+NUMBERS = count(100)
 MODEL = """import time
 from pathlib import Path
 import numpy as np
@@ -45,11 +48,8 @@ def url():
 
 
 @pytest.fixture
-def bucket(url, request):
-    name = "".join(
-        c for c in request.node.name.lower().replace("_", "-") if c.isalnum() or c == "-"
-    )
-    return s3_server.bucket(url, name[:60].strip("-"))
+def bucket(url):
+    return s3_server.bucket(url, f"bucket-{next(NUMBERS)}")
 
 
 @pytest.fixture
@@ -158,6 +158,22 @@ def test_python_and_the_command_line_on_a_store(bucket, pictures, toy, tmp_path)
     found = se.opened(f"{bucket}/run")
     assert found.accuracy().n == 96
     assert str(found.report(f"{bucket}/again.md")) == f"{bucket}/again.md"
+
+
+def test_what_is_measured_on_a_store_is_what_is_measured_on_a_disk(bucket, toy, tmp_path):
+    rng = np.random.default_rng(0)
+    (tmp_path / "clip").mkdir()
+    for i in range(12):
+        noise = rng.integers(0, 256, (48, 64, 3), dtype=np.uint8)
+        (tmp_path / "clip" / f"{i:03d}.jpg").write_bytes(simplejpeg.encode_jpeg(noise))
+    data, found = f"frames(path='{tmp_path / 'clip'}', anchors=3, k=2)", []
+    for out in (tmp_path / "run", place(f"{bucket}/run")):
+        compute(out, data, toy())
+        measure(out, Watcher(), 2)
+        assert state(out)
+        found.append({file.name: file.read_bytes() for file in _below(out / "measurements")})
+    assert found[0] == found[1]
+    assert "seal.json" in found[0]
 
 
 @pytest.mark.usefixtures("_no_pause")
@@ -277,7 +293,7 @@ def test_a_killed_driver_on_a_store_is_as_if_nothing_happened(bucket, pictures, 
     assert log["found"] >= 2
 
 
-@pytest.mark.parametrize("sealed_on", product([True, False], ["disk", "store"]))
+@pytest.mark.parametrize("sealed_on", list(product([True, False], ["disk", "store"])))
 @pytest.mark.parametrize("damage", ["flipped", "short", "unmarked", "empty mark"])
 def test_an_altered_shard_is_found_and_computed_again(
     bucket, pictures, toy, tmp_path, sealed_on, damage
