@@ -209,7 +209,8 @@ def test_a_black_box_is_explained_by_masks_which_agree_with_what_was_planted(tmp
     assert ["occlusion" in each.title for each in sections] == [False, True]
     content = explain.report(found)
     assert sum("rests on lies" in each.title for each in content.sections) == 2
-    assert len(list((tmp_path / "run" / "pictures").iterdir())) == 24
+    # 24 maps, and six mistakes by their causes
+    assert len(list((tmp_path / "run" / "pictures").iterdir())) == 30
 
 
 def test_without_a_gradient_the_black_box_methods_are_named(tmp_path, photos):

@@ -86,6 +86,8 @@ def table(truth, said, images=2, **more):
         errors=np.array([""] * images),
         boxes=boxed(truth),
         detections=boxed(said),
+        said=boxed(said),
+        reach=np.arange(2),
         **values,
     )
 

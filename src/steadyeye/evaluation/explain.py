@@ -15,8 +15,8 @@ from steadyeye.evaluation.plan import Plan, lacks
 from steadyeye.evaluation.plan import check as check_job
 from steadyeye.evaluation.probed import Asking, Pair
 from steadyeye.evaluation.run import Watcher, run
+from steadyeye.mining.causes import SCORE
 from steadyeye.predictions.cell import encode
-from steadyeye.probing.judging import SCORE
 from steadyeye.report.document import Document
 from steadyeye.storage.lease import Check, alone
 from steadyeye.storage.place import Place, place

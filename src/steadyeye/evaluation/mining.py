@@ -94,7 +94,7 @@ def mine(
     Raises `UsageError` for runs without a detector on data with boxes.
     """
     tables = [t for _, t in read_tables(runs) if {"boxes", "detections"} <= set(t.columns)]
-    tables = [table for table in tables if not table.sweep]
+    tables = [table for table in tables if not table.sweep and not table.probe]
     if not tables:
         raise UsageError("nothing to mine: it takes a detector, and data with true boxes")
     opened = _opened(runs, sources, {table.fingerprint for table in tables})

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from steadyeye.core.table import Predictions
 from steadyeye.core.types import Detector, Model, Sample, Source
-from steadyeye.probing.judging import SCORE
+from steadyeye.mining.causes import SCORE
 from steadyeye.probing.targets import Target
 
 Sealed = Callable[[str, Source], Predictions]

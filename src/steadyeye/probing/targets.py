@@ -8,7 +8,7 @@ import numpy as np
 from steadyeye.core.seeds import stream
 from steadyeye.core.table import Predictions
 from steadyeye.core.types import Tag
-from steadyeye.probing.judging import CAUSES, IOU, MISTAKES, RIGHT, SCORE, judged, said
+from steadyeye.mining.causes import CAUSES, IOU, MISTAKES, RIGHT, SCORE, judged
 
 OVERLAP = IOU
 """Above this IoU a detection lies on an object."""
@@ -97,7 +97,9 @@ def tags(target: Target, image: str, video: str) -> Mapping[str, Tag]:
 
 def _confident(predictions: Predictions, score: float) -> list[Target]:
     """Every confident mistake and correct detection, in the order of rows and falling scores."""
-    found, kinds = said(predictions), judged(predictions, score)
+    kinds = judged(predictions, score)
+    found = predictions.said
+    assert found is not None, "judged asked for it"
     cause = dict(zip(kinds.detection.tolist(), kinds.cause.tolist(), strict=True))
     order = np.lexsort((-found.score, found.image))
     starts = np.searchsorted(found.image[order], found.image[order])
