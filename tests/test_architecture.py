@@ -23,6 +23,7 @@ FLOORS = [
         "subsets",
     },
     {"sources", "models", "metrics", "analyses", "degrade"},
+    {"cache"},
     {"predictions", "report"},
     {"evaluation", "review"},
     {"api"},

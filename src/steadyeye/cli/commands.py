@@ -8,16 +8,19 @@ import typer
 
 from steadyeye.cli.options import (
     Batch,
+    Cache,
     ClassMap,
     Data,
     Formats,
     JobFile,
     Metrics,
     Models,
+    NoCache,
     OnError,
     Out,
     Quiet,
     Reduce,
+    Shown,
     Workers,
     app,
 )
@@ -45,6 +48,9 @@ def run(
     on_error: OnError = None,
     batch: Batch = None,
     workers: Workers = None,
+    cache: Cache = None,
+    no_cache: NoCache = False,
+    progress: Shown = "bar",
     quiet: Quiet = False,
 ) -> None:
     """Evaluate models on data; stopped, the same command goes on where it was."""
@@ -60,8 +66,9 @@ def run(
         "on_error": on_error,
         "batch": batch,
         "workers": workers,
+        "cache": "off" if no_cache else cache,
     }
-    work.run(job, flags, quiet)
+    work.run(job, flags, "none" if quiet else progress)
 
 
 @app.command()
@@ -91,6 +98,9 @@ def degrade(
     on_error: OnError = None,
     batch: Batch = None,
     workers: Workers = None,
+    cache: Cache = None,
+    no_cache: NoCache = False,
+    progress: Shown = "bar",
     quiet: Quiet = False,
 ) -> None:
     """Degrade images level by level: profiles, failure points, pictures; resumes like `run`."""
@@ -109,8 +119,9 @@ def degrade(
         "on_error": on_error,
         "batch": batch,
         "workers": workers,
+        "cache": "off" if no_cache else cache,
     }
-    work.degrade(job, flags, images, failure_points, quiet)
+    work.degrade(job, flags, images, failure_points, "none" if quiet else progress)
 
 
 @app.command()

@@ -31,5 +31,14 @@ OnError = Annotated[
 ]
 Batch = Annotated[int | None, typer.Option(help="Images handed to the model at a time [16].")]
 Workers = Annotated[int | None, typer.Option(help="Threads; one a core if left out.")]
+Cache = Annotated[
+    str | None, typer.Option("--cache", help="The folder where answers of models are kept.")
+]
+NoCache = Annotated[
+    bool, typer.Option("--no-cache", help="Ask the model about every frame, and keep nothing.")
+]
+Shown = Annotated[
+    str, typer.Option("--progress", help="bar, json (a line each on stderr) or none.")
+]
 Quiet = Annotated[bool, typer.Option("--quiet", help="No progress, only the result.")]
 Formats = Annotated[str, typer.Option("--format", help="html, md, json, csv; several with commas.")]

@@ -40,8 +40,10 @@ class Sample:
     """One image of a source. `id` is stable and unique; `image()` decodes when it is called.
 
     `measure`: what is to be recorded of the image itself beside the tags, for it to be measured
-    while it is there. `boxes`: the true boxes, where the source has any; `truth` then holds the
-    classes they are of. `size`: (height, width) where the annotations say it.
+    while it is there. `key`: what names the content of the image without decoding it: another
+    image or another measure, another key; None where only the pixels tell. `boxes`: the true
+    boxes, where the source has any; `truth` then holds the classes they are of. `size`: (height,
+    width) where the annotations say it.
     """
 
     id: str
@@ -49,9 +51,10 @@ class Sample:
     truth: Labels = ()
     group: str = ""
     tags: Mapping[str, Tag] = field(default_factory=dict)
-    measure: Callable[[Image], Mapping[str, float]] | None = None
+    measure: Callable[[Image], Mapping[str, Tag]] | None = None
     boxes: Boxes | None = None
     size: tuple[int, int] | None = None
+    key: Callable[[], str] | None = None
 
 
 class Source(Protocol):
@@ -90,7 +93,9 @@ class Model(Protocol):
     It consumes the iterable one image at a time, so a batch is never held decoded as a whole.
     `classes` is None where a callable does not say: its scores are then over the data's classes.
     `recipe`: preprocessing, precision, runtime and output, as recorded in every run.
-    `fingerprint`: changes when the weights or the recipe change.
+    `fingerprint`: changes when the weights or the recipe change. One with the attribute
+    `cacheable = True` says that its fingerprint covers all that its answers depend on, and that
+    what it says of an image does not depend on the others in the batch: then answers are kept.
     """
 
     @property
@@ -148,6 +153,11 @@ class Detector(Protocol):
 def detects(model: object) -> bool:
     """Whether a model is a detector."""
     return bool(getattr(model, "detects", False))
+
+
+def cacheable(model: object) -> bool:
+    """Whether a model's answers may be kept for another run."""
+    return bool(getattr(model, "cacheable", False))
 
 
 @dataclass(frozen=True)

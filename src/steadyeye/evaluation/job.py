@@ -21,7 +21,8 @@ class Job:
     `batch`: images handed to the model at a time. `workers`: threads; 0: one a core.
     `operators`: a list of operators that degrade the images, or `all`; None: images as they are.
     `levels`: of the operators, `first:last:step` or a list. `seed`: of their random streams.
-    `fast`: only failure points, by search instead of a whole sweep.
+    `fast`: only failure points, by search instead of a whole sweep. `cache`: the folder where
+    answers of models are kept, `off` for none; as `steadyeye.cache.place` says if left out.
     """
 
     models: tuple[str, ...] = ()
@@ -37,6 +38,7 @@ class Job:
     levels: str = "0:30"
     seed: int = 0
     fast: bool = False
+    cache: str = ""
 
     def __post_init__(self) -> None:
         for name, choices in CHOICES.items():
@@ -51,7 +53,7 @@ class Job:
 
     def record(self) -> dict[str, Any]:
         """The job as plain values: what changes numbers, not how fast they come."""
-        return {k: v for k, v in asdict(self).items() if k not in {"workers", "out"}}
+        return {k: v for k, v in asdict(self).items() if k not in {"workers", "out", "cache"}}
 
 
 def read(path: Path | None, flags: Mapping[str, Any]) -> Job:

@@ -2,22 +2,29 @@
 
 import fcntl
 import json
+import platform
+import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any, Protocol
 
+from steadyeye.cache.store import Store
+from steadyeye.core import tally
 from steadyeye.core.errors import UsageError
 from steadyeye.core.provenance import provenance
-from steadyeye.evaluation import shard
+from steadyeye.core.types import cacheable
+from steadyeye.evaluation import kept, shard
 from steadyeye.evaluation.engines import local
 from steadyeye.evaluation.fast import search
 from steadyeye.evaluation.job import Job
 from steadyeye.evaluation.plan import Plan
 from steadyeye.evaluation.tasks import Task
 from steadyeye.predictions.cell import begin, encode, seal, write_file
+from steadyeye.predictions.mending import mend
 from steadyeye.predictions.rows import Rows
 
 
@@ -32,6 +39,14 @@ class Watcher(Protocol):
         """A cell was found with `finished` of its `shards` done."""
         ...
 
+    def counted(self, name: str, found: Mapping[str, float]) -> None:
+        """What the shards of a cell took and met so far: the names of `core.tally`."""
+        ...
+
+    def say(self, line: str) -> None:
+        """Something that whoever waits should know."""
+        ...
+
 
 Predict = Callable[[Task, range, Callable[[], bool]], Rows | None]
 
@@ -43,9 +58,13 @@ def run(plan: Plan, watcher: Watcher, predict: Predict = shard.predict) -> Path:
     holds another job or another process writes into it.
     """
     out = Path(plan.job.out)
-    with alone(out):
+    # what a file says is looked up anyway
+    store = kept.store(plan.job) if predict is shard.predict else None
+    with alone(out), kept.closing(store, watcher.say):
         record = _write_record(out, plan)
-        for task in plan.tasks:
+        log(out, "run", **_surroundings(plan, store))
+        for each in plan.tasks:
+            task = replace(each, store=store if cacheable(each.model) else None)
             complete = partial(_complete, plan, watcher, predict)
             if plan.job.fast:
                 for rounds in search(plan.job, task, complete):
@@ -115,13 +134,53 @@ def _same_job(out: Path, before: Mapping[str, Any], after: Mapping[str, Any]) ->
 def _complete(plan: Plan, watcher: Watcher, predict: Predict, task: Task) -> Path:
     out = Path(plan.job.out)
     cell = begin(out / "cells" / task.folder, task.identity)
+    if altered := mend(cell):
+        watcher.say(altered)
+        log(out, "mended", cell=task.folder, why=altered)
     found = len(cell.finished())
     if found:
         watcher.resumed(task.folder, found, cell.shards)
     started = time.perf_counter()
     advance = watcher.begin(task.folder, cell.rows)
-    local.complete(cell, partial(predict, task), plan.job.workers, advance)
+    sums = _Sums(partial(watcher.counted, task.folder))
+    local.complete(cell, partial(predict, task), plan.job.workers, advance, sums.add)
     seal(cell)
     seconds = round(time.perf_counter() - started, 3)
-    log(out, "cell", cell=task.folder, shards=cell.shards, found=found, seconds=seconds)
+    log(
+        out,
+        "cell",
+        cell=task.folder,
+        rows=cell.rows,
+        shards=cell.shards,
+        found=found,
+        seconds=seconds,
+        stages={stage: round(sums.total[stage], 3) for stage in tally.STAGES},
+        **{count: int(sums.total[count]) for count in tally.COUNTS},
+    )
     return cell.folder
+
+
+class _Sums:
+    """What the shards of a cell took and met, added up over the threads."""
+
+    def __init__(self, told: Callable[[Mapping[str, float]], None]) -> None:
+        self.total = dict.fromkeys((*tally.STAGES, *tally.COUNTS), 0.0)
+        self._told = told
+        self._lock = threading.Lock()
+
+    def add(self, found: Mapping[str, float]) -> None:
+        """Adds what a shard took, and tells the sum."""
+        with self._lock:
+            for name, amount in found.items():
+                self.total[name] += amount
+            self._told(dict(self.total))
+
+
+def _surroundings(plan: Plan, store: Store | None) -> dict[str, Any]:
+    """What a run ran on, as far as it makes it fast and not what it is."""
+    return {
+        "workers": plan.job.workers or local.cores(),
+        "cores": local.cores(),
+        "machine": platform.platform(),
+        "cache": str(store.folder) if store else None,
+    }

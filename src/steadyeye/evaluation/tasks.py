@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from steadyeye.cache.store import Store
 from steadyeye.classes import mapping
 from steadyeye.core.errors import UsageError
 from steadyeye.core.types import Classes, Model, Source, detects
@@ -19,13 +20,17 @@ from steadyeye.predictions.cell import shard_rows
 
 @dataclass(frozen=True, eq=False)
 class Task:
-    """One model on one source. `folder`: the name of its cell."""
+    """One model on one source. `folder`: the name of its cell.
+
+    `store`: where the model's answers are kept; None: nowhere.
+    """
 
     model: Model
     source: Source
     class_map: mapping.ClassMap
     folder: str
     identity: Mapping[str, Any]
+    store: Store | None = None
 
 
 def task(

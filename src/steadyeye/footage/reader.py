@@ -1,10 +1,12 @@
 """Frame-accurate random access to a video file through PyAV."""
 
+import hashlib
 import threading
 from collections import OrderedDict, deque
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +19,7 @@ from steadyeye.core.errors import SampleError, UsageError
 from steadyeye.core.types import Image
 
 OPEN_VIDEOS = 4  # decoders a thread keeps open: memory stays flat over a folder of videos
+UNSEEN = "?"  # the type of a frame that was not decoded
 RECENT_BYTES = 32 << 20  # decoded frames a decoder keeps: overlapping sets step back a little
 
 
@@ -37,6 +40,19 @@ class VideoIndex:
 
     def __len__(self) -> int:
         return len(self.pts)
+
+    @cached_property
+    def digest(self) -> str:
+        """What the file holds, read once when it is first asked for."""
+        with self.path.open("rb") as file:
+            return hashlib.file_digest(file, "sha256").hexdigest()
+
+    def key(self, number: int) -> str:
+        """What names frame `number` by content. Raises `SampleError` for a file that went away."""
+        try:
+            return f"frame {number} of {self.digest}"
+        except OSError as error:
+            raise SampleError(f"cannot read the video '{self.path}': {error.strerror}") from error
 
 
 def index(path: Path) -> VideoIndex:
@@ -156,7 +172,7 @@ def _damaged(video: VideoIndex, number: int, why: str) -> Frame:
     def image() -> Image:
         raise SampleError(f"cannot decode frame {number} of '{video.path}': {why}")
 
-    return Frame("?", image)
+    return Frame(UNSEEN, image)
 
 
 _open = threading.local()

@@ -1,5 +1,6 @@
 """Image files to RGB arrays and back."""
 
+import hashlib
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -25,17 +26,24 @@ class ImageFile:
         """The image, as `read` gives it."""
         return read(self.path)
 
+    def key(self) -> str:
+        """What the file holds, as a digest; raises `SampleError` where it cannot be read."""
+        return f"file {hashlib.blake2b(_content(self.path), digest_size=32).hexdigest()}"
+
 
 def read(path: Path) -> Image:
     """The image in a file, (h, w, 3) uint8 RGB; EXIF rotation is not applied, as in training code.
 
     Raises `SampleError` for a file that is missing, truncated or no image.
     """
+    return decode(_content(path), str(path))
+
+
+def _content(path: Path) -> bytes:
     try:
-        data = path.read_bytes()
+        return path.read_bytes()
     except OSError as error:
         raise SampleError(f"cannot read the image '{path}': {error.strerror}") from error
-    return decode(data, str(path))
 
 
 def decode(data: bytes, name: str) -> Image:

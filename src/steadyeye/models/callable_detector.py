@@ -14,7 +14,7 @@ from steadyeye.core.errors import UsageError
 from steadyeye.core.imports import attribute
 from steadyeye.core.seeds import fingerprint
 from steadyeye.core.types import Classes, Detector, Image
-from steadyeye.inference.function import source_text
+from steadyeye.inference.function import declared, source_text
 
 
 @dataclass(frozen=True, eq=False)
@@ -24,6 +24,7 @@ class _FunctionDetector:
     classes: Classes
     recipe: Mapping[str, Any]
     fingerprint: str
+    cacheable: bool
     detects: bool = True
     _lock: threading.Lock = field(default_factory=threading.Lock, repr=False)
 
@@ -47,7 +48,8 @@ def callable_detector(*, path: str, classes: str = "coco") -> Detector:
 
     Images are (h, w, 3) uint8 RGB. It returns (boxes, scores, labels) an image: (n, 4) x0 y0 x1 y1
     in pixels, (n,) in 0…1, (n,) indices into `classes` (`coco` or a class file). Calls never
-    overlap. The fingerprint covers the function's source text, not the weights it may hold.
+    overlap. The fingerprint covers the function's source text, not the weights it may hold;
+    a function with an attribute `fingerprint`, a text, declares what covers both.
     """
     function = attribute(path)
     if not builtins.callable(function):
@@ -55,8 +57,9 @@ def callable_detector(*, path: str, classes: str = "coco") -> Detector:
     name = path.rpartition(":")[2]
     names = read(classes)
     recipe = {"runtime": "python", "precision": "as returned"}
-    mark = fingerprint(name, source_text(function), *names.names)
-    return _FunctionDetector(function, name, names, recipe, mark)
+    own = declared(function)
+    mark = fingerprint(name, own or source_text(function), *names.names)
+    return _FunctionDetector(function, name, names, recipe, mark, own is not None)
 
 
 def _detections(boxes: Any, scores: Any, labels: Any) -> Detections:

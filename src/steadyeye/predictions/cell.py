@@ -3,7 +3,7 @@
 ::
 
     cell.json      what it is: model, data, class map, shard size, seed; written first
-    00000.arrow …  shards, each written whole: to a temporary file, synced, renamed
+    00000.arrow …  shards, each with its checksum, written whole: temporary file, sync, rename
     seal.json      names, sizes and SHA-256 of all shards; written last
 """
 
@@ -18,6 +18,7 @@ from typing import Any
 import pyarrow as pa
 
 from steadyeye.core.errors import UsageError
+from steadyeye.predictions.checksum import METADATA, signed
 from steadyeye.predictions.rows import Rows, to_arrow
 
 
@@ -95,9 +96,10 @@ def write_shard(cell: Cell, shard: int, rows: Rows) -> None:
 def write_table(cell: Cell, shard: int, table: pa.Table) -> None:
     """Writes the Arrow table of a shard, as `write_shard` does."""
     sink = pa.BufferOutputStream()
-    with pa.ipc.new_file(sink, table.schema) as writer:
-        writer.write_table(table)
-    write_file(cell.path(shard), sink.getvalue().to_pybytes())
+    marked = table.replace_schema_metadata(METADATA)
+    with pa.ipc.new_file(sink, marked.schema) as writer:
+        writer.write_table(marked)
+    write_file(cell.path(shard), signed(sink.getvalue().to_pybytes()))
 
 
 def seal(cell: Cell) -> None:

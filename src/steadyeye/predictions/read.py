@@ -62,11 +62,10 @@ def cells(run: Path) -> list[tuple[Path, ...]]:
 def _shard(folder: Path, entry: dict[str, Any]) -> pa.Table:
     path = folder / entry["file"]
     if not path.is_file():
-        raise UsageError(f"the shard '{path}' is missing; delete seal.json beside it and {AGAIN}")
+        raise UsageError(f"the shard '{path}' is missing; {AGAIN}")
     if sha256(path) != entry["sha256"]:
         raise UsageError(
-            f"the shard '{path}' is not what was sealed (its checksum differs); "
-            f"delete it with seal.json beside it and {AGAIN}"
+            f"the shard '{path}' is not what was sealed (its checksum differs); {AGAIN}"
         )
     with pa.memory_map(str(path)) as source:
         return pa.ipc.open_file(source).read_all()
