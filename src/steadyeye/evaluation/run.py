@@ -61,6 +61,8 @@ def run(plan: Plan, watcher: Watcher, predict: Predict = shard.predict) -> Path:
     # what a file says is looked up anyway
     store = kept.store(plan.job) if predict is shard.predict else None
     with alone(out), kept.closing(store, watcher.say):
+        for left in out.rglob(".*.tmp"):
+            left.unlink()  # of a process that was killed while it wrote
         record = _write_record(out, plan)
         log(out, "run", **_surroundings(plan, store))
         for each in plan.tasks:
