@@ -111,7 +111,8 @@ def soak(root: Path, kills: int, seed: int) -> tuple[Counter[str], Counter[str],
             beside = subprocess.Popen(words, cwd=root, stdout=subprocess.DEVNULL)
         for _ in range(min(MOST, kills - struck.total())):
             words = command(root, out, kind, random)
-            if not killed(words, root, random.uniform(0.0, seconds)):
+            written = (root / out / "report.html").is_file()
+            if written or not killed(words, root, random.uniform(0.0, seconds)):
                 break
             struck[kind] += 1
             where[stage(root / out)] += 1

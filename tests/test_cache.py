@@ -113,10 +113,10 @@ def test_another_model_image_or_version_is_another_answer(clip, declared, tmp_pa
     assert again("a") == 40
     monkeypatch.setattr(light, "fingerprint", "light 2", raising=False)
     assert again("b") == 40
-    black = simplejpeg.encode_jpeg(np.zeros((32, 48, 3), dtype=np.uint8))
+    other = simplejpeg.encode_jpeg(np.full((32, 48, 3), 3, dtype=np.uint8))
     victim = tmp_path / "clip" / "020.jpg"
     size, times = victim.stat().st_size, (victim.stat().st_atime_ns, victim.stat().st_mtime_ns)
-    victim.write_bytes(black.ljust(size, b"\0"))
+    victim.write_bytes(other.ljust(size, b"\0"))
     os.utime(victim, ns=times)
     assert victim.stat().st_size == size
     assert again("c") == 1, "a frame of the same size and time but another content"
@@ -172,7 +172,8 @@ def test_a_warm_sweep_makes_no_degraded_image(davis, tmp_path, monkeypatch, fast
     more = compute(tmp_path / "seed", data, cache=str(tmp_path / "cache"), **how, seed=1)
     compute(tmp_path / "seed off", data, cache="off", **how, seed=1)
     assert everything(tmp_path / "seed") == everything(tmp_path / "seed off")
-    assert sum(counts["hits"] for counts in more.counts.values()) < more.rows
+    hits = sum(counts["hits"] for counts in more.counts.values())
+    assert hits <= more.rows if fast else 0 < hits < more.rows
 
 
 def test_a_detector_with_a_cache_and_without(test_data, tmp_path):
