@@ -16,6 +16,7 @@ import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 
 import numpy as np
 
@@ -110,7 +111,7 @@ class Guess:
     name = "guess"
     classes = CLASSES
     fingerprint = "guess"
-    recipe: dict[str, object] = {}
+    recipe = MappingProxyType({})
 
     def __call__(self, images: Iterator[np.ndarray]) -> np.ndarray:
         """Scores that follow from the pixels."""
