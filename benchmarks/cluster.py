@@ -46,6 +46,12 @@ class Clock:
     def resumed(self, name, finished, shards):
         """Nothing is found here."""
 
+    def counted(self, name, found):
+        """Nothing to do."""
+
+    def say(self, line):
+        """Nothing to do."""
+
     @property
     def start(self):
         """Seconds to the first shard."""

@@ -63,6 +63,12 @@ class Silent:
     def resumed(self, name, finished, shards):
         """Nothing to do."""
 
+    def counted(self, name, found):
+        """Nothing to do."""
+
+    def say(self, line):
+        """Nothing to do."""
+
 
 def linked(folder: Path, found: list[Path], frames: int) -> None:
     """Fills `folder` with `frames` numbered links to the files found."""
@@ -113,7 +119,7 @@ def bare(model: bytes, tensors: np.ndarray, batch: int, frames: int) -> float:
 
 def whole(name: str, source: str, out: Path) -> float:
     """Seconds of a run, its plan made beforehand as the bare loop's sessions are."""
-    checked = plan.check(Job(models=(name,), data=(source,), out=str(out), workers=2))
+    checked = plan.check(Job(models=(name,), data=(source,), out=str(out), workers=2, cache="off"))
     checked.tasks[0].model([np.zeros((64, 64, 3), dtype=np.uint8)])
     started = time.perf_counter()
     run(checked, Silent())

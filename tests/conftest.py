@@ -15,6 +15,8 @@ FLAGS = [
     "--disable-component-update",
     "--disable-sync",
 ]
+# what one test leaves behind is not to answer for another; those of the cache name a folder
+os.environ["STEADYEYE_CACHE"] = "off"
 DATA = Path(os.environ.get("STEADYEYE_TEST_DATA", ROOT.parent / "shared" / "data"))
 
 

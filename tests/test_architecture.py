@@ -26,6 +26,7 @@ FLOORS = [
     },
     {"embedding", "probing"},
     {"sources", "models", "metrics", "analyses", "degrade", "probes"},
+    {"cache"},
     {"predictions", "report"},
     {"evaluation", "review"},
     {"api"},

@@ -28,6 +28,12 @@ class Silent:
     def resumed(self, name, finished, shards):
         pass
 
+    def counted(self, name, found):
+        pass
+
+    def say(self, line):
+        pass
+
 
 def explained(toy, out, more="", **job):
     data, reference, model = toy

@@ -41,6 +41,12 @@ class Silent:
     def resumed(self, name, finished, shards):
         pass
 
+    def counted(self, name, found):
+        pass
+
+    def say(self, line):
+        pass
+
 
 @pytest.fixture(scope="module")
 def tiny(test_data):

@@ -49,6 +49,12 @@ class Silent:
     def resumed(self, name, finished, shards):
         pass
 
+    def counted(self, name, found):
+        pass
+
+    def say(self, line):
+        pass
+
 
 def boxed(rows, width=2):
     """A box table of (image, label, x0, y0, x1, y1, score, crowd) rows."""

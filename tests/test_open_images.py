@@ -242,6 +242,12 @@ class Silent:
     def resumed(self, name, finished, shards):
         pass
 
+    def counted(self, name, found):
+        pass
+
+    def say(self, line):
+        pass
+
 
 def test_an_image_that_is_none_is_told_by_name(folder):
     (folder / "images" / "0b.jpg").write_bytes(b"\xff\xd8 no picture")

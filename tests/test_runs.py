@@ -46,6 +46,8 @@ class Watcher:
 
     def __init__(self):
         self.found = {}
+        self.counts = {}
+        self.said = []
         self.rows = 0
 
     def begin(self, name, rows):
@@ -56,6 +58,12 @@ class Watcher:
 
     def resumed(self, name, finished, shards):
         self.found[name] = finished
+
+    def counted(self, name, found):
+        self.counts[name] = found
+
+    def say(self, line):
+        self.said.append(line)
 
 
 def compute(out, data, **options):

@@ -93,6 +93,12 @@ class Watcher:
     def resumed(self, name, finished, shards):
         self.found[name] = finished
 
+    def counted(self, name, found):
+        pass
+
+    def say(self, line):
+        pass
+
 
 def compute(out, data, model, watcher=None):
     watcher = watcher or Watcher()

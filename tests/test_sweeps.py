@@ -36,6 +36,12 @@ class Silent:
     def resumed(self, name, finished, shards):
         pass
 
+    def counted(self, name, found):
+        pass
+
+    def say(self, line):
+        pass
+
 
 def degraded(out, **options):
     job = Job(models=(MODEL,), data=(BIKES,), out=str(out), **options)

@@ -25,6 +25,12 @@ class Silent:
     def resumed(self, name, finished, shards):
         pass
 
+    def counted(self, name, found):
+        pass
+
+    def say(self, line):
+        pass
+
 
 class Listed:
     """Four images of one dog each, of which other classes were verified."""

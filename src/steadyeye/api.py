@@ -43,6 +43,7 @@ OPTIONS = {
     "levels",
     "seed",
     "fast",
+    "cache",
 }
 
 
@@ -104,7 +105,8 @@ def evaluate(
     file); the data's classes if left out. `out`: the folder of the run, resumed if it holds the
     same; a temporary folder if left out. `options`: `workers`, `batch`, `on_error`, `reduce`,
     `class_map` as in a job; `operators` ("all" or a list of specs), `levels`, `seed` and `fast`
-    degrade the images, as `steadyeye degrade` does. Raises `UsageError` for everything a user can
+    degrade the images, as `steadyeye degrade` does; `cache`: the folder where answers are kept, or
+    `off`. Raises `UsageError` for everything a user can
     get wrong.
     """
     named_model, built_model = _model(model, classes)
@@ -158,4 +160,10 @@ class _Silent:
         return lambda done: None
 
     def resumed(self, name: str, finished: int, shards: int) -> None:
+        return None
+
+    def counted(self, name: str, found: Mapping[str, float]) -> None:
+        return None
+
+    def say(self, line: str) -> None:
         return None

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from steadyeye.charts.style import percent
 from steadyeye.core.pm_sets import PmSets, farthest, pm_sets
@@ -55,28 +56,34 @@ def _failures(one: Evaluated) -> list[_Failure]:
     predictions, sets = one.predictions, pm_sets(one.predictions)
     asked = find(one.results, "pm_k")
     k = farthest(sets, reach(asked) if asked else None)
-    broken = np.flatnonzero((sets.breaks_at > 0) & (sets.breaks_at <= k))
-    found = [_worst(predictions, sets, int(which), k) for which in broken]
+    found = [_failure(predictions, sets, row) for row in _worst(predictions, sets, k).tolist()]
     return sorted(found, key=lambda f: (-f.confidence, str(predictions.ids[f.frame])))
 
 
-def _worst(predictions: Predictions, sets: PmSets, which: int, k: int) -> _Failure:
-    near = (sets.set_of == which) & (abs(sets.offsets) <= k) & ~predictions.right
+def _worst(predictions: Predictions, sets: PmSets, k: int) -> NDArray[np.intp]:
+    """(broken sets,) the row of the wrong neighbour to show of each set whose anchor is right."""
+    broken = (sets.breaks_at > 0) & (sets.breaks_at <= k)
+    near = (sets.set_of >= 0) & (abs(sets.offsets) <= k) & ~predictions.right
     rows = np.flatnonzero(near)
-    offsets = sets.offsets[rows]
-    order = np.lexsort((offsets, abs(offsets), -predictions.confidence[rows]))
-    worst = int(rows[order[0]])
-    anchor = int(sets.anchors[which])
-    return _Failure(predictions, anchor, worst, float(predictions.confidence[worst]))
+    rows = rows[broken[sets.set_of[rows]]]
+    offsets, which = sets.offsets[rows], sets.set_of[rows]
+    rows = rows[np.lexsort((offsets, abs(offsets), -predictions.confidence[rows], which))]
+    _, first = np.unique(sets.set_of[rows], return_index=True)
+    return np.asarray(rows[first], dtype=np.intp)
+
+
+def _failure(predictions: Predictions, sets: PmSets, row: int) -> _Failure:
+    anchor = int(sets.anchors[sets.set_of[row]])
+    return _Failure(predictions, anchor, row, float(predictions.confidence[row]))
 
 
 def _distinct(found: Sequence[_Failure]) -> list[_Failure]:
     """The failures with frames of their own: the first of those that share the breaking frame."""
     firsts: dict[tuple[str, int], _Failure] = {}
     for failure in found:
-        tags = failure.predictions.tags
-        video = tags.get("video", failure.predictions.groups)[failure.frame]
-        number = tags.get("frame", np.arange(len(failure.predictions)))[failure.frame]
+        tags, frame = failure.predictions.tags, failure.frame
+        video = tags.get("video", failure.predictions.groups)[frame]
+        number = tags["frame"][frame] if "frame" in tags else frame
         firsts.setdefault((str(video), int(number)), failure)
     return list(firsts.values())
 

@@ -3,7 +3,7 @@
 import sys
 from importlib import import_module
 
-COMMANDS = ("commands", "measure", "compare", "mining", "explaining", "reviewing")
+COMMANDS = ("commands", "measure", "compare", "mining", "explaining", "caching", "reviewing")
 """The files of this package that register commands."""
 
 

@@ -9,6 +9,7 @@ import typer
 from steadyeye.cli.options import (
     Address,
     Batch,
+    Cache,
     ClassMap,
     Data,
     Engine,
@@ -16,10 +17,12 @@ from steadyeye.cli.options import (
     JobFile,
     Metrics,
     Models,
+    NoCache,
     OnError,
     Out,
     Quiet,
     Reduce,
+    Shown,
     Workers,
     app,
 )
@@ -51,6 +54,9 @@ def run(
     workers: Workers = None,
     engine: Engine = None,
     address: Address = None,
+    cache: Cache = None,
+    no_cache: NoCache = False,
+    progress: Shown = "bar",
     quiet: Quiet = False,
 ) -> None:
     """Evaluate models on data; stopped, the same command goes on where it was."""
@@ -68,8 +74,9 @@ def run(
         "workers": workers,
         "engine": engine,
         "address": address,
+        "cache": "off" if no_cache else cache,
     }
-    work.run(job, flags, quiet)
+    work.run(job, flags, "none" if quiet else progress)
 
 
 @app.command()
@@ -101,6 +108,9 @@ def degrade(
     workers: Workers = None,
     engine: Engine = None,
     address: Address = None,
+    cache: Cache = None,
+    no_cache: NoCache = False,
+    progress: Shown = "bar",
     quiet: Quiet = False,
 ) -> None:
     """Degrade images level by level: profiles, failure points, pictures; resumes like `run`."""
@@ -121,8 +131,9 @@ def degrade(
         "workers": workers,
         "engine": engine,
         "address": address,
+        "cache": "off" if no_cache else cache,
     }
-    work.degrade(job, flags, images, failure_points, quiet)
+    work.degrade(job, flags, images, failure_points, "none" if quiet else progress)
 
 
 @app.command()

@@ -6,9 +6,11 @@ import typer
 
 from steadyeye.cli.options import (
     Batch,
+    Cache,
     ClassMap,
     Data,
     Models,
+    NoCache,
     OnError,
     Out,
     Quiet,
@@ -37,6 +39,8 @@ def explain(
     on_error: OnError = None,
     batch: Batch = None,
     workers: Workers = None,
+    cache: Cache = None,
+    no_cache: NoCache = False,
     quiet: Quiet = False,
 ) -> None:
     """Explain a detector's confident mistakes beside correct detections; resumes like `run`."""
@@ -52,5 +56,6 @@ def explain(
         "on_error": on_error,
         "batch": batch,
         "workers": workers,
+        "cache": "off" if no_cache else cache,
     }
     work.explain(Explaining(analyses, reference, score, limit), flags, quiet)

@@ -5,7 +5,19 @@ from typing import Annotated
 
 import typer
 
-from steadyeye.cli.options import Batch, ClassMap, Data, Models, OnError, Out, Quiet, Workers, app
+from steadyeye.cli.options import (
+    Batch,
+    Cache,
+    ClassMap,
+    Data,
+    Models,
+    NoCache,
+    OnError,
+    Out,
+    Quiet,
+    Workers,
+    app,
+)
 
 
 @app.command()
@@ -27,6 +39,8 @@ def mine(
     on_error: OnError = None,
     batch: Batch = None,
     workers: Workers = None,
+    cache: Cache = None,
+    no_cache: NoCache = False,
     quiet: Quiet = False,
 ) -> None:
     """Mine confident mistakes of detectors for people to review; resumes like `run`."""
@@ -40,6 +54,7 @@ def mine(
         "on_error": on_error,
         "batch": batch,
         "workers": workers,
+        "cache": "off" if no_cache else cache,
     }
     named = tuple(each.strip() for each in causes.split(",") if each.strip())
     how = {"score": score, "causes": named, "rank": rank, "limit": limit}

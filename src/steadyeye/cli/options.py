@@ -38,5 +38,14 @@ Engine = Annotated[
 Address = Annotated[
     str | None, typer.Option(help="The Ray cluster, e.g. 'auto'; one on this machine if left out.")
 ]
+Cache = Annotated[
+    str | None, typer.Option("--cache", help="The folder where answers of models are kept.")
+]
+NoCache = Annotated[
+    bool, typer.Option("--no-cache", help="Ask the model about every frame, and keep nothing.")
+]
+Shown = Annotated[
+    str, typer.Option("--progress", help="bar, json (a line each on stderr) or none.")
+]
 Quiet = Annotated[bool, typer.Option("--quiet", help="No progress, only the result.")]
 Formats = Annotated[str, typer.Option("--format", help="html, md, json, csv; several with commas.")]

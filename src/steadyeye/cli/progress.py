@@ -1,11 +1,56 @@
-"""Progress on the terminal."""
+"""Progress on the terminal: bars for people, lines of JSON for programs."""
 
-from collections.abc import Callable
+import json
+import sys
+import threading
+import time
+from collections.abc import Callable, Mapping
+from types import TracebackType
+from typing import Protocol, Self
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-progress_console = Console(stderr=True, highlight=False)
+from steadyeye.core.errors import unknown
+
+progress_console = Console(stderr=True, highlight=False, soft_wrap=True)
+
+STOPPED = "stopped; run the same command again to go on"
+EVERY = 1.0  # seconds between two lines of a cell
+
+
+class Watching(Protocol):
+    """A watcher of a run that is there for a `with` block."""
+
+    def __enter__(self) -> Self: ...
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None: ...
+    def begin(self, name: str, rows: int) -> Callable[[int], None]:
+        """As of `evaluation.run.Watcher`."""
+        ...
+
+    def resumed(self, name: str, finished: int, shards: int) -> None:
+        """As of `evaluation.run.Watcher`."""
+        ...
+
+    def counted(self, name: str, found: Mapping[str, float]) -> None:
+        """As of `evaluation.run.Watcher`."""
+        ...
+
+    def say(self, line: str) -> None:
+        """As of `evaluation.run.Watcher`."""
+        ...
+
+
+def watching(shown: str) -> Watching:
+    """What shows progress as `bar`, `json` or `none`. Raises `UsageError` for another word."""
+    if shown not in ("bar", "json", "none"):
+        raise unknown("progress", shown, ("bar", "json", "none"))
+    return Lines() if shown == "json" else Bars(shown == "none")
 
 
 class Bars:
@@ -19,11 +64,13 @@ class Bars:
             MofNCompleteColumn(),
             TextColumn("{task.fields[rate]}"),
             TimeRemainingColumn(),
+            TextColumn("{task.fields[counts]}"),
             console=progress_console,
             disable=quiet,
         )
+        self._of: dict[str, object] = {}
 
-    def __enter__(self) -> "Bars":
+    def __enter__(self) -> Self:
         self.bars.start()
         return self
 
@@ -31,14 +78,14 @@ class Bars:
         self.bars.stop()
         if kind is KeyboardInterrupt:
             # Typer turns the interrupt into exit code 130 without a word
-            progress_console.print("steadyeye: stopped; run the same command again to go on")
+            progress_console.print(f"steadyeye: {STOPPED}")
 
     def begin(self, name: str, rows: int | None) -> Callable[[int], None]:
         """Begins a bar; what is returned is called with how many more are done.
 
         `rows`: None where nobody knows how many there are.
         """
-        bar = self.bars.add_task(name, total=rows, rate="")
+        bar = self._of[name] = self.bars.add_task(name, total=rows, rate="", counts="")
 
         def advance(done: int) -> None:
             self.bars.advance(bar, done)
@@ -49,5 +96,84 @@ class Bars:
 
     def resumed(self, name: str, finished: int, shards: int) -> None:
         """Says what an earlier run had finished."""
+        self.say(f"{name}: {finished} of {shards} shards were already done")
+
+    def counted(self, name: str, found: Mapping[str, float]) -> None:
+        """Shows how many samples came from the cache and how many failed."""
+        hits, errors = int(found["hits"]), int(found["errors"])
+        told = [f"{hits:,} from the cache"] if hits else []
+        told += [f"{errors:,} errors"] if errors else []
+        self.bars.update(self._of[name], counts=", ".join(told))  # type: ignore[arg-type]
+
+    def say(self, line: str) -> None:
+        """Prints a line above the bars."""
         if not self.quiet:
-            progress_console.print(f"{name}: {finished} of {shards} shards were already done")
+            progress_console.print(line, markup=False)
+
+
+class Lines:
+    """A JSON object a line on stderr; docs/runs.md names the keys."""
+
+    def __init__(self) -> None:
+        self._cells: dict[str, dict[str, float]] = {}
+        self._lock = threading.Lock()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        if kind is KeyboardInterrupt:
+            self._write(event="stopped", message=STOPPED)
+
+    def begin(self, name: str, rows: int) -> Callable[[int], None]:
+        """Tells that a cell begins, and then at most every second how far it is."""
+        now = time.monotonic()
+        cell = {"rows": rows, "done": 0, "hits": 0, "errors": 0, "began": now, "told": now}
+        self._cells[name] = cell
+        self._write(event="begin", cell=name, rows=rows)
+        found = -1.0
+
+        def advance(done: int) -> None:
+            nonlocal found
+            with self._lock:
+                if found < 0:
+                    found = done  # what an earlier run had done says nothing of the speed
+                cell["done"] += done
+                now = time.monotonic()
+                if now - cell["told"] >= EVERY or cell["done"] >= rows:
+                    cell["told"] = now
+                    self._progress(
+                        name, cell, (cell["done"] - found) / max(now - cell["began"], 1e-3)
+                    )
+
+        return advance
+
+    def resumed(self, name: str, finished: int, shards: int) -> None:
+        """Tells what an earlier run had finished."""
+        self._write(event="resumed", cell=name, finished=finished, shards=shards)
+
+    def counted(self, name: str, found: Mapping[str, float]) -> None:
+        """Takes in how many samples came from the cache and how many failed."""
+        with self._lock:
+            self._cells[name] |= {"hits": found["hits"], "errors": found["errors"]}
+
+    def say(self, line: str) -> None:
+        """Tells something in words."""
+        self._write(event="message", message=line)
+
+    def _progress(self, name: str, cell: Mapping[str, float], rate: float) -> None:
+        left = cell["rows"] - cell["done"]
+        self._write(
+            event="progress",
+            cell=name,
+            rows=int(cell["rows"]),
+            done=int(cell["done"]),
+            hits=int(cell["hits"]),
+            errors=int(cell["errors"]),
+            images_per_second=round(rate, 1),
+            seconds_left=round(left / rate, 1) if rate > 0 else None,
+        )
+
+    def _write(self, **line: object) -> None:
+        sys.stderr.write(json.dumps(line, ensure_ascii=False) + "\n")
+        sys.stderr.flush()

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from rich.console import Console
 from rich.table import Table
 
-from steadyeye.cli.progress import Bars
+from steadyeye.cli.progress import Bars, watching
 from steadyeye.core import plugins
 from steadyeye.core.types import Evaluated, Result, Source
 from steadyeye.storage.place import Place, place
@@ -18,19 +18,20 @@ if TYPE_CHECKING:
 console = Console(highlight=False, soft_wrap=True)
 
 
-def run(job_file: Path | None, flags: Mapping[str, Any], quiet: bool) -> None:
-    """`steadyeye run`."""
+def run(job_file: Path | None, flags: Mapping[str, Any], shown: str) -> None:
+    """`steadyeye run`; `shown`: how its progress is."""
     from steadyeye.evaluation import job, plan
     from steadyeye.evaluation.run import run as complete
 
+    progress = watching(shown)
     checked = plan.check(job.read(job_file, flags))
-    with Bars(quiet) as watcher:
+    with progress as watcher:
         out = complete(checked, watcher)
     _finish(out, [task.source for task in checked.tasks])
 
 
 def degrade(
-    job_file: Path | None, flags: Mapping[str, Any], images: str, thresholds: str, quiet: bool
+    job_file: Path | None, flags: Mapping[str, Any], images: str, thresholds: str, shown: str
 ) -> None:
     """`steadyeye degrade`."""
     from steadyeye.evaluation.sweeps import metrics
@@ -39,7 +40,7 @@ def degrade(
     if not job_file:
         asked["operators"] = flags["operators"] or "all"
         asked["metrics"] = metrics(images, thresholds, fast=bool(flags["fast"]))
-    run(job_file, asked, quiet)
+    run(job_file, asked, shown)
 
 
 def picture(image: Path, operators: str, levels: str, out: Path, **view: Any) -> None:

@@ -51,7 +51,8 @@ class Sample:
     (height, width) where the annotations say it. `verified`: the classes of which somebody verified
     that they are in the image or that they are not; None: all of them, the annotation is complete.
     `masks()`: (n, h, w) bool, which pixels are of each of the true boxes, in their order; None
-    where the data has no masks.
+    where the data has no masks. `key()`: what names the content of the image without decoding it:
+    another image or another measure, another key; None where only the pixels tell.
     """
 
     id: str
@@ -64,6 +65,7 @@ class Sample:
     size: tuple[int, int] | None = None
     verified: Labels | None = None
     masks: Callable[[], NDArray[np.bool_]] | None = None
+    key: Callable[[], str] | None = None
 
 
 class Source(Protocol):
@@ -102,7 +104,9 @@ class Model(Protocol):
     It consumes the iterable one image at a time, so a batch is never held decoded as a whole.
     `classes` is None where a callable does not say: its scores are then over the data's classes.
     `recipe`: preprocessing, precision, runtime and output, as recorded in every run.
-    `fingerprint`: changes when the weights or the recipe change.
+    `fingerprint`: changes when the weights or the recipe change. One with the attribute
+    `cacheable = True` says that its fingerprint covers all that its answers depend on, and that
+    what it says of an image does not depend on the others in the batch: then answers are kept.
     """
 
     @property
@@ -160,6 +164,11 @@ class Detector(Protocol):
 def detects(model: object) -> bool:
     """Whether a model is a detector."""
     return bool(getattr(model, "detects", False))
+
+
+def cacheable(model: object) -> bool:
+    """Whether a model's answers may be kept for another run."""
+    return bool(getattr(model, "cacheable", False))
 
 
 @dataclass(frozen=True)

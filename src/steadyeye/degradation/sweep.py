@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from steadyeye.core.errors import UsageError
 from steadyeye.core.seeds import fingerprint
-from steadyeye.core.types import AtInput, Classes, Image, Labels, Sample, Source
+from steadyeye.core.types import AtInput, Classes, Image, Labels, Sample, Source, Tag
 from steadyeye.degradation.measure import brightness, changed
 from steadyeye.degradation.operators import Context, Operator, Trail
 from steadyeye.degradation.random import stream_key
@@ -74,6 +74,9 @@ class _Trails(threading.local):
         self.operator = NONE
         self.level = 0
         self.trail: Trail | None = None
+        self.seen: Mapping[str, Tag] = {}
+        self.named = ""
+        self.key = ""
 
     def __reduce__(self) -> tuple[type["_Trails"], tuple[()]]:
         return _Trails, ()
@@ -158,17 +161,39 @@ class Sweep:
             image=lambda: self._at(image, operator, level, sample),
             tags={**tags, **unmeasured},
             measure=self._measure,
+            key=self._key(operator, level, sample),
         )
 
-    def _measure(self, image: Image) -> Mapping[str, float]:
+    def _measure(self, image: Image) -> Mapping[str, Tag]:
         original = self._trails.original
         assert original is not None, "an image is measured by the thread that made it"
-        return {"changed": changed(image, original), "brightness": brightness(image)}
+        own = {"changed": changed(image, original), "brightness": brightness(image)}
+        return {**self._trails.seen, **own}
+
+    def _key(self, operator: int, level: int, sample: Sample) -> Callable[[], str] | None:
+        """What names the degraded image without making it; None where only its pixels can."""
+        chosen = self.how.operators[operator] if level else None
+        if sample.key is None or (chosen and not chosen.known):
+            return None
+        made = [str(self.how.seed), chosen.name, chosen.about, str(level)] if chosen else []
+        if chosen and chosen.needs_gradient:
+            made += [repr([tuple(self.members[label]) for label in sample.truth])]
+        # the random stream of an operator goes by the id
+        return lambda: "\0".join(["degraded", self._base_key(sample), sample.id, *made])
+
+    def _base_key(self, sample: Sample) -> str:
+        """The key of the image itself, read once for all its levels."""
+        here = self._trails
+        if here.named != sample.id and sample.key is not None:
+            here.key, here.named = sample.key(), sample.id
+        return here.key
 
     def _at(self, image: int, operator: int, level: int, sample: Sample) -> Image:
         here = self._trails
         if here.image != image or here.original is None:
-            here.original, here.image = self.cut.fit(sample.image()), image
+            decoded = sample.image()
+            here.seen = sample.measure(decoded) if sample.measure else {}
+            here.original, here.image = self.cut.fit(decoded), image
             here.trail = None
         if level == 0:
             return here.original

@@ -64,7 +64,8 @@ def callable(
         return at
 
     called = name or path.rpartition(":")[2]
-    return Operator(called, begin, last=len(given), about=f"{path}, {level}, {given}, {further}")
+    about = f"{path}, {level}, {given}, {further}"
+    return Operator(called, begin, last=len(given), about=about, known=False)
 
 
 def _transformed(transform: Any, image: Image, seed: int) -> Any:

@@ -8,9 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from steadyeye.core.boxes import EMPTY, Detections
-from steadyeye.core.errors import SampleError, UsageError
-from steadyeye.core.types import Image, Sample, Tag
-from steadyeye.evaluation.asking import ask
+from steadyeye.core.types import Sample, Tag
+from steadyeye.evaluation.asking import Reply, ask
 from steadyeye.evaluation.tasks import Task
 from steadyeye.predictions.rows import Rows
 
@@ -23,30 +22,23 @@ def predict(task: Task, span: range, stopped: Callable[[], bool]) -> Rows | None
     errors: list[str] = []
     tags: list[dict[str, Tag]] = []
     found: list[Detections] = []
-    sizes: dict[str, tuple[int, int]] = {}
     size = task.identity["batch"]
     for start in range(span.start, span.stop, size):
         if stopped():
             return None
         batch = [task.source[i] for i in range(start, min(start + size, span.stop))]
-        said, failed, measured = ask(task, [_watched(sample, sizes) for sample in batch])
-        found += _spread(task, batch, said, failed)
+        replies = ask(task, batch)
+        found += [_detections(reply) for reply in replies]
         # the size that was seen goes before the one that the annotations say
-        samples += [replace(each, size=sizes.get(each.id, each.size)) for each in batch]
-        errors += failed
-        tags += measured
+        samples += [replace(each.sample, size=each.size or each.sample.size) for each in replies]
+        errors += [reply.error for reply in replies]
+        tags += [reply.tags for reply in replies]
     return rows(task, samples, errors, found, tags)
 
 
-def _watched(sample: Sample, sizes: dict[str, tuple[int, int]]) -> Sample:
-    """The sample, whose image leaves its size in `sizes` as it is decoded."""
-
-    def image() -> Image:
-        decoded = sample.image()
-        sizes[sample.id] = (decoded.shape[0], decoded.shape[1])
-        return decoded
-
-    return replace(sample, image=image)
+def _detections(reply: Reply) -> Detections:
+    """What was detected in a sample, nothing where it failed."""
+    return reply.answer if isinstance(reply.answer, Detections) else NOTHING
 
 
 def rows(
@@ -127,47 +119,3 @@ def _rank(truth: Sequence[int], found: Detections) -> int:
     mine = found.scores[np.isin(found.labels, truth)]
     above = found.labels[found.scores > (mine.max() if len(mine) else -1.0)]
     return len(set(above.tolist()) - set(truth))
-
-
-def _spread(
-    task: Task, samples: Sequence[Sample], said: Any, errors: list[str]
-) -> list[Detections]:
-    """The detections of every sample, none where it failed; refuses what is no detection."""
-    there = [i for i, error in enumerate(errors) if not error]
-    if len(said) != len(there):
-        raise UsageError(
-            f"{task.model.name} gave {len(said)} results for {len(there)} images; "
-            "return the boxes, scores and labels of every image"
-        )
-    spread = [NOTHING] * len(samples)
-    for i, each in zip(there, said, strict=True):
-        wrong = fault(each, len(task.identity["model"]["classes"]))
-        if not wrong:
-            spread[i] = each
-            continue
-        text = f"{task.model.name} gave {wrong} for '{samples[i].id}'"
-        if task.identity["on_error"] != "skip":
-            raise SampleError(f"{text}; check the detector, or go on with --on-error skip")
-        errors[i] = text
-    return spread
-
-
-def fault(found: Detections, classes: int) -> str:
-    """What is wrong with detections, with how many and the first; '' where nothing is.
-
-    Boxes that reach out of the image are no fault: detectors give them, and they are matched as
-    they are; `predictions.caveats` counts them.
-    """
-    boxes, scores, labels = found.boxes, found.scores, found.labels
-    inverted = (boxes[:, 2] < boxes[:, 0]) | (boxes[:, 3] < boxes[:, 1])
-    tests = (
-        ("NaN boxes", ~np.isfinite(boxes).all(axis=1), boxes),
-        ("inverted boxes", inverted, boxes),
-        ("scores outside 0…1", ~((scores >= 0) & (scores <= 1)), scores),
-        ("class numbers outside its classes", (labels < 0) | (labels >= classes), labels),
-    )
-    for what, bad, values in tests:
-        if bad.any():
-            first = np.asarray(values)[int(bad.argmax())]
-            return f"{int(bad.sum())} {what}, first {np.round(first, 3).tolist()},"
-    return ""

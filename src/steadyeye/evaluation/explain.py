@@ -4,11 +4,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from steadyeye.cache.store import Store
 from steadyeye.core import plugins
 from steadyeye.core.errors import UsageError, unknown
 from steadyeye.core.spec import Spec, split
 from steadyeye.core.types import Evaluated, Source, detects
-from steadyeye.evaluation import summary
+from steadyeye.evaluation import kept, summary
 from steadyeye.evaluation.collect import record, tables
 from steadyeye.evaluation.job import Job
 from steadyeye.evaluation.plan import Plan, lacks
@@ -111,8 +112,9 @@ def explain(explanation: Explanation, watcher: Watcher) -> Explained:
     run(plan, watcher)
     sources = {each.source.fingerprint: each.source for each in plan.tasks}
     folders: list[str] = []
-    with alone(out) as held:
-        found = _pairs(explanation, watcher, held)
+    store = kept.store(plan.job)
+    with alone(out) as held, kept.closing(store, watcher.say):
+        found = _pairs(explanation, store, watcher, held)
         subjects = [(pair, subject) for pair in found if (subject := pair.subject()) is not None]
         if not subjects:
             raise UsageError(
@@ -149,10 +151,12 @@ def _probe(spec: Spec) -> Spec | None:
     return probe
 
 
-def _pairs(explanation: Explanation, watcher: Watcher, held: Check) -> list[Pair]:
+def _pairs(
+    explanation: Explanation, store: Store | None, watcher: Watcher, held: Check
+) -> list[Pair]:
     """Every model on all data that is to be explained, with the same model on the reference."""
     plan, how = explanation.plan, explanation.how
-    asking = Asking(plan.job, how.score, how.limit, watcher, held)
+    asking = Asking(plan.job, how.score, how.limit, store, watcher, held)
     specs = [(each.identity["model"]["spec"], each.identity["data"]["spec"]) for each in plan.tasks]
     task_of = dict(zip(specs, plan.tasks, strict=True))
     return [

@@ -9,7 +9,7 @@ from typing import Any
 from steadyeye.core.errors import UsageError, unknown
 from steadyeye.evaluation.engines.choice import choice
 
-HOW = {"workers", "out", "engine", "address"}
+HOW = {"workers", "out", "engine", "address", "cache"}
 CHOICES = {"reduce": ("max", "sum"), "on_error": ("stop", "skip")}
 
 
@@ -25,6 +25,8 @@ class Job:
     `levels`: of the operators, `first:last:step` or a list. `seed`: of their random streams.
     `fast`: only failure points, by search instead of a whole sweep. `engine`: where inference
     runs, `local` or `ray(…)`; see `steadyeye.evaluation.engines.choice`. `address`: of the cluster.
+    `cache`: the folder where answers of models are kept, `off` for none; as `steadyeye.cache.place`
+    says if left out.
     """
 
     models: tuple[str, ...] = ()
@@ -42,6 +44,7 @@ class Job:
     fast: bool = False
     engine: str = "local"
     address: str = ""
+    cache: str = ""
 
     def __post_init__(self) -> None:
         for name, choices in CHOICES.items():

@@ -117,7 +117,7 @@ def _complete(run: Place, footage: Footage, held: Check, watcher: Watcher, worke
         "shard_rows": size,
     }
     cell = _begin(folder_of(run, data.data, data.fingerprint), identity)
-    mended(run, cell)
+    mended(run, cell, watcher)
     finished = cell.finished()
     if finished:
         watcher.resumed(cell.folder.name, len(finished), cell.shards)

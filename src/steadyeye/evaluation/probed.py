@@ -5,11 +5,12 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
+from steadyeye.cache.store import Store
 from steadyeye.core import plugins
 from steadyeye.core.spec import Spec
 from steadyeye.core.table import Predictions
 from steadyeye.core.types import Detector, Source
-from steadyeye.evaluation import shard
+from steadyeye.evaluation import kept, shard
 from steadyeye.evaluation.job import Job
 from steadyeye.evaluation.run import Watcher, complete
 from steadyeye.evaluation.tasks import Task, task
@@ -24,12 +25,13 @@ from steadyeye.storage.place import place
 class Asking:
     """The job, the score above which a detection is confident, and the most to be explained.
 
-    `held`: raises where the run's folder is no longer held by this process.
+    `store`: where answers are kept; None: nowhere. `held`: raises where the run's folder is no longer held by this process.
     """
 
     job: Job
     score: float
     limit: int | None
+    store: Store | None
     watcher: Watcher
     held: Check
 
@@ -79,6 +81,7 @@ class Pair:
         about |= {"shard_rows": probe.shard} if probe.shard else {}
         folder = f"{self.base.folder}+{name}"
         made = replace(made, folder=folder, identity={**made.identity, **about})
+        made = kept.serving(self.asking.store, made)
         complete(job, self.asking.held, self.asking.watcher, shard.predict, made)
         return made
 

@@ -1,14 +1,19 @@
 """A job from its plan to sealed predictions, results, pictures and a report."""
 
 import json
+import platform
+import threading
 import time
 from collections.abc import Callable, Mapping
 from functools import partial
+from pathlib import Path
 from typing import Any, Protocol
 
+from steadyeye.cache.store import Store
+from steadyeye.core import tally
 from steadyeye.core.errors import UsageError
 from steadyeye.core.provenance import provenance
-from steadyeye.evaluation import engines, shard
+from steadyeye.evaluation import engines, kept, shard
 from steadyeye.evaluation.engines import local
 from steadyeye.evaluation.engines.choice import choice
 from steadyeye.evaluation.fast import search
@@ -33,6 +38,14 @@ class Watcher(Protocol):
         """A cell was found with `finished` of its `shards` done."""
         ...
 
+    def counted(self, name: str, found: Mapping[str, float]) -> None:
+        """What the shards of a cell took and met so far: the names of `core.tally`."""
+        ...
+
+    def say(self, line: str) -> None:
+        """Something that whoever waits should know."""
+        ...
+
 
 Predict = Callable[[Task, range, Callable[[], bool]], Rows | None]
 
@@ -44,9 +57,13 @@ def run(plan: Plan, watcher: Watcher, predict: Predict = shard.predict) -> Place
     holds another job or another process writes into it.
     """
     out = place(plan.job.out)
-    with alone(out) as held:
+    store = kept.store(plan.job) if predict is shard.predict else None
+    with alone(out) as held, kept.closing(store, watcher.say):
+        _clear(out)
         record = _write_record(out, plan)
-        for task in plan.tasks:
+        log(out, "run", **_surroundings(plan.job, store))
+        for each in plan.tasks:
+            task = kept.serving(store, each)
             made = partial(complete, plan.job, held, watcher, predict)
             if plan.job.fast:
                 for rounds in search(plan.job, task, made):
@@ -64,7 +81,7 @@ def complete(job: Job, held: Check, watcher: Watcher, predict: Predict, task: Ta
     """
     out = place(job.out)
     cell = begin(out / "cells" / task.folder, task.identity)
-    mended(out, cell)
+    mended(out, cell, watcher)
     found = len(cell.finished())
     if found:
         watcher.resumed(task.folder, found, cell.shards)
@@ -76,23 +93,35 @@ def complete(job: Job, held: Check, watcher: Watcher, predict: Predict, task: Ta
         told(rows)
 
     elsewhere = choice(job.engine, job.address)
-    # saved predictions are only copied: no model, nothing for a cluster
-    if elsewhere and predict is shard.predict:
+    took: dict[str, Any] = {}
+    # saved predictions are only copied: no model, nothing for a cluster or to be kept
+    if predict is not shard.predict:
+        local.complete(cell, partial(predict, task), job.workers, advance)
+    elif elsewhere:
         nodes = engines.cluster().complete(cell, job, elsewhere, advance)
         log(out, "cluster", cell=task.folder, nodes=nodes)
     else:
-        local.complete(cell, partial(predict, task), job.workers, advance)
+        sums = _Sums(partial(watcher.counted, task.folder))
+        local.complete(cell, partial(predict, task), job.workers, advance, sums.add)
+        took = sums.record()
     seal(cell)
     seconds = round(time.perf_counter() - started, 3)
-    log(out, "cell", cell=task.folder, shards=cell.shards, found=found, seconds=seconds)
+    numbers = {"rows": cell.rows, "shards": cell.shards, "found": found, "seconds": seconds}
+    log(out, "cell", cell=task.folder, **numbers, **took)
     return cell.folder
 
 
-def mended(out: Place, cell: Cell) -> None:
-    """Takes altered shards of a cell away, to be computed again, and logs which."""
+def mended(out: Place, cell: Cell, watcher: Watcher) -> None:
+    """Takes altered shards of a cell away, to be computed again, and says and logs which."""
     altered = mend(cell)
-    if altered:
-        log(out, "altered", cell=cell.folder.name, shards=altered)
+    if not altered:
+        return
+    more = f" and {len(altered) - 3} more" if len(altered) > 3 else ""
+    watcher.say(
+        f"{cell.folder.name}: {len(altered)} of {cell.shards} shards were not what was written "
+        f"({', '.join(altered[:3])}{more}); computed again"
+    )
+    log(out, "altered", cell=cell.folder.name, shards=altered)
 
 
 def log(out: Place, event: str, **facts: Any) -> None:
@@ -129,3 +158,41 @@ def _same_job(out: Place, before: Mapping[str, Any], after: Mapping[str, Any]) -
                 f"'{out}' holds another job: its {key} is {before[key]!r}, not {value!r}; "
                 "choose another --out"
             )
+
+
+class _Sums:
+    """What the shards of a cell took and met, added up over the threads."""
+
+    def __init__(self, told: Callable[[Mapping[str, float]], None]) -> None:
+        self.total = dict.fromkeys((*tally.STAGES, *tally.COUNTS), 0.0)
+        self._told = told
+        self._lock = threading.Lock()
+
+    def add(self, found: Mapping[str, float]) -> None:
+        """Adds what a shard took, and tells the sum."""
+        with self._lock:
+            for name, amount in found.items():
+                self.total[name] += amount
+            self._told(dict(self.total))
+
+    def record(self) -> dict[str, Any]:
+        """The sums for the log: seconds a stage, and counts."""
+        stages = {stage: round(self.total[stage], 3) for stage in tally.STAGES}
+        return {"stages": stages, **{count: int(self.total[count]) for count in tally.COUNTS}}
+
+
+def _surroundings(job: Job, store: Store | None) -> dict[str, Any]:
+    """What a run ran on, as far as it makes it fast and not what it is."""
+    return {
+        "workers": job.workers or local.cores(),
+        "cores": local.cores(),
+        "machine": platform.platform(),
+        "cache": str(store.folder) if store else None,
+    }
+
+
+def _clear(out: Place) -> None:
+    """Removes what a process that was killed was writing to a disk."""
+    if isinstance(out, Path):
+        for left in out.rglob(".*.tmp"):
+            left.unlink()

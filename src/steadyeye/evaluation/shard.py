@@ -7,11 +7,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from steadyeye.classes import mapping
-from steadyeye.core.errors import SampleError, UsageError
+from steadyeye.core.errors import UsageError
 from steadyeye.core.table import true_rank, true_score
 from steadyeye.core.types import Sample, Scores, Tag, detects
 from steadyeye.evaluation import detect
-from steadyeye.evaluation.asking import ask
+from steadyeye.evaluation.answers import classes
+from steadyeye.evaluation.asking import Reply, ask
 from steadyeye.evaluation.tasks import Task
 from steadyeye.predictions.rows import TOP, Rows
 
@@ -31,11 +32,11 @@ def predict(task: Task, span: range, stopped: Callable[[], bool]) -> Rows | None
         if stopped():
             return None
         batch = [task.source[i] for i in range(start, min(start + size, span.stop))]
-        scores, failed, measured = _batch(task, batch)
+        replies = ask(task, batch)
         samples += batch
-        errors += failed
-        tags += measured
-        batches.append(scores)
+        errors += [reply.error for reply in replies]
+        tags += [reply.tags for reply in replies]
+        batches.append(_scores(task, replies))
     return rows(task, samples, errors, np.concatenate(batches), tags)
 
 
@@ -92,21 +93,14 @@ def _answers(
     }
 
 
-def _batch(task: Task, samples: Sequence[Sample]) -> tuple[Scores, list[str], list[dict[str, Tag]]]:
-    """The scores of a batch, NaN where a sample failed; each sample's error or ''; and its tags."""
-    found, errors, tags = ask(task, samples)
-    width = len(task.identity["model"]["classes"])
-    there = [i for i, error in enumerate(errors) if not error]
-    if found.shape != (len(there), width):
-        raise UsageError(
-            f"{task.model.name} gave scores of shape {found.shape} for {len(there)} images and "
-            f"{width} classes; return one row an image and one column a class"
-        )
-    _refuse_sum_of_logits(task, found)
-    scores = np.full((len(samples), width), np.nan, dtype=np.float32)
-    scores[there] = found
-    _refuse_nan(task, samples, there, scores, errors)
-    return scores, errors, tags
+def _scores(task: Task, replies: Sequence[Reply]) -> Scores:
+    """The scores of a batch, NaN where a sample failed."""
+    scores = np.full((len(replies), classes(task)), np.nan, dtype=np.float32)
+    for row, reply in enumerate(replies):
+        if isinstance(reply.answer, np.ndarray):
+            scores[row] = reply.answer
+    _refuse_sum_of_logits(task, scores[[reply.answer is not None for reply in replies]])
+    return scores
 
 
 def _refuse_sum_of_logits(task: Task, scores: Scores) -> None:
@@ -117,20 +111,3 @@ def _refuse_sum_of_logits(task: Task, scores: Scores) -> None:
             f"reduce='sum' adds probabilities, but {task.model.name} gives other scores; "
             "return probabilities, or use reduce='max'"
         )
-
-
-def _refuse_nan(
-    task: Task,
-    samples: Sequence[Sample],
-    there: Sequence[int],
-    scores: Scores,
-    errors: list[str],
-) -> None:
-    for i in there:
-        if not np.isnan(scores[i]).any():
-            continue
-        text = f"{task.model.name} gave NaN scores for '{samples[i].id}'"
-        if task.identity["on_error"] != "skip":
-            raise SampleError(f"{text}; check the model, or go on with --on-error skip")
-        errors[i] = text
-        scores[i] = np.nan

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from steadyeye.cache.store import Store
 from steadyeye.classes import mapping
 from steadyeye.core.errors import UsageError
 from steadyeye.core.types import Classes, Model, Source, detects
@@ -21,13 +22,17 @@ MOST = 20  # classes without a model class that the notes name
 
 @dataclass(frozen=True, eq=False)
 class Task:
-    """One model on one source. `folder`: the name of its cell."""
+    """One model on one source. `folder`: the name of its cell.
+
+    `store`: where the model's answers are kept; None: nowhere.
+    """
 
     model: Model
     source: Source
     class_map: mapping.ClassMap
     folder: str
     identity: Mapping[str, Any]
+    store: Store | None = None
 
 
 def task(

@@ -79,12 +79,13 @@ class BoxedImages:
 
     def __getitem__(self, index: int) -> Sample:
         image = self.images[index]
-        path = image.path or Path(image.id)
+        file = files.ImageFile(image.path or Path(image.id))
         return Sample(
             image.id,
-            lambda: files.read(path),
+            file,
             image.labels,
             boxes=image.boxes,
             size=image.size,
             masks=image.masks,
+            key=file.key,
         )

@@ -7,7 +7,7 @@ from functools import cached_property
 from itertools import accumulate
 
 from steadyeye.core.types import Classes, Labels, Sample, Tag
-from steadyeye.footage.reader import Frame
+from steadyeye.footage.reader import UNSEEN, Frame
 
 COLUMNS = ("group", "video", "frame", "step", "scene", "seconds", "fps")
 
@@ -18,6 +18,7 @@ class Clip:
 
     `frames`: native frames. `fps`: native frames a second. `cuts`: the first frame of each scene
     but the first. `seconds`: frame number → seconds since frame 0. `read`: frame number → frame.
+    `key`: frame number → what names its content.
     """
 
     name: str
@@ -26,6 +27,7 @@ class Clip:
     cuts: tuple[int, ...]
     seconds: Callable[[int], float] = field(repr=False)
     read: Callable[[int], Frame] = field(repr=False)
+    key: Callable[[int], str] = field(repr=False)
 
     @property
     def scenes(self) -> int:
@@ -85,7 +87,6 @@ class WholeClips:
         which = bisect_right(self._starts, index) - 1
         clip, number = self.clips[which], (index - self._starts[which]) * self.step
         scene = bisect_right(clip.cuts, number)
-        decoded = clip.read(number)
         tags: dict[str, Tag] = {
             "video": clip.name,
             "frame": number,
@@ -94,13 +95,16 @@ class WholeClips:
             "seconds": clip.seconds(number),
             "fps": clip.fps,
         }
-        if "frame_type" in self.columns:
-            tags["frame_type"] = decoded.kind
+        typed = "frame_type" in self.columns
+        if typed:
+            tags["frame_type"] = UNSEEN
         return Sample(
             id=_id(clip, number),
-            image=decoded.image,
+            image=lambda: clip.read(number).image(),
             group=f"{clip.name}/scene {scene:04d}",
             tags=tags,
+            measure=(lambda _: {"frame_type": clip.read(number).kind}) if typed else None,
+            key=lambda: clip.key(number),
         )
 
 

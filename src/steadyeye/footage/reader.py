@@ -1,10 +1,12 @@
 """Frame-accurate random access to a video file through PyAV."""
 
+import hashlib
 import threading
 from collections import OrderedDict, deque
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cached_property
 from typing import Any
 
 import av
@@ -18,6 +20,7 @@ from steadyeye.storage.place import Place
 from steadyeye.storage.remote import Remote
 
 OPEN_VIDEOS = 4  # decoders a thread keeps open: memory stays flat over a folder of videos
+UNSEEN = "?"  # the type of a frame that was not decoded
 RECENT_BYTES = 32 << 20  # decoded frames a decoder keeps: overlapping sets step back a little
 
 
@@ -38,6 +41,21 @@ class VideoIndex:
 
     def __len__(self) -> int:
         return len(self.pts)
+
+    @cached_property
+    def digest(self) -> str:
+        """What the file holds, asked for once: of an object, what its store says of it."""
+        if isinstance(self.path, Remote):
+            return f"{self.path} {self.path.version()}"
+        with self.path.open("rb") as file:
+            return hashlib.file_digest(file, "sha256").hexdigest()
+
+    def key(self, number: int) -> str:
+        """What names frame `number` by content. Raises `SampleError` for a file that went away."""
+        try:
+            return f"frame {number} of {self.digest}"
+        except OSError as error:
+            raise SampleError(f"cannot read the video '{self.path}': {error.strerror}") from error
 
 
 def readable(path: Place) -> Any:
@@ -162,7 +180,7 @@ def _damaged(video: VideoIndex, number: int, why: str) -> Frame:
     def image() -> Image:
         raise SampleError(f"cannot decode frame {number} of '{video.path}': {why}")
 
-    return Frame("?", image)
+    return Frame(UNSEEN, image)
 
 
 _open = threading.local()

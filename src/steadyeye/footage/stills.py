@@ -18,7 +18,7 @@ def sampler(locate: Locate) -> Callable[[Member], Sample]:
 
     def sample(member: Member) -> Sample:
         image = files.ImageFile(locate(member))
-        return Sample(member.id, image, member.truth, member.group, tags(member))
+        return Sample(member.id, image, member.truth, member.group, tags(member), key=image.key)
 
     return sample
 

@@ -1,5 +1,6 @@
 """Image files to RGB arrays and back."""
 
+import hashlib
 from dataclasses import dataclass
 
 import cv2
@@ -9,6 +10,7 @@ import simplejpeg
 from steadyeye.core.errors import SampleError, unknown
 from steadyeye.core.types import Image
 from steadyeye.storage.place import Place
+from steadyeye.storage.remote import Remote
 
 MOST_PIXELS = 2**28  # a file of a few kB can promise far more than memory holds
 
@@ -27,17 +29,36 @@ class ImageFile:
         """The image, as `read` gives it."""
         return read(self.path)
 
+    def key(self) -> str:
+        """What the file holds, as a digest; of an object, what its store says of it.
+
+        Raises `SampleError` where it cannot be read.
+        """
+        if isinstance(self.path, Remote):
+            return f"object {self.path} {_version(self.path)}"
+        return f"file {hashlib.blake2b(_content(self.path), digest_size=32).hexdigest()}"
+
 
 def read(path: Place) -> Image:
     """The image in a file, (h, w, 3) uint8 RGB; EXIF rotation is not applied, as in training code.
 
     Raises `SampleError` for a file that is missing, truncated or no image.
     """
+    return decode(_content(path), str(path))
+
+
+def _content(path: Place) -> bytes:
     try:
-        data = path.read_bytes()
+        return path.read_bytes()
     except OSError as error:
         raise SampleError(f"cannot read the image '{path}': {error.strerror}") from error
-    return decode(data, str(path))
+
+
+def _version(path: Remote) -> str:
+    try:
+        return path.version()
+    except OSError as error:
+        raise SampleError(f"cannot read the image '{path}': {error.strerror}") from error
 
 
 def decode(data: bytes, name: str) -> Image:

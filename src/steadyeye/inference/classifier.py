@@ -9,6 +9,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from steadyeye.core import tally
 from steadyeye.core.errors import UsageError
 from steadyeye.core.seeds import fingerprint
 from steadyeye.core.types import AtInput, Classes, ClassGradient, Image, Scores
@@ -70,6 +71,7 @@ class Classifier:
     recipe: Mapping[str, Any]
     fingerprint: str
     gradient: ClassGradient | None = None
+    cacheable: bool = True
     _scratch: _Scratch = field(default_factory=_Scratch, repr=False)
 
     def __call__(self, images: Iterable[Image], /) -> Scores:
@@ -90,7 +92,8 @@ class Classifier:
     def _row(self, image: Image) -> NDArray[np.float32]:
         batch = self._buffer()
         channels_first = batch[0] if self.settings.layout == "nchw" else batch[0].transpose(2, 0, 1)
-        self.settings.preprocessing(image, channels_first)
+        with tally.timed("prepare"):
+            self.settings.preprocessing(image, channels_first)
         return checked_row(self.forward(batch), self.classes)
 
     def _buffer(self) -> NDArray[np.float32]:

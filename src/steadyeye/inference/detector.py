@@ -8,6 +8,7 @@ import cv2
 import numpy as np
 from numpy.typing import NDArray
 
+from steadyeye.core import tally
 from steadyeye.core.boxes import Detections
 from steadyeye.core.errors import UsageError, unknown
 from steadyeye.core.types import Classes, Image
@@ -87,13 +88,15 @@ class OnnxDetector:
     recipe: Mapping[str, Any]
     fingerprint: str
     detects: bool = True
+    cacheable: bool = True
 
     def __call__(self, images: Iterable[Image], /) -> list[Detections]:
         """The detections of each image, by falling score."""
         return [self._one(image) for image in images]
 
     def _one(self, image: Image) -> Detections:
-        batch, frame = self.settings.prepare(image)
+        with tally.timed("prepare"):
+            batch, frame = self.settings.prepare(image)
         found = self.decode(self.outputs(batch), frame)
         if len(found) and found.labels.max() >= len(self.classes):
             raise UsageError(

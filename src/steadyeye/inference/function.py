@@ -22,7 +22,8 @@ class FunctionClassifier:
     Images of one shape go in together, in one call; calls never overlap. `size`: None, the images
     as they are; a side, resized to that short side and centre-cropped square; (height, width),
     resized to exactly that; Pillow's bicubic. Scores are taken as they come, without softmax.
-    The fingerprint covers the function's source text, not the weights it may hold.
+    The fingerprint covers the function's source text, not the weights it may hold, and so answers
+    are not kept; a function with an attribute `fingerprint`, a text, declares what covers both.
     """
 
     def __init__(
@@ -44,7 +45,10 @@ class FunctionClassifier:
             "runtime_note": "the fingerprint covers the source of the function, not its weights",
         }
         labels = classes.names if classes else ()
-        self.fingerprint = fingerprint(self.name, source_text(function), repr(size), *labels)
+        own = declared(function)
+        self.cacheable = own is not None
+        text = own or source_text(function)
+        self.fingerprint = fingerprint(self.name, text, repr(size), *labels)
         self._resize = _resizer(size) if size is not None else None
         self._lock = threading.Lock()
 
@@ -96,6 +100,12 @@ class FunctionClassifier:
 def _resizer(size: int | tuple[int, int]) -> Preprocessing:
     exact = (size, size) if isinstance(size, int) else size
     return Preprocessing(exact, size, (0.0, 0.0, 0.0), (1.0, 1.0, 1.0))
+
+
+def declared(code: object) -> str | None:
+    """The fingerprint that a user's function or module says covers all that it depends on."""
+    found = getattr(code, "fingerprint", None)
+    return found if isinstance(found, str) and found else None
 
 
 def source_text(function: Callable[..., Any]) -> str:

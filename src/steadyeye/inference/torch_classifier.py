@@ -10,7 +10,7 @@ from steadyeye.inference.classifier import Classifier, Forward, Recipe, classifi
 from steadyeye.inference.torch_export import export
 from steadyeye.inference.torch_gradient import TorchGradient
 from steadyeye.inference.torch_module import PRECISIONS, TorchModule
-from steadyeye.inference.weights import weights_fingerprint
+from steadyeye.inference.weights import covered, weights_fingerprint
 
 
 @dataclass(frozen=True)
@@ -53,4 +53,5 @@ def torch_classifier(
             forward = found.session
             extra["runtime"] = "onnx"
     found_classifier = classifier(name, classes, settings, forward, weights, extra)
-    return replace(found_classifier, gradient=TorchGradient(module, settings))
+    gradient = TorchGradient(module, settings)
+    return replace(found_classifier, gradient=gradient, cacheable=covered(module))

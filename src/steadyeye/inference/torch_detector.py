@@ -15,7 +15,7 @@ from steadyeye.core.seeds import fingerprint
 from steadyeye.core.types import Classes, Image
 from steadyeye.inference.opened import Opened
 from steadyeye.inference.torch_module import ThreadCopies, one_thread
-from steadyeye.inference.weights import weights_fingerprint
+from steadyeye.inference.weights import covered, weights_fingerprint
 
 THRESHOLD = 0.001
 """Detections of a lower score are left out, as of `onnx_detector`; libraries stop far earlier."""
@@ -46,6 +46,7 @@ class TorchDetector:
     asking: Asking
     recipe: Mapping[str, Any]
     fingerprint: str
+    cacheable: bool
     detects: bool = field(default=True, init=False)
 
     def __call__(self, images: Iterable[Image], /) -> list[Detections]:
@@ -83,7 +84,8 @@ def torch_detector(
     }
     text = json.dumps(record, sort_keys=True)
     mark = fingerprint(weights_fingerprint(module), text, *classes.names)
-    return TorchDetector(name, classes, ThreadCopies(module), asking, record, mark)
+    kept = covered(module)
+    return TorchDetector(name, classes, ThreadCopies(module), asking, record, mark, kept)
 
 
 def told_apart(names: Sequence[str]) -> tuple[str, ...]:

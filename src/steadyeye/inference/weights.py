@@ -11,9 +11,23 @@ from torch import Tensor, nn
 
 from steadyeye.core.errors import UsageError
 from steadyeye.core.seeds import fingerprint
+from steadyeye.inference.function import declared
 
 WRAPPERS = ("state_dict", "model_state_dict", "model")
 """Keys under which training scripts keep the weights among other things."""
+
+LIBRARIES = frozenset(
+    {
+        "efficientnet_lite_pytorch",
+        "keras",
+        "steadyeye",
+        "timm",
+        "torch",
+        "torchvision",
+        "transformers",
+    }
+)
+"""Packages whose code is told by their version."""
 
 
 def state_dict(path: Path) -> dict[str, Tensor]:
@@ -78,7 +92,17 @@ def weights_fingerprint(module: nn.Module) -> str:
     # named_buffers has those that state_dict leaves out, such as position indices
     parts = {**dict(module.named_buffers()), **module.state_dict()}
     digests = (fingerprint(name, _bytes(parts[name])) for name in sorted(parts))
-    return fingerprint(architecture(module), *digests)
+    own = declared(module)
+    return fingerprint(architecture(module), *digests, *([own] if own else []))
+
+
+def covered(module: nn.Module) -> bool:
+    """Whether a fingerprint of the weights, with the versions of the libraries, covers the code.
+
+    That of a user's own classes is not covered, unless the module declares a `fingerprint`.
+    """
+    packages = {type(part).__module__.partition(".")[0] for part in module.modules()}
+    return declared(module) is not None or packages <= LIBRARIES
 
 
 def _tensors(found: Mapping[Any, Any]) -> bool:

@@ -14,7 +14,7 @@ from steadyeye.core.errors import UsageError
 from steadyeye.core.imports import attribute
 from steadyeye.core.seeds import fingerprint
 from steadyeye.core.types import Classes, Detector, Image
-from steadyeye.inference.function import source_text
+from steadyeye.inference.function import declared, source_text
 
 
 @dataclass(frozen=True, eq=False)
@@ -24,6 +24,7 @@ class _FunctionDetector:
     classes: Classes
     recipe: Mapping[str, Any]
     fingerprint: str
+    cacheable: bool
     opened: Callable[[Image], Any] | None = None
     detects: bool = True
     _lock: threading.Lock = field(default_factory=threading.Lock, repr=False)
@@ -48,9 +49,10 @@ def callable_detector(*, path: str, classes: str = "coco") -> Detector:
 
     Images are (h, w, 3) uint8 RGB. It returns (boxes, scores, labels) an image: (n, 4) x0 y0 x1 y1
     in pixels, (n,) in 0…1, (n,) indices into `classes` (`coco` or a class file). Calls never
-    overlap. The fingerprint covers the function's source text, not the weights it may hold. Where
-    it has an attribute `opened`, image → `steadyeye.inference.opened.Opened`, it can be explained
-    with integrated gradients.
+    overlap. The fingerprint covers the function's source text, not the weights it may hold;
+    a function with an attribute `fingerprint`, a text, declares what covers both. Where it has an
+    attribute `opened`, image → `steadyeye.inference.opened.Opened`, it can be explained with
+    integrated gradients.
     """
     function = attribute(path)
     if not builtins.callable(function):
@@ -58,9 +60,10 @@ def callable_detector(*, path: str, classes: str = "coco") -> Detector:
     name = path.rpartition(":")[2]
     names = read(classes)
     recipe = {"runtime": "python", "precision": "as returned"}
-    mark = fingerprint(name, source_text(function), *names.names)
+    own = declared(function)
+    mark = fingerprint(name, own or source_text(function), *names.names)
     opened = getattr(function, "opened", None)
-    return _FunctionDetector(function, name, names, recipe, mark, opened)
+    return _FunctionDetector(function, name, names, recipe, mark, own is not None, opened)
 
 
 def _detections(boxes: Any, scores: Any, labels: Any) -> Detections:

@@ -141,10 +141,13 @@ def mend(cell: Cell) -> list[str]:
     bad = [shard for shard, wrong in zip(numbers, judged, strict=True) if wrong]
     # one that is too short, or of which nothing says how long it is to be
     bad += [n for n in range(cell.shards) if cell.path(n).name in there and n not in written]
-    if cell.sealed and (bad or len(written) < cell.shards):
-        (cell.folder / "seal.json").unlink()
+    if cell.sealed:
+        # where all were written, one that is gone was taken away
+        bad += [n for n in range(cell.shards) if cell.path(n).name not in there]
+        if bad or _sealed(there) is None:
+            (cell.folder / "seal.json").unlink()
     for shard in bad:
-        cell.path(shard).unlink()
+        cell.path(shard).unlink(missing_ok=True)
         cell.mark(shard).unlink(missing_ok=True)
     for name, file in there.items():
         # what a killed process was writing

@@ -118,6 +118,8 @@ class Trials:
             boxes=None,
             size=None,
             masks=None,
+            # that of the data names the image as it was
+            key=None,
         )
 
 

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from steadyeye.core.errors import UsageError
 from steadyeye.core.provenance import provenance
-from steadyeye.core.types import Classes, Sample, Source
+from steadyeye.core.types import Classes, Sample, Source, Tag
 from steadyeye.footage.set_folder import FRAMES, SCENE_CUT, VERSION, check_vacant, table
 from steadyeye.predictions.cell import encode
 from steadyeye.review.likeness import NEAR, view
@@ -53,7 +53,8 @@ def store(source: Source, out: Path) -> Iterator[Stored]:
     for number in range(len(source)):
         one = source[number]
         name, image = keep(out, one.image)
-        yield Stored(_row(one, name), view(image))
+        seen = one.measure(image) if one.measure else {}
+        yield Stored(_row(one, name, {**one.tags, **seen}), view(image))
 
 
 def sample(stored: Iterable[Stored], out: Path, how: Sampling) -> int:
@@ -76,8 +77,7 @@ def sample(stored: Iterable[Stored], out: Path, how: Sampling) -> int:
     return len(rows)
 
 
-def _row(one: Sample, image: str) -> dict[str, Any]:
-    tags = one.tags
+def _row(one: Sample, image: str, tags: Mapping[str, Tag]) -> dict[str, Any]:
     return {
         "id": one.id,
         "group": one.group,

@@ -45,7 +45,15 @@ def every_frame(
         index = reader.index(file)
         found = known(name) if known else detected.of_video(index)
         clips.append(
-            Clip(name, len(index), index.fps, found, partial(_seconds, index), _reader(index))
+            Clip(
+                name,
+                len(index),
+                index.fps,
+                found,
+                partial(_seconds, index),
+                _reader(index),
+                index.key,
+            )
         )
         marks.append(f"{name}:{len(index)}:{file.stat().st_size}:{found}")
     return WholeClips(
@@ -70,7 +78,9 @@ def _of_images(
     videos = numbered(root)
     for name, paths in videos.items():
         found = known(name) if known else detected.of_images(paths)
-        clips.append(Clip(name, len(paths), float(fps), found, partial(_at, fps), _still(paths)))
+        clips.append(
+            Clip(name, len(paths), float(fps), found, partial(_at, fps), _still(paths), _key(paths))
+        )
         marks += [f"{name}/{path.name}:{path.stat().st_size}" for path in paths]
         marks.append(str(found))
 
@@ -114,4 +124,8 @@ def _reader(index: reader.VideoIndex) -> Callable[[int], reader.Frame]:
 
 
 def _still(paths: Sequence[Place]) -> Callable[[int], reader.Frame]:
-    return lambda number: reader.Frame("?", partial(files.read, paths[number]))
+    return lambda number: reader.Frame(reader.UNSEEN, partial(files.read, paths[number]))
+
+
+def _key(paths: Sequence[Place]) -> Callable[[int], str]:
+    return lambda number: files.ImageFile(paths[number]).key()

@@ -36,7 +36,8 @@ class _Images:
     def __getitem__(self, index: int) -> Sample:
         path = self.paths[index]
         name = inside(path, self.root).as_posix()
-        return Sample(name, lambda: files.read(path), self.truths[index])
+        image = files.ImageFile(path)
+        return Sample(name, image, self.truths[index], key=image.key)
 
 
 def image_folder(root: str, classes: str | None = None) -> _Images:

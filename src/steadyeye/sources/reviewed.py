@@ -38,10 +38,9 @@ def reviewed(root: str, review: bool = True) -> FrameSets:
         row = by_id[member.id]
         more = {"seconds": row["seconds"], "fps": row["fps"], "frame_type": row["frame_type"]}
         more |= {} if review else {"accepted": int(row["accepted"] and row["group"] in anchors)}
-        path = set_folder.image_path(folder.root, row["image"])
-        return Sample(
-            member.id, ImageFile(path), member.truth, member.group, {**tags(member), **more}
-        )
+        image = ImageFile(set_folder.image_path(folder.root, row["image"]))
+        told = {**tags(member), **more}
+        return Sample(member.id, image, member.truth, member.group, told, key=image.key)
 
     def absent(asked: object) -> list[str]:
         paths = {set_folder.image_path(folder.root, row["image"]) for row in kept}

@@ -92,13 +92,19 @@ def _box_notes(known: _Known, videos: Iterable[str], members: list[Member]) -> t
 
 
 def _sample(index: reader.VideoIndex, known: _Known, member: Member) -> Sample:
-    decoded = reader.frame(index, member.frame)
     merged: dict[str, Tag] = {
         **tags(member),
         "seconds": float(index.pts[member.frame] * index.time_base),
         "fps": index.fps,
-        "frame_type": decoded.kind,
+        "frame_type": reader.UNSEEN,
     }
-    still = Sample(member.id, decoded.image, member.truth, member.group, merged)
-    found = known.boxes.at(member.video, member.frame) if known.boxes else None
-    return replace(still, boxes=found)
+    return Sample(
+        id=member.id,
+        image=lambda: reader.frame(index, member.frame).image(),
+        truth=member.truth,
+        group=member.group,
+        tags=merged,
+        measure=lambda _: {"frame_type": reader.frame(index, member.frame).kind},
+        boxes=known.boxes.at(member.video, member.frame) if known.boxes else None,
+        key=lambda: index.key(member.frame),
+    )

@@ -1,10 +1,11 @@
 """The local engine: threads, each with a whole shard from decoding to the finished file."""
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from threading import Event
 
+from steadyeye.core import tally
 from steadyeye.predictions.cell import Cell, write_shard
 from steadyeye.predictions.rows import Rows
 
@@ -12,21 +13,31 @@ Predict = Callable[[range, Callable[[], bool]], Rows | None]
 """`(span, stopped) -> Rows`, or None where `stopped()` turned true on the way."""
 
 
-def complete(cell: Cell, predict: Predict, workers: int, advance: Callable[[int], None]) -> int:
+def complete(
+    cell: Cell,
+    predict: Predict,
+    workers: int,
+    advance: Callable[[int], None],
+    told: Callable[[Mapping[str, float]], None] = lambda _: None,
+) -> int:
     """Computes the shards of a cell that are not there yet; returns how many were.
 
     `workers`: threads, 0 for one a core. `advance` is told the rows of each finished shard, those
-    found finished first. An error or an interrupt stops the other threads at their next batch;
-    finished shards stay.
+    found finished first, and `told` what each took (`core.tally`). An error or an interrupt stops
+    the other threads at their next batch; finished shards stay.
     """
     finished = set(cell.finished())
     advance(sum(len(cell.span(shard)) for shard in finished))
 
     def work(shard: int, stopped: Callable[[], bool]) -> None:
-        rows = predict(cell.span(shard), stopped)
-        if rows is not None:
-            write_shard(cell, shard, rows)
-            advance(len(rows.ids))
+        with tally.collected() as took:
+            rows = predict(cell.span(shard), stopped)
+            if rows is None:
+                return
+            with tally.timed("write"):
+                write_shard(cell, shard, rows)
+        told(took)
+        advance(len(rows.ids))
 
     share(cell, work, workers)
     return len(finished)

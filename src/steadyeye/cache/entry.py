@@ -1,0 +1,85 @@
+"""One kept answer as bytes, and back; what was altered since is told by its checksum."""
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from steadyeye.core.boxes import Detections
+from steadyeye.core.types import Tag
+
+CHECK = 16  # bytes of the checksum that an entry begins with
+
+Answer: TypeAlias = NDArray[np.float32] | Detections
+"""The scores of one image, (classes,) over the model's own, or the detections in it."""
+
+
+@dataclass(frozen=True, eq=False)
+class Kept:
+    """What a model said of one image, and what was recorded of the image when it was decoded.
+
+    `tags`: what the sample's `measure` gave. `size`: (height, width) of the image.
+    """
+
+    answer: Answer
+    tags: Mapping[str, Tag] = field(default_factory=dict)
+    size: tuple[int, int] = (0, 0)
+
+
+def encode(key: bytes, kept: Kept) -> bytes:
+    """The entry of `key`: checksum, length of the head, head (JSON) and the arrays."""
+    arrays = _arrays(kept.answer)
+    head = json.dumps(
+        {
+            "tags": {name: _plain(value) for name, value in kept.tags.items()},
+            "size": [int(side) for side in kept.size],
+            "arrays": [[each.dtype.str, list(each.shape)] for each in arrays],
+        }
+    ).encode()
+    body = b"".join(
+        [len(head).to_bytes(4, "little"), head, *(np.ascontiguousarray(a).data for a in arrays)]
+    )
+    return _checksum(key, body) + body
+
+
+def decode(key: bytes, entry: bytes) -> Kept | None:
+    """What an entry of `key` holds; None where it is not what was written."""
+    check, body = entry[:CHECK], entry[CHECK:]
+    if _checksum(key, body) != check:
+        return None
+    end = 4 + int.from_bytes(body[:4], "little")
+    head = json.loads(body[4:end])
+    arrays = []
+    for kind, shape in head["arrays"]:
+        dtype = np.dtype(kind)
+        count = int(np.prod(shape, dtype=np.int64))
+        arrays.append(np.frombuffer(body, dtype, count, end).reshape(shape))
+        end += count * dtype.itemsize
+    height, width = head["size"]
+    answer = arrays[0] if len(arrays) == 1 else Detections(*arrays)
+    tags = {name: _tag(value) for name, value in head["tags"].items()}
+    return Kept(answer, tags, (height, width))
+
+
+def _arrays(answer: Answer) -> list[NDArray[Any]]:
+    if isinstance(answer, Detections):
+        return [answer.boxes, answer.labels, answer.scores]
+    return [answer]
+
+
+def _plain(value: Any) -> Any:
+    """A tag as JSON has it: every float32 is the same again when it is read."""
+    return value.tolist() if isinstance(value, np.ndarray | np.generic) else value
+
+
+def _tag(value: Any) -> Tag:
+    return np.array(value, dtype=np.float32) if isinstance(value, list) else value
+
+
+def _checksum(key: bytes, body: bytes) -> bytes:
+    # with the key, so that an entry in the place of another is no answer either
+    return hashlib.blake2b(body, digest_size=CHECK, key=key).digest()

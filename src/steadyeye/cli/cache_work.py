@@ -1,0 +1,82 @@
+"""What `steadyeye cache` does."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from rich.table import Table
+
+from steadyeye.cache import place, upkeep
+from steadyeye.cache.upkeep import Group
+from steadyeye.cli.work import console
+from steadyeye.core.errors import UsageError
+
+
+@dataclass(frozen=True)
+class Which:
+    """What is to be taken out; `model`: a name or a fingerprint, `older`: an age, `size`: bytes."""
+
+    model: str | None
+    older: str | None
+    size: str | None
+    everything: bool
+
+
+def ls(given: str) -> None:
+    """`steadyeye cache ls`: a line a run and model, used last first."""
+    folder = _folder(given)
+    found = upkeep.groups(folder)
+    table = Table(box=None, pad_edge=False)
+    for column in ("model", "fingerprint", "data"):
+        table.add_column(column, overflow="fold")
+    for column in ("answers", "size", "days unused"):
+        table.add_column(column, justify="right")
+    for each in found:
+        size = _size(each.bytes)
+        table.add_row(
+            each.model, each.mark, each.data, f"{each.entries:,}", size, f"{each.used:.1f}"
+        )
+    if found:
+        console.print(table)
+    console.print(f"{folder}: {_told(found)}, {_size(place.limit())} at most", markup=False)
+
+
+def prune(given: str, which: Which) -> None:
+    """`steadyeye cache prune`."""
+    folder = _folder(given)
+    if which.everything:
+        there = upkeep.clear(folder)
+        console.print(f"{folder}: {'emptied' if there else 'there was nothing'}", markup=False)
+        return
+    if not (which.model or which.older or which.size):
+        raise UsageError("say what to take out: --model, --older-than, --size or --all")
+    oldest = place.days(which.older) if which.older else None
+
+    def wanted(group: Group) -> bool:
+        named = which.model is None or which.model in (group.model, group.mark)
+        aged = oldest is None or group.used >= oldest
+        return (which.model is not None or oldest is not None) and named and aged
+
+    most = place.size(which.size) if which.size else None
+    gone = upkeep.prune(folder, wanted, most)
+    console.print(f"{folder}: taken out {_told(gone)}", markup=False)
+
+
+def _folder(given: str) -> Path:
+    folder = place.folder(given)
+    if folder is None:
+        raise UsageError(f"{place.VARIABLE} is off; name the folder with --cache")
+    return folder
+
+
+def _told(groups: Sequence[Group]) -> str:
+    entries = sum(group.entries for group in groups)
+    return f"{entries:,} answers, {_size(sum(group.bytes for group in groups))}"
+
+
+def _size(number: float) -> str:
+    for unit in ("B", "kB", "MB"):
+        if number < 1000:
+            return f"{number:.0f} {unit}" if unit == "B" else f"{number:.1f} {unit}"
+        number /= 1000
+    return f"{number:.1f} GB"

@@ -1,0 +1,66 @@
+"""What the work of a thread took and met: seconds a stage, and counts, added up where asked for."""
+
+import threading
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+
+STAGES = ("decode", "cache", "prepare", "infer", "write")
+"""Seconds of: images decoded (and degraded), keys and answers looked up and kept, images fitted to
+the network, the network, and shards written."""
+
+COUNTS = ("hits", "errors")
+"""Samples whose answer was kept already, and samples that failed."""
+
+
+class _Here(threading.local):
+    """What the calling thread collects; None where nobody asked."""
+
+    found: dict[str, float] | None = None
+
+
+_here = _Here()
+
+
+@contextmanager
+def collected() -> Iterator[dict[str, float]]:
+    """A table that all that this thread adds in the block goes to."""
+    before, table = _here.found, dict.fromkeys((*STAGES, *COUNTS), 0.0)
+    _here.found = table
+    try:
+        yield table
+    finally:
+        _here.found = before
+
+
+def add(name: str, amount: float) -> None:
+    """Adds to what this thread collects; nothing happens where nobody asked."""
+    if _here.found is not None:
+        _here.found[name] = _here.found.get(name, 0.0) + amount
+
+
+@contextmanager
+def timed(name: str) -> Iterator[None]:
+    """Adds the seconds of the block to a stage."""
+    started = time.perf_counter()
+    try:
+        yield
+    finally:
+        add(name, time.perf_counter() - started)
+
+
+@contextmanager
+def remainder(name: str) -> Iterator[None]:
+    """Adds the seconds of the block that no stage within it has counted."""
+    found = _here.found
+    before = _seconds(found)
+    started = time.perf_counter()
+    try:
+        yield
+    finally:
+        inner = _seconds(found) - before
+        add(name, max(time.perf_counter() - started - inner, 0.0))
+
+
+def _seconds(found: Mapping[str, float] | None) -> float:
+    return sum(found[stage] for stage in STAGES) if found else 0.0

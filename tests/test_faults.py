@@ -1,0 +1,154 @@
+"""What can go wrong on one machine: altered files, clocks, two drivers, interrupts with a cache."""
+
+import json
+import random
+import shutil
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+from test_runs import Watcher, command, compute, davis, flip_a_byte, tree
+
+import steadyeye as se
+from steadyeye.cache import upkeep
+from steadyeye.predictions.cell import mend, open_cell
+from steadyeye.predictions.read import cells, read
+
+__all__ = ["davis"]
+
+
+@pytest.fixture(scope="module")
+def whole(davis, tmp_path_factory):
+    out = tmp_path_factory.mktemp("faults") / "whole"
+    compute(out, davis)
+    return out
+
+
+@pytest.fixture
+def copy(whole, tmp_path):
+    shutil.copytree(whole, tmp_path / "run")
+    return tmp_path / "run"
+
+
+def cell_of(run):
+    return cells(run)[0][0]
+
+
+def stripped(run):
+    return {name: data for name, data in tree(run).items() if name.startswith("cells/")}
+
+
+@pytest.mark.parametrize("sealed", [True, False])
+def test_an_altered_shard_is_found_and_computed_again(davis, whole, copy, sealed):
+    folder = cell_of(copy)
+    flip_a_byte(folder / "00002.arrow")
+    (folder / "00004.arrow").write_bytes((folder / "00004.arrow").read_bytes()[:700])
+    (folder / "00001.arrow").write_bytes(b"")
+    if not sealed:
+        (folder / "seal.json").unlink()
+    watcher = compute(copy, davis)
+    shards = open_cell(folder).shards
+    assert watcher.said == [
+        f"{folder.name}: 3 of {shards} shards were not what was written "
+        "(00001.arrow, 00002.arrow, 00004.arrow); computed again"
+    ]
+    assert watcher.found[folder.name] == shards - 3
+    assert stripped(copy) == stripped(whole)
+    events = [json.loads(line)["event"] for line in (copy / "log.jsonl").read_text().splitlines()]
+    assert "altered" in events
+    assert not compute(copy, davis).said
+
+
+def test_a_shard_or_a_seal_that_is_gone_is_made_again(davis, whole, copy):
+    folder = cell_of(copy)
+    (folder / "00003.arrow").unlink()
+    assert "1 of" in compute(copy, davis).said[0]
+    (folder / "seal.json").write_text("{}")
+    assert not compute(copy, davis).said  # every shard still has a mark of its own
+    assert stripped(copy) == stripped(whole)
+
+
+def test_any_single_flipped_bit_of_a_shard_is_found(davis, copy):
+    cell = open_cell(cell_of(copy))
+    data = cell.path(0).read_bytes()
+    for place in {0, len(data) - 1, *random.Random(0).sample(range(len(data)), 100)}:
+        flipped = bytearray(data)
+        flipped[place] ^= 1 << random.Random(place).randrange(8)
+        cell.path(0).write_bytes(bytes(flipped))
+        mark = cell.mark(0).read_bytes()
+        assert mend(cell) == ["00000.arrow"], place
+        cell.path(0).write_bytes(data)
+        cell.mark(0).write_bytes(mark)
+    assert mend(cell) == []
+
+
+def test_what_was_altered_is_never_read(davis, copy):
+    flip_a_byte(cell_of(copy) / "00002.arrow")
+    with pytest.raises(se.UsageError, match=r"checksum differs.*run the same command again"):
+        read(cell_of(copy))
+
+
+def test_temporary_files_of_a_killed_process_are_cleared(davis, whole, copy):
+    (cell_of(copy) / ".00003.arrow.12345.tmp").write_bytes(b"half")
+    (copy / ".run.json.12345.tmp").write_bytes(b"half")
+    compute(copy, davis)
+    assert not list(copy.rglob("*.tmp"))
+
+
+def test_a_clock_that_goes_backwards_changes_nothing(davis, whole, tmp_path, monkeypatch):
+    real, started = time.time, time.time()
+    monkeypatch.setattr(time, "time", lambda: started - 1000 * (real() - started) - 1e8)
+    cache = tmp_path / "cache"
+    compute(tmp_path / "run", davis, cache=str(cache))
+    again = compute(tmp_path / "again", davis, cache=str(cache))
+    assert stripped(tmp_path / "run") == stripped(tmp_path / "again") == stripped(whole)
+    assert next(iter(again.counts.values()))["hits"] == again.rows
+    monkeypatch.setattr(time, "time", real)
+    (group,) = upkeep.groups(cache)
+    assert group.used > 1000  # days: the clock of the run was years behind
+    monkeypatch.setattr(time, "time", lambda: 0.0)
+    assert upkeep.groups(cache)[0].used == 0
+    assert not upkeep.prune(cache, lambda group: group.used > 1, None)
+
+
+def test_the_second_of_two_drivers_refuses_and_the_first_is_not_disturbed(davis, whole, tmp_path):
+    words = command("run", "--model", "efficientnet_lite0", "--data", davis, "--workers", 1)
+    words += ["--cache", "kept", "--out"]
+    first = subprocess.Popen(
+        [*words, "run"], cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    )
+    deadline = time.monotonic() + 120
+    while not list(tmp_path.glob("run/cells/*/*.arrow")) and time.monotonic() < deadline:
+        time.sleep(0.002)
+    with pytest.raises(se.UsageError, match="another process is writing to"):
+        compute(tmp_path / "run", davis)
+    assert first.poll() is None, "the first was over before the second could refuse"
+    first.communicate()
+    assert first.returncode == 0
+    assert stripped(tmp_path / "run") == stripped(whole)
+
+
+def test_an_interrupt_keeps_what_was_answered(davis, tmp_path):
+    longer = davis.replace("anchors=3", "anchors=20")
+    words = command("run", "--model", "efficientnet_lite0", "--data", longer, "--workers", 1)
+    words += ["--cache", "kept", "--progress", "json", "--out"]
+    victim = subprocess.Popen(
+        [*words, "run"], cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    )
+    deadline = time.monotonic() + 120
+    while len(list(tmp_path.glob("run/cells/*/*.arrow"))) < 2 and time.monotonic() < deadline:
+        time.sleep(0.002)
+    victim.send_signal(signal.SIGINT)
+    _, stderr = victim.communicate()
+    assert victim.returncode == 130, stderr.decode()
+    assert b"Traceback" not in stderr
+    assert json.loads(stderr.splitlines()[-1])["event"] == "stopped"
+    kept = sum(group.entries for group in upkeep.groups(tmp_path / "kept"))
+    assert kept >= 32
+    # another folder: what is kept answers for shards that were never written
+    watcher = compute(tmp_path / "other", longer, cache=str(tmp_path / "kept"), workers=1)
+    assert next(iter(watcher.counts.values()))["hits"] >= kept
+    assert isinstance(watcher, Watcher)
+    assert Path(tmp_path / "other" / "run.json").is_file()
