@@ -6,13 +6,14 @@ import shutil
 import signal
 import subprocess
 import time
-from pathlib import Path
 
 import pytest
-from test_runs import Watcher, command, compute, davis, flip_a_byte, tree
+from test_runs import command, compute, davis, flip_a_byte, tree
 
 import steadyeye as se
 from steadyeye.cache import upkeep
+from steadyeye.core import plugins
+from steadyeye.core.spec import parse
 from steadyeye.predictions.cell import mend, open_cell
 from steadyeye.predictions.read import cells, read
 
@@ -145,10 +146,13 @@ def test_an_interrupt_keeps_what_was_answered(davis, tmp_path):
     assert victim.returncode == 130, stderr.decode()
     assert b"Traceback" not in stderr
     assert json.loads(stderr.splitlines()[-1])["event"] == "stopped"
+    source = plugins.build("sources", parse(longer))
+    # pm-sets of a video overlap, and a frame is kept once
+    frames = [source[row].key() for row in range(len(source))]
     kept = sum(group.entries for group in upkeep.groups(tmp_path / "kept"))
-    assert kept >= 32
+    assert len(set(frames[:32])) <= kept < len(set(frames))
     # another folder: what is kept answers for shards that were never written
     watcher = compute(tmp_path / "other", longer, cache=str(tmp_path / "kept"), workers=1)
-    assert next(iter(watcher.counts.values()))["hits"] >= kept
-    assert isinstance(watcher, Watcher)
-    assert Path(tmp_path / "other" / "run.json").is_file()
+    (counts,) = watcher.counts.values()
+    assert counts["hits"] == len(frames) - (len(set(frames)) - kept)
+    assert (tmp_path / "other" / "run.json").is_file()

@@ -15,10 +15,12 @@ from steadyeye.cli.options import (
     Engine,
     Formats,
     JobFile,
+    Levels,
     Metrics,
     Models,
     NoCache,
     OnError,
+    Operators,
     Out,
     Quiet,
     Reduce,
@@ -85,12 +87,8 @@ def degrade(
     model: Models = None,
     data: Data = None,
     out: Out = None,
-    operators: Annotated[
-        str | None, typer.Option(help="Operators, e.g. 'jpeg, white_fog'; all if left out.")
-    ] = None,
-    levels: Annotated[
-        str | None, typer.Option(help="Levels, first:last:step or 5,10,20 [0:30].")
-    ] = None,
+    operators: Operators = None,
+    levels: Levels = None,
     images: Annotated[
         str, typer.Option(help="Baseline set: 'right' at level 0, or 'all'.")
     ] = "right",

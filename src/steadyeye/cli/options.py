@@ -38,6 +38,10 @@ Engine = Annotated[
 Address = Annotated[
     str | None, typer.Option(help="The Ray cluster, e.g. 'auto'; one on this machine if left out.")
 ]
+Operators = Annotated[
+    str | None, typer.Option(help="Operators, e.g. 'jpeg, white_fog'; all if left out.")
+]
+Levels = Annotated[str | None, typer.Option(help="Levels, first:last:step or 5,10,20 [0:30].")]
 Cache = Annotated[
     str | None, typer.Option("--cache", help="The folder where answers of models are kept.")
 ]

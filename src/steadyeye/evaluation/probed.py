@@ -25,7 +25,8 @@ from steadyeye.storage.place import place
 class Asking:
     """The job, the score above which a detection is confident, and the most to be explained.
 
-    `store`: where answers are kept; None: nowhere. `held`: raises where the run's folder is no longer held by this process.
+    `store`: where answers are kept; None: nowhere. `held`: raises where the run's folder is no
+    longer held by this process.
     """
 
     job: Job
