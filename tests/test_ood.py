@@ -81,7 +81,7 @@ OF_BOXES = [
     for name in plugins.names(kind)
     if "detections" in getattr(plugins.load(kind, name), "needs", ())
 ]
-ABOUT_OOD = ("map_without_ood", "published_nao")
+ABOUT_OOD = ("confusion_pairs", "map_without_ood", "published_nao")
 
 
 @pytest.fixture(scope="module")
