@@ -237,6 +237,15 @@ def test_an_entry_comes_back_as_it_was():
     assert repr(found.tags) == repr(tags)
 
 
+def test_a_vector_that_was_measured_comes_back_from_an_entry():
+    measured = np.array([0.1, np.nan, -1e-38, 16777217], dtype=np.float32)
+    key = bytes(32)
+    found = decode(key, encode(key, Kept(np.zeros(2, np.float32), {"shares": measured, "n": 3})))
+    assert found.tags["n"] == 3
+    assert found.tags["shares"].dtype == np.float32
+    np.testing.assert_array_equal(found.tags["shares"], measured)
+
+
 def test_a_flipped_bit_anywhere_makes_an_entry_none():
     key, kept = entry(7)
     data = encode(key, kept)

@@ -501,6 +501,22 @@ def test_killed_it_goes_on_to_the_same_bytes(toy, whole, tmp_path):
     assert cells(tmp_path / "killed") == cells(tmp_path / "whole")
 
 
+def test_probes_with_the_cache_have_the_same_bytes_and_nothing_is_asked_twice(
+    toy, tmp_path, monkeypatch
+):
+    asked, found = [], toys.found
+    monkeypatch.setattr(toys, "found", lambda image: asked.append(1) or found(image))
+    monkeypatch.setattr(toys.detector, "fingerprint", "the toy", raising=False)
+    counts = {}
+    for name, cache in (("off", "off"), ("cold", "kept"), ("warm", "kept")):
+        asked.clear()
+        run(toy, tmp_path / name, cache=cache if cache == "off" else str(tmp_path / cache))
+        counts[name] = len(asked)
+    assert cells(tmp_path / "off") == cells(tmp_path / "cold") == cells(tmp_path / "warm")
+    assert any("+patch_shuffle" in name for name in cells(tmp_path / "off"))
+    assert counts["off"] >= counts["cold"] > counts["warm"] == 0
+
+
 def test_the_control_is_of_the_reference_where_one_is_given(toy, tmp_path):
     other = toys.write(tmp_path / "other", images=3)
     _root, model, data = toy

@@ -135,6 +135,33 @@ def test_a_run_on_a_store_has_the_bytes_of_one_on_a_disk(bucket, pictures, toy, 
     assert list(again.found.values()) == [6]
 
 
+def test_pictures_of_a_store_are_known_without_being_read(url, bucket, pictures, toy, tmp_path):
+    for each in pictures.rglob("*.jpg"):
+        place(f"{bucket}/pictures/{each.relative_to(pictures)}").write_bytes(each.read_bytes())
+    data, model = f"image_folder(root='{bucket}/pictures')", toy()
+    (tmp_path / "toy_light.py").write_text(f"{MODEL}\nlight.fingerprint = 'light'\n")
+    gets = []
+
+    def fails(method, path, _):
+        if method == "GET" and path.endswith(".jpg"):
+            gets.append(path)
+
+    def counted(name):
+        gets.clear()
+        job = Job(models=(model,), data=(data,), out=str(tmp_path / name), cache=f"{tmp_path}/kept")
+        run(plan.check(job), Watcher())
+        return len(gets)
+
+    with s3_server.failing(url, fails):
+        assert counted("cold") == 96
+        assert counted("warm") == 0
+        # another picture in the place of one
+        other = (pictures / "dark" / "047.jpg").read_bytes()
+        place(f"{bucket}/pictures/dark/000.jpg").write_bytes(other)
+        assert counted("other") == 1
+    assert shards(tmp_path / "cold") == shards(tmp_path / "warm") != shards(tmp_path / "other")
+
+
 def test_python_and_the_command_line_on_a_store(bucket, pictures, toy, tmp_path):
     toy()
     data = f"image_folder(root='{pictures}')"
