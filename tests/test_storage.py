@@ -186,7 +186,7 @@ def test_python_and_the_command_line_on_a_store(bucket, pictures, toy, tmp_path)
     assert "<html" in html
     assert json.loads(place(f"{bucket}/copy.json").read_text())
     log = place(f"{bucket}/run/log.jsonl").read_text().splitlines()
-    assert [json.loads(line)["event"] for line in log] == ["cell"]
+    assert [json.loads(line)["event"] for line in log] == ["run", "cell"]
     assert "1 of 1 hold" in call("gate", f"{bucket}/run", "--require", "accuracy >= 0.1")
     found = se.opened(f"{bucket}/run")
     assert found.accuracy().n == 96
