@@ -123,7 +123,7 @@ def export(root: Path, out: Path, chosen: tuple[str | None, str | None], *, part
             counts = formats.write(connection, folder, plan, out, name=name, partial=partial)
         for what, count in counts.items():
             console.print(f"{what.replace('_', ' ')}: {count:,}", markup=False)
-        for line in formats.following(name, out):
+        for line in formats.following(name, out, plan):
             console.print(line, markup=False)
 
 

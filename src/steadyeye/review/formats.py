@@ -70,7 +70,7 @@ def reader(name: str) -> Reader:
     return READERS[name]
 
 
-def following(name: str, out: Path) -> Sequence[str]:
+def following(name: str, out: Path, plan: Plan) -> Sequence[str]:
     """What to do next with an export, a line each."""
     told = {
         "set": f"reviewed(root='{out}')",
@@ -82,6 +82,8 @@ def following(name: str, out: Path) -> Sequence[str]:
         lines = [f'next: steadyeye run --model … --data "{told[name]}"{asked}']
         if name == "coco":
             lines.insert(0, f"say in {out}/README.md under which licence it may be passed on")
+            if "boxes" not in plan.votes:
+                lines.insert(0, "labels are as suggested: no stage boxes of the review mended them")
         if name == "pmsets" and (out / "metadata" / "classes.json").is_file():
             lines.append(
                 f"the classes are not VID-30: other readers need {out}/metadata/classes.json"
