@@ -138,8 +138,10 @@ def test_a_run_on_a_store_has_the_bytes_of_one_on_a_disk(bucket, pictures, toy, 
 def test_pictures_of_a_store_are_known_without_being_read(url, bucket, pictures, toy, tmp_path):
     for each in pictures.rglob("*.jpg"):
         place(f"{bucket}/pictures/{each.relative_to(pictures)}").write_bytes(each.read_bytes())
-    data, model = f"image_folder(root='{bucket}/pictures')", toy()
-    (tmp_path / "toy_light.py").write_text(f"{MODEL}\nlight.fingerprint = 'light'\n")
+    toy()
+    # a module of its own: one that was imported before keeps what it had
+    (tmp_path / "toy_known.py").write_text(f"{MODEL}\nlight.fingerprint = 'light'\n")
+    data, model = f"image_folder(root='{bucket}/pictures')", "callable(path='toy_known:light')"
     gets = []
 
     def fails(method, path, _):
