@@ -10,6 +10,7 @@ from dataclasses import replace
 import cv2
 import numpy as np
 import pytest
+import simplejpeg
 import vl_convert
 from conftest import ROOT
 from scipy.special import expit
@@ -36,6 +37,7 @@ from steadyeye.measurement.names import COLUMNS, PAIR
 from steadyeye.measurement.objects import box_changes
 from steadyeye.measurement.outcomes import outcomes
 from steadyeye.measurement.sets import measure_set
+from steadyeye.sources.frames import frames
 
 NAMES = list(json.loads((ROOT / "examples" / "bikes.json").read_text())["classes"])
 BICYCLE, CAR = NAMES.index("bicycle"), NAMES.index("car")
@@ -107,6 +109,18 @@ def test_motion_is_the_shift_in_percent_of_the_diagonal_at_any_size(texture, sca
     moved = [cv2.resize(texture[y : y + 480, x : x + 640], size) for y, x in ((0, 0), (12, 16))]
     # (12, 16) pixels are 20 of a diagonal of 800
     assert motion(*map(reduced, moved)) == pytest.approx(2.5, rel=0.03)
+
+
+def test_motion_is_the_same_to_the_last_bit_wherever_in_memory_the_frames_lie(tmp_path):
+    rng = np.random.default_rng(0)
+    (tmp_path / "clip").mkdir()
+    for i in range(12):
+        noise = rng.integers(0, 256, (48, 64, 3), dtype=np.uint8)
+        (tmp_path / "clip" / f"{i:03d}.jpg").write_bytes(simplejpeg.encode_jpeg(noise))
+    source = frames(path=str(tmp_path / "clip"), anchors=3, k=2)
+    last = [source[i] for i in range(len(source)) if source[i].group == source[-1].group]
+    last.sort(key=lambda sample: sample.tags["offset"] != 0)
+    assert len({repr(measure_set(last)) for _ in range(30)}) == 1
 
 
 def test_no_motion_and_no_room_for_it(texture):

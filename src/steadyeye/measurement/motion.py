@@ -35,6 +35,6 @@ def motion(anchor: Luma, neighbour: Luma) -> float:
     seeker.setFinestScale(FINEST)
     # no flow to begin with, which the library's own types do not know of
     flow: NDArray[np.float32] = seeker.calc(anchor, neighbour, None)  # type: ignore[call-overload]
-    # cv2.magnitude differs in the last bit with where in memory the flow happens to lie
-    lengths = np.sqrt(np.square(flow, dtype=np.float64).sum(axis=2))
+    # not cv2.magnitude, whose last bit depends on where in memory the flow lies
+    lengths = np.sqrt(flow[..., 0] ** 2 + flow[..., 1] ** 2)
     return 100 * float(np.mean(lengths)) / float(np.hypot(*anchor.shape))
