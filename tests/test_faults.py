@@ -8,12 +8,15 @@ import subprocess
 import time
 
 import pytest
-from test_runs import command, compute, davis, flip_a_byte, tree
+from test_runs import Watcher, command, compute, davis, flip_a_byte, tree
 
 import steadyeye as se
 from steadyeye.cache import upkeep
 from steadyeye.core import plugins
 from steadyeye.core.spec import parse
+from steadyeye.evaluation import plan
+from steadyeye.evaluation.job import Job
+from steadyeye.evaluation.run import run
 from steadyeye.predictions.cell import mend, open_cell
 from steadyeye.predictions.read import cells, read
 
@@ -117,6 +120,8 @@ def test_a_clock_that_goes_backwards_changes_nothing(davis, whole, tmp_path, mon
 def test_the_second_of_two_drivers_refuses_and_the_first_is_not_disturbed(davis, whole, tmp_path):
     words = command("run", "--model", "efficientnet_lite0", "--data", davis, "--workers", 1)
     words += ["--cache", "kept", "--out"]
+    asked = Job(models=("efficientnet_lite0",), data=(davis,), out=str(tmp_path / "run"))
+    second = plan.check(asked)
     first = subprocess.Popen(
         [*words, "run"], cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE
     )
@@ -124,7 +129,7 @@ def test_the_second_of_two_drivers_refuses_and_the_first_is_not_disturbed(davis,
     while not list(tmp_path.glob("run/cells/*/*.arrow")) and time.monotonic() < deadline:
         time.sleep(0.002)
     with pytest.raises(se.UsageError, match="another process is writing to"):
-        compute(tmp_path / "run", davis)
+        run(second, Watcher())
     assert first.poll() is None, "the first was over before the second could refuse"
     first.communicate()
     assert first.returncode == 0

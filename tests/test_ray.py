@@ -97,7 +97,7 @@ def same(out, whole):
 def begun(model, already=()):
     """Waits until a process infers that did not before; returns its number."""
     folder = model / "began"
-    for _ in range(600):
+    for _ in range(3600):
         new = {int(path.name) for path in folder.glob("*")} - set(already) - {os.getpid()}
         if new:
             return min(new)

@@ -383,19 +383,19 @@ def other_machine(out, number, content):
 
 def test_a_lease_that_is_renewed_is_refused_and_one_that_is_not_is_taken(bucket):
     out = place(f"{bucket}/run")
-    with alone(out, beat=0.2):
+    with alone(out, beat=1):
         own = json.loads((out / "lease" / "000001.json").read_bytes())
         assert own["pid"] == os.getpid()
-        with pytest.raises(UsageError, match=f"process {os.getpid()}"), alone(out, beat=0.2):
+        with pytest.raises(UsageError, match=f"process {os.getpid()}"), alone(out, beat=1):
             pass
     started = time.monotonic()
-    with alone(out, beat=0.2):
+    with alone(out, beat=10):
         pass
-    assert time.monotonic() - started < 0.7, "what was given back is free at once"
+    assert time.monotonic() - started < 20, "what was given back is free at once"
     other_machine(out, 3, {"beat": 0.1, "renewals": 0, "released": False})
     started = time.monotonic()
     with alone(out, beat=0.2):
-        assert 0.3 < time.monotonic() - started < 5
+        assert 0.3 < time.monotonic() - started < 30
         assert (out / "lease" / "000004.json").is_file()
 
 
@@ -404,10 +404,11 @@ def test_clocks_do_not_matter_to_a_lease(bucket, monkeypatch):
     monkeypatch.setattr(time, "time", lambda: 0.0)
     with alone(out, beat=0.1) as held:
         monkeypatch.setattr(time, "time", lambda: -1e9)
-        time.sleep(0.3)
+        deadline = time.monotonic() + 30
+        while not json.loads((out / "lease" / "000001.json").read_bytes())["renewals"]:
+            assert time.monotonic() < deadline
+            time.sleep(0.05)
         held()
-        renewals = json.loads((out / "lease" / "000001.json").read_bytes())["renewals"]
-        assert renewals >= 1
 
 
 def test_a_writer_that_slept_through_its_lease_stops(bucket, pictures, toy):
@@ -436,8 +437,8 @@ def test_of_two_that_wait_one_gets_the_lease(bucket):
 
     def want(_):
         try:
-            with alone(out, beat=0.1) as held:
-                time.sleep(0.5)
+            with alone(out, beat=1) as held:
+                time.sleep(3)
                 held()
         except UsageError as error:
             return str(error)
