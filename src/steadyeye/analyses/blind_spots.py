@@ -8,7 +8,7 @@ from steadyeye.charts.style import interval, percent
 from steadyeye.core.sections import Exhibit, Picture, Section, Table
 from steadyeye.core.table import Predictions
 from steadyeye.core.types import Evaluated, needs
-from steadyeye.embedding.blindness import Blindness, Contents, blindness, contents, examples
+from steadyeye.embedding.blindness import FAR, Blindness, Contents, blindness, contents, examples
 from steadyeye.embedding.map_figure import map_figure, worded
 from steadyeye.embedding.regions import WRONG
 from steadyeye.embedding.thinness import FALSE, LEAST, SHUFFLES
@@ -92,12 +92,14 @@ def _sentence(table: Predictions, found: Blindness | None) -> str:
             f"({sets}; false discovery rate {FALSE:.0%}, and shuffled labels show as much in "
             f"{percent(thin.chance)} of {SHUFFLES} shuffles). {wrong}"
         )
-    return (
+    nothing = (
         f"{name}: no place stands out from shuffled labels, which show as much in "
-        f"{percent(thin.chance)} of {SHUFFLES} shuffles ({sets}). As a hint only, the "
-        f"{int(found.chosen.sum()):,} of {n:,} that lie farther from the reference than 95\u202f% "
-        f"of it lies from its rest: {wrong}"
+        f"{percent(thin.chance)} of {SHUFFLES} shuffles ({sets}). "
     )
+    far = f"farther from the reference than {percent(FAR, 0)} of it lies from its rest"
+    if not found.chosen.any():
+        return f"{nothing}None of {n:,} lies {far}. {wrong}"
+    return f"{nothing}As a hint only, {int(found.chosen.sum()):,} of {n:,} lie {far}: {wrong}"
 
 
 def _share(part: Contents) -> str:

@@ -162,7 +162,13 @@ def _layer(values: list[dict[str, Any]], test: str, size: int, opacity: float) -
                 "field": "where",
                 "type": "nominal",
                 "scale": {"domain": list(SHAPES), "range": list(SHAPES.values())},
-                "legend": {**ONE_COLUMN, "columns": 2},
+                "legend": {
+                    **ONE_COLUMN,
+                    "columns": 2,
+                    # by itself black, which is unreadable on a dark ground
+                    "symbolFillColor": PALETTE[6],
+                    "symbolStrokeColor": PALETTE[6],
+                },
             },
             "tooltip": [
                 {"field": field, "type": "nominal", "title": title}
