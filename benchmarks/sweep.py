@@ -32,7 +32,7 @@ TENSORS = 512
 
 def sweep(name: str, source: str, operators: str, out: Path) -> tuple[int, float]:
     """Forward passes and seconds of a sweep, its plan made beforehand."""
-    job = Job(models=(name,), data=(source,), out=str(out), workers=2, operators=operators)
+    job = Job((name,), (source,), str(out), workers=2, operators=operators, cache="off")
     checked = plan.check(job)
     checked.tasks[0].model([np.zeros((224, 224, 3), dtype=np.uint8)])
     started = time.perf_counter()
