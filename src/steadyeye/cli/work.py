@@ -144,8 +144,9 @@ def classmap(source: str, target: str) -> None:
 def _finish(out: Place, sources: Sequence[Source]) -> None:
     from steadyeye.evaluation import summary
 
-    summary.store_pictures(out, sources)
-    content = summary.write([out], [out / "report.html", out / "results.json", out / "results.csv"])
+    content = summary.document([out])
+    summary.store_pictures(out, sources, content)
+    summary.save(content, [out], [out / f for f in ("report.html", "results.json", "results.csv")])
     for line in content.headline:
         console.print(line, markup=False)
     if content.has_numbers:
