@@ -7,8 +7,8 @@ import numpy as np
 from steadyeye.core.sections import Section, Table
 from steadyeye.core.types import Evaluated, needs
 from steadyeye.probing.drawing import exhibits, figure
-from steadyeye.probing.effects import effects, mean
-from steadyeye.probing.words import Told, by_cause, by_class, number, sentence, title
+from steadyeye.probing.effects import mean
+from steadyeye.probing.words import Told, by_cause, by_class, changed, number, sentence, title
 
 GUESSED = (
     "guessed by GrabCut from the box, which is weaker: it may keep what is around the object or "
@@ -23,11 +23,7 @@ def background(evaluated: Sequence[Evaluated]) -> Section | None:
     A detection that survives a new background rests on the object, not on its surroundings.
     Lau et al. 2021, Figure 7. None where nothing could be tried.
     """
-    told = []
-    for one in evaluated:
-        plain = np.asarray(one.predictions.tags["background"]) == ""
-        told.append(Told(one.predictions, effects(one.predictions, plain)))
-    told = [each for each in told if len(each.effects.change)]
+    told = changed(evaluated, "background", "")
     if not told:
         return None
     settings = told[0].predictions.probe["settings"]

@@ -2,14 +2,11 @@
 
 from collections.abc import Sequence
 
-import numpy as np
-
 from steadyeye.charts.style import percent
 from steadyeye.core.sections import Section
 from steadyeye.core.types import Evaluated, needs
 from steadyeye.probing.drawing import exhibits, figure
-from steadyeye.probing.effects import effects
-from steadyeye.probing.words import Told, by_cause, by_class, sentence, title
+from steadyeye.probing.words import by_cause, by_class, changed, sentence, title
 
 
 @needs("target", "patch_shuffle")
@@ -19,11 +16,7 @@ def patch_shuffle(evaluated: Sequence[Evaluated]) -> Section | None:
     A detection that survives the shuffling of its inside rests on texture more than on shape.
     Lau et al. 2021, Figure 6. None where nothing could be tried.
     """
-    told = []
-    for one in evaluated:
-        plain = np.asarray(one.predictions.tags["repeat"]) == 0
-        told.append(Told(one.predictions, effects(one.predictions, plain)))
-    told = [each for each in told if len(each.effects.change)]
+    told = changed(evaluated, "repeat", 0)
     if not told:
         return None
     settings = told[0].predictions.probe["settings"]

@@ -10,7 +10,8 @@ from steadyeye.charts.style import interval, percent
 from steadyeye.core.intervals import Interval
 from steadyeye.core.sections import Table
 from steadyeye.core.table import Predictions
-from steadyeye.probing.effects import Effects, difference, mean
+from steadyeye.core.types import Evaluated, Tag
+from steadyeye.probing.effects import Effects, difference, effects, mean
 
 
 @dataclass(frozen=True)
@@ -24,6 +25,15 @@ class Told:
     def model(self) -> str:
         """The detector."""
         return str(self.predictions.probe["model"])
+
+
+def changed(evaluated: Sequence[Evaluated], tag: str, original: Tag) -> list[Told]:
+    """The models for which anything could be tried; `original`: the tag of images as they are."""
+    told = []
+    for one in evaluated:
+        plain = np.asarray(one.predictions.tags[tag]) == original
+        told.append(Told(one.predictions, effects(one.predictions, plain)))
+    return [each for each in told if len(each.effects.change)]
 
 
 def number(found: Interval) -> str:
