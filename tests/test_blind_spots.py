@@ -16,23 +16,10 @@ from steadyeye.embedding.blindness import blindness, examples
 from steadyeye.evaluation import explain as explaining
 from steadyeye.evaluation import summary
 from steadyeye.evaluation.job import Job
+from steadyeye.evaluation.run import Silent
 from steadyeye.predictions.read import read
 
 ANALYSIS = "blind_spots(embedder=\"callable(path='blind_toys:means', size=16)\"{more})"
-
-
-class Silent:
-    def begin(self, name, rows):
-        return lambda done: None
-
-    def resumed(self, name, finished, shards):
-        pass
-
-    def counted(self, name, found):
-        pass
-
-    def say(self, line):
-        pass
 
 
 def explained(toy, out, more="", **job):

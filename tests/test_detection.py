@@ -21,7 +21,7 @@ from steadyeye.detection.frames import Frames, frame_quality, frames, worst
 from steadyeye.detection.gains import gains
 from steadyeye.evaluation import plan, saved_detections
 from steadyeye.evaluation.job import Job
-from steadyeye.evaluation.run import run
+from steadyeye.evaluation.run import Silent, run
 from steadyeye.footage.annotations import of_segmentation, run_lengths
 from steadyeye.inference.detector import DetectorRecipe, kept
 from steadyeye.predictions.read import cells, read
@@ -32,20 +32,6 @@ car-shadow,car
 goat,goat
 scooter-black,motorcycle
 """
-
-
-class Silent:
-    def begin(self, name, rows):
-        return lambda done: None
-
-    def resumed(self, name, finished, shards):
-        pass
-
-    def counted(self, name, found):
-        pass
-
-    def say(self, line):
-        pass
 
 
 @pytest.fixture(scope="module")

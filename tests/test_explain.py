@@ -29,6 +29,7 @@ from steadyeye.core.types import Evaluated
 from steadyeye.evaluation import explain as explaining
 from steadyeye.evaluation import summary
 from steadyeye.evaluation.job import Job
+from steadyeye.evaluation.run import Silent
 from steadyeye.images import backdrops
 from steadyeye.predictions.read import read
 from steadyeye.predictions.rows import Rows, matrix, to_arrow
@@ -40,20 +41,6 @@ from steadyeye.probing.matching import matched
 from steadyeye.probing.targets import Target, correct, drawn, mistakes, targets
 
 HERE = Path(__file__).resolve().parent
-
-
-class Silent:
-    def begin(self, name, rows):
-        return lambda done: None
-
-    def resumed(self, name, finished, shards):
-        pass
-
-    def counted(self, name, found):
-        pass
-
-    def say(self, line):
-        pass
 
 
 def boxed(rows, width=2):

@@ -16,7 +16,7 @@ from steadyeye.core.errors import SampleError, UsageError
 from steadyeye.core.spec import parse
 from steadyeye.evaluation import plan, saved_detections
 from steadyeye.evaluation.job import Job
-from steadyeye.evaluation.run import run
+from steadyeye.evaluation.run import Silent, run
 from steadyeye.footage.open_images import blocks
 from steadyeye.images import files
 from steadyeye.predictions.read import cells, read
@@ -233,20 +233,6 @@ def test_saved_detections_are_scored_without_pixels(folder):
     hit = predictions.detections.label == cat
     assert predictions.detections.boxes[hit].tolist() == [[15, 20, 45, 40]]
     assert predictions.boxes.boxes[predictions.boxes.label == cat].tolist() == [[15, 20, 45, 40]]
-
-
-class Silent:
-    def begin(self, name, rows):
-        return lambda done: None
-
-    def resumed(self, name, finished, shards):
-        pass
-
-    def counted(self, name, found):
-        pass
-
-    def say(self, line):
-        pass
 
 
 def test_an_image_that_is_none_is_told_by_name(folder):

@@ -17,7 +17,7 @@ from steadyeye.core.errors import SampleError, UsageError
 from steadyeye.core.spec import parse
 from steadyeye.evaluation import plan
 from steadyeye.evaluation.job import Job
-from steadyeye.evaluation.run import run
+from steadyeye.evaluation.run import Silent, run
 from steadyeye.predictions.read import cells, read
 from steadyeye.sources.webdataset import expanded
 from steadyeye.storage import tars
@@ -304,20 +304,6 @@ def test_a_run_over_tars_equals_one_over_the_folder(packed, tmp_path, store):
     for other in found[1:]:
         np.testing.assert_array_equal(other.scores, found[0].scores)
         np.testing.assert_array_equal(other.truth, found[0].truth)
-
-
-class Silent:
-    def begin(self, name, rows):
-        return lambda done: None
-
-    def resumed(self, name, finished, shards):
-        return None
-
-    def counted(self, name, found):
-        pass
-
-    def say(self, line):
-        pass
 
 
 class Bright:

@@ -15,7 +15,7 @@ from steadyeye.core.errors import UsageError
 from steadyeye.core.provenance import provenance
 from steadyeye.evaluation import job, plan
 from steadyeye.evaluation.engines.choice import Cluster, choice
-from steadyeye.evaluation.run import run
+from steadyeye.evaluation.run import Silent, run
 
 ray = pytest.importorskip("ray")
 from ray.cluster_utils import Cluster as Nodes  # noqa: E402
@@ -34,20 +34,6 @@ def slow(images):
     bright = images.reshape(len(images), -1).mean(axis=1) / 255
     return np.stack([bright, 1 - bright], axis=1).astype(np.float32)
 """
-
-
-class Silent:
-    def begin(self, name, rows):
-        return lambda done: None
-
-    def resumed(self, name, finished, shards):
-        pass
-
-    def counted(self, name, found):
-        pass
-
-    def say(self, line):
-        pass
 
 
 @pytest.fixture(scope="module")

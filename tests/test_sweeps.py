@@ -16,7 +16,7 @@ from steadyeye.degradation.operators import Context
 from steadyeye.degradation.random import stream_key
 from steadyeye.evaluation import plan
 from steadyeye.evaluation.job import Job
-from steadyeye.evaluation.run import run
+from steadyeye.evaluation.run import Silent, run
 from steadyeye.evaluation.sweeps import levels, metrics
 from steadyeye.inference.torch_gradient import TorchGradient
 from steadyeye.predictions.read import cells, read
@@ -27,20 +27,6 @@ BIKES = (
     f"labels='{ROOT / 'examples' / 'bikes.json'}')"
 )
 MODEL = "efficientnet_lite0"
-
-
-class Silent:
-    def begin(self, name, rows):
-        return lambda done: None
-
-    def resumed(self, name, finished, shards):
-        pass
-
-    def counted(self, name, found):
-        pass
-
-    def say(self, line):
-        pass
 
 
 def degraded(out, **options):

@@ -10,26 +10,12 @@ from steadyeye.core.reviewed import rows
 from steadyeye.core.types import Classes, Sample
 from steadyeye.evaluation.job import Job
 from steadyeye.evaluation.plan import of_objects
-from steadyeye.evaluation.run import run
+from steadyeye.evaluation.run import Silent, run
 from steadyeye.models.callable_detector import callable_detector
 from steadyeye.predictions.read import cells, read
 
 CLASSES = Classes(("animal", "dog", "guide dog"), None, ((), (0,), (0, 1)))
 LISTS = ((2, 0, 2), None, (), (1,))
-
-
-class Silent:
-    def begin(self, name, rows):
-        return lambda done: None
-
-    def resumed(self, name, finished, shards):
-        pass
-
-    def counted(self, name, found):
-        pass
-
-    def say(self, line):
-        pass
 
 
 class Listed:

@@ -27,6 +27,7 @@ from steadyeye.evaluation import comparing, plan, summary
 from steadyeye.evaluation.collect import results
 from steadyeye.evaluation.job import Job
 from steadyeye.evaluation.measure import measure
+from steadyeye.evaluation.run import Silent
 from steadyeye.evaluation.run import run as complete
 from steadyeye.inference.function import FunctionClassifier
 from steadyeye.predictions.measured import joined
@@ -70,7 +71,7 @@ class Run:
         `source`: what was evaluated, where it was an object rather than a spec string. Stopped,
         the same call goes on. Raises `UsageError` where there are no pm-sets.
         """
-        measured = measure(self.folder, _Silent(), workers, [source] if source else [])
+        measured = measure(self.folder, Silent(), workers, [source] if source else [])
         summary.store_pictures(self.folder, [each.source for each in measured])
         return Run(self.folder)
 
@@ -118,7 +119,7 @@ def evaluate(
     job = Job(models=(named_model,), data=(named_source,), out=str(folder), **options)
     plan.present(named_source, built_source)
     checked = plan.of_objects(job, [built_model], [(named_source, built_source)])
-    complete(checked, _Silent())
+    complete(checked, Silent())
     summary.store_pictures(folder, [built_source])
     return Run(folder)
 
@@ -151,19 +152,3 @@ def _source(source: str | Source) -> tuple[str, Source]:
     if isinstance(source, str):
         return source, plugins.build("sources", parse(source))
     return source.name, source
-
-
-class _Silent:
-    """A watcher that says nothing."""
-
-    def begin(self, name: str, rows: int) -> Callable[[int], None]:
-        return lambda done: None
-
-    def resumed(self, name: str, finished: int, shards: int) -> None:
-        return None
-
-    def counted(self, name: str, found: Mapping[str, float]) -> None:
-        return None
-
-    def say(self, line: str) -> None:
-        return None

@@ -47,6 +47,23 @@ class Watcher(Protocol):
         ...
 
 
+class Silent:
+    """A watcher that says nothing."""
+
+    def begin(self, name: str, rows: int) -> Callable[[int], None]:
+        """Takes what is done without a word."""
+        return lambda done: None
+
+    def resumed(self, name: str, finished: int, shards: int) -> None:
+        """Nothing to say."""
+
+    def counted(self, name: str, found: Mapping[str, float]) -> None:
+        """Nothing to say."""
+
+    def say(self, line: str) -> None:
+        """Nothing to say."""
+
+
 Predict = Callable[[Task, range, Callable[[], bool]], Rows | None]
 
 
