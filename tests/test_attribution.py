@@ -9,13 +9,13 @@ import vl_convert
 from toy_detectors import BOX, SIZE
 
 from steadyeye.analyses.attribution import attribution
-from steadyeye.api import _Silent
 from steadyeye.core.errors import UsageError
 from steadyeye.core.sections import Heat
 from steadyeye.core.types import Evaluated
 from steadyeye.evaluation import explain
 from steadyeye.evaluation.collect import tables
 from steadyeye.evaluation.job import Job
+from steadyeye.evaluation.run import Silent
 from steadyeye.images import files
 from steadyeye.images.marking import heated
 from steadyeye.probing.attributions import attributions, similarity
@@ -171,7 +171,7 @@ def photos(tmp_path_factory):
 def explained(out, toy, data, analyses):
     """What is explained of a toy detector, and the sealed probes."""
     job = Job((f"callable_detector(path='toy_detectors:{toy}')",), (data,), str(out), workers=1)
-    found = explain.explain(explain.check(job, explain.Explaining(analyses)), _Silent())
+    found = explain.explain(explain.check(job, explain.Explaining(analyses)), Silent())
     return found, [table for _, table in tables([out]) if table.probe]
 
 
