@@ -27,7 +27,7 @@ FLOORS = [
     {"embedding", "probing"},
     {"sources", "models", "metrics", "analyses", "degrade", "probes"},
     {"cache"},
-    {"predictions", "report"},
+    {"predictions", "report", "training"},
     {"evaluation", "review"},
     {"api"},
     {"cli"},

@@ -18,6 +18,7 @@ ROOT = Path(__file__).resolve().parent.parent
 
 # import name → the extra of pyproject.toml that installs it
 EXTRAS = {
+    "accelerate": "train",
     "alembic": "review",
     "captum": "explain",
     "efficientnet_lite_pytorch": "demo",

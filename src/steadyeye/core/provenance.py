@@ -9,6 +9,7 @@ from pathlib import Path
 import steadyeye
 
 PACKAGES = (
+    "accelerate",
     "av",
     "numpy",
     "onnxruntime",

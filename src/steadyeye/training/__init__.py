@@ -1,0 +1,1 @@
+"""Training a model further on a source: what is learned, in which order, and how it is kept."""
