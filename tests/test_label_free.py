@@ -5,6 +5,7 @@ import shutil
 from dataclasses import replace
 from pathlib import Path
 
+import cv2
 import numpy as np
 import pytest
 import vl_convert
@@ -18,6 +19,7 @@ from steadyeye.analyses.flips import flips
 from steadyeye.analyses.timeline import timeline
 from steadyeye.analyses.unstable_clips import unstable_clips
 from steadyeye.core import blocks
+from steadyeye.core.errors import UsageError
 from steadyeye.core.intervals import clopper_pearson
 from steadyeye.core.pm_sets import consecutive
 from steadyeye.core.types import Evaluated
@@ -110,6 +112,33 @@ def test_fast_motion_is_no_cut_and_a_cut_between_images_is(test_data, tmp_path):
         (tmp_path / f"{30 + place:03d}.jpg").symlink_to(file)
     (clip,) = source(f"every_frame(path='{tmp_path}', fps=24)").clips
     assert clip.cuts == (30,)
+
+
+def test_neighbourhoods_keep_to_the_cuts_that_are_found_as_to_those_that_are_named(tmp_path):
+    spec = f"video(path='{BIKES}', anchors=40, k=10{{}})"
+    named = source(spec.format(", labels='examples/bikes.json'"))
+    blind, found = source(spec.format("")), source(spec.format(", cuts='detect'"))
+    assert "no scene cuts named in 1 of 1 videos" in blind.notes[1]
+    assert "5 scene cuts named or found" in found.notes
+    assert len(named.notes) == 1
+    cuts = (30, 76, 137, 187, 242)
+
+    def crossing(each):
+        frames = {m.group: m.frame for m in each.members if m.offset == 0}
+        pairs = [(frames[m.group], m.frame) for m in each.members]
+        return sum(min(p) < cut <= max(p) for p in pairs for cut in cuts)
+
+    assert crossing(blind) > 0 == crossing(found) == crossing(named)
+    assert len({blind.fingerprint, found.fingerprint, named.fingerprint}) == 3
+    for place, file in enumerate((30, 29)):
+        for number in range(file):
+            image = np.full((40, 60, 3), 20 + 200 * place, np.uint8)
+            image[number % 20 : number % 20 + 5] = 128
+            cv2.imwrite(str(tmp_path / f"{30 * place + number:03d}.png"), image)
+    stills = source(f"frames(path='{tmp_path}', anchors=20, k=5, cuts='detect')")
+    assert {(m.frame < 30) == (m.frame - m.offset < 30) for m in stills.members} == {True}
+    with pytest.raises(UsageError, match="no value of cuts named 'detekt'; did you mean 'detect'"):
+        source(spec.format(", cuts='detekt'"))
 
 
 def test_every_frame_is_there_in_order_with_its_tags():

@@ -1,7 +1,10 @@
 """Folders of numbered images, one folder a video."""
 
+from functools import partial
+
 from steadyeye.core.seeds import fingerprint
-from steadyeye.footage import sidecar
+from steadyeye.footage import cuts as detected
+from steadyeye.footage import scenes, sidecar
 from steadyeye.footage.paths import located
 from steadyeye.footage.sets import COLUMNS, Drawing, FrameSets, Member, draw, set_notes
 from steadyeye.footage.stills import absentees, numbered, sampler
@@ -9,27 +12,37 @@ from steadyeye.storage.place import Place
 
 
 def frames(
-    path: str, anchors: int = 1, k: int = 10, labels: str | None = None, seed: int = 0
+    path: str,
+    anchors: int = 1,
+    k: int = 10,
+    labels: str | None = None,
+    seed: int = 0,
+    cuts: str = "sidecar",
 ) -> FrameSets:
     """Folders of numbered images, one a video: anchors drawn with the frames within ±k of them.
 
     The last number in a file's name orders the frames; frame 0 is the first one. `labels`,
-    `anchors`, `k` and `seed` are those of `video`. Tags: offset, video, frame.
+    `anchors`, `k`, `seed` and `cuts` are those of `video`. Tags: offset, video, frame.
     """
     root = located(path)
     known = sidecar.read(labels)
     how = Drawing(anchors, k, seed)
     videos = numbered(root)
+    said = {
+        name: scenes.cut(cuts, known.of(name), partial(detected.of_images, found))
+        for name, found in videos.items()
+    }
     members = tuple(
         member
         for name, found in videos.items()
-        for member in draw(name, len(found), known.of(name), how)
+        for member in draw(name, len(found), said[name], how)
     )
 
     def locate(member: Member) -> Place:
         return videos[member.video][member.frame]
 
     marks = [f"{file.name}:{file.stat().st_size}" for found in videos.values() for file in found]
+    marks += scenes.marks(cuts, said)
     return FrameSets(
         name=root.name,
         classes=known.classes,
@@ -38,5 +51,5 @@ def frames(
         members=members,
         sample=sampler(locate),
         absent=absentees(locate),
-        notes=set_notes(members),
+        notes=(*set_notes(members), *scenes.notes(cuts, said)),
     )

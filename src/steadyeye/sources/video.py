@@ -7,7 +7,8 @@ from steadyeye.core.boxes import present
 from steadyeye.core.errors import UsageError
 from steadyeye.core.seeds import fingerprint
 from steadyeye.core.types import Classes, Sample, Tag
-from steadyeye.footage import box_file, reader, sidecar
+from steadyeye.footage import box_file, reader, scenes, sidecar
+from steadyeye.footage import cuts as detected
 from steadyeye.footage.paths import VIDEOS, listed, located
 from steadyeye.footage.sets import (
     COLUMNS,
@@ -28,13 +29,18 @@ class _Known:
 
     labels: sidecar.Sidecar
     boxes: box_file.BoxFile | None
+    cuts: str
 
     @property
     def classes(self) -> Classes | None:
         return self.boxes.classes if self.boxes else self.labels.classes
 
-    def members(self, video: str, frames: int, how: Drawing) -> list[Member]:
-        said = self.labels.of(video)
+    def of(self, video: str, index: reader.VideoIndex) -> sidecar.VideoLabels:
+        return scenes.cut(self.cuts, self.labels.of(video), lambda: detected.of_video(index))
+
+    def members(
+        self, video: str, frames: int, said: sidecar.VideoLabels, how: Drawing
+    ) -> list[Member]:
         if self.boxes is None:
             return draw(video, frames, said, how)
         ranges = self.boxes.labels(video, frames, said.cuts)
@@ -44,13 +50,15 @@ class _Known:
         return [replace(m, truth=present(self.boxes.at(video, m.frame))) for m in drawn]
 
 
-def video(
+def video(  # noqa: PLR0913 — the keyword arguments of a spec
+    *,
     path: str,
     anchors: int = 1,
     k: int = 10,
     labels: str | None = None,
     seed: int = 0,
     boxes: str | None = None,
+    cuts: str = "sidecar",
 ) -> FrameSets:
     """Videos, a file or a folder: anchors drawn uniformly with the frames within ±k of them.
 
@@ -58,21 +66,26 @@ def video(
     none: then only label-free numbers are offered. `boxes`: a CSV file or COCO's JSON with the
     boxes of every frame (see `steadyeye.footage.box_file`); anchors are then drawn among frames
     with an object, and of `labels` only the scene cuts count. `anchors`: a video. `k`: native
-    frames. Tags: offset, video, frame, seconds, fps, frame_type (I, P or B).
+    frames. `cuts`: no neighbourhood crosses a scene cut that the "sidecar" names; "detect" finds
+    those of videos of which it names none (a pass over each, see `steadyeye.footage.cuts`). Tags:
+    offset, video, frame, seconds, fps, frame_type (I, P or B).
     """
     root = located(path)
-    known = _Known(sidecar.read(labels), box_file.read(boxes) if boxes else None)
+    known = _Known(sidecar.read(labels), box_file.read(boxes) if boxes else None, cuts)
     how = Drawing(anchors, k, seed)
     videos: dict[str, reader.VideoIndex] = {}
     members: list[Member] = []
+    said: dict[str, sidecar.VideoLabels] = {}
     single = root.is_file()
     for file in listed(root, VIDEOS):
         name = file.name if single else inside(file, root).as_posix()
         videos[name] = reader.index(file)
-        members += known.members(name, len(videos[name]), how)
+        said[name] = known.of(name, videos[name])
+        members += known.members(name, len(videos[name]), said[name], how)
 
     marks = [f"{name}:{len(index)}:{index.path.stat().st_size}" for name, index in videos.items()]
     marks += [located(boxes).read_text(encoding="utf-8")] if boxes else []
+    marks += scenes.marks(cuts, said)
     truth = (*(("truth",) if known.classes else ()), *(("boxes",) if boxes else ()))
     return FrameSets(
         name=root.stem,
@@ -81,7 +94,7 @@ def video(
         fingerprint=fingerprint(*marks, repr(known.labels), repr(how)),
         members=tuple(members),
         sample=lambda member: _sample(videos[member.video], known, member),
-        notes=(*set_notes(members), *_box_notes(known, videos, members)),
+        notes=(*set_notes(members), *scenes.notes(cuts, said), *_box_notes(known, videos, members)),
     )
 
 
