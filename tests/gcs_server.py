@@ -25,9 +25,8 @@ def server():
         gcsfs = pytest.importorskip("gcsfs")
 
         fsspec.config.conf["gs"] = {"token": "anon"}
-        assert not issubclass(fsspec.get_filesystem_class("gs"), Exception)
         yield url
-        fsspec.config.conf.pop("gs")
+        fsspec.config.conf.pop("gs", None)
         gcsfs.GCSFileSystem.clear_instance_cache()
     running.stop()
 
