@@ -24,6 +24,8 @@ from steadyeye.sources.webdataset import expanded
 from steadyeye.storage import tars
 from steadyeye.storage.place import Remote, place
 
+KINDS = ("jpg", "cls")
+
 
 def build(text):
     return plugins.build("sources", parse(text))
@@ -114,6 +116,26 @@ def test_the_index_is_kept_and_made_again_when_the_tar_changes(packed, tmp_path,
         kept.write_bytes(damaged)
         assert list(build(urls).ids) == ["9"]
     assert len(scanned) == 4
+
+
+def test_an_index_on_a_store_serves_another_machine(packed, store, tmp_path, monkeypatch):
+    monkeypatch.setenv("STEADYEYE_INDEX", f"{store}/index")
+    urls = f"webdataset(urls='{upload(packed, f'{store}/indexed')}')"
+    first = build(urls)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "elsewhere"))
+    monkeypatch.setattr(tars, "entries", lambda path: pytest.fail(f"{path} was read through"))
+    same(first, build(urls))
+    assert len(list(place(f"{store}/index").below())) == 2
+    assert not (tmp_path / "cache").exists()
+
+
+def test_a_sample_takes_some_thirty_bytes_beside_its_id(tmp_path):
+    files = [(f"{i:09d}.{end}", b"dark" * (end == "cls")) for i in range(2000) for end in KINDS]
+    source = build(f"webdataset(urls='{tar(tmp_path / 'a.tar', files)}')")
+    (shard,), (labels,) = source.shards, source.truths.parts
+    assert (shard.rows.nbytes + labels.labels.nbytes) / 2000 < 45
+    assert not np.shares_memory(labels.labels, shard.labels)
+    assert np.shares_memory(labels.starts, shard.starts), "where they begin is held once"
 
 
 def test_labels_and_boxes_in_json(tmp_path):

@@ -8,10 +8,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from steadyeye.core.errors import UsageError
-from steadyeye.storage.place import Place
+from steadyeye.storage.place import Place, place
 from steadyeye.storage.remote import Remote
 from steadyeye.storage.write import write_lightly
 
+VARIABLE = "STEADYEYE_INDEX"
 END = 512  # bytes of zeros that close a tar, at least
 BESIDE = frozenset({"cls", "json"})
 
@@ -86,16 +87,18 @@ def version(tar: Place) -> str:
 
 def recall(tar: Place) -> bytes | None:
     """What was kept of a tar; None where nothing was."""
+    path = _kept(tar)
     try:
-        return _kept(tar).read_bytes()
-    except OSError:
+        return path.read_bytes()
+    except (OSError, UsageError):
         return None
 
 
 def keep(tar: Place, content: bytes) -> None:
     """Keeps something of a tar under its address, in the place of what was kept before.
 
-    The folder is `$XDG_CACHE_HOME/steadyeye/tar`, or that in `~/.cache`.
+    The folder is `$STEADYEYE_INDEX`, which may be of a store, so that the nodes of a cluster share
+    it; else `$XDG_CACHE_HOME/steadyeye/tar`, else that in `~/.cache`.
     """
     path = _kept(tar)
     try:
@@ -106,10 +109,11 @@ def keep(tar: Place, content: bytes) -> None:
         return
 
 
-def _kept(tar: Place) -> Path:
-    root = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-    name = hashlib.sha256(str(tar.resolve()).encode()).hexdigest()[:32]
-    return Path(root) / "steadyeye" / "tar" / f"{name}.arrow"
+def _kept(tar: Place) -> Place:
+    named = os.environ.get(VARIABLE, "")
+    root = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+    folder = place(named) if named else root / "steadyeye" / "tar"
+    return folder / f"{hashlib.sha256(str(tar.resolve()).encode()).hexdigest()[:32]}.arrow"
 
 
 def _entry(tar: Place, archive: tarfile.TarFile, member: tarfile.TarInfo) -> Entry:
