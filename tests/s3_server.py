@@ -2,6 +2,7 @@
 
 import http.client
 import os
+import sys
 import threading
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -49,10 +50,12 @@ def environment(**values):
 
 
 def forget(stores):
-    import s3fs
+    import fsspec
 
     stores._connected.cache_clear()
-    s3fs.S3FileSystem.clear_instance_cache()
+    fsspec.AbstractFileSystem.clear_instance_cache()
+    if "s3fs" in sys.modules:
+        sys.modules["s3fs"].S3FileSystem.clear_instance_cache()
 
 
 def client(url):
@@ -86,11 +89,12 @@ def drop(url, name):
 
 
 @contextmanager
-def failing(url, fails):
-    """The address of a server before `url`; `fails(method, path, n)` is asked for each request.
+def failing(url, fails, variable="AWS_ENDPOINT_URL"):
+    """A server before `url`; `fails(method, path, n)` is asked for each request.
 
     It answers None to pass it on, a status to fail with, `"drop"` to hang up at once, `"half"` to
     hang up in the middle of the answer. `n`: the requests for that method and path so far, from 0.
+    `variable`: of the environment, where the address of the server is looked for.
     """
     counts, lock = {}, threading.Lock()
 
@@ -132,7 +136,7 @@ def failing(url, fails):
                 self.close_connection = True
                 self.connection.close()
 
-        do_GET = do_PUT = do_HEAD = do_POST = do_DELETE = handle_any
+        do_GET = do_PUT = do_HEAD = do_POST = do_DELETE = do_PATCH = handle_any
 
         def log_message(self, *_):
             """Silent."""
@@ -140,7 +144,7 @@ def failing(url, fails):
     proxy = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
     threading.Thread(target=proxy.serve_forever, daemon=True).start()
     address = f"http://127.0.0.1:{proxy.server_address[1]}"
-    with environment(AWS_ENDPOINT_URL=address):
+    with environment(**{variable: address}):
         yield counts
     proxy.shutdown()
     proxy.server_close()

@@ -6,11 +6,14 @@ import numpy as np
 import pytest
 from mining_toys import ANIMAL, BEAR, CAR, CLASSES, KITE, OWN, PARENTS, REACH, table
 
-from steadyeye.core.boxes import OOD, BoxTable, Verified, areas
+from steadyeye.classes.hierarchy import ancestors, descendants
+from steadyeye.core.boxes import OOD, BoxTable, Detections, Verified, areas, detection_table
 from steadyeye.core.errors import UsageError
+from steadyeye.detection.frames import outside
+from steadyeye.metrics.map_without_ood import map_without_ood
 from steadyeye.mining.candidates import OUTSIDE, candidates
 from steadyeye.mining.causes import CAUSES, IN_CROWD, RIGHT, judged
-from steadyeye.mining.kinship import ancestors, kin, stood_for
+from steadyeye.mining.kinship import kin, stood_for
 from steadyeye.mining.novelty import ALIKE, alike, farthest_first, novelty, thumbnails
 from steadyeye.mining.tracks import GAP, tracks
 
@@ -109,8 +112,11 @@ def test_what_nobody_verified_is_kept_apart(listed, known, truth, expected):
 
 
 def test_ancestors_go_all_the_way_up_and_stop_in_a_circle():
-    assert ancestors(((), (0,), (1,), (2, 0)), 4) == [set(), {0}, {0, 1}, {0, 1, 2}]
-    assert ancestors(((1,), (0,)), 2) == [{1}, {0}]
+    chain = ((), (0,), (1,), (2, 0))
+    assert ancestors(chain, 4) == (set(), {0}, {0, 1}, {0, 1, 2})
+    assert descendants(chain, 4) == ({1, 2, 3}, {2, 3}, {3}, set())
+    assert ancestors(((1,), (0,)), 2) == descendants(((1,), (0,)), 2) == ({1}, {0})
+    assert ancestors(None, 2) == descendants(None, 2) == (set(), set())
     found = kin(((), (0,), (1,), ()), 4)
     near = [found.members[a:b].tolist() for a, b in zip(found.first, found.first[1:], strict=False)]
     assert near == [[1, 2], [0, 2], [0, 1], []]
@@ -120,6 +126,24 @@ def test_ancestors_go_all_the_way_up_and_stop_in_a_circle():
         True,
         False,
     ]
+
+
+@pytest.mark.parametrize(
+    ("said", "own", "judgement"), [(0, ANIMAL, "right"), (1, BEAR, "misclassification")]
+)
+def test_a_goat_is_an_animal_to_a_cause_and_outside_to_ap(said, own, judgement):
+    """The detector says animal and not goat: no foreign object, but none that AP lets it find."""
+    truth = [(BOX, DATA_GOAT), (AWAY, DATA_BEAR)]
+    labels, scores = np.array([said, 1], dtype=np.int32), np.array([0.95, 0.9])
+    found = Detections(np.array([BOX, AWAY], dtype=np.float64), labels, scores)
+    predictions = table([truth], [[(BOX, own, 0.95)]], parents=PARENTS)
+    predictions = replace(predictions, detections=detection_table([found]))
+    assert stood_for(REACH, PARENTS, 4).all()
+    assert outside(predictions, predictions.boxes).tolist() == [True, False]
+    assert cause(truth, (BOX, own, 0.95), parents=PARENTS) == judgement
+    result = map_without_ood(predictions)
+    assert result.value == pytest.approx(1)
+    assert [cell.name for cell in result.cells] == ["bear"]
 
 
 def test_an_earlier_version_is_told_to_run_again():

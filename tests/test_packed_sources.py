@@ -12,7 +12,8 @@ import pytest
 import s3_server
 import simplejpeg
 
-from steadyeye.core import plugins
+from steadyeye.core import distinct, plugins
+from steadyeye.core.distinct import repeated
 from steadyeye.core.errors import SampleError, UsageError
 from steadyeye.core.spec import parse
 from steadyeye.evaluation import plan
@@ -22,6 +23,8 @@ from steadyeye.predictions.read import cells, read
 from steadyeye.sources.webdataset import expanded
 from steadyeye.storage import tars
 from steadyeye.storage.place import Remote, place
+
+KINDS = ("jpg", "cls")
 
 
 def build(text):
@@ -94,17 +97,45 @@ def test_tar_shards_are_read_where_they_lie(packed):
     assert build(f"webdataset(urls='{packed}')").fingerprint == source.fingerprint
 
 
-def test_the_index_is_kept_and_made_again_when_the_tar_changes(packed, monkeypatch):
+def test_the_index_is_kept_and_made_again_when_the_tar_changes(packed, tmp_path, monkeypatch):
     urls = f"webdataset(urls='{packed}/train-000.tar')"
     first = build(urls)
     scanned = []
-    original = tars._scanned
-    monkeypatch.setattr(tars, "_scanned", lambda path: scanned.append(path) or original(path))
-    assert build(urls).fingerprint == first.fingerprint
+    original = tars.entries
+    monkeypatch.setattr(tars, "entries", lambda path: scanned.append(path) or original(path))
+    again = build(urls)
+    assert again.fingerprint == first.fingerprint
+    assert list(again.ids) == list(first.ids)
+    assert list(again.truths) == list(first.truths)
     assert scanned == []
     tar(packed / "train-000.tar", [("9.jpg", picture(9)), ("9.cls", b"dark")])
-    assert build(urls).ids == ["9"]
+    assert list(build(urls).ids) == ["9"]
     assert len(scanned) == 1
+    (kept,) = (tmp_path / "cache").rglob("*.arrow")
+    for damaged in (b"", kept.read_bytes()[:-100], b"x" * 3000):
+        kept.write_bytes(damaged)
+        assert list(build(urls).ids) == ["9"]
+    assert len(scanned) == 4
+
+
+def test_an_index_on_a_store_serves_another_machine(packed, store, tmp_path, monkeypatch):
+    monkeypatch.setenv("STEADYEYE_INDEX", f"{store}/index")
+    urls = f"webdataset(urls='{upload(packed, f'{store}/indexed')}')"
+    first = build(urls)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "elsewhere"))
+    monkeypatch.setattr(tars, "entries", lambda path: pytest.fail(f"{path} was read through"))
+    same(first, build(urls))
+    assert len(list(place(f"{store}/index").below())) == 2
+    assert not (tmp_path / "cache").exists()
+
+
+def test_a_sample_takes_some_thirty_bytes_beside_its_id(tmp_path):
+    files = [(f"{i:09d}.{end}", b"dark" * (end == "cls")) for i in range(2000) for end in KINDS]
+    source = build(f"webdataset(urls='{tar(tmp_path / 'a.tar', files)}')")
+    (shard,), (labels,) = source.shards, source.truths.parts
+    assert (shard.rows.nbytes + labels.labels.nbytes) / 2000 < 45
+    assert not np.shares_memory(labels.labels, shard.labels)
+    assert np.shares_memory(labels.starts, shard.starts), "where they begin is held once"
 
 
 def test_labels_and_boxes_in_json(tmp_path):
@@ -119,14 +150,14 @@ def test_labels_and_boxes_in_json(tmp_path):
         ],
     )
     source = build(f"webdataset(urls='{tmp_path}/a.tar', classes='coco')")
-    assert source.ids == ["x/1", "x/2", "x/3"]
+    assert list(source.ids) == ["x/1", "x/2", "x/3"]
     assert source.columns == ("truth", "boxes")
     dog = source.classes.names.index("dog")
-    assert source.truths == [(), (dog,), ()]
+    assert list(source.truths) == [(), (dog,), ()]
     assert source[1].boxes.boxes.tolist() == [[1, 2, 11, 12]]
     assert len(source[2].boxes) == 0
     tar(tmp_path / "b.tar", [("1.jpg", picture(1)), ("1.json", b'{"label": 3}')])
-    assert build(f"webdataset(urls='{tmp_path}/b.tar', classes='coco')").truths == [(3,)]
+    assert build(f"webdataset(urls='{tmp_path}/b.tar', classes='coco')").truths[0] == (3,)
     with pytest.raises(UsageError, match="label by number, first 3; say of what with classes="):
         build(f"webdataset(urls='{tmp_path}/b.tar')")
 
@@ -157,6 +188,39 @@ def test_tars_that_are_refused(packed, tmp_path):
         build(f"webdataset(urls='{tmp_path}/two.tar')")
     with pytest.raises(UsageError, match="no file or folder at"):
         build(f"webdataset(urls='{tmp_path}/none.tar')")
+    with tarfile.open(tmp_path / "linked.tar", "w") as archive:
+        link = tarfile.TarInfo("1.jpg")
+        link.type, link.linkname = tarfile.SYMTYPE, "elsewhere.jpg"
+        archive.addfile(link)
+    with pytest.raises(UsageError, match=r"'1\.jpg', a link or a device; pack the file itself"):
+        build(f"webdataset(urls='{tmp_path}/linked.tar')")
+    boxed = [("1.jpg", picture(1)), ("1.json", b'{"boxes": [[1, 2, 3, 4]], "labels": ["dog"]}')]
+    tar(tmp_path / "mixed.tar", [*boxed, ("2.jpg", picture(2)), ("2.cls", b"dog")])
+    with pytest.raises(UsageError, match=r"'2' in .* has a label and no boxes"):
+        build(f"webdataset(urls='{tmp_path}/mixed.tar')")
+
+
+def test_labels_of_several_tars_are_over_the_same_classes(tmp_path):
+    """Each tar numbers its labels by itself; the second begins with a label the first lacks."""
+    tar(tmp_path / "a.tar", [("1.jpg", picture(1)), ("1.json", b'{"label": ["dog", "cat"]}')])
+    more = [("2.jpg", picture(2)), ("2.cls", b"bird"), ("3.jpg", picture(3)), ("4.jpg", picture(4))]
+    tar(tmp_path / "b.tar", [*more, ("4.cls", b"cat")])
+    source = build(f"webdataset(urls='{tmp_path}')")
+    assert source.classes.names == ("bird", "cat", "dog")
+    assert list(source.truths) == [source[i].truth for i in range(4)] == [(2, 1), (0,), (), (1,)]
+    assert source.notes == ("4 images in 2 tar shards, 1 of them without a label",)
+    assert source[-1].id == "4"
+    with pytest.raises(IndexError):
+        source[4]
+    boxes = (
+        b'{"boxes": [[1, 2, 3, 4], [2, 2, 9, 9], [0, 0, 5, 5]], "labels": ["dog", "ant", "dog"]}'
+    )
+    tar(tmp_path / "c.tar", [("5.jpg", picture(5)), ("5.json", boxes), ("6.jpg", picture(6))])
+    source = build(f"webdataset(urls='{tmp_path}/c.tar')")
+    assert list(source.truths) == [(0, 1), ()]
+    assert source[0].boxes.labels.tolist() == [1, 0, 1]
+    assert source[0].boxes.boxes[1].tolist() == [2, 2, 9, 9]
+    assert len(source[1].boxes) == 0
 
 
 def test_a_damaged_picture_in_a_tar_is_a_fault_of_its_sample(tmp_path):
@@ -204,6 +268,18 @@ def test_parquet_files_of_the_hub(hub):
         build(f"hf_dataset(path='{hub}', split='tset')")
     with pytest.raises(UsageError, match=r"no column in '.*' named 'img'; did you mean 'image'"):
         build(f"hf_dataset(path='{hub}', image='img')")
+
+
+def test_parquet_labels_that_are_texts_or_not_told(tmp_path):
+    rows = [{"bytes": picture(v), "path": ""} for v in (1, 2, 3)]
+    table = pa.table({"image": rows, "label": ["light", None, "dark"]})
+    pq.write_table(table, tmp_path / "train-00000-of-00001.parquet")
+    (tmp_path / "two.txt").write_text("dark\nlight\n")
+    source = build(f"hf_dataset(path='{tmp_path}', classes='{tmp_path}/two.txt')")
+    assert list(source.truths) == [(1,), (), (0,)]
+    assert source.truths[-1] == (0,)
+    with pytest.raises(UsageError, match="no class named 'light'"):
+        build(f"hf_dataset(path='{tmp_path}', classes='coco')")
 
 
 def test_parquet_files_that_are_refused(tmp_path):
@@ -307,13 +383,90 @@ def test_a_run_over_tars_equals_one_over_the_folder(packed, tmp_path, store):
 
 
 class Bright:
-    """Reads its answer off the mean of the picture."""
+    """Reads its answer off the mean of the picture; remembers how many it was given."""
 
     from steadyeye.core.types import Classes
 
-    name, fingerprint, recipe = "bright", "bright", {}
+    name, fingerprint, recipe, cacheable = "bright", "bright", {}, True
     classes = Classes(("dark", "light"))
+
+    def __init__(self):
+        self.asked = 0
 
     def __call__(self, images):
         light = np.array([image.mean() / 255 for image in images], dtype=np.float32)
+        self.asked += len(light)
         return np.stack([1 - light, light], axis=1)
+
+
+def asked(data, out, cache):
+    """How many images a run asks its model about."""
+    model = Bright()
+    job = Job(models=("bright",), data=(data,), out=str(out), cache=str(cache), workers=2)
+    run(plan.with_models(job, [model]), Silent())
+    return model.asked
+
+
+def test_a_second_run_over_tars_and_parquet_asks_nothing(packed, hub, store, tmp_path):
+    cache = tmp_path / "answers"
+    for name, folder in (("webdataset(urls='{}')", packed), ("hf_dataset(path='{}')", hub)):
+        kind, far = name[:2], upload(folder, f"{store}/kept-{folder.name}")
+        rows = len(build(name.format(folder)))
+        for where in (folder, far):
+            at = f"{kind}-{where is far}"
+            assert asked(name.format(where), tmp_path / at, cache / at) == rows
+            # the same content under another name of the run, and nothing is decoded for it
+            assert asked(name.format(where), tmp_path / f"{at}-again", cache / at) == 0
+
+
+def test_a_picture_is_the_same_answer_in_a_tar_in_parquet_and_as_a_file(packed, hub, tmp_path):
+    cache = tmp_path / "answers"
+    assert asked(f"webdataset(urls='{packed}')", tmp_path / "a", cache) == 60
+    (tmp_path / "files").mkdir()
+    for i in range(60):
+        (tmp_path / "files" / f"{i}.jpg").write_bytes(picture(4 * i))
+    assert asked(f"image_folder(root='{tmp_path}/files')", tmp_path / "b", cache) == 0
+    assert asked(f"hf_dataset(path='{hub}')", tmp_path / "c", cache) == 0
+    assert asked(f"hf_dataset(path='{hub}', split='test')", tmp_path / "d", cache) == 0
+
+
+def test_a_changed_tar_is_another_key(packed, store, tmp_path):
+    """Also where names, sizes and places in the tar are the same."""
+    other = picture(200).ljust(2000, b"\0")
+    urls, far = f"{packed}/train-000.tar", upload(packed, f"{store}/changed")
+    near, there = build(f"webdataset(urls='{urls}')"), build(f"webdataset(urls='{far}')")
+    before = [each[i].key() for each in (near, there) for i in (2, 3)]
+    files = []
+    for i in range(30):
+        data = picture(4 * i)
+        files += [
+            (f"{i:04d}.jpg", other[: len(data)] if i == 2 else data),
+            (f"{i:04d}.cls", b"dark"),
+        ]
+    tar(packed / "train-000.tar", files)
+    upload(packed, far)
+    near, there = build(f"webdataset(urls='{urls}')"), build(f"webdataset(urls='{far}')")
+    after = [each[i].key() for each in (near, there) for i in (2, 3)]
+    assert [b == a for b, a in zip(before, after, strict=True)] == [False, True, False, False]
+
+
+def test_a_sample_that_cannot_be_read_has_no_key(packed, tmp_path):
+    source = build(f"webdataset(urls='{packed}')")
+    (packed / "train-001.tar").unlink()
+    with pytest.raises(SampleError, match=r"cannot read '0030' in .*train-001\.tar"):
+        source[30].key()
+    parquet(tmp_path / "none" / "train-00000-of-00001.parquet", [4])
+    file = tmp_path / "none" / "train-00000-of-00001.parquet"
+    table = pq.read_table(file)
+    bare = pa.array([{"bytes": None, "path": "x.jpg"}], table.schema.field("image").type)
+    pq.write_table(table.set_column(0, "image", bare), file)
+    with pytest.raises(SampleError, match="holds no image; embed its bytes"):
+        build(f"hf_dataset(path='{tmp_path}/none')")[0].key()
+
+
+def test_ids_that_occur_twice_are_found_without_holding_them(monkeypatch):
+    assert repeated([]) == []
+    assert repeated(["a", "b", "c"]) == []
+    assert repeated(["b", "a", "b", "c", "a", "b"]) == ["b", "a"]
+    monkeypatch.setattr(distinct, "hash", lambda text: 7, raising=False)
+    assert repeated(["a", "b", "a"]) == ["a"], "equal hashes alone say nothing"

@@ -27,6 +27,8 @@ from steadyeye.cli.options import (
     Shown,
     Workers,
     app,
+    flags,
+    shown,
 )
 from steadyeye.storage.place import place
 
@@ -44,6 +46,7 @@ class Kind(StrEnum):
 
 @app.command()
 def run(
+    context: typer.Context,
     job: JobFile = None,
     model: Models = None,
     data: Data = None,
@@ -64,25 +67,12 @@ def run(
     """Evaluate models on data; stopped, the same command goes on where it was."""
     from steadyeye.cli import work
 
-    flags = {
-        "models": model,
-        "data": data,
-        "out": out,
-        "metrics": metrics,
-        "class_map": class_map,
-        "reduce": reduce,
-        "on_error": on_error,
-        "batch": batch,
-        "workers": workers,
-        "engine": engine,
-        "address": address,
-        "cache": "off" if no_cache else cache,
-    }
-    work.run(job, flags, "none" if quiet else progress)
+    work.run(job, flags(context), shown(context))
 
 
 @app.command()
 def degrade(
+    context: typer.Context,
     job: JobFile = None,
     model: Models = None,
     data: Data = None,
@@ -114,24 +104,7 @@ def degrade(
     """Degrade images level by level: profiles, failure points, pictures; resumes like `run`."""
     from steadyeye.cli import work
 
-    flags = {
-        "models": model,
-        "data": data,
-        "out": out,
-        "operators": operators,
-        "levels": levels,
-        "seed": seed,
-        "fast": fast or None,
-        "class_map": class_map,
-        "reduce": reduce,
-        "on_error": on_error,
-        "batch": batch,
-        "workers": workers,
-        "engine": engine,
-        "address": address,
-        "cache": "off" if no_cache else cache,
-    }
-    work.degrade(job, flags, images, failure_points, "none" if quiet else progress)
+    work.degrade(job, flags(context), images, failure_points, shown(context))
 
 
 @app.command()
@@ -168,6 +141,7 @@ def check(job: JobFile = None, model: Models = None, data: Data = None) -> None:
 
 @app.command()
 def score(
+    context: typer.Context,
     predictions: Annotated[str, typer.Argument(help="JSON: sample id → scores, index or name.")],
     data: Data = None,
     out: Out = None,
@@ -177,20 +151,14 @@ def score(
     metrics: Metrics = None,
     class_map: ClassMap = None,
     reduce: Reduce = None,
+    progress: Shown = "bar",
     quiet: Quiet = False,
 ) -> None:
     """Score saved predictions; needs neither the model nor the pixels."""
     from steadyeye.cli import work
 
-    flags = {
-        "models": [str(place(predictions))],
-        "data": data,
-        "out": out,
-        "metrics": metrics,
-        "class_map": class_map,
-        "reduce": reduce,
-    }
-    work.score(predictions, classes, flags, quiet)
+    asked = {**flags(context), "models": [str(place(predictions))]}
+    work.score(predictions, classes, asked, shown(context))
 
 
 @app.command()

@@ -14,13 +14,17 @@ from steadyeye.cli.options import (
     OnError,
     Out,
     Quiet,
+    Shown,
     Workers,
     app,
+    flags,
+    shown,
 )
 
 
 @app.command()
 def explain(
+    context: typer.Context,
     model: Models = None,
     data: Data = None,
     reference: Annotated[
@@ -41,21 +45,12 @@ def explain(
     workers: Workers = None,
     cache: Cache = None,
     no_cache: NoCache = False,
+    progress: Shown = "bar",
     quiet: Quiet = False,
 ) -> None:
     """Explain a detector's confident mistakes beside correct detections; resumes like `run`."""
     from steadyeye.cli import work
     from steadyeye.evaluation.explain import Explaining
 
-    flags = {
-        "models": model,
-        "data": data,
-        "out": out,
-        "seed": seed,
-        "class_map": class_map,
-        "on_error": on_error,
-        "batch": batch,
-        "workers": workers,
-        "cache": "off" if no_cache else cache,
-    }
-    work.explain(Explaining(analyses, reference, score, limit), flags, quiet)
+    how = Explaining(analyses, reference, score, limit)
+    work.explain(how, flags(context), shown(context))

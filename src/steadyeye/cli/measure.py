@@ -4,16 +4,18 @@ from typing import Annotated
 
 import typer
 
-from steadyeye.cli.options import Quiet, Workers, app
+from steadyeye.cli.options import Quiet, Shown, Workers, app, shown
 
 
 @app.command()
 def measure(
+    context: typer.Context,
     runs: Annotated[list[str], typer.Argument(help="The folders of runs.")],
     workers: Workers = None,
+    progress: Shown = "bar",
     quiet: Quiet = False,
 ) -> None:
     """Measure the frames of runs: what changed when a model broke; resumes like `run`."""
     from steadyeye.cli import work
 
-    work.measure(runs, workers or 0, quiet)
+    work.measure(runs, workers or 0, shown(context))

@@ -15,13 +15,17 @@ from steadyeye.cli.options import (
     OnError,
     Out,
     Quiet,
+    Shown,
     Workers,
     app,
+    flags,
+    shown,
 )
 
 
 @app.command()
 def mine(
+    context: typer.Context,
     given: Annotated[
         list[Path] | None,
         typer.Argument(help="Finished runs, or files of detections (COCO's results)."),
@@ -41,21 +45,12 @@ def mine(
     workers: Workers = None,
     cache: Cache = None,
     no_cache: NoCache = False,
+    progress: Shown = "bar",
     quiet: Quiet = False,
 ) -> None:
     """Mine confident mistakes of detectors for people to review; resumes like `run`."""
     from steadyeye.cli import mining_work
 
-    flags = {
-        "models": model,
-        "data": data,
-        "out": out,
-        "class_map": class_map,
-        "on_error": on_error,
-        "batch": batch,
-        "workers": workers,
-        "cache": "off" if no_cache else cache,
-    }
     named = tuple(each.strip() for each in causes.split(",") if each.strip())
     how = {"score": score, "causes": named, "rank": rank, "limit": limit}
-    mining_work.mine(given or [], flags, how, quiet)
+    mining_work.mine(given or [], flags(context), how, shown(context))

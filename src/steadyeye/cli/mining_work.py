@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from rich.table import Table
 
-from steadyeye.cli.progress import Bars
+from steadyeye.cli.progress import Watching, watching
 from steadyeye.cli.work import console
 from steadyeye.core.errors import UsageError
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def mine(
-    given: Sequence[Path], flags: Mapping[str, Any], how: Mapping[str, Any], quiet: bool
+    given: Sequence[Path], flags: Mapping[str, Any], how: Mapping[str, Any], shown: str
 ) -> None:
     """`steadyeye mine`; `given`: runs, or files of detections; `how`: what is mined."""
     from steadyeye.evaluation import mining
@@ -27,7 +27,7 @@ def mine(
     if not flags["out"]:
         raise UsageError("give --out, the folder of the candidates")
     out = Path(flags["out"])
-    with Bars(quiet) as watcher:
+    with watching(shown) as watcher:
         runs, sources = _runs(given, flags, watcher)
         mined = mining.mine(runs, wanted, watcher.begin, sources)
         with alone(out):
@@ -36,7 +36,7 @@ def mine(
 
 
 def _runs(
-    given: Sequence[Path], flags: Mapping[str, Any], watcher: Bars
+    given: Sequence[Path], flags: Mapping[str, Any], watcher: Watching
 ) -> tuple[list["Place"], list["Source"]]:
     """The finished runs to mine: those given, or one that is made, or gone on with, in --out."""
     from steadyeye.evaluation import job, plan, saved_detections

@@ -1,7 +1,7 @@
 """The app that commands register with, and the options that several of them share."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -53,3 +53,27 @@ Shown = Annotated[
 ]
 Quiet = Annotated[bool, typer.Option("--quiet", help="No progress, only the result.")]
 Formats = Annotated[str, typer.Option("--format", help="html, md, json, csv; several with commas.")]
+
+OF_JOB = {
+    "model": "models",
+    **{name: name for name in ("data", "out", "metrics", "class_map", "reduce", "on_error")},
+    **{name: name for name in ("batch", "workers", "engine", "address", "cache")},
+    **{name: name for name in ("operators", "levels", "seed", "fast")},
+}
+"""The options that a job knows, and what it calls them."""
+
+
+def flags(context: typer.Context) -> dict[str, Any]:
+    """What was asked of a job, by its own names; what was left out is None or empty."""
+    found = {OF_JOB[name]: value for name, value in context.params.items() if name in OF_JOB}
+    if context.params.get("no_cache"):
+        found["cache"] = "off"
+    if "fast" in found:
+        # that it was not asked for says nothing against a job that does
+        found["fast"] = found["fast"] or None
+    return found
+
+
+def shown(context: typer.Context) -> str:
+    """How progress is shown: as --progress says, with --quiet not at all."""
+    return "none" if context.params["quiet"] else str(context.params["progress"])

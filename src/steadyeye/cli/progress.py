@@ -5,6 +5,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from types import TracebackType
 from typing import Protocol, Self
 
@@ -29,8 +30,8 @@ class Watching(Protocol):
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None: ...
-    def begin(self, name: str, rows: int) -> Callable[[int], None]:
-        """As of `evaluation.run.Watcher`."""
+    def begin(self, name: str, rows: int | None) -> Callable[[int], None]:
+        """As of `evaluation.run.Watcher`; `rows`: None where nobody knows how many there are."""
         ...
 
     def resumed(self, name: str, finished: int, shards: int) -> None:
@@ -81,10 +82,7 @@ class Bars:
             progress_console.print(f"steadyeye: {STOPPED}")
 
     def begin(self, name: str, rows: int | None) -> Callable[[int], None]:
-        """Begins a bar; what is returned is called with how many more are done.
-
-        `rows`: None where nobody knows how many there are.
-        """
+        """Begins a bar; what is returned is called with how many more are done."""
         bar = self._of[name] = self.bars.add_task(name, total=rows, rate="", counts="")
 
         def advance(done: int) -> None:
@@ -115,36 +113,35 @@ class Lines:
     """A JSON object a line on stderr; docs/runs.md names the keys."""
 
     def __init__(self) -> None:
-        self._cells: dict[str, dict[str, float]] = {}
+        self._cells: dict[str, _Cell] = {}
         self._lock = threading.Lock()
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        for cell in self._cells.values():
+            # where nobody knew how many there are, the end is known only now
+            if cell.rows is None and cell.done:
+                self._progress(cell)
         if kind is KeyboardInterrupt:
             self._write(event="stopped", message=STOPPED)
 
-    def begin(self, name: str, rows: int) -> Callable[[int], None]:
+    def begin(self, name: str, rows: int | None) -> Callable[[int], None]:
         """Tells that a cell begins, and then at most every second how far it is."""
         now = time.monotonic()
-        cell = {"rows": rows, "done": 0, "hits": 0, "errors": 0, "began": now, "told": now}
-        self._cells[name] = cell
+        cell = self._cells[name] = _Cell(name, rows, began=now, told=now)
         self._write(event="begin", cell=name, rows=rows)
-        found = -1.0
 
         def advance(done: int) -> None:
-            nonlocal found
             with self._lock:
-                if found < 0:
-                    found = done  # what an earlier run had done says nothing of the speed
-                cell["done"] += done
+                if cell.found is None:
+                    cell.found = done  # what an earlier run had done says nothing of the speed
+                cell.done += done
                 now = time.monotonic()
-                if now - cell["told"] >= EVERY or cell["done"] >= rows:
-                    cell["told"] = now
-                    self._progress(
-                        name, cell, (cell["done"] - found) / max(now - cell["began"], 1e-3)
-                    )
+                if now - cell.told >= EVERY or cell.done == rows:
+                    cell.told = now
+                    self._progress(cell)
 
         return advance
 
@@ -155,25 +152,41 @@ class Lines:
     def counted(self, name: str, found: Mapping[str, float]) -> None:
         """Takes in how many samples came from the cache and how many failed."""
         with self._lock:
-            self._cells[name] |= {"hits": found["hits"], "errors": found["errors"]}
+            cell = self._cells[name]
+            cell.hits, cell.errors = int(found["hits"]), int(found["errors"])
 
     def say(self, line: str) -> None:
         """Tells something in words."""
         self._write(event="message", message=line)
 
-    def _progress(self, name: str, cell: Mapping[str, float], rate: float) -> None:
-        left = cell["rows"] - cell["done"]
+    def _progress(self, cell: "_Cell") -> None:
+        rate = (cell.done - (cell.found or 0)) / max(time.monotonic() - cell.began, 1e-3)
+        left = None if cell.rows is None or rate <= 0 else (cell.rows - cell.done) / rate
         self._write(
             event="progress",
-            cell=name,
-            rows=int(cell["rows"]),
-            done=int(cell["done"]),
-            hits=int(cell["hits"]),
-            errors=int(cell["errors"]),
+            cell=cell.name,
+            rows=cell.rows,
+            done=cell.done,
+            hits=cell.hits,
+            errors=cell.errors,
             images_per_second=round(rate, 1),
-            seconds_left=round(left / rate, 1) if rate > 0 else None,
+            seconds_left=None if left is None else round(left, 1),
         )
 
     def _write(self, **line: object) -> None:
         sys.stderr.write(json.dumps(line, ensure_ascii=False) + "\n")
         sys.stderr.flush()
+
+
+@dataclass(eq=False)
+class _Cell:
+    """How far a cell is. `found`: what was done before; `began`, `told`: monotonic seconds."""
+
+    name: str
+    rows: int | None
+    began: float
+    told: float
+    done: int = 0
+    found: int | None = None
+    hits: int = 0
+    errors: int = 0

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from steadyeye.cli.progress import Bars
+from steadyeye.cli.progress import watching
 from steadyeye.cli.work import console
 from steadyeye.core import plugins
 from steadyeye.core.errors import UsageError
@@ -17,7 +17,7 @@ def sample(
     out: Path,
     classes: str | None,
     drawn: Mapping[str, Any],
-    quiet: bool,
+    shown: str,
 ) -> None:
     """`steadyeye sample`; `what`: videos, and sources of other frames."""
     from steadyeye.footage.sidecar import read
@@ -34,20 +34,20 @@ def sample(
     listed = next((each.classes for each in known if each.classes), None)
     drawn_from = {**drawn, "data": list(data)} if data else drawn
     how = Sampling(out.name, drawn_from, _classes(classes) or listed)
-    with Bars(quiet) as watcher:
+    with watching(shown) as watcher:
         frames = write(watched([*specs, *others], out, watcher.begin), out, how)
     console.print(f"{out}: {frames:,} frames; next: steadyeye review {out}", markup=False)
 
 
 def sample_boxes(
-    boxes: Path | None, images: Path | None, out: Path, more: Sequence[Any], quiet: bool
+    boxes: Path | None, images: Path | None, out: Path, more: Sequence[Any], shown: str
 ) -> None:
     """`steadyeye sample --boxes`; `more`: what cannot be in the same set."""
     from steadyeye.review.box_sampling import sample_boxes as draw
 
     if more or boxes is None or images is None:
         raise UsageError("a set of boxes needs --boxes and --images, and no videos beside")
-    with Bars(quiet) as watcher:
+    with watching(shown) as watcher:
         pictures, found = draw(boxes, images, out, watcher.begin("images", None))
     console.print(
         f"{out}: {found:,} boxes in {pictures:,} images; next: steadyeye review {out}", markup=False

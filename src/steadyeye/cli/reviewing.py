@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from steadyeye.cli.options import Data, Quiet, app
+from steadyeye.cli.options import Data, Quiet, Shown, app, shown
 
 SetRoot = Annotated[Path, typer.Argument(help="The folder of a set.")]
 Where = Annotated[
@@ -15,6 +15,7 @@ Where = Annotated[
 
 @app.command()
 def sample(
+    context: typer.Context,
     out: Annotated[Path, typer.Option(help="The folder of the set.")],
     videos: Annotated[
         list[Path] | None, typer.Argument(help="Video files, or folders of them.")
@@ -31,16 +32,19 @@ def sample(
     k: Annotated[int, typer.Option(help="Neighbours on each side, native frames.")] = 10,
     anchors: Annotated[int, typer.Option(help="Anchors a video.")] = 1,
     seed: Annotated[int, typer.Option(help="Seed of the anchors.")] = 0,
+    progress: Shown = "bar",
     quiet: Quiet = False,
 ) -> None:
     """Draw anchors and their neighbours, or take suggested boxes: a set for people to review."""
     from steadyeye.cli import review_work
 
     if boxes or images:
-        review_work.sample_boxes(boxes, images, out, [*(videos or ()), *(data or ())], quiet)
+        review_work.sample_boxes(
+            boxes, images, out, [*(videos or ()), *(data or ())], shown(context)
+        )
         return
     drawn = {"k": k, "anchors": anchors, "seed": seed, "labels": labels}
-    review_work.sample((videos or [], data or []), out, classes, drawn, quiet)
+    review_work.sample((videos or [], data or []), out, classes, drawn, shown(context))
 
 
 @app.command()

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from rich.console import Console
 from rich.table import Table
 
-from steadyeye.cli.progress import Bars, watching
+from steadyeye.cli.progress import watching
 from steadyeye.core import plugins
 from steadyeye.core.types import Evaluated, Result, Source
 from steadyeye.storage.place import Place, place
@@ -51,19 +51,19 @@ def picture(image: Path, operators: str, levels: str, out: Path, **view: Any) ->
     console.print(str(out), markup=False)
 
 
-def score(path: str, classes: str | None, flags: Mapping[str, Any], quiet: bool) -> None:
+def score(path: str, classes: str | None, flags: Mapping[str, Any], shown: str) -> None:
     """`steadyeye score`."""
     from steadyeye.classes.known import read
     from steadyeye.evaluation import job, plan, saved, saved_detections
     from steadyeye.evaluation.run import run as complete
 
-    file = place(path)
+    progress, file = watching(shown), place(path)
     form = saved_detections if saved_detections.are_detections(file) else saved
     predictions = form.load(file, read(classes) if classes else None)
     checked = plan.with_models(job.read(None, flags), [predictions])
     for task in checked.tasks:
         form.check_complete(predictions, task.source)
-    with Bars(quiet) as watcher:
+    with progress as watcher:
         out = complete(checked, watcher, form.predict(predictions))
     _finish(out, [task.source for task in checked.tasks])
 
@@ -96,24 +96,24 @@ def report(runs: Sequence[str], out: str, formats: str, metrics: str | None) -> 
         console.print(str(file))
 
 
-def measure(runs: Sequence[str], workers: int, quiet: bool) -> None:
+def measure(runs: Sequence[str], workers: int, shown: str) -> None:
     """`steadyeye measure`."""
     from steadyeye.evaluation.measure import measure as complete
 
     for run in map(place, runs):
-        with Bars(quiet) as watcher:
+        with watching(shown) as watcher:
             measured = complete(run, watcher, workers)
         _finish(run, [each.source for each in measured])
 
 
-def explain(how: "Explaining", flags: Mapping[str, Any], quiet: bool) -> None:
+def explain(how: "Explaining", flags: Mapping[str, Any], shown: str) -> None:
     """`steadyeye explain`."""
     from steadyeye.evaluation import explain, job
 
-    given = tuple(flags["data"] or ())
+    progress, given = watching(shown), tuple(flags["data"] or ())
     data = [*given, *([how.reference] if how.reference and how.reference not in given else [])]
     checked = explain.check(job.read(None, {**flags, "data": data}), how)
-    with Bars(quiet) as watcher:
+    with progress as watcher:
         explained = explain.explain(checked, watcher)
     content = explain.report(explained)
     for line in content.headline:

@@ -76,7 +76,13 @@ def frames_without_ood(predictions: Predictions, rows: NDArray[np.intp]) -> Fram
 
 
 def outside(predictions: Predictions, truth: BoxTable) -> NDArray[np.bool_]:
-    """(n,) the true boxes of objects outside the classes of the data or of the model."""
+    """(n,) the true boxes of objects outside the classes of the data or of the model.
+
+    Of the model are the classes that one of its own maps to, without those below them in a
+    hierarchy: AP takes a box for found by its own class alone, so that for a detector of persons a
+    woman is a box that it can never find, and "person" on her no mistake to count. What a mistake
+    is on is asked otherwise, of `mining.kinship.stood_for`.
+    """
     reached = np.ones(len(predictions.classes), dtype=np.bool_)
     if predictions.reach is not None:
         reached = np.isin(np.arange(len(reached)), predictions.reach)

@@ -1,12 +1,12 @@
 """A job checked: everything that can be refused before the first forward pass."""
 
-from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, TypeVar
 
 from steadyeye.core import plugins
+from steadyeye.core.distinct import repeated
 from steadyeye.core.errors import UsageError
 from steadyeye.core.spec import Spec, parse, split
 from steadyeye.core.types import Metric, Model, Source, detects
@@ -138,7 +138,7 @@ def lacks(plugin: Callable[..., Any], columns: Sequence[str]) -> list[str]:
 def _distinct_ids(text: str, source: Source) -> None:
     if not len(source):
         raise UsageError(f"'{text}' holds no samples; check its path and parameters")
-    twice = [id_ for id_, times in Counter(source.ids).items() if times > 1]
+    twice = repeated(source.ids)
     if twice:
         raise UsageError(
             f"'{text}' has {len(twice):,} ids more than once, first '{twice[0]}'; "

@@ -11,7 +11,6 @@ What a detector said may stand under `results` instead of `annotations`; ids and
 out.
 """
 
-import json
 import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -19,6 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any
 
+from steadyeye.classes.files import tree
 from steadyeye.classes.known import named
 from steadyeye.core.errors import UsageError
 from steadyeye.core.types import Classes
@@ -70,12 +70,7 @@ def read(path: Path) -> Candidates:
 
 
 def _content(path: Path) -> Mapping[str, Any]:
-    try:
-        content = json.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise UsageError(f"cannot read the boxes '{path}': {error.strerror}") from error
-    except ValueError as error:
-        raise UsageError(f"cannot read the boxes '{path}': {error}") from error
+    content = tree(path, "boxes")
     if not isinstance(content, dict) or not {"images", "categories"} <= set(content):
         raise UsageError(
             f"'{path}' does not list images and categories; give COCO's JSON with images, "

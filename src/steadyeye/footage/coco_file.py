@@ -1,6 +1,5 @@
 """COCO's JSON of instances: its images, its categories and the boxes of each image."""
 
-import json
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -8,6 +7,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from steadyeye.classes.files import tree
 from steadyeye.classes.known import named
 from steadyeye.core.boxes import EMPTY, OOD, Boxes, boxes
 from steadyeye.core.errors import UsageError, every
@@ -84,12 +84,7 @@ def _categories(path: Place, listed: Sequence[Mapping[str, Any]]) -> Sequence[Ma
 
 
 def _content(path: Place) -> Mapping[str, Any]:
-    try:
-        content = json.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise UsageError(f"cannot read the annotations '{path}': {error.strerror}") from error
-    except ValueError as error:
-        raise UsageError(f"cannot read the annotations '{path}': {error}") from error
+    content = tree(path, "annotations")
     lacks = [key for key in ("images", "annotations", "categories") if key not in content]
     if lacks or not isinstance(content, dict):
         raise UsageError(f"'{path}' has no {', '.join(lacks)}; give COCO's JSON of instances")

@@ -36,7 +36,7 @@ class ImageFile:
         """
         if isinstance(self.path, Remote):
             return f"object {self.path} {_version(self.path)}"
-        return f"file {hashlib.blake2b(_content(self.path), digest_size=32).hexdigest()}"
+        return key(_content(self.path))
 
 
 def read(path: Place) -> Image:
@@ -59,6 +59,11 @@ def _version(path: Remote) -> str:
         return path.version()
     except OSError as error:
         raise SampleError(f"cannot read the image '{path}': {error.strerror}") from error
+
+
+def key(data: bytes) -> str:
+    """What names the encoded bytes of an image, wherever they lie."""
+    return f"file {hashlib.blake2b(data, digest_size=32).hexdigest()}"
 
 
 def decode(data: bytes, name: str) -> Image:

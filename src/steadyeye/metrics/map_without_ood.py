@@ -36,8 +36,9 @@ def map_without_ood(predictions: Predictions, iou: float | str = 0.5) -> Result:
     Such a detection overlaps, by the threshold or more, an object labelled as outside the classes,
     or of a class that no class of the model maps to, and is no true positive: at that threshold it
     is ignored, and so is any other there. Classes that no class of the model maps to do not count
-    as AP 0 either. All else, `iou` too, as in `map`; `cells`: AP of every class that is there, its
-    n the objects to be found. Value None without objects. Lau et al., "Natural Adversarial
+    as AP 0 either, in a hierarchy also those below a class that one does map to. All else, `iou`
+    too, as in `map`; `cells`: AP of every class that is there, its n the objects to be found. Value
+    None without objects. Lau et al., "Natural Adversarial
     Objects", 2021, Section 4 and Table 2.
     """
     found = frames_without_ood(predictions, counted(predictions))

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
@@ -18,9 +19,11 @@ from steadyeye.classes.known import from_names, read
 from steadyeye.core.errors import SampleError, UsageError, unknown
 from steadyeye.core.seeds import fingerprint
 from steadyeye.core.types import Classes, Image, Labels, Sample
+from steadyeye.footage.columns import Joined, Lists, Numbered, joined, within
 from steadyeye.footage.paths import listed, located
 from steadyeye.images import files
 from steadyeye.storage.place import Place, inside, together
+from steadyeye.storage.remote import Remote
 
 PARQUET = frozenset({".parquet"})
 _open = threading.local()
@@ -28,12 +31,23 @@ _open = threading.local()
 
 @dataclass(frozen=True, eq=False)
 class _Groups:
-    """The row groups of one Parquet file; `starts`: the first row of each, and the end."""
+    """The row groups of one Parquet file; `starts`: the first row of each, and the end.
+
+    `version`: what a store says of the file; of one on a disk nothing.
+    """
 
     path: Place
     starts: Sequence[int]
     features: Mapping[str, Any]
-    labels: NDArray[np.int64] | Sequence[str] | None = field(repr=False)
+    version: str
+
+
+@dataclass(frozen=True, eq=False)
+class _Labels:
+    """(rows,) the label of each, −1: not told; `said`: the texts that the numbers stand for."""
+
+    numbers: NDArray[np.int64]
+    said: Sequence[str] | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,35 +62,44 @@ class _Rows:
     split: str
     column: str
     files: Sequence[_Groups] = field(repr=False)
-    truths: Sequence[Labels] = field(repr=False)
-    first: Sequence[int] = field(repr=False)
+    truths: Joined[Labels] = field(repr=False)
 
     @property
     def ids(self) -> Sequence[str]:
-        return [f"{self.split}/{row:08d}" for row in range(len(self))]
+        """The split and the row, of every sample."""
+        return Numbered(f"{self.split}/", len(self))
 
     def missing(self) -> Sequence[str]:
-        return []  # the footers were read: the files are there
+        """Nothing: the footers were read, the files are there."""
+        return []
 
     def __len__(self) -> int:
-        return self.first[-1]
+        return len(self.truths)
 
     def __getitem__(self, index: int) -> Sample:
-        if not 0 <= index < len(self):
-            raise IndexError(index)
-        name = f"{self.split}/{index:08d}"
-        which = int(np.searchsorted(self.first, index, side="right")) - 1
-        file, row = self.files[which], index - self.first[which]
+        index = range(len(self))[index]
+        name = self.ids[index]
+        part, row = within(self.truths.first, index)
+        file = self.files[part]
 
-        def image() -> Image:
+        def content() -> bytes:
             group = int(np.searchsorted(file.starts, row, side="right")) - 1
             value = _group(file.path, group, self.column)[row - file.starts[group]].as_py()
-            data = value["bytes"] if isinstance(value, dict) else value
+            data: bytes | None = value["bytes"] if isinstance(value, dict) else value
             if not data:
                 raise SampleError(f"'{name}' in '{file.path}' holds no image; embed its bytes")
-            return files.decode(data, f"{file.path}:{row}")
+            return data
 
-        return Sample(name, image, self.truths[index])
+        def key() -> str:
+            if isinstance(file.path, Remote):
+                # told by the store, so that nothing is read to know it
+                return f"object {file.path} {file.version} {self.column} {row}"
+            return files.key(content())
+
+        def image() -> Image:
+            return files.decode(content(), f"{file.path}:{row}")
+
+        return Sample(name, image, self.truths.parts[part][row], key=key)
 
 
 def hf_dataset(
@@ -97,23 +120,28 @@ def hf_dataset(
     root = located(path)
     paths = _of_split(root, split)
     found = list(together(root, lambda each: _read(each, image, label), paths))
-    lengths = [file.starts[-1] for file in found]
-    labelled = label is not None and all(file.labels is not None for file in found)
-    known = _known(classes, found[0], str(label)) if labelled else None
-    truths = [truth for file in found for truth in _truths(file, known)]
+    groups = [file for file, _ in found]
+    lengths = [file.starts[-1] for file in groups]
+    told = [labels for _, labels in found if labels is not None]
+    known = _known(classes, groups[0], str(label)) if len(told) == len(found) else None
+    places = (
+        [_places(*pair, known) for pair in zip(groups, told, strict=True)]
+        if known
+        else [np.full(length, -1, dtype=np.int32) for length in lengths]
+    )
     marks = [f"{p.name}:{p.stat().st_size}:{n}" for p, n in zip(paths, lengths, strict=True)]
+    marks += [fingerprint(each.tobytes()) for each in places]
     notes = f"{sum(lengths):,} images in {len(paths):,} Parquet files of the split '{split}'"
     return _Rows(
         name=f"{root.name}-{split}",
         classes=known,
         columns=("truth",) if known else (),
-        fingerprint=fingerprint("hf_dataset", split, image, *marks, repr(truths), repr(known)),
+        fingerprint=fingerprint("hf_dataset", split, image, *marks, repr(known)),
         notes=(notes,),
         split=split,
         column=image,
-        files=found,
-        truths=truths,
-        first=[0, *accumulate(lengths)],
+        files=groups,
+        truths=joined([_lists(each) for each in places]),
     )
 
 
@@ -138,7 +166,7 @@ def _splits(folders: Sequence[str], stem: str) -> set[str]:
     return {stem, *folders[-1:]}
 
 
-def _read(path: Place, image: str, label: str | None) -> _Groups:
+def _read(path: Place, image: str, label: str | None) -> tuple[_Groups, _Labels | None]:
     try:
         opened = _parquet(path)
         names = opened.schema_arrow.names
@@ -146,25 +174,28 @@ def _read(path: Place, image: str, label: str | None) -> _Groups:
             raise unknown(f"column in '{path}'", image, names)
         meta = opened.metadata
         sizes = [meta.row_group(i).num_rows for i in range(meta.num_row_groups)]
-        labels = None
-        if label in names:
-            column = opened.read(columns=[label])[label]
-            text = pa.types.is_string(column.type) or pa.types.is_large_string(column.type)
-            labels = column.to_pylist() if text else _numbers(path, str(label), column)
+        column = opened.read(columns=[label])[label] if label in names else None
+        version = path.version() if isinstance(path, Remote) else ""
     except (OSError, pa.ArrowException) as error:
         told = " ".join(str(error).split())[:200]
         raise UsageError(f"cannot read the Parquet file '{path}': {told}; copy it again") from error
     kept = json.loads((opened.schema_arrow.metadata or {}).get(b"huggingface", b"{}"))
-    return _Groups(path, [0, *accumulate(sizes)], kept.get("info", {}).get("features", {}), labels)
+    features = kept.get("info", {}).get("features", {})
+    groups = _Groups(path, [0, *accumulate(sizes)], features, version)
+    return groups, None if column is None else _told(path, str(label), column)
 
 
-def _numbers(path: Place, label: str, column: pa.ChunkedArray) -> NDArray[np.int64]:
+def _told(path: Place, label: str, column: pa.ChunkedArray) -> _Labels:
+    if pa.types.is_string(column.type) or pa.types.is_large_string(column.type):
+        coded = pc.dictionary_encode(pa.concat_arrays(column.chunks))
+        numbers = pc.fill_null(coded.indices, -1).to_numpy(zero_copy_only=False)
+        return _Labels(np.asarray(numbers, dtype=np.int64), coded.dictionary.to_pylist())
     if not pa.types.is_integer(column.type):
         raise UsageError(
             f"the column '{label}' of '{path}' holds {column.type}, not classes; name the column "
             "with label=…, or label=None"
         )
-    return np.asarray(column.fill_null(-1).to_numpy(), dtype=np.int64)
+    return _Labels(np.asarray(column.fill_null(-1).to_numpy(), dtype=np.int64))
 
 
 def _known(classes: str | None, file: _Groups, label: str) -> Classes:
@@ -179,22 +210,25 @@ def _known(classes: str | None, file: _Groups, label: str) -> Classes:
     return from_names([str(name) for name in names])
 
 
-def _truths(file: _Groups, known: Classes | None) -> list[Labels]:
-    if known is None or file.labels is None:
-        return [()] * file.starts[-1]
-    position = {name: i for i, name in enumerate(known.names)}
-    found: list[Labels] = []
-    for value in file.labels:
-        if isinstance(value, str) and value not in position:
-            raise unknown("class", value, position)
-        number = position[value] if isinstance(value, str) else int(value or 0)
-        if number >= len(known):
-            raise UsageError(
-                f"'{file.path}' has the label {number}; classes go to {len(known) - 1}"
-            )
-        # the hub writes −1 where a label is not told
-        found.append((number,) if number >= 0 else ())
-    return found
+def _places(file: _Groups, labels: _Labels, known: Classes) -> NDArray[np.int32]:
+    """(rows,) the class of each row, −1 where the label is not told."""
+    numbers = labels.numbers
+    if labels.said is not None:
+        position = {name: i for i, name in enumerate(known.names)}
+        foreign = [text for text in labels.said if text not in position]
+        if foreign:
+            raise unknown("class", foreign[0], position)
+        # the hub writes −1 where a label is not told: the last place
+        numbers = np.array([*(position[text] for text in labels.said), -1])[numbers]
+    if len(numbers) and numbers.max() >= len(known):
+        first = numbers[numbers >= len(known)][0]
+        raise UsageError(f"'{file.path}' has the label {first}; classes go to {len(known) - 1}")
+    return numbers.astype(np.int32)
+
+
+def _lists(places: NDArray[np.int32]) -> Lists:
+    told = places >= 0
+    return Lists(np.concatenate([[0], np.cumsum(told)]), places[told])
 
 
 def _parquet(path: Place) -> pq.ParquetFile:

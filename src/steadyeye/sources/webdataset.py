@@ -1,78 +1,122 @@
 """Images in tar shards, as the WebDataset library packs them."""
 
-import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from itertools import product
-from typing import Any
 
 import numpy as np
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from steadyeye.classes.known import named, read
-from steadyeye.core.boxes import Boxes, boxes, present
-from steadyeye.core.errors import SampleError, UsageError, every, unknown
+from steadyeye.core.boxes import Boxes, boxes
+from steadyeye.core.distinct import repeated
+from steadyeye.core.errors import SampleError, UsageError, unknown
 from steadyeye.core.seeds import fingerprint
-from steadyeye.core.types import Classes, Labels, Sample
+from steadyeye.core.types import Classes, Image, Labels, Sample
+from steadyeye.footage.columns import Joined, Lists, Texts, joined, present, within
 from steadyeye.footage.paths import listed, located
+from steadyeye.footage.tar_samples import TarSamples, samples
 from steadyeye.images import files
 from steadyeye.storage import tars
-from steadyeye.storage.place import Place, together
+from steadyeye.storage.place import together
+from steadyeye.storage.remote import Remote
 
 TAR = frozenset({".tar"})
-Label = int | str
-
-
-@dataclass(frozen=True, eq=False)
-class _Said:
-    """What a sample's `.cls` and `.json` say: labels, and corners where there are boxes."""
-
-    labels: Sequence[Label]
-    corners: Sequence[Sequence[float]] | None = None
 
 
 @dataclass(frozen=True, eq=False)
 class _Packed:
-    """A `Source` over images in tars; `tar`, `start`, `size`: (n,) where each image's bytes are."""
+    """A `Source` over the samples of tars; `places`: of each tar, what its labels are in classes.
+
+    What is held of a sample is its place in its tar, its id and its labels, as columns.
+    """
 
     name: str
     classes: Classes | None
-    columns: tuple[str, ...]
-    fingerprint: str
-    ids: Sequence[str] = field(repr=False)
-    truths: Sequence[Labels] = field(repr=False)
-    boxes: Sequence[Boxes] = field(repr=False)
-    shards: Sequence[Place]
-    tar: NDArray[np.int32] = field(repr=False)
-    start: NDArray[np.int64] = field(repr=False)
-    size: NDArray[np.int64] = field(repr=False)
+    shards: Sequence[TarSamples] = field(repr=False)
+    places: Sequence[NDArray[np.int32]] = field(repr=False)
 
-    @property
+    @cached_property
+    def columns(self) -> tuple[str, ...]:
+        """Truth where anything is labelled; boxes where there are any."""
+        labelled = self.classes is not None and any(len(shard.labels) for shard in self.shards)
+        return (*(("truth",) if labelled else ()), *(("boxes",) if self._boxed else ()))
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """Changes with the samples, what is said of them, their order and the classes."""
+        marks = (shard.fingerprint for shard in self.shards)
+        return fingerprint("webdataset", *marks, repr(self.classes))
+
+    @cached_property
+    def ids(self) -> Joined[str]:
+        """The id of every sample."""
+        return joined([Texts(shard.rows.column("id")) for shard in self.shards])
+
+    @cached_property
+    def truths(self) -> Joined[Labels]:
+        """The labels of every sample."""
+        return joined(self._lists)
+
+    @cached_property
     def notes(self) -> tuple[str, ...]:
-        bare = sum(not truth for truth in self.truths) if self.columns else 0
-        told = f", {bare:,} of them without a label" if bare else ""
+        """How many images there are, and how many of them without a label."""
+        empty = [int((np.diff(part.starts) == 0).sum()) for part in self._lists]
+        told = f", {sum(empty):,} of them without a label" if self.columns and any(empty) else ""
         return (f"{len(self):,} images in {len(self.shards):,} tar shards{told}",)
 
     def missing(self) -> Sequence[str]:
-        return []  # the headers were read: the tars are there and whole
+        """Nothing: the headers were read, the tars are there and whole."""
+        return []
 
     def __len__(self) -> int:
         return len(self.ids)
 
     def __getitem__(self, index: int) -> Sample:
-        name, shard = self.ids[index], self.shards[self.tar[index]]
-        entry = tars.Entry(name, int(self.start[index]), int(self.size[index]))
+        part, row = within(self.ids.first, range(len(self))[index])
+        shard = self.shards[part]
+        name, (start, size) = shard.id(row), shard.span(row)
 
-        def image() -> Any:
+        def content() -> bytes:
             try:
-                data = tars.read(shard, entry)
+                return tars.read(shard.tar, start, size)
             except OSError as error:
-                raise SampleError(f"cannot read '{name}' in '{shard}': {error.strerror}") from error
-            return files.decode(data, f"{shard}:{name}")
+                told = f"cannot read '{name}' in '{shard.tar}': {error.strerror}"
+                raise SampleError(told) from error
 
-        found = self.boxes[index] if self.boxes else None
-        return Sample(name, image, self.truths[index], boxes=found)
+        def image() -> Image:
+            return files.decode(content(), f"{shard.tar}:{name}")
+
+        def key() -> str:
+            if isinstance(shard.tar, Remote):
+                # told by the store, so that nothing is read to know it
+                return f"object {shard.tar} {shard.version} {start} {size}"
+            return files.key(content())
+
+        found = self._boxes(part, row) if self._boxed else None
+        return Sample(name, image, self._lists[part][row], boxes=found, key=key)
+
+    @cached_property
+    def _boxed(self) -> bool:
+        return any(shard.boxed for shard in self.shards)
+
+    @cached_property
+    def _lists(self) -> list[Lists]:
+        return [self._labels(*pair) for pair in zip(self.shards, self.places, strict=True)]
+
+    def _labels(self, shard: TarSamples, places: NDArray[np.int32]) -> Lists:
+        if self.classes is None:
+            return Lists(np.zeros(len(shard) + 1, dtype=np.int32), places)
+        labels = places[shard.labels]
+        return Lists(*present(shard.starts, labels)) if self._boxed else Lists(shard.starts, labels)
+
+    def _boxes(self, part: int, row: int) -> Boxes:
+        shard = self.shards[part]
+        own = shard.labels[shard.starts[row] : shard.starts[row + 1]]
+        return boxes(shard.corners(row), self.places[part][own])
 
 
 def webdataset(urls: str, classes: str | None = None) -> _Packed:
@@ -85,41 +129,27 @@ def webdataset(urls: str, classes: str | None = None) -> _Packed:
     that occur, sorted, where names are used. Images are read where they lie: nothing is unpacked.
     Raises `UsageError` for ids that occur twice, and for a tar that is cut short or compressed.
     """
-    shards = [each for text in expanded(urls) for each in listed(located(text), TAR)]
-    samples: dict[str, tuple[int, Mapping[str, tars.Entry]]] = {}
-    for number, found in enumerate(together(shards[0], tars.entries, shards)):
-        for key, parts in _samples(shards[number], found).items():
-            if key in samples:
-                raise UsageError(
-                    f"the id '{key}' is both in '{shards[samples[key][0]]}' and in "
-                    f"'{shards[number]}'; give every sample its own"
-                )
-            samples[key] = number, parts
-    pairs = list(samples.values())
-    said = every(pairs, lambda pair: _said(shards[pair[0]], pair[1]))
-    known = _classes(classes, said)
-    labels = [_positions(key, each.labels, known) for key, each in zip(samples, said, strict=True)]
-    boxed = any(each.corners is not None for each in said)
-    found_boxes = [_boxes(e, label) for e, label in zip(said, labels, strict=True)] if boxed else []
-    pictures = [parts[_picture(parts)] for _, parts in pairs]
-    marks = [
-        f"{key}:{p.size}:{e.labels}:{e.corners}"
-        for key, p, e in zip(samples, pictures, said, strict=True)
-    ]
-    labelled = (*(("truth",) if any(labels) else ()), *(("boxes",) if boxed else ()))
-    return _Packed(
-        name=shards[0].stem if len(shards) == 1 else shards[0].parent.name or "webdataset",
+    places = [located(text) for text in expanded(urls)]
+    found = [tar for each in together(places[0], lambda p: listed(p, TAR), places) for tar in each]
+    shards = list(together(found[0], samples, found))
+    known = _classes(classes, shards)
+    _refuse_bare_among_boxed(shards)
+    packed = _Packed(
+        name=found[0].stem if len(found) == 1 else found[0].parent.name or "webdataset",
         classes=known,
-        columns=labelled,
-        fingerprint=fingerprint("webdataset", *marks, repr(known)),
-        ids=list(samples),
-        truths=[present(b) for b in found_boxes] if boxed else labels,
-        boxes=found_boxes,
         shards=shards,
-        tar=np.array([number for number, _ in pairs], dtype=np.int32),
-        start=np.array([picture.start for picture in pictures], dtype=np.int64),
-        size=np.array([picture.size for picture in pictures], dtype=np.int64),
+        places=[_places(shard, known) for shard in shards],
     )
+    twice = repeated(packed.ids)
+    if twice:
+        holding = [
+            each for each in shards if pc.index(each.rows.column("id"), twice[0]).as_py() >= 0
+        ]
+        raise UsageError(
+            f"the id '{twice[0]}' is both in '{holding[0].tar}' and in '{holding[1].tar}'; "
+            "give every sample its own"
+        )
+    return packed
 
 
 def expanded(urls: str) -> list[str]:
@@ -140,82 +170,11 @@ def _choices(urls: str, text: str) -> list[str]:
     return text.split(",")
 
 
-def _samples(tar: Place, found: Sequence[tars.Entry]) -> Mapping[str, Mapping[str, tars.Entry]]:
-    """Key → suffix → file, of the samples with an image."""
-    samples: dict[str, dict[str, tars.Entry]] = {}
-    for entry in found:
-        folder, slash, name = entry.name.rpartition("/")
-        stem, _, suffix = name.partition(".")
-        parts = samples.setdefault(f"{folder}{slash}{stem}", {})
-        if suffix.lower() in parts:
-            raise UsageError(f"the tar '{tar}' holds '{entry.name}' twice; pack it once")
-        parts[suffix.lower()] = entry
-    without = [key for key, parts in samples.items() if not _pictures(parts)]
-    if without:
-        raise UsageError(
-            f"the tar '{tar}' has {len(without):,} samples without an image, first '{without[0]}'; "
-            f"an image ends in {', '.join(sorted(files.SUFFIXES))}"
-        )
-    several = [key for key, parts in samples.items() if len(_pictures(parts)) > 1]
-    if several:
-        raise UsageError(
-            f"the tar '{tar}' has {len(several):,} samples with several images, first "
-            f"'{several[0]}'; give each its own name before the first dot"
-        )
-    return samples
-
-
-def _pictures(parts: Mapping[str, tars.Entry]) -> list[str]:
-    return [suffix for suffix in parts if f".{suffix.rpartition('.')[2]}" in files.SUFFIXES]
-
-
-def _picture(parts: Mapping[str, tars.Entry]) -> str:
-    return _pictures(parts)[0]
-
-
-def _said(tar: Place, parts: Mapping[str, tars.Entry]) -> _Said:
-    """What the files beside an image say. Raises `UsageError` where it cannot be understood."""
-    try:
-        if "json" in parts:
-            return _of_json(json.loads(parts["json"].text))
-        if "cls" in parts:
-            text = parts["cls"].text.strip()
-            return _Said([int(text) if re.fullmatch(r"\d+", text) else text])
-    except (KeyError, TypeError, ValueError) as error:
-        entry = parts.get("json") or parts["cls"]
-        raise UsageError(
-            f"'{entry.name}' in '{tar}': {error}; write a class into .cls, or a label, or boxes "
-            "(x0 y0 x1 y1) and as many labels, into .json"
-        ) from error
-    return _Said([])
-
-
-def _of_json(content: Any) -> _Said:
-    if "boxes" in content:
-        corners = [[float(value) for value in box] for box in content["boxes"]]
-        labels = list(content["labels"])
-        if len(labels) != len(corners) or not all(_is_box(box) for box in corners):
-            raise ValueError(f"{len(corners)} boxes, {len(labels)} labels, or a box that is none")
-        return _Said([_label(each) for each in labels], corners)
-    found = content.get("label", content.get("labels", []))
-    return _Said([_label(each) for each in (found if isinstance(found, list) else [found])])
-
-
-def _label(value: Any) -> Label:
-    if isinstance(value, bool) or not isinstance(value, int | str):
-        raise TypeError(f"{value!r} is neither the index nor the name of a class")
-    return value
-
-
-def _is_box(box: Sequence[float]) -> bool:
-    return len(box) == 4 and bool(np.isfinite(box).all()) and box[2] >= box[0] and box[3] >= box[1]
-
-
-def _classes(classes: str | None, said: Sequence[_Said]) -> Classes | None:
+def _classes(classes: str | None, shards: Sequence[TarSamples]) -> Classes | None:
     if classes:
         return read(classes)
-    names = sorted({each for one in said for each in one.labels if isinstance(each, str)})
-    numbers = [each for one in said for each in one.labels if isinstance(each, int)]
+    names = sorted({each for shard in shards for each in shard.said if isinstance(each, str)})
+    numbers = [each for shard in shards for each in shard.said if isinstance(each, int)]
     if numbers:
         raise UsageError(
             f"the shards label by number, first {numbers[0]}; say of what with classes=…, a known "
@@ -224,21 +183,41 @@ def _classes(classes: str | None, said: Sequence[_Said]) -> Classes | None:
     return named(dict.fromkeys(names)) if names else None
 
 
-def _positions(key: str, labels: Sequence[Label], known: Classes | None) -> Labels:
+def _places(shard: TarSamples, known: Classes | None) -> NDArray[np.int32]:
+    """What the labels of a tar are in the classes. Raises `UsageError` for one that is none."""
     if known is None:
-        return ()
+        return np.zeros(0, dtype=np.int32)
     by_wnid = {wnid: i for i, wnid in enumerate(known.wnids or ()) if wnid}
     places = by_wnid | {name: i for i, name in enumerate(known.names)}
     found = []
-    for label in labels:
+    for which, label in enumerate(shard.said):
         if isinstance(label, str) and label not in places:
-            raise unknown(f"class (of '{key}')", label, places)
+            raise unknown(f"class (of '{_first(shard, which)}')", label, places)
         number = places[label] if isinstance(label, str) else label
         if not 0 <= number < len(known):
-            raise UsageError(f"'{key}' has the label {number}; classes go to {len(known) - 1}")
+            raise UsageError(
+                f"'{_first(shard, which)}' has the label {number}; classes go to {len(known) - 1}"
+            )
         found.append(number)
-    return tuple(found)
+    return np.array(found, dtype=np.int32)
 
 
-def _boxes(said: _Said, labels: Labels) -> Boxes:
-    return boxes(said.corners or [], labels if said.corners else [])
+def _first(shard: TarSamples, said: int) -> str:
+    """The first sample of which a label is said."""
+    place = int(np.flatnonzero(shard.labels == said)[0])
+    return shard.id(int(np.searchsorted(shard.starts, place, side="right")) - 1)
+
+
+def _refuse_bare_among_boxed(shards: Sequence[TarSamples]) -> None:
+    """Raises `UsageError` where some samples have boxes and another only a label."""
+    if not any(shard.boxed for shard in shards):
+        return
+    for shard in shards:
+        bare = np.diff(shard.starts) > 0
+        if shard.boxed:
+            bare &= shard.rows.column("corners").is_null().to_numpy(zero_copy_only=False)
+        if bare.any():
+            raise UsageError(
+                f"'{shard.id(int(bare.argmax()))}' in '{shard.tar}' has a label and no boxes, "
+                f"other samples have boxes ({int(bare.sum()):,} such in this tar); give its boxes"
+            )

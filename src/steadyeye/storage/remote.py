@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 from typing import Any, NamedTuple, TypeVar
 
-from steadyeye.storage.retry import StorageError, answer
+from steadyeye.storage.retry import StorageError, answer, no_bucket
 from steadyeye.storage.stores import filesystem
 
 BUFFER = 1 << 20  # bytes a request when a file is read piece by piece
@@ -119,7 +119,7 @@ class Remote:
 
     def below(self) -> Iterator["Remote"]:
         """Every object below it, with its size, in one listing."""
-        found = self._ask("list", lambda store: store.find(self.url, detail=True))
+        found = self._in_bucket("list", lambda store: store.find(self.url, detail=True))
         scheme = self.url.partition("://")[0]
         for name, info in found.items():
             # an empty object with a slash at its end stands for the folder itself
@@ -163,13 +163,15 @@ class Remote:
     def write_bytes(self, content: bytes) -> None:
         """Puts the whole object; it is there whole or not at all."""
         self._writable()
-        self._ask("write", lambda store: store.pipe_file(self.url, content))
+        self._in_bucket("write", lambda store: store.pipe_file(self.url, content))
 
     def create(self, content: bytes) -> bool:
         """Puts the object unless there is one; returns whether it was put."""
         self._writable()
         try:
-            self._ask("write", lambda store: store.pipe_file(self.url, content, mode="create"))
+            self._in_bucket(
+                "write", lambda store: store.pipe_file(self.url, content, mode="create")
+            )
         except FileExistsError:
             # also where our own first try had arrived and only its answer was lost
             return self.read_bytes() == content
@@ -200,6 +202,15 @@ class Remote:
     def _ask(self, verb: str, action: Callable[[Any], Found]) -> Found:
         store = filesystem(self.url)
         return answer(lambda: action(store), f"{verb} '{self.url}'")
+
+    def _in_bucket(self, verb: str, action: Callable[[Any], Found]) -> Found:
+        """As `_ask`, of what is missing only where the bucket is."""
+        try:
+            return self._ask(verb, action)
+        except FileNotFoundError as error:
+            if not self.url.startswith("gs://"):
+                raise
+            raise no_bucket(f"{verb} '{self.url}'") from error
 
 
 class _Pieces(io.RawIOBase):

@@ -85,18 +85,31 @@ def reason(error: BaseException) -> str:
     return f"{named}: {text}" if text and text != named else named
 
 
+def no_bucket(doing: str) -> StorageError:
+    """The error for a bucket that is not there."""
+    return StorageError(f"cannot {doing}: the bucket does not exist; {AGAIN} when it is there")
+
+
 def _told(doing: str, error: Exception) -> Exception:
     if isinstance(error, UsageError | FileExistsError):
         return error
     if _code(error) == "NoSuchBucket":
-        return StorageError(f"cannot {doing}: the bucket does not exist; {AGAIN} when it is there")
+        return no_bucket(doing)
     if isinstance(error, FileNotFoundError):
         return FileNotFoundError(errno.ENOENT, "there is no such object", doing)
-    if isinstance(error, PermissionError) or type(error).__name__ == "NoCredentialsError":
+    if _refused(error):
         return StorageError(
             f"cannot {doing}: access denied ({reason(error)}); check the credentials and the policy"
         )
     return StorageError(f"cannot {doing}: {reason(error)}; check the address and the store")
+
+
+def _refused(error: Exception) -> bool:
+    """Whether the store knows us not, or does not let us."""
+    if isinstance(error, PermissionError) or type(error).__name__ == "NoCredentialsError":
+        return True
+    # gcsfs says 403 in words only
+    return _status(error) in {401, 403} or str(error).startswith("Forbidden")
 
 
 def _response(error: BaseException) -> Any:

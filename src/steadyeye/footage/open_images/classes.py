@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from steadyeye.classes import files, openimages
+from steadyeye.classes.hierarchy import ancestors, descendants
 from steadyeye.classes.known import known, named
 from steadyeye.core.errors import UsageError
 from steadyeye.core.types import Classes
@@ -29,17 +30,14 @@ class Kinds:
     @cached_property
     def above(self) -> tuple[frozenset[int], ...]:
         """For each class itself and all that stand above it."""
-        direct = self.classes.parents or ((),) * len(self.mids)
-        return tuple(_reached(index, direct) for index in range(len(self.mids)))
+        found = ancestors(self.classes.parents, len(self.mids))
+        return tuple(above | {index} for index, above in enumerate(found))
 
     @cached_property
     def below(self) -> tuple[frozenset[int], ...]:
         """For each class itself and all that stand below it."""
-        found: list[set[int]] = [set() for _ in self.mids]
-        for index, higher in enumerate(self.above):
-            for up in higher:
-                found[up].add(index)
-        return tuple(map(frozenset, found))
+        found = descendants(self.classes.parents, len(self.mids))
+        return tuple(below | {index} for index, below in enumerate(found))
 
 
 def kinds(descriptions: Path | None, hierarchy: Path | None) -> Kinds:
@@ -103,11 +101,3 @@ def _refuse_cycle(path: Path, above: Mapping[str, tuple[str, ...]]) -> None:
     for mid, parents in above.items():
         if any(mid in openimages.steps(parent, above) for parent in parents):
             raise UsageError(f"'{path}' puts '{mid}' above itself; mend the hierarchy")
-
-
-def _reached(index: int, direct: tuple[tuple[int, ...], ...]) -> frozenset[int]:
-    found, level = {index}, [index]
-    while level:
-        level = [up for one in level for up in direct[one] if up not in found]
-        found.update(level)
-    return frozenset(found)

@@ -8,9 +8,10 @@ import numpy as np
 from steadyeye.core.boxes import EMPTY, Boxes, boxes
 from steadyeye.core.errors import SampleError
 from steadyeye.core.types import Classes, Image, Labels, Sample
+from steadyeye.footage.columns import Lists, Texts
 from steadyeye.footage.open_images.classes import Kinds
 from steadyeye.footage.open_images.folder import ImageFolder
-from steadyeye.footage.open_images.table import ImageTable, Lists, Texts
+from steadyeye.footage.open_images.table import ImageTable
 from steadyeye.images import files
 
 

@@ -1,11 +1,9 @@
 """Boxes and verified labels of images side by side, as columns."""
 
 import hashlib
-from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import pairwise
-from typing import Any, overload
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -13,11 +11,9 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from steadyeye.core.seeds import fingerprint
-from steadyeye.core.types import Labels
+from steadyeye.footage.columns import Texts, present
 from steadyeye.footage.open_images.boxes import BoxRows
 from steadyeye.footage.open_images.labels import LabelRows
-
-CHUNK = 2**16
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,13 +54,7 @@ class ImageTable:
     @cached_property
     def present(self) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
         """(m + 1,) where the classes in an image begin, and those, rising; crowds aside."""
-        image = np.repeat(np.arange(len(self), dtype=np.int64), np.diff(self.first))
-        width = int(self.label.max(initial=0)) + 1
-        # sorted by hand, as numpy's unique takes two hundred times as long here
-        keys = np.sort(image[~self.crowd] * width + self.label[~self.crowd])
-        keys = keys[np.diff(keys, prepend=-1) > 0]
-        starts = np.searchsorted(keys, np.arange(len(self) + 1, dtype=np.int64) * width)
-        return starts, (keys % width).astype(np.int32)
+        return present(self.first, self.label, ~self.crowd)
 
 
 def joined(boxes: BoxRows, labels: LabelRows) -> ImageTable:
@@ -108,57 +98,6 @@ def chosen(table: ImageTable, images: NDArray[np.bool_]) -> ImageTable:
         table.seen_label[seen],
         table.seen_positive[seen],
     )
-
-
-@dataclass(frozen=True, eq=False)
-class Texts(Sequence[str]):
-    """A column of texts, each made a str when it is asked for."""
-
-    column: pa.StringArray
-
-    def __len__(self) -> int:
-        return len(self.column)
-
-    @overload
-    def __getitem__(self, index: int) -> str: ...
-    @overload
-    def __getitem__(self, index: slice) -> list[str]: ...
-    def __getitem__(self, index: int | slice) -> str | list[str]:
-        if isinstance(index, slice):
-            return [self[place] for place in range(*index.indices(len(self)))]
-        return str(self.column[index].as_py())
-
-    def __iter__(self) -> Iterator[str]:
-        for start in range(0, len(self), CHUNK):
-            yield from self.column.slice(start, CHUNK).to_pylist()
-
-
-@dataclass(frozen=True, eq=False)
-class Lists(Sequence[Labels]):
-    """Lists of labels in one array, each made a tuple when it is asked for."""
-
-    starts: NDArray[np.int64]
-    labels: NDArray[np.int32]
-
-    def __len__(self) -> int:
-        return len(self.starts) - 1
-
-    @overload
-    def __getitem__(self, index: int) -> Labels: ...
-    @overload
-    def __getitem__(self, index: slice) -> list[Labels]: ...
-    def __getitem__(self, index: int | slice) -> Labels | list[Labels]:
-        if isinstance(index, slice):
-            return [self[place] for place in range(*index.indices(len(self)))]
-        index = range(len(self))[index]
-        return tuple(self.labels[self.starts[index] : self.starts[index + 1]].tolist())
-
-    def __iter__(self) -> Iterator[Labels]:
-        for start in range(0, len(self), CHUNK):
-            ends = self.starts[start : start + CHUNK + 1]
-            labels = self.labels[ends[0] : ends[-1]].tolist()
-            for low, high in pairwise((ends - ends[0]).tolist()):
-                yield tuple(labels[low:high])
 
 
 def _starts(image: NDArray[Any], images: int) -> NDArray[np.int64]:
