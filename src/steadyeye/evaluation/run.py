@@ -13,9 +13,11 @@ from steadyeye.cache.store import Store
 from steadyeye.core import tally
 from steadyeye.core.errors import UsageError
 from steadyeye.core.provenance import provenance
-from steadyeye.evaluation import engines, kept, shard
-from steadyeye.evaluation.engines import local
+from steadyeye.evaluation import kept, shard
+from steadyeye.evaluation.engines import elsewhere, local
 from steadyeye.evaluation.engines.choice import choice
+from steadyeye.evaluation.engines.desk import Desk
+from steadyeye.evaluation.engines.order import packed
 from steadyeye.evaluation.fast import search
 from steadyeye.evaluation.job import Job
 from steadyeye.evaluation.plan import Plan
@@ -73,6 +75,9 @@ def run(plan: Plan, watcher: Watcher, predict: Predict = shard.predict) -> Place
     `predict`: where the rows of a span of a task come from. Raises `UsageError` where the folder
     holds another job or another process writes into it.
     """
+    if choice(plan.job.engine, plan.job.address):
+        for each in plan.tasks:
+            packed(each.given)
     out = place(plan.job.out)
     store = kept.store(plan.job) if predict is shard.predict else None
     with alone(out) as held, kept.closing(store, watcher.say):
@@ -109,21 +114,19 @@ def complete(job: Job, held: Check, watcher: Watcher, predict: Predict, task: Ta
         held()
         told(rows)
 
-    elsewhere = choice(job.engine, job.address)
-    took: dict[str, Any] = {}
-    # saved predictions are only copied: no model, nothing for a cluster or to be kept
-    if predict is not shard.predict:
-        local.complete(cell, partial(predict, task), job.workers, advance)
-    elif elsewhere:
-        nodes = engines.cluster().complete(cell, job, elsewhere, advance)
-        log(out, "cluster", cell=task.folder, nodes=nodes)
+    wanted = choice(job.engine, job.address)
+    sums = _Sums(partial(watcher.counted, task.folder))
+    # saved predictions are only copied: no model, nothing for other processes or to be kept
+    if wanted and predict is shard.predict:
+        desk = Desk(cell, advance, sums.add, watcher.say)
+        facts = elsewhere.complete(desk, job, task, wanted)
+        log(out, elsewhere.name(wanted), cell=task.folder, **facts)
     else:
-        sums = _Sums(partial(watcher.counted, task.folder))
         local.complete(cell, partial(predict, task), job.workers, advance, sums.add)
-        took = sums.record()
     seal(cell)
     seconds = round(time.perf_counter() - started, 3)
     numbers = {"rows": cell.rows, "shards": cell.shards, "found": found, "seconds": seconds}
+    took = sums.record() if predict is shard.predict else {}
     log(out, "cell", cell=task.folder, **numbers, **took)
     return cell.folder
 
