@@ -1,4 +1,4 @@
-"""Worker processes: the bytes of threads, whichever of them dies; nothing is sent that cannot be."""
+"""Worker processes: the bytes of threads, whichever dies; what cannot be sent is refused."""
 
 import json
 import os
