@@ -23,6 +23,7 @@ from steadyeye.evaluation.job import Job
 from steadyeye.evaluation.plan import Plan
 from steadyeye.evaluation.tasks import Task
 from steadyeye.predictions.cell import Cell, begin, encode, mend, seal
+from steadyeye.predictions.record import RUN, damaged, read_record
 from steadyeye.predictions.rows import Rows
 from steadyeye.storage.lease import Check, alone
 from steadyeye.storage.place import Place, place
@@ -102,8 +103,7 @@ def complete(job: Job, held: Check, watcher: Watcher, predict: Predict, task: Ta
     `held`: raises where the run's folder is no longer held by this process.
     """
     out = place(job.out)
-    cell = begin(out / "cells" / task.folder, task.identity)
-    mended(out, cell, watcher)
+    cell = begun(out, out / "cells" / task.folder, task.identity, watcher)
     found = len(cell.finished())
     if found:
         watcher.resumed(task.folder, found, cell.shards)
@@ -131,7 +131,18 @@ def complete(job: Job, held: Check, watcher: Watcher, predict: Predict, task: Ta
     return cell.folder
 
 
-def mended(out: Place, cell: Cell, watcher: Watcher) -> None:
+def begun(out: Place, folder: Place, identity: Mapping[str, Any], watcher: Watcher) -> Cell:
+    """The cell in a folder, created or resumed, without what is damaged; says and logs what was."""
+    lost = damaged(folder / "cell.json")
+    cell = begin(folder, identity)
+    if lost:
+        watcher.say(f"{folder.name}: cell.json was damaged; made again, as all shards are of it")
+        log(out, "altered", cell=folder.name, shards=["cell.json"])
+    _mend(out, cell, watcher)
+    return cell
+
+
+def _mend(out: Place, cell: Cell, watcher: Watcher) -> None:
     """Takes altered shards of a cell away, to be computed again, and says and logs which."""
     altered = mend(cell)
     if not altered:
@@ -160,7 +171,7 @@ def _write_record(out: Place, plan: Plan) -> dict[str, Any]:
         "provenance": provenance(),
     }
     if path.is_file():
-        found = json.loads(path.read_text(encoding="utf-8"))
+        found = read_record(path, RUN, ("job", "provenance"))
         _same_job(out, found["job"], json.loads(json.dumps(record["job"])))
         if found["provenance"] != record["provenance"]:
             # the first shards were made by what is on record; both are told
