@@ -11,6 +11,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+import s3_server
 import simplejpeg
 from test_runs import Watcher, command, tree
 
@@ -19,10 +20,11 @@ from steadyeye.core.errors import UsageError
 from steadyeye.evaluation import plan
 from steadyeye.evaluation.engines.choice import Processes, choice
 from steadyeye.evaluation.engines.desk import Bench, Desk
-from steadyeye.evaluation.engines.order import built, ordered, packed
+from steadyeye.evaluation.engines.order import built, ordered
 from steadyeye.evaluation.job import Job
 from steadyeye.evaluation.run import run
 from steadyeye.predictions.cell import begin
+from steadyeye.storage.place import place
 
 MODEL = """
 import os, signal, time
@@ -218,11 +220,48 @@ def test_a_lambda_is_refused_before_anything(data, tmp_path, engine):
     assert not (tmp_path / "run").exists()
 
 
-def test_what_a_script_defines_itself_is_refused(monkeypatch):
-    monkeypatch.setattr(command, "__module__", "__main__")
-    monkeypatch.setattr(sys.modules["__main__"], "command", command, raising=False)
-    with pytest.raises(UsageError, match="defined in the script itself"):
-        packed({"command": command})
+SCRIPT = """
+import sys
+import lit_toy
+import steadyeye as se
+
+def mine(images):
+    return lit_toy.light(images)
+
+data, engine = sys.argv[1], "local(processes=2)"
+try:
+    se.evaluate(mine, data, out="mine", engine=engine)
+except se.UsageError as error:
+    print(error)
+print(len(se.evaluate(lit_toy.light, data, out="run", engine=engine).predictions))
+"""
+
+
+def test_a_script_needs_no_guard_and_what_it_defines_itself_is_refused(data, toy, tmp_path):
+    (tmp_path / "script.py").write_text(SCRIPT)
+    told = {**os.environ, "PYTHONPATH": os.pathsep.join([str(toy), *sys.path])}
+    done = subprocess.run(
+        [sys.executable, "script.py", data], cwd=tmp_path, env=told, capture_output=True, text=True
+    )
+    refused, rows = done.stdout.splitlines()
+    assert "'mine' cannot be sent to another process (it is defined in the script" in refused
+    assert rows == "128"
+    assert done.stderr == ""
+    assert not (tmp_path / "mine").exists()
+
+
+def test_workers_write_to_a_store_themselves(data, toy, whole, tmp_path):
+    with s3_server.server() as url:
+        out = f"{s3_server.bucket(url, 'processes')}/run"
+        compute(out, data)
+        found = {
+            str(each.relative_to(place(out))): each.read_bytes() for each in place(out).below()
+        }
+    log = [json.loads(line) for line in found["log.jsonl"].splitlines()]
+    (told,) = (each for each in log if each["event"] == "processes")
+    assert (told["written"], told["sent"]) == (8, 0)
+    assert {name: found.get(name) for name in whole} == whole
+    assert not [name for name in found if name.endswith(".tmp")]
 
 
 def test_rows_come_through_the_driver_where_the_folder_is_not_reached(data, toy, whole, tmp_path):

@@ -42,6 +42,9 @@ class Worker:
 
     def answer(self) -> Done | None:
         """What it did; None where it died."""
+        # what it forked may hold its end of the line open after it
+        if self.process.poll() is not None and not self.line.poll():
+            return None
         try:
             found: Done = self.line.recv()
         except (EOFError, OSError):
@@ -84,7 +87,6 @@ def _ready(workers: Sequence[Worker]) -> list[Worker]:
     """The busy workers that have something to say, or are dead."""
     busy = {worker.line: worker for worker in workers if worker.shard is not None}
     found = wait(list(busy), timeout=LOOK)
-    # what a worker forked may hold its end of the line open after it
     dead = [line for line, worker in busy.items() if worker.process.poll() is not None]
     return [busy[line] for line in busy if line in found or line in dead]
 
