@@ -20,6 +20,8 @@ from steadyeye.evaluation.run import Silent, run
 ray = pytest.importorskip("ray")
 from ray.cluster_utils import Cluster as Nodes  # noqa: E402
 
+from steadyeye.evaluation.engines import ray as engine  # noqa: E402
+
 SLOW_MODEL = """
 import os, time
 from pathlib import Path
@@ -205,6 +207,14 @@ def test_a_killed_driver_goes_on_where_it_was(cluster, model, data, whole, tmp_p
     assert found <= events(tmp_path / "run")["cell"]["found"]
     same(tmp_path / "run", whole)
     assert set(tree(tmp_path / "run")) > set(tree(whole))
+
+
+def test_only_the_stray_line_of_ray_is_left_out(capfd):
+    stray = b"[2026-11-21 16:46:07,068 I 1 1] logging.cc:303: Set ray log level from environment "
+    with engine._without(engine.STRAY):
+        os.write(2, b"an error\n" + stray + b"variable RAY_BACKEND_LOG_LEVEL to 3\nand more")
+    os.write(2, b", and after\n")
+    assert capfd.readouterr().err == "an error\nand more, and after\n"
 
 
 @pytest.mark.slow

@@ -6,11 +6,14 @@ a node that does not see that disk they come back to the driver, a few at a time
 """
 
 import logging
+import os
 import pickle
+import re
 import socket
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from threading import Thread
 from typing import Any
 
 import pyarrow as pa
@@ -23,6 +26,7 @@ from steadyeye.evaluation.engines.desk import Bench, Desk
 from steadyeye.evaluation.engines.order import Order
 
 REACH = 10  # seconds
+STRAY = re.compile(rb"[^\n]*Set ray log level from environment variable[^\n]*\n")
 
 
 def complete(desk: Desk, order: Order, wanted: Cluster) -> Mapping[str, int]:
@@ -71,7 +75,8 @@ def _connected(wanted: Cluster) -> Iterator[None]:
     _say_less()
     try:
         _check_reachable(wanted.address)
-        ray.init(wanted.address or "local", log_to_driver=False, logging_level=logging.ERROR)
+        with _without(STRAY):
+            ray.init(wanted.address or "local", log_to_driver=False, logging_level=logging.ERROR)
     except (OSError, ValueError, RuntimeError) as error:
         told = " ".join(str(error).split())[:300]
         raise UsageError(f"cannot reach the Ray cluster '{wanted.address}': {told}") from error
@@ -90,8 +95,34 @@ def _check_reachable(address: str) -> None:
 
 def _say_less() -> None:
     """Ray without progress and logs of its own: the run shows its own progress."""
+    # of what its C++ prints below `fatal` nothing is for the user: errors come as exceptions
+    os.environ.setdefault("RAY_BACKEND_LOG_LEVEL", "fatal")
     for name in ("ray", "ray.data"):
         logging.getLogger(name).setLevel(logging.ERROR)
     context = ray.data.DataContext.get_current()
     context.enable_progress_bars = False
     context.print_on_execution_start = False
+
+
+@contextmanager
+def _without(stray: "re.Pattern[bytes]") -> Iterator[None]:
+    """A block whose standard error passes on all but what is `stray`, also what C++ writes."""
+    reading, writing = os.pipe()
+    before = os.dup(2)
+    os.dup2(writing, 2)
+    os.close(writing)
+
+    def pass_on() -> None:
+        while chunk := os.read(reading, 1 << 16):
+            os.write(before, stray.sub(b"", chunk))
+        os.close(reading)
+        os.close(before)
+
+    passing = Thread(target=pass_on, daemon=True)
+    passing.start()
+    try:
+        yield
+    finally:
+        os.dup2(before, 2)
+        # a process that was started in the block may hold its end of the pipe on
+        passing.join(1.0)
