@@ -9,6 +9,7 @@ import threading
 import time
 
 import pytest
+import s3_server
 from test_runs import Watcher, command, shards, tree
 
 from steadyeye.core.errors import UsageError
@@ -16,6 +17,7 @@ from steadyeye.evaluation import job, kept, plan
 from steadyeye.evaluation.engines import order
 from steadyeye.evaluation.engines.choice import Cluster, choice
 from steadyeye.evaluation.run import Silent, run
+from steadyeye.storage.place import place
 
 ray = pytest.importorskip("ray")
 from ray.cluster_utils import Cluster as Nodes  # noqa: E402
@@ -70,8 +72,17 @@ def whole(model, data, tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def cluster(model):
-    """Two nodes of one processor each; one cluster for all tests, as a start takes seconds."""
+def bucket():
+    with s3_server.server() as url:
+        yield s3_server.bucket(url, "cluster")
+
+
+@pytest.fixture(scope="module")
+def cluster(model, bucket):
+    """Two nodes of one processor each; one cluster for all tests, as a start takes seconds.
+
+    They find the bucket by the environment that they are started in.
+    """
     nodes = Nodes(initialize_head=True, head_node_args={"num_cpus": 1, "include_dashboard": False})
     second = nodes.add_node(num_cpus=1)
     yield nodes, second
@@ -128,6 +139,21 @@ def test_actors_write_their_shards_and_keep_their_answers(model, data, whole, tm
     same(tmp_path / "again", whole)
     assert events(tmp_path / "again")["cell"]["hits"] == told["cell"]["rows"] == watcher.rows
     assert not watcher.said
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("connected")
+def test_actors_write_to_a_store_themselves(bucket, data, whole):
+    out = place(f"{bucket}/run")
+    run(plan_of(data, out, "ray"), Silent())
+    found = {each.name: each.read_bytes() for each in out.below()}
+    log = [json.loads(line) for line in found["log.jsonl"].splitlines()]
+    (told,) = (each for each in log if each["event"] == "cluster")
+    assert (told["written"], told["sent"]) == (len(shards(whole)), 0)
+    (cell,) = (whole / "cells").iterdir()
+    assert {each.name: found[each.name] for each in cell.iterdir()} == {
+        each.name: each.read_bytes() for each in cell.iterdir()
+    }
 
 
 @pytest.mark.slow
