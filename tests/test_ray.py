@@ -219,8 +219,10 @@ def test_a_killed_driver_goes_on_where_it_was(cluster, model, data, whole, tmp_p
     with (tmp_path / "said").open("wb") as said:
         running = subprocess.Popen(there, cwd=tmp_path, stdout=said, stderr=said)
     folder = tmp_path / "run" / "cells"
+    deadline = time.monotonic() + 300
     while not list(folder.glob("*/*.arrow")):
         assert running.poll() is None, (tmp_path / "said").read_text()
+        assert time.monotonic() < deadline, "no shard came"
         time.sleep(0.02)
     running.kill()
     running.wait()
