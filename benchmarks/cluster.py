@@ -1,10 +1,13 @@
-"""Throughput of the Ray engine against the local one, and how two nodes share the work.
+"""Throughput of Ray actors and of worker processes against threads, and what the driver carries.
 
     python benchmarks/cluster.py [--data FOLDER] [--frames 2000] [--rounds 3]
 
-The same frames by local threads and by as many actors, in turn, so that a noisy machine disturbs
-both. The clock of a run starts at its first finished shard: what comes before, Ray itself and the
-actors with their models, is told apart as the start. A ratio is local time ÷ Ray time.
+The same frames by local threads, by as many actors and by as many processes, in turn, so that a
+noisy machine disturbs all of them. The clock of a run starts at its first finished shard: what
+comes before, Ray itself and the workers with their models, is told apart as the start. A ratio is
+the rate of the one ÷ that of threads, of the same round. Then the same ratio for a model in Python
+that holds the interpreter's lock; how two Ray nodes share the work; and what goes through the
+driver where actors reach its folder and where they do not, with its peak memory.
 """
 
 import argparse
@@ -14,13 +17,16 @@ import shutil
 import statistics
 import tempfile
 import time
+from contextlib import nullcontext
 from pathlib import Path
+from unittest.mock import patch
 
+import numpy as np
 import ray
 from ray.cluster_utils import Cluster as Nodes
 
 from steadyeye.evaluation import plan
-from steadyeye.evaluation.engines import local
+from steadyeye.evaluation.engines import local, order
 from steadyeye.evaluation.job import Job
 from steadyeye.evaluation.run import run
 
@@ -63,15 +69,65 @@ class Clock:
         return sum(self.rows[1:]) / (self.times[-1] - self.times[0])
 
 
-def measured(data, engine, workers):
-    """One run: its clock, and the shards of each node."""
+def busy(images):
+    """A model that holds the interpreter's lock, about 5 ms an image."""
+    rows = []
+    for image in images:
+        total = 0
+        for value in image[::2, ::2].tobytes()[:60000]:
+            total += value
+        rows.append([total % 255, 255 - total % 255])
+    return np.array(rows, dtype=np.float32)
+
+
+def measured(data, engine, workers, model="efficientnet_lite0"):
+    """One run: its clock, and what its log says of the engine."""
     out = Path(tempfile.mkdtemp(prefix="steadyeye-cluster-"))
-    job = Job(("efficientnet_lite0",), (data,), str(out), engine=engine, workers=workers)
+    job = Job((model,), (data,), str(out), engine=engine, workers=workers)
     checked, clock = plan.check(job), Clock()
     run(checked, clock)
     events = [json.loads(line) for line in (out / "log.jsonl").read_text().splitlines()]
     shutil.rmtree(out)
-    return clock, next((event["nodes"] for event in events if "nodes" in event), {})
+    return clock, next((each for each in events if "sent" in each), {})
+
+
+def compared(name, data, engines, rounds, model="efficientnet_lite0"):
+    """Prints the rates of engines in rounds, and the median ratio of each to the first."""
+    ratios, starts = {each: [] for each in engines}, {each: [] for each in engines}
+    for _ in range(rounds):
+        clocks = {each: measured(data, *engines[each], model)[0] for each in engines}
+        first = next(iter(clocks.values())).steady
+        told = []
+        for each, clock in clocks.items():
+            ratios[each].append(clock.steady / first)
+            starts[each].append(clock.start)
+            told.append(f"{each} {clock.steady:6.1f}/s ({clock.steady / first:.2f})")
+        print(f"{name}: {', '.join(told)}", flush=True)
+    for each in list(engines)[1:]:
+        low, high = min(ratios[each]), max(ratios[each])
+        print(
+            f"{name}: {each} ÷ threads {statistics.median(ratios[each]):.2f} "
+            f"(median of {rounds}; {low:.2f} to {high:.2f}); to the first shard "
+            f"{statistics.median(starts[each]):.1f} s"
+        )
+
+
+def carried(data, reached):
+    """Prints what goes through the driver of a run on Ray, and the most memory that it held.
+
+    `reached`: whether actors see its folder; where not they send what they compute.
+    """
+    Path("/proc/self/clear_refs").write_text("5")  # the peak begins anew
+    with nullcontext() if reached else patch.object(order, "write_lightly", lambda *_: None):
+        _, told = measured(data, "ray(least=2, most=2)", 0)
+    peak = next(x for x in Path("/proc/self/status").read_text().splitlines() if "VmHWM" in x)
+    where = "reach the folder" if reached else "do not reach the folder"
+    print(
+        f"actors that {where}: {told['written']} shards written by them, {told['sent'] / 1e6:.2f} "
+        f"MB through the driver, whose peak is {int(peak.split()[1]) / 1e3:.0f} MB",
+        flush=True,
+    )
+    return told
 
 
 def linked(source, folder, most):
@@ -89,29 +145,26 @@ def main():
     parser.add_argument("--frames", type=int, default=2000)
     parser.add_argument("--rounds", type=int, default=3)
     asked = parser.parse_args()
-    # Ray keeps no answers, so neither may the other
+    # nothing may be answered by an earlier round
     os.environ["STEADYEYE_CACHE"] = "off"
     folder = Path(tempfile.mkdtemp(prefix="steadyeye-frames-"))
 
     linked(asked.data, folder, asked.frames)
     data = f"image_folder(root='{folder}')"
-    workers = local.cores()
-    ratios, starts = [], []
-    for _ in range(asked.rounds):
-        here, _ = measured(data, "local", workers)
-        there, _ = measured(data, f"ray(least={workers}, most={workers})", 0)
-        ratios.append(there.steady / here.steady)
-        starts.append((here.start, there.start))
-        print(f"local {here.steady:6.1f} images/s, Ray {there.steady:6.1f}: {ratios[-1]:.2f}")
-    print(f"median ratio {statistics.median(ratios):.2f} with {workers} workers")
-    told = [statistics.median(column) for column in zip(*starts, strict=True)]
-    print(f"to the first shard: local {told[0]:.1f} s, Ray {told[1]:.1f} s")
+    count = local.cores()
+    threads, processes = ("local", count), (f"local(processes={count})", 0)
+    actors = (f"ray(least={count}, most={count})", 0)
+    engines = {"threads": threads, "processes": processes, "Ray": actors}
+    compared("EfficientNet-Lite0", data, engines, asked.rounds)
+    locked = {"threads": threads, "processes": processes}
+    compared("a model in Python", data, locked, asked.rounds, "callable(path='py:cluster:busy')")
     head = {"num_cpus": 1, "include_dashboard": False}
     nodes = Nodes(initialize_head=True, head_node_args=head)
     nodes.add_node(num_cpus=1)
     ray.init(address=nodes.address, log_to_driver=False)
-    _, shards = measured(data, "ray(least=2, most=2)", 0)
-    print(f"two nodes of one processor each: shards {sorted(shards.values())}")
+    carried(data, reached=False)
+    told = carried(data, reached=True)
+    print(f"two nodes of one processor each: shards {sorted(told['nodes'].values())}")
     ray.shutdown()
     nodes.shutdown()
     shutil.rmtree(folder)

@@ -14,7 +14,7 @@ import steadyeye as se
 from steadyeye.cache import upkeep
 from steadyeye.core import plugins
 from steadyeye.core.spec import parse
-from steadyeye.evaluation import plan
+from steadyeye.evaluation import collect, plan
 from steadyeye.evaluation.job import Job
 from steadyeye.evaluation.run import run
 from steadyeye.predictions.cell import mend, open_cell
@@ -92,6 +92,72 @@ def test_what_was_altered_is_never_read(davis, copy):
     flip_a_byte(cell_of(copy) / "00002.arrow")
     with pytest.raises(se.UsageError, match=r"checksum differs.*run the same command again"):
         read(cell_of(copy))
+
+
+def test_a_damaged_cell_json_is_made_again_if_the_shards_are_of_the_same(davis, whole, copy):
+    folder = cell_of(copy)
+    for text in ("", '{"model": {"spec', "[]"):
+        (folder / "cell.json").write_text(text)
+        with pytest.raises(se.UsageError, match=r"cell\.json' is damaged.*is made anew") as error:
+            read(folder)
+        assert "\n" not in str(error.value)
+        watcher = compute(copy, davis)
+        assert watcher.said == [
+            f"{folder.name}: cell.json was damaged; made again, as all shards are of it"
+        ]
+        assert watcher.found[folder.name] == open_cell(folder).shards
+    (folder / "seal.json").unlink()
+    (folder / "00001.arrow").unlink()
+    (folder / "cell.json").unlink()
+    compute(copy, davis)
+    assert stripped(copy) == stripped(whole)
+
+
+@pytest.mark.parametrize("there", ["another model", "an earlier version"])
+def test_shards_of_something_else_are_not_taken_over(davis, copy, there):
+    folder = cell_of(copy)
+    for file in (*folder.glob("*.seal"), folder / "seal.json"):
+        mark = json.loads(file.read_text())
+        del mark["cell"]
+        if there == "another model":
+            mark["cell"] = "of another"
+        file.write_text(json.dumps(mark))
+    assert compute(copy, davis).found  # what cell.json says is what counts
+    before = tree(copy)
+    for damage in ((folder / "cell.json").unlink, lambda: (folder / "cell.json").write_text("{")):
+        damage()
+        with pytest.raises(se.UsageError, match=r"cell\.json' is lost or damaged.*delete") as error:
+            compute(copy, davis)
+        assert "\n" not in str(error.value)
+        found = tree(copy)
+        assert [name for name in before if before[name] != found.get(name)] == [
+            f"cells/{folder.name}/cell.json"
+        ]
+
+
+def test_a_damaged_record_of_a_run_is_one_line_and_costs_no_shard(davis, whole, copy):
+    count = open_cell(cell_of(whole)).shards
+    for text in ("", '{"job": {"mod', "{}"):
+        (copy / "run.json").write_text(text)
+        for action in (
+            lambda: compute(copy, davis),
+            lambda: cells(copy),
+            lambda: collect.record(copy),
+        ):
+            with pytest.raises(se.UsageError, match=r"run\.json' is damaged, .*delete it") as error:
+                action()
+            assert "\n" not in str(error.value)
+        (copy / "run.json").unlink()
+        assert list(compute(copy, davis).found.values()) == [count]
+    assert tree(copy)["run.json"] == tree(whole)["run.json"]
+
+
+def test_a_damaged_seal_is_one_line_and_made_again(davis, whole, copy):
+    (cell_of(copy) / "seal.json").write_text('{"rows"')
+    with pytest.raises(se.UsageError, match=r"seal\.json' is damaged.*run the same command"):
+        read(cell_of(copy))
+    compute(copy, davis)
+    assert stripped(copy) == stripped(whole)
 
 
 def test_temporary_files_of_a_killed_process_are_cleared(davis, whole, copy):

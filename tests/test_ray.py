@@ -9,13 +9,15 @@ import threading
 import time
 
 import pytest
-from test_runs import command, shards, tree
+import s3_server
+from test_runs import Watcher, command, shards, tree
 
 from steadyeye.core.errors import UsageError
-from steadyeye.core.provenance import provenance
-from steadyeye.evaluation import job, plan
+from steadyeye.evaluation import job, kept, plan
+from steadyeye.evaluation.engines import order
 from steadyeye.evaluation.engines.choice import Cluster, choice
 from steadyeye.evaluation.run import Silent, run
+from steadyeye.storage.place import place
 
 ray = pytest.importorskip("ray")
 from ray.cluster_utils import Cluster as Nodes  # noqa: E402
@@ -33,6 +35,8 @@ def slow(images):
     time.sleep(0.01 * len(images))
     bright = images.reshape(len(images), -1).mean(axis=1) / 255
     return np.stack([bright, 1 - bright], axis=1).astype(np.float32)
+
+slow.fingerprint = "slow 1"
 """
 
 
@@ -54,9 +58,10 @@ def data(test_data):
     return f"frames(path='{test_data / 'davis' / 'JPEGImages'}', anchors=3)"
 
 
-def plan_of(data, out, engine="local"):
+def plan_of(data, out, engine="local", cache=""):
     flags = {"models": ["callable(path='py:slowly:slow')"], "data": [data], "out": str(out)}
-    return plan.check(job.read(None, {**flags, "engine": engine, "workers": 2}))
+    flags |= {"engine": engine, "workers": 2, "cache": cache}
+    return plan.check(job.read(None, flags))
 
 
 @pytest.fixture(scope="module")
@@ -66,10 +71,27 @@ def whole(model, data, tmp_path_factory):
     return out
 
 
+@pytest.fixture(scope="module")
+def bucket():
+    with s3_server.server() as url:
+        yield s3_server.bucket(url, "cluster")
+
+
+@pytest.fixture(scope="module")
+def cluster(model, bucket):
+    """Two nodes of one processor each; one cluster for all tests, as a start takes seconds.
+
+    They find the bucket by the environment that they are started in.
+    """
+    nodes = Nodes(initialize_head=True, head_node_args={"num_cpus": 1, "include_dashboard": False})
+    second = nodes.add_node(num_cpus=1)
+    yield nodes, second
+    nodes.shutdown()
+
+
 @pytest.fixture
-def here(model):
-    """A cluster of one node with two processors."""
-    ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False)
+def connected(cluster):
+    ray.init(address=cluster[0].address, log_to_driver=False)
     yield
     ray.shutdown()
 
@@ -78,17 +100,21 @@ def same(out, whole):
     assert shards(out) == shards(whole)
     told, before = ((each / "run.json").read_text() for each in (out, whole))
     assert told == before
+    assert not list(out.rglob("*.tmp"))
+
+
+def events(out):
+    lines = (out / "log.jsonl").read_text().splitlines()
+    return {each["event"]: each for each in map(json.loads, lines)}
 
 
 def begun(model, already=()):
     """Waits until a process infers that did not before; returns its number."""
-    folder = model / "began"
-    for _ in range(3600):
-        new = {int(path.name) for path in folder.glob("*")} - set(already) - {os.getpid()}
-        if new:
-            return min(new)
+    deadline = time.monotonic() + 180
+    while not (new := processes(model) - set(already) - {os.getpid()}):
+        assert time.monotonic() < deadline, "no actor began"
         time.sleep(0.05)
-    raise AssertionError("no actor began")
+    return min(new)
 
 
 def processes(model):
@@ -96,8 +122,65 @@ def processes(model):
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("connected")
+def test_actors_write_their_shards_and_keep_their_answers(model, data, whole, tmp_path):
+    before = processes(model)
+    run(plan_of(data, tmp_path / "run", "ray(least=2)", str(tmp_path / "kept")), Silent())
+    same(tmp_path / "run", whole)
+    assert len(processes(model) - before) == 2
+    told = events(tmp_path / "run")
+    count = len(shards(whole))
+    assert (told["cluster"]["written"], told["cluster"]["sent"]) == (count, 0)
+    assert sum(told["cluster"]["nodes"].values()) == count
+    assert len(told["cluster"]["nodes"]) == 2
+    assert told["cell"]["stages"]["infer"] > 0
+    watcher = Watcher()
+    run(plan_of(data, tmp_path / "again", "ray", str(tmp_path / "kept")), watcher)
+    same(tmp_path / "again", whole)
+    assert events(tmp_path / "again")["cell"]["hits"] == told["cell"]["rows"] == watcher.rows
+    assert not watcher.said
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("connected")
+def test_actors_write_to_a_store_themselves(bucket, data, whole):
+    out = place(f"{bucket}/run")
+    run(plan_of(data, out, "ray"), Silent())
+    found = {each.name: each.read_bytes() for each in out.below()}
+    log = [json.loads(line) for line in found["log.jsonl"].splitlines()]
+    (told,) = (each for each in log if each["event"] == "cluster")
+    assert (told["written"], told["sent"]) == (len(shards(whole)), 0)
+    (cell,) = (whole / "cells").iterdir()
+    assert {each.name: found[each.name] for each in cell.iterdir()} == {
+        each.name: each.read_bytes() for each in cell.iterdir()
+    }
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("connected")
+def test_from_another_machine_rows_come_through_the_driver_and_nothing_is_kept(
+    model, data, whole, tmp_path, monkeypatch
+):
+    # what a worker looks for is not there, and the driver seems to be on another machine
+    monkeypatch.setattr(order, "write_lightly", lambda path, content: None)
+    monkeypatch.setattr(kept, "machine", lambda: "another")
+    watcher = Watcher()
+    run(plan_of(data, tmp_path / "run", "ray", str(tmp_path / "kept")), watcher)
+    same(tmp_path / "run", whole)
+    told = events(tmp_path / "run")
+    size = sum(map(len, shards(whole).values()))
+    assert (told["cluster"]["written"], told["cluster"]["sent"]) == (0, size)
+    assert told["cell"]["hits"] == 0
+    assert watcher.said == [
+        f"the cache '{tmp_path / 'kept'}' is a file of one machine: workers on others ask about "
+        "every frame and keep nothing"
+    ]
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("connected")
 def test_a_local_run_is_finished_on_the_cluster_though_an_actor_is_killed(
-    here, model, data, whole, tmp_path
+    model, data, whole, tmp_path
 ):
     out = tmp_path / "run"
     run(plan_of(data, out), Silent())
@@ -116,63 +199,11 @@ def test_a_local_run_is_finished_on_the_cluster_though_an_actor_is_killed(
     run(plan_of(data, out, "ray(most=2)"), Silent())
     killer.join()
     same(out, whole)
-    events = [json.loads(line) for line in (out / "log.jsonl").read_text().splitlines()]
-    (cluster,) = (event for event in events if event["event"] == "cluster")
-    assert sum(cluster["nodes"].values()) == len(kept) - 2
+    assert sum(events(out)["cluster"]["nodes"].values()) == len(kept) - 2
 
 
-@pytest.mark.slow
-def test_a_node_dies_and_the_others_finish(model, data, whole, tmp_path):
-    nodes = Nodes(initialize_head=True, head_node_args={"num_cpus": 1, "include_dashboard": False})
-    second = nodes.add_node(num_cpus=1)
-    ray.init(address=nodes.address, log_to_driver=False)
-    try:
-        before = processes(model)
-        out = tmp_path / "both"
-        run(plan_of(data, out, "ray(least=2)"), Silent())
-        same(out, whole)
-        assert len(processes(model) - before) == 2
-
-        before = processes(model)
-        out = tmp_path / "one"
-
-        def kill():
-            first = begun(model, before)
-            begun(model, {*before, first})
-            nodes.remove_node(second, allow_graceful=False)
-
-        killer = threading.Thread(target=kill)
-        killer.start()
-        run(plan_of(data, out, "ray(least=2)"), Silent())
-        killer.join()
-        same(out, whole)
-    finally:
-        ray.shutdown()
-        nodes.shutdown()
-
-
-@pytest.mark.slow
-def test_a_killed_driver_goes_on_where_it_was(model, data, whole, tmp_path):
-    before = processes(model)
-    words = ["run", "--model", "callable(path='py:slowly:slow')", "--data", data, "--quiet"]
-    words += ["--engine", "ray(most=2)", "--out", "run"]
-    running = subprocess.Popen(command(*words), cwd=tmp_path, stdout=subprocess.PIPE)
-    begun(model, before)
-    folder = tmp_path / "run" / "cells"
-    while not list(folder.glob("*/*.arrow")):
-        time.sleep(0.02)
-    running.kill()
-    running.wait()
-    found = len(list(folder.glob("*/*.arrow")))
-    assert not list(folder.glob("*/seal.json")), "the run was over before it could be killed"
-    subprocess.run(command(*words), cwd=tmp_path, check=True, capture_output=True)
-    events = (tmp_path / "run" / "log.jsonl").read_text().splitlines()
-    assert found <= json.loads(events[-1])["found"] > 0
-    same(tmp_path / "run", whole)
-    assert set(tree(tmp_path / "run")) > set(tree(whole))
-
-
-def test_what_a_worker_cannot_do_is_one_line(here, model, tmp_path, test_data):
+@pytest.mark.usefixtures("connected")
+def test_what_a_worker_cannot_do_is_one_line(model, tmp_path):
     broken = tmp_path / "a.jpg"
     broken.write_bytes(b"\xff\xd8 no picture")
     with pytest.raises(UsageError, match=r"cannot decode .*a\.jpg") as error:
@@ -180,23 +211,56 @@ def test_what_a_worker_cannot_do_is_one_line(here, model, tmp_path, test_data):
     assert "\n" not in str(error.value)
 
 
-def test_a_node_with_other_code_weights_or_data_is_refused(model, data, tmp_path):
-    task = plan_of(data, tmp_path).tasks[0]
-    flags = {"models": ("callable(path='py:slowly:slow')",), "data": (data,)}
-    made = {
-        "job": flags,
-        "identity": json.loads(json.dumps(task.identity)),
-        "folder": str(tmp_path),
-    }
-    before = os.getcwd()
-    try:
-        with pytest.raises(UsageError, match=r"has numpy .*, not 0\.1; install the same"):
-            engine.built({**made, "provenance": {**provenance(), "numpy": "0.1"}})
-        other = {**made["identity"], "rows": 1}
-        with pytest.raises(UsageError, match=r"another rows of .* same weights and data"):
-            engine.built({**made, "provenance": provenance(), "identity": other})
-    finally:
-        os.chdir(before)
+@pytest.mark.slow
+def test_a_killed_driver_goes_on_where_it_was(cluster, model, data, whole, tmp_path):
+    words = ["run", "--model", "callable(path='py:slowly:slow')", "--data", data, "--quiet"]
+    words += ["--engine", "ray(most=2)", "--out", "run"]
+    there = command(*words, "--address", cluster[0].address)
+    with (tmp_path / "said").open("wb") as said:
+        running = subprocess.Popen(there, cwd=tmp_path, stdout=said, stderr=said)
+    folder = tmp_path / "run" / "cells"
+    deadline = time.monotonic() + 300
+    while not list(folder.glob("*/*.arrow")):
+        assert running.poll() is None, (tmp_path / "said").read_text()
+        assert time.monotonic() < deadline, "no shard came"
+        time.sleep(0.02)
+    running.kill()
+    running.wait()
+    found = len(list(folder.glob("*/*.arrow")))
+    assert not list(folder.glob("*/seal.json")), "the run was over before it could be killed"
+    # and now with a Ray of its own, which has nothing of its own to say
+    done = subprocess.run(command(*words), cwd=tmp_path, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert done.stderr == ""
+    assert found <= events(tmp_path / "run")["cell"]["found"]
+    same(tmp_path / "run", whole)
+    assert set(tree(tmp_path / "run")) > set(tree(whole))
+
+
+def test_only_the_stray_line_of_ray_is_left_out(capfd):
+    stray = b"[2026-11-21 16:46:07,068 I 1 1] logging.cc:303: Set ray log level from environment "
+    with engine._without(engine.STRAY):
+        os.write(2, b"an error\n" + stray + b"variable RAY_BACKEND_LOG_LEVEL to 3\nand more")
+    os.write(2, b", and after\n")
+    assert capfd.readouterr().err == "an error\nand more, and after\n"
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("connected")
+def test_a_node_dies_and_the_other_finishes(cluster, model, data, whole, tmp_path):
+    nodes, second = cluster
+    before = processes(model)
+
+    def kill():
+        first = begun(model, before)
+        begun(model, {*before, first})
+        nodes.remove_node(second, allow_graceful=False)
+
+    killer = threading.Thread(target=kill)
+    killer.start()
+    run(plan_of(data, tmp_path / "run", "ray(least=2)"), Silent())
+    killer.join()
+    same(tmp_path / "run", whole)
 
 
 @pytest.mark.parametrize(

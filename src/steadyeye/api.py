@@ -45,6 +45,8 @@ OPTIONS = {
     "seed",
     "fast",
     "cache",
+    "engine",
+    "address",
 }
 
 
@@ -107,8 +109,8 @@ def evaluate(
     same; a temporary folder if left out. `options`: `workers`, `batch`, `on_error`, `reduce`,
     `class_map` as in a job; `operators` ("all" or a list of specs), `levels`, `seed` and `fast`
     degrade the images, as `steadyeye degrade` does; `cache`: the folder where answers are kept, or
-    `off`. Raises `UsageError` for everything a user can
-    get wrong.
+    `off`; `engine`: `local(processes=4)` or `ray(…)`, where objects must be such that another
+    process can import them, and `address`. Raises `UsageError` for everything a user can get wrong.
     """
     named_model, built_model = _model(model, classes)
     named_source, built_source = _source(source)
@@ -118,7 +120,9 @@ def evaluate(
         raise UsageError(f"evaluate has no option '{min(unknown_options)}'; see help(evaluate)")
     job = Job(models=(named_model,), data=(named_source,), out=str(folder), **options)
     plan.present(named_source, built_source)
-    checked = plan.of_objects(job, [built_model], [(named_source, built_source)])
+    parts = ((model, named_model, built_model), (source, named_source, built_source))
+    given = {name: each for asked, name, each in parts if not isinstance(asked, str)}
+    checked = plan.of_objects(job, [built_model], [(named_source, built_source)], given)
     complete(checked, Silent())
     summary.store_pictures(folder, [built_source])
     return Run(folder)

@@ -79,8 +79,16 @@ class Store:
         except (sqlite3.Error, OSError) as error:
             self._give_up(error)
 
+    def ready(self) -> bool:
+        """Whether there is a store to use; makes it where there is none."""
+        try:
+            return bool(self.connection) and not self.problem
+        except (sqlite3.Error, OSError) as error:
+            self._give_up(error)
+            return False
+
     def finish(self) -> None:
-        """Notes which groups were used; to be called once at the end of a run."""
+        """Notes which groups were used; to be called at the end of a run, or as it goes."""
         if self.problem or not self._touched:
             return
         with suppress(sqlite3.Error, OSError), written(self.connection) as db:

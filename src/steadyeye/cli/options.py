@@ -33,7 +33,9 @@ Batch = Annotated[int | None, typer.Option(help="Images handed to the model at a
 Workers = Annotated[int | None, typer.Option(help="Threads; one a core if left out.")]
 Engine = Annotated[
     str | None,
-    typer.Option(help="Where inference runs: 'local' (default), 'ray' or \"ray(gpus=1)\"."),
+    typer.Option(
+        help="Where inference runs: 'local' (default), 'local(processes=4)', 'ray(gpus=1)'."
+    ),
 ]
 Address = Annotated[
     str | None, typer.Option(help="The Ray cluster, e.g. 'auto'; one on this machine if left out.")

@@ -1,6 +1,5 @@
 """The sealed predictions of runs with their results, named so that no two are mistaken."""
 
-import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -16,6 +15,7 @@ from steadyeye.core.types import Asked, Evaluated, Result
 from steadyeye.evaluation.plan import available, metric, readable
 from steadyeye.predictions.measured import joined
 from steadyeye.predictions.read import cells, read
+from steadyeye.predictions.record import RUN, read_record
 from steadyeye.storage.place import Place
 
 
@@ -74,8 +74,7 @@ def _has_to_say(spec: Spec, predictions: Predictions) -> bool:
 
 def record(run: Place) -> Mapping[str, Any]:
     """The record of a run: job, cells, versions and commit."""
-    content: dict[str, Any] = json.loads((run / "run.json").read_text(encoding="utf-8"))
-    return content
+    return read_record(run / "run.json", RUN, ("job", "cells"))
 
 
 def _data(found: Sequence[tuple[Place, Predictions]]) -> list[tuple[Place, Predictions]]:

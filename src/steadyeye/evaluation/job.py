@@ -24,7 +24,8 @@ class Job:
     `operators`: a list of operators that degrade the images, or `all`; None: images as they are.
     `levels`: of the operators, `first:last:step` or a list. `seed`: of their random streams.
     `fast`: only failure points, by search instead of a whole sweep. `engine`: where inference
-    runs, `local` or `ray(…)`; see `steadyeye.evaluation.engines.choice`. `address`: of the cluster.
+    runs, `local` (threads), `local(processes=…)` or `ray(…)`; see
+    `steadyeye.evaluation.engines.choice`. `address`: of the cluster.
     `cache`: the folder where answers of models are kept, `off` for none; as `steadyeye.cache.place`
     says if left out.
     """

@@ -2,30 +2,64 @@
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from pathlib import Path
 
 from steadyeye.cache import keys, place
 from steadyeye.cache.entry import Answer
-from steadyeye.cache.store import Store, opened
+from steadyeye.cache.store import FILE, Store, opened
 from steadyeye.cache.upkeep import SPARE, shrink
 from steadyeye.core.boxes import Detections
 from steadyeye.core.errors import SampleError
 from steadyeye.core.types import Image, Sample, cacheable, detects
 from steadyeye.evaluation.answers import classes
-from steadyeye.evaluation.engines.choice import choice
 from steadyeye.evaluation.job import Job
 from steadyeye.evaluation.tasks import Task
+from steadyeye.storage.lease import machine
+
+
+@dataclass(frozen=True)
+class Shared:
+    """A store as another process is told of it; `room`: bytes that the process may write.
+
+    `file`: the device and the number of its file, `machine`: where that was found. Nothing else is
+    used: SQLite's shared memory, by which writers agree, does not reach beyond a machine.
+    """
+
+    folder: Path
+    file: tuple[int, int]
+    machine: str
+    room: int
 
 
 def store(job: Job) -> Store | None:
-    """The store that a job keeps answers in; None where it keeps none.
-
-    A cluster keeps none: its nodes share no disk.
-    """
+    """The store that a job keeps answers in; None where it keeps none."""
     folder = place.folder(job.cache)
-    if folder is None or choice(job.engine, job.address):
+    return opened(folder) if folder else None
+
+
+def shared(store: Store, workers: int) -> Shared | None:
+    """The store for so many worker processes; None where it cannot be used."""
+    if not store.ready():
         return None
-    return opened(folder)
+    return Shared(store.folder, _file(store.folder), machine(), store.room // workers)
+
+
+def joined(answers: Shared) -> Store | None:
+    """The driver's store in a worker; None where the worker is on another machine."""
+    if machine() != answers.machine or _file(answers.folder) != answers.file:
+        return None
+    found = opened(answers.folder)
+    found.room = answers.room
+    return found
+
+
+def elsewhere(answers: Shared) -> str:
+    """What a worker says that is on another machine."""
+    return (
+        f"the cache '{answers.folder}' is a file of one machine: workers on others ask about every "
+        "frame and keep nothing"
+    )
 
 
 def serving(store: Store | None, task: Task) -> Task:
@@ -46,10 +80,14 @@ def closing(store: Store | None, say: Callable[[str], None]) -> Iterator[None]:
         if store:
             store.finish()
             shrink(store, most)
-            if store.room <= 0:
-                say(f"the cache is full at {most / 1e9:g} GB; {place.LIMIT} sets its size")
-            if store.problem:
-                say(store.problem)
+            for line in troubles(store):
+                say(line)
+
+
+def troubles(store: Store) -> tuple[str, ...]:
+    """What the user should know of a store: that it is full, or not used any further."""
+    full = f"the cache is full at {place.limit() / 1e9:g} GB; {place.LIMIT} sets its size"
+    return (*((full,) if store.room <= 0 else ()), *((store.problem,) if store.problem else ()))
 
 
 def mark(task: Task) -> str:
@@ -80,3 +118,11 @@ def fits(task: Task, answer: Answer) -> bool:
     if isinstance(answer, Detections):
         return detects(task.model)
     return not detects(task.model) and answer.shape == (classes(task),)
+
+
+def _file(folder: Path) -> tuple[int, int]:
+    try:
+        found = (folder / FILE).stat()
+    except OSError:
+        return 0, 0
+    return found.st_dev, found.st_ino

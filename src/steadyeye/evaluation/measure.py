@@ -4,7 +4,6 @@ Once a source, whatever the number of models: in measurements/SOURCE of the run'
 whose shards hold whole pm-sets.
 """
 
-import json
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -19,13 +18,14 @@ from steadyeye.core.table import Predictions
 from steadyeye.core.types import Source
 from steadyeye.evaluation.engines import local
 from steadyeye.evaluation.plan import present
-from steadyeye.evaluation.run import Watcher, log, mended
+from steadyeye.evaluation.run import Watcher, begun, log
 from steadyeye.measurement import motion
 from steadyeye.measurement.names import COLUMNS
 from steadyeye.measurement.sets import measure_set
-from steadyeye.predictions.cell import Cell, begin, open_cell, seal, write_table
+from steadyeye.predictions.cell import open_cell, seal, write_table
 from steadyeye.predictions.measured import folder_of, to_arrow
 from steadyeye.predictions.read import cells, read
+from steadyeye.predictions.record import found_in
 from steadyeye.storage.lease import Check, alone
 from steadyeye.storage.place import Place
 
@@ -116,8 +116,9 @@ def _complete(run: Place, footage: Footage, held: Check, watcher: Watcher, worke
         "rows": len(sets),
         "shard_rows": size,
     }
-    cell = _begin(folder_of(run, data.data, data.fingerprint), identity)
-    mended(run, cell, watcher)
+    folder = folder_of(run, data.data, data.fingerprint)
+    _check_version(folder, identity)
+    cell = begun(run, folder, identity, watcher)
     finished = cell.finished()
     if finished:
         watcher.resumed(cell.folder.name, len(finished), cell.shards)
@@ -142,11 +143,10 @@ def _complete(run: Place, footage: Footage, held: Check, watcher: Watcher, worke
     log(run, "measured", cell=cell.folder.name, found=len(finished), seconds=seconds)
 
 
-def _begin(folder: Place, identity: Mapping[str, object]) -> Cell:
+def _check_version(folder: Place, identity: Mapping[str, object]) -> None:
     path = folder / "cell.json"
-    if path.is_file() and json.loads(path.read_text(encoding="utf-8")) != identity:
+    if path.is_file() and found_in(path) not in (None, identity):
         raise UsageError(f"'{folder}' was measured by another version; delete it and measure again")
-    return begin(folder, identity)
 
 
 @contextmanager

@@ -1,8 +1,9 @@
 """A job checked: everything that can be refused before the first forward pass."""
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
+from types import MappingProxyType
 from typing import Any, TypeVar
 
 from steadyeye.core import plugins
@@ -60,15 +61,25 @@ def with_models(job: Job, models: Sequence[Model]) -> Plan:
     return of_objects(job, models, sources)
 
 
-def of_objects(job: Job, models: Sequence[Model], sources: Sequence[tuple[str, Source]]) -> Plan:
-    """The plan of models and sources at hand, named by `job.models` and the sources' texts."""
+def of_objects(
+    job: Job,
+    models: Sequence[Model],
+    sources: Sequence[tuple[str, Source]],
+    given: Mapping[str, Any] = MappingProxyType({}),
+) -> Plan:
+    """The plan of models and sources at hand, named by `job.models` and the sources' texts.
+
+    `given`: those of them that no text can make again, by name.
+    """
     for spec in split(job.metrics or ""):
         _metric(job, models, sources, spec)
     for text, source in sources:
         _distinct_ids(text, source)
     named = list(zip(job.models, models, strict=True))
     how = degrading(job, models)
-    tasks = [task(job, model, source, how) for source in sources for model in named]
+    tasks = [
+        replace(task(job, model, source, how), given=given) for source in sources for model in named
+    ]
     return Plan(job, distinct(tasks))
 
 

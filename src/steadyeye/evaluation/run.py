@@ -13,14 +13,17 @@ from steadyeye.cache.store import Store
 from steadyeye.core import tally
 from steadyeye.core.errors import UsageError
 from steadyeye.core.provenance import provenance
-from steadyeye.evaluation import engines, kept, shard
-from steadyeye.evaluation.engines import local
+from steadyeye.evaluation import kept, shard
+from steadyeye.evaluation.engines import elsewhere, local
 from steadyeye.evaluation.engines.choice import choice
+from steadyeye.evaluation.engines.desk import Desk
+from steadyeye.evaluation.engines.order import packed
 from steadyeye.evaluation.fast import search
 from steadyeye.evaluation.job import Job
 from steadyeye.evaluation.plan import Plan
 from steadyeye.evaluation.tasks import Task
 from steadyeye.predictions.cell import Cell, begin, encode, mend, seal
+from steadyeye.predictions.record import RUN, damaged, read_record
 from steadyeye.predictions.rows import Rows
 from steadyeye.storage.lease import Check, alone
 from steadyeye.storage.place import Place, place
@@ -73,6 +76,9 @@ def run(plan: Plan, watcher: Watcher, predict: Predict = shard.predict) -> Place
     `predict`: where the rows of a span of a task come from. Raises `UsageError` where the folder
     holds another job or another process writes into it.
     """
+    if choice(plan.job.engine, plan.job.address):
+        for each in plan.tasks:
+            packed(each.given)
     out = place(plan.job.out)
     store = kept.store(plan.job) if predict is shard.predict else None
     with alone(out) as held, kept.closing(store, watcher.say):
@@ -97,8 +103,7 @@ def complete(job: Job, held: Check, watcher: Watcher, predict: Predict, task: Ta
     `held`: raises where the run's folder is no longer held by this process.
     """
     out = place(job.out)
-    cell = begin(out / "cells" / task.folder, task.identity)
-    mended(out, cell, watcher)
+    cell = begun(out, out / "cells" / task.folder, task.identity, watcher)
     found = len(cell.finished())
     if found:
         watcher.resumed(task.folder, found, cell.shards)
@@ -109,26 +114,35 @@ def complete(job: Job, held: Check, watcher: Watcher, predict: Predict, task: Ta
         held()
         told(rows)
 
-    elsewhere = choice(job.engine, job.address)
-    took: dict[str, Any] = {}
-    # saved predictions are only copied: no model, nothing for a cluster or to be kept
-    if predict is not shard.predict:
-        local.complete(cell, partial(predict, task), job.workers, advance)
-    elif elsewhere:
-        nodes = engines.cluster().complete(cell, job, elsewhere, advance)
-        log(out, "cluster", cell=task.folder, nodes=nodes)
+    wanted = choice(job.engine, job.address)
+    sums = _Sums(partial(watcher.counted, task.folder))
+    # saved predictions are only copied: no model, nothing for other processes or to be kept
+    if wanted and predict is shard.predict:
+        desk = Desk(cell, advance, sums.add, watcher.say)
+        facts = elsewhere.complete(desk, job, task, wanted)
+        log(out, elsewhere.name(wanted), cell=task.folder, **facts)
     else:
-        sums = _Sums(partial(watcher.counted, task.folder))
         local.complete(cell, partial(predict, task), job.workers, advance, sums.add)
-        took = sums.record()
     seal(cell)
     seconds = round(time.perf_counter() - started, 3)
     numbers = {"rows": cell.rows, "shards": cell.shards, "found": found, "seconds": seconds}
+    took = sums.record() if predict is shard.predict else {}
     log(out, "cell", cell=task.folder, **numbers, **took)
     return cell.folder
 
 
-def mended(out: Place, cell: Cell, watcher: Watcher) -> None:
+def begun(out: Place, folder: Place, identity: Mapping[str, Any], watcher: Watcher) -> Cell:
+    """The cell in a folder, created or resumed, without what is damaged; says and logs what was."""
+    lost = damaged(folder / "cell.json")
+    cell = begin(folder, identity)
+    if lost:
+        watcher.say(f"{folder.name}: cell.json was damaged; made again, as all shards are of it")
+        log(out, "altered", cell=folder.name, shards=["cell.json"])
+    _mend(out, cell, watcher)
+    return cell
+
+
+def _mend(out: Place, cell: Cell, watcher: Watcher) -> None:
     """Takes altered shards of a cell away, to be computed again, and says and logs which."""
     altered = mend(cell)
     if not altered:
@@ -157,7 +171,7 @@ def _write_record(out: Place, plan: Plan) -> dict[str, Any]:
         "provenance": provenance(),
     }
     if path.is_file():
-        found = json.loads(path.read_text(encoding="utf-8"))
+        found = read_record(path, RUN, ("job", "provenance"))
         _same_job(out, found["job"], json.loads(json.dumps(record["job"])))
         if found["provenance"] != record["provenance"]:
             # the first shards were made by what is on record; both are told

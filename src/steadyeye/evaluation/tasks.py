@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -24,7 +24,8 @@ MOST = 20  # classes without a model class that the notes name
 class Task:
     """One model on one source. `folder`: the name of its cell.
 
-    `store`: where the model's answers are kept; None: nowhere.
+    `store`: where the model's answers are kept; None: nowhere. `given`: of the model and the
+    source those that are objects of the user's program, by name; the others are made of text.
     """
 
     model: Model
@@ -33,6 +34,7 @@ class Task:
     folder: str
     identity: Mapping[str, Any]
     store: Store | None = None
+    given: Mapping[str, Any] = field(default_factory=dict)
 
 
 def task(

@@ -4,8 +4,8 @@
 
     cell.json      what it is: model, data, class map, shard size, seed; written first
     00000.arrow …  shards, each written whole: to a temporary file, synced, renamed; or one put
-    00000.seal …   size and SHA-256 of each; a shard without them counts as not written
-    seal.json      names, sizes and SHA-256 of all shards; written last
+    00000.seal …   size and SHA-256 of each, and of cell.json; a shard without counts as not written
+    seal.json      names, sizes and SHA-256 of all shards, and of cell.json; written last
 
 The folder may be one of a store (`s3://…`), where the seal of a shard is put after it.
 """
@@ -20,6 +20,7 @@ from typing import Any
 import pyarrow as pa
 
 from steadyeye.core.errors import UsageError
+from steadyeye.predictions.record import CELL, found_in, read_record
 from steadyeye.predictions.rows import Rows, to_arrow
 from steadyeye.storage.place import Place, below, together
 from steadyeye.storage.write import sha256, write_file, write_lightly
@@ -73,11 +74,12 @@ def shard_rows(rows: int) -> int:
 def begin(folder: Place, identity: Mapping[str, Any]) -> Cell:
     """The cell in `folder`, created or resumed.
 
+    One whose cell.json is lost or damaged is resumed where every shard says that it is of the same.
     Raises `UsageError` where the folder holds predictions of something else.
     """
     path = folder / "cell.json"
-    if path.is_file():
-        before = json.loads(path.read_text(encoding="utf-8"))
+    before = found_in(path) if path.is_file() else None
+    if before is not None:
         for key, value in json.loads(json.dumps(identity)).items():
             if before.get(key) != value:
                 raise UsageError(
@@ -86,13 +88,14 @@ def begin(folder: Place, identity: Mapping[str, Any]) -> Cell:
                 )
     else:
         folder.mkdir(parents=True, exist_ok=True)
+        _check_same(Cell(folder, identity))
         write_file(path, encode(identity))
     return Cell(folder, identity)
 
 
 def open_cell(folder: Place) -> Cell:
-    """The cell in `folder`, whatever it holds."""
-    return Cell(folder, json.loads((folder / "cell.json").read_text(encoding="utf-8")))
+    """The cell in `folder`, whatever it holds. Raises `UsageError` where cell.json is damaged."""
+    return Cell(folder, read_record(folder / "cell.json", CELL, ("rows", "shard_rows")))
 
 
 def write_shard(cell: Cell, shard: int, rows: Rows) -> None:
@@ -116,7 +119,8 @@ def encode_table(table: pa.Table) -> bytes:
 
 def write_content(cell: Cell, shard: int, content: bytes) -> None:
     """Writes the file of a shard, as `write_shard` does."""
-    mark = encode({"bytes": len(content), "sha256": digest(content).hexdigest()})
+    of = {"bytes": len(content), "sha256": digest(content).hexdigest(), "cell": _of(cell)}
+    mark = encode(of)
     if isinstance(cell.folder, Path):
         # the synced shard comes last; a mark that a power failure took only costs its shard
         write_lightly(cell.mark(shard), mark)
@@ -171,7 +175,9 @@ def seal(cell: Cell) -> None:
         }
         for n in range(cell.shards)
     ]
-    write_file(cell.folder / "seal.json", encode({"rows": cell.rows, "shards": shards}))
+    write_file(
+        cell.folder / "seal.json", encode({"rows": cell.rows, "cell": _of(cell), "shards": shards})
+    )
 
 
 def _written(cell: Cell) -> dict[int, Mapping[str, Any]]:
@@ -190,6 +196,24 @@ def _written(cell: Cell) -> dict[int, Mapping[str, Any]]:
     return written
 
 
+def _check_same(cell: Cell) -> None:
+    """Raises `UsageError` unless all that lies in a cell's folder is of what the cell is."""
+    there = _files(cell)
+    marks = [file for name, file in there.items() if name.endswith(".seal") or name == "seal.json"]
+    said = {mark.get("cell") for mark in together(cell.folder, _content, marks)}
+    if said - {_of(cell)}:
+        raise UsageError(
+            f"'{cell.folder / 'cell.json'}' is lost or damaged, and shards beside it do not say "
+            f"that they are of the same model and data; delete '{cell.folder}' and run the same "
+            "command again to compute it anew"
+        )
+
+
+def _of(cell: Cell) -> str:
+    """The SHA-256 of what a cell is: of cell.json."""
+    return digest(encode(cell.identity)).hexdigest()
+
+
 def _files(cell: Cell) -> dict[str, Place]:
     if isinstance(cell.folder, Path) and not cell.folder.is_dir():
         return {}
@@ -204,11 +228,7 @@ def _sealed(there: Mapping[str, Place]) -> dict[int, Mapping[str, Any]] | None:
 
 def _content(path: Place) -> Mapping[str, Any]:
     """A small JSON file; empty where a power failure or a fault of the disk left no JSON."""
-    try:
-        content = json.loads(path.read_text(encoding="utf-8"))
-    except ValueError:
-        return {}
-    return content if isinstance(content, dict) else {}
+    return found_in(path) or {}
 
 
 def encode(content: Mapping[str, Any]) -> bytes:

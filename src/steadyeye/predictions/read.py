@@ -1,6 +1,5 @@
 """Reading sealed predictions; what is not whole is refused, with what is wrong."""
 
-import json
 from collections import Counter
 from collections.abc import Mapping
 from functools import partial
@@ -22,6 +21,7 @@ from steadyeye.predictions.boxes import (
 )
 from steadyeye.predictions.caveats import caveats
 from steadyeye.predictions.cell import Cell, open_cell
+from steadyeye.predictions.record import RUN, SEAL, read_record
 from steadyeye.predictions.rows import ANSWERS, matrix, membership
 from steadyeye.predictions.verified import verified_from_arrow
 from steadyeye.storage.place import Place, together
@@ -52,7 +52,7 @@ def sealed(folder: Place) -> pa.Table:
     if not cell.sealed:
         done = len(cell.finished())
         raise UsageError(f"'{folder}' has {done} of {cell.shards} shards; {AGAIN}")
-    seal = json.loads((folder / "seal.json").read_text(encoding="utf-8"))
+    seal = read_record(folder / "seal.json", SEAL, ("shards",))
     shards = together(folder, partial(_shard, folder), seal["shards"])
     return pa.concat_tables(in_all(list(shards)))
 
@@ -65,7 +65,7 @@ def cells(run: Place) -> list[tuple[Place, ...]]:
     path = run / "run.json"
     if not path.is_file():
         raise UsageError(f"no run in '{run}'; give the --out folder of `steadyeye run`")
-    record = json.loads(path.read_text(encoding="utf-8"))
+    record = read_record(path, RUN, ("job", "cells"))
     rounds = record.get("rounds", {})
     return [
         tuple(run / "cells" / folder for folder in rounds.get(name, [name]))

@@ -174,10 +174,11 @@ def _read(lease: Remote) -> dict[str, Any]:
 
 def _here() -> dict[str, Any]:
     """What this process is, so that another one on the same machine can tell whether it lives."""
-    return {"host": socket.gethostname(), "machine": _machine(), **_process(os.getpid())}
+    return {"host": socket.gethostname(), "machine": machine(), **_process(os.getpid())}
 
 
-def _machine() -> str:
+def machine() -> str:
+    """What tells the running machine, and the container, from all others; empty: not known."""
     try:
         boot = Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
         return f"{boot} {os.readlink('/proc/self/ns/pid')}"
@@ -196,7 +197,7 @@ def _process(pid: int) -> dict[str, Any]:
 
 
 def _same_machine(owner: dict[str, Any]) -> bool:
-    return bool(owner.get("machine")) and owner["machine"] == _machine()
+    return bool(owner.get("machine")) and owner["machine"] == machine()
 
 
 def _lives_here(owner: dict[str, Any]) -> bool:

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 from steadyeye.core.errors import UsageError, unknown
 from steadyeye.core.spec import parse
@@ -40,20 +40,38 @@ class Cluster:
             )
 
 
-def choice(engine: str, address: str = "") -> Cluster | None:
-    """The cluster that a text such as `ray(gpus=1, most=8)` asks for; None for `local`.
+@dataclass(frozen=True)
+class Processes:
+    """Worker processes on this machine, each with a model of its own, inferring in one thread."""
 
-    `address`: goes over what the text says. Raises `UsageError` for another engine or parameter.
+    processes: int
+
+    def __post_init__(self) -> None:
+        count = self.processes
+        if isinstance(count, bool) or not isinstance(count, int) or count < 1:
+            raise UsageError(f"local(processes={count!r}): give a whole number of at least 1")
+
+
+Elsewhere: TypeAlias = Cluster | Processes
+"""An engine that computes outside of this process."""
+
+
+def choice(engine: str, address: str = "") -> Elsewhere | None:
+    """What a text such as `ray(gpus=1, most=8)` or `local(processes=4)` asks for.
+
+    None for `local`: threads of this process. `address`: goes over what the text says. Raises
+    `UsageError` for another engine or parameter.
     """
     spec = parse(engine)
     if spec.name not in ENGINES:
         raise unknown("engine", spec.name, ENGINES)
-    known: Mapping[str, Any] = Cluster.__dataclass_fields__ if spec.name == "ray" else {}
+    kind = Cluster if spec.name == "ray" else Processes
+    known: Mapping[str, Any] = kind.__dataclass_fields__
     for key in spec.kwargs:
         if key not in known:
             raise unknown(f"parameter of {spec.name}", key, known)
-    if spec.name == "local":
-        if address:
-            raise UsageError(f"--address {address} is of a cluster; add --engine ray")
-        return None
-    return Cluster(**{**spec.kwargs, **({"address": address} if address else {})})
+    if spec.name == "ray":
+        return Cluster(**{**spec.kwargs, **({"address": address} if address else {})})
+    if address:
+        raise UsageError(f"--address {address} is of a cluster; add --engine ray")
+    return Processes(**spec.kwargs) if spec.kwargs else None

@@ -1,125 +1,69 @@
 """The Ray engine: a pool of actors, each with a model of its own, computes the shards of a run.
 
 Same shards, same bytes, same resume as the local engine: a run begun with one can be finished with
-the other. Only inference runs on the cluster; the shards come back to the driver, which writes them
-as they arrive, a few at a time.
+the other. Actors write their shards to the store or the disk that they share with the driver; from
+a node that does not see that disk they come back to the driver, a few at a time.
 """
 
-import json
 import logging
 import os
+import pickle
+import re
 import socket
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import asdict
-from pathlib import Path
+from threading import Thread
 from typing import Any
 
 import pyarrow as pa
 import ray
 import ray.data
 
-from steadyeye.core import plugins
 from steadyeye.core.errors import UsageError
-from steadyeye.core.provenance import provenance
-from steadyeye.core.spec import parse
-from steadyeye.evaluation import shard, sweeps
 from steadyeye.evaluation.engines.choice import Cluster
-from steadyeye.evaluation.job import Job
-from steadyeye.evaluation.tasks import Task, task
-from steadyeye.predictions.cell import Cell, encode_table, write_content
-from steadyeye.predictions.rows import to_arrow
+from steadyeye.evaluation.engines.desk import Bench, Desk
+from steadyeye.evaluation.engines.order import Order
 
 REACH = 10  # seconds
+STRAY = re.compile(rb"[^\n]*Set ray log level from environment variable[^\n]*\n")
 
 
-def complete(
-    cell: Cell, job: Job, wanted: Cluster, advance: Callable[[int], None]
-) -> Mapping[str, int]:
-    """Computes the shards of a cell that are not there yet, on a cluster; returns them by node.
+def complete(desk: Desk, order: Order, wanted: Cluster) -> Mapping[str, int]:
+    """Computes the shards that are left on a cluster; returns their number by node.
 
-    `advance` is told the rows of each finished shard, those found finished first. Actors and nodes
-    that die are replaced, and their shards computed again. Raises `UsageError` for what a worker
-    raises, and where a node has other code, packages, weights or data than this process.
+    Actors and nodes that die are replaced, and their shards computed again. Raises `UsageError`
+    for what a worker raises.
     """
-    finished = set(cell.finished())
-    advance(sum(len(cell.span(shard)) for shard in finished))
-    left = [{"shard": each} for each in range(cell.shards) if each not in finished]
+    left = [{"shard": each} for each in desk.left]
     by_node: Counter[str] = Counter()
-    if not left:
-        return by_node
-    made = {"job": asdict(job), "identity": json.loads(json.dumps(cell.identity))}
-    made |= {"provenance": provenance(), "folder": os.getcwd()}
     with _connected(wanted):
         pool = ray.data.ActorPoolStrategy(min_size=wanted.least, max_size=wanted.most or None)
         computed = ray.data.from_items(left, override_num_blocks=len(left)).map_batches(
             Worker,
-            fn_constructor_args=(made,),
+            fn_constructor_args=(order,),
             batch_size=1,
             batch_format="pyarrow",
             compute=pool,
             num_cpus=wanted.cpus,
             num_gpus=wanted.gpus,
         )
-        for done in computed.iter_rows():
-            if done["error"]:
-                raise UsageError(done["error"])
-            write_content(cell, done["shard"], done["content"])
-            advance(len(cell.span(done["shard"])))
-            by_node[done["node"]] += 1
+        for row in computed.iter_rows():
+            desk.take(pickle.loads(row["done"]))  # noqa: S301 - our own worker packed it
+            by_node[row["node"]] += 1
     return by_node
 
 
 class Worker:
     """An actor: the model and the source of one cell, built once on its node."""
 
-    def __init__(self, made: Mapping[str, Any]) -> None:
-        self.made = made
-        self.task: Task | None = None
+    def __init__(self, order: Order) -> None:
+        self.bench = Bench(order)
 
     def __call__(self, batch: Any) -> Any:
-        """One shard: its file's content, or why there is none."""
-        number = batch["shard"][0].as_py()
-        content, error = b"", ""
-        try:
-            self.task = self.task or built(self.made)
-            span = Cell(Path(), self.task.identity).span(number)
-            rows = shard.predict(self.task, span, lambda: False)
-            assert rows is not None, "nothing stops it"
-            content = encode_table(to_arrow(rows))
-        except UsageError as raised:
-            error = str(raised)
-        node = ray.get_runtime_context().get_node_id()[:8]
-        columns = {"shard": number, "content": content, "error": error, "node": node}
-        return pa.table({name: [value] for name, value in columns.items()})
-
-
-def built(made: Mapping[str, Any]) -> Task:
-    """The task of a cell, built on this node. Raises `UsageError` where it is another one."""
-    for package, version in made["provenance"].items():
-        if provenance().get(package) != version:
-            raise UsageError(
-                f"a node of the cluster has {package} {provenance().get(package)}, not {version}; "
-                "install the same on every node"
-            )
-    # relative paths are those of the command
-    if os.path.isdir(made["folder"]):
-        os.chdir(made["folder"])
-    job, identity = Job(**made["job"]), made["identity"]
-    names = (identity["model"]["spec"], identity["data"]["spec"])
-    model, source = (
-        plugins.build(kind, parse(text))
-        for kind, text in zip(("models", "sources"), names, strict=True)
-    )
-    built = task(job, (names[0], model), (names[1], source), sweeps.degrading(job, [model]))
-    for key, value in json.loads(json.dumps(built.identity)).items():
-        if value != identity[key]:
-            raise UsageError(
-                f"a node of the cluster finds another {key} of {names[0]} on {names[1]}; "
-                "give every node the same weights and data"
-            )
-    return built
+        """What came of one shard, as a `Done`, and where."""
+        done = pickle.dumps(self.bench.done(batch["shard"][0].as_py()))
+        return pa.table({"done": [done], "node": [ray.get_runtime_context().get_node_id()[:8]]})
 
 
 @contextmanager
@@ -131,7 +75,8 @@ def _connected(wanted: Cluster) -> Iterator[None]:
     _say_less()
     try:
         _check_reachable(wanted.address)
-        ray.init(wanted.address or "local", log_to_driver=False, logging_level=logging.ERROR)
+        with _without(STRAY):
+            ray.init(wanted.address or "local", log_to_driver=False, logging_level=logging.ERROR)
     except (OSError, ValueError, RuntimeError) as error:
         told = " ".join(str(error).split())[:300]
         raise UsageError(f"cannot reach the Ray cluster '{wanted.address}': {told}") from error
@@ -150,10 +95,34 @@ def _check_reachable(address: str) -> None:
 
 def _say_less() -> None:
     """Ray without progress and logs of its own: the run shows its own progress."""
-    # of all it prints below `fatal`, nothing is for the user
+    # of what its C++ prints below `fatal` nothing is for the user: errors come as exceptions
     os.environ.setdefault("RAY_BACKEND_LOG_LEVEL", "fatal")
     for name in ("ray", "ray.data"):
         logging.getLogger(name).setLevel(logging.ERROR)
     context = ray.data.DataContext.get_current()
     context.enable_progress_bars = False
     context.print_on_execution_start = False
+
+
+@contextmanager
+def _without(stray: "re.Pattern[bytes]") -> Iterator[None]:
+    """A block whose standard error passes on all but what is `stray`, also what C++ writes."""
+    reading, writing = os.pipe()
+    before = os.dup(2)
+    os.dup2(writing, 2)
+    os.close(writing)
+
+    def pass_on() -> None:
+        while chunk := os.read(reading, 1 << 16):
+            os.write(before, stray.sub(b"", chunk))
+        os.close(reading)
+        os.close(before)
+
+    passing = Thread(target=pass_on, daemon=True)
+    passing.start()
+    try:
+        yield
+    finally:
+        os.dup2(before, 2)
+        # a process that was started in the block may hold its end of the pipe on
+        passing.join(1.0)
