@@ -10,10 +10,11 @@ import time
 from dataclasses import replace
 from pathlib import Path
 
+import forked
 import numpy as np
 import pytest
 import simplejpeg
-from test_runs import Watcher, command, compute, davis, small_disk, tree
+from test_runs import Watcher, compute, davis, small_disk, tree
 from torch import nn
 
 import steadyeye as se
@@ -417,7 +418,7 @@ def test_where_it_is(monkeypatch, tmp_path):
 
 def test_the_commands(davis, tmp_path):
     def steadyeye(*words):
-        return subprocess.run(command(*words), capture_output=True, text=True, cwd=tmp_path)
+        return forked.steadyeye(*words, cwd=tmp_path)
 
     words = ["run", "--model", "efficientnet_lite0", "--data", davis, "--cache", "kept"]
     first = steadyeye(*words, "--out", "a", "--progress", "json")

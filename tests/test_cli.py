@@ -7,16 +7,13 @@ import sys
 
 import pytest
 from conftest import ROOT
+from forked import steadyeye
 from test_runs import command, davis
 
 from steadyeye.classes.known import known
 from steadyeye.classes.mapping import by_wordnet, from_file
 
 __all__ = ["davis"]
-
-
-def steadyeye(*words, cwd=None):
-    return subprocess.run(command(*words), capture_output=True, text=True, cwd=cwd)
 
 
 def refused(*words, cwd=None):

@@ -2,7 +2,6 @@
 
 import json
 import os
-import signal
 import subprocess
 import sys
 import threading
@@ -14,6 +13,7 @@ import numpy as np
 import pytest
 import s3_server
 import simplejpeg
+from forked import Command, steadyeye
 
 import steadyeye as se
 from steadyeye.core.errors import UsageError
@@ -167,7 +167,6 @@ def test_pictures_of_a_store_are_known_without_being_read(url, bucket, pictures,
 def test_python_and_the_command_line_on_a_store(bucket, pictures, toy, tmp_path):
     toy()
     data = f"image_folder(root='{pictures}')"
-    steadyeye = [sys.executable, "-m", "steadyeye"]
     words = [
         "--model",
         "callable(path='toy_light:light')",
@@ -178,7 +177,7 @@ def test_python_and_the_command_line_on_a_store(bucket, pictures, toy, tmp_path)
     ]
 
     def call(*more):
-        done = subprocess.run([*steadyeye, *more], cwd=tmp_path, capture_output=True, text=True)
+        done = steadyeye(*more, cwd=tmp_path)
         assert done.returncode == 0, done.stderr
         return done.stdout
 
@@ -307,13 +306,13 @@ def test_a_killed_driver_on_a_store_is_as_if_nothing_happened(bucket, pictures, 
     compute(tmp_path / "whole", data, model)
     (tmp_path / "slow").touch()
     words = ["run", "--model", model, "--data", data, "--batch", "4", "--workers", "1"]
-    command = [sys.executable, "-m", "steadyeye", *words, "--out", f"{bucket}/run"]
-    victim = subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.DEVNULL)
+    words += ["--out", f"{bucket}/run"]
+    victim = Command(*words, cwd=tmp_path)
     deadline = time.monotonic() + 60
     while len(shards(f"{bucket}/run")) < 2 and time.monotonic() < deadline:
         time.sleep(0.02)
-    refused = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
-    victim.send_signal(signal.SIGKILL)
+    refused = steadyeye(*words, cwd=tmp_path)
+    victim.kill()
     victim.wait()
     assert refused.returncode != 0
     assert "another process" in refused.stderr
@@ -321,7 +320,7 @@ def test_a_killed_driver_on_a_store_is_as_if_nothing_happened(bucket, pictures, 
     left = [each.name for each in _below(place(f"{bucket}/run"))]
     assert "seal.json" not in left, "the run was over before it could be killed"
     (tmp_path / "slow").unlink()
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
+    done = steadyeye(*words, cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     assert shards(f"{bucket}/run") == shards(tmp_path / "whole")
     log = json.loads(place(f"{bucket}/run/log.jsonl").read_text().splitlines()[-1])
