@@ -162,7 +162,7 @@ def test_video_frames_keep_their_type(test_data, tmp_path):
 def test_a_warm_sweep_makes_no_degraded_image(davis, tmp_path, monkeypatch, fast):
     how = {"operators": "jpeg, random_noise, local_blur", "levels": "0:30:10", "fast": fast}
     how |= {"metrics": "failure_points"} if fast else {}
-    data = davis.replace("k=5", "k=1")
+    data = davis.replace("anchors=3, k=5", "anchors=1, k=1")
     compute(tmp_path / "off", data, cache="off", **how)
     compute(tmp_path / "cold", data, cache=str(tmp_path / "cache"), **how)
     monkeypatch.setattr(Operator, "start", lambda *_: pytest.fail("degraded again"))

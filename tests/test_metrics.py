@@ -97,7 +97,9 @@ def as_predictions(released, scores):
     )
 
 
-@pytest.mark.parametrize("block", range(10))
+@pytest.mark.parametrize(
+    "block", [0, *(pytest.param(n, marks=pytest.mark.slow) for n in range(1, 10))]
+)
 def test_a_thousand_random_tables_over_the_released_metadata(released, near, block):
     labels = released[1]
     names = sorted(labels)

@@ -172,6 +172,7 @@ def test_a_killed_driver_goes_on_where_it_was(model, data, whole, tmp_path):
     assert set(tree(tmp_path / "run")) > set(tree(whole))
 
 
+@pytest.mark.slow
 def test_what_a_worker_cannot_do_is_one_line(here, model, tmp_path, test_data):
     broken = tmp_path / "a.jpg"
     broken.write_bytes(b"\xff\xd8 no picture")
