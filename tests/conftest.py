@@ -15,6 +15,8 @@ FLAGS = [
     "--disable-component-update",
     "--disable-sync",
 ]
+PATIENCE = 120_000
+"""Milliseconds that a test waits for a page: only a page that never comes takes as long."""
 # what one test leaves behind is not to answer for another; those of the cache name a folder
 os.environ["STEADYEYE_CACHE"] = "off"
 # by the time they take: a worker keeps to a file, and none is to begin with a long one at the end

@@ -20,6 +20,7 @@ import tempfile
 import threading
 import traceback
 import warnings
+from contextlib import suppress
 from importlib import import_module
 from pathlib import Path
 
@@ -125,7 +126,9 @@ def _stop():
 def serve(address):
     """Forks a command for each connection until the input ends."""
     for name in PACKAGES:
-        import_module(name)
+        # a command that needs one which is not there says so itself
+        with suppress(ImportError):
+            import_module(name)
     import numba
 
     numba.njit(lambda x: x)(0)  # what numba sets up at its first call

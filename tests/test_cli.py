@@ -38,6 +38,14 @@ def test_help_imports_nothing_heavy():
     assert done.stdout.strip().endswith("[]")
 
 
+@pytest.mark.parametrize("words", [("ls", "models"), ("report", "nowhere"), ("gate", "--ask")])
+def test_a_forked_command_is_as_one_that_is_started(words, tmp_path):
+    started = subprocess.run(command(*words), capture_output=True, text=True, cwd=tmp_path)
+    done = steadyeye(*words, cwd=tmp_path)
+    assert (done.returncode, done.stdout) == (started.returncode, started.stdout)
+    assert done.stderr == started.stderr
+
+
 @pytest.mark.parametrize(
     ("kind", "name"),
     [("models", "timm"), ("sources", "video"), ("metrics", "pm_k"), ("analyses", "failures")],

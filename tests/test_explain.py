@@ -470,7 +470,7 @@ def test_killed_it_goes_on_to_the_same_bytes(toy, whole, tmp_path):
     victim = Command(*words, "killed", **run_it)
     started = time.monotonic()
     while len(list(tmp_path.glob("killed/cells/*shuffle/*.arrow"))) < 2:
-        assert time.monotonic() - started < 120
+        assert time.monotonic() - started < 600
         assert victim.poll() is None
         time.sleep(0.005)
     victim.kill()

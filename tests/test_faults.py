@@ -123,7 +123,7 @@ def test_the_second_of_two_drivers_refuses_and_the_first_is_not_disturbed(davis,
     asked = Job(models=("efficientnet_lite0",), data=(davis,), out=str(tmp_path / "run"))
     second = plan.check(asked)
     first = Command(*words, "run", cwd=tmp_path)
-    deadline = time.monotonic() + 120
+    deadline = time.monotonic() + 600
     while not list(tmp_path.glob("run/cells/*/*.arrow")) and time.monotonic() < deadline:
         time.sleep(0.002)
     with pytest.raises(se.UsageError, match="another process is writing to"):
@@ -139,7 +139,7 @@ def test_an_interrupt_keeps_what_was_answered(davis, tmp_path):
     words = ["run", "--model", "efficientnet_lite0", "--data", longer, "--workers", 1]
     words += ["--cache", "kept", "--progress", "json", "--out"]
     victim = Command(*words, "run", cwd=tmp_path)
-    deadline = time.monotonic() + 120
+    deadline = time.monotonic() + 600
     while len(list(tmp_path.glob("run/cells/*/*.arrow"))) < 2 and time.monotonic() < deadline:
         time.sleep(0.002)
     victim.send_signal(signal.SIGINT)
