@@ -306,6 +306,7 @@ def answered(session, stage, answer):
     return count
 
 
+@pytest.mark.slow
 def test_a_detectors_boxes_become_a_set_it_is_measured_on(test_data, tmp_path):
     root = test_data / "coco" / "tinycoco"
     annotations = root / "annotations" / "instances_train2017.json"
