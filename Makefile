@@ -3,15 +3,20 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check
+# a file stays with one worker, which shares its fixtures; tests/conftest.py puts the longest first
+SPREAD := -n 2 --dist loadfile --no-loadscope-reorder
 
-.PHONY: demo test lint types docs check clean
+.PHONY: demo test quick lint types docs check clean
 
 demo: $(VENV)/.demo
 	$(BIN)/steadyeye run examples/demo.toml --out runs/demo
 	$(BIN)/steadyeye measure runs/demo
 
 test: $(VENV)/.test
-	$(BIN)/python -m pytest -n 2 --dist loadfile
+	$(BIN)/python -m pytest $(SPREAD)
+
+quick: $(VENV)/.test
+	$(BIN)/python -m pytest $(SPREAD) -m 'not slow'
 
 lint: $(VENV)/.test
 	$(BIN)/ruff check .

@@ -15,9 +15,35 @@ FLAGS = [
     "--disable-component-update",
     "--disable-sync",
 ]
+PATIENCE = 120_000
+"""Milliseconds that a test waits for a page: only a page that never comes takes as long."""
 # what one test leaves behind is not to answer for another; those of the cache name a folder
 os.environ["STEADYEYE_CACHE"] = "off"
+# by the time they take: a worker keeps to a file, and none is to begin with a long one at the end
+LONGEST = (
+    "test_ray",
+    "test_model_libraries",
+    "test_integrated_gradients",
+    "test_storage",
+    "test_review_pages",
+    "test_cache",
+    "test_metrics",
+    "test_cli",
+    "test_runs",
+    "test_blind_spots",
+    "test_label_free",
+    "test_review_audit",
+    "test_sweeps",
+    "test_explain",
+    "test_embedding",
+)
 DATA = Path(os.environ.get("STEADYEYE_TEST_DATA", ROOT.parent / "shared" / "data"))
+
+
+def pytest_collection_modifyitems(items):
+    """The longest files first, the others as they come."""
+    place = {name: number for number, name in enumerate(LONGEST)}
+    items.sort(key=lambda item: place.get(item.path.stem, len(place)))
 
 
 @pytest.fixture(scope="session")

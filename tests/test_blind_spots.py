@@ -8,6 +8,7 @@ import blind_toys as toys
 import numpy as np
 import pytest
 import vl_convert
+from conftest import PATIENCE
 
 from steadyeye.analyses.blind_spots import blind_spots
 from steadyeye.core.errors import UsageError
@@ -219,6 +220,7 @@ def test_the_report_begins_with_the_mistakes_and_is_one_file(whole):
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_a_point_shows_its_picture_on_hover(whole, browser, scheme):
     page = browser.new_page(color_scheme=scheme)
+    page.set_default_timeout(PATIENCE)
     told = []
     page.on("console", lambda message: told.append(message.text))
     page.on("request", lambda request: told.append(request.url) if "://" in request.url else None)

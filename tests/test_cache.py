@@ -10,10 +10,11 @@ import time
 from dataclasses import replace
 from pathlib import Path
 
+import forked
 import numpy as np
 import pytest
 import simplejpeg
-from test_runs import Watcher, command, compute, davis, small_disk, tree
+from test_runs import Watcher, compute, davis, small_disk, tree
 from torch import nn
 
 import steadyeye as se
@@ -161,7 +162,7 @@ def test_video_frames_keep_their_type(test_data, tmp_path):
 def test_a_warm_sweep_makes_no_degraded_image(davis, tmp_path, monkeypatch, fast):
     how = {"operators": "jpeg, random_noise, local_blur", "levels": "0:30:10", "fast": fast}
     how |= {"metrics": "failure_points"} if fast else {}
-    data = davis.replace("k=5", "k=1")
+    data = davis.replace("anchors=3, k=5", "anchors=1, k=1")
     compute(tmp_path / "off", data, cache="off", **how)
     compute(tmp_path / "cold", data, cache=str(tmp_path / "cache"), **how)
     monkeypatch.setattr(Operator, "start", lambda *_: pytest.fail("degraded again"))
@@ -417,7 +418,7 @@ def test_where_it_is(monkeypatch, tmp_path):
 
 def test_the_commands(davis, tmp_path):
     def steadyeye(*words):
-        return subprocess.run(command(*words), capture_output=True, text=True, cwd=tmp_path)
+        return forked.steadyeye(*words, cwd=tmp_path)
 
     words = ["run", "--model", "efficientnet_lite0", "--data", davis, "--cache", "kept"]
     first = steadyeye(*words, "--out", "a", "--progress", "json")

@@ -7,16 +7,13 @@ import sys
 
 import pytest
 from conftest import ROOT
+from forked import steadyeye
 from test_runs import command, davis
 
 from steadyeye.classes.known import known
 from steadyeye.classes.mapping import by_wordnet, from_file
 
 __all__ = ["davis"]
-
-
-def steadyeye(*words, cwd=None):
-    return subprocess.run(command(*words), capture_output=True, text=True, cwd=cwd)
 
 
 def refused(*words, cwd=None):
@@ -39,6 +36,14 @@ def test_help_imports_nothing_heavy():
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip().endswith("[]")
+
+
+@pytest.mark.parametrize("words", [("ls", "models"), ("report", "nowhere"), ("gate", "--ask")])
+def test_a_forked_command_is_as_one_that_is_started(words, tmp_path):
+    started = subprocess.run(command(*words), capture_output=True, text=True, cwd=tmp_path)
+    done = steadyeye(*words, cwd=tmp_path)
+    assert (done.returncode, done.stdout) == (started.returncode, started.stdout)
+    assert done.stderr == started.stderr
 
 
 @pytest.mark.parametrize(

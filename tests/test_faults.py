@@ -4,11 +4,11 @@ import json
 import random
 import shutil
 import signal
-import subprocess
 import time
 
 import pytest
-from test_runs import Watcher, command, compute, davis, flip_a_byte, tree
+from forked import Command
+from test_runs import Watcher, compute, davis, flip_a_byte, tree
 
 import steadyeye as se
 from steadyeye.cache import upkeep
@@ -184,14 +184,12 @@ def test_a_clock_that_goes_backwards_changes_nothing(davis, whole, tmp_path, mon
 
 
 def test_the_second_of_two_drivers_refuses_and_the_first_is_not_disturbed(davis, whole, tmp_path):
-    words = command("run", "--model", "efficientnet_lite0", "--data", davis, "--workers", 1)
+    words = ["run", "--model", "efficientnet_lite0", "--data", davis, "--workers", 1]
     words += ["--cache", "kept", "--out"]
     asked = Job(models=("efficientnet_lite0",), data=(davis,), out=str(tmp_path / "run"))
     second = plan.check(asked)
-    first = subprocess.Popen(
-        [*words, "run"], cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE
-    )
-    deadline = time.monotonic() + 120
+    first = Command(*words, "run", cwd=tmp_path)
+    deadline = time.monotonic() + 600
     while not list(tmp_path.glob("run/cells/*/*.arrow")) and time.monotonic() < deadline:
         time.sleep(0.002)
     with pytest.raises(se.UsageError, match="another process is writing to"):
@@ -204,18 +202,16 @@ def test_the_second_of_two_drivers_refuses_and_the_first_is_not_disturbed(davis,
 
 def test_an_interrupt_keeps_what_was_answered(davis, tmp_path):
     longer = davis.replace("anchors=3", "anchors=20")
-    words = command("run", "--model", "efficientnet_lite0", "--data", longer, "--workers", 1)
+    words = ["run", "--model", "efficientnet_lite0", "--data", longer, "--workers", 1]
     words += ["--cache", "kept", "--progress", "json", "--out"]
-    victim = subprocess.Popen(
-        [*words, "run"], cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE
-    )
-    deadline = time.monotonic() + 120
+    victim = Command(*words, "run", cwd=tmp_path)
+    deadline = time.monotonic() + 600
     while len(list(tmp_path.glob("run/cells/*/*.arrow"))) < 2 and time.monotonic() < deadline:
         time.sleep(0.002)
     victim.send_signal(signal.SIGINT)
     _, stderr = victim.communicate()
-    assert victim.returncode == 130, stderr.decode()
-    assert b"Traceback" not in stderr
+    assert victim.returncode == 130, stderr
+    assert "Traceback" not in stderr
     assert json.loads(stderr.splitlines()[-1])["event"] == "stopped"
     source = plugins.build("sources", parse(longer))
     # pm-sets of a video overlap, and a frame is kept once

@@ -3,13 +3,13 @@
 import json
 import random
 import shutil
-import subprocess
 from xml.etree import ElementTree
 
 import pytest
+from forked import steadyeye
 from review_toys import CLASSES, GOOD, NO, YES, Review, draw, source
 from test_review_boxes import BOX, FINE, Boxes, candidates, write
-from test_runs import command, davis
+from test_runs import davis
 
 from steadyeye.core.errors import UsageError
 from steadyeye.footage import set_folder
@@ -423,7 +423,7 @@ def test_the_command_line_takes_what_it_wrote(folder, tmp_path):
     again = copied(folder, tmp_path / "again").root
 
     def run(*words):
-        done = subprocess.run(command(*words), capture_output=True, text=True, cwd=tmp_path)
+        done = steadyeye(*words, cwd=tmp_path)
         return done.returncode, done.stdout + done.stderr
 
     content = json.loads((folder.root / "set.json").read_text())

@@ -2,17 +2,16 @@
 
 import json
 import os
-import subprocess
 from dataclasses import replace
 from pathlib import Path
 
 import cv2
+import forked
 import numpy as np
 import pytest
 import vl_convert
 from mining_toys import BEAR, CAR, KITE, table
 from review_toys import Review
-from test_runs import command
 
 import steadyeye as se
 from steadyeye.analyses.confident_mistakes import confident_mistakes
@@ -82,13 +81,7 @@ def data(folder, images=True):
 def steadyeye(folder, *words):
     # the detectors of this file are found by their module
     path = os.pathsep.join([str(Path(__file__).parent), os.environ.get("PYTHONPATH", "")])
-    done = subprocess.run(
-        command(*words, "--quiet"),
-        capture_output=True,
-        text=True,
-        cwd=folder.parent,
-        env={**os.environ, "PYTHONPATH": path},
-    )
+    done = forked.steadyeye(*words, "--quiet", cwd=folder.parent, env={"PYTHONPATH": path})
     return done.returncode, done.stdout + done.stderr
 
 

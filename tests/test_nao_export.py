@@ -2,15 +2,14 @@
 
 import json
 import re
-import subprocess
 from collections import Counter
 
 import numpy as np
 import pytest
 from fastapi.testclient import TestClient
+from forked import steadyeye
 from review_toys import keys
 from test_review_boxes import BOX, FINE, Boxes, candidates, write
-from test_runs import command
 
 import steadyeye as se
 from steadyeye.core.boxes import OOD, in_classes
@@ -307,6 +306,7 @@ def answered(session, stage, answer):
     return count
 
 
+@pytest.mark.slow
 def test_a_detectors_boxes_become_a_set_it_is_measured_on(test_data, tmp_path):
     root = test_data / "coco" / "tinycoco"
     annotations = root / "annotations" / "instances_train2017.json"
@@ -350,7 +350,7 @@ def test_a_detectors_boxes_become_a_set_it_is_measured_on(test_data, tmp_path):
     assert pictures == same == len(folder.images)
 
     def run(*words):
-        done = subprocess.run(command(*words), capture_output=True, text=True, cwd=tmp_path)
+        done = steadyeye(*words, cwd=tmp_path)
         assert done.returncode == 0, done.stdout + done.stderr
         return done.stdout
 

@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import simplejpeg
+from conftest import PATIENCE
 from test_metrics import HAND, table
 from test_sections import evaluated
 
@@ -150,6 +151,7 @@ def opened(browser, document, tmp_path):
     path = tmp_path / "report.html"
     path.write_text(render_html(document, picture))
     context = browser.new_context(offline=True, viewport={"width": 375, "height": 800})
+    context.set_default_timeout(PATIENCE)
     page = context.new_page()
     complaints = []
     page.on("console", lambda message: complaints.append(message.text))
@@ -166,9 +168,10 @@ def test_in_a_browser_all_charts_draw_and_nothing_complains(opened, document):
     assert page.locator("figure.chart svg").count() == charts(document)
     assert page.evaluate("document.documentElement.scrollWidth") == 375
     before = page.evaluate("document.documentElement.dataset.theme")
+    page.evaluate("delete document.documentElement.dataset.drawn")
     page.click("#theme")
     assert page.evaluate("document.documentElement.dataset.theme") != before
-    page.wait_for_timeout(300)
+    page.wait_for_function(f"document.documentElement.dataset.drawn === '{charts(document)}'")
     assert page.locator("figure.chart svg").count() == charts(document)
     assert complaints == []
 

@@ -202,6 +202,7 @@ def test_a_local_run_is_finished_on_the_cluster_though_an_actor_is_killed(
     assert sum(events(out)["cluster"]["nodes"].values()) == len(kept) - 2
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("connected")
 def test_what_a_worker_cannot_do_is_one_line(model, tmp_path):
     broken = tmp_path / "a.jpg"

@@ -3,14 +3,14 @@
 import io
 import itertools
 import json
-import subprocess
 
 import cv2
 import numpy as np
 import pytest
+from forked import steadyeye
 from PIL import Image as Pillow
 from review_toys import CLASSES, GOOD, NO, YES, Review, draw, source
-from test_runs import command, davis
+from test_runs import davis
 
 from steadyeye.api import evaluate
 from steadyeye.core.errors import UsageError
@@ -392,12 +392,7 @@ def test_table_one_and_the_impact_of_a_review(tmp_path):
         ("anchor labels updated", None, 1),
         ("frame pairs", 12, 11),
     ]
-    done = subprocess.run(
-        command("review-status", folder.root, "--runs", tmp_path / "run"),
-        capture_output=True,
-        text=True,
-        check=True,
-    )
+    done = steadyeye("review-status", folder.root, "--runs", tmp_path / "run", check=True)
     lines = [line.split() for line in done.stdout.splitlines()]
     assert ["told", "without", "pm-2", "0.0%", "0.0%", "–", "60.2%", "4"] in lines
     assert ["told", "with", "drop", "33.3%", "0.8%", "–", "90.6%", "3"] in lines
@@ -423,7 +418,7 @@ def test_the_command_line_from_candidates_to_status(tmp_path):
     path, images, *_ = write(tmp_path, candidates())
 
     def run(*words):
-        done = subprocess.run(command(*words), capture_output=True, text=True, cwd=tmp_path)
+        done = steadyeye(*words, cwd=tmp_path)
         return done.returncode, done.stdout + done.stderr
 
     code, told = run("sample", "--boxes", path, "--images", images, "--out", "set", "--quiet")

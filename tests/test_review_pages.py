@@ -9,13 +9,14 @@ import sys
 import threading
 import time
 
+import forked
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 import simplejpeg
 import uvicorn
-from conftest import ROOT
+from conftest import PATIENCE, ROOT
 from review_toys import draw, source
 from test_runs import command
 
@@ -40,6 +41,7 @@ class Person:
 
     def __init__(self, browser, link, **window):
         self.context = browser.new_context(**window)
+        self.context.set_default_timeout(PATIENCE)
         self.page = self.context.new_page()
         self.complaints = []
         self.page.on("console", lambda message: self.complaints.append(message.text))
@@ -117,12 +119,14 @@ class Site:
         path.write_text(json.dumps({**folder.content, "review": said}))
         self.db = database.connect(database.beside(folder.root))
         made = app(set_folder.read(folder.root), self.db, ["127.0.0.1"])
-        port = free_port()
-        self.base = f"http://127.0.0.1:{port}"
-        self.server = uvicorn.Server(uvicorn.Config(made, port=port, log_level="error"))
-        self.thread = threading.Thread(target=self.server.run)
+        listening = socket.socket()
+        listening.bind(("127.0.0.1", 0))
+        self.base = f"http://127.0.0.1:{listening.getsockname()[1]}"
+        self.server = uvicorn.Server(uvicorn.Config(made, log_level="error"))
+        self.thread = threading.Thread(target=self.server.run, args=([listening],))
         self.thread.start()
         while not self.server.started:
+            assert self.thread.is_alive()
             time.sleep(0.02)
 
     def join(self, name, admin=False):
@@ -462,7 +466,7 @@ def serve():
 
 
 def steadyeye(*words):
-    done = subprocess.run(command(*words), capture_output=True, text=True)
+    done = forked.steadyeye(*words)
     assert done.returncode == 0, done.stderr
     return done.stdout
 

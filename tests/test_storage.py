@@ -2,7 +2,6 @@
 
 import json
 import os
-import signal
 import subprocess
 import sys
 import threading
@@ -14,6 +13,7 @@ import numpy as np
 import pytest
 import s3_server
 import simplejpeg
+from forked import Command, steadyeye
 
 import steadyeye as se
 from steadyeye.core.errors import UsageError
@@ -167,7 +167,6 @@ def test_pictures_of_a_store_are_known_without_being_read(url, bucket, pictures,
 def test_python_and_the_command_line_on_a_store(bucket, pictures, toy, tmp_path):
     toy()
     data = f"image_folder(root='{pictures}')"
-    steadyeye = [sys.executable, "-m", "steadyeye"]
     words = [
         "--model",
         "callable(path='toy_light:light')",
@@ -178,7 +177,7 @@ def test_python_and_the_command_line_on_a_store(bucket, pictures, toy, tmp_path)
     ]
 
     def call(*more):
-        done = subprocess.run([*steadyeye, *more], cwd=tmp_path, capture_output=True, text=True)
+        done = steadyeye(*more, cwd=tmp_path)
         assert done.returncode == 0, done.stderr
         return done.stdout
 
@@ -293,12 +292,12 @@ def test_frames_of_a_vanished_bucket_are_no_faults_of_samples(url, bucket, pictu
 def test_wrong_credentials_are_one_line(url, bucket):
     import requests
 
-    requests.post(f"{url}/moto-api/reset-auth", data="0", timeout=10)
+    requests.post(f"{url}/moto-api/reset-auth", data="0", timeout=60)
     try:
         with pytest.raises(UsageError, match=r"access denied \(.*check the credentials") as error:
             place(f"{bucket}/x").read_bytes()
     finally:
-        requests.post(f"{url}/moto-api/reset-auth", data="inf", timeout=10)
+        requests.post(f"{url}/moto-api/reset-auth", data="inf", timeout=60)
     assert "\n" not in str(error.value)
 
 
@@ -307,13 +306,13 @@ def test_a_killed_driver_on_a_store_is_as_if_nothing_happened(bucket, pictures, 
     compute(tmp_path / "whole", data, model)
     (tmp_path / "slow").touch()
     words = ["run", "--model", model, "--data", data, "--batch", "4", "--workers", "1"]
-    command = [sys.executable, "-m", "steadyeye", *words, "--out", f"{bucket}/run"]
-    victim = subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.DEVNULL)
-    deadline = time.monotonic() + 60
+    words += ["--out", f"{bucket}/run"]
+    victim = Command(*words, cwd=tmp_path)
+    deadline = time.monotonic() + 600
     while len(shards(f"{bucket}/run")) < 2 and time.monotonic() < deadline:
         time.sleep(0.02)
-    refused = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
-    victim.send_signal(signal.SIGKILL)
+    refused = steadyeye(*words, cwd=tmp_path)
+    victim.kill()
     victim.wait()
     assert refused.returncode != 0
     assert "another process" in refused.stderr
@@ -321,7 +320,7 @@ def test_a_killed_driver_on_a_store_is_as_if_nothing_happened(bucket, pictures, 
     left = [each.name for each in _below(place(f"{bucket}/run"))]
     assert "seal.json" not in left, "the run was over before it could be killed"
     (tmp_path / "slow").unlink()
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
+    done = steadyeye(*words, cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     assert shards(f"{bucket}/run") == shards(tmp_path / "whole")
     log = json.loads(place(f"{bucket}/run/log.jsonl").read_text().splitlines()[-1])
@@ -383,7 +382,7 @@ def other_machine(out, number, content):
 
 def test_a_lease_that_is_renewed_is_refused_and_one_that_is_not_is_taken(bucket):
     out = place(f"{bucket}/run")
-    with alone(out, beat=1):
+    with alone(out, beat=100):
         own = json.loads((out / "lease" / "000001.json").read_bytes())
         assert own["pid"] == os.getpid()
         with pytest.raises(UsageError, match=f"process {os.getpid()}"), alone(out, beat=1):
@@ -391,11 +390,11 @@ def test_a_lease_that_is_renewed_is_refused_and_one_that_is_not_is_taken(bucket)
     started = time.monotonic()
     with alone(out, beat=10):
         pass
-    assert time.monotonic() - started < 20, "what was given back is free at once"
+    assert time.monotonic() - started < 100, "what was given back is free at once"
     other_machine(out, 3, {"beat": 0.1, "renewals": 0, "released": False})
     started = time.monotonic()
     with alone(out, beat=0.2):
-        assert 0.3 < time.monotonic() - started < 30
+        assert time.monotonic() - started > 0.3
         assert (out / "lease" / "000004.json").is_file()
 
 
@@ -404,7 +403,7 @@ def test_clocks_do_not_matter_to_a_lease(bucket, monkeypatch):
     monkeypatch.setattr(time, "time", lambda: 0.0)
     with alone(out, beat=0.1) as held:
         monkeypatch.setattr(time, "time", lambda: -1e9)
-        deadline = time.monotonic() + 30
+        deadline = time.monotonic() + 300
         while not json.loads((out / "lease" / "000001.json").read_bytes())["renewals"]:
             assert time.monotonic() < deadline
             time.sleep(0.05)
@@ -415,7 +414,7 @@ def test_a_writer_that_slept_through_its_lease_stops(bucket, pictures, toy):
     out, data = f"{bucket}/run", f"image_folder(root='{pictures}')"
     with alone(place(out), beat=0.1) as held:
         taken = other_machine(out, 2, {"beat": 0.1, "renewals": 0})
-        deadline = time.monotonic() + 10
+        deadline = time.monotonic() + 300
 
         def go_on():
             while time.monotonic() < deadline:
@@ -434,13 +433,16 @@ def test_of_two_that_wait_one_gets_the_lease(bucket):
 
     out = place(f"{bucket}/run")
     other_machine(out, 1, {"beat": 0.05, "renewals": 0})
+    refused = threading.Semaphore(0)
 
     def want(_):
         try:
             with alone(out, beat=1) as held:
-                time.sleep(3)
+                for _ in range(3):  # it keeps the lease until the others have asked for it
+                    assert refused.acquire(timeout=300)
                 held()
         except UsageError as error:
+            refused.release()
             return str(error)
         return "held"
 

@@ -231,6 +231,7 @@ def thousand(images):
 # ---------------------------------------------------------------- search
 
 
+@pytest.mark.slow
 def test_a_search_ends_within_its_budget_and_near_the_sweep(tmp_path):
     more = BIKES.replace("anchors=6", "anchors=40")
     options = {"operators": "global_blur, jpeg, fade_black", "seed": 3}
