@@ -32,14 +32,15 @@ def degrading(job: Job, models: Sequence[Model]) -> Degrading | None:
 
 
 def operators(text: str, gradients: bool) -> tuple[Operator, ...]:
-    """The operators of a comma-separated list of specs, or of `all`.
+    """The operators of a comma-separated list of specs, or of `all`: the fifteen of Swingler 2022.
 
     `gradients`: whether `all` may hold operators that need a differentiable model.
     """
     if text.strip() == "all":
         names = [name for name in plugins.names("degrade") if name != USERS_OWN]
         every = [plugins.build("degrade", spec) for spec in split(", ".join(names))]
-        return tuple(each for each in every if gradients or not each.needs_gradient)
+        allowed = (each for each in every if gradients or not each.needs_gradient)
+        return tuple(each for each in allowed if each.in_all)
     chosen = tuple(plugins.build("degrade", spec) for spec in split(text))
     twice = {each.name for each in chosen if sum(each.name == o.name for o in chosen) > 1}
     if twice:
