@@ -80,10 +80,10 @@ class _Training:
             for step, given in fed:
                 self._step(step, found, given)
                 self.watcher.learned(name, smoothed(self.losses))
-                if self.steps.judged(step + 1):
+                if judged := self.steps.judged(step + 1):
                     found = self._judged(found)
                 stop = interrupted()
-                if found.step == step + 1 or (step + 1) % self.course.every == 0 or stop:
+                if judged or stop or (step + 1) % self.course.every == 0:
                     self._save(found)
                 advance(len(self.steps.batch(step)))
                 if found.ended:
@@ -140,7 +140,8 @@ class _Training:
 
     def _judged(self, found: History) -> History:
         """The history with the round that ends now."""
-        done, first = len(self.losses), found.step
+        done = len(self.losses)
+        first = found.rounds[-1].step if found.rounds else 0
         sizes = [len(self.steps.batch(step)) for step in range(first, done)]
         losses = self.losses[first:]
         rate = schedule.rate(self.course.schedule, self.course.rate, done - 1, found.values)
