@@ -323,12 +323,12 @@ def test_images_are_decoded_ahead_in_order_and_once_where_there_is_room():
         for e in items))
     )  # fmt: skip
     batches = [(0, 0, [3, 1]), (1, 0, [0]), (2, 1, [1, 3])]
-    found = list(learned(watched, Images(), batches, 2))
+    found = list(learned(watched, Images(given.task.fit), batches, 2))
     assert [step for step, _ in found] == [0, 1, 2]
     assert [label for _, part in found for _, label in part] == [items[i].labels[0] for i in (3, 1, 0, 1, 3)]  # noqa: E501  # fmt: skip
     assert sorted(made) == sorted(items[i].id for i in (3, 1, 0))
     made.clear()
-    list(learned(watched, Images(room=0), batches, 2))
+    list(learned(watched, Images(given.task.fit, room=0), batches, 2))
     assert len(made) == 5
 
 

@@ -62,9 +62,11 @@ class Scenes:
             nn.Flatten(), nn.Linear(16 * 8 * 8, 4),
         )  # fmt: skip
 
+    def fit(self, image: Any) -> Any:
+        return cv2.resize(image, (32, 32), interpolation=cv2.INTER_AREA)
+
     def prepare(self, example: Example, image: Any) -> tuple[Tensor, int]:
-        small = cv2.resize(image, (32, 32), interpolation=cv2.INTER_AREA)
-        values = torch.from_numpy(small).permute(2, 0, 1).float() / 255 - 0.5
+        values = torch.from_numpy(image).permute(2, 0, 1).float() / 255 - 0.5
         return values * (torch.nan if example.id == self.broken_at else 1), example.labels[0]
 
     def loss(self, module: nn.Module, prepared: Sequence[Any]) -> Tensor:

@@ -13,7 +13,7 @@ from steadyeye.core.types import Image
 from steadyeye.training.task import Augment, Example, Examples, Task
 
 AHEAD = 2  # batches made ready before they are asked for
-MEMORY = 2**30  # bytes of decoded images that are kept
+MEMORY = 2**30  # bytes of fitted images that are kept
 
 Job = TypeVar("Job")
 Found = TypeVar("Found")
@@ -35,22 +35,23 @@ class Lesson:
 
 
 class Images:
-    """Decoded images, kept for the next epoch as long as there is room; safe from any thread.
+    """Decoded images as a task fits them, kept for the next epoch as long as there is room.
 
-    What is kept stays: epochs go through all images, so an older one is needed as soon as any.
+    Safe from any thread. What is kept stays: epochs go through all images, so an older one is
+    needed as soon as any.
     """
 
-    def __init__(self, room: int = MEMORY) -> None:
-        self._room = room
+    def __init__(self, fit: Callable[[Image], Image], room: int = MEMORY) -> None:
+        self._fit, self._room = fit, room
         self._kept: dict[str, Image] = {}
         self._lock = threading.Lock()
 
     def __call__(self, example: Example) -> Image:
-        """The image of an example; not to be written to."""
+        """The fitted image of an example; not to be written to."""
         found = self._kept.get(example.id)
         if found is not None:
             return found
-        image = example.image()
+        image = self._fit(example.image())
         with self._lock:
             if image.nbytes <= self._room and example.id not in self._kept:
                 self._room -= image.nbytes

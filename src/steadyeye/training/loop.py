@@ -65,7 +65,7 @@ class _Training:
         self.lesson, self.course, self.folder, self.watcher = lesson, course, folder, watcher
         self.steps = Steps(len(lesson.learn.items), course)
         self.engine = Engine(lesson.task.module, course)
-        self.images = Images()
+        self.images = Images(lesson.task.fit)
         self.losses: list[float] = []
 
     def run(self, start: Mapping[str, float | None] | None) -> History:
