@@ -1,5 +1,6 @@
 """What a model is trained on and judged by, from the sources that a user names."""
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -111,4 +112,11 @@ def _check(selection: Selection, val: Source | None) -> None:
 
 
 def _record(side: Examples) -> Mapping[str, Any]:
-    return {"name": side.name, "fingerprint": side.fingerprint, "n": len(side.items)}
+    counts = Counter(one.labels[0] for one in side.items)
+    return {
+        "name": side.name,
+        "fingerprint": side.fingerprint,
+        "n": len(side.items),
+        "videos": len({one.video for one in side.items}),
+        "per class": {side.classes.names[label]: counts[label] for label in sorted(counts)},
+    }
