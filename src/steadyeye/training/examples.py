@@ -52,7 +52,9 @@ def examples(source: Source, several: bool = False) -> Examples:
     if several and any(example.verified is not None for example in kept):
         notes.append("a class that nobody verified in an image is not learned from it")
     whole = Examples(source.name, classes, (), source.fingerprint)
-    return chosen(whole, kept, (*notes, *source.notes))
+    # notes on pm-sets are of neighbours and anchors, which training knows nothing of
+    of_source = () if "offset" in source.columns else source.notes
+    return chosen(whole, kept, (*notes, *of_source))
 
 
 UNLABELLED, AMBIGUOUS = "unlabelled", "ambiguous"

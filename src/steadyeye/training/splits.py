@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import ceil
 
 from steadyeye.core.errors import UsageError
@@ -44,8 +44,8 @@ def by_video(found: Examples, share: float, seed: int = 0) -> Split:
             "time with a gap (--by time --gap N), or give --val"
         )
     text = (
-        f"{len(held):,} of {len(videos):,} videos held out whole: {share:.0%} of those of each class, "
-        f"at least one where there are two, seed {seed}"
+        f"{len(held):,} of {len(videos):,} videos held out whole: {share:.0%} of those of each "
+        f"class, at least one where there are two, seed {seed}"
     )
     train = [one for one in found.items if one.video not in held]
     return _split(found, train, [one for one in found.items if one.video in held], (text,))
@@ -92,7 +92,18 @@ def by_time(found: Examples, share: float, gap: int | None) -> Split:
 
 
 def given(train: Examples, held: Examples) -> Split:
-    """Two sources as the two sides, over the same classes; the held ones as `onto` left them."""
+    """Two sources as the two sides, over the same classes; the held ones as `onto` left them.
+
+    Single pictures are named as their files are, which two folders may share: the held ones are
+    then told apart by a `val:` before their ids.
+    """
+    ours = {one.id for one in train.items}
+    if any(one.id in ours and one.video == one.id for one in held.items):
+        items = [
+            replace(one, id=f"val:{one.id}", video=f"val:{one.id}") if one.video == one.id else one
+            for one in held.items
+        ]
+        held = chosen(held, items)
     return _checked(Split(train, held, (f"held examples from another source, '{held.name}'",)))
 
 

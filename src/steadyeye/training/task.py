@@ -10,7 +10,10 @@ from steadyeye.core.boxes import Boxes
 from steadyeye.core.types import Classes, Image, Labels
 
 Augment: TypeAlias = Callable[[Image, str, int], Image]
-"""`(image, id, epoch)` → an image of the same shape; the same three give the same image."""
+"""`(image, id, epoch)` → an image of the same shape; the same three give the same image.
+
+The image is one that `Task.fit` gave: degraded at the size at which degradation is measured.
+"""
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,8 +69,16 @@ class Task(Protocol):
     @property
     def lower(self) -> bool: ...  # noqa: D102
 
+    def fit(self, image: Image) -> Image:
+        """A decoded image at the size at which it is augmented, (h, w, 3) uint8; many threads.
+
+        The size at which a sweep degrades it: a classifier's own resize and crop, so that what is
+        trained on is what is measured. A detector takes images as they are, and so do its sweeps.
+        """
+        ...
+
     def prepare(self, example: Example, image: Image) -> Any:
-        """What the network is given of one decoded (and augmented) image; called in many threads.
+        """What the network is given of one image that `fit` gave, augmented or not; many threads.
 
         CPU tensors, or containers of them.
         """
