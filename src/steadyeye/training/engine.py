@@ -1,6 +1,7 @@
 """One step of a network, on whatever accelerate finds: a CPU, a GPU, or many."""
 
 import copy
+import os
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import timedelta
@@ -140,9 +141,7 @@ def surroundings() -> Iterator[None]:
 
 def first() -> bool:
     """Whether this is the first of the processes that train together, or the only one."""
-    from accelerate import PartialState
-
-    return bool(PartialState().is_main_process)
+    return os.environ.get("RANK", "0") == "0"
 
 
 def _accelerator(precision: str) -> Accelerator:

@@ -10,6 +10,7 @@ from typing import Any
 from steadyeye.core.errors import UsageError
 from steadyeye.storage.write import write_file
 from steadyeye.training.course import RATES, Course
+from steadyeye.training.engine import first
 from steadyeye.training.feed import Lesson
 from steadyeye.training.loop import DivergedError, Watcher, train
 from steadyeye.training.order import Steps
@@ -95,6 +96,7 @@ def _tried(
     if file.is_file():
         kept: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
         return kept
+    folder.mkdir(parents=True, exist_ok=True)
     try:
         went = train(lesson, course, folder / "checkpoints", watcher, start)
         last = went.rounds[-1]
@@ -104,8 +106,9 @@ def _tried(
         watcher.say(f"learning rate {course.rate:g}: {error}")
         tried = Tried(course.rate, None, {}, fault=str(error).partition(";")[0])
     content = {"start": start, "tried": asdict(tried)}
-    write_file(file, json.dumps(content).encode())
-    shutil.rmtree(folder / "checkpoints", ignore_errors=True)
+    if first():
+        write_file(file, json.dumps(content).encode())
+        shutil.rmtree(folder / "checkpoints", ignore_errors=True)
     return content
 
 
