@@ -57,11 +57,11 @@ class Plan:
 
 @dataclass(frozen=True, eq=False)
 class Tuned:
-    """A finished training: its folder, how it went, and what was tried before."""
+    """A finished training: its folder, what is on record of it, and how it went."""
 
     out: Path
+    record: Mapping[str, Any]
     history: History
-    search: Found | None
 
 
 def check(job: Tuning) -> Plan:
@@ -102,7 +102,18 @@ def finetune(plan: Plan, watcher: Watcher) -> Tuned:
         _log(plan.out, "trained", step=went.step, ended=went.ended, seconds=seconds)
         if first():
             _write(plan, record, went)
-    return Tuned(plan.out, went, found)
+    return Tuned(plan.out, record, went)
+
+
+def announcement(plan: Plan) -> str:
+    """What is about to be trained, in a line."""
+    train, held, course = plan.data.train, plan.data.held, plan.course
+    long = f"{course.iterations:,} steps" if course.iterations else f"{course.epochs:,} epochs"
+    return (
+        f"training on {len(train.items):,} examples of {len(train.classes)} classes, judged on "
+        f"{len(held.items):,}: {long} in batches of {course.batch}, {course.optimizer}, "
+        f"{course.precision}"
+    )
 
 
 def _source(text: str) -> Source:
@@ -119,9 +130,7 @@ def _task(model: Any, job: Tuning, learned: Examples) -> Task:
     return classification(model, job.model, learned, how)
 
 
-def _searched(
-    plan: Plan, record: dict[str, Any], watcher: Watcher
-) -> tuple[Course, Found | None]:
+def _searched(plan: Plan, record: dict[str, Any], watcher: Watcher) -> tuple[Course, Found | None]:
     """The course with the learning rate that was found; as it is where none is sought."""
     if not plan.job.searched:
         return plan.course, None
@@ -173,11 +182,12 @@ def _check_same(out: Path, before: Mapping[str, Any], after: Mapping[str, Any]) 
         one, two = before.get(part), after[part]
         if one == two:
             continue
+        told = part
         if isinstance(one, dict) and isinstance(two, dict):
             key = next(key for key in {**one, **two} if one.get(key) != two.get(key))
-            part, one, two = f"{part}'s {key}", one.get(key), two.get(key)
+            told, one, two = f"{part}'s {key}", one.get(key), two.get(key)
         raise UsageError(
-            f"'{out}' holds another training: its {part} is {_short(one)}, not {_short(two)}; "
+            f"'{out}' holds another training: its {told} is {_short(one)}, not {_short(two)}; "
             "choose another --out"
         )
 

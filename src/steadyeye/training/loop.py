@@ -73,7 +73,7 @@ class _Training:
         found = self._resumed() or self._begun(start)
         if found.ended:
             return found
-        name = self.folder.parent.name
+        name = self.folder.resolve().parent.name
         whole = self.steps.images(self.steps.total)
         advance = self.watcher.begin(name, whole, self.steps.images(found.step))
         with interruptible() as interrupted, closing(self._fed(found.step)) as fed:
