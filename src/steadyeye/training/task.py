@@ -21,9 +21,12 @@ class Example:
     """One image to learn from or to be judged by.
 
     `id`: unique among all examples. `video`: what it was filmed in; examples of one video are never
-    on both sides of a split, but for a split by time. `image()`: (h, w, 3) uint8, decoded when
-    called, from any thread. `labels`: indices into the classes that are learned, one of them unless
-    several are asked for. `boxes`: the same indices; None where the data has no boxes.
+    on both sides of a split, but for a split by time; a single picture is its own video, and named
+    as its `id`. `image()`: (h, w, 3) uint8, decoded when called, from any thread. `labels`: indices
+    into the classes that are learned: the first is what one label a picture learns, an answer of
+    any of them is right. `boxes`: the same indices; None where the data has no boxes. `frame`: its
+    number in the video, in native frames; None where that is not known. `verified`: of which
+    classes somebody verified whether they are there; None: of all.
     """
 
     id: str
@@ -31,6 +34,8 @@ class Example:
     image: Callable[[], Image]
     labels: Labels
     boxes: Boxes | None = None
+    frame: int | None = None
+    verified: Labels | None = None
 
 
 @dataclass(frozen=True)
