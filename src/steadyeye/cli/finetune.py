@@ -6,7 +6,7 @@ import typer
 
 from steadyeye.cli.options import ClassMap, JobFile, Out, Quiet, Shown, Workers, app
 
-SPLIT, TRAINING = "What is held out", "Training"
+SPLIT, TRAINING, THEN = "What is held out", "Training", "Before and after"
 
 
 @app.command()
@@ -82,6 +82,20 @@ def finetune(
     seed: Annotated[
         int | None, typer.Option(help="Of order, weights and split [0].", rich_help_panel=TRAINING)
     ] = None,
+    then: Annotated[
+        list[str] | None,
+        typer.Option(help="Data to measure base and tuned model on.", rich_help_panel=THEN),
+    ] = None,
+    then_operators: Annotated[
+        str | None, typer.Option(help="Operators to degrade it by too.", rich_help_panel=THEN)
+    ] = None,
+    then_levels: Annotated[
+        str | None, typer.Option(help="Their levels; all if left out.", rich_help_panel=THEN)
+    ] = None,
+    then_class_map: Annotated[
+        str | None,
+        typer.Option(help="A file that maps the base's classes to its.", rich_help_panel=THEN),
+    ] = None,
     workers: Workers = None,
     progress: Shown = "bar",
     quiet: Quiet = False,
@@ -112,6 +126,10 @@ def finetune(
         "patience": patience,
         "every": checkpoint_every,
         "seed": seed,
+        "then": then,
+        "then_operators": then_operators,
+        "then_levels": then_levels,
+        "then_class_map": then_class_map,
         "workers": workers,
     }
     finetune_work.finetune(job, flags, "none" if quiet else progress)

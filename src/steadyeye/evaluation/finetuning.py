@@ -16,7 +16,7 @@ from steadyeye.core.errors import UsageError
 from steadyeye.core.provenance import provenance
 from steadyeye.core.spec import parse
 from steadyeye.core.types import Source, detects
-from steadyeye.evaluation import trained
+from steadyeye.evaluation import gains, trained
 from steadyeye.evaluation.engines.local import cores
 from steadyeye.evaluation.plan import distinct_ids, present
 from steadyeye.evaluation.run import log
@@ -72,6 +72,8 @@ def check(job: Tuning) -> Plan:
     model = plugins.build("models", parse(job.model))
     recipe = training_recipe("detector" if detects(model) else "classifier", model.name)
     course = job.course(recipe)
+    if job.then:
+        gains.check_base(job.model, job.measuring)
     augment = augmentation(job.augment, job.seed) if job.augment else None
     val = None if job.val is None else _source(job.val)
     found = data(_source(job.data), val, job.selection)

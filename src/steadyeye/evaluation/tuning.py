@@ -7,12 +7,13 @@ from pathlib import Path
 from typing import Any
 
 from steadyeye.core.errors import UsageError, unknown
+from steadyeye.evaluation.gains import Measuring
 from steadyeye.training.course import Course
 from steadyeye.training.data import Selection
 from steadyeye.training.recipes import TrainingRecipe
 from steadyeye.training.schedule import Constant, Plateau, Schedule, Steps
 
-HOW = {"workers", "out", "then"}
+HOW = {"workers", "out", "then", "then_operators", "then_levels", "then_class_map"}
 SEARCH = "search"
 
 
@@ -24,7 +25,9 @@ class Tuning:
     `training.data.Selection` says. `augment`: operators for the images that are learned from.
     `lr`: a number, or `search`. `several`: every label of an image counts. `from_scratch`: all
     weights are drawn anew. `every`: steps between checkpoints. None: as the recipe of the model's
-    kind says. `then`: data that base and tuned model are measured on afterwards.
+    kind says. `then`: data that base and tuned model are measured on afterwards, also degraded by
+    `then_operators` at `then_levels`; `then_class_map`: from the base's classes to those of the
+    data.
     """
 
     model: str = ""
@@ -51,6 +54,15 @@ class Tuning:
     every: int = 100
     workers: int = 0
     then: tuple[str, ...] = ()
+    then_operators: str | None = None
+    then_levels: str | None = None
+    then_class_map: str | None = None
+
+    def __post_init__(self) -> None:
+        for name in ("operators", "levels", "class_map"):
+            if getattr(self, f"then_{name}") is not None and not self.then:
+                flag = name.replace("_", "-")
+                raise UsageError(f"--then-{flag} is of what is measured afterwards; give --then")
 
     @property
     def selection(self) -> Selection:
@@ -63,6 +75,18 @@ class Tuning:
             by=self.by,
             gap=self.gap,
             seed=self.seed,
+        )
+
+    @property
+    def measuring(self) -> Measuring:
+        """How base and tuned model are measured afterwards."""
+        return Measuring(
+            data=self.then,
+            operators=self.then_operators,
+            levels=self.then_levels,
+            class_map=self.then_class_map,
+            seed=self.seed,
+            workers=self.workers,
         )
 
     @property
