@@ -212,7 +212,8 @@ def _write(plan: Plan, record: Mapping[str, Any], went: History) -> None:
     write_file(plan.out / HISTORY, encode(went.record()))
     if went.best is not None:
         state = checkpoint.read(checkpoint.path(plan.out / CHECKPOINTS, went.best.step))
-        tuned.write(plan.out, plan.lesson.task.record(), state.module)
+        about = {**plan.lesson.task.record(), "augmentation": record["augment"]}
+        tuned.write(plan.out, about, state.module)
     text = render_html(trained.document(plan.out, record, went), lambda *_: None)
     write_file(plan.out / "report.html", text.encode())
 
