@@ -64,10 +64,9 @@ def checkpoints(folder):
     return sorted(each.name for each in (folder / "checkpoints").glob("step-*.pt"))
 
 
-@pytest.mark.parametrize("moments", [(2, 8), (6, 12)], ids=str)
-def test_killed_twice_the_end_is_that_of_one_that_was_not(whole, tmp_path, moments):
-    lines = []
-    for after in moments:
+def test_killed_twice_the_end_is_that_of_one_that_was_not(whole, tmp_path):
+    moments = np.random.default_rng().choice(np.arange(1, 7), 2, replace=False) * 2
+    for after in sorted(map(int, moments)):
         victim = start(tmp_path, "0.3")
         while not (found := checkpoints(tmp_path)) or found[-1] < f"step-{after:07d}.pt":
             assert victim.poll() is None, victim.communicate()[1]
@@ -78,7 +77,7 @@ def test_killed_twice_the_end_is_that_of_one_that_was_not(whole, tmp_path, momen
         assert not (tmp_path / "weights.pt").exists(), "it was over before it could be killed"
     lines = run_whole(tmp_path).splitlines()
     assert lines[0].startswith("going on after step ")
-    assert int(lines[0].split()[4]) >= moments[-1]
+    assert int(lines[0].split()[4]) >= max(moments)
     assert written(tmp_path) == written(whole)
 
 
@@ -217,7 +216,7 @@ def test_a_rate_search_tries_each_from_the_same_start_and_goes_on(tmp_path):
     first, second = found.tried
     assert first.losses[0] == second.losses[0], "the first loss is that of the start"
     assert first.losses[-1] < second.losses[-1]
-    assert second.held == pytest.approx(found.start, abs=1e-2) or found.rate == 3e-3
+    assert found.rate == 3e-3
     # what is there is not trained again, what is not is
     (tmp_path / "lr-1e-09" / "trial.json").unlink()
     untouched = interrupting(lesson(), 5)
@@ -322,14 +321,19 @@ def test_images_are_decoded_ahead_in_order_and_once_where_there_is_room():
         given, learn=replace(given.learn, items=tuple(replace(e, image=lambda e=e: counted(e))
         for e in items))
     )  # fmt: skip
-    batches = [(0, 0, [3, 1]), (1, 0, [0]), (2, 1, [1, 3])]
-    found = list(learned(watched, Images(given.task.fit), batches, 2))
-    assert [step for step, _ in found] == [0, 1, 2]
-    assert [label for _, part in found for _, label in part] == [items[i].labels[0] for i in (3, 1, 0, 1, 3)]  # noqa: E501  # fmt: skip
+    batches = [(0, 0, [3, 1]), (1, 0, [0])]
+    kept = Images(given.task.fit)
+    for _ in range(2):
+        found = list(learned(watched, kept, batches, 2))
+        assert [step for step, _ in found] == [0, 1]
+        labels = [label for _, part in found for _, label in part]
+        assert labels == [items[i].labels[0] for i in (3, 1, 0)]
     assert sorted(made) == sorted(items[i].id for i in (3, 1, 0))
     made.clear()
-    list(learned(watched, Images(given.task.fit, room=0), batches, 2))
-    assert len(made) == 5
+    full = Images(given.task.fit, room=0)
+    for _ in range(2):
+        list(learned(watched, full, batches, 2))
+    assert len(made) == 6
 
 
 def test_no_more_is_made_ahead_than_asked_for():

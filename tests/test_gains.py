@@ -454,4 +454,4 @@ def test_a_base_that_cannot_be_measured_is_refused_before_training(tmp_path):
 def test_operators_without_data_are_refused(tmp_path):
     words = ["--model", "efficientnet_lite0", "--data", CLIP, "--out", tmp_path / "ft"]
     told = refused("finetune", *words, "--holdout", "0.3", "--then-operators", "jpeg")
-    assert "--then-operators is of what is measured afterwards; give --then" in told
+    assert "nothing to measure both models on afterwards; give --then" in told

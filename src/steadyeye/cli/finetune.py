@@ -6,7 +6,7 @@ import typer
 
 from steadyeye.cli.options import ClassMap, JobFile, Out, Quiet, Shown, Workers, app
 
-SPLIT, TRAINING, THEN = "What is held out", "Training", "Before and after"
+SPLIT, TRAINING, AFTER = "What is held out", "Training", "Before and after"
 
 
 @app.command()
@@ -84,17 +84,18 @@ def finetune(
     ] = None,
     then: Annotated[
         list[str] | None,
-        typer.Option(help="Data to measure base and tuned model on.", rich_help_panel=THEN),
+        typer.Option(help="Data both models are measured on afterwards.", rich_help_panel=AFTER),
     ] = None,
     then_operators: Annotated[
-        str | None, typer.Option(help="Operators to degrade it by too.", rich_help_panel=THEN)
+        str | None,
+        typer.Option(help="Operators of their sweeps, e.g. 'jpeg'.", rich_help_panel=AFTER),
     ] = None,
     then_levels: Annotated[
-        str | None, typer.Option(help="Their levels; all if left out.", rich_help_panel=THEN)
+        str | None, typer.Option(help="Levels of the sweeps.", rich_help_panel=AFTER)
     ] = None,
     then_class_map: Annotated[
         str | None,
-        typer.Option(help="A file that maps the base's classes to its.", rich_help_panel=THEN),
+        typer.Option(help="Maps the base's classes to the data's.", rich_help_panel=AFTER),
     ] = None,
     workers: Workers = None,
     progress: Shown = "bar",

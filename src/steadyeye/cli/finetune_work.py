@@ -23,19 +23,15 @@ def finetune(job_file: Path | None, flags: Mapping[str, Any], shown: str) -> Non
         plan = finetuning.check(job)
         watcher.say(finetuning.announcement(plan))
         done = finetuning.finetune(plan, watcher)
-        measured = None
-        if job.then and first():
-            out = done.out / gains.FOLDER
-            measured = gains.measure(job.model, done.out, job.measuring, out, watcher)
     if not first():
         return
     console.print(trained.sentence(done.record, done.history), markup=False)
     console.print(f"ended: {done.history.ended}", markup=False)
     console.print(f"report: {(done.out / 'report.html').resolve()}", markup=False)
-    if measured is not None:
-        for line in gains.findings(measured):
+    if done.gains is not None:
+        for line in gains.findings(done.gains):
             console.print(line, markup=False)
-        report = (done.out / gains.FOLDER / "report.html").resolve()
+        report = (done.out / finetuning.THEN / "report.html").resolve()
         console.print(f"before and after: {report}", markup=False)
         return
     console.print(

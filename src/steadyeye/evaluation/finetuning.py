@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import torch
 
@@ -16,18 +16,20 @@ from steadyeye.core.errors import UsageError
 from steadyeye.core.provenance import provenance
 from steadyeye.core.spec import parse
 from steadyeye.core.types import Source, detects
-from steadyeye.evaluation import gains, trained
+from steadyeye.evaluation import gains, run, trained
 from steadyeye.evaluation.engines.local import cores
+from steadyeye.evaluation.gains import Measuring
 from steadyeye.evaluation.plan import distinct_ids, present
 from steadyeye.evaluation.run import log
 from steadyeye.evaluation.tuning import Tuning
 from steadyeye.inference import tuned
 from steadyeye.predictions.cell import encode
+from steadyeye.report.document import Document
 from steadyeye.report.html import render_html
 from steadyeye.storage.lease import alone
 from steadyeye.storage.place import place
 from steadyeye.storage.write import write_file
-from steadyeye.training import checkpoint, history
+from steadyeye.training import checkpoint, history, loop
 from steadyeye.training.augmentation import augmentation
 from steadyeye.training.classification import Learning, classification
 from steadyeye.training.course import Course
@@ -40,7 +42,7 @@ from steadyeye.training.recipes import TrainingRecipe, training_recipe
 from steadyeye.training.search import Found, search
 from steadyeye.training.task import Examples, Task
 
-CHECKPOINTS, HISTORY, SEARCH = "checkpoints", "history.json", "search"
+CHECKPOINTS, HISTORY, SEARCH, THEN = "checkpoints", "history.json", "search", "then"
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,6 +55,7 @@ class Plan:
     course: Course
     data: Data
     lesson: Lesson
+    measuring: Measuring | None
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,27 +65,32 @@ class Tuned:
     out: Path
     record: Mapping[str, Any]
     history: History
+    gains: Document | None
+
+
+class Watching(loop.Watcher, run.Watcher, Protocol):
+    """What is told of a training, and of the runs that follow it."""
 
 
 def check(job: Tuning) -> Plan:
     """The plan of a training, with all that can be refused before the first step refused."""
-    out = place(job.out)
+    out, measuring = place(job.out), job.measuring
     if not isinstance(out, Path):
         raise UsageError(f"'{job.out}' is on a store; give a folder on a disk for --out")
     model = plugins.build("models", parse(job.model))
     recipe = training_recipe("detector" if detects(model) else "classifier", model.name)
     course = job.course(recipe)
-    if job.then:
-        gains.check_base(job.model, job.measuring)
     augment = augmentation(job.augment, job.seed) if job.augment else None
     val = None if job.val is None else _source(job.val)
     found = data(_source(job.data), val, job.selection)
+    if measuring is not None:
+        gains.check_base(job.model, measuring)
     task = _task(model, job, found.train)
     lesson = Lesson(task, found.train, found.held, augment, job.workers or cores())
-    return Plan(job, out, recipe, course, found, lesson)
+    return Plan(job, out, recipe, course, found, lesson, measuring)
 
 
-def finetune(plan: Plan, watcher: Watcher) -> Tuned:
+def finetune(plan: Plan, watcher: Watching) -> Tuned:
     """Trains as planned, from where it was stopped if it was, and writes all that came of it.
 
     Raises `UsageError` where the folder holds another job or another process writes into it, and
@@ -104,7 +112,11 @@ def finetune(plan: Plan, watcher: Watcher) -> Tuned:
         _log(plan.out, "trained", step=went.step, ended=went.ended, seconds=seconds)
         if first():
             _write(plan, record, went)
-    return Tuned(plan.out, record, went)
+    measured = None
+    if plan.measuring is not None and first():
+        folder = plan.out / THEN
+        measured = gains.measure(plan.job.model, plan.out, plan.measuring, folder, watcher)
+    return Tuned(plan.out, record, went, measured)
 
 
 def announcement(plan: Plan) -> str:

@@ -19,8 +19,6 @@ from steadyeye.evaluation.sweeps import metrics, operators
 from steadyeye.report.document import Document
 from steadyeye.storage.place import Place
 
-FOLDER = "measured"
-"""Within the folder that `finetune` writes."""
 FILES = ("report.html", "results.json", "results.csv")
 THRESHOLDS = "0.9,0.5,0.1"
 ANALYSES = ("gains", "degradation_gains")

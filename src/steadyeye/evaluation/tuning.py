@@ -25,9 +25,8 @@ class Tuning:
     `training.data.Selection` says. `augment`: operators for the images that are learned from.
     `lr`: a number, or `search`. `several`: every label of an image counts. `from_scratch`: all
     weights are drawn anew. `every`: steps between checkpoints. None: as the recipe of the model's
-    kind says. `then`: data that base and tuned model are measured on afterwards, also degraded by
-    `then_operators` at `then_levels`; `then_class_map`: from the base's classes to those of the
-    data.
+    kind says. `then…`: what base and tuned model are measured on afterwards, as
+    `evaluation.gains.Measuring` says.
     """
 
     model: str = ""
@@ -58,12 +57,6 @@ class Tuning:
     then_levels: str | None = None
     then_class_map: str | None = None
 
-    def __post_init__(self) -> None:
-        for name in ("operators", "levels", "class_map"):
-            if getattr(self, f"then_{name}") is not None and not self.then:
-                flag = name.replace("_", "-")
-                raise UsageError(f"--then-{flag} is of what is measured afterwards; give --then")
-
     @property
     def selection(self) -> Selection:
         """Which labels are learned, and what is held out."""
@@ -78,8 +71,12 @@ class Tuning:
         )
 
     @property
-    def measuring(self) -> Measuring:
-        """How base and tuned model are measured afterwards."""
+    def measuring(self) -> Measuring | None:
+        """On what both models are measured afterwards; None: on nothing."""
+        if not self.then:
+            if self.then_operators or self.then_levels or self.then_class_map:
+                raise UsageError("nothing to measure both models on afterwards; give --then SPEC")
+            return None
         return Measuring(
             data=self.then,
             operators=self.then_operators,

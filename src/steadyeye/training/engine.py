@@ -155,6 +155,8 @@ def _accelerator(precision: str) -> Accelerator:
         )
     except (ValueError, NotImplementedError) as error:
         raise UsageError(f"--precision {precision}: {error}") from error
+    if precision == "fp16" and made.device.type == "cpu":
+        raise UsageError("--precision fp16 needs a GPU; on a CPU take bf16 or fp32")
     return made
 
 
