@@ -5,7 +5,7 @@ from typing import Any
 
 from steadyeye.charts.style import SCHEMA, colour, percent, shares
 from steadyeye.comparison.boards import common
-from steadyeye.comparison.gains import Told, amount, changes, dumbbells, gain, table
+from steadyeye.comparison.gains import READING, Told, amount, changes, dumbbells, gain, table
 from steadyeye.comparison.lineage import Step, augmentation, caveats, steps
 from steadyeye.core.results import find
 from steadyeye.core.sections import Figure, Section, Table
@@ -43,7 +43,7 @@ def degradation_gains(evaluated: Sequence[Evaluated]) -> Section | None:
             "Under degradation: the mean over operators of the mean over their levels. Kept: of "
             "the images that a model has right at level 0, which are other images for another "
             "model. Failure points are of these too. One that lies beyond the last level counts "
-            "as one level beyond it; a move that it takes part in is marked ≥ or ≤.",
+            f"as one level beyond it; a move that it takes part in is marked ≥ or ≤. {READING}",
             *dict.fromkeys(line for step, _, _ in found for line in caveats(step)),
         ),
         tables=tuple(tables),

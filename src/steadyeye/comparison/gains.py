@@ -16,6 +16,12 @@ from steadyeye.core.sections import Figure, Table
 from steadyeye.core.types import Result
 
 ROW = 56
+STILL = 0.01
+"""A change below this share that is not told apart from none is called unchanged."""
+READING = (
+    "A change with a question mark is not told apart from none at p ≤ 0.05; unchanged is one of "
+    "less than a point that is not. Neither says that nothing changed: the intervals do."
+)
 
 
 @dataclass(frozen=True)
@@ -68,19 +74,17 @@ def result(what: str, outcomes: Outcomes) -> Result:
 
 
 def change(found: Gain) -> str:
-    """The change in a word or two: `accuracy +13.0`, `drop unchanged`."""
+    """The change in a word or two: `accuracy +13.0`, `drop unchanged`, `pm-10 +4.0?`."""
     if found.difference is None:
         return f"{found.what} not known"
-    return f"{found.what} {points(found.difference.value) if found.apart else 'unchanged'}"
+    if not found.apart and abs(found.difference.value) < STILL:
+        return f"{found.what} unchanged"
+    return f"{found.what} {points(found.difference.value)}{'' if found.apart else '?'}"
 
 
 def changes(found: Sequence[Gain]) -> str:
-    """The changes of several numbers; the numbers that did not change come last, together."""
-    still = [each for each in found if not each.apart]
-    told = [change(each) for each in found if each.apart]
-    if still:
-        told.append(f"{' and '.join(each.what for each in still)} unchanged")
-    return ", ".join(told)
+    """The changes of several numbers."""
+    return ", ".join(map(change, found))
 
 
 def amount(found: Gain) -> str:
