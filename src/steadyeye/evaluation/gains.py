@@ -21,6 +21,7 @@ from steadyeye.storage.place import Place
 
 FILES = ("report.html", "results.json", "results.csv")
 THRESHOLDS = "0.9,0.5,0.1"
+ANALYSES = ("gains", "degradation_gains")
 
 
 @dataclass(frozen=True)
@@ -65,6 +66,11 @@ def measure(base: str, tuned: Place, how: Measuring, out: Place, watcher: Watche
     return _report(runs, plans, out)
 
 
+def findings(content: Document) -> tuple[str, ...]:
+    """What a report says of before and after, a line each."""
+    return tuple(each.title for each in summary.sections(content.evaluated, ANALYSES))
+
+
 def _jobs(models: Mapping[str, str], how: Measuring, out: Place | None) -> dict[str, Job]:
     """A job for each model, and one more for its sweep."""
     found = {}
@@ -102,7 +108,8 @@ def _checked(name: str, job: Job) -> Plan:
         return check(job)
     except UsageError as error:
         which = "the base" if name.startswith("base") else "the trained model"
-        raise UsageError(f"{which} cannot be measured: {error}") from error
+        told = str(error).replace("--class-map", "--then-class-map")
+        raise UsageError(f"{which} cannot be measured: {told}") from error
 
 
 def _report(runs: Mapping[str, Place], plans: Mapping[str, Plan], out: Place) -> Document:
