@@ -13,6 +13,7 @@ import pytest
 import torch
 from toy_training import BIKES, SCENES, Said
 
+from steadyeye.cli import finetune_work
 from steadyeye.core import plugins
 from steadyeye.core.errors import UsageError
 from steadyeye.core.spec import parse
@@ -166,11 +167,19 @@ def test_killed_and_run_again_the_files_are_the_same(footage, done, tmp_path):
     victim.send_signal(signal.SIGKILL)
     victim.communicate()
     assert not (out / "report.html").exists(), "it was over before it could be killed"
-    again = subprocess.run(command, env=environment(), capture_output=True, text=True)
-    assert again.returncode == 0, again.stderr
-    assert "going on after step" in again.stderr
-    assert "next: steadyeye run --model" in again.stdout
+    _, watcher = tuned(footage, out)
+    assert any(line.startswith("going on after step") for line in watcher.lines)
     assert content(out) == content(done.out)
+
+
+def test_the_command_says_what_came_of_it(footage, done, capsys):
+    flags = {**job(footage, done.out).record(), "out": str(done.out), "workers": 2}
+    finetune_work.finetune(None, flags, "json")
+    said = capsys.readouterr()
+    assert "ended: all 21 steps are done" in said.out
+    assert f"next: steadyeye run --model \"torch(path='{done.out}')\" --data …" in said.out
+    events = [json.loads(line) for line in said.err.splitlines()]
+    assert events[0]["message"].startswith("training on 40 examples of 4 classes, judged on 16:")
 
 
 def test_an_interrupt_keeps_a_checkpoint_and_exits_with_130(footage, tmp_path):

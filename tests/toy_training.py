@@ -123,19 +123,22 @@ def lesson(pause: float = 0.0, broken_at: str = "", plain: bool = False) -> Less
     return Lesson(task, scenes(5), scenes(2, 20, "held"), workers=2)
 
 
-def main(folder: Path, pause: float, plain: bool) -> None:
-    """Trains and writes what came of it: history.json and weights.pt, of the last step too."""
+def main(folder: Path, pause: float = 0.0, plain: bool = False) -> list[str]:
+    """Trains and writes what came of it: history.json and weights.pt, of the last step too.
+
+    Returns what was said.
+    """
     said = Said()
     went = train(lesson(pause, plain=plain), COURSE, folder / "checkpoints", said)
     if os.environ.get("RANK", "0") != "0":
-        return
+        return said.lines
     last, best = went.rounds[-1], went.best
     assert best is not None
     for name, step in (("weights.pt", best.step), ("last.pt", last.step)):
         state = read_checkpoint(path(folder / "checkpoints", step))
         (folder / name).write_bytes(serialised([state.module, state.optimizer]))
     (folder / "history.json").write_text(json.dumps(went.record()))
-    sys.stdout.write("\n".join(said.lines))
+    return said.lines
 
 
 if __name__ == "__main__":
