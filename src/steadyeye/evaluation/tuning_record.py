@@ -12,7 +12,7 @@ from steadyeye.predictions.cell import encode
 from steadyeye.storage.write import write_file
 from steadyeye.training.course import Course
 from steadyeye.training.data import Data
-from steadyeye.training.engine import first
+from steadyeye.training.engine import MOMENTUM, first
 from steadyeye.training.feed import Lesson
 from steadyeye.training.recipes import TrainingRecipe
 
@@ -27,7 +27,11 @@ def record(
         "kind": "finetune",
         "job": job.record(),
         "base": about["base"],
-        "recipe": {"from": recipe.source, **course.record()},
+        "recipe": {
+            "from": recipe.source,
+            **course.record(),
+            "batch normalisation": f"momentum {MOMENTUM} at least",
+        },
         "data": data.record(),
         "augment": augment.record() if augment is not None else None,  # type: ignore[attr-defined]
         "task": {key: value for key, value in about.items() if key != "base"},
