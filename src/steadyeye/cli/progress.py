@@ -29,8 +29,12 @@ class Watching(Protocol):
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None: ...
-    def begin(self, name: str, rows: int) -> Callable[[int], None]:
-        """As of `evaluation.run.Watcher`."""
+    def begin(self, name: str, rows: int, done: int = 0) -> Callable[[int], None]:
+        """As of `evaluation.run.Watcher` and `training.loop.Watcher`."""
+        ...
+
+    def learned(self, name: str, loss: float) -> None:
+        """As of `training.loop.Watcher`."""
         ...
 
     def resumed(self, name: str, finished: int, shards: int) -> None:
@@ -80,12 +84,14 @@ class Bars:
             # Typer turns the interrupt into exit code 130 without a word
             progress_console.print(f"steadyeye: {STOPPED}")
 
-    def begin(self, name: str, rows: int | None) -> Callable[[int], None]:
+    def begin(self, name: str, rows: int | None, done: int = 0) -> Callable[[int], None]:
         """Begins a bar; what is returned is called with how many more are done.
 
-        `rows`: None where nobody knows how many there are.
+        `rows`: None where nobody knows how many there are. `done`: how many were before.
         """
-        bar = self._of[name] = self.bars.add_task(name, total=rows, rate="", counts="")
+        bar = self._of[name] = self.bars.add_task(
+            name, total=rows, completed=done, rate="", counts=""
+        )
 
         def advance(done: int) -> None:
             self.bars.advance(bar, done)
@@ -104,6 +110,10 @@ class Bars:
         told = [f"{hits:,} from the cache"] if hits else []
         told += [f"{errors:,} errors"] if errors else []
         self.bars.update(self._of[name], counts=", ".join(told))  # type: ignore[arg-type]
+
+    def learned(self, name: str, loss: float) -> None:
+        """Shows the loss of a training."""
+        self.bars.update(self._of[name], counts=f"loss {loss:.4f}")  # type: ignore[arg-type]
 
     def say(self, line: str) -> None:
         """Prints a line above the bars."""
@@ -125,13 +135,13 @@ class Lines:
         if kind is KeyboardInterrupt:
             self._write(event="stopped", message=STOPPED)
 
-    def begin(self, name: str, rows: int) -> Callable[[int], None]:
+    def begin(self, name: str, rows: int, done: int = 0) -> Callable[[int], None]:
         """Tells that a cell begins, and then at most every second how far it is."""
         now = time.monotonic()
-        cell = {"rows": rows, "done": 0, "hits": 0, "errors": 0, "began": now, "told": now}
+        cell = {"rows": rows, "done": done, "hits": 0, "errors": 0, "began": now, "told": now}
         self._cells[name] = cell
         self._write(event="begin", cell=name, rows=rows)
-        found = -1.0
+        found = float(done) or -1.0
 
         def advance(done: int) -> None:
             nonlocal found
@@ -157,19 +167,26 @@ class Lines:
         with self._lock:
             self._cells[name] |= {"hits": found["hits"], "errors": found["errors"]}
 
+    def learned(self, name: str, loss: float) -> None:
+        """Takes in the loss of a training."""
+        with self._lock:
+            self._cells[name]["loss"] = loss
+
     def say(self, line: str) -> None:
         """Tells something in words."""
         self._write(event="message", message=line)
 
     def _progress(self, name: str, cell: Mapping[str, float], rate: float) -> None:
         left = cell["rows"] - cell["done"]
+        counts: dict[str, float] = {"hits": int(cell["hits"]), "errors": int(cell["errors"])}
+        if "loss" in cell:
+            counts = {"loss": round(cell["loss"], 5)}
         self._write(
             event="progress",
             cell=name,
             rows=int(cell["rows"]),
             done=int(cell["done"]),
-            hits=int(cell["hits"]),
-            errors=int(cell["errors"]),
+            **counts,
             images_per_second=round(rate, 1),
             seconds_left=round(left / rate, 1) if rate > 0 else None,
         )

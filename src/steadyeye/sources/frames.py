@@ -9,7 +9,7 @@ from steadyeye.storage.place import Place
 
 
 def frames(
-    path: str, anchors: int = 1, k: int = 10, labels: str | None = None, seed: int = 0
+    path: str, anchors: int | str = 1, k: int = 10, labels: str | None = None, seed: int = 0
 ) -> FrameSets:
     """Folders of numbered images, one a video: anchors drawn with the frames within ±k of them.
 
