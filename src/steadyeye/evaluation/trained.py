@@ -131,9 +131,7 @@ def _search(went: History, found: Mapping[str, Any]) -> Section:
         )
         for each in tried
     )
-    curves = [
-        row for each in tried for row in curve(each.losses, f"{each.rate:g}")
-    ]
+    curves = [row for each in tried for row in curve(each.losses, f"{each.rate:g}")]
     y = {"field": "loss", "type": "quantitative", "title": "loss", "scale": {"type": "sqrt"}}
     line = {
         "mark": {"type": "line", "tooltip": True},
