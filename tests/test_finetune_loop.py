@@ -1,6 +1,7 @@
 """The loop of training on real frames: killed, altered, interrupted, diverging and searched."""
 
 import json
+import math
 import os
 import signal
 import socket
@@ -45,12 +46,10 @@ def written(folder):
     }
 
 
-def run_whole(folder, *more, **environment):
+def run_whole(folder):
+    """What it says on the way."""
     folder.mkdir(exist_ok=True)
-    process = start(folder, *more, **environment)
-    said, errors = process.communicate(timeout=300)
-    assert process.returncode == 0, errors
-    return said
+    return toy_training.main(folder)
 
 
 @pytest.fixture(scope="module")
@@ -64,10 +63,9 @@ def checkpoints(folder):
     return sorted(each.name for each in (folder / "checkpoints").glob("step-*.pt"))
 
 
-@pytest.mark.parametrize("moments", [(2, 8), (6, 12)], ids=str)
-def test_killed_twice_the_end_is_that_of_one_that_was_not(whole, tmp_path, moments):
-    lines = []
-    for after in moments:
+def test_killed_twice_the_end_is_that_of_one_that_was_not(whole, tmp_path):
+    moments = np.random.default_rng().choice(np.arange(1, 7), 2, replace=False) * 2
+    for after in sorted(map(int, moments)):
         victim = start(tmp_path, "0.3")
         while not (found := checkpoints(tmp_path)) or found[-1] < f"step-{after:07d}.pt":
             assert victim.poll() is None, victim.communicate()[1]
@@ -76,14 +74,9 @@ def test_killed_twice_the_end_is_that_of_one_that_was_not(whole, tmp_path, momen
         victim.send_signal(signal.SIGKILL)
         victim.communicate()
         assert not (tmp_path / "weights.pt").exists(), "it was over before it could be killed"
-    lines = run_whole(tmp_path).splitlines()
+    lines = run_whole(tmp_path)
     assert lines[0].startswith("going on after step ")
-    assert int(lines[0].split()[4]) >= moments[-1]
-    assert written(tmp_path) == written(whole)
-
-
-def test_without_stopping_it_is_the_same_each_time(whole, tmp_path):
-    run_whole(tmp_path, "0.01")
+    assert int(lines[0].split()[4]) >= max(moments)
     assert written(tmp_path) == written(whole)
 
 
@@ -94,7 +87,7 @@ def test_a_checkpoint_cut_short_gives_way_to_the_one_before_it(whole, tmp_path):
     assert checkpoints(tmp_path)[-2:] == ["step-0000006.pt", "step-0000007.pt"]
     latest = tmp_path / "checkpoints" / "step-0000007.pt"
     latest.write_bytes(latest.read_bytes()[:-100])
-    lines = run_whole(tmp_path).splitlines()
+    lines = run_whole(tmp_path)
     assert lines[0] == (
         f"the checkpoint '{latest}' is not what was written; going on from step-0000006.pt"
     )
@@ -217,7 +210,7 @@ def test_a_rate_search_tries_each_from_the_same_start_and_goes_on(tmp_path):
     first, second = found.tried
     assert first.losses[0] == second.losses[0], "the first loss is that of the start"
     assert first.losses[-1] < second.losses[-1]
-    assert second.held == pytest.approx(found.start, abs=1e-2) or found.rate == 3e-3
+    assert found.rate == 3e-3
     # what is there is not trained again, what is not is
     (tmp_path / "lr-1e-09" / "trial.json").unlink()
     untouched = interrupting(lesson(), 5)
@@ -232,13 +225,16 @@ def test_a_rate_that_diverges_is_recorded_and_not_taken(tmp_path):
     assert tried["fault"].startswith("the loss is nan in epoch 1, step ")
 
 
-def test_an_epoch_holds_every_example_once_and_no_batch_of_one():
+def test_an_epoch_holds_every_example_once_in_even_batches():
     for n, batch in ((20, 6), (19, 6), (7, 7), (6, 7), (1, 4), (13, 4), (9, 4), (3, 1)):
         steps = Steps(n, Course(epochs=2, batch=batch))
         for epoch in range(2):
             parts = [steps.batch(epoch * steps.epoch + i) for i in range(steps.epoch)]
             assert sorted(i for part in parts for i in part) == list(range(n))
-            assert n == 1 or batch == 1 or min(map(len, parts)) > 1
+            sizes = sorted(map(len, parts))
+            assert sizes[-1] <= batch
+            assert sizes[-1] - sizes[0] <= 1
+            assert len(parts) == math.ceil(n / batch)
         assert steps.images(steps.total) == 2 * n
     orders = [steps_of(seed)[:20] for seed in (0, 0, 1)]
     assert orders[0] == orders[1] != orders[2]
@@ -322,14 +318,19 @@ def test_images_are_decoded_ahead_in_order_and_once_where_there_is_room():
         given, learn=replace(given.learn, items=tuple(replace(e, image=lambda e=e: counted(e))
         for e in items))
     )  # fmt: skip
-    batches = [(0, 0, [3, 1]), (1, 0, [0]), (2, 1, [1, 3])]
-    found = list(learned(watched, Images(given.task.fit), batches, 2))
-    assert [step for step, _ in found] == [0, 1, 2]
-    assert [label for _, part in found for _, label in part] == [items[i].labels[0] for i in (3, 1, 0, 1, 3)]  # noqa: E501  # fmt: skip
+    batches = [(0, 0, [3, 1]), (1, 0, [0])]
+    kept = Images(given.task.fit)
+    for _ in range(2):
+        found = list(learned(watched, kept, batches, 2))
+        assert [step for step, _ in found] == [0, 1]
+        labels = [label for _, part in found for _, label in part]
+        assert labels == [items[i].labels[0] for i in (3, 1, 0)]
     assert sorted(made) == sorted(items[i].id for i in (3, 1, 0))
     made.clear()
-    list(learned(watched, Images(given.task.fit, room=0), batches, 2))
-    assert len(made) == 5
+    full = Images(given.task.fit, room=0)
+    for _ in range(2):
+        list(learned(watched, full, batches, 2))
+    assert len(made) == 6
 
 
 def test_no_more_is_made_ahead_than_asked_for():
@@ -372,7 +373,7 @@ def test_two_processes_train_as_one(tmp_path):
     for rank in ranks:
         _, errors = rank.communicate(timeout=300)
         assert rank.returncode == 0, errors
-    run_whole(tmp_path / "one", *plain)
+    toy_training.main(tmp_path / "one", plain=True)
     two, one = (
         json.loads((tmp_path / each / "history.json").read_text()) for each in ("two", "one")
     )

@@ -6,7 +6,7 @@ import typer
 
 from steadyeye.cli.options import ClassMap, JobFile, Out, Quiet, Shown, Workers, app
 
-SPLIT, TRAINING = "What is held out", "Training"
+SPLIT, TRAINING, AFTER = "What is held out", "Training", "Before and after"
 
 
 @app.command()
@@ -82,6 +82,21 @@ def finetune(
     seed: Annotated[
         int | None, typer.Option(help="Of order, weights and split [0].", rich_help_panel=TRAINING)
     ] = None,
+    then: Annotated[
+        list[str] | None,
+        typer.Option(help="Data both models are measured on afterwards.", rich_help_panel=AFTER),
+    ] = None,
+    then_operators: Annotated[
+        str | None,
+        typer.Option(help="Operators of their sweeps, e.g. 'jpeg'.", rich_help_panel=AFTER),
+    ] = None,
+    then_levels: Annotated[
+        str | None, typer.Option(help="Levels of the sweeps.", rich_help_panel=AFTER)
+    ] = None,
+    then_class_map: Annotated[
+        str | None,
+        typer.Option(help="Maps the base's classes to the data's.", rich_help_panel=AFTER),
+    ] = None,
     workers: Workers = None,
     progress: Shown = "bar",
     quiet: Quiet = False,
@@ -112,6 +127,10 @@ def finetune(
         "patience": patience,
         "every": checkpoint_every,
         "seed": seed,
+        "then": then,
+        "then_operators": then_operators,
+        "then_levels": then_levels,
+        "then_class_map": then_class_map,
         "workers": workers,
     }
     finetune_work.finetune(job, flags, "none" if quiet else progress)

@@ -12,7 +12,7 @@ from steadyeye.core import plugins
 def finetune(job_file: Path | None, flags: Mapping[str, Any], shown: str) -> None:
     """`steadyeye finetune`; `shown`: how its progress is."""
     try:
-        from steadyeye.evaluation import finetuning, trained, tuning
+        from steadyeye.evaluation import finetuning, gains, trained, tuning
         from steadyeye.training.engine import first
     except ModuleNotFoundError as error:
         raise plugins.not_installed("finetune", error) from error
@@ -28,6 +28,12 @@ def finetune(job_file: Path | None, flags: Mapping[str, Any], shown: str) -> Non
     console.print(trained.sentence(done.record, done.history), markup=False)
     console.print(f"ended: {done.history.ended}", markup=False)
     console.print(f"report: {(done.out / 'report.html').resolve()}", markup=False)
+    if done.gains is not None:
+        for line in gains.findings(done.gains):
+            console.print(line, markup=False)
+        report = (done.out / finetuning.THEN / "report.html").resolve()
+        console.print(f"before and after: {report}", markup=False)
+        return
     console.print(
         f"next: steadyeye run --model \"torch(path='{done.out}')\" --data …", markup=False
     )

@@ -1,37 +1,38 @@
 """A model trained further: checked before a step is taken, trained, written, reported."""
 
-import json
 import platform
 import time
 from collections.abc import Mapping
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import torch
 
 from steadyeye.core import plugins
 from steadyeye.core.errors import UsageError
-from steadyeye.core.provenance import provenance
 from steadyeye.core.spec import parse
 from steadyeye.core.types import Source, detects
-from steadyeye.evaluation import trained
+from steadyeye.evaluation import gains, run, trained, tuning_record
 from steadyeye.evaluation.engines.local import cores
+from steadyeye.evaluation.gains import Measuring
 from steadyeye.evaluation.plan import distinct_ids, present
 from steadyeye.evaluation.run import log
 from steadyeye.evaluation.tuning import Tuning
 from steadyeye.inference import tuned
 from steadyeye.predictions.cell import encode
+from steadyeye.report.document import Document
 from steadyeye.report.html import render_html
 from steadyeye.storage.lease import alone
 from steadyeye.storage.place import place
 from steadyeye.storage.write import write_file
-from steadyeye.training import checkpoint, history
+from steadyeye.training import checkpoint, history, loop
 from steadyeye.training.augmentation import augmentation
 from steadyeye.training.classification import Learning, classification
 from steadyeye.training.course import Course
 from steadyeye.training.data import Data, data
+from steadyeye.training.detection import detection
 from steadyeye.training.engine import first
 from steadyeye.training.feed import Lesson
 from steadyeye.training.history import History
@@ -40,7 +41,7 @@ from steadyeye.training.recipes import TrainingRecipe, training_recipe
 from steadyeye.training.search import Found, search
 from steadyeye.training.task import Examples, Task
 
-CHECKPOINTS, HISTORY, SEARCH = "checkpoints", "history.json", "search"
+CHECKPOINTS, HISTORY, SEARCH, THEN = "checkpoints", "history.json", "search", "then"
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,6 +54,7 @@ class Plan:
     course: Course
     data: Data
     lesson: Lesson
+    measuring: Measuring | None
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,11 +64,16 @@ class Tuned:
     out: Path
     record: Mapping[str, Any]
     history: History
+    gains: Document | None
+
+
+class Watching(loop.Watcher, run.Watcher, Protocol):
+    """What is told of a training, and of the runs that follow it."""
 
 
 def check(job: Tuning) -> Plan:
     """The plan of a training, with all that can be refused before the first step refused."""
-    out = place(job.out)
+    out, measuring = place(job.out), job.measuring
     if not isinstance(out, Path):
         raise UsageError(f"'{job.out}' is on a store; give a folder on a disk for --out")
     model = plugins.build("models", parse(job.model))
@@ -75,24 +82,29 @@ def check(job: Tuning) -> Plan:
     augment = augmentation(job.augment, job.seed) if job.augment else None
     val = None if job.val is None else _source(job.val)
     found = data(_source(job.data), val, job.selection)
+    if measuring is not None:
+        gains.check_base(job.model, measuring)
     task = _task(model, job, found.train)
     lesson = Lesson(task, found.train, found.held, augment, job.workers or cores())
-    return Plan(job, out, recipe, course, found, lesson)
+    return Plan(job, out, recipe, course, found, lesson, measuring)
 
 
-def finetune(plan: Plan, watcher: Watcher) -> Tuned:
+def finetune(plan: Plan, watcher: Watching) -> Tuned:
     """Trains as planned, from where it was stopped if it was, and writes all that came of it.
 
     Raises `UsageError` where the folder holds another job or another process writes into it, and
     `DivergedError` after what was best before is written.
     """
     with alone(plan.out) if first() else nullcontext():
-        record = _record(plan)
-        _write_record(plan.out, record)
+        parts = (plan.job, plan.recipe, plan.course, plan.data, plan.lesson)
+        record = tuning_record.write(plan.out, tuning_record.record(*parts))
         _log(plan.out, "finetune", **_surroundings(plan))
         started = time.perf_counter()
-        course, found = _searched(plan, record, watcher)
-        start = found.start if found else None
+        course, start = plan.course, None
+        if plan.job.searched:
+            found = _searched(plan, watcher)
+            course, start = replace(course, rate=found.rate), found.start
+            record = tuning_record.write(plan.out, {**record, "search": found.record()})
         try:
             went = train(plan.lesson, course, plan.out / CHECKPOINTS, watcher, start)
         except DivergedError as error:
@@ -102,7 +114,11 @@ def finetune(plan: Plan, watcher: Watcher) -> Tuned:
         _log(plan.out, "trained", step=went.step, ended=went.ended, seconds=seconds)
         if first():
             _write(plan, record, went)
-    return Tuned(plan.out, record, went)
+    measured = None
+    if plan.measuring is not None and first():
+        folder = plan.out / THEN
+        measured = gains.measure(plan.job.model, plan.out, plan.measuring, folder, watcher)
+    return Tuned(plan.out, record, went, measured)
 
 
 def announcement(plan: Plan) -> str:
@@ -125,76 +141,18 @@ def _source(text: str) -> Source:
 
 def _task(model: Any, job: Tuning, learned: Examples) -> Task:
     if detects(model):
-        raise UsageError(f"{model.name} is a detector, which cannot be trained yet")
+        if job.multi_label:
+            raise UsageError("--multi-label is of classifiers; a detector learns every box anyway")
+        return detection(model, job.model, learned, job.from_scratch, job.seed)
     how = Learning(several=job.multi_label, from_scratch=job.from_scratch, seed=job.seed)
     return classification(model, job.model, learned, how)
 
 
-def _searched(plan: Plan, record: dict[str, Any], watcher: Watcher) -> tuple[Course, Found | None]:
-    """The course with the learning rate that was found; as it is where none is sought."""
-    if not plan.job.searched:
-        return plan.course, None
+def _searched(plan: Plan, watcher: Watcher) -> Found:
+    """The learning rate that was found by trying."""
     found = search(plan.lesson, plan.course, plan.out / SEARCH, watcher)
     watcher.say(f"learning rate {found.rate:g}: best of {len(found.tried)} after {found.steps:,}")
-    record["search"] = found.record()
-    _write_record(plan.out, record)
-    return replace(plan.course, rate=found.rate), found
-
-
-def _record(plan: Plan) -> dict[str, Any]:
-    """All that it takes to repeat the training, as plain values."""
-    about = plan.lesson.task.record()
-    augment = plan.lesson.augment
-    return {
-        "kind": "finetune",
-        "job": plan.job.record(),
-        "base": about["base"],
-        "recipe": {"from": plan.recipe.source, **plan.course.record()},
-        "data": plan.data.record(),
-        "augment": augment.record() if augment is not None else None,  # type: ignore[attr-defined]
-        "task": {key: value for key, value in about.items() if key != "base"},
-        "provenance": provenance(),
-    }
-
-
-def _write_record(out: Path, record: dict[str, Any]) -> None:
-    """Writes run.json; raises `UsageError` where there is one of another training."""
-    path = out / "run.json"
-    if path.is_file():
-        before = json.loads(path.read_text(encoding="utf-8"))
-        _check_same(out, before, json.loads(encode(record)))
-        if before["provenance"] != record["provenance"]:
-            # the first steps were taken by what is on record; both are told
-            record |= {"provenance": before["provenance"]}
-            record |= {"continued_with": provenance()}
-        if "search" in before:
-            record.setdefault("search", before["search"])
-    elif any(out.glob("*.json")):
-        raise UsageError(f"'{out}' holds something else; choose another --out")
-    if first():
-        write_file(path, encode(record))
-
-
-def _check_same(out: Path, before: Mapping[str, Any], after: Mapping[str, Any]) -> None:
-    if before.get("kind") != "finetune":
-        raise UsageError(f"'{out}' holds a run of another kind; choose another --out")
-    for part in ("job", "base", "recipe", "data", "augment", "task"):
-        one, two = before.get(part), after[part]
-        if one == two:
-            continue
-        told = part
-        if isinstance(one, dict) and isinstance(two, dict):
-            key = next(key for key in {**one, **two} if one.get(key) != two.get(key))
-            told, one, two = f"{part}'s {key}", one.get(key), two.get(key)
-        raise UsageError(
-            f"'{out}' holds another training: its {told} is {_short(one)}, not {_short(two)}; "
-            "choose another --out"
-        )
-
-
-def _short(value: Any) -> str:
-    text = repr(value)
-    return text if len(text) <= 120 else f"{text[:120]}…"
+    return found
 
 
 def _write_diverged(plan: Plan, record: dict[str, Any], why: str) -> None:
@@ -212,7 +170,8 @@ def _write(plan: Plan, record: Mapping[str, Any], went: History) -> None:
     write_file(plan.out / HISTORY, encode(went.record()))
     if went.best is not None:
         state = checkpoint.read(checkpoint.path(plan.out / CHECKPOINTS, went.best.step))
-        tuned.write(plan.out, plan.lesson.task.record(), state.module)
+        about = {**plan.lesson.task.record(), "augmentation": record["augment"]}
+        tuned.write(plan.out, about, state.module)
     text = render_html(trained.document(plan.out, record, went), lambda *_: None)
     write_file(plan.out / "report.html", text.encode())
 

@@ -10,7 +10,7 @@ from steadyeye.evaluation import tuning
 from steadyeye.evaluation.curves import STEP, curve, figures, named, numbers, shown
 from steadyeye.report.document import Document
 from steadyeye.training.history import History, Round
-from steadyeye.training.search import Tried
+from steadyeye.training.search import read
 
 
 def document(out: Path, record: Mapping[str, Any], went: History) -> Document:
@@ -121,7 +121,7 @@ def _row(each: Round, names: Sequence[str], best: bool) -> tuple[str, ...]:
 
 
 def _search(went: History, found: Mapping[str, Any]) -> Section:
-    tried = [Tried(**each) for each in found["tried"]]
+    tried = [read(each) for each in found["tried"]]
     names = list(tried[0].held or found["start"])
     rows = tuple(
         (

@@ -7,12 +7,13 @@ from pathlib import Path
 from typing import Any
 
 from steadyeye.core.errors import UsageError, unknown
+from steadyeye.evaluation.gains import Measuring
 from steadyeye.training.course import Course
 from steadyeye.training.data import Selection
 from steadyeye.training.recipes import TrainingRecipe
 from steadyeye.training.schedule import Constant, Plateau, Schedule, Steps
 
-HOW = {"workers", "out", "then"}
+HOW = {"workers", "out", "then", "then_operators", "then_levels", "then_class_map"}
 SEARCH = "search"
 
 
@@ -24,7 +25,8 @@ class Tuning:
     `training.data.Selection` says. `augment`: operators for the images that are learned from.
     `lr`: a number, or `search`. `several`: every label of an image counts. `from_scratch`: all
     weights are drawn anew. `every`: steps between checkpoints. None: as the recipe of the model's
-    kind says. `then`: data that base and tuned model are measured on afterwards.
+    kind says. `then…`: what base and tuned model are measured on afterwards, as
+    `evaluation.gains.Measuring` says.
     """
 
     model: str = ""
@@ -51,6 +53,9 @@ class Tuning:
     every: int = 100
     workers: int = 0
     then: tuple[str, ...] = ()
+    then_operators: str | None = None
+    then_levels: str | None = None
+    then_class_map: str | None = None
 
     @property
     def selection(self) -> Selection:
@@ -63,6 +68,22 @@ class Tuning:
             by=self.by,
             gap=self.gap,
             seed=self.seed,
+        )
+
+    @property
+    def measuring(self) -> Measuring | None:
+        """On what both models are measured afterwards; None: on nothing."""
+        if not self.then:
+            if self.then_operators or self.then_levels or self.then_class_map:
+                raise UsageError("nothing to measure both models on afterwards; give --then SPEC")
+            return None
+        return Measuring(
+            data=self.then,
+            operators=self.then_operators,
+            levels=self.then_levels,
+            class_map=self.then_class_map,
+            seed=self.seed,
+            workers=self.workers,
         )
 
     @property

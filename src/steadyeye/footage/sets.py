@@ -86,9 +86,9 @@ def draw(
     """The pm-sets of one video, anchors in rising order and each set in the order of its frames.
 
     Anchors are drawn uniformly without replacement from the labelled frames (from all frames
-    where the video has no labels), by a stream of (seed, video name) alone; `ALL` takes each. A neighbour is a
-    frame of the same scene within ±k that is labelled too, or with `any_neighbour` need not be;
-    near an end or a cut there are fewer.
+    where the video has no labels), by a stream of (seed, video name) alone; `ALL` takes each. A
+    neighbour is a frame of the same scene within ±k that is labelled too, or with `any_neighbour`
+    need not be; near an end or a cut there are fewer.
     """
     if how.k >= frames:
         raise UsageError(

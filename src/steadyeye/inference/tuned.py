@@ -39,7 +39,8 @@ READERS = {
 
 What is common to the kinds in model.json: `version`, `kind`, `base` (spec, name and fingerprint of
 the model trained further), `build` (the spec its architecture is built from), `classes` (names and
-wnids), `trained on` (name, fingerprint and n of the examples) and `sha256` of the weights.
+wnids), `trained on` (name, fingerprint, n and videos of the examples), `augmentation` (what was
+done to their images, how often; None: nothing) and `sha256` of the weights.
 """
 
 
@@ -113,7 +114,7 @@ def classes_record(classes: Classes) -> dict[str, Any]:
 
 def origin(record: Mapping[str, Any]) -> dict[str, Any]:
     """What the recipe of the trained model says of where it is from."""
-    kept = ("base", "build", "trained on", "loss", "from scratch")
+    kept = ("base", "build", "trained on", "augmentation", "loss", "from scratch")
     return {key: record[key] for key in kept if key in record}
 
 

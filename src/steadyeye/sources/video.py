@@ -58,7 +58,8 @@ def video(
     none: then only label-free numbers are offered. `boxes`: a CSV file or COCO's JSON with the
     boxes of every frame (see `steadyeye.footage.box_file`); anchors are then drawn among frames
     with an object, and of `labels` only the scene cuts count. `anchors`: a video, or "all",
-    which takes every frame that can be one, as for training (with k=0). `k`: native frames. Tags: offset, video, frame, seconds, fps, frame_type (I, P or B).
+    which takes every frame that can be one, as for training (with k=0). `k`: native frames. Tags:
+    offset, video, frame, seconds, fps, frame_type (I, P or B).
     """
     root = located(path)
     known = _Known(sidecar.read(labels), box_file.read(boxes) if boxes else None)

@@ -20,6 +20,7 @@ from steadyeye.inference.classifier import Recipe
 from steadyeye.inference.heads import Heads, heads, with_head
 from steadyeye.inference.independent import logits
 from steadyeye.inference.torch_gradient import TorchGradient
+from steadyeye.training.examples import trained_on
 from steadyeye.training.task import Example, Examples
 
 FEWEST = 8
@@ -212,11 +213,7 @@ def _about(
         "loss": "binary cross-entropy of each class" if how.several else "cross-entropy",
         "from scratch": how.from_scratch,
         "seed": how.seed,
-        "trained on": {
-            "name": train.name,
-            "fingerprint": train.fingerprint,
-            "n": len(train.items),
-        },
+        "trained on": trained_on(train),
     }
 
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
@@ -15,6 +16,7 @@ from steadyeye.storage.place import Place
 from steadyeye.training.task import Example, Examples
 
 LISTED = 5  # classes a note names
+MOST = 10_000  # videos that a model keeps on record
 
 
 @dataclass(frozen=True)
@@ -118,6 +120,22 @@ def onto(
     note = f"labels mapped onto {len(classes)} classes {table.origin}"
     note += f"; {lost:,} images without one of them, left out" if lost else ""
     return chosen(found, items, (note,), classes)
+
+
+def trained_on(train: Examples) -> dict[str, Any]:
+    """What a model that was trained on examples records of them.
+
+    `name`, `fingerprint`, `n`; `videos`: each with the first and the last frame that was trained
+    on, None where frames have no number; left out of more than 10,000.
+    """
+    spans: dict[str, list[int] | None] = {}
+    for one in train.items:
+        before = spans.get(one.video)
+        numbers = [one.frame] if one.frame is not None else []
+        seen = [*(before or ()), *numbers]
+        spans[one.video] = [min(seen), max(seen)] if seen else None
+    found = {"name": train.name, "fingerprint": train.fingerprint, "n": len(train.items)}
+    return {**found, "videos": spans} if len(spans) <= MOST else found
 
 
 def check_learnable(train: Examples) -> None:

@@ -49,6 +49,11 @@ class Found:
         return asdict(self)
 
 
+def read(record: Mapping[str, Any]) -> Tried:
+    """A trial from its plain values."""
+    return Tried(**{**record, "losses": tuple(record["losses"])})
+
+
 def search(
     lesson: Lesson, course: Course, folder: Path, watcher: Watcher, rates: Sequence[float] = RATES
 ) -> Found:
@@ -67,7 +72,7 @@ def search(
         )
         content = _tried(lesson, trial, folder / f"lr-{rate:g}", watcher, start)
         start = content["start"] or start
-        tried.append(Tried(**content["tried"]))
+        tried.append(read(content["tried"]))
     sound = [each for each in tried if not each.fault]
     if not sound or start is None:
         raise UsageError(
