@@ -33,7 +33,7 @@ def trainable(module: nn.Module, processor: Any, threshold: float) -> Trainable:
     """
 
     def make(classes: Classes) -> nn.Module:
-        config = copy.deepcopy(module.config)
+        config: Any = copy.deepcopy(module.config)
         config.id2label = dict(enumerate(classes.names))
         config.label2id = {name: index for index, name in enumerate(classes.names)}
         made: nn.Module = type(module)(config)
@@ -53,7 +53,7 @@ def trainable(module: nn.Module, processor: Any, threshold: float) -> Trainable:
                 f"images of {len(parts)} sizes cannot be learned from in several processes; give "
                 "the model's image processor a size of height and width, or train in one process"
             )
-        return _mean([_asked(network, part, taught=True).loss * len(part) for part in parts], batch)
+        return _mean([_asked(network, part)[1] * len(part) for part in parts], batch)
 
     def judged(network: nn.Module, batch: Sequence[Prepared]) -> tuple[Tensor | None, list[Found]]:
         # the losses of transformers wait for all processes, of which one alone judges
@@ -61,8 +61,8 @@ def trainable(module: nn.Module, processor: Any, threshold: float) -> Trainable:
         losses: list[Tensor] = []
         found: list[Found] = []
         for part in _alike(batch):
-            outputs = _asked(network, part, taught)
-            losses += [outputs.loss * len(part)] if taught else []
+            outputs, mean = _asked(network, part, taught)
+            losses.append(mean * len(part))
             sizes = [tuple(one["target"]["size"].tolist()) for one in part]
             found += [
                 (each["boxes"], each["labels"], each["scores"])
@@ -104,13 +104,25 @@ def _alike(batch: Sequence[Prepared]) -> list[list[Prepared]]:
     return [list(part) for _, part in groupby(batch, _size)]
 
 
-def _asked(network: nn.Module, part: Sequence[Prepared], taught: bool) -> Any:
-    """The outputs of the network, with its loss where it is `taught`."""
+def _asked(network: nn.Module, part: Sequence[Prepared], taught: bool = True) -> tuple[Any, Tensor]:
+    """The outputs of the network and its loss; NaN where it is not `taught`, or gives no number."""
     to = device(network)
-    inputs = {name: torch.stack([one["input"][name] for one in part]) for name in part[0]["input"]}
+    stacked = {name: torch.stack([one["input"][name] for one in part]) for name in part[0]["input"]}
+    inputs = moved(stacked, to)
     names = ("boxes", "class_labels")
     labels = [moved({name: one["target"][name] for name in names}, to) for one in part]
-    return network(**moved(inputs, to), **({"labels": labels} if taught else {}))
+    nan = torch.full((), torch.nan, device=to)
+    if not taught:
+        return network(**inputs), nan
+    try:
+        outputs = network(**inputs, labels=labels)
+    except ValueError:
+        # queries that are no numbers cannot be matched to objects
+        outputs = network(**inputs)
+        if outputs.logits.isfinite().all() and outputs.pred_boxes.isfinite().all():
+            raise
+        return outputs, nan
+    return outputs, outputs.loss
 
 
 def _mean(parts: Sequence[Tensor], batch: Sequence[Prepared]) -> Tensor:

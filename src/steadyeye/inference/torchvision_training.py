@@ -27,7 +27,7 @@ MORE = {"maskrcnn": "masks", "keypointrcnn": "keypoints"}
 
 
 def trainable(name: str, module: Any, threshold: float) -> Trainable:
-    """How the detector `name` is trained; `threshold`: what it finds with a lower score is left out.
+    """How the detector `name` is trained; what it finds with a score below `threshold` is left out.
 
     The loss is the sum of those of the model, as torchvision's own reference training takes it: of
     Faster R-CNN the classes and boxes of proposals and of objects (Ren et al., "Faster R-CNN",

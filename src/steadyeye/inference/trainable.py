@@ -26,8 +26,8 @@ class Trainable:
     `make(classes)`: a network of the same architecture and settings in fp32, its weights as the
     library draws them. `prepare(image, truth)`: the image and its true boxes as the network takes
     them. `loss(network, batch)`: the library's own, of a network in training mode. `judged(network,
-    batch)`: of one in eval mode the loss, (), where it has one, and what it finds in each image. The network is where
-    its weights are, and so goes the batch. `record`: what `inference.tuned_detector` makes such a
+    batch)`: of one in eval mode the loss, where it can be told, and what it finds in each image.
+    The batch goes to where the network is. `record`: what `inference.tuned_detector` makes such a
     detector again from, beside the classes and the weights.
     """
 

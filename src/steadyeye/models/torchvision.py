@@ -13,10 +13,10 @@ from steadyeye.core.errors import UsageError, unknown
 from steadyeye.core.imports import library
 from steadyeye.core.types import Classes, Detector, Model
 from steadyeye.images.preprocessing import Preprocessing
+from steadyeye.inference import torchvision_networks as networks
 from steadyeye.inference.classifier import Recipe
 from steadyeye.inference.recipes import unit_range
 from steadyeye.inference.torch_classifier import Execution, torch_classifier
-from steadyeye.inference import torchvision_networks as networks
 from steadyeye.inference.torch_detector import told_apart
 from steadyeye.inference.torchvision_detector import torchvision_detector
 from steadyeye.inference.weights import fill

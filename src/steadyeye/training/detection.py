@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import numpy as np
-import torch
 from torch import Tensor, nn
 
 from steadyeye.core.boxes import (
@@ -82,8 +81,12 @@ class Detection:
             there += [truth for _, truth in batch]
             said += [_detections(each) for each in found]
             losses += [] if loss is None else [float(loss) * len(batch)]
-        mean = {"loss": sum(losses) / len(there)} if losses else {}
-        return {**mean, **_precision(there, said, len(self.classes)), "n": float(len(there))}
+        found = _precision(there, said, len(self.classes))
+        if losses:
+            found["loss"] = sum(losses) / len(there)
+            # a network gone astray may find nothing, which is not the AP of one that learned so
+            found |= {} if np.isfinite(found["loss"]) else {"ap": np.nan, "ap50": np.nan}
+        return {**found, "n": float(len(there))}
 
     def record(self) -> Mapping[str, Any]:
         """What model.json holds beside the weights."""
@@ -158,7 +161,7 @@ def _left_out(train: Examples) -> list[str]:
 
 
 def _detections(found: Found) -> Detections:
-    boxes, labels, scores = (each.cpu() for each in found)
+    boxes, labels, scores = (each.detach().cpu() for each in found)
     return Detections(
         boxes.double().numpy(), labels.numpy().astype(np.int32), scores.double().numpy()
     )
