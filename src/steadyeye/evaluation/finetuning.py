@@ -1,6 +1,5 @@
 """A model trained further: checked before a step is taken, trained, written, reported."""
 
-import json
 import platform
 import time
 from collections.abc import Mapping
@@ -13,10 +12,9 @@ import torch
 
 from steadyeye.core import plugins
 from steadyeye.core.errors import UsageError
-from steadyeye.core.provenance import provenance
 from steadyeye.core.spec import parse
 from steadyeye.core.types import Source, detects
-from steadyeye.evaluation import gains, run, trained
+from steadyeye.evaluation import gains, run, trained, tuning_record
 from steadyeye.evaluation.engines.local import cores
 from steadyeye.evaluation.gains import Measuring
 from steadyeye.evaluation.plan import distinct_ids, present
@@ -30,14 +28,16 @@ from steadyeye.storage.lease import alone
 from steadyeye.storage.place import place
 from steadyeye.storage.write import write_file
 from steadyeye.training import checkpoint, history, loop
-from steadyeye.training.augmentation import augmentation
+from steadyeye.training.augmentation import Augmentation, augmentation
 from steadyeye.training.classification import Learning, classification
 from steadyeye.training.course import Course
 from steadyeye.training.data import Data, data
+from steadyeye.training.detection import detection
 from steadyeye.training.engine import first
 from steadyeye.training.feed import Lesson
 from steadyeye.training.history import History
 from steadyeye.training.loop import DivergedError, Watcher, train
+from steadyeye.training.mirroring import mirrored
 from steadyeye.training.recipes import TrainingRecipe, training_recipe
 from steadyeye.training.search import Found, search
 from steadyeye.training.task import Examples, Task
@@ -54,6 +54,7 @@ class Plan:
     recipe: TrainingRecipe
     course: Course
     data: Data
+    augmentation: Augmentation | None
     lesson: Lesson
     measuring: Measuring | None
 
@@ -80,14 +81,15 @@ def check(job: Tuning) -> Plan:
     model = plugins.build("models", parse(job.model))
     recipe = training_recipe("detector" if detects(model) else "classifier", model.name)
     course = job.course(recipe)
-    augment = augmentation(job.augment, job.seed) if job.augment else None
+    operators = augmentation(job.augment, job.seed) if job.augment else None
     val = None if job.val is None else _source(job.val)
     found = data(_source(job.data), val, job.selection)
     if measuring is not None:
         gains.check_base(job.model, measuring)
     task = _task(model, job, found.train)
+    augment = mirrored(operators, job.seed) if job.mirror else operators
     lesson = Lesson(task, found.train, found.held, augment, job.workers or cores())
-    return Plan(job, out, recipe, course, found, lesson, measuring)
+    return Plan(job, out, recipe, course, found, operators, lesson, measuring)
 
 
 def finetune(plan: Plan, watcher: Watching) -> Tuned:
@@ -97,12 +99,15 @@ def finetune(plan: Plan, watcher: Watching) -> Tuned:
     `DivergedError` after what was best before is written.
     """
     with alone(plan.out) if first() else nullcontext():
-        record = _record(plan)
-        _write_record(plan.out, record)
+        parts = (plan.job, plan.recipe, plan.course, plan.data, plan.augmentation)
+        record = tuning_record.write(plan.out, tuning_record.record(*parts, plan.lesson.task))
         _log(plan.out, "finetune", **_surroundings(plan))
         started = time.perf_counter()
-        course, found = _searched(plan, record, watcher)
-        start = found.start if found else None
+        course, start = plan.course, None
+        if plan.job.searched:
+            found = _searched(plan, watcher)
+            course, start = replace(course, rate=found.rate), found.start
+            record = tuning_record.write(plan.out, {**record, "search": found.record()})
         try:
             went = train(plan.lesson, course, plan.out / CHECKPOINTS, watcher, start)
         except DivergedError as error:
@@ -139,76 +144,19 @@ def _source(text: str) -> Source:
 
 def _task(model: Any, job: Tuning, learned: Examples) -> Task:
     if detects(model):
-        raise UsageError(f"{model.name} is a detector, which cannot be trained yet")
+        for flag in ("multi_label", "mirror"):
+            if getattr(job, flag):
+                raise UsageError(f"--{flag.replace('_', '-')} is of classifiers; leave it out")
+        return detection(model, job.model, learned, job.from_scratch, job.seed)
     how = Learning(several=job.multi_label, from_scratch=job.from_scratch, seed=job.seed)
     return classification(model, job.model, learned, how)
 
 
-def _searched(plan: Plan, record: dict[str, Any], watcher: Watcher) -> tuple[Course, Found | None]:
-    """The course with the learning rate that was found; as it is where none is sought."""
-    if not plan.job.searched:
-        return plan.course, None
+def _searched(plan: Plan, watcher: Watcher) -> Found:
+    """The learning rate that was found by trying."""
     found = search(plan.lesson, plan.course, plan.out / SEARCH, watcher)
     watcher.say(f"learning rate {found.rate:g}: best of {len(found.tried)} after {found.steps:,}")
-    record["search"] = found.record()
-    _write_record(plan.out, record)
-    return replace(plan.course, rate=found.rate), found
-
-
-def _record(plan: Plan) -> dict[str, Any]:
-    """All that it takes to repeat the training, as plain values."""
-    about = plan.lesson.task.record()
-    augment = plan.lesson.augment
-    return {
-        "kind": "finetune",
-        "job": plan.job.record(),
-        "base": about["base"],
-        "recipe": {"from": plan.recipe.source, **plan.course.record()},
-        "data": plan.data.record(),
-        "augment": augment.record() if augment is not None else None,  # type: ignore[attr-defined]
-        "task": {key: value for key, value in about.items() if key != "base"},
-        "provenance": provenance(),
-    }
-
-
-def _write_record(out: Path, record: dict[str, Any]) -> None:
-    """Writes run.json; raises `UsageError` where there is one of another training."""
-    path = out / "run.json"
-    if path.is_file():
-        before = json.loads(path.read_text(encoding="utf-8"))
-        _check_same(out, before, json.loads(encode(record)))
-        if before["provenance"] != record["provenance"]:
-            # the first steps were taken by what is on record; both are told
-            record |= {"provenance": before["provenance"]}
-            record |= {"continued_with": provenance()}
-        if "search" in before:
-            record.setdefault("search", before["search"])
-    elif any(out.glob("*.json")):
-        raise UsageError(f"'{out}' holds something else; choose another --out")
-    if first():
-        write_file(path, encode(record))
-
-
-def _check_same(out: Path, before: Mapping[str, Any], after: Mapping[str, Any]) -> None:
-    if before.get("kind") != "finetune":
-        raise UsageError(f"'{out}' holds a run of another kind; choose another --out")
-    for part in ("job", "base", "recipe", "data", "augment", "task"):
-        one, two = before.get(part), after[part]
-        if one == two:
-            continue
-        told = part
-        if isinstance(one, dict) and isinstance(two, dict):
-            key = next(key for key in {**one, **two} if one.get(key) != two.get(key))
-            told, one, two = f"{part}'s {key}", one.get(key), two.get(key)
-        raise UsageError(
-            f"'{out}' holds another training: its {told} is {_short(one)}, not {_short(two)}; "
-            "choose another --out"
-        )
-
-
-def _short(value: Any) -> str:
-    text = repr(value)
-    return text if len(text) <= 120 else f"{text[:120]}…"
+    return found
 
 
 def _write_diverged(plan: Plan, record: dict[str, Any], why: str) -> None:

@@ -78,7 +78,8 @@ def with_head(module: nn.Module, size: Sequence[int], classes: int, seed: int = 
             return seeded(made, heads(made, size), seed)
         made = copy.deepcopy(module)
     for name in found.layers:
-        made.set_submodule(name, _another(made.get_submodule(name), classes))
+        with drawn(seed):
+            made.set_submodule(name, _another(made.get_submodule(name), classes))
     width = _width(made.eval(), size)
     if width != classes:
         raise UsageError(

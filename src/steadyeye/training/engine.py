@@ -18,6 +18,13 @@ from steadyeye.core.seeds import stream
 from steadyeye.training.checkpoint import State
 from steadyeye.training.course import Course
 
+MOMENTUM = 0.1
+"""Of the running mean and variance of batch normalisation, at least; torch's own default.
+
+The 0.01 of EfficientNet looks back over a hundred steps, to what the weights no longer are: a short
+training would be judged, and its best weights saved, by means that belong to none of its networks.
+"""
+
 WAIT = timedelta(hours=4)
 """How long other processes wait for the first one to judge."""
 
@@ -30,7 +37,7 @@ class Engine:
     def __init__(self, module: nn.Module, course: Course) -> None:
         self._course = course
         self._accelerator = _accelerator(course.precision)
-        own = copy.deepcopy(module)
+        own = _following(copy.deepcopy(module))
         self._module, self._optimizer = self._accelerator.prepare(own, _optimizer(own, course))
 
     @property
@@ -167,6 +174,14 @@ def _optimizer(module: nn.Module, course: Course) -> optim.Optimizer:
     if course.optimizer == "sgd":
         return optim.SGD(learned, course.rate, momentum=course.momentum, weight_decay=course.decay)
     return optim.Adam(learned, course.rate, weight_decay=course.decay)
+
+
+def _following(module: nn.Module) -> nn.Module:
+    """The module itself, its running means following its weights."""
+    for each in module.modules():
+        if isinstance(each, nn.modules.batchnorm._BatchNorm) and each.momentum is not None:
+            each.momentum = max(each.momentum, MOMENTUM)
+    return module
 
 
 def _on_cpu(state: Any) -> Any:

@@ -27,27 +27,30 @@ class _Read:
     left: str = ""
 
 
-def examples(source: Source, several: bool = False) -> Examples:
+def examples(source: Source, several: bool = False, boxed: bool = False) -> Examples:
     """What can be learned from a source: its labelled images, each frame of a video once.
 
     The first label is that of the largest object (Shankar et al., "Do Image Classifiers Generalize
     Across Time?", Section 3.1): by the area of the mask where there is one, else of the box; crowds
     and objects outside the classes aside; of two as large the lower class. `several`: all labels
     are learned. Otherwise an image without boxes that carries several labels is left out, since
-    none of them can be told to be its own. Whatever is left out is counted in the notes. Nothing
-    is decoded. Raises `UsageError` where nothing is labelled, and for a label outside the classes.
+    none of them can be told to be its own. `boxed`: the boxes are learned, so images without boxes
+    are left out and those whose boxes are none stay. Whatever is left out is counted in the notes.
+    Nothing is decoded. Raises `UsageError` where nothing is labelled, and for a label outside the
+    classes.
     """
     classes = source.classes
     if classes is None or not any(source.truths):
         raise UsageError(
             f"'{source.name}' has no labels to learn from; give a source with labels or boxes"
         )
-    read = [_read(source[i], classes, several, source.name) for i in range(len(source))]
+    read = [_read(source[i], classes, several or boxed, source.name) for i in range(len(source))]
+    read = [_boxed(one) for one in read] if boxed else read
     kept, twice = _once([one.example for one in read if not one.left])
-    counts = {why: sum(one.left == why for one in read) for why in (UNLABELLED, AMBIGUOUS)}
+    counts = {why: sum(one.left == why for one in read) for why in LEFT_OUT}
     notes = [f"{counts[why]:,} {text}" for why, text in LEFT_OUT.items() if counts[why]]
     notes += [f"{twice:,} frames that several pm-sets hold, each taken once"] if twice else []
-    if any(example.boxes is not None for example in kept) and not several:
+    if any(example.boxes is not None for example in kept) and not (several or boxed):
         notes.append("the label of a frame is that of its largest object")
     if not kept:
         raise UsageError(f"'{source.name}' leaves nothing to learn from: {'; '.join(notes)}")
@@ -59,10 +62,11 @@ def examples(source: Source, several: bool = False) -> Examples:
     return chosen(whole, kept, (*notes, *of_source))
 
 
-UNLABELLED, AMBIGUOUS = "unlabelled", "ambiguous"
+UNLABELLED, AMBIGUOUS, UNBOXED = "unlabelled", "ambiguous", "unboxed"
 LEFT_OUT = {
     UNLABELLED: "images without a label, left out",
     AMBIGUOUS: "images with several labels and no boxes to tell the largest object, left out",
+    UNBOXED: "images without boxes, left out",
 }
 
 
@@ -183,6 +187,11 @@ def _read(sample: Sample, classes: Classes, several: bool, name: str) -> _Read:
         return _Read(example, UNLABELLED)
     unclear = len(labels) > 1 and sample.boxes is None and not several
     return _Read(example, AMBIGUOUS if unclear else "")
+
+
+def _boxed(read: _Read) -> _Read:
+    """The same where boxes are learned: none is something to learn too, where that is known."""
+    return _Read(read.example, UNBOXED if read.example.boxes is None else "")
 
 
 def _once(items: Sequence[Example]) -> tuple[list[Example], int]:

@@ -224,7 +224,9 @@ def sentence(found: History) -> str:
     """What the latest round came to, in words."""
     latest = found.rounds[-1]
     held = ", ".join(
-        f"{name} {value:.4f}" for name, value in latest.held.items() if value is not None
+        f"{name} {value:.4f}"
+        for name, value in latest.held.items()
+        if value is not None and name != "n"
     )
     best = " (best so far)" if found.best == latest else ""
     return (

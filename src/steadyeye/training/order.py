@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import pairwise
 
 from steadyeye.core.seeds import stream
 from steadyeye.training.course import Course
@@ -14,8 +15,9 @@ TENTH = 10
 class Steps:
     """The steps of a training over `n` examples; the same for any number of threads or processes.
 
-    An epoch is a permutation cut into batches. What is left over makes a last, smaller batch, but
-    one example alone joins the batch before it, as batch normalisation needs two.
+    An epoch is a permutation cut into as few batches as hold it, as even as can be: of 33 examples
+    in batches of 32, one of 17 and one of 16. A last batch of what is left over would weigh its few
+    examples as much as all of another, and batch normalisation needs more of them than that.
     """
 
     n: int
@@ -24,9 +26,7 @@ class Steps:
     @property
     def epoch(self) -> int:
         """Steps an epoch."""
-        whole, left = divmod(self.n, self.course.batch)
-        alone = left == 1 and whole > 0
-        return whole + (left > 0) - alone
+        return -(-self.n // self.course.batch)
 
     @property
     def total(self) -> int:
@@ -62,9 +62,9 @@ class Steps:
         return epochs * self.n + sum(map(len, self._epoch(epochs)[:rest]))
 
     def _epoch(self, epoch: int) -> list[list[int]]:
-        order, size = _permutation(self.course.seed, epoch, self.n), self.course.batch
-        ends = [size * i for i in range(1, self.epoch)] + [self.n]
-        return [order[first:end] for first, end in zip([0, *ends], ends, strict=False)]
+        order = _permutation(self.course.seed, epoch, self.n)
+        ends = [self.n * i // self.epoch for i in range(self.epoch + 1)]
+        return [order[first:end] for first, end in pairwise(ends)]
 
 
 @lru_cache(maxsize=4)
