@@ -16,7 +16,8 @@ KINDS = {
 TYPES = {
     "Python interface": ["api"],
     "Core": ["core.types", "core.table", "core.pm_sets", "core.intervals", "core.blocks"],
-    "Degradation": ["degradation.operators", "degradation.search"],
+    "Degradation": ["degradation.operators", "degradation.search", "degradation.moved"],
+    "Training": ["training.augmentation"],
     "Probing": ["probing", "probing.targets", "probing.subject", "probing.trials"],
     "Reviewed sets": ["core.reviewed"],
     "Detection": ["core.boxes", "detection.matching", "detection.average_precision"],

@@ -6,7 +6,8 @@ import cv2
 import numpy as np
 import pytest
 import simplejpeg
-from scipy.stats import chisquare
+from scipy.ndimage import convolve, gaussian_filter
+from scipy.stats import binomtest, chisquare, kstest, norm, poisson
 
 from steadyeye.core import plugins
 from steadyeye.core.errors import UsageError
@@ -16,9 +17,13 @@ from steadyeye.degradation.lines import ends, line
 from steadyeye.degradation.measure import brightness, changed
 from steadyeye.degradation.operators import LEVELS, Context
 from steadyeye.degradation.random import draw, level_key, stream_key, uniform
+from steadyeye.degradation.severities import NORMAL, SEVERITIES, normals
+from steadyeye.evaluation.sweeps import operators
 
 KEY = stream_key(0, "a photo", "an operator")
 BLACK_BOX = [n for n in plugins.names("degrade") if n not in ("callable", "gradient_descent")]
+LAST = {name: plugins.build("degrade", Spec(name)).last for name in BLACK_BOX}
+CORRUPTIONS = {name for name, last in LAST.items() if last == SEVERITIES}
 SHAPES = [(64, 48, 3), (31, 57, 3), (40, 40), (7, 9, 3), (1, 1, 3), (1, 6, 3), (2, 2)]
 
 
@@ -37,9 +42,12 @@ def at(name, image, level, key=KEY, **parameters):
     return trail(name, image, key, **parameters)(level)
 
 
-def test_there_are_fifteen_operators_and_the_users_own():
-    assert len(BLACK_BOX) == 14
-    assert plugins.names("degrade") == tuple(sorted([*BLACK_BOX, "callable", "gradient_descent"]))
+def test_there_are_fifteen_operators_seven_corruptions_and_the_users_own():
+    every = {each.name for each in operators("all", gradients=True)}
+    assert len(every) == 15
+    assert every | CORRUPTIONS | {"callable"} == set(plugins.names("degrade"))
+    assert len(CORRUPTIONS) == 7
+    assert not every & CORRUPTIONS
 
 
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
@@ -49,7 +57,7 @@ def test_any_size_grey_or_rgb(name, shape):
     before = image.copy()
     operator = trail(name, image)
     assert np.array_equal(operator(0), image)
-    for level in (1, 2, LEVELS):
+    for level in (1, 2, LAST[name]):
         degraded = operator(level)
         assert degraded.shape == image.shape
         assert degraded.dtype == np.uint8
@@ -60,9 +68,9 @@ def test_any_size_grey_or_rgb(name, shape):
 def test_a_level_is_the_same_alone_and_on_the_way(name):
     image = picture()
     operator = trail(name, image)
-    steps = [operator(level) for level in range(LEVELS + 1)]
+    steps = [operator(level) for level in range(LAST[name] + 1)]
     kept = [step.copy() for step in steps]
-    for level in (0, 1, 7, 30):
+    for level in {0, 1, min(7, LAST[name]), LAST[name]}:
         assert np.array_equal(at(name, image, level), steps[level])
     assert all(map(np.array_equal, steps, kept)), "a level changed after it was handed out"
 
@@ -83,6 +91,9 @@ STOCHASTIC = {
     "random_swap",
     "adjacent_swap",
     "white_fog",
+    "gaussian_noise",
+    "shot_noise",
+    "impulse_noise",
 }
 
 
@@ -439,3 +450,110 @@ def test_changed_and_brightness_are_what_numpy_says(shape):
     differ = (image != other).reshape(30 * 20, -1).any(axis=1).mean()
     assert changed(other, image) == differ
     assert brightness(image) == image.mean()
+
+
+# ---------------------------------------------------------------- the corruptions of ImageNet-C
+# Stated as the release states them, on values in 0…1. Hendrycks and Dietterich 2019.
+
+
+def whole(values):
+    """Values in 0…1 as grey values; the release cuts where we round."""
+    return half_up(np.clip(values, 0, 1) * 255)
+
+
+@pytest.mark.parametrize("severity", range(1, 6))
+def test_contrast_is_the_distance_from_the_mean_of_each_channel(severity):
+    values = picture() / 255
+    means = values.mean(axis=(0, 1))
+    kept = [0.4, 0.3, 0.2, 0.1, 0.05][severity - 1]
+    assert np.array_equal(
+        at("contrast", picture(), severity), whole(means + (values - means) * kept)
+    )
+
+
+@pytest.mark.parametrize("severity", range(1, 6))
+def test_brightness_is_the_hsv_value_alone(severity):
+    image = every_colour()
+    found = at("brightness", image, severity)
+    hsv = cv2.cvtColor((image / 255).astype(np.float32), cv2.COLOR_RGB2HSV)
+    hsv[..., 2] = np.minimum(hsv[..., 2] + [0.1, 0.2, 0.3, 0.4, 0.5][severity - 1], 1)
+    expected = 255 * cv2.cvtColor(hsv, cv2.COLOR_HSV2RGB)
+    assert np.abs(found - expected).max() < 0.502
+
+
+@pytest.mark.parametrize(("severity", "sigma"), list(enumerate((1, 2, 3, 4, 6), start=1)))
+def test_gaussian_blur_is_scipys(severity, sigma):
+    image = picture()
+    values = image.astype(np.float64)
+    expected = gaussian_filter(values, (sigma, sigma, 0), mode="nearest", truncate=4)
+    found = at("gaussian_blur", image, severity)
+    assert np.abs(found - expected).max() < 0.501
+
+
+@pytest.mark.parametrize("severity", range(1, 6))
+def test_defocus_blur_of_a_point_is_the_disk(severity):
+    radius, softness = [(3, 0.1), (4, 0.5), (6, 0.5), (8, 0.5), (10, 0.5)][severity - 1]
+    reach = max(radius, 8)
+    y, x = np.mgrid[-reach : reach + 1, -reach : reach + 1]
+    disk = (x**2 + y**2 <= radius**2) / np.sum(x**2 + y**2 <= radius**2)
+    side = 3 if radius <= 8 else 5
+    bell = np.exp(-((np.arange(side) - side // 2) ** 2) / (2 * softness**2))
+    soft = convolve(disk, np.outer(bell, bell) / bell.sum() ** 2, mode="mirror")
+    # a field of 20 × 20 white pixels, far from the edges: the sum of 400 disks
+    image = np.zeros((80, 80, 1), dtype=np.uint8)
+    image[30:50, 30:50] = 255
+    expected = np.clip(convolve(image[..., 0].astype(np.float64), soft, mode="mirror"), 0, 255)
+    assert np.abs(at("defocus_blur", image, severity)[..., 0] - expected).max() < 0.501
+
+
+def test_normals_are_normal_and_the_same_at_all_severities():
+    drawn = normals(KEY, 200_001, NORMAL)
+    assert kstest(drawn, norm.cdf).pvalue > 0.01
+    grey = np.full((100, 100, 3), 128, dtype=np.uint8)
+    for severity, deviation in enumerate((0.08, 0.12, 0.18, 0.26, 0.38), start=1):
+        noise = normals(KEY, grey.size, NORMAL).reshape(grey.shape)
+        expected = whole(128 / 255 + deviation * noise.astype(np.float64))
+        apart = np.abs(at("gaussian_noise", grey, severity).astype(int) - expected)
+        assert apart.max() <= 1
+        assert (apart > 0).mean() < 0.001
+
+
+@pytest.mark.parametrize(("severity", "photons"), list(enumerate((60, 25, 12, 5, 3), start=1)))
+@pytest.mark.parametrize("value", [0, 1, 100, 255])
+def test_shot_noise_is_a_poisson_count(severity, photons, value):
+    image = np.full((120, 120, 3), value, dtype=np.uint8)
+    found = at("shot_noise", image, severity)
+    counts = np.arange(200)
+    grey = whole(counts / photons)
+    share = np.bincount(grey, poisson.pmf(counts, value / 255 * photons), 256) * image.size
+    seen = np.bincount(found.ravel(), minlength=256)
+    assert not seen[share == 0].any()
+    # values expected too seldom for the test are counted together
+    often = share > 5
+    seen = np.append(seen[often], seen[~often].sum())
+    share = np.append(share[often], share[~often].sum())
+    if share[-1] < 1e-6:
+        assert seen[-1] == 0
+        seen, share = seen[:-1], share[:-1]
+    if len(share) > 1:
+        assert chisquare(seen, share * seen.sum() / share.sum()).pvalue > 0.001
+    else:
+        assert seen[0] == image.size
+
+
+@pytest.mark.parametrize(
+    ("severity", "share"), list(enumerate((0.03, 0.06, 0.09, 0.17, 0.27), start=1))
+)
+def test_impulse_noise_turns_values_to_black_or_white(severity, share):
+    grey = np.full((200, 200, 3), 128, dtype=np.uint8)
+    found = at("impulse_noise", grey, severity)
+    black, white = int((found == 0).sum()), int((found == 255).sum())
+    assert black + white == (found != 128).sum()
+    assert binomtest(black + white, grey.size, share).pvalue > 0.001
+    assert binomtest(black, black + white, 0.5).pvalue > 0.001
+    # channels on their own
+    turned = (found != 128).reshape(-1, 3)
+    assert binomtest(int(turned.all(axis=1).sum()), len(turned), share**3).pvalue > 0.001
+    if severity > 1:
+        before = at("impulse_noise", grey, severity - 1)
+        assert np.array_equal(found[before != 128], before[before != 128])

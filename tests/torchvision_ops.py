@@ -2,8 +2,11 @@
 
 It declares the two operators that torchvision registers without looking whether they exist, and
 gives the one that detectors cannot do without, `nms`, a body; `roi_align` torchvision then runs in
-its own Python. Where torchvision imports as it is, nothing is done.
+its own Python, forwards and backwards, which is not compiled: that takes a minute. Where
+torchvision imports as it is, nothing is done.
 """
+
+import importlib
 
 import numpy as np
 import torch
@@ -48,6 +51,8 @@ except RuntimeError:
     import torchvision
     from torchvision.ops import boxes
 
+    aligning = importlib.import_module("torchvision.ops.roi_align")
+    aligning._roi_align = aligning._roi_align.__wrapped__
     # torchvision asks this before it calls the operator
     boxes._assert_has_ops = lambda: None
 

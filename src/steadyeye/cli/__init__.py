@@ -3,7 +3,16 @@
 import sys
 from importlib import import_module
 
-COMMANDS = ("commands", "measure", "compare", "mining", "explaining", "caching", "reviewing")
+COMMANDS = (
+    "commands",
+    "measure",
+    "compare",
+    "mining",
+    "explaining",
+    "finetune",
+    "caching",
+    "reviewing",
+)
 """The files of this package that register commands."""
 
 

@@ -14,6 +14,7 @@ from steadyeye.comparison.words import called, finding, rank
 from steadyeye.storage.place import place
 
 console = Console(highlight=False, soft_wrap=True)
+COMPARING = ("comparison", "gains", "degradation_gains")
 MARKS = {True: "✓", False: "✗"}
 
 
@@ -40,7 +41,7 @@ def compare(runs: Sequence[str], out: str, formats: str, metrics: str | None) ->
     for each in found:
         _print(each, len(found) > 1)
     together = [one for several in models for one in several]
-    summary.save(summary.written(folders, together, ("comparison",)), folders, files)
+    summary.save(summary.written(folders, together, COMPARING), folders, files)
     for file in files:
         console.print(f"report: {file.resolve()}", markup=False)
 

@@ -30,8 +30,15 @@ class Watching(Protocol):
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None: ...
-    def begin(self, name: str, rows: int | None) -> Callable[[int], None]:
-        """As of `evaluation.run.Watcher`; `rows`: None where nobody knows how many there are."""
+    def begin(self, name: str, rows: int | None, done: int = 0) -> Callable[[int], None]:
+        """As of `evaluation.run.Watcher` and `training.loop.Watcher`.
+
+        `rows`: None where nobody knows how many there are.
+        """
+        ...
+
+    def learned(self, name: str, loss: float) -> None:
+        """As of `training.loop.Watcher`."""
         ...
 
     def resumed(self, name: str, finished: int, shards: int) -> None:
@@ -81,9 +88,14 @@ class Bars:
             # Typer turns the interrupt into exit code 130 without a word
             progress_console.print(f"steadyeye: {STOPPED}")
 
-    def begin(self, name: str, rows: int | None) -> Callable[[int], None]:
-        """Begins a bar; what is returned is called with how many more are done."""
-        bar = self._of[name] = self.bars.add_task(name, total=rows, rate="", counts="")
+    def begin(self, name: str, rows: int | None, done: int = 0) -> Callable[[int], None]:
+        """Begins a bar; what is returned is called with how many more are done.
+
+        `rows`: None where nobody knows how many there are. `done`: how many were before.
+        """
+        bar = self._of[name] = self.bars.add_task(
+            name, total=rows, completed=done, rate="", counts=""
+        )
 
         def advance(done: int) -> None:
             self.bars.advance(bar, done)
@@ -102,6 +114,10 @@ class Bars:
         told = [f"{hits:,} from the cache"] if hits else []
         told += [f"{errors:,} errors"] if errors else []
         self.bars.update(self._of[name], counts=", ".join(told))  # type: ignore[arg-type]
+
+    def learned(self, name: str, loss: float) -> None:
+        """Shows the loss of a training."""
+        self.bars.update(self._of[name], counts=f"loss {loss:.4f}")  # type: ignore[arg-type]
 
     def say(self, line: str) -> None:
         """Prints a line above the bars."""
@@ -127,10 +143,11 @@ class Lines:
         if kind is KeyboardInterrupt:
             self._write(event="stopped", message=STOPPED)
 
-    def begin(self, name: str, rows: int | None) -> Callable[[int], None]:
+    def begin(self, name: str, rows: int | None, done: int = 0) -> Callable[[int], None]:
         """Tells that a cell begins, and then at most every second how far it is."""
         now = time.monotonic()
-        cell = self._cells[name] = _Cell(name, rows, began=now, told=now)
+        cell = _Cell(name, rows, began=now, told=now, done=done, found=done or None)
+        self._cells[name] = cell
         self._write(event="begin", cell=name, rows=rows)
 
         def advance(done: int) -> None:
@@ -155,6 +172,11 @@ class Lines:
             cell = self._cells[name]
             cell.hits, cell.errors = int(found["hits"]), int(found["errors"])
 
+    def learned(self, name: str, loss: float) -> None:
+        """Takes in the loss of a training."""
+        with self._lock:
+            self._cells[name].loss = loss
+
     def say(self, line: str) -> None:
         """Tells something in words."""
         self._write(event="message", message=line)
@@ -162,13 +184,13 @@ class Lines:
     def _progress(self, cell: "_Cell") -> None:
         rate = (cell.done - (cell.found or 0)) / max(time.monotonic() - cell.began, 1e-3)
         left = None if cell.rows is None or rate <= 0 else (cell.rows - cell.done) / rate
+        counts: dict[str, float] = {"hits": cell.hits, "errors": cell.errors}
         self._write(
             event="progress",
             cell=cell.name,
             rows=cell.rows,
             done=cell.done,
-            hits=cell.hits,
-            errors=cell.errors,
+            **(counts if cell.loss is None else {"loss": round(cell.loss, 5)}),
             images_per_second=round(rate, 1),
             seconds_left=None if left is None else round(left, 1),
         )
@@ -190,3 +212,4 @@ class _Cell:
     found: int | None = None
     hits: int = 0
     errors: int = 0
+    loss: float | None = None

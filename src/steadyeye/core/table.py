@@ -36,7 +36,8 @@ class Predictions:
     classes somebody verified in an image that they are there or are not; None: of all in all.
     `said`: of a detector, all that it says is there, over `model_classes`, those that the data has
     not included; None where it was not kept. `reach`: (model classes,) the data's class of each of
-    the model's own, −1: none; None where it is not known.
+    the model's own, −1: none; None where it is not known. `model_mark`: the model's fingerprint.
+    `recipe`: what its recipe says; of a model that was trained further also of what and on what.
     """
 
     model: str
@@ -64,6 +65,8 @@ class Predictions:
     verified: Verified | None = None
     said: BoxTable | None = None
     reach: NDArray[np.int64] | None = None
+    model_mark: str = ""
+    recipe: Mapping[str, Any] = field(default_factory=dict)
 
     def __len__(self) -> int:
         return len(self.ids)

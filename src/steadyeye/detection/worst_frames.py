@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 import numpy as np
+from numpy.typing import NDArray
 
 from steadyeye.core.outcomes import Statistic
 from steadyeye.core.pm_sets import farthest, pm_sets
@@ -64,3 +65,20 @@ def worst_statistic(
     # named after its set, a frame is drawn with that of the other model
     found = replace(frames(predictions, rows, one_class), videos=sets.videos[members])
     return statistic(found, mean_ap(thresholds))
+
+
+def drop_statistic(predictions: Predictions, k: int | None, iou: float | str) -> Statistic:
+    """The mAP of the anchors less that of the worst frames, both of the same resampled sets."""
+    sets = pm_sets(predictions)
+    thresholds = ious(iou)
+    quality = frame_quality(predictions, thresholds[0])
+    rows, members = worst(sets, quality, farthest(sets, k))
+    measure = mean_ap(thresholds)
+    plain, least = (frames(predictions, each).matched() for each in (sets.anchors, rows))
+
+    def resampled(weights: NDArray[np.float32]) -> NDArray[np.float64]:
+        drawn = weights.astype(np.int64)
+        return np.array([measure(plain, each) - measure(least, each[members]) for each in drawn])
+
+    value = measure(plain, None) - measure(least, None)
+    return Statistic(value, sets.videos, resampled, skewed=True)

@@ -42,7 +42,7 @@ def check(job: Job) -> Plan:
     for spec in _try(partial(split, job.metrics or ""), problems) or ():
         _try(partial(_metric, job, [each for _, each in models], sources, spec), problems)
     for text, source in sources:
-        for part in (_distinct_ids, present):
+        for part in (distinct_ids, present):
             _try(partial(part, text, source), problems)
     how = _try(partial(degrading, job, [model for _, model in models]), problems)
     pairs = [(model, source) for source in sources for model in models]
@@ -74,7 +74,7 @@ def of_objects(
     for spec in split(job.metrics or ""):
         _metric(job, models, sources, spec)
     for text, source in sources:
-        _distinct_ids(text, source)
+        distinct_ids(text, source)
     named = list(zip(job.models, models, strict=True))
     how = degrading(job, models)
     tasks = [
@@ -146,7 +146,8 @@ def lacks(plugin: Callable[..., Any], columns: Sequence[str]) -> list[str]:
     return [need for need in getattr(plugin, "needs", ()) if need not in columns]
 
 
-def _distinct_ids(text: str, source: Source) -> None:
+def distinct_ids(text: str, source: Source) -> None:
+    """Raises `UsageError` for a source without samples, or with two of one id."""
     if not len(source):
         raise UsageError(f"'{text}' holds no samples; check its path and parameters")
     twice = repeated(source.ids)

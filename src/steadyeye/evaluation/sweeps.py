@@ -9,6 +9,7 @@ from steadyeye.core import plugins
 from steadyeye.core.errors import UsageError, unknown
 from steadyeye.core.spec import Spec, split
 from steadyeye.core.types import AtInput, Model, Source
+from steadyeye.degradation.levels import named
 from steadyeye.degradation.operators import LEVELS, Operator
 from steadyeye.degradation.profiles import CHOICES
 from steadyeye.degradation.sweep import Degrading, Sweep, refuse_without_gradient
@@ -32,14 +33,15 @@ def degrading(job: Job, models: Sequence[Model]) -> Degrading | None:
 
 
 def operators(text: str, gradients: bool) -> tuple[Operator, ...]:
-    """The operators of a comma-separated list of specs, or of `all`.
+    """The operators of a comma-separated list of specs, or of `all`: the fifteen of Swingler 2022.
 
     `gradients`: whether `all` may hold operators that need a differentiable model.
     """
     if text.strip() == "all":
         names = [name for name in plugins.names("degrade") if name != USERS_OWN]
         every = [plugins.build("degrade", spec) for spec in split(", ".join(names))]
-        return tuple(each for each in every if gradients or not each.needs_gradient)
+        allowed = (each for each in every if gradients or not each.needs_gradient)
+        return tuple(each for each in allowed if each.in_all)
     chosen = tuple(plugins.build("degrade", spec) for spec in split(text))
     twice = {each.name for each in chosen if sum(each.name == o.name for o in chosen) > 1}
     if twice:
@@ -53,23 +55,8 @@ def levels(text: str, chosen: Sequence[Operator] = ()) -> tuple[int, ...]:
     Level 0 is always among them. Raises `UsageError` for other text and for a level beyond the
     last of every operator.
     """
-    try:
-        if ":" in text:
-            first, last, *step = (int(part) for part in text.split(":"))
-            found = set(range(first, last + 1, *step))
-        else:
-            found = {int(part) for part in text.split(",")}
-    except (TypeError, ValueError):
-        raise UsageError(
-            f"levels '{text}': write first:last, first:last:step or a list such as 5,10,20"
-        ) from None
     most = max((operator.last for operator in chosen), default=LEVELS)
-    outside = sorted(level for level in found if not 0 <= level <= most)
-    if outside or not found:
-        raise UsageError(
-            f"levels '{text}': levels go from 0 to {most}, not {outside[:3] or 'none'}"
-        )
-    return tuple(sorted(found | {0}))
+    return tuple(sorted({0, *named(text, most)}))
 
 
 def metrics(images: str, thresholds: str, fast: bool = False) -> str:

@@ -9,6 +9,9 @@ from steadyeye.core.seeds import stream
 from steadyeye.core.types import Classes, Labels, Sample
 from steadyeye.footage.sidecar import VideoLabels
 
+ALL = "all"
+"""For `anchors`: every frame that can be one, as for training, where k=0 is enough."""
+
 
 @dataclass(frozen=True)
 class Member:
@@ -62,14 +65,16 @@ class FrameSets:
 
 @dataclass(frozen=True)
 class Drawing:
-    """How pm-sets are drawn: anchors a video, distance k in native frames, seed."""
+    """How pm-sets are drawn: anchors a video or `ALL`, distance k in native frames, seed."""
 
-    anchors: int
+    anchors: int | str
     k: int
     seed: int
 
     def __post_init__(self) -> None:
-        if self.anchors < 1:
+        if isinstance(self.anchors, str) and self.anchors != ALL:
+            raise UsageError(f"anchors='{self.anchors}': give a number, or '{ALL}' frames")
+        if isinstance(self.anchors, int) and self.anchors < 1:
             raise UsageError(f"anchors={self.anchors}: draw at least one anchor a video")
         if self.k < 0:
             raise UsageError(f"k={self.k}: the distance cannot be negative")
@@ -81,9 +86,9 @@ def draw(
     """The pm-sets of one video, anchors in rising order and each set in the order of its frames.
 
     Anchors are drawn uniformly without replacement from the labelled frames (from all frames
-    where the video has no labels), by a stream of (seed, video name) alone. A neighbour is a
-    frame of the same scene within ±k that is labelled too, or with `any_neighbour` need not be;
-    near an end or a cut there are fewer.
+    where the video has no labels), by a stream of (seed, video name) alone; `ALL` takes each. A
+    neighbour is a frame of the same scene within ±k that is labelled too, or with `any_neighbour`
+    need not be; near an end or a cut there are fewer.
     """
     if how.k >= frames:
         raise UsageError(
@@ -92,14 +97,15 @@ def draw(
         )
     truth = [labels.at(frame) for frame in range(frames)]
     usable = [f for f in range(frames) if truth[f] or not labels.ranges]
-    if how.anchors > len(usable):
+    number = len(usable) if isinstance(how.anchors, str) else how.anchors
+    if number > len(usable):
         raise UsageError(
-            f"anchors={how.anchors}, but '{video}' has only {len(usable)} "
+            f"anchors={number}, but '{video}' has only {len(usable)} "
             f"{'labelled ' if labels.ranges else ''}frames; ask for fewer"
         )
     allowed = set(range(frames) if any_neighbour else usable)
     scene = [bisect_right(labels.cuts, frame) for frame in range(frames)]
-    picked = stream(how.seed, "anchors", video).choice(usable, size=how.anchors, replace=False)
+    picked = stream(how.seed, "anchors", video).choice(usable, size=number, replace=False)
     members = []
     for anchor in sorted(int(frame) for frame in picked):
         near = range(max(anchor - how.k, 0), min(anchor + how.k, frames - 1) + 1)

@@ -1,24 +1,35 @@
 """Detectors of Hugging Face transformers, with the library's own pre- and postprocessing."""
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 from torch import Tensor, nn
 
 from steadyeye.core.types import Classes, Image
+from steadyeye.inference.hf_training import trainable
 from steadyeye.inference.opened import Opened
 from steadyeye.inference.torch_detector import (
     THRESHOLD,
     Asking,
-    Found,
     TorchDetector,
     told_apart,
     torch_detector,
 )
+from steadyeye.inference.trainable import Found
 
 
-def hf_detector(name: str, module: nn.Module, processor: Any, classes: Classes) -> TorchDetector:
-    """The detector over a loaded model, in eval mode, and its image processor."""
+def hf_detector(
+    name: str,
+    module: nn.Module,
+    processor: Any,
+    classes: Classes,
+    origin: Mapping[str, Any] | None = None,
+) -> TorchDetector:
+    """The detector over a loaded model, in eval mode, and its image processor.
+
+    `origin`: where the weights are from, for the record.
+    """
 
     def ask(network: nn.Module, image: Image) -> Found:
         outputs = network(**processor(images=image, return_tensors="pt"))
@@ -30,8 +41,9 @@ def hf_detector(name: str, module: nn.Module, processor: Any, classes: Classes) 
     def opened(network: nn.Module, image: Image) -> Opened:
         return _opened(network, processor, image)
 
-    asking = Asking(ask, opened)
-    return torch_detector(name, module, classes, asking, {"processor": processor.to_dict()})
+    asking = Asking(ask, opened, trainable(module, processor, THRESHOLD))
+    processing = {"processor": processor.to_dict(), **(origin or {})}
+    return torch_detector(name, module, classes, asking, processing)
 
 
 def labels(config: Any) -> Classes:

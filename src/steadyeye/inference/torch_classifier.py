@@ -1,6 +1,8 @@
 """A torch module as a model: exported to ONNX where that is faithful, run by torch where not."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from typing import Any
 
 from torch import nn
 
@@ -36,16 +38,21 @@ class Execution:
 
 
 def torch_classifier(
-    module: nn.Module, name: str, classes: Classes | None, settings: Recipe, execution: Execution
+    module: nn.Module,
+    name: str,
+    classes: Classes | None,
+    settings: Recipe,
+    execution: Execution,
+    origin: Mapping[str, Any] | None = None,
 ) -> Classifier:
     """The model over `module`, which takes (n, 3, h, w) float32 and is in eval mode already.
 
     Where the ONNX export fails or differs, the module stays in torch and the recipe's
-    `runtime_note` says why.
+    `runtime_note` says why. `origin`: what else the recipe records, such as what it was trained on.
     """
     weights = weights_fingerprint(module)
     forward: Forward = TorchModule(module, execution.precision)
-    extra = {"runtime": "torch", "precision": execution.precision}
+    extra = {"runtime": "torch", "precision": execution.precision, **(origin or {})}
     if execution.runtime == "onnx":
         found = export(module, settings.preprocessing, weights)
         extra["runtime_note"] = found.note

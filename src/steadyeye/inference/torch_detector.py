@@ -4,24 +4,22 @@ import json
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 import torch
-from torch import Tensor, nn
+from torch import nn
 
 from steadyeye.core.boxes import Detections
 from steadyeye.core.seeds import fingerprint
 from steadyeye.core.types import Classes, Image
 from steadyeye.inference.opened import Opened
 from steadyeye.inference.torch_module import ThreadCopies, one_thread
+from steadyeye.inference.trainable import Found, Trainable
 from steadyeye.inference.weights import covered, weights_fingerprint
 
 THRESHOLD = 0.001
 """Detections of a lower score are left out, as of `onnx_detector`; libraries stop far earlier."""
-
-Found: TypeAlias = tuple[Tensor, Tensor, Tensor]
-"""Boxes (n, 4) x0 y0 x1 y1 in pixels of the image, labels (n,) over the classes, scores (n,)."""
 
 
 @dataclass(frozen=True)
@@ -29,11 +27,12 @@ class Asking:
     """How a library's detector is asked, as functions of the module and an image.
 
     `detections`: the library's processing and the pass between. `opened`: the same network with
-    its candidates fixed, to be differentiated.
+    its candidates fixed, to be differentiated. `trainable`: how it is trained.
     """
 
     detections: Callable[[nn.Module, Image], Found]
     opened: Callable[[nn.Module, Image], Opened]
+    trainable: Trainable
 
 
 @dataclass(frozen=True, eq=False)

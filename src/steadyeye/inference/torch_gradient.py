@@ -22,6 +22,11 @@ class TorchGradient:
         self.recipe = recipe
         self._copies = ThreadCopies(module)
 
+    @property
+    def module(self) -> nn.Module:
+        """The module itself, which no thread runs but in its own copy."""
+        return self._copies.module
+
     def __reduce__(self) -> tuple[type["TorchGradient"], tuple[nn.Module, Recipe]]:
         return TorchGradient, (self._copies.module, self.recipe)
 

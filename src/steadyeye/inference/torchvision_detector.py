@@ -7,40 +7,42 @@ from torch import nn
 
 from steadyeye.core.types import Classes, Image
 from steadyeye.inference import torchvision_opened
-from steadyeye.inference.torch_detector import (
-    THRESHOLD,
-    Asking,
-    Found,
-    TorchDetector,
-    torch_detector,
-)
+from steadyeye.inference.torch_detector import THRESHOLD, Asking, TorchDetector, torch_detector
+from steadyeye.inference.torchvision_training import found, trainable, with_threshold
+from steadyeye.inference.trainable import Found
 
 TRANSFORM = ("min_size", "max_size", "fixed_size", "size_divisible", "image_mean", "image_std")
 ENDING = ("nms_thresh", "detections_per_img", "topk_candidates")
 
 
-def torchvision_detector(name: str, module: Any, classes: Classes) -> TorchDetector:
+def torchvision_detector(
+    name: str,
+    module: Any,
+    classes: Classes,
+    network: str | None = None,
+    origin: Mapping[str, Any] | None = None,
+) -> TorchDetector:
     """The detector over a model of `torchvision.models.detection` in eval mode.
 
     Its labels count from 1, 0 being the background. The model resizes, normalises, suppresses and
     gives boxes in pixels of the image itself; what it does so is recorded. Its own threshold, 0.01
-    to 0.2, is lowered to 0.001 in the module given.
+    to 0.2, is lowered to 0.001 in the module given. `network`: what torchvision calls it, where
+    that is not its name; `origin`: where the weights are from, for the record.
     """
-    ending = getattr(module, "roi_heads", module)
-    ending.score_thresh = THRESHOLD
-    asking = Asking(_ask, torchvision_opened.opened)
-    return torch_detector(name, module, classes, asking, _processing(module, ending))
+    with_threshold(module, THRESHOLD)
+    asking = Asking(_ask, torchvision_opened.opened, trainable(network or name, module, THRESHOLD))
+    processing = {**_processing(module), **(origin or {})}
+    return torch_detector(name, module, classes, asking, processing)
 
 
 def _ask(network: nn.Module, image: Image) -> Found:
-    (found,) = network([torchvision_opened.pixels(image)])
-    # RetinaNet and FCOS score the background too, which is no detection
-    there = found["labels"] > 0
-    return found["boxes"][there], found["labels"][there] - 1, found["scores"][there]
+    (outputs,) = network([torchvision_opened.pixels(image)])
+    return found(outputs)
 
 
-def _processing(module: Any, ending: Any) -> Mapping[str, Any]:
+def _processing(module: Any) -> Mapping[str, Any]:
     """What the model does before and after the network, for the record."""
+    ending = getattr(module, "roi_heads", module)
     before = {key: getattr(module.transform, key) for key in TRANSFORM}
     after = {key: getattr(ending, key) for key in ENDING if hasattr(ending, key)}
     return {"values": "0…1", **before, **after}

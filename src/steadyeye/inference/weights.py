@@ -65,8 +65,16 @@ def fill(module: nn.Module, path: Path) -> nn.Module:
 
     The counters of batch normalisation may be absent, as in models trained with it frozen.
     """
+    return filled(module, state_dict(path), path)
+
+
+def filled(module: nn.Module, weights: Mapping[str, Tensor], path: Path) -> nn.Module:
+    """As `fill`, with weights under the names they have in the module; `path`: where they are from.
+
+    Raises `UsageError` as `fill` does.
+    """
     try:
-        missing, unexpected = module.load_state_dict(state_dict(path), strict=False)
+        missing, unexpected = module.load_state_dict(weights, strict=False)
     except RuntimeError as error:
         misfit = str(error).strip().splitlines()[-1].strip()
         raise UsageError(f"'{path}' does not fit {type(module).__name__}: {misfit}") from error

@@ -1,11 +1,13 @@
-"""Torch modules of the user's own."""
+"""Torch modules of the user's own, and models that finetune trained."""
 
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from steadyeye.classes.known import read
-from steadyeye.core.types import Model
+from steadyeye.core.errors import UsageError
+from steadyeye.core.types import Detector, Model
+from steadyeye.inference import tuned
 from steadyeye.inference.recipes import recipe as read_recipe
 from steadyeye.inference.torch_classifier import Execution, torch_classifier
 from steadyeye.inference.torch_files import module
@@ -15,23 +17,32 @@ from steadyeye.inference.weights import fill
 def torch(  # noqa: PLR0913 — the keyword arguments of a spec
     *,
     path: str,
-    classes: str,
+    classes: str | None = None,
     recipe: Mapping[str, Any] | None = None,
     checkpoint: str | None = None,
     runtime: str = "onnx",
     precision: str = "fp32",
     allow_pickle: bool = False,
-) -> Model:
-    """A torch module: `py:package.module:factory`, a TorchScript file or a .pt2 of torch.export.
+) -> Model | Detector:
+    """A torch module: `py:package.module:factory`, TorchScript, .pt2, or a folder of finetune.
 
     `classes`: `imagenet1k` or a class file. `recipe`: a dict with any of size, resize, mean, std,
     interpolation, output. `checkpoint`: a state dict for it. `allow_pickle`: also load a pickled
     module, which may run code. `runtime`: "onnx", or "torch" as it is; `precision`: "fp32", in
-    torch also "bf16" and "fp16".
+    torch also "bf16" and "fp16". A folder that `steadyeye finetune` wrote says itself what its
+    model is, so that only the last two go with it.
     """
+    execution = Execution(runtime, precision)
+    if Path(path).expanduser().is_dir():
+        given = {"classes": classes, "recipe": recipe, "checkpoint": checkpoint}
+        for key, value in given.items():
+            if value is not None:
+                raise UsageError(f"the folder '{path}' says its {key} itself; leave out {key}=…")
+        return tuned.read(Path(path).expanduser(), execution)
+    if classes is None:
+        raise UsageError(f"'{path}' does not say what it answers in; give classes='…'")
     found = module(path, allow_pickle)
     if checkpoint is not None:
         found = fill(found, Path(checkpoint).expanduser())
     name = path.rpartition(":")[2] if path.startswith("py:") else Path(path).stem
-    execution = Execution(runtime, precision)
     return torch_classifier(found, name, read(classes), read_recipe(recipe), execution)

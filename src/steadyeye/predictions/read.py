@@ -121,6 +121,8 @@ def _predictions(cell: Cell, table: pa.Table) -> Predictions:
         detections=detections_from_arrow(table),
         said=said_from_arrow(table),
         reach=_reach(identity),
+        model_mark=identity["model"]["fingerprint"],
+        recipe=identity["model"]["recipe"],
         parents=_parents(identity["data"].get("parents")),
         verified=verified_from_arrow(table),
         stored={name: table[name].to_numpy() for name in ANSWERS if name in table.column_names},

@@ -18,13 +18,14 @@ from steadyeye.footage.sets import Drawing, FrameSets, Member
 from steadyeye.images.files import SUFFIXES
 
 
-def davis(root: str, labels: str, anchors: int = 1, k: int = 10, seed: int = 0) -> FrameSets:
+def davis(root: str, labels: str, anchors: int | str = 1, k: int = 10, seed: int = 0) -> FrameSets:
     """DAVIS' layout, JPEGImages/SEQUENCE and Annotations/SEQUENCE: masks as tight boxes.
 
     `labels`: a sidecar that names the class of each sequence's object (`video,labels`); where a
     sequence has several, its masks are numbered and the labels are in that order. Anchors are
-    drawn among the frames with an object, neighbours are all frames within ±k; those whose mask
-    is empty are counted in the notes. Raises `UsageError` for what is missing.
+    drawn among the frames with an object, "all" takes each, as for training (with k=0);
+    neighbours are all frames within ±k; those whose mask is empty are counted in the notes.
+    Raises `UsageError` for what is missing.
     """
     base = resolve(root)
     known = sidecar.read(labels)

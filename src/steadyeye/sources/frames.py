@@ -13,7 +13,7 @@ from steadyeye.storage.place import Place
 
 def frames(
     path: str,
-    anchors: int = 1,
+    anchors: int | str = 1,
     k: int = 10,
     labels: str | None = None,
     seed: int = 0,

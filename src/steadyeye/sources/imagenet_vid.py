@@ -15,12 +15,13 @@ SIDES = ("xmin", "ymin", "xmax", "ymax")
 
 
 def imagenet_vid(
-    root: str, split: str = "val", anchors: int = 1, k: int = 10, seed: int = 0
+    root: str, split: str = "val", anchors: int | str = 1, k: int = 10, seed: int = 0
 ) -> FrameSets:
     """ILSVRC's layout: Data/VID/SPLIT/VIDEO and Annotations/VID/SPLIT/VIDEO, pm-sets from each.
 
     Corners are taken as they are written, half-open. Anchors are drawn among the frames with an
-    object, neighbours are all frames within ±k. Raises `UsageError` for frames without annotation.
+    object, "all" takes each, as for training (with k=0); neighbours are all frames within ±k.
+    Raises `UsageError` for frames without annotation.
     """
     base = resolve(root)
     data, annotated = base / "Data" / "VID" / split, base / "Annotations" / "VID" / split

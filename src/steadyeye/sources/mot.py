@@ -35,7 +35,7 @@ Table 3), pedestrian, motorbike and car by COCO's names."""
 IGNORED = frozenset(CLASSES[7:])
 
 
-def mot(root: str, anchors: int = 1, k: int = 10, seed: int = 0) -> FrameSets:
+def mot(root: str, anchors: int | str = 1, k: int = 10, seed: int = 0) -> FrameSets:
     """MOTChallenge's layout: SEQUENCE/img1 and SEQUENCE/gt/gt.txt, pm-sets drawn from each.
 
     A line of gt.txt is frame, id, left, top, width, height, active, class, visibility; frames and

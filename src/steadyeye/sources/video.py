@@ -53,7 +53,7 @@ class _Known:
 def video(  # noqa: PLR0913 — the keyword arguments of a spec
     *,
     path: str,
-    anchors: int = 1,
+    anchors: int | str = 1,
     k: int = 10,
     labels: str | None = None,
     seed: int = 0,
@@ -65,9 +65,10 @@ def video(  # noqa: PLR0913 — the keyword arguments of a spec
     `labels`: a JSON or CSV sidecar (see `steadyeye.footage.sidecar`), one class name for all, or
     none: then only label-free numbers are offered. `boxes`: a CSV file or COCO's JSON with the
     boxes of every frame (see `steadyeye.footage.box_file`); anchors are then drawn among frames
-    with an object, and of `labels` only the scene cuts count. `anchors`: a video. `k`: native
-    frames. `cuts`: no neighbourhood crosses a scene cut that the "sidecar" names; "detect" finds
-    those of videos of which it names none (a pass over each, see `steadyeye.footage.cuts`). Tags:
+    with an object, and of `labels` only the scene cuts count. `anchors`: a video, or "all", which
+    takes every frame that can be one, as for training (with k=0). `k`: native frames. `cuts`: no
+    neighbourhood crosses a scene cut that the "sidecar" names; "detect" finds those of videos of
+    which it names none (a pass over each, see `steadyeye.footage.cuts`). Tags:
     offset, video, frame, seconds, fps, frame_type (I, P or B).
     """
     root = located(path)

@@ -10,7 +10,10 @@ from steadyeye.core.boxes import Boxes
 from steadyeye.core.types import Classes, Image, Labels
 
 Augment: TypeAlias = Callable[[Image, str, int], Image]
-"""`(image, id, epoch)` → an image of the same shape; the same three give the same image."""
+"""`(image, id, epoch)` → an image of the same shape; the same three give the same image.
+
+The image is one that `Task.fit` gave: degraded at the size at which degradation is measured.
+"""
 
 
 @dataclass(frozen=True, eq=False)
@@ -18,9 +21,12 @@ class Example:
     """One image to learn from or to be judged by.
 
     `id`: unique among all examples. `video`: what it was filmed in; examples of one video are never
-    on both sides of a split, but for a split by time. `image()`: (h, w, 3) uint8, decoded when
-    called, from any thread. `labels`: indices into the classes that are learned, one of them unless
-    several are asked for. `boxes`: the same indices; None where the data has no boxes.
+    on both sides of a split, but for a split by time; a single picture is its own video, and named
+    as its `id`. `image()`: (h, w, 3) uint8, decoded when called, from any thread. `labels`: indices
+    into the classes that are learned: the first is what one label a picture learns, an answer of
+    any of them is right. `boxes`: the same indices; None where the data has no boxes. `frame`: its
+    number in the video, in native frames; None where that is not known. `verified`: of which
+    classes somebody verified whether they are there; None: of all.
     """
 
     id: str
@@ -28,6 +34,8 @@ class Example:
     image: Callable[[], Image]
     labels: Labels
     boxes: Boxes | None = None
+    frame: int | None = None
+    verified: Labels | None = None
 
 
 @dataclass(frozen=True)
@@ -61,8 +69,16 @@ class Task(Protocol):
     @property
     def lower(self) -> bool: ...  # noqa: D102
 
+    def fit(self, image: Image) -> Image:
+        """A decoded image at the size at which it is augmented, (h, w, 3) uint8; many threads.
+
+        The size at which a sweep degrades it: a classifier's own resize and crop, so that what is
+        trained on is what is measured. A detector takes images as they are, and so do its sweeps.
+        """
+        ...
+
     def prepare(self, example: Example, image: Image) -> Any:
-        """What the network is given of one decoded (and augmented) image; called in many threads.
+        """What the network is given of one image that `fit` gave, augmented or not; many threads.
 
         CPU tensors, or containers of them.
         """

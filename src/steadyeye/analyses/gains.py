@@ -1,0 +1,117 @@
+"""What training further bought: accuracy, pm-k and drop before and after."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from steadyeye.charts.style import percent
+from steadyeye.comparison.boards import common
+from steadyeye.comparison.gains import READING, Gain, Told, amount, changes, dumbbells, gain, table
+from steadyeye.comparison.lineage import Step, augmentation, caveats, steps
+from steadyeye.comparison.words import called
+from steadyeye.core.sections import Section
+from steadyeye.core.types import Asked, Evaluated, needs
+
+OF_LABELS = ("accuracy", "pm_k", "drop")
+OF_BOXES = ("map", "pm_k_map", "map_drop")
+
+
+@needs()
+def gains(evaluated: Sequence[Evaluated]) -> Section | None:
+    """Models that were trained further beside what they were: original, perturbed and drop.
+
+    Paired, on the same samples: those that one of the two did not predict are left out for both.
+    None where no model was trained from another one that is there.
+    """
+    found = [(step, each) for step in steps(evaluated) if (each := _told(step)).gains]
+    if not found:
+        return None
+    told = [each for _, each in found]
+    caption = "Before and after, each with its 95 % interval. The dashed line joins the two."
+    return Section(
+        place=2,
+        title=_title(told),
+        text=(
+            *(line for step, each in found for line in (_sentence(step, each), _meaning(each))),
+            f"Both models are judged on the same samples. {READING}",
+            *dict.fromkeys(line for step, _ in found for line in caveats(step)),
+        ),
+        tables=(table("Before and after", told),),
+        figures=(dumbbells("gains", told, caption),),
+    )
+
+
+def _told(step: Step) -> Told:
+    pair = [step.before, step.after]
+    tables = common([one.predictions for one in pair])
+    before, after = (replace(one, predictions=p) for one, p in zip(pair, tables, strict=True))
+    names = OF_BOXES if "detections" in after.predictions.columns else OF_LABELS
+    found = []
+    for name in names:
+        asked = _both(before, after, name)
+        if asked is not None and asked[1].outcomes is not None:
+            outcomes = asked[1].outcomes
+            what = _what(asked[0])
+            found.append(gain(what, *(outcomes(one.predictions) for one in (before, after))))
+    return Told(*step.names, tuple(each for each in found if each.difference is not None))
+
+
+def _both(before: Evaluated, after: Evaluated, name: str) -> tuple[str, Asked] | None:
+    """A metric that both were asked for, whatever its parameters."""
+    for key, asked in after.asked.items():
+        if (key == name or key.startswith(f"{name}(")) and key in before.asked:
+            return key, asked
+    return None
+
+
+def _what(metric: str) -> str:
+    return "drop of mAP" if metric.startswith("map_drop") else called(metric).partition("(")[0]
+
+
+def _title(told: Sequence[Told]) -> str:
+    first = f"{told[0].after} after {told[0].before}: {changes(told[0].gains)}"
+    return first if len(told) == 1 else f"{first}; {len(told) - 1} more below"
+
+
+def _sentence(step: Step, told: Told) -> str:
+    """What each number was and is."""
+    operators = ", ".join(augmentation(step.after.predictions))
+    if step.augmented:
+        begin = (
+            f"{told.after} was trained from the same model and on the same images as "
+            f"{told.before}, augmented with {operators}"
+        )
+    else:
+        how = f", on images augmented with {operators}" if operators else ""
+        begin = f"{told.after} was trained from {told.before}{how}"
+    numbers = "; ".join(
+        f"{each.what} {percent(each.before.value)} before and {percent(each.after.value)} after, "
+        f"{amount(each)}"
+        for each in told.gains
+    )
+    return f"{begin}: {numbers}."
+
+
+def _meaning(told: Told) -> str:
+    """What the training bought, as far as it can be told."""
+    plain, *_, drop = told.gains
+    if len(told.gains) < 3:
+        return "Without sets of neighbouring frames this does not say whether it is steadier."
+    bought = _direction(
+        plain,
+        "more accurate",
+        "less accurate",
+        "no more and no less accurate as far as these samples tell",
+    )
+    steady = _direction(
+        drop,
+        "neighbouring frames take more from it than before",
+        "neighbouring frames take less from it than before",
+        "what neighbouring frames take is not told apart from before",
+    )
+    return f"It is {bought}, and {steady}."
+
+
+def _direction(found: Gain, more: str, less: str, same: str) -> str:
+    if not found.apart or found.difference is None:
+        return same
+    return more if found.difference.value > 0 else less

@@ -1,0 +1,189 @@
+"""What a model has before and after, and by how much they differ, paired."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from steadyeye.charts.style import chart, colour, points, shares, shown, span
+from steadyeye.comparison.order import ALPHA
+from steadyeye.comparison.paired import Difference, difference, drawn
+from steadyeye.core import bootstrap
+from steadyeye.core.intervals import proportion
+from steadyeye.core.outcomes import Outcomes, Trials
+from steadyeye.core.sections import Figure, Table
+from steadyeye.core.types import Result
+
+ROW = 56
+STILL = 0.01
+"""A change below this share that is not told apart from none is called unchanged."""
+READING = (
+    "A change with a question mark is not told apart from none at p ≤ 0.05; unchanged is one of "
+    "less than a point that is not. Neither says that nothing changed: the intervals do."
+)
+
+
+@dataclass(frozen=True)
+class Gain:
+    """A number before and after. `difference`: after − before; None where either has none."""
+
+    what: str
+    before: Result
+    after: Result
+    difference: Difference | None
+
+    @property
+    def apart(self) -> bool:
+        """Whether the data tell the two apart."""
+        return self.difference is not None and self.difference.p <= ALPHA
+
+
+@dataclass(frozen=True)
+class Told:
+    """A step with its gains, the models' names as they are shown."""
+
+    before: str
+    after: str
+    gains: tuple[Gain, ...]
+
+
+def gain(what: str, before: Outcomes, after: Outcomes) -> Gain:
+    """The gain of outcomes on the same samples, with the interval of each."""
+    return Gain(what, result(what, before), result(what, after), paired(before, after))
+
+
+def paired(before: Outcomes, after: Outcomes) -> Difference | None:
+    """After − before, on the same samples."""
+    return difference(drawn(after), drawn(before))
+
+
+def result(what: str, outcomes: Outcomes) -> Result:
+    """A number with its own interval."""
+    if isinstance(outcomes, Trials):
+        found = proportion(outcomes.success, outcomes.videos)
+        return Result(what, found.value, found.low, found.high, found.n, found.method)
+    n, value = len(outcomes.videos), outcomes.value
+    if np.isnan(value):
+        return Result(what, None, None, None, n, "none: there is nothing to count")
+    replicates = drawn(outcomes).replicates
+    replicates = replicates[~np.isnan(replicates)]
+    ends = bootstrap.corrected(replicates, value) if outcomes.skewed else bootstrap.ends(replicates)
+    corrected = "bias-corrected " if outcomes.skewed else ""
+    return Result(what, value, *ends, n, f"{corrected}{bootstrap.method(outcomes.videos)}")
+
+
+def change(found: Gain) -> str:
+    """The change in a word or two: `accuracy +13.0`, `drop unchanged`, `pm-10 +4.0?`."""
+    if found.difference is None:
+        return f"{found.what} not known"
+    if not found.apart and abs(found.difference.value) < STILL:
+        return f"{found.what} unchanged"
+    return f"{found.what} {points(found.difference.value)}{'' if found.apart else '?'}"
+
+
+def changes(found: Sequence[Gain]) -> str:
+    """The changes of several numbers."""
+    return ", ".join(map(change, found))
+
+
+def amount(found: Gain) -> str:
+    """The change with its interval: `+13.0 points (4.1 to 20.9)`."""
+    if found.difference is None:
+        return "not known"
+    gap = found.difference
+    return f"{points(gap.value)} points ({points(gap.low)} to {points(gap.high)})"
+
+
+def table(caption: str, told: Sequence[Told]) -> Table:
+    """Every number before and after and their difference, all with intervals."""
+    rows = [
+        (
+            each.what,
+            one.before,
+            _cell(each.before),
+            one.after,
+            _cell(each.after),
+            *_difference(each),
+            f"{each.after.n:,}",
+        )
+        for one in told
+        for each in one.gains
+    ]
+    header = (
+        *("number", "before", "", "after", ""),
+        *("difference, points", "95 % interval", "p", "", "method", "n"),
+    )
+    return Table(caption, header, tuple(rows), open=True)
+
+
+def dumbbells(name: str, told: Sequence[Told], caption: str) -> Figure:
+    """Before and after of every number, joined, each with its interval."""
+    several = len(told) > 1
+    values = [
+        {
+            "number": f"{each.what}\n{one.before} → {one.after}" if several else each.what,
+            "stage": stage,
+            "model": one.before if stage == "before" else one.after,
+            "value": found.value,
+            "low": found.low,
+            "high": found.high,
+        }
+        for one in told
+        for each in one.gains
+        for stage, found in (("before", each.before), ("after", each.after))
+        if found.value is not None
+    ]
+    sentence = "; ".join(
+        f"{each.what}: {shown(each.before.value, 'share')} before, "
+        f"{shown(each.after.value, 'share')} after"
+        for one in told
+        for each in one.gains
+    )
+    height = ROW * len({row["number"] for row in values}) + 10
+    spec = {**chart(_layers(), height), "data": {"values": values}}
+    return Figure(name, caption, f"{sentence}. The table has the intervals.", spec)
+
+
+def _layers() -> list[dict[str, Any]]:
+    y = {
+        "field": "number",
+        "type": "nominal",
+        "sort": None,
+        "title": None,
+        "axis": {"labelExpr": "split(datum.label, '\\n')", "labelLimit": 190, "ticks": False},
+    }
+    aside = {"field": "stage", "type": "nominal", "sort": ["before", "after"]}
+    hue = colour(["before", "after"], "stage", "")
+    x = shares("value", "")
+    joined = {
+        "mark": {"type": "line", "strokeWidth": 1, "strokeDash": [3, 3], "color": "#8a8a8a"},
+        "encoding": {"y": y, "x": x, "detail": {"field": "number"}, "yOffset": aside},
+    }
+    line = {
+        "mark": {"type": "rule", "strokeWidth": 3, "opacity": 0.6},
+        "encoding": {
+            **{"y": y, "yOffset": aside, "color": hue},
+            **{"x": {**x, "field": "low"}, "x2": {"field": "high"}},
+        },
+    }
+    told = [{"field": "model"}, {"field": "value", "format": ".1%"}]
+    told += [{"field": end, "format": ".1%"} for end in ("low", "high")]
+    dot = {
+        "mark": {"type": "point", "filled": True, "size": 110, "opacity": 1},
+        "encoding": {"y": y, "yOffset": aside, "color": hue, "x": x, "tooltip": told},
+    }
+    return [joined, line, dot]
+
+
+def _cell(found: Result) -> str:
+    return f"{shown(found.value, 'share')} ({span(found.low, found.high, 'share')})"
+
+
+def _difference(found: Gain) -> tuple[str, str, str, str, str]:
+    gap = found.difference
+    if gap is None:
+        return "—", "—", "—", "not known", "—"
+    p = "< 0.001" if gap.p < 0.001 else f"{gap.p:.3f}"
+    verdict = "told apart" if found.apart else "not told apart"
+    return points(gap.value), f"{points(gap.low)} to {points(gap.high)}", p, verdict, gap.method

@@ -1,0 +1,148 @@
+"""Models that were trained further, beside what they were before, on the same samples."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from steadyeye.core.results import alike
+from steadyeye.core.table import Predictions
+from steadyeye.core.types import Evaluated
+
+LISTED = 5  # videos that a sentence names
+
+
+@dataclass(frozen=True, eq=False)
+class Step:
+    """A model before and after: trained further, or trained on augmented images instead of plain.
+
+    `augmented`: whether it is the latter, both being trained from the same model on the same data.
+    """
+
+    before: Evaluated
+    after: Evaluated
+    augmented: bool = False
+
+    @property
+    def names(self) -> tuple[str, str]:
+        """The names of both models."""
+        return self.before.predictions.model, self.after.predictions.model
+
+
+def steps(evaluated: Sequence[Evaluated]) -> list[Step]:
+    """Every model beside that which it was trained from, then with augmentation beside without.
+
+    Told by fingerprints, on the very same samples; models alone are in none.
+    """
+    found = []
+    for after in evaluated:
+        for before in alike([after, *evaluated])[1:]:
+            if before.predictions.model_mark and before.predictions.model_mark == _base(after):
+                found.append(Step(before, after))
+                break
+    for after in evaluated:
+        for before in alike([after, *evaluated])[1:]:
+            if _plain_twin(before, after):
+                found.append(Step(before, after, augmented=True))
+                break
+    return found
+
+
+def augmentation(predictions: Predictions) -> tuple[str, ...]:
+    """The operators that the images were augmented with that a model was trained on."""
+    listed: Sequence[Mapping[str, Any]] = predictions.recipe.get("augmentation") or ()
+    return tuple(each["operator"] for each in listed if each["operator"] != "plain")
+
+
+def caveats(step: Step) -> tuple[str, ...]:
+    """What must be known to read the differences of a step."""
+    return tuple(filter(None, (_answers(step), _overlap(step), _one_training(step))))
+
+
+def _base(one: Evaluated) -> str:
+    return str((one.predictions.recipe.get("base") or {}).get("fingerprint", ""))
+
+
+def _plain_twin(before: Evaluated, after: Evaluated) -> bool:
+    """Whether two models differ in that the latter's images were augmented."""
+    if not _base(after) or _base(before) != _base(after):
+        return False
+    data = [each.predictions.recipe.get("trained on", {}) for each in (before, after)]
+    same = data[0].get("fingerprint") == data[1].get("fingerprint")
+    return same and not augmentation(before.predictions) and bool(augmentation(after.predictions))
+
+
+def _answers(step: Step) -> str:
+    """In which classes each of the models answers."""
+    before, after = (each.predictions for each in (step.before, step.after))
+    if before.model_classes == after.model_classes:
+        return ""
+    if before.model_classes == before.classes or before.reach is None:
+        return ""
+    standing = int((before.reach >= 0).sum())
+    reached = len(np.unique(before.reach[before.reach >= 0]))
+    none = len(before.classes) - reached
+    lost = f", and none of them for {none} of the data's" if none else ""
+    own = "the data's own" if after.model_classes == after.classes else "classes of its own"
+    return (
+        f"{before.model} answers in {len(before.model_classes):,} classes of its own, of which "
+        f"{standing:,} stand for the {len(before.classes):,} of the data{lost}: it chooses among "
+        f"these by its class map. {after.model} answers in {own}. Part of a gain may be that it "
+        "was told the classes, rather than that it sees better."
+    )
+
+
+def _overlap(step: Step) -> str:
+    """Whether what the models are measured on was trained on."""
+    after = step.after.predictions
+    known: Mapping[str, Any] = after.recipe.get("trained on", {})
+    videos: Mapping[str, Any] | None = known.get("videos")
+    if videos is None:
+        return (
+            f"What {after.model} was trained on is not on record video by video, so whether "
+            "these are among it cannot be told."
+            if known
+            else ""
+        )
+    names, number = after.filmed
+    there = [i for i, name in enumerate(names.tolist()) if name in videos]
+    if not there:
+        return ""
+    told = ", ".join(names[i] for i in there[:LISTED])
+    more = f" and {len(there) - LISTED} more" if len(there) > LISTED else ""
+    inside = int(_trained(after, videos, number).sum())
+    frames = (
+        f"{inside:,} of {len(after):,} frames lie among those it was trained on"
+        if inside
+        else "but no frame lies among those it was trained on"
+    )
+    return (
+        f"{after.model} was trained on {len(there):,} of these {len(names):,} videos ({told}{more})"
+        f", {frames}: what it gains there says little of other footage."
+    )
+
+
+def _trained(
+    after: Predictions, videos: Mapping[str, Any], number: np.ndarray[Any, np.dtype[np.intp]]
+) -> np.ndarray[Any, np.dtype[np.bool_]]:
+    """(n,) frames from the first to the last of their video that was trained on."""
+    if "frame" not in after.tags:
+        return np.isin(after.filmed[0][number], list(videos))
+    frame = np.asarray(after.tags["frame"], dtype=np.int64)
+    spans = [videos.get(name) or (1, 0) for name in after.filmed[0].tolist()]
+    first, last = np.array(spans, dtype=np.int64).reshape(-1, 2)[number].T
+    return np.asarray((frame >= first) & (frame <= last), dtype=np.bool_)
+
+
+def _one_training(step: Step) -> str:
+    several = "either model" if step.augmented else "it"
+    return (
+        f"Intervals are of other {_units(step)} of this kind; training {several} again with "
+        "another seed would give another model, of which they say nothing."
+    )
+
+
+def _units(step: Step) -> str:
+    videos = len(step.after.predictions.filmed[0])
+    return "videos" if videos < len(step.after.predictions) and videos > 1 else "images"

@@ -1,0 +1,196 @@
+"""A model trained further: checked before a step is taken, trained, written, reported."""
+
+import platform
+import time
+from collections.abc import Mapping
+from contextlib import nullcontext
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Protocol
+
+import torch
+
+from steadyeye.core import plugins
+from steadyeye.core.errors import UsageError
+from steadyeye.core.spec import parse
+from steadyeye.core.types import Source, detects
+from steadyeye.evaluation import gains, run, trained, tuning_record
+from steadyeye.evaluation.engines.local import cores
+from steadyeye.evaluation.gains import Measuring
+from steadyeye.evaluation.plan import distinct_ids, present
+from steadyeye.evaluation.run import log
+from steadyeye.evaluation.tuning import Tuning
+from steadyeye.inference import tuned
+from steadyeye.predictions.cell import encode
+from steadyeye.report.document import Document
+from steadyeye.report.html import render_html
+from steadyeye.storage.lease import alone
+from steadyeye.storage.place import place
+from steadyeye.storage.write import write_file
+from steadyeye.training import checkpoint, history, loop
+from steadyeye.training.augmentation import Augmentation, augmentation
+from steadyeye.training.classification import Learning, classification
+from steadyeye.training.course import Course
+from steadyeye.training.data import Data, data
+from steadyeye.training.detection import detection
+from steadyeye.training.engine import first
+from steadyeye.training.feed import Lesson
+from steadyeye.training.history import History
+from steadyeye.training.loop import DivergedError, Watcher, train
+from steadyeye.training.mirroring import mirrored
+from steadyeye.training.recipes import TrainingRecipe, training_recipe
+from steadyeye.training.search import Found, search
+from steadyeye.training.task import Examples, Task
+
+CHECKPOINTS, HISTORY, SEARCH, THEN = "checkpoints", "history.json", "search", "then"
+
+
+@dataclass(frozen=True, eq=False)
+class Plan:
+    """A training whose every part was found and checked."""
+
+    job: Tuning
+    out: Path
+    recipe: TrainingRecipe
+    course: Course
+    data: Data
+    augmentation: Augmentation | None
+    lesson: Lesson
+    measuring: Measuring | None
+
+
+@dataclass(frozen=True, eq=False)
+class Tuned:
+    """A finished training: its folder, what is on record of it, and how it went."""
+
+    out: Path
+    record: Mapping[str, Any]
+    history: History
+    gains: Document | None
+
+
+class Watching(loop.Watcher, run.Watcher, Protocol):
+    """What is told of a training, and of the runs that follow it."""
+
+
+def check(job: Tuning) -> Plan:
+    """The plan of a training, with all that can be refused before the first step refused."""
+    out, measuring = place(job.out), job.measuring
+    if not isinstance(out, Path):
+        raise UsageError(f"'{job.out}' is on a store; give a folder on a disk for --out")
+    model = plugins.build("models", parse(job.model))
+    recipe = training_recipe("detector" if detects(model) else "classifier", model.name)
+    course = job.course(recipe)
+    operators = augmentation(job.augment, job.seed) if job.augment else None
+    val = None if job.val is None else _source(job.val)
+    found = data(_source(job.data), val, job.selection)
+    if measuring is not None:
+        gains.check_base(job.model, measuring)
+    task = _task(model, job, found.train)
+    augment = mirrored(operators, job.seed) if job.mirror else operators
+    lesson = Lesson(task, found.train, found.held, augment, job.workers or cores())
+    return Plan(job, out, recipe, course, found, operators, lesson, measuring)
+
+
+def finetune(plan: Plan, watcher: Watching) -> Tuned:
+    """Trains as planned, from where it was stopped if it was, and writes all that came of it.
+
+    Raises `UsageError` where the folder holds another job or another process writes into it, and
+    `DivergedError` after what was best before is written.
+    """
+    with alone(plan.out) if first() else nullcontext():
+        parts = (plan.job, plan.recipe, plan.course, plan.data, plan.augmentation)
+        record = tuning_record.write(plan.out, tuning_record.record(*parts, plan.lesson.task))
+        _log(plan.out, "finetune", **_surroundings(plan))
+        started = time.perf_counter()
+        course, start = plan.course, None
+        if plan.job.searched:
+            found = _searched(plan, watcher)
+            course, start = replace(course, rate=found.rate), found.start
+            record = tuning_record.write(plan.out, {**record, "search": found.record()})
+        try:
+            went = train(plan.lesson, course, plan.out / CHECKPOINTS, watcher, start)
+        except DivergedError as error:
+            _write_diverged(plan, record, str(error))
+            raise
+        seconds = round(time.perf_counter() - started, 3)
+        _log(plan.out, "trained", step=went.step, ended=went.ended, seconds=seconds)
+        if first():
+            _write(plan, record, went)
+    measured = None
+    if plan.measuring is not None and first():
+        folder = plan.out / THEN
+        measured = gains.measure(plan.job.model, plan.out, plan.measuring, folder, watcher)
+    return Tuned(plan.out, record, went, measured)
+
+
+def announcement(plan: Plan) -> str:
+    """What is about to be trained, in a line."""
+    train, held, course = plan.data.train, plan.data.held, plan.course
+    long = f"{course.iterations:,} steps" if course.iterations else f"{course.epochs:,} epochs"
+    return (
+        f"training on {len(train.items):,} examples of {len(train.classes)} classes, judged on "
+        f"{len(held.items):,}: {long} in batches of {course.batch}, {course.optimizer}, "
+        f"{course.precision}"
+    )
+
+
+def _source(text: str) -> Source:
+    source: Source = plugins.build("sources", parse(text))
+    distinct_ids(text, source)
+    present(text, source)
+    return source
+
+
+def _task(model: Any, job: Tuning, learned: Examples) -> Task:
+    if detects(model):
+        for flag in ("multi_label", "mirror"):
+            if getattr(job, flag):
+                raise UsageError(f"--{flag.replace('_', '-')} is of classifiers; leave it out")
+        return detection(model, job.model, learned, job.from_scratch, job.seed)
+    how = Learning(several=job.multi_label, from_scratch=job.from_scratch, seed=job.seed)
+    return classification(model, job.model, learned, how)
+
+
+def _searched(plan: Plan, watcher: Watcher) -> Found:
+    """The learning rate that was found by trying."""
+    found = search(plan.lesson, plan.course, plan.out / SEARCH, watcher)
+    watcher.say(f"learning rate {found.rate:g}: best of {len(found.tried)} after {found.steps:,}")
+    return found
+
+
+def _write_diverged(plan: Plan, record: dict[str, Any], why: str) -> None:
+    """What the last good checkpoint holds, with why there is no more."""
+    _log(plan.out, "diverged", why=why)
+    file = checkpoint.last_good(plan.out / CHECKPOINTS)
+    if file is None or not first():
+        return
+    went = history.read(checkpoint.read(file).history)
+    _write(plan, record, replace(went, ended=f"stopped: {why.partition(';')[0]}"))
+
+
+def _write(plan: Plan, record: Mapping[str, Any], went: History) -> None:
+    """The history, the best weights as a model to load, and the report."""
+    write_file(plan.out / HISTORY, encode(went.record()))
+    if went.best is not None:
+        state = checkpoint.read(checkpoint.path(plan.out / CHECKPOINTS, went.best.step))
+        about = {**plan.lesson.task.record(), "augmentation": record["augment"]}
+        tuned.write(plan.out, about, state.module)
+    text = render_html(trained.document(plan.out, record, went), lambda *_: None)
+    write_file(plan.out / "report.html", text.encode())
+
+
+def _surroundings(plan: Plan) -> dict[str, Any]:
+    """What it ran on, as far as it makes it fast; checkpoints hold how many threads torch had."""
+    return {
+        "threads": torch.get_num_threads(),
+        "workers": plan.lesson.workers,
+        "cores": cores(),
+        "gpus": torch.cuda.device_count(),
+        "machine": platform.platform(),
+    }
+
+
+def _log(out: Path, event: str, **facts: Any) -> None:
+    if first():
+        log(out, event, **facts)

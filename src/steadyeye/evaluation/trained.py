@@ -1,0 +1,178 @@
+"""What a training says in its report: curves of loss, judgement and rate, and where it stopped."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from steadyeye.charts.style import chart, colour
+from steadyeye.core.sections import Figure, Section, Table
+from steadyeye.evaluation import tuning
+from steadyeye.evaluation.curves import STEP, curve, figures, named, numbers, shown
+from steadyeye.report.document import Document
+from steadyeye.training.history import History, Round
+from steadyeye.training.search import read
+
+
+def document(out: Path, record: Mapping[str, Any], went: History) -> Document:
+    """The report of a training. `record`: of its run.json."""
+    found = record.get("search")
+    return Document(
+        title="What did training do?",
+        headline=(sentence(record, went),),
+        evaluated=(),
+        sections=(
+            _curves(record, went),
+            *([_search(went, found)] if found else []),
+            _data(record),
+        ),
+        provenance={str(out): record},
+        commands=(
+            tuning.command(record["job"], str(out)),
+            f"steadyeye run --model \"torch(path='{out}')\" --data …",
+        ),
+    )
+
+
+def sentence(record: Mapping[str, Any], went: History) -> str:
+    """What came of it, in a sentence or two."""
+    n = record["data"]["held"]["n"]
+    what = f"{record['base']['name']} on {record['data']['train']['name']}"
+    best = went.best
+    if best is None:
+        return f"{what}: nothing was judged before it {went.ended or 'ended'}."
+    rose = "; ".join(
+        f"{named(name)} {shown(name, went.start.get(name))} → {shown(name, best.held[name])}"
+        for name in numbers(went)
+    )
+    return f"{what}: {rose}, on {n:,} held examples, after {best.step:,} steps."
+
+
+def _curves(record: Mapping[str, Any], went: History) -> Section:
+    return Section(
+        place=1,
+        title=_title(went),
+        text=(_ending(record, went), _held(record)),
+        figures=tuple(figures(went)),
+        tables=(_table(went),) if went.rounds else (),
+    )
+
+
+def _title(went: History) -> str:
+    best, watched = went.best, went.watched
+    if best is None:
+        return "Training ended before anything was judged"
+    before, after = went.start.get(watched), best.held[watched]
+    if not _better(went):
+        return f"Training made it no better: held {named(watched)} {shown(watched, after)}"
+    told = f"held {named(watched)} went from {shown(watched, before)} to {shown(watched, after)}"
+    return f"Training paid: {told}"
+
+
+def _better(went: History) -> bool:
+    before, best = went.start.get(went.watched), went.best
+    if before is None or best is None:
+        return best is not None
+    after = best.held[went.watched]
+    assert after is not None
+    return after < before if went.lower else after > before
+
+
+def _ending(record: Mapping[str, Any], went: History) -> str:
+    best, recipe = went.best, record["recipe"]
+    text = f"It ended because {went.ended or 'it was stopped'}. "
+    if best is None:
+        return text + "No weights were kept."
+    text += (
+        f"The weights kept are those after step {best.step:,} of {went.step:,} (epoch "
+        f"{best.epoch:.4g}), where the held {named(went.watched)} was best; "
+        f"{recipe['optimizer']}, learning rate {_rates(went)}, batches of "
+        f"{recipe['batch']}, {recipe['precision']}."
+    )
+    if not _better(went):
+        text += (
+            f" Before the first step it was {shown(went.watched, went.start.get(went.watched))}: "
+            "what was trained is no better on these examples."
+        )
+    return text
+
+
+def _rates(went: History) -> str:
+    first, last = went.rounds[0].rate, went.rounds[-1].rate
+    return f"{first:g} throughout" if first == last else f"{first:g} at first, {last:g} at the end"
+
+
+def _held(record: Mapping[str, Any]) -> str:
+    train, held = record["data"]["train"], record["data"]["held"]
+    return (
+        f"Trained on {train['n']:,} examples of {train['name']}, judged on {held['n']:,} held "
+        f"examples of {held['name']}. Frames of one video are alike, so these curves have no "
+        "intervals and choose the checkpoint, no more; evaluate the model on other data for "
+        "numbers to report."
+    )
+
+
+def _table(went: History) -> Table:
+    names = numbers(went)
+    rows = [("0", "before", "—", "—", *(shown(name, went.start.get(name)) for name in names))]
+    rows += [_row(each, names, each == went.best) for each in went.rounds]
+    header = ("step", "epoch", "learning rate", "loss", *(f"held {named(n)}" for n in names))
+    return Table("Every round; the weights of the one marked ● are kept", header, tuple(rows))
+
+
+def _row(each: Round, names: Sequence[str], best: bool) -> tuple[str, ...]:
+    held = (shown(name, each.held[name]) for name in names)
+    step = f"{each.step:,}{' ●' if best else ''}"
+    return (step, f"{each.epoch:.4g}", f"{each.rate:g}", f"{each.loss:.4f}", *held)
+
+
+def _search(went: History, found: Mapping[str, Any]) -> Section:
+    tried = [read(each) for each in found["tried"]]
+    names = list(tried[0].held or found["start"])
+    rows = tuple(
+        (
+            f"{each.rate:g}{' ●' if each.rate == found['rate'] else ''}",
+            each.fault or f"{each.loss:.4f}",
+            *(shown(name, each.held.get(name)) for name in names),
+        )
+        for each in tried
+    )
+    curves = [row for each in tried for row in curve(each.losses, f"{each.rate:g}")]
+    y = {"field": "loss", "type": "quantitative", "title": "loss", "scale": {"type": "sqrt"}}
+    line = {
+        "mark": {"type": "line", "tooltip": True},
+        "encoding": {"x": STEP, "y": y, "color": colour([f"{t.rate:g}" for t in tried], "of", "")},
+    }
+    held = (f"held {named(name)}" for name in names)
+    return Section(
+        place=2,
+        title=f"Of {len(tried)} learning rates, {found['rate']:g} was best",
+        text=(
+            f"Each was tried for {found['steps']:,} steps from the same weights, on the same "
+            f"batches, and judged by the held {named(went.watched)}; of several as good the one "
+            "with the least held loss is taken. The held examples have then chosen the rate too.",
+        ),
+        figures=(
+            Figure(
+                name="training_search",
+                caption="Loss of each trial, as a mean over neighbouring steps.",
+                alt=f"Losses of {len(tried)} trials against the step; the table has their ends.",
+                spec={**chart([line], height=240), "data": {"values": curves}},
+            ),
+        ),
+        tables=(Table("Every trial", ("learning rate", "loss", *held), rows),),
+    )
+
+
+def _data(record: Mapping[str, Any]) -> Section:
+    """What was learned from, and what was held out."""
+    sides = record["data"]
+    rows = tuple(
+        (what, each["name"], f"{each['n']:,}", each["fingerprint"])
+        for what, each in (("trained on", sides["train"]), ("held out", sides["held"]))
+    )
+    return Section(
+        place=3,
+        title=f"What it learned: {len(sides['classes'])} classes",
+        text=tuple(f"{note[:1].upper()}{note[1:]}." for note in sides["notes"]),
+        tables=(Table("The two sides", ("", "data", "examples", "fingerprint"), rows, open=True),),
+    )

@@ -1,0 +1,77 @@
+"""Models built again from their spec without the weights they came with."""
+
+import copy
+import inspect
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+import torch
+from torch import nn
+
+from steadyeye.core import plugins
+from steadyeye.core.errors import UsageError
+from steadyeye.core.spec import Spec, parse
+
+WITHOUT: Mapping[str, Any] = {"pretrained": False, "weights": None}
+"""Parameters of model plugins that leave the weights random, and their values."""
+
+
+def without(spec: str) -> Mapping[str, Any]:
+    """The arguments that leave the weights of a spec's model random; none where it has no such."""
+    known = inspect.signature(plugins.load("models", parse(spec).name)).parameters
+    return {key: value for key, value in WITHOUT.items() if key in known}
+
+
+def bare(spec: str, seed: int = 0) -> Any:
+    """The model of a spec for its architecture alone, its weights random and seeded.
+
+    Run in torch where the plugin says how, so that nothing is downloaded or exported. A plugin
+    without a parameter for that (`WITHOUT`) comes with its weights. Raises `UsageError` as the
+    plugin does.
+    """
+    asked, random = parse(spec), without(spec)
+    kwargs = {key: value for key, value in asked.kwargs.items() if key != "precision"}
+    if "runtime" in inspect.signature(plugins.load("models", asked.name)).parameters:
+        kwargs["runtime"] = "torch"
+    if random:
+        kwargs.pop("checkpoint", None)
+    with drawn(seed):
+        return plugins.build("models", Spec(asked.name, {**kwargs, **random}))
+
+
+def reset(module: nn.Module, seed: int = 0) -> nn.Module:
+    """The module itself with all its weights drawn anew by its layers' own `reset_parameters`.
+
+    A model of transformers is drawn as its library draws one from its configuration. Raises
+    `UsageError` where a layer has weights and nothing to draw them anew with, since these would
+    stay as they were trained.
+    """
+    kept: list[str] = []
+    done: list[str] = []
+    with drawn(seed):
+        for name, each in module.named_modules():
+            if any(name.startswith(f"{above}.") or not above for above in done):
+                continue
+            again = getattr(each, "reset_parameters", getattr(each, "_reset_parameters", None))
+            if hasattr(each, "config") and hasattr(each, "init_weights"):
+                each.load_state_dict(type(each)(copy.deepcopy(each.config)).state_dict())
+                done.append(name)
+            elif again is not None:
+                again()
+            elif own := [key for key, _ in each.named_parameters(recurse=False)]:
+                kept.append(f"{name}.{own[0]}".removeprefix("."))
+    if kept:
+        raise UsageError(
+            f"{len(kept)} weights of {type(module).__name__} cannot be drawn anew, first "
+            f"'{kept[0]}'; give their layers a reset_parameters(), or start from random weights"
+        )
+    return module
+
+
+@contextmanager
+def drawn(seed: int) -> Iterator[None]:
+    """Torch's random numbers come from `seed` in the block, and go on as before after it."""
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        yield

@@ -1,0 +1,21 @@
+"""Classifiers whose classes do not compete: each has a probability of its own."""
+
+from torch import Tensor, nn
+
+
+class Independent(nn.Module):
+    """A network of logits with a logistic function a class; the probabilities need not sum to 1."""
+
+    def __init__(self, network: nn.Module) -> None:
+        super().__init__()
+        self.network = network
+
+    def forward(self, images: Tensor) -> Tensor:
+        """(n, 3, h, w) → (n, classes) probabilities."""
+        scores: Tensor = self.network(images).sigmoid()
+        return scores
+
+
+def logits(module: nn.Module) -> nn.Module:
+    """The network within, where there is one; the module itself otherwise."""
+    return module.network if isinstance(module, Independent) else module

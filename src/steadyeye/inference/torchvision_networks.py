@@ -1,0 +1,121 @@
+"""Networks of torchvision's detectors: its own by name, and Faster R-CNN over ResNet-101."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import nn
+
+from steadyeye.core.errors import UsageError
+from steadyeye.core.imports import library
+
+models = library("torchvision").models
+ops = library("torchvision").ops
+
+RESNET_101 = "fasterrcnn_resnet101_fpn"
+"""Built from torchvision's parts as its own Faster R-CNN over ResNet-50 is."""
+
+LIKE = "fasterrcnn_resnet50_fpn"
+"""Whose classes and settings `RESNET_101` takes."""
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What a network is built with beside its name.
+
+    `size`: the shorter side an image is resized to and the longest that the other may have, in
+    pixels; None: the network's own. `frozen`: where batch normalisation stays as it was learned,
+    what is added to the variance; None: it learns.
+    """
+
+    size: tuple[int, int] | None = None
+    frozen: float | None = None
+
+    def record(self) -> dict[str, Any]:
+        """As plain values."""
+        return {"size": list(self.size) if self.size else None, "frozen": self.frozen}
+
+
+def settings(network: Any) -> Settings:
+    """The settings that a network was built with."""
+    transform = network.transform
+    fixed = transform.fixed_size is not None
+    size = None if fixed else (int(transform.min_size[0]), int(transform.max_size))
+    frozen = [m.eps for m in network.modules() if isinstance(m, ops.misc.FrozenBatchNorm2d)]
+    return Settings(size, frozen[0] if frozen else None)
+
+
+def settings_of(said: Mapping[str, Any]) -> Settings:
+    """The settings that `Settings.record` made plain values of."""
+    size = said["size"]
+    return Settings((int(size[0]), int(size[1])) if size else None, said["frozen"])
+
+
+def names() -> tuple[str, ...]:
+    """The detectors that can be built."""
+    return (*models.list_models(module=models.detection), RESNET_101)
+
+
+def entries(name: str) -> Any:
+    """The weights of a detector; of `RESNET_101` those of its backbone, since it has no others."""
+    return models.ResNet101_Weights if name == RESNET_101 else models.get_model_weights(name)
+
+
+def categories(name: str, entry: Any) -> list[str]:
+    """What a detector answers in, the background first."""
+    if name == RESNET_101:
+        entry = models.get_model_weights(LIKE).DEFAULT
+    found: list[str] = entry.meta["categories"]
+    return found
+
+
+def network(name: str, classes: int, chosen: Settings) -> nn.Module:
+    """A detector with random weights; `classes`: without the background."""
+    made: nn.Module
+    given = options(name, chosen)
+    if name == RESNET_101:
+        made = _resnet101(models.resnet101(weights=None), classes + 1, 5, given)
+    else:
+        made = models.get_model(
+            name, weights=None, weights_backbone=None, num_classes=classes + 1, **given
+        )
+    if chosen.frozen is not None:
+        _freeze(made, chosen.frozen)
+    return made
+
+
+def trained_backbone(entry: Any, classes: int, chosen: Settings) -> nn.Module:
+    """`RESNET_101` with a backbone of ImageNet; its pyramid and heads are random, seeded.
+
+    Frozen as torchvision does it: batch normalisation, and the first two of five stages.
+    """
+    frozen = ops.misc.FrozenBatchNorm2d
+    backbone = models.resnet101(weights=entry, progress=False, norm_layer=frozen)
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(0)
+        return _resnet101(backbone, classes + 1, 3, options(RESNET_101, chosen))
+
+
+def options(name: str, chosen: Settings) -> dict[str, Any]:
+    """The arguments of torchvision's builder that settings come to."""
+    if chosen.size is None:
+        return {}
+    if name.startswith("ssd"):
+        raise UsageError(f"{name} takes images of one size, which is its own; leave out size=…")
+    shorter, longer = chosen.size
+    return {"min_size": shorter, "max_size": longer}
+
+
+def _resnet101(backbone: Any, classes: int, learning: int, given: Any) -> nn.Module:
+    parts = models.detection.backbone_utils
+    pyramid = parts._resnet_fpn_extractor(backbone, learning)
+    made: nn.Module = models.detection.FasterRCNN(pyramid, num_classes=classes, **given)
+    return made
+
+
+def _freeze(module: nn.Module, eps: float) -> None:
+    """Batch normalisation made the kind that does not learn, as torchvision builds its trained."""
+    for name, each in list(module.named_modules()):
+        if isinstance(each, nn.BatchNorm2d):
+            module.set_submodule(name, ops.misc.FrozenBatchNorm2d(each.num_features, eps))

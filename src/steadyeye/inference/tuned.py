@@ -1,0 +1,147 @@
+"""Models that `steadyeye finetune` trained: their folder, written and read back.
+
+::
+
+    model.json   what it was built from and trained on, its classes, recipe and head
+    weights.pt   the state dict of the trained network
+"""
+
+import importlib
+import io
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from steadyeye.core.errors import UsageError
+from steadyeye.core.types import Classes, Detector, Model
+from steadyeye.images.preprocessing import Preprocessing
+from steadyeye.inference.bare import bare
+from steadyeye.inference.classifier import Classifier, Recipe
+from steadyeye.inference.heads import heads, with_head
+from steadyeye.inference.independent import Independent, logits
+from steadyeye.inference.torch_classifier import Execution, torch_classifier
+from steadyeye.inference.torch_gradient import TorchGradient
+from steadyeye.inference.weights import filled, loaded
+from steadyeye.storage.write import sha256, write_file
+
+VERSION = 1
+FILE, WEIGHTS = "model.json", "weights.pt"
+
+READERS = {
+    "classifier": "steadyeye.inference.tuned:read_classifier",
+    "detector": "steadyeye.inference.tuned_detector:read_detector",
+}
+"""Kind → the function that builds it: `(folder, record, weights, execution)` → the model.
+
+What is common to the kinds in model.json: `version`, `kind`, `base` (spec, name and fingerprint of
+the model trained further), `build` (the spec its architecture is built from), `classes` (names and
+wnids), `trained on` (name, fingerprint, n and videos of the examples), `augmentation` (what was
+done to their images, how often; None: nothing) and `sha256` of the weights.
+"""
+
+
+def write(folder: Path, record: Mapping[str, Any], weights: Mapping[str, Tensor]) -> None:
+    """Writes a trained model, each file whole; `record`: `Task.record()`, `weights`: fp32, CPU."""
+    folder.mkdir(parents=True, exist_ok=True)
+    kept = io.BytesIO()
+    torch.save({name: value.detach().cpu() for name, value in weights.items()}, kept)
+    write_file(folder / WEIGHTS, kept.getvalue())
+    content = {"version": VERSION, **record, "sha256": sha256(folder / WEIGHTS)}
+    write_file(folder / FILE, json.dumps(content, indent=1, ensure_ascii=False).encode())
+
+
+def read(folder: Path, execution: Execution) -> Model | Detector:
+    """The trained model in a folder, named as the folder is.
+
+    Raises `UsageError` for a folder that holds none, or whose two files are not of one model.
+    """
+    record = content(folder)
+    module, _, name = READERS[record["kind"]].partition(":")
+    build = getattr(importlib.import_module(module), name)
+    if not (folder / WEIGHTS).is_file() or sha256(folder / WEIGHTS) != record["sha256"]:
+        raise UsageError(
+            f"'{folder / WEIGHTS}' is not what {FILE} says; copy both, or run finetune again"
+        )
+    found: Model | Detector = build(folder, record, loaded(folder / WEIGHTS), execution)
+    return found
+
+
+def content(folder: Path) -> Mapping[str, Any]:
+    """What model.json says. Raises `UsageError` where there is none that can be read."""
+    path = folder / FILE
+    if not path.is_file():
+        raise UsageError(f"the folder '{folder}' has no {FILE}; give one that finetune wrote")
+    try:
+        record: Mapping[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+        version, kind = int(record["version"]), record["kind"]
+    except (ValueError, KeyError, TypeError) as error:
+        raise UsageError(f"cannot read '{path}': {error}; run finetune again") from error
+    if version > VERSION or kind not in READERS:
+        raise UsageError(
+            f"'{path}' holds a {kind} of version {version}; this steadyeye reads {VERSION}"
+        )
+    return record
+
+
+def base_record(model: Any, spec: str) -> dict[str, Any]:
+    """What model.json says of the model that is trained further: `base` and `build`.
+
+    One that was itself trained further is built again from what it was built from.
+    """
+    before = getattr(model, "recipe", {})
+    base = {"spec": spec, "name": model.name, "fingerprint": model.fingerprint}
+    return {"base": base, "build": before.get("build", spec)}
+
+
+def classes_of(record: Mapping[str, Any]) -> Classes:
+    """The classes that the model answers in."""
+    listed = record["classes"]
+    wnids = listed.get("wnids")
+    return Classes(tuple(listed["names"]), tuple(wnids) if wnids else None)
+
+
+def classes_record(classes: Classes) -> dict[str, Any]:
+    """The classes as plain values."""
+    return {
+        "names": list(classes.names),
+        "wnids": None if classes.wnids is None else list(classes.wnids),
+    }
+
+
+def origin(record: Mapping[str, Any]) -> dict[str, Any]:
+    """What the recipe of the trained model says of where it is from."""
+    kept = ("base", "build", "trained on", "augmentation", "loss", "from scratch")
+    return {key: record[key] for key in kept if key in record}
+
+
+def read_classifier(
+    folder: Path, record: Mapping[str, Any], weights: Mapping[str, Tensor], execution: Execution
+) -> Classifier:
+    """The classifier that a record and its weights make."""
+    classes, settings = classes_of(record), recipe_of(record["recipe"])
+    size = settings.preprocessing.size
+    gradient = getattr(bare(record["build"]), "gradient", None)
+    if not isinstance(gradient, TorchGradient):
+        raise UsageError(f"'{record['build']}', which '{folder}' is built from, is no torch model")
+    module = logits(gradient.module)
+    if not (record["head"]["kept"] and heads(module, size).width == len(classes)):
+        module = with_head(module, size, len(classes))
+    module = filled(module, weights, folder / WEIGHTS).eval()
+    if record["several"]:
+        module = Independent(module).eval()
+    name = folder.resolve().name
+    return torch_classifier(module, name, classes, settings, execution, origin(record))
+
+
+def recipe_of(said: Mapping[str, Any]) -> Recipe:
+    """The recipe that `Recipe.record` made plain values of."""
+    plain = {key: _tupled(value) for key, value in said["preprocessing"].items()}
+    return Recipe(Preprocessing(**plain), said["output"], said["layout"])
+
+
+def _tupled(value: Any) -> Any:
+    return tuple(value) if isinstance(value, list) else value

@@ -1,0 +1,143 @@
+"""What happens to an image before it is learned from: an operator of `degrade/`, or one of several.
+
+Streams depend on (seed, image id, operator, epoch) alone: an image comes out the same in any order,
+batch, worker or process, alone or among other operators.
+"""
+
+import re
+from bisect import bisect_right
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import accumulate
+from typing import Any
+
+from steadyeye.core import plugins
+from steadyeye.core.errors import UsageError
+from steadyeye.core.spec import Spec, split
+from steadyeye.core.types import Image
+from steadyeye.degradation.levels import named
+from steadyeye.degradation.operators import Context, Operator
+from steadyeye.degradation.random import draw, level_key, stream_key, uniform
+
+PLAIN = "plain"
+# levels=0:30 is no Python; quoted text holds no such range that is not meant
+RANGE = re.compile(r"\blevels\s*=\s*(\d+:\d+(?::\d+)?)")
+
+
+@dataclass(frozen=True)
+class Choice:
+    """What may be done to an image: an operator at one of its levels; None: nothing.
+
+    `share`: how often, of all images.
+    """
+
+    operator: Operator | None
+    levels: tuple[int, ...]
+    share: float
+
+
+@dataclass(frozen=True)
+class Augmentation:
+    """An `Augment`: one of the choices, at a level drawn uniformly, anew for each epoch."""
+
+    choices: tuple[Choice, ...]
+    seed: int
+
+    def __call__(self, image: Image, example: str, epoch: int) -> Image:
+        """The image changed, of the same shape; the same id and epoch give the same image."""
+        chosen = self._chosen(example, epoch)
+        if chosen.operator is None:
+            return image
+        key = stream_key(self.seed, f"{example}\x00{epoch}", chosen.operator.name)
+        # draws of the operator's own stream, far from those that it takes
+        which = int(uniform(level_key(key, -1), len(chosen.levels), 1)[0])
+        return chosen.operator.start(image, Context(key))(chosen.levels[which])
+
+    def _chosen(self, example: str, epoch: int) -> Choice:
+        if len(self.choices) == 1:
+            return self.choices[0]
+        bits = int(draw(stream_key(self.seed, f"{example}\x00{epoch}", "which"), 0))
+        upto = list(accumulate(choice.share for choice in self.choices))
+        return self.choices[min(bisect_right(upto, bits / 2**64), len(upto) - 1)]
+
+    def record(self) -> list[dict[str, Any]]:
+        """What is done how often, as plain values."""
+        return [
+            {
+                "operator": choice.operator.name if choice.operator else PLAIN,
+                "levels": list(choice.levels),
+                "share": round(choice.share, 6),
+            }
+            for choice in self.choices
+        ]
+
+    @property
+    def operators(self) -> tuple[str, ...]:
+        """The names of the operators."""
+        return tuple(each.operator.name for each in self.choices if each.operator)
+
+
+def augmentation(text: str, seed: int = 0) -> Augmentation:
+    """What a list of operators does to images: for each image and epoch one of them is drawn.
+
+    `text`: operators with their parameters and `levels`, as `jpeg(levels=0:30)` (`0:30:5`, or a
+    list as `'5,10'`; all levels, 0 being the image itself, if left out); a level is drawn uniformly
+    from them. Several are drawn equally often; among them `plain(share=0.5)` is the image itself in
+    that share of draws, or as often as any if the share is left out. Boxes stay where they are: no
+    operator of `degrade/` moves things. Raises `UsageError` for unknown operators and parameters,
+    levels that an operator does not have, and one that needs a gradient.
+    """
+    specs = split(RANGE.sub(r"levels='\1'", text))
+    if not specs:
+        raise UsageError("the augmentation is empty; name an operator, as 'jpeg(levels=0:30)'")
+    plain = [spec for spec in specs if spec.name == PLAIN]
+    if len(plain) > 1 or len(plain) == len(specs):
+        raise UsageError(f"augmentation '{text}': name 'plain' once, beside an operator")
+    share = _share(plain[0].kwargs, len(specs)) if plain else 0.0
+    others = (1 - share) / (len(specs) - len(plain))
+    choices = [
+        Choice(None, (0,), share) if spec.name == PLAIN else _choice(spec, others) for spec in specs
+    ]
+    _check_distinct(choices)
+    return Augmentation(tuple(choices), seed)
+
+
+def _choice(spec: Spec, share: float) -> Choice:
+    own = dict(spec.kwargs)
+    # `callable` has levels of its own, a number of them
+    levels = own.pop("levels") if isinstance(own.get("levels"), str) else None
+    if levels is None and spec.name != "callable" and "levels" in own:
+        levels = _listed(spec, own.pop("levels"))
+    operator: Operator = plugins.build("degrade", Spec(spec.name, own))
+    if operator.needs_gradient:
+        raise UsageError(
+            f"{operator.name} needs the gradient of the model, which changes while it trains; "
+            "augment with another operator"
+        )
+    every = tuple(range(operator.last + 1))
+    try:
+        return Choice(operator, every if levels is None else named(levels, operator.last), share)
+    except UsageError as error:
+        raise UsageError(f"{operator.name}: {error}") from None
+
+
+def _listed(spec: Spec, levels: Any) -> str:
+    """Levels given as a number or several, as text."""
+    several = [levels] if isinstance(levels, int) else levels
+    if not isinstance(several, Sequence) or not all(isinstance(each, int) for each in several):
+        raise UsageError(f"{spec}: write levels=0:30, or a list as levels='5,10'")
+    return ",".join(map(str, several))
+
+
+def _share(given: Mapping[str, Any], choices: int) -> float:
+    share = given.get("share", 1 / choices)
+    if set(given) - {"share"} or not isinstance(share, int | float) or not 0 < share < 1:
+        raise UsageError(f"{Spec(PLAIN, given)}: plain takes a share above 0 and below 1")
+    return float(share)
+
+
+def _check_distinct(choices: Sequence[Choice]) -> None:
+    names = [choice.operator.name for choice in choices if choice.operator]
+    for name in names:
+        if names.count(name) > 1:
+            raise UsageError(f"augmentation with '{name}' twice; name every operator once")

@@ -1,0 +1,124 @@
+"""Checkpoints: written whole or not at all, told from altered ones, the last two and the best."""
+
+import hashlib
+import io
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from steadyeye.core.errors import UsageError
+from steadyeye.inference.weights import loaded
+from steadyeye.storage.write import write_file
+
+KEPT = 2
+"""How many of the latest are kept, beside the best."""
+
+
+@dataclass(frozen=True)
+class State:
+    """All that a training goes on from; random numbers come from the seed and the step.
+
+    `module`, `optimizer`: state dicts; `scaler`: of fp16's gradients, empty elsewhere. `history`:
+    as `History.record`. `threads`: those torch computed with; `device`: where.
+    """
+
+    step: int
+    module: Mapping[str, Any]
+    optimizer: Mapping[str, Any]
+    scaler: Mapping[str, Any]
+    history: Mapping[str, Any]
+    threads: int
+    device: str
+
+
+def path(folder: Path, step: int) -> Path:
+    """The file of the checkpoint after `step` steps."""
+    return folder / f"step-{step:07d}.pt"
+
+
+def save(folder: Path, state: State) -> Path:
+    """Writes a checkpoint and drops those that are no longer needed; returns its file."""
+    folder.mkdir(parents=True, exist_ok=True)
+    file = path(folder, state.step)
+    content = serialised(asdict(state))
+    # the digest first goes: a file without one, or with that of another content, does not count
+    _digest(file).unlink(missing_ok=True)
+    write_file(file, content)
+    line = f"{hashlib.sha256(content).hexdigest()}  {file.name}\n"
+    write_file(_digest(file), line.encode())
+    best = state.history["best_step"]
+    for old in _listed(folder)[:-KEPT]:
+        if best is None or old != path(folder, best):
+            remove(old)
+    return file
+
+
+def latest(folder: Path, say: Callable[[str], None]) -> State | None:
+    """The latest checkpoint that is as it was written; None without one.
+
+    `say`: is told of each later one that is not; those are removed.
+    """
+    files = _listed(folder)
+    while files:
+        file = files.pop()
+        try:
+            return read(file)
+        except UsageError as error:
+            remove(file)
+            before = f"going on from {files[-1].name}" if files else "beginning anew"
+            say(f"{error}; {before}")
+    return None
+
+
+def read(file: Path) -> State:
+    """The checkpoint in a file. Raises `UsageError` where it is not what was written."""
+    try:
+        said = _digest(file).read_text(encoding="ascii").partition(" ")[0]
+        with file.open("rb") as stream:
+            found = hashlib.file_digest(stream, "sha256").hexdigest()
+    except FileNotFoundError:
+        raise UsageError(f"the checkpoint '{file}' was not finished") from None
+    if said != found:
+        raise UsageError(f"the checkpoint '{file}' is not what was written")
+    return State(**loaded(file))
+
+
+def last_good(folder: Path) -> Path | None:
+    """The file of the latest checkpoint that is as it was written."""
+    for file in reversed(_listed(folder)):
+        try:
+            read(file)
+        except UsageError:
+            continue
+        return file
+    return None
+
+
+def remove(file: Path) -> None:
+    """Removes a checkpoint with its digest."""
+    _digest(file).unlink(missing_ok=True)
+    file.unlink(missing_ok=True)
+
+
+def clear(folder: Path) -> None:
+    """Removes what a process that was killed was writing."""
+    for left in folder.glob(".*.tmp"):
+        left.unlink()
+
+
+def serialised(content: Any) -> bytes:
+    """What `torch.save` writes; the same content, the same bytes."""
+    buffer = io.BytesIO()
+    torch.save(content, buffer)
+    return buffer.getvalue()
+
+
+def _listed(folder: Path) -> list[Path]:
+    return sorted(folder.glob("step-*.pt"))
+
+
+def _digest(file: Path) -> Path:
+    return file.with_name(f"{file.name}.sha256")

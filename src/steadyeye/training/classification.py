@@ -1,0 +1,240 @@
+"""Training a classifier: its head replaced by the classes of the data, one label or several."""
+
+import copy
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from typing import Any, TypeAlias
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from steadyeye.core.errors import UsageError
+from steadyeye.core.types import Image, detects
+from steadyeye.images.preprocessing import Preprocessing
+from steadyeye.inference import bare as building
+from steadyeye.inference import tuned
+from steadyeye.inference.classifier import Recipe
+from steadyeye.inference.heads import Heads, heads, with_head
+from steadyeye.inference.independent import logits
+from steadyeye.inference.torch_gradient import TorchGradient
+from steadyeye.training.examples import trained_on
+from steadyeye.training.task import Example, Examples
+
+FEWEST = 8
+"""Images in a batch, below which batch normalisation keeps to what it learned before."""
+
+LEAST = 1e-7  # of a probability whose logarithm is taken, for networks that end in a softmax
+
+Prepared: TypeAlias = tuple[Tensor, Tensor, Tensor, Tensor]
+"""(3, h, w) the input; () the first label; (classes,) 1 where a label is; the same, where known."""
+
+
+@dataclass(frozen=True)
+class Learning:
+    """How a classifier learns.
+
+    `several`: all labels of an image, not one. `from_scratch`: all weights are drawn anew before,
+    not those of the head alone. `seed`: of the new weights.
+    """
+
+    several: bool = False
+    from_scratch: bool = False
+    seed: int = 0
+
+
+@dataclass(frozen=True, eq=False)
+class Classification:
+    """A `Task` over a classifier with the classes of its examples.
+
+    One label: cross-entropy with the first label. Several: the mean binary cross-entropy of a
+    class, over those that were verified; the trained model then answers with a probability for each
+    class, which need not sum to 1. Watched is the loss of the held examples, since the share that
+    is right no longer tells models apart where there are few.
+
+    Batch normalisation learns from each batch of `fewest` images or more; in a smaller one, as the
+    last of an epoch may be, it normalises by what it learned before and learns nothing, since the
+    spread of a few frames of one video is not that of the data.
+    """
+
+    module: nn.Module
+    preprocessing: Preprocessing
+    several: bool
+    output: str
+    fewest: int
+    about: Mapping[str, Any]
+    kind: str = "classifier"
+    watched: str = "loss"
+    lower: bool = True
+
+    def fit(self, image: Image) -> Image:
+        """The image resized and cropped as the model does."""
+        return self.preprocessing.fit(image)
+
+    def prepare(self, example: Example, image: Image) -> Prepared:
+        """The input, the first label, all labels, and of which classes they are known."""
+        classes = int(self.about["n classes"])
+        pixels = np.empty((3, *self.preprocessing.size), dtype=np.float32)
+        self.preprocessing.fitted()(image, pixels)
+        labels, known = torch.zeros(classes), torch.ones(classes)
+        labels[list(example.labels)] = 1.0
+        if example.verified is not None:
+            known.zero_()[[*example.verified, *example.labels]] = 1.0
+        return torch.from_numpy(pixels), torch.tensor(example.labels[0]), labels, known
+
+    def loss(self, module: nn.Module, prepared: Sequence[Prepared]) -> Tensor:
+        """The mean loss of a batch."""
+        inputs, *truth = _stacked(module, prepared)
+        with _settled(module, len(inputs) < self.fewest):
+            scores = module(inputs)
+        return self._losses(scores.float(), *truth).mean()
+
+    def judge(
+        self, module: nn.Module, prepared: Iterable[Sequence[Prepared]]
+    ) -> Mapping[str, float]:
+        """`loss`, its mean; `accuracy`, the share whose best class is any of its labels; `n`."""
+        losses: list[Tensor] = []
+        right: list[Tensor] = []
+        for batch in prepared:
+            inputs, first, labels, known = _stacked(module, batch)
+            scores = module(inputs).float()
+            losses.append(self._losses(scores, first, labels, known).cpu())
+            best = scores.argmax(dim=1, keepdim=True)
+            right.append((labels.gather(1, best) > 0).flatten().cpu())
+        hit = torch.cat(right).double()
+        return {
+            "loss": float(torch.cat(losses).double().mean()),
+            "accuracy": float(hit.mean()),
+            "n": float(len(hit)),
+        }
+
+    def record(self) -> Mapping[str, Any]:
+        """What model.json holds beside the weights."""
+        return {key: value for key, value in self.about.items() if key != "n classes"}
+
+    def _losses(self, scores: Tensor, first: Tensor, labels: Tensor, known: Tensor) -> Tensor:
+        """(n,) the loss of each image."""
+        if self.several:
+            each = functional.binary_cross_entropy_with_logits(
+                scores, labels, weight=known, reduction="none"
+            )
+            return each.sum(dim=1) / known.sum(dim=1)
+        if self.output == "probabilities":
+            return functional.nll_loss(scores.clamp(min=LEAST).log(), first, reduction="none")
+        return functional.cross_entropy(scores, first, reduction="none")
+
+
+def classification(
+    model: Any, spec: str, train: Examples, learning: Learning | None = None
+) -> Classification:
+    """The task of training `model`, built from `spec`, on the classes of `train`.
+
+    The head is replaced, unless the model answers in these very classes in this order already and
+    starts from its weights. Raises `UsageError` for a detector, for a model without gradients, such
+    as one of ONNX, for one without a head that can be replaced, for several labels with a network
+    that ends in a softmax, and for weights that cannot be drawn anew.
+    """
+    how = learning or Learning()
+    gradient = _gradient(model, train)
+    module, recipe = logits(gradient.module), _recipe(gradient)
+    if how.several and recipe.output == "probabilities":
+        raise UsageError(
+            f"{model.name} ends in probabilities that compete, which several labels cannot learn; "
+            "give the network without its softmax and recipe={'output': 'logits'}"
+        )
+    if how.from_scratch:
+        module = _scratch(module, spec, how.seed)
+    size = recipe.preprocessing.size
+    same = model.classes is not None and model.classes.names == train.classes.names
+    kept = same and not how.from_scratch
+    module = (
+        copy.deepcopy(module) if kept else with_head(module, size, len(train.classes), how.seed)
+    )
+    return Classification(
+        module=module,
+        preprocessing=recipe.preprocessing,
+        several=how.several,
+        output=recipe.output,
+        fewest=2 if how.from_scratch else FEWEST,
+        about=_about(tuned.base_record(model, spec), train, how, recipe, heads(module, size), kept),
+    )
+
+
+def _gradient(model: Any, train: Examples) -> TorchGradient:
+    if detects(model):
+        boxed = any(one.boxes is not None for one in train.items)
+        raise UsageError(
+            f"{model.name} is a detector"
+            + ("" if boxed else f", and '{train.name}' has no boxes to train it on")
+            + "; give a classifier"
+        )
+    gradient = getattr(model, "gradient", None)
+    if not isinstance(gradient, TorchGradient):
+        runtime = model.recipe.get("runtime", "")
+        raise UsageError(
+            f"{model.name} has no gradients to train by: it is run by {runtime or 'its own code'}; "
+            "give the torch model it was made from, such as torch(path='py:package.module:factory')"
+        )
+    return gradient
+
+
+def _recipe(gradient: TorchGradient) -> Recipe:
+    """The recipe of the network that is trained: logits, where a logistic function lay over it."""
+    inner = logits(gradient.module) is not gradient.module
+    return replace(gradient.recipe, output="logits") if inner else gradient.recipe
+
+
+def _scratch(module: nn.Module, spec: str, seed: int) -> nn.Module:
+    """The same architecture, all of its weights drawn anew."""
+    if building.without(spec):
+        return logits(building.bare(spec, seed).gradient.module)
+    return building.reset(copy.deepcopy(module), seed)
+
+
+def _about(
+    base: Mapping[str, Any],
+    train: Examples,
+    how: Learning,
+    recipe: Recipe,
+    head: Heads,
+    kept: bool,
+) -> Mapping[str, Any]:
+    output = "probabilities" if how.several else recipe.output
+    return {
+        "kind": "classifier",
+        **base,
+        "classes": tuned.classes_record(train.classes),
+        "n classes": len(train.classes),
+        "recipe": replace(recipe, output=output).record(),
+        "head": {"layers": list(head.layers), "kept": kept},
+        "several": how.several,
+        "loss": "binary cross-entropy of each class" if how.several else "cross-entropy",
+        "from scratch": how.from_scratch,
+        "seed": how.seed,
+        "trained on": trained_on(train),
+    }
+
+
+def _stacked(module: nn.Module, prepared: Sequence[Prepared]) -> list[Tensor]:
+    """Each part of a batch as one tensor, where the module is."""
+    device = next(module.parameters()).device
+    return [torch.stack(each).to(device) for each in zip(*prepared, strict=True)]
+
+
+@contextmanager
+def _settled(module: nn.Module, few: bool) -> Iterator[None]:
+    """Batch normalisation as in evaluation while the block lasts, where there are few images."""
+    norms = [
+        each
+        for each in module.modules()
+        if isinstance(each, nn.modules.batchnorm._BatchNorm) and each.training
+    ]
+    for each in norms if few else ():
+        each.eval()
+    try:
+        yield
+    finally:
+        for each in norms if few else ():
+            each.train()

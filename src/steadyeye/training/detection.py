@@ -1,0 +1,179 @@
+"""Training a detector: its head replaced by the classes of the data, by its library's own loss."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+from torch import Tensor, nn
+
+from steadyeye.core.boxes import (
+    EMPTY,
+    OOD,
+    Boxes,
+    Detections,
+    detection_table,
+    in_classes,
+    truth_table,
+)
+from steadyeye.core.errors import UsageError
+from steadyeye.core.types import Classes, Image
+from steadyeye.detection.frames import mean_ap
+from steadyeye.detection.matching import IOUS, match
+from steadyeye.inference import tuned
+from steadyeye.inference.torch_detector import TorchDetector
+from steadyeye.inference.trainable import (
+    Found,
+    Prepared,
+    Trainable,
+    drawn,
+    learnable,
+    with_classes,
+)
+from steadyeye.training.examples import trained_on
+from steadyeye.training.task import Example, Examples
+
+Ready: TypeAlias = tuple[Prepared, Boxes]
+"""What the network is given of an image, and its true boxes in pixels."""
+
+
+@dataclass(frozen=True, eq=False)
+class Detection:
+    """A `Task` over a detector with the classes of its examples.
+
+    Watched is the AP of the held examples over IoU 0.5 … 0.95. `notes`: which boxes no loss is made
+    of, and what is frozen.
+    """
+
+    module: nn.Module
+    trainable: Trainable
+    classes: Classes
+    about: Mapping[str, Any]
+    notes: tuple[str, ...]
+    kind: str = "detector"
+    watched: str = "ap"
+    lower: bool = False
+
+    def fit(self, image: Image) -> Image:
+        """The image as it is: its library resizes it, and a sweep degrades it before that."""
+        return image
+
+    def prepare(self, example: Example, image: Image) -> Ready:
+        """The image and its boxes as the network takes them, and the boxes as they are."""
+        truth = EMPTY if example.boxes is None else example.boxes
+        return self.trainable.prepare(image, truth), truth
+
+    def loss(self, module: nn.Module, prepared: Sequence[Ready]) -> Tensor:
+        """The loss of the library, of crowds and objects outside the classes nothing."""
+        return self.trainable.loss(module, [given for given, _ in prepared])
+
+    def judge(self, module: nn.Module, prepared: Iterable[Sequence[Ready]]) -> Mapping[str, float]:
+        """`ap` over IoU 0.5 … 0.95, `ap50`, both means over the classes that are there; `loss`.
+
+        As of pycocotools (`steadyeye.detection`); crowds neither reward nor punish, a detection of
+        an object outside the classes is a false positive. `n`: images. NaN where a network gives
+        what is no number. Raises `UsageError` where no image has an object to be found.
+        """
+        there: list[Boxes] = []
+        said: list[Detections] = []
+        losses: list[float] = []
+        for batch in prepared:
+            loss, found = self.trainable.judged(module, [given for given, _ in batch])
+            there += [truth for _, truth in batch]
+            said += [_detections(each) for each in found]
+            losses += [] if loss is None else [float(loss) * len(batch)]
+        found = _precision(there, said, len(self.classes))
+        if losses:
+            found["loss"] = sum(losses) / len(there)
+            # a network gone astray may find nothing, which is not the AP of one that learned so
+            found |= {} if np.isfinite(found["loss"]) else {"ap": np.nan, "ap50": np.nan}
+        return {**found, "n": float(len(there))}
+
+    def record(self) -> Mapping[str, Any]:
+        """What model.json holds beside the weights."""
+        return self.about
+
+
+def detection(
+    model: Any, spec: str, train: Examples, from_scratch: bool = False, seed: int = 0
+) -> Detection:
+    """The task of training the detector `model`, built from `spec`, on the classes of `train`.
+
+    Its head is replaced, also where it answers in these very classes. `from_scratch`: all weights
+    are drawn anew by the library; `seed`: of the new weights. Raises `UsageError` for a detector
+    that is no network of torchvision or transformers, such as one of ONNX, for one whose loss needs
+    more than boxes, and for examples without boxes.
+    """
+    if not isinstance(model, TorchDetector):
+        runtime = getattr(model, "recipe", {}).get("runtime", "its own code")
+        raise UsageError(
+            f"{model.name} has no gradients to train by: it is run by {runtime}; give a detector "
+            "of torchvision(name=…) or hf(name=…)"
+        )
+    notes = _left_out(train)
+    trainable = model.asking.trainable
+    if from_scratch:
+        module = drawn(trainable.make, train.classes, seed)
+    else:
+        module = with_classes(trainable.make, model.copies.module, train.classes, seed)
+    frozen = [name for name, each in module.named_parameters() if not each.requires_grad]
+    if frozen:
+        notes += [f"{len(frozen):,} weights are frozen as the model has them, first '{frozen[0]}'"]
+    about = {
+        "kind": "detector",
+        **tuned.base_record(model, spec),
+        "classes": tuned.classes_record(train.classes),
+        "detector": trainable.record,
+        "loss": f"that of {trainable.record['library']}",
+        "from scratch": from_scratch,
+        "seed": seed,
+        "frozen": frozen,
+        "trained on": trained_on(train),
+        "notes": notes,
+    }
+    return Detection(module, trainable, train.classes, about, tuple(notes))
+
+
+def _left_out(train: Examples) -> list[str]:
+    """Notes on boxes that no loss is made of; raises `UsageError` where that leaves none."""
+    truths = [one.boxes for one in train.items if one.boxes is not None]
+    learned = sum(len(learnable(each)) for each in truths)
+    if not learned:
+        raise UsageError(
+            f"'{train.name}' has no boxes of its classes to train a detector on, in "
+            f"{len(train.items):,} images; give a source with boxes, such as coco(…) or davis(…)"
+        )
+    crowds = sum(int(each.crowd.sum()) for each in truths)
+    outside = sum(int(((each.labels == OOD) & ~each.crowd).sum()) for each in truths)
+    empty = sum(one.boxes is None or not len(learnable(one.boxes)) for one in train.items)
+    flat = sum(map(len, truths)) - learned - crowds - outside
+    counts = {
+        "boxes around crowds": crowds,
+        "boxes of objects outside the classes": outside,
+        "boxes without any area": flat,
+    }
+    notes = [f"{learned:,} boxes are learned from, cut at the border of their image"]
+    notes += [f"{n:,} {what}, left out of the loss" for what, n in counts.items() if n]
+    return notes + ([f"{empty:,} images without an object to learn, as background"] * bool(empty))
+
+
+def _detections(found: Found) -> Detections:
+    boxes, labels, scores = (each.detach().cpu() for each in found)
+    return Detections(
+        boxes.double().numpy(), labels.numpy().astype(np.int32), scores.double().numpy()
+    )
+
+
+def _precision(
+    there: Sequence[Boxes], said: Sequence[Detections], classes: int
+) -> dict[str, float]:
+    truth = in_classes(truth_table(there))
+    if not (~truth.crowd).any():
+        raise UsageError(
+            f"none of the {len(there):,} held images has an object to be found, so there is no AP; "
+            "hold out others, or give --val"
+        )
+    if not all(np.isfinite(each.scores).all() and np.isfinite(each.boxes).all() for each in said):
+        return {"ap": float("nan"), "ap50": float("nan")}
+    matched = match(truth, detection_table(said), len(there), classes)
+    return {"ap": mean_ap(IOUS)(matched, None), "ap50": mean_ap(IOUS[:1])(matched, None)}

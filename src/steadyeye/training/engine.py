@@ -1,0 +1,195 @@
+"""One step of a network, on whatever accelerate finds: a CPU, a GPU, or many."""
+
+import copy
+import os
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from datetime import timedelta
+from typing import Any
+
+import torch
+from accelerate import Accelerator
+from accelerate.state import AcceleratorState
+from accelerate.utils import InitProcessGroupKwargs, broadcast_object_list
+from torch import Tensor, nn, optim
+
+from steadyeye.core.errors import UsageError
+from steadyeye.core.seeds import stream
+from steadyeye.training.checkpoint import State
+from steadyeye.training.course import Course
+
+MOMENTUM = 0.1
+"""Of the running mean and variance of batch normalisation, at least; torch's own default.
+
+The 0.01 of EfficientNet looks back over a hundred steps, to what the weights no longer are: a short
+training would be judged, and its best weights saved, by means that belong to none of its networks.
+"""
+
+WAIT = timedelta(hours=4)
+"""How long other processes wait for the first one to judge."""
+
+Loss = Callable[[nn.Module], Tensor]
+
+
+class Engine:
+    """A copy of a module with its optimiser, ready to step; the module itself stays as it is."""
+
+    def __init__(self, module: nn.Module, course: Course) -> None:
+        self._course = course
+        self._accelerator = _accelerator(course.precision)
+        own = _following(copy.deepcopy(module))
+        self._module, self._optimizer = self._accelerator.prepare(own, _optimizer(own, course))
+
+    @property
+    def rank(self) -> int:
+        """Which of the processes this is; the first writes and judges."""
+        return int(self._accelerator.process_index)
+
+    @property
+    def ranks(self) -> int:
+        """How many processes train together."""
+        return int(self._accelerator.num_processes)
+
+    @property
+    def device(self) -> str:
+        """Where the network is, such as `cpu` or `cuda`."""
+        return str(self._accelerator.device.type)
+
+    def step(self, number: int, rate: float, loss: Loss, weight: float) -> float:
+        """Steps once and returns the loss of the whole batch, before the step.
+
+        `number`: of the step, which its random numbers come from. `weight`: as `order.share` says.
+        A loss that is no finite number is returned without a step.
+        """
+        self._seed("step", number)
+        self._module.train()
+        for group in self._optimizer.param_groups:
+            group["lr"] = rate
+        self._optimizer.zero_grad()
+        found = loss(self._module) * weight
+        whole = float(self._accelerator.reduce(found.detach(), "mean"))
+        if torch.isfinite(torch.tensor(whole)):
+            self._accelerator.backward(found)
+            self._optimizer.step()
+        return whole
+
+    def judged(
+        self, number: int, judge: Callable[[nn.Module], Mapping[str, float]]
+    ) -> Mapping[str, float]:
+        """What the first process finds of the module in eval mode; all processes are told."""
+        self._seed("judge", number)
+        told: list[Any] = [None]
+        if self.rank == 0:
+            bare = self._accelerator.unwrap_model(self._module).eval()
+            with torch.no_grad():
+                told = [dict(judge(bare))]
+        if self.ranks > 1:
+            broadcast_object_list(told)
+        found: Mapping[str, float] = told[0]
+        return found
+
+    def sound(self) -> bool:
+        """Whether all weights are finite numbers."""
+        return all(
+            bool(torch.isfinite(value).all())
+            for value in self._bare().state_dict().values()
+            if value.is_floating_point()
+        )
+
+    def state(self, history: Mapping[str, Any]) -> State:
+        """All that is to be kept; `history`: as `History.record`."""
+        scaler = self._accelerator.scaler
+        return State(
+            step=len(history["losses"]),
+            module=_on_cpu(self._bare().state_dict()),
+            optimizer=_on_cpu(self._optimizer.state_dict()),
+            scaler={} if scaler is None else scaler.state_dict(),
+            history=history,
+            threads=torch.get_num_threads(),
+            device=self.device,
+        )
+
+    def restore(self, state: State) -> list[tuple[str, str, str]]:
+        """Goes on from what was kept, with as many threads; returns what is not as it was.
+
+        Each as (what, now, before).
+        """
+        torch.set_num_threads(state.threads)
+        self._bare().load_state_dict(state.module)
+        self._optimizer.load_state_dict(state.optimizer)
+        if self._accelerator.scaler is not None and state.scaler:
+            self._accelerator.scaler.load_state_dict(state.scaler)
+        return [("device", self.device, state.device)] if self.device != state.device else []
+
+    def together(self) -> None:
+        """Waits for the other processes."""
+        self._accelerator.wait_for_everyone()
+
+    def _bare(self) -> nn.Module:
+        module: nn.Module = self._accelerator.unwrap_model(self._module)
+        return module
+
+    def _seed(self, what: str, number: int) -> None:
+        draw = stream(self._course.seed, what, str(number), str(self.rank))
+        torch.manual_seed(int(draw.integers(2**63)))
+
+
+@contextmanager
+def surroundings() -> Iterator[None]:
+    """Torch's random state and number of threads are afterwards what they were."""
+    before = torch.get_num_threads()
+    devices = range(torch.cuda.device_count())
+    with torch.random.fork_rng(devices=list(devices)):
+        try:
+            yield
+        finally:
+            torch.set_num_threads(before)
+
+
+def first() -> bool:
+    """Whether this is the first of the processes that train together, or the only one."""
+    return os.environ.get("RANK", "0") == "0"
+
+
+def _accelerator(precision: str) -> Accelerator:
+    wanted = "no" if precision == "fp32" else precision
+    if AcceleratorState._shared_state and AcceleratorState().mixed_precision != wanted:
+        # accelerate keeps one precision a process, and this one has trained in another before
+        AcceleratorState._reset_state()
+    try:
+        made = Accelerator(
+            mixed_precision=wanted, kwargs_handlers=[InitProcessGroupKwargs(timeout=WAIT)]
+        )
+    except (ValueError, NotImplementedError) as error:
+        raise UsageError(f"--precision {precision}: {error}") from error
+    if precision == "fp16" and made.device.type == "cpu":
+        raise UsageError("--precision fp16 needs a GPU; on a CPU take bf16 or fp32")
+    return made
+
+
+def _optimizer(module: nn.Module, course: Course) -> optim.Optimizer:
+    learned = [each for each in module.parameters() if each.requires_grad]
+    if not learned:
+        raise UsageError(f"{type(module).__name__} has no weights to train")
+    if course.optimizer == "sgd":
+        return optim.SGD(learned, course.rate, momentum=course.momentum, weight_decay=course.decay)
+    return optim.Adam(learned, course.rate, weight_decay=course.decay)
+
+
+def _following(module: nn.Module) -> nn.Module:
+    """The module itself, its running means following its weights."""
+    for each in module.modules():
+        if isinstance(each, nn.modules.batchnorm._BatchNorm) and each.momentum is not None:
+            each.momentum = max(each.momentum, MOMENTUM)
+    return module
+
+
+def _on_cpu(state: Any) -> Any:
+    """A copy of a state dict, however nested, with its tensors on the CPU."""
+    if isinstance(state, Tensor):
+        return state.detach().cpu().clone()
+    if isinstance(state, Mapping):
+        return {key: _on_cpu(value) for key, value in state.items()}
+    if isinstance(state, list | tuple):
+        return [_on_cpu(value) for value in state]
+    return state

@@ -1,0 +1,85 @@
+"""What a training went like: the loss of every step, and what every round was judged to be."""
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+from steadyeye.training import schedule
+
+
+@dataclass(frozen=True)
+class Round:
+    """The end of a round. `step`: steps done by then; `rate`: the learning rate of its steps.
+
+    `loss`: the mean over the examples of the round; `held`: what `Task.judge` said, None for what
+    is no finite number.
+    """
+
+    step: int
+    epoch: float
+    rate: float
+    loss: float
+    held: Mapping[str, float | None]
+
+
+@dataclass(frozen=True)
+class History:
+    """A training so far.
+
+    `watched`: the name of the number that decides; `lower`: whether less of it is better. `start`:
+    the judgement before the first step. `losses`: of each step. `ended`: why it is over, empty
+    while it is not.
+    """
+
+    watched: str
+    lower: bool
+    start: Mapping[str, float | None]
+    losses: tuple[float, ...] = ()
+    rounds: tuple[Round, ...] = ()
+    ended: str = ""
+
+    @property
+    def step(self) -> int:
+        """How many steps are done."""
+        return len(self.losses)
+
+    @property
+    def values(self) -> tuple[float, ...]:
+        """The watched number of each round, turned so that more is better."""
+        found = (each.held[self.watched] for each in self.rounds)
+        return tuple(-value if self.lower else value for value in found if value is not None)
+
+    @property
+    def best(self) -> Round | None:
+        """The first round with the best watched number; None before the first."""
+        found = schedule.best(self.values)
+        return None if found is None else self.rounds[found]
+
+    def extended(self, losses: list[float]) -> "History":
+        """The history with the losses of all steps done."""
+        return replace(self, losses=tuple(losses))
+
+    def record(self) -> dict[str, Any]:
+        """The history as plain values, for history.json and checkpoints."""
+        best = self.best
+        return {
+            "watched": self.watched,
+            "lower": self.lower,
+            "ended": self.ended,
+            "best_step": None if best is None else best.step,
+            "start": dict(self.start),
+            "rounds": [{**asdict(each), "held": dict(each.held)} for each in self.rounds],
+            "losses": list(self.losses),
+        }
+
+
+def read(record: Mapping[str, Any]) -> History:
+    """The history that `History.record` wrote down."""
+    return History(
+        watched=record["watched"],
+        lower=record["lower"],
+        start=record["start"],
+        losses=tuple(record["losses"]),
+        rounds=tuple(Round(**each) for each in record["rounds"]),
+        ended=record["ended"],
+    )

@@ -1,0 +1,101 @@
+"""What both sides of a split must not share: videos, and frames that are nearly the same."""
+
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+from numpy.typing import NDArray
+
+from steadyeye.core.errors import UsageError
+from steadyeye.images.likeness import BITS, NEAR, bits, near
+from steadyeye.training.task import Example, Examples
+
+MOST = 10_000
+"""Examples of a side that are compared, evenly spaced where it has more."""
+
+SHOWN = 5
+
+
+def check(train: Examples, held: Examples, in_time: bool = False) -> tuple[str, ...]:
+    """What was compared, as notes. Raises `UsageError` where held examples leak into training.
+
+    That is where both sides have the same video, and where an image of one side is nearly one of
+    the other (`steadyeye.images.likeness`), with the first of them and how many there are.
+    `in_time`: sides of the same videos, with a gap between; what is nearly the same over it is
+    then told in a note. Every compared image is decoded once.
+    """
+    if not in_time:
+        shared = sorted(_filmed(train.items) & _filmed(held.items))
+        if shared:
+            raise UsageError(
+                f"training and held examples share {len(shared):,} videos: {_listed(shared)}; "
+                "frames of one video are nearly the same, so hold out whole videos"
+            )
+    sides = [_spaced(side.items) for side in (train, held)]
+    marks = [_marks(side) for side in sides]
+    pairs = near(*([mark for mark in side if mark is not None] for side in marks))
+    found = _names(sides, marks, pairs)
+    hit = len({second for _, second in found})
+    if found and not in_time:
+        raise UsageError(
+            f"{hit:,} of {len(sides[1]):,} held images are nearly the same as images trained on "
+            f"(at most {NEAR} of {BITS} bits of their hashes differ): "
+            f"{_listed([f'{b} and {a}' for a, b in found])}; keep them on one side"
+        )
+    flat = sum(mark is None for side in marks for mark in side)
+    notes = [_compared(train, held, sides)]
+    notes[0] += f"; {flat:,} show too little to be compared" if flat else ""
+    if in_time:
+        notes.append(
+            f"{hit:,} of {len(sides[1]):,} held frames are nearly the same as a frame trained on, "
+            "across the gap" + (f": {_listed([f'{b} and {a}' for a, b in found])}" if hit else "")
+        )
+    return tuple(notes)
+
+
+def _compared(train: Examples, held: Examples, sides: Sequence[Sequence[Example]]) -> str:
+    counts = [
+        f"{len(some):,}{'' if len(some) == len(side.items) else f' of {len(side.items):,}'}"
+        for some, side in zip(sides, (train, held), strict=True)
+    ]
+    return (
+        f"{counts[0]} training and {counts[1]} held images compared by a perceptual hash: nearly "
+        f"the same where at most {NEAR} of {BITS} bits differ"
+    )
+
+
+def _filmed(items: Sequence[Example]) -> set[str]:
+    """The videos; single pictures, which are named as their files are, are told by pixels alone."""
+    return {one.video for one in items if one.video != one.id}
+
+
+def _spaced(items: Sequence[Example]) -> list[Example]:
+    if len(items) <= MOST:
+        return list(items)
+    return [items[i] for i in np.linspace(0, len(items) - 1, MOST).round().astype(int)]
+
+
+def _marks(items: Sequence[Example]) -> list[NDArray[np.bool_] | None]:
+    with ThreadPoolExecutor() as pool:
+        return list(pool.map(lambda one: bits(one.image()), items))
+
+
+def _names(
+    sides: Sequence[Sequence[Example]],
+    marks: Sequence[Sequence[NDArray[np.bool_] | None]],
+    pairs: NDArray[np.int64],
+) -> list[tuple[str, str]]:
+    """The ids of the pairs, by those of the held side, each with its first in training."""
+    left, right = (
+        [one.id for one, mark in zip(side, found, strict=True) if mark is not None]
+        for side, found in zip(sides, marks, strict=True)
+    )
+    first: dict[str, str] = {}
+    for a, b in pairs:
+        first.setdefault(right[b], left[a])
+    return [(a, b) for b, a in first.items()]
+
+
+def _listed(texts: Sequence[str]) -> str:
+    more = f" and {len(texts) - SHOWN:,} more" if len(texts) > SHOWN else ""
+    return f"{', '.join(texts[:SHOWN])}{more}"

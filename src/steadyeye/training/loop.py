@@ -1,0 +1,235 @@
+"""The loop: steps in a fixed order, rounds that are judged, checkpoints that it goes on from."""
+
+import math
+import signal
+import threading
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Protocol
+
+from torch import nn
+
+from steadyeye.core.errors import UsageError
+from steadyeye.training import checkpoint, feed, history, order, schedule
+from steadyeye.training.course import Course
+from steadyeye.training.engine import Engine, surroundings
+from steadyeye.training.feed import Images, Lesson
+from steadyeye.training.history import History, Round
+from steadyeye.training.order import Steps
+
+
+class Watcher(Protocol):
+    """What is told of a training as it goes; `steadyeye.cli.progress` has some."""
+
+    def begin(self, name: str, rows: int, done: int = 0) -> Callable[[int], None]:
+        """A training of `rows` images begins, `done` of them before; returned: told of more."""
+        ...
+
+    def learned(self, name: str, loss: float) -> None:
+        """The loss of the training `name`, smoothed over the latest steps."""
+        ...
+
+    def say(self, line: str) -> None:
+        """Something that whoever waits should know."""
+        ...
+
+
+class DivergedError(UsageError):
+    """A loss or a weight that is no finite number; checkpoints before it are kept."""
+
+
+def train(
+    lesson: Lesson,
+    course: Course,
+    folder: Path,
+    watcher: Watcher,
+    start: Mapping[str, float | None] | None = None,
+) -> History:
+    """Trains a copy of the task's module; returns what it went like.
+
+    `folder`: where checkpoints are, of which the latest is gone on from: what comes out is what
+    would have without a stop, on a CPU bit for bit. `start`: the judgement before the first step,
+    where it is known. Raises `DivergedError`, and `KeyboardInterrupt` after the checkpoint of the
+    step that the interrupt fell into.
+    """
+    with surroundings():
+        return _Training(lesson, course, folder, watcher).run(start)
+
+
+class _Training:
+    """A training in progress."""
+
+    def __init__(self, lesson: Lesson, course: Course, folder: Path, watcher: Watcher) -> None:
+        self.lesson, self.course, self.folder, self.watcher = lesson, course, folder, watcher
+        self.steps = Steps(len(lesson.learn.items), course)
+        self.engine = Engine(lesson.task.module, course)
+        self.images = Images(lesson.task.fit)
+        self.losses: list[float] = []
+
+    def run(self, start: Mapping[str, float | None] | None) -> History:
+        """Trains to the end, from the latest checkpoint if there is one."""
+        found = self._resumed() or self._begun(start)
+        if found.ended:
+            return found
+        name = self.folder.resolve().parent.name
+        whole = self.steps.images(self.steps.total)
+        advance = self.watcher.begin(name, whole, self.steps.images(found.step))
+        with interruptible() as interrupted, closing(self._fed(found.step)) as fed:
+            for step, given in fed:
+                self._step(step, found, given)
+                self.watcher.learned(name, smoothed(self.losses))
+                if judged := self.steps.judged(step + 1):
+                    found = self._judged(found)
+                stop = interrupted()
+                if judged or stop or (step + 1) % self.course.every == 0:
+                    self._save(found)
+                advance(len(self.steps.batch(step)))
+                if found.ended:
+                    break
+                if stop:
+                    raise KeyboardInterrupt
+        return found
+
+    def _resumed(self) -> History | None:
+        if self.engine.rank == 0:
+            checkpoint.clear(self.folder)
+            state = checkpoint.latest(self.folder, self.watcher.say)
+        self.engine.together()
+        if self.engine.rank > 0:
+            state = checkpoint.latest(self.folder, self.watcher.say)
+        if state is None:
+            return None
+        for what, now, before in self.engine.restore(state):
+            self.watcher.say(f"{what}: {before} before, now {now}; the last bits may differ")
+        found = history.read(state.history)
+        self.losses = list(found.losses)
+        if not found.ended:
+            self.watcher.say(f"going on after step {state.step:,} of {self.steps.total:,}")
+        return found
+
+    def _begun(self, start: Mapping[str, float | None] | None) -> History:
+        task = self.lesson.task
+        return History(task.watched, task.lower, self._judgement(0) if start is None else start)
+
+    def _fed(self, first: int) -> Generator[tuple[int, list[Any]], None, None]:
+        """What this process is given at each step."""
+        parts = (
+            (step, step // self.steps.epoch, order.share(batch, *self.place)[0])
+            for step, batch in self.steps.batches(first)
+        )
+        return feed.learned(self.lesson, self.images, parts, self.course.batch)
+
+    @property
+    def place(self) -> tuple[int, int]:
+        """Which of how many processes this is."""
+        return self.engine.rank, self.engine.ranks
+
+    def _step(self, step: int, found: History, given: Sequence[Any]) -> None:
+        batch = self.steps.batch(step)
+        loss = self.engine.step(
+            step,
+            schedule.rate(self.course.schedule, self.course.rate, step, found.values),
+            lambda module: self.lesson.task.loss(module, given),
+            order.share(batch, *self.place)[1],
+        )
+        if not math.isfinite(loss):
+            raise self._diverged(f"the loss is {loss}", step)
+        self.losses.append(loss)
+
+    def _judged(self, found: History) -> History:
+        """The history with the round that ends now."""
+        done = len(self.losses)
+        first = found.rounds[-1].step if found.rounds else 0
+        sizes = [len(self.steps.batch(step)) for step in range(first, done)]
+        losses = self.losses[first:]
+        rate = schedule.rate(self.course.schedule, self.course.rate, done - 1, found.values)
+        ended = Round(
+            step=done,
+            epoch=done / self.steps.epoch,
+            rate=rate,
+            loss=sum(x * n for x, n in zip(losses, sizes, strict=True)) / sum(sizes),
+            held=self._judgement(done),
+        )
+        now = replace(found, losses=tuple(self.losses), rounds=(*found.rounds, ended))
+        self.watcher.say(sentence(now))
+        if schedule.over(now.values, self.course.patience):
+            waited = self.course.patience
+            return replace(now, ended=f"stopped early: no better {now.watched} in {waited} rounds")
+        if done == self.steps.total:
+            return replace(now, ended=f"all {done:,} steps are done")
+        return now
+
+    def _judgement(self, step: int) -> Mapping[str, float | None]:
+        task, size = self.lesson.task, self.course.batch
+
+        def judge(module: nn.Module) -> Mapping[str, float]:
+            with closing(feed.held(self.lesson, self.images, size)) as batches:
+                return task.judge(module, batches)
+
+        said = self.engine.judged(step, judge)
+        if not math.isfinite(said[task.watched]):
+            raise self._diverged(f"{task.watched} of the held examples is no number", step - 1)
+        return {key: value if math.isfinite(value) else None for key, value in said.items()}
+
+    def _save(self, found: History) -> None:
+        if not self.engine.sound():
+            raise self._diverged("a weight is no finite number", len(self.losses) - 1)
+        if self.engine.rank == 0:
+            now = replace(found, losses=tuple(self.losses))
+            checkpoint.save(self.folder, self.engine.state(now.record()))
+
+    def _diverged(self, what: str, step: int) -> DivergedError:
+        step = max(step, 0)
+        ids = [self.lesson.learn.items[i].id for i in self.steps.batch(step)]
+        file = checkpoint.last_good(self.folder)
+        kept = f"the last good checkpoint is kept: {file}" if file else "there is no checkpoint yet"
+        return DivergedError(
+            f"{what} in epoch {step // self.steps.epoch + 1}, step {step + 1:,}; {kept}; "
+            f"lower --lr, or look at the batch: {', '.join(ids)}"
+        )
+
+
+@contextmanager
+def interruptible() -> Iterator[Callable[[], bool]]:
+    """Ctrl-C is remembered, for the step to be finished; a second one interrupts at once.
+
+    What is yielded says whether there was one. Only in the main thread; elsewhere as ever.
+    """
+    asked = threading.Event()
+
+    def remember(*_: object) -> None:
+        if asked.is_set():
+            raise KeyboardInterrupt
+        asked.set()
+
+    if threading.current_thread() is not threading.main_thread():
+        yield asked.is_set
+        return
+    before = signal.signal(signal.SIGINT, remember)
+    try:
+        yield asked.is_set
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+def smoothed(losses: Sequence[float], steps: int = 20) -> float:
+    """The mean of the latest losses."""
+    latest = losses[-steps:]
+    return sum(latest) / len(latest)
+
+
+def sentence(found: History) -> str:
+    """What the latest round came to, in words."""
+    latest = found.rounds[-1]
+    held = ", ".join(
+        f"{name} {value:.4f}"
+        for name, value in latest.held.items()
+        if value is not None and name != "n"
+    )
+    best = " (best so far)" if found.best == latest else ""
+    return (
+        f"epoch {latest.epoch:.4g}, step {latest.step:,}: loss {latest.loss:.4f} at rate "
+        f"{latest.rate:.3g}; held: {held}{best}"
+    )
