@@ -9,8 +9,9 @@ import json
 import logging
 import os
 import socket
-from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections import Counter, deque
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
@@ -30,6 +31,7 @@ from steadyeye.evaluation.job import Job
 from steadyeye.evaluation.tasks import Task, task
 from steadyeye.predictions.cell import Cell, encode_table, write_content
 from steadyeye.predictions.rows import to_arrow
+from steadyeye.storage.place import AT_ONCE
 
 REACH = 10  # seconds
 
@@ -62,13 +64,33 @@ def complete(
             num_cpus=wanted.cpus,
             num_gpus=wanted.gpus,
         )
-        for done in computed.iter_rows():
-            if done["error"]:
-                raise UsageError(done["error"])
-            write_content(cell, done["shard"], done["content"])
+        for done in _written(cell, computed.iter_rows()):
             advance(len(cell.span(done["shard"])))
             by_node[done["node"]] += 1
     return by_node
+
+
+def _written(cell: Cell, computed: Iterable[Mapping[str, Any]]) -> Iterator[Mapping[str, Any]]:
+    """What was computed, once it is written; several at once, as a store answers slowly.
+
+    Raises `UsageError` for what a worker raised.
+    """
+    writing: deque[tuple[Future[None], Mapping[str, Any]]] = deque()
+    with ThreadPoolExecutor(AT_ONCE) as writers:
+        for done in computed:
+            if done["error"]:
+                raise UsageError(done["error"])
+            written = writers.submit(write_content, cell, done["shard"], done["content"])
+            writing.append((written, {"shard": done["shard"], "node": done["node"]}))
+            # the oldest is waited for, so that no more are held than are being written
+            while writing and (writing[0][0].done() or len(writing) > AT_ONCE):
+                yield _after(*writing.popleft())
+        yield from (_after(*each) for each in writing)
+
+
+def _after(written: Future[None], done: Mapping[str, Any]) -> Mapping[str, Any]:
+    written.result()
+    return done
 
 
 class Worker:
