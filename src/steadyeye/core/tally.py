@@ -17,6 +17,7 @@ class _Here(threading.local):
     """What the calling thread collects; None where nobody asked."""
 
     found: dict[str, float] | None = None
+    beside: float = 0.0  # seconds that another thread worked for this one
 
 
 _here = _Here()
@@ -39,6 +40,13 @@ def add(name: str, amount: float) -> None:
         _here.found[name] = _here.found.get(name, 0.0) + amount
 
 
+def add_beside(took: Mapping[str, float]) -> None:
+    """Adds what another thread took for this one: it is no part of the time that passed here."""
+    _here.beside += _seconds(took)
+    for name, amount in took.items():
+        add(name, amount)
+
+
 @contextmanager
 def timed(name: str) -> Iterator[None]:
     """Adds the seconds of the block to a stage."""
@@ -53,12 +61,12 @@ def timed(name: str) -> Iterator[None]:
 def remainder(name: str) -> Iterator[None]:
     """Adds the seconds of the block that no stage within it has counted."""
     found = _here.found
-    before = _seconds(found)
+    before = _seconds(found) - _here.beside
     started = time.perf_counter()
     try:
         yield
     finally:
-        inner = _seconds(found) - before
+        inner = _seconds(found) - _here.beside - before
         add(name, max(time.perf_counter() - started - inner, 0.0))
 
 

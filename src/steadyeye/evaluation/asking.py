@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 from steadyeye.cache.entry import Answer, Kept
@@ -9,7 +10,7 @@ from steadyeye.cache.store import Store
 from steadyeye.core import tally
 from steadyeye.core.errors import SampleError, UsageError
 from steadyeye.core.types import Image, Sample, Tag, detects
-from steadyeye.evaluation import kept
+from steadyeye.evaluation import ahead, kept
 from steadyeye.evaluation.answers import fault, split
 from steadyeye.evaluation.tasks import Task
 
@@ -128,17 +129,15 @@ def _asked(
     skip = task.identity["on_error"] == "skip"
 
     def decoded() -> Iterator[Image]:
-        for reply in replies:
-            try:
-                with tally.timed("decode"):
-                    image = _image(reply)
-            except SampleError as error:
+        images = ahead.made(partial(_tried, reply) for reply in replies)
+        for reply, image in zip(replies, images, strict=True):
+            if isinstance(image, SampleError):
                 if not skip:
                     raise SampleError(
-                        f"{error}; finished shards are kept: mend it and run the same command "
+                        f"{image}; finished shards are kept: mend it and run the same command "
                         "again, or record such samples and go on with --on-error skip"
-                    ) from error
-                reply.error = str(error)
+                    ) from image
+                reply.error = str(image)
                 continue
             if not known(reply, image):
                 there.append(reply)
@@ -152,6 +151,15 @@ def _asked(
             raise SampleError(f"{wrong}; check the {kind}, or go on with --on-error skip")
         reply.error = wrong
         reply.answer = None if wrong else answer
+
+
+def _tried(reply: Reply) -> Image | SampleError:
+    """The image of a sample, or why there is none."""
+    try:
+        with tally.timed("decode"):
+            return _image(reply)
+    except SampleError as error:
+        return error
 
 
 def _image(reply: Reply) -> Image:

@@ -48,8 +48,9 @@ class Preprocessing:
 
     def __call__(self, image: Image, out: NDArray[np.float32]) -> None:
         """Writes the input for `image`, (h, w, 3) uint8 RGB, to `out`, (3, height, width)."""
+        image = np.ascontiguousarray(image)
         if image.shape[:2] == self.size == self.resize and out.flags.c_contiguous:
-            normalise(np.ascontiguousarray(image), *_affine(self), out)
+            normalise(image, *_affine(self), out)
             return
         columns, rows = _windows(self, image.shape[0], image.shape[1])
         resample(image, columns, rows, *_affine(self), out)

@@ -18,6 +18,7 @@ BITS = 22
 HALF = np.int32(1 << (BITS - 1))
 BLOCK = 16  # rows filtered together, so that the innermost loop runs over contiguous values
 LANES = 3 * BLOCK
+TOGETHER = 4  # taps added in one go, so that sums go to memory and back a fourth as often
 
 
 def _box(x: float) -> float:
@@ -73,12 +74,14 @@ def taps(source: int, target: int, first: int, count: int, interpolation: str) -
     """Window starts and ends, (count,) each, and fixed-point weights, (count, taps), of an axis.
 
     The axis goes from `source` to `target` pixels; only outputs `first` … `first + count` count.
+    Taps are filled up with weights of 0 to a multiple of `TOGETHER`.
     """
     kernel, support = FILTERS[interpolation]
     ratio = source / target
     scale = max(ratio, 1.0)
     starts, ends = np.zeros(count, dtype=np.int64), np.zeros(count, dtype=np.int64)
-    weights = np.zeros((count, math.ceil(support * scale) * 2 + 1), dtype=np.int32)
+    most = math.ceil(support * scale) * 2 + 1
+    weights = np.zeros((count, -(-most // TOGETHER) * TOGETHER), dtype=np.int32)
     for row in range(count):
         centre = (first + row + 0.5) * ratio
         low = max(int(centre - support * scale + 0.5), 0)
@@ -96,34 +99,92 @@ def _clip(value: int) -> np.uint8:
 
 
 @njit(nogil=True, cache=True, boundscheck=False)
+def _zip(evens: Any, odds: Any, out: Any, count: int) -> None:
+    for i in range(count):
+        out[2 * i] = evens[i]
+        out[2 * i + 1] = odds[i]
+
+
+@njit(nogil=True, cache=True, boundscheck=False)
+def _unzip(mixed: Any, evens: Any, odds: Any, count: int) -> None:
+    for i in range(count):
+        evens[i] = mixed[2 * i]
+        odds[i] = mixed[2 * i + 1]
+
+
+@njit(nogil=True, cache=True, boundscheck=False)
+def _turn(image: Any, top: int, left: int, n: int, buffers: Any) -> None:
+    """Writes bytes `left` … `left + n` of 16 rows from `top` to the first buffer as (n, 16).
+
+    In four rounds of zipping halves, which vector registers do 64 bytes at a time: transposing a
+    byte at a time takes longer than filtering. Rows below the image repeat its last.
+    """
+    a, b = buffers
+    last = image.shape[0] - 1
+    for i in range(8):
+        upper, lower = image[min(top + i, last)], image[min(top + i + 8, last)]
+        _zip(upper[left : left + n], lower[left : left + n], b[2 * i * n :], n)
+    for i in range(4):
+        _zip(b[2 * i * n :], b[2 * (i + 4) * n :], a[4 * i * n :], 2 * n)
+    for i in range(2):
+        _zip(a[4 * i * n :], a[4 * (i + 2) * n :], b[8 * i * n :], 4 * n)
+    _zip(b, b[8 * n :], a, 8 * n)
+
+
+@njit(nogil=True, cache=True, boundscheck=False)
+def _turn_back(turned: Any, n: int, buffers: Any, out: Any) -> None:
+    """The reverse: (n, 16) bytes, flat, into the up to 16 rows of `out`, (rows, n)."""
+    a, b = buffers
+    _unzip(turned, a, a[8 * n :], 8 * n)
+    for i in range(2):
+        _unzip(a[8 * i * n :], b[4 * i * n :], b[4 * (i + 2) * n :], 4 * n)
+    for i in range(4):
+        _unzip(b[4 * i * n :], a[2 * i * n :], a[2 * (i + 4) * n :], 2 * n)
+    for i in range(min(len(out), 8)):
+        _unzip(a[2 * i * n :], out[i], out[i + 8] if i + 8 < len(out) else b, n)
+
+
+@njit(inline="always")
+def _weigh(rows: Any, n: int, weights: Any, count: int, total: Any) -> None:
+    """Adds to `total`, (n,) int32, `count` weighted rows of n bytes, which follow one another.
+
+    Up to three rows after them are read too, and weigh nothing.
+    """
+    for t in range(0, count, TOGETHER):
+        w0, w1, w2, w3 = weights[t], weights[t + 1], weights[t + 2], weights[t + 3]
+        r0, r1 = rows[t * n :], rows[(t + 1) * n :]
+        r2, r3 = rows[(t + 2) * n :], rows[(t + 3) * n :]
+        for i in range(n):
+            total[i] += (
+                np.int32(r0[i]) * w0
+                + np.int32(r1[i]) * w1
+                + np.int32(r2[i]) * w2
+                + np.int32(r3[i]) * w3
+            )
+
+
+@njit(nogil=True, cache=True, boundscheck=False)
 def _filter_rows(image: NDArray[np.uint8], columns: Taps, top: int, bottom: int) -> Any:
-    """Rows `top` … `bottom` filtered along x: (rows, 3 × width) uint8, channel by channel."""
+    """Rows `top` … `bottom` filtered along x: (rows, 3 × width) uint8, and four of anything."""
     x0, x1, weights = columns
     width = len(x0)
-    left, right = x0[0], x1[width - 1]
-    filtered = np.empty((bottom - top, 3 * width), dtype=np.uint8)
-    turned = np.empty((right - left, LANES), dtype=np.uint8)
+    left, n = 3 * x0[0], 3 * (x1[width - 1] - x0[0])
+    lines = image.reshape(image.shape[0], 3 * image.shape[1])
+    filtered = np.empty((bottom - top + TOGETHER, 3 * width), dtype=np.uint8)
+    size = BLOCK * max(n, 3 * width) + TOGETHER * LANES
+    buffers = np.empty(size, dtype=np.uint8), np.empty(size, dtype=np.uint8)
     total = np.empty(LANES, dtype=np.int32)
-    clipped = np.empty((width, LANES), dtype=np.uint8)
+    clipped = np.empty(width * LANES, dtype=np.uint8)
     for block in range(top, bottom, BLOCK):
-        used = min(BLOCK, bottom - block)
-        for y in range(used):
-            for x in range(right - left):
-                for c in range(3):
-                    turned[x, c * BLOCK + y] = image[block + y, left + x, c]
+        _turn(lines, block, left, n, buffers)
         for x in range(width):
             total[:] = HALF
-            for t in range(x1[x] - x0[x]):
-                weight = weights[x, t]
-                source = turned[x0[x] - left + t]
-                for lane in range(LANES):
-                    total[lane] += np.int32(source[lane]) * weight
+            window = buffers[0][(x0[x] - x0[0]) * LANES :]
+            _weigh(window, LANES, weights[x], x1[x] - x0[x], total)
             for lane in range(LANES):
-                clipped[x, lane] = _clip(total[lane])
-        for y in range(used):
-            for c in range(3):
-                for x in range(width):
-                    filtered[block - top + y, c * width + x] = clipped[x, c * BLOCK + y]
+                clipped[x * LANES + lane] = _clip(total[lane])
+        after = min(block + BLOCK, bottom)
+        _turn_back(clipped, 3 * width, buffers, filtered[block - top : after - top])
     return filtered
 
 
@@ -155,19 +216,21 @@ def resample(
 ) -> None:
     """Writes `resized crop × scale + bias` to `out`, (3, height, width) float32.
 
-    `image`: (h, w, 3) uint8. `columns`, `rows`: the taps of the two axes. `scale`, `bias`: (3,).
+    `image`: (h, w, 3) uint8, contiguous. `columns`, `rows`: the taps of the two axes. `scale`,
+    `bias`: (3,).
     """
     y0, y1, weights = rows
     height, width = out.shape[1], out.shape[2]
-    filtered = _filter_rows(image, columns, y0[0], y1[height - 1])
+    filtered = _filter_rows(image, columns, y0[0], y1[height - 1]).reshape(-1)
     line = np.empty(3 * width, dtype=np.int32)
+    clipped = np.empty(3 * width, dtype=np.uint8)
     for y in range(height):
         line[:] = HALF
-        for t in range(y1[y] - y0[y]):
-            weight = weights[y, t]
-            row = filtered[y0[y] - y0[0] + t]
-            for x in range(3 * width):
-                line[x] += np.int32(row[x]) * weight
-        for c in range(3):
-            for x in range(width):
-                out[c, y, x] = np.float32(_clip(line[c * width + x])) * scale[c] + bias[c]
+        _weigh(filtered[(y0[y] - y0[0]) * 3 * width :], 3 * width, weights[y], y1[y] - y0[y], line)
+        for i in range(3 * width):
+            clipped[i] = _clip(line[i])
+        red, green, blue = out[0, y], out[1, y], out[2, y]
+        for x in range(width):
+            red[x] = np.float32(clipped[3 * x]) * scale[0] + bias[0]
+            green[x] = np.float32(clipped[3 * x + 1]) * scale[1] + bias[1]
+            blue[x] = np.float32(clipped[3 * x + 2]) * scale[2] + bias[2]

