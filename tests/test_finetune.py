@@ -87,9 +87,8 @@ def words(footage, out, **more):
     found = [sys.executable, "-m", "steadyeye", "finetune", "--workers", "2", "--out", str(out)]
     for key, value in given.record().items():
         if value != getattr(tuning.Tuning(), key):
-            name = {"every": "checkpoint-every"}.get(key, key.replace("_", "-"))
-            found += [f"--{name}", str(value)]
-    return found
+            found += [f"--{key.replace('_', '-')}", str(value)]
+    return [*found, "--checkpoint-every", "2"]
 
 
 def environment():
@@ -173,7 +172,7 @@ def test_killed_and_run_again_the_files_are_the_same(footage, done, tmp_path):
 
 
 def test_the_command_says_what_came_of_it(footage, done, capsys):
-    flags = {**job(footage, done.out).record(), "out": str(done.out), "workers": 2}
+    flags = {**job(footage, done.out).record(), "out": str(done.out), "workers": 2, "every": 5}
     finetune_work.finetune(None, flags, "json")
     said = capsys.readouterr()
     assert "ended: all 21 steps are done" in said.out
@@ -280,7 +279,7 @@ def test_a_job_file_says_the_same_as_flags(footage, tmp_path):
     given = job(footage, tmp_path / "ft", augment="jpeg(levels=0:30)")
     lines = [
         f"{key} = {json.dumps(value)}"
-        for key, value in {**given.record(), "out": given.out, "workers": 2}.items()
+        for key, value in {**given.record(), "out": given.out, "workers": 2, "every": 2}.items()
         if value != getattr(tuning.Tuning(), key)
     ]
     (tmp_path / "job.toml").write_text("\n".join(lines))

@@ -44,6 +44,9 @@ def finetune(
         str | None,
         typer.Option(help="Operators for what is learned from, e.g. 'jpeg(levels=0:30)'."),
     ] = None,
+    mirror: Annotated[
+        bool, typer.Option("--mirror", help="Mirror half of what is learned from.")
+    ] = False,
     from_scratch: Annotated[
         bool,
         typer.Option("--from-scratch", help="Draw all weights anew.", rich_help_panel=TRAINING),
@@ -116,6 +119,7 @@ def finetune(
         "class_map": class_map,
         "multi_label": multi_label or None,
         "augment": augment,
+        "mirror": mirror or None,
         "from_scratch": from_scratch or None,
         "epochs": epochs,
         "iterations": iterations,

@@ -44,13 +44,18 @@ def _loss(went: History) -> Figure:
             "color": colour(names, "of", ""),
         },
     }
+    dots = {
+        "transform": [{"filter": "datum.of == 'held'"}],
+        "mark": {"type": "point", "filled": True, "tooltip": True},
+        "encoding": line["encoding"],
+    }
     return Figure(
         name="training_loss",
         caption="Loss of the batches, as a mean over neighbouring steps, and of the held examples "
         f"after each round.{_marked(went)}",
         alt=f"Training loss from {went.losses[0]:.3g} to {went.losses[-1]:.3g} over "
         f"{went.step:,} steps; the table has the rounds.",
-        spec={**chart([line, *_best_mark(went)]), "data": {"values": rows}},
+        spec={**chart([line, dots, *_best_mark(went)]), "data": {"values": rows}},
     )
 
 

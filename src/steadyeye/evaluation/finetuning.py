@@ -28,7 +28,7 @@ from steadyeye.storage.lease import alone
 from steadyeye.storage.place import place
 from steadyeye.storage.write import write_file
 from steadyeye.training import checkpoint, history, loop
-from steadyeye.training.augmentation import augmentation
+from steadyeye.training.augmentation import Augmentation, augmentation
 from steadyeye.training.classification import Learning, classification
 from steadyeye.training.course import Course
 from steadyeye.training.data import Data, data
@@ -37,6 +37,7 @@ from steadyeye.training.engine import first
 from steadyeye.training.feed import Lesson
 from steadyeye.training.history import History
 from steadyeye.training.loop import DivergedError, Watcher, train
+from steadyeye.training.mirroring import mirrored
 from steadyeye.training.recipes import TrainingRecipe, training_recipe
 from steadyeye.training.search import Found, search
 from steadyeye.training.task import Examples, Task
@@ -53,6 +54,7 @@ class Plan:
     recipe: TrainingRecipe
     course: Course
     data: Data
+    augmentation: Augmentation | None
     lesson: Lesson
     measuring: Measuring | None
 
@@ -79,14 +81,15 @@ def check(job: Tuning) -> Plan:
     model = plugins.build("models", parse(job.model))
     recipe = training_recipe(_kind(model), model.name)
     course = job.course(recipe)
-    augment = augmentation(job.augment, job.seed) if job.augment else None
+    operators = augmentation(job.augment, job.seed) if job.augment else None
     val = None if job.val is None else _source(job.val)
     found = data(_source(job.data), val, replace(job.selection, boxed=detects(model)))
     if measuring is not None:
         gains.check_base(job.model, measuring)
     task = _task(model, job, found.train)
+    augment = mirrored(operators, job.seed) if job.mirror else operators
     lesson = Lesson(task, found.train, found.held, augment, job.workers or cores())
-    return Plan(job, out, recipe, course, found, lesson, measuring)
+    return Plan(job, out, recipe, course, found, operators, lesson, measuring)
 
 
 def finetune(plan: Plan, watcher: Watching) -> Tuned:
@@ -96,8 +99,8 @@ def finetune(plan: Plan, watcher: Watching) -> Tuned:
     `DivergedError` after what was best before is written.
     """
     with alone(plan.out) if first() else nullcontext():
-        parts = (plan.job, plan.recipe, plan.course, plan.data, plan.lesson)
-        record = tuning_record.write(plan.out, tuning_record.record(*parts))
+        parts = (plan.job, plan.recipe, plan.course, plan.data, plan.augmentation)
+        record = tuning_record.write(plan.out, tuning_record.record(*parts, plan.lesson.task))
         _log(plan.out, "finetune", **_surroundings(plan))
         started = time.perf_counter()
         course, start = plan.course, None
@@ -148,8 +151,9 @@ def _source(text: str) -> Source:
 
 def _task(model: Any, job: Tuning, learned: Examples) -> Task:
     if detects(model):
-        if job.multi_label:
-            raise UsageError("--multi-label is of classifiers; a detector learns every box anyway")
+        for flag in ("multi_label", "mirror"):
+            if getattr(job, flag):
+                raise UsageError(f"--{flag.replace('_', '-')} is of classifiers; leave it out")
         return detection(model, job.model, learned, job.from_scratch, job.seed)
     how = Learning(several=job.multi_label, from_scratch=job.from_scratch, seed=job.seed)
     return classification(model, job.model, learned, how)

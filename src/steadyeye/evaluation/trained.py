@@ -85,7 +85,7 @@ def _ending(record: Mapping[str, Any], went: History) -> str:
     text += (
         f"The weights kept are those after step {best.step:,} of {went.step:,} (epoch "
         f"{best.epoch:.4g}), where the held {named(went.watched)} was best; "
-        f"{recipe['optimizer']}, learning rate {went.rounds[0].rate:g} at first, batches of "
+        f"{recipe['optimizer']}, learning rate {_rates(went)}, batches of "
         f"{recipe['batch']}, {recipe['precision']}."
     )
     if not _better(went):
@@ -94,6 +94,11 @@ def _ending(record: Mapping[str, Any], went: History) -> str:
             "what was trained is no better on these examples."
         )
     return text
+
+
+def _rates(went: History) -> str:
+    first, last = went.rounds[0].rate, went.rounds[-1].rate
+    return f"{first:g} throughout" if first == last else f"{first:g} at first, {last:g} at the end"
 
 
 def _held(record: Mapping[str, Any]) -> str:

@@ -13,7 +13,7 @@ from steadyeye.training.data import Selection
 from steadyeye.training.recipes import TrainingRecipe
 from steadyeye.training.schedule import Constant, Plateau, Schedule, Steps
 
-HOW = {"workers", "out", "then", "then_operators", "then_levels", "then_class_map"}
+HOW = {"workers", "out", "every", "then", "then_operators", "then_levels", "then_class_map"}
 SEARCH = "search"
 
 
@@ -22,11 +22,11 @@ class Tuning:
     """A base model, data and how it is trained further on them.
 
     `model`, `data`, `val`: specs. `holdout`, `by`, `gap`, `classes`, `class_map`: as
-    `training.data.Selection` says. `augment`: operators for the images that are learned from.
-    `lr`: a number, or `search`. `several`: every label of an image counts. `from_scratch`: all
-    weights are drawn anew. `every`: steps between checkpoints. None: as the recipe of the model's
-    kind says. `then…`: what base and tuned model are measured on afterwards, as
-    `evaluation.gains.Measuring` says.
+    `training.data.Selection` says. `augment`: operators for the images that are learned from;
+    `mirror`: half of them are mirrored first. `lr`: a number, or `search`. `multi_label`: every
+    label of an image counts. `from_scratch`: all weights are drawn anew. `every`: steps between
+    checkpoints. None: as the recipe of the model's kind says. `then…`: what base and tuned model
+    are measured on afterwards, as `evaluation.gains.Measuring` says.
     """
 
     model: str = ""
@@ -39,6 +39,7 @@ class Tuning:
     classes: str | None = None
     class_map: str | None = None
     augment: str | None = None
+    mirror: bool = False
     epochs: int | None = None
     iterations: int | None = None
     batch: int | None = None
@@ -158,8 +159,8 @@ def command(record: Mapping[str, Any], out: str) -> str:
     words = ["steadyeye", "finetune"]
     for key, value in record.items():
         if value != usual.get(key):
-            flag = {"every": "checkpoint-every"}.get(key, key.replace("_", "-"))
-            words += [f"--{flag}"] + ([] if value is True else [_quoted(str(value))])
+            words += [f"--{key.replace('_', '-')}"]
+            words += [] if value is True else [_quoted(str(value))]
     return " ".join([*words, "--out", _quoted(out)])
 
 

@@ -10,19 +10,24 @@ from steadyeye.core.provenance import provenance
 from steadyeye.evaluation.tuning import Tuning
 from steadyeye.predictions.cell import encode
 from steadyeye.storage.write import write_file
+from steadyeye.training.augmentation import Augmentation
 from steadyeye.training.course import Course
 from steadyeye.training.data import Data
 from steadyeye.training.engine import MOMENTUM, first
-from steadyeye.training.feed import Lesson
 from steadyeye.training.recipes import TrainingRecipe
+from steadyeye.training.task import Task
 
 
 def record(
-    job: Tuning, recipe: TrainingRecipe, course: Course, data: Data, lesson: Lesson
+    job: Tuning,
+    recipe: TrainingRecipe,
+    course: Course,
+    data: Data,
+    augmentation: Augmentation | None,
+    task: Task,
 ) -> dict[str, Any]:
-    """All that it takes to repeat the training, as plain values."""
-    about = lesson.task.record()
-    augment = lesson.augment
+    """All that it takes to repeat a training, as plain values."""
+    about = task.record()
     return {
         "kind": "finetune",
         "job": job.record(),
@@ -33,7 +38,7 @@ def record(
             "batch normalisation": f"momentum {MOMENTUM} at least",
         },
         "data": data.record(),
-        "augment": augment.record() if augment is not None else None,  # type: ignore[attr-defined]
+        "augment": augmentation.record() if augmentation is not None else None,
         "task": {key: value for key, value in about.items() if key != "base"},
         "provenance": provenance(),
     }

@@ -57,9 +57,10 @@ class Course:
                 raise UsageError(f"{name}={getattr(self, name):g}: give 0 or more, below 1")
 
     def record(self) -> Mapping[str, Any]:
-        """The course as plain values, for run.json."""
+        """The course as plain values, for run.json: what changes the outcome."""
         schedule = {"kind": type(self.schedule).__name__.lower(), **asdict(self.schedule)}
-        plain = {**asdict(self), "schedule": schedule}
+        plain = {key: value for key, value in asdict(self).items() if key != "every"}
+        plain = {**plain, "schedule": schedule}
         if self.optimizer == "adam":
             return {**plain, "momentum": "betas 0.9, 0.999"}
         return plain
