@@ -35,11 +35,11 @@ def trainable(name: str, module: Any, threshold: float) -> Trainable:
     2015, equation 1). Images go in at their own size; the network resizes them.
     """
     chosen = settings(module)
-    found = _trainable(name, chosen, threshold)
+    kept = _trainable(name, chosen, threshold)
     if chosen.frozen is None:
-        return found
+        return kept
     # a normalisation that never learned anything is not to stay as it is
-    return replace(found, anew=_trainable(name, replace(chosen, frozen=None), threshold))
+    return replace(kept, anew=_trainable(name, replace(chosen, frozen=None), threshold))
 
 
 def _trainable(name: str, chosen: Settings, threshold: float) -> Trainable:

@@ -28,8 +28,8 @@ class Trainable:
     them. `loss(network, batch)`: the library's own, of a network in training mode. `judged(network,
     batch)`: of one in eval mode the loss, where it can be told, and what it finds in each image.
     The batch goes to where the network is. `record`: what `inference.tuned_detector` makes such a
-    detector again from, beside the classes and the weights. `anew`: how one is trained whose weights
-    are all drawn anew, where that differs.
+    detector again from, beside the classes and the weights. `anew`: how one is trained whose
+    weights are all drawn anew, where that differs.
     """
 
     make: Callable[[Classes], nn.Module]
