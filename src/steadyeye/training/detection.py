@@ -137,6 +137,12 @@ def detection(
     return Detection(module, trainable, train.classes, about, tuple(notes))
 
 
+def library(model: Any) -> str:
+    """The library a detector is of; empty for one that cannot be trained."""
+    trainable = model.asking.trainable if isinstance(model, TorchDetector) else None
+    return str(trainable.record["library"]) if trainable else ""
+
+
 def _left_out(train: Examples) -> list[str]:
     """Notes on boxes that no loss is made of; raises `UsageError` where that leaves none."""
     truths = [one.boxes for one in train.items if one.boxes is not None]

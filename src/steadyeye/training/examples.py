@@ -138,14 +138,14 @@ def trained_on(train: Examples) -> dict[str, Any]:
     return {**found, "videos": spans} if len(spans) <= MOST else found
 
 
-def check_learnable(train: Examples) -> None:
-    """Raises `UsageError` for examples that hold nothing, or one class only."""
+def check_learnable(train: Examples, least: int = 2) -> None:
+    """Raises `UsageError` for examples of fewer than `least` classes; boxes can be of one alone."""
     there = present(train.items)
-    if len(there) < 2:
+    if len(there) < least:
         only = f"'{train.classes.names[there[0]]}' alone" if there else "no class"
         raise UsageError(
             f"'{train.name}' has {only} among {len(train.items):,} examples to train on; "
-            "two classes are the least that can be told apart"
+            f"{'two classes are' if least == 2 else 'one class is'} the least that can be learned"
         )
 
 
