@@ -16,7 +16,6 @@ from steadyeye.core.boxes import EMPTY, OOD, boxes
 from steadyeye.core.errors import UsageError
 from steadyeye.core.spec import parse
 from steadyeye.core.types import Classes
-from steadyeye.images import files
 from steadyeye.inference import torchvision_networks, tuned
 from steadyeye.inference.torch_module import one_thread
 from steadyeye.inference.trainable import learnable

@@ -3,9 +3,18 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
-from steadyeye.charts.style import percent
 from steadyeye.comparison.boards import common
-from steadyeye.comparison.gains import READING, Gain, Told, amount, changes, dumbbells, gain, table
+from steadyeye.comparison.gains import (
+    READING,
+    Gain,
+    Told,
+    amount,
+    changes,
+    dumbbells,
+    gain,
+    share,
+    table,
+)
 from steadyeye.comparison.lineage import Step, augmentation, caveats, steps
 from steadyeye.comparison.words import called
 from steadyeye.core.sections import Section
@@ -84,7 +93,7 @@ def _sentence(step: Step, told: Told) -> str:
         how = f", on images augmented with {operators}" if operators else ""
         begin = f"{told.after} was trained from {told.before}{how}"
     numbers = "; ".join(
-        f"{each.what} {percent(each.before.value)} before and {percent(each.after.value)} after, "
+        f"{each.what} {share(each.before.value)} before and {share(each.after.value)} after, "
         f"{amount(each)}"
         for each in told.gains
     )
