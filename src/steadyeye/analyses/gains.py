@@ -3,9 +3,18 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
-from steadyeye.charts.style import percent
 from steadyeye.comparison.boards import common
-from steadyeye.comparison.gains import Gain, Told, amount, changes, dumbbells, gain, table
+from steadyeye.comparison.gains import (
+    READING,
+    Gain,
+    Told,
+    amount,
+    changes,
+    dumbbells,
+    gain,
+    share,
+    table,
+)
 from steadyeye.comparison.lineage import Step, augmentation, caveats, steps
 from steadyeye.comparison.words import called
 from steadyeye.core.sections import Section
@@ -32,8 +41,7 @@ def gains(evaluated: Sequence[Evaluated]) -> Section | None:
         title=_title(told),
         text=(
             *(line for step, each in found for line in (_sentence(step, each), _meaning(each))),
-            "Both models are judged on the same samples; unchanged means that the 95 % interval of "
-            "the paired difference holds 0, not that nothing changed.",
+            f"Both models are judged on the same samples. {READING}",
             *dict.fromkeys(line for step, _ in found for line in caveats(step)),
         ),
         tables=(table("Before and after", told),),
@@ -75,14 +83,17 @@ def _title(told: Sequence[Told]) -> str:
 
 def _sentence(step: Step, told: Told) -> str:
     """What each number was and is."""
-    operators = augmentation(step.after.predictions)
-    how = f", on images augmented with {', '.join(operators)}" if operators else ""
+    operators = ", ".join(augmentation(step.after.predictions))
     if step.augmented:
-        begin = f"{told.after} was trained as {told.before} was{how}"
+        begin = (
+            f"{told.after} was trained from the same model and on the same images as "
+            f"{told.before}, augmented with {operators}"
+        )
     else:
+        how = f", on images augmented with {operators}" if operators else ""
         begin = f"{told.after} was trained from {told.before}{how}"
     numbers = "; ".join(
-        f"{each.what} {percent(each.before.value)} before and {percent(each.after.value)} after, "
+        f"{each.what} {share(each.before.value)} before and {share(each.after.value)} after, "
         f"{amount(each)}"
         for each in told.gains
     )
@@ -94,7 +105,12 @@ def _meaning(told: Told) -> str:
     plain, *_, drop = told.gains
     if len(told.gains) < 3:
         return "Without sets of neighbouring frames this does not say whether it is steadier."
-    bought = _direction(plain, "more accurate", "less accurate", "no more and no less accurate")
+    bought = _direction(
+        plain,
+        "more accurate",
+        "less accurate",
+        "no more and no less accurate as far as these samples tell",
+    )
     steady = _direction(
         drop,
         "neighbouring frames take more from it than before",
@@ -106,5 +122,5 @@ def _meaning(told: Told) -> str:
 
 def _direction(found: Gain, more: str, less: str, same: str) -> str:
     if not found.apart or found.difference is None:
-        return same + ("" if same.startswith("what") else " as far as these samples tell")
+        return same
     return more if found.difference.value > 0 else less

@@ -30,6 +30,7 @@ from steadyeye.inference.trainable import (
     learnable,
     with_classes,
 )
+from steadyeye.training.examples import trained_on
 from steadyeye.training.task import Example, Examples
 
 Ready: TypeAlias = tuple[Prepared, Boxes]
@@ -127,11 +128,7 @@ def detection(
         "from scratch": from_scratch,
         "seed": seed,
         "frozen": frozen,
-        "trained on": {
-            "name": train.name,
-            "fingerprint": train.fingerprint,
-            "n": len(train.items),
-        },
+        "trained on": trained_on(train),
         "notes": notes,
     }
     return Detection(module, trainable, train.classes, about, tuple(notes))
