@@ -473,11 +473,14 @@ def test_folders_that_hold_no_model_are_refused(net, tmp_path):
     assert "cannot read" in refused(spec)
     (folder / "model.json").write_text(written)
     tuned.write(folder, task.record(), {"linear.weight": torch.zeros(3, 8)})
-    assert "weights.pt' lacks" in refused(spec)
+    assert "weights.pt' does not fit: '" in refused(spec)
+    (tmp_path / "ten.txt").unlink()
+    assert f"'{folder}' is built from {net}: no class list at" in refused(spec)
 
 
 def test_the_architecture_is_built_without_weights():
-    spec = "timm(name='mobilenetv3_small_050', checkpoint='no/such/file.pth', precision='bf16')"
+    gone = "checkpoint='no/such/file.pth', classes='no/such.txt'"
+    spec = f"timm(name='mobilenetv3_small_050', {gone}, precision='bf16')"
     model = bare.bare(spec, seed=1)
     assert model.recipe["runtime"] == "torch"
     again = bare.bare(spec, seed=1)
