@@ -63,5 +63,5 @@ def headless():
 
 
 def _seeded(kind):
-    torch.manual_seed(0)
+    torch.manual_seed(7)
     return kind().eval()

@@ -16,6 +16,9 @@ from steadyeye.core.spec import Spec, parse
 WITHOUT: Mapping[str, Any] = {"pretrained": False, "weights": None}
 """Parameters of model plugins that leave the weights random, and their values."""
 
+LEFT_OUT = ("checkpoint", "classes")
+"""What is left out with the weights: files that may be gone, and a head that is replaced."""
+
 
 def without(spec: str) -> Mapping[str, Any]:
     """The arguments that leave the weights of a spec's model random; none where it has no such."""
@@ -34,8 +37,8 @@ def bare(spec: str, seed: int = 0) -> Any:
     kwargs = {key: value for key, value in asked.kwargs.items() if key != "precision"}
     if "runtime" in inspect.signature(plugins.load("models", asked.name)).parameters:
         kwargs["runtime"] = "torch"
-    if random:
-        kwargs.pop("checkpoint", None)
+    for key in LEFT_OUT if random else ():
+        kwargs.pop(key, None)
     with drawn(seed):
         return plugins.build("models", Spec(asked.name, {**kwargs, **random}))
 

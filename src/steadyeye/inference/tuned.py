@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from steadyeye.core.errors import UsageError
 from steadyeye.core.types import Classes, Detector, Model
@@ -124,10 +124,7 @@ def read_classifier(
     """The classifier that a record and its weights make."""
     classes, settings = classes_of(record), recipe_of(record["recipe"])
     size = settings.preprocessing.size
-    gradient = getattr(bare(record["build"]), "gradient", None)
-    if not isinstance(gradient, TorchGradient):
-        raise UsageError(f"'{record['build']}', which '{folder}' is built from, is no torch model")
-    module = logits(gradient.module)
+    module = logits(_architecture(folder, record["build"]))
     if not (record["head"]["kept"] and heads(module, size).width == len(classes)):
         module = with_head(module, size, len(classes))
     module = filled(module, weights, folder / WEIGHTS).eval()
@@ -135,6 +132,17 @@ def read_classifier(
         module = Independent(module).eval()
     name = folder.resolve().name
     return torch_classifier(module, name, classes, settings, execution, origin(record))
+
+
+def _architecture(folder: Path, spec: str) -> nn.Module:
+    """The network that a model was built from; files that its spec names have to be there still."""
+    try:
+        gradient = getattr(bare(spec), "gradient", None)
+    except UsageError as error:
+        raise UsageError(f"'{folder}' is built from {spec}: {error}") from error
+    if not isinstance(gradient, TorchGradient):
+        raise UsageError(f"'{folder}' is built from {spec}, which is no torch model any more")
+    return gradient.module
 
 
 def recipe_of(said: Mapping[str, Any]) -> Recipe:
