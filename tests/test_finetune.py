@@ -320,7 +320,7 @@ def test_what_cannot_be_meant_is_refused_before_anything_is_written(
     footage, tmp_path, change, line
 ):
     with pytest.raises(UsageError) as caught:
-        finetuning.check(job(footage, tmp_path / "ft", **change))
+        finetuning.check(job(footage, **{"out": tmp_path / "ft", **change}))
     assert line in str(caught.value)
     assert not (tmp_path / "ft").exists()
 
