@@ -27,6 +27,7 @@ from steadyeye.inference.trainable import (
     Prepared,
     Trainable,
     drawn,
+    frozen,
     learnable,
     with_classes,
 )
@@ -113,12 +114,14 @@ def detection(
     notes = _left_out(train)
     trainable = model.asking.trainable
     if from_scratch:
+        trainable = trainable.anew or trainable
         module = drawn(trainable.make, train.classes, seed)
     else:
         module = with_classes(trainable.make, model.copies.module, train.classes, seed)
-    frozen = [name for name, each in module.named_parameters() if not each.requires_grad]
-    if frozen:
-        notes += [f"{len(frozen):,} weights are frozen as the model has them, first '{frozen[0]}'"]
+    weights, layers = frozen(module)
+    for what, names in (("weights", weights), ("layers of batch normalisation", layers)):
+        if names:
+            notes += [f"{len(names):,} {what} are frozen as the model has them, first '{names[0]}'"]
     about = {
         "kind": "detector",
         **tuned.base_record(model, spec),
@@ -127,7 +130,7 @@ def detection(
         "loss": f"that of {trainable.record['library']}",
         "from scratch": from_scratch,
         "seed": seed,
-        "frozen": frozen,
+        "frozen": [*weights, *layers],
         "trained on": trained_on(train),
         "notes": notes,
     }
