@@ -107,9 +107,9 @@ def _meaning(told: Told) -> str:
         return "Without sets of neighbouring frames this does not say whether it is steadier."
     bought = _direction(
         plain,
-        "more accurate",
-        "less accurate",
-        "no more and no less accurate as far as these samples tell",
+        "It is more accurate",
+        "It is less accurate",
+        "Whether it is more accurate these samples do not tell",
     )
     steady = _direction(
         drop,
@@ -117,7 +117,7 @@ def _meaning(told: Told) -> str:
         "neighbouring frames take less from it than before",
         "what neighbouring frames take is not told apart from before",
     )
-    return f"It is {bought}, and {steady}."
+    return f"{bought}, and {steady}."
 
 
 def _direction(found: Gain, more: str, less: str, same: str) -> str:
