@@ -15,12 +15,11 @@ from steadyeye.core.errors import UsageError
 from steadyeye.core.types import Image, detects
 from steadyeye.images.preprocessing import Preprocessing
 from steadyeye.inference import bare as building
-from steadyeye.inference import tuned
+from steadyeye.inference import tuned, tuned_classifier
 from steadyeye.inference.classifier import Recipe
 from steadyeye.inference.heads import Heads, heads, with_head
 from steadyeye.inference.independent import logits
 from steadyeye.inference.torch_gradient import TorchGradient
-from steadyeye.inference.tuned_classifier import buildable
 from steadyeye.training.task import Example, Examples
 
 FEWEST = 8
@@ -163,7 +162,7 @@ def classification(
         several=how.several,
         output=recipe.output,
         fewest=2 if how.from_scratch else FEWEST,
-        about=buildable(about, module.eval()),
+        about=tuned_classifier.buildable(about, module.eval()),
     )
 
 
