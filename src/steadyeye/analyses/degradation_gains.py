@@ -5,7 +5,7 @@ from typing import Any
 
 from steadyeye.charts.style import SCHEMA, colour, percent, shares
 from steadyeye.comparison.boards import common
-from steadyeye.comparison.gains import READING, Told, amount, changes, dumbbells, gain, table
+from steadyeye.comparison.gains import READING, Told, amount, changes, dumbbells, gain, share, table
 from steadyeye.comparison.lineage import Step, augmentation, caveats, steps
 from steadyeye.core.results import find
 from steadyeye.core.sections import Figure, Section, Table
@@ -103,7 +103,7 @@ def _title(step: Step, told: Told, shifts: Sequence[Moved]) -> str:
 
 def _sentences(step: Step, told: Told, shifts: Sequence[Moved]) -> list[str]:
     numbers = "; ".join(
-        f"{each.what} {percent(each.before.value)} before and {percent(each.after.value)} after, "
+        f"{each.what} {share(each.before.value)} before and {share(each.after.value)} after, "
         f"{amount(each)}"
         for each in told.gains
     )
@@ -130,7 +130,7 @@ def _by(found: Moved) -> str:
     if not found.value and not found.open:
         return "did not move"
     unit = "level" if abs(found.value) == 1 else "levels"
-    unsure = ", not told apart from none" if found.low <= 0 <= found.high else ""
+    unsure = "?" if found.low <= 0 <= found.high else ""
     return f"moved {_bound(found)}{_signed(found.value)} {unit}{unsure}"
 
 

@@ -3,9 +3,18 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
-from steadyeye.charts.style import percent
 from steadyeye.comparison.boards import common
-from steadyeye.comparison.gains import READING, Gain, Told, amount, changes, dumbbells, gain, table
+from steadyeye.comparison.gains import (
+    READING,
+    Gain,
+    Told,
+    amount,
+    changes,
+    dumbbells,
+    gain,
+    share,
+    table,
+)
 from steadyeye.comparison.lineage import Step, augmentation, caveats, steps
 from steadyeye.comparison.words import called
 from steadyeye.core.sections import Section
@@ -84,7 +93,7 @@ def _sentence(step: Step, told: Told) -> str:
         how = f", on images augmented with {operators}" if operators else ""
         begin = f"{told.after} was trained from {told.before}{how}"
     numbers = "; ".join(
-        f"{each.what} {percent(each.before.value)} before and {percent(each.after.value)} after, "
+        f"{each.what} {share(each.before.value)} before and {share(each.after.value)} after, "
         f"{amount(each)}"
         for each in told.gains
     )
@@ -98,9 +107,9 @@ def _meaning(told: Told) -> str:
         return "Without sets of neighbouring frames this does not say whether it is steadier."
     bought = _direction(
         plain,
-        "more accurate",
-        "less accurate",
-        "no more and no less accurate as far as these samples tell",
+        "It is more accurate",
+        "It is less accurate",
+        "Whether it is more accurate these samples do not tell",
     )
     steady = _direction(
         drop,
@@ -108,7 +117,7 @@ def _meaning(told: Told) -> str:
         "neighbouring frames take less from it than before",
         "what neighbouring frames take is not told apart from before",
     )
-    return f"It is {bought}, and {steady}."
+    return f"{bought}, and {steady}."
 
 
 def _direction(found: Gain, more: str, less: str, same: str) -> str:

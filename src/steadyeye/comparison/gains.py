@@ -95,26 +95,26 @@ def amount(found: Gain) -> str:
     return f"{points(gap.value)} points ({points(gap.low)} to {points(gap.high)})"
 
 
+def share(value: float | None) -> str:
+    """A share as a percentage; a drop may be below 0."""
+    return shown(value, "share").replace("-", "−")
+
+
 def table(caption: str, told: Sequence[Told]) -> Table:
     """Every number before and after and their difference, all with intervals."""
+    several = len(told) > 1
     rows = [
         (
-            each.what,
-            one.before,
+            f"{each.what}, {one.before} → {one.after}" if several else each.what,
             _cell(each.before),
-            one.after,
             _cell(each.after),
             *_difference(each),
-            f"{each.after.n:,}",
         )
         for one in told
         for each in one.gains
     ]
-    header = (
-        *("number", "before", "", "after", ""),
-        *("difference, points", "95 % interval", "p", "", "method", "n"),
-    )
-    return Table(caption, header, tuple(rows), open=True)
+    header = ("number", "before", "after", "difference, points", "95 % interval", "p", "", "n")
+    return Table(caption, (*header, "method"), tuple(rows), open=True)
 
 
 def dumbbells(name: str, told: Sequence[Told], caption: str) -> Figure:
@@ -135,17 +135,17 @@ def dumbbells(name: str, told: Sequence[Told], caption: str) -> Figure:
         if found.value is not None
     ]
     sentence = "; ".join(
-        f"{each.what}: {shown(each.before.value, 'share')} before, "
-        f"{shown(each.after.value, 'share')} after"
+        f"{each.what}: {share(each.before.value)} before, {share(each.after.value)} after"
         for one in told
         for each in one.gains
     )
     height = ROW * len({row["number"] for row in values}) + 10
-    spec = {**chart(_layers(), height), "data": {"values": values}}
+    least = min(0.0, *(row["low"] for row in values if isinstance(row["low"], float)))
+    spec = {**chart(_layers(least), height), "data": {"values": values}}
     return Figure(name, caption, f"{sentence}. The table has the intervals.", spec)
 
 
-def _layers() -> list[dict[str, Any]]:
+def _layers(least: float) -> list[dict[str, Any]]:
     y = {
         "field": "number",
         "type": "nominal",
@@ -155,7 +155,8 @@ def _layers() -> list[dict[str, Any]]:
     }
     aside = {"field": "stage", "type": "nominal", "sort": ["before", "after"]}
     hue = colour(["before", "after"], "stage", "")
-    x = shares("value", "")
+    # a drop may be below 0
+    x = {**shares("value", ""), "scale": {"domain": [least, 1]}}
     joined = {
         "mark": {"type": "line", "strokeWidth": 1, "strokeDash": [3, 3], "color": "#8a8a8a"},
         "encoding": {"y": y, "x": x, "detail": {"field": "number"}, "yOffset": aside},
@@ -177,13 +178,15 @@ def _layers() -> list[dict[str, Any]]:
 
 
 def _cell(found: Result) -> str:
-    return f"{shown(found.value, 'share')} ({span(found.low, found.high, 'share')})"
+    ends = span(found.low, found.high, "share").replace("-", "−")
+    return f"{share(found.value)} ({ends})"
 
 
-def _difference(found: Gain) -> tuple[str, str, str, str, str]:
-    gap = found.difference
+def _difference(found: Gain) -> tuple[str, ...]:
+    gap, n = found.difference, f"{found.after.n:,}"
     if gap is None:
-        return "—", "—", "—", "not known", "—"
+        return "—", "—", "—", "not known", n, "—"
     p = "< 0.001" if gap.p < 0.001 else f"{gap.p:.3f}"
     verdict = "told apart" if found.apart else "not told apart"
-    return points(gap.value), f"{points(gap.low)} to {points(gap.high)}", p, verdict, gap.method
+    ends = f"{points(gap.low)} to {points(gap.high)}"
+    return points(gap.value), ends, p, verdict, n, gap.method

@@ -111,16 +111,25 @@ def _overlap(step: Step) -> str:
         return ""
     told = ", ".join(names[i] for i in there[:LISTED])
     more = f" and {len(there) - LISTED} more" if len(there) > LISTED else ""
-    inside = int(_trained(after, videos, number).sum())
-    frames = (
-        f"{inside:,} of {len(after):,} frames lie among those it was trained on"
+    frames, first = np.unique(_frames(after), return_index=True)
+    inside = int(_trained(after, videos, number)[first].sum())
+    told_frames = (
+        f"{inside:,} of {len(frames):,} frames lie among those it was trained on"
         if inside
         else "but no frame lies among those it was trained on"
     )
     return (
         f"{after.model} was trained on {len(there):,} of these {len(names):,} videos ({told}{more})"
-        f", {frames}: what it gains there says little of other footage."
+        f", {told_frames}: what it gains there says little of other footage."
     )
+
+
+def _frames(after: Predictions) -> np.ndarray[Any, np.dtype[np.str_]]:
+    """(n,) what names the frame of each row, which several sets or levels may hold."""
+    if "frame" not in after.tags:
+        return np.asarray(after.tags.get("image", after.ids), dtype=np.str_)
+    pairs = zip(after.filmed[0][after.filmed[1]].tolist(), after.tags["frame"], strict=True)
+    return np.array([f"{video}/{frame}" for video, frame in pairs], dtype=np.str_)
 
 
 def _trained(
@@ -138,11 +147,14 @@ def _trained(
 def _one_training(step: Step) -> str:
     several = "either model" if step.augmented else "it"
     return (
-        f"Intervals are of other {_units(step)} of this kind; training {several} again with "
-        "another seed would give another model, of which they say nothing."
+        f"Intervals are of {_others(step)}; training {several} again with another seed would give "
+        "another model, of which they say nothing."
     )
 
 
-def _units(step: Step) -> str:
-    videos = len(step.after.predictions.filmed[0])
-    return "videos" if videos < len(step.after.predictions) and videos > 1 else "images"
+def _others(step: Step) -> str:
+    predictions = step.after.predictions
+    videos = len(predictions.filmed[0])
+    if videos == 1:
+        return "other frames of this one video"
+    return f"other {'videos' if videos < len(predictions) else 'images'} of this kind"

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from steadyeye.classes import mapping
-from steadyeye.classes.class_map import ClassMap
+from steadyeye.classes.class_map import ClassMap, of_destinations
 from steadyeye.core.boxes import OOD, Boxes
 from steadyeye.core.errors import UsageError
 from steadyeye.core.seeds import fingerprint
@@ -205,7 +205,11 @@ def _once(items: Sequence[Example]) -> tuple[list[Example], int]:
 def _table(source: Classes, target: Classes, class_map: Place | None) -> ClassMap:
     if class_map is not None:
         return mapping.from_file(class_map, source, target)
-    return mapping.nearest(source, target)
+    try:
+        return mapping.nearest(source, target)
+    except UsageError:
+        # nothing maps; its words are of a model's classes, and ours say which labels are lost
+        return of_destinations(source, target, {}, "by name")
 
 
 def _check_reached(found: Examples, table: ClassMap) -> None:
