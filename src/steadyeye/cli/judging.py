@@ -4,16 +4,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import typer
-from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
 from steadyeye.charts.style import shown, span
+from steadyeye.cli.work import console, reports
 from steadyeye.comparison.boards import Boards
 from steadyeye.comparison.words import called, finding, rank
 from steadyeye.storage.place import place
 
-console = Console(highlight=False, soft_wrap=True)
 COMPARING = ("comparison", "gains", "degradation_gains")
 MARKS = {True: "✓", False: "✗"}
 
@@ -32,9 +31,7 @@ def compare(runs: Sequence[str], out: str, formats: str, metrics: str | None) ->
     """`steadyeye compare`."""
     from steadyeye.evaluation import comparing, summary
 
-    asked = [name.strip() for name in formats.split(",") if name.strip()]
-    to, folders = place(out), [place(run) for run in runs]
-    files = [to.with_suffix(f".{name}") for name in asked] if asked else [to]
+    files, folders = reports(out, formats), [place(run) for run in runs]
     summary.check_formats(files)
     models = comparing.shared(folders, metrics)
     found = comparing.ordered(models)

@@ -88,12 +88,17 @@ def report(runs: Sequence[str], out: str, formats: str, metrics: str | None) -> 
     """`steadyeye report`."""
     from steadyeye.evaluation import summary
 
-    asked = [name.strip() for name in formats.split(",") if name.strip()]
-    to = place(out)
-    files = [to.with_suffix(f".{name}") for name in asked] if asked else [to]
+    files = reports(out, formats)
     summary.write([place(run) for run in runs], files, metrics)
     for file in files:
         console.print(str(file))
+
+
+def reports(out: str, formats: str) -> list[Place]:
+    """The files that are asked for: `out`, or beside it one of each format."""
+    asked = [name.strip() for name in formats.split(",") if name.strip()]
+    to = place(out)
+    return [to.with_suffix(f".{name}") for name in asked] if asked else [to]
 
 
 def measure(runs: Sequence[str], workers: int, shown: str) -> None:
