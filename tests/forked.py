@@ -189,6 +189,8 @@ def _begin(asked, fds):
     for number, fd in enumerate((os.open(os.devnull, os.O_RDONLY), *fds)):
         os.dup2(fd, number)
         os.close(fd)
+    # as at a terminal, though the tests may have been started where an interrupt is ignored
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     inherited = os.environ.get("PYTHONPATH", "").split(os.pathsep)
     others = [path for path in sys.path[1:] if path not in inherited]
     os.environ.clear()
