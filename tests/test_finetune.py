@@ -320,15 +320,21 @@ def test_what_cannot_be_meant_is_refused_before_anything_is_written(
     footage, tmp_path, change, line
 ):
     with pytest.raises(UsageError) as caught:
-        finetuning.check(job(footage, tmp_path / "ft", **change))
+        finetuning.check(job(footage, **{"out": tmp_path / "ft", **change}))
     assert line in str(caught.value)
     assert not (tmp_path / "ft").exists()
 
 
 def test_an_onnx_model_is_refused_with_the_reason(footage, test_data, tmp_path):
     model = f"onnx_detector(path='{test_data / 'models' / 'yolox_nano.onnx'}', decoder='yolox')"
+    names = sorted(each.name for each in (test_data / "davis" / "JPEGImages").iterdir())
+    lines = [f"{name},{'ab'[i % 2]}" for i, name in enumerate(names)]
+    (tmp_path / "labels.csv").write_text("\n".join(["video,labels", *lines]))
+    data = (
+        f"davis(root='{test_data / 'davis'}', labels='{tmp_path / 'labels.csv'}', anchors=2, k=0)"
+    )
     with pytest.raises(UsageError, match="no gradients to train by"):
-        finetuning.check(job(footage, tmp_path / "ft", model=model))
+        finetuning.check(job(footage, tmp_path / "ft", model=model, data=data))
 
 
 def test_the_same_training_augmented_is_another_and_is_recorded(footage, done, tmp_path):

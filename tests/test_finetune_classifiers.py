@@ -110,9 +110,8 @@ def test_lite0_learns_32_frames_by_heart_and_is_read_back(lite0, davis, tmp_path
     assert task.record()["head"] == {"layers": ["_fc"], "kept": False}
     batch = prepared(task, davis)
     before = judged(task, task.module.eval(), batch)
-    for name, weight in task.module.named_parameters():
-        weight.requires_grad_(name.startswith("_fc"))
-    module, losses = learned(task, batch, 12, rate=1e-2)
+    module = task.module
+    losses = learned_head(task, module._fc, features(module, batch))
     after = judged(task, module, batch)
     assert before["accuracy"] < 0.6
     assert after["accuracy"] == 1.0
@@ -149,14 +148,27 @@ def test_lite0_learns_32_frames_by_heart_and_is_read_back(lite0, davis, tmp_path
     assert fast.cacheable
 
 
-@pytest.mark.slow
-def test_all_of_lite0_learns_with_its_batch_normalisation(lite0, davis):
-    """What the defaults do: every weight, at 1e-4, in batches of 32."""
-    task = classification(lite0, LITE0, davis)
-    batch = prepared(task, davis)
-    module, losses = learned(task, batch, 12, rate=1e-3)
-    assert losses[-1] < losses[0] / 3
-    assert judged(task, module, batch)["accuracy"] == 1.0
+def features(module, batch):
+    """What the head reads of each example, with its labels: the rest of the network stays."""
+    read = []
+    handle = module._fc.register_forward_hook(lambda _, inputs, __: read.append(inputs[0]))
+    with torch.no_grad():
+        module(torch.stack([each[0] for each in batch]))
+    handle.remove()
+    return [(row, *each[1:]) for row, each in zip(read[0], batch, strict=True)]
+
+
+def learned_head(task, head, given):
+    """The losses of a head that learns in place."""
+    losses = []
+    optimizer = torch.optim.Adam(head.parameters(), 1e-2)
+    for _ in range(40):
+        optimizer.zero_grad()
+        loss = task.loss(head, given)
+        loss.backward()
+        optimizer.step()
+        losses.append(loss.item())
+    return losses
 
 
 LIBRARIES = [
@@ -192,6 +204,39 @@ def test_heads_of_libraries_are_replaced_and_read_back(spec, layers, tmp_path, p
 
 def _input(task, photo):
     return task.prepare(made([[0]]).items[0], task.fit(photo))[0].numpy()
+
+
+@pytest.mark.slow
+def test_a_network_that_its_weights_change_is_built_with_them(tmp_path, monkeypatch, photos):
+    """GoogLeNet: with weights torchvision changes its input and takes its auxiliary heads away."""
+    monkeypatch.setenv("TORCH_HOME", str(tmp_path / "home"))
+    cache = tmp_path / "home" / "hub" / "checkpoints"
+    cache.mkdir(parents=True)
+    torch.manual_seed(0)
+    library = torchvision.models.googlenet(init_weights=False)
+    entry = torchvision.models.get_model_weights("googlenet").DEFAULT
+    torch.save(library.state_dict(), cache / entry.url.rpartition("/")[2])
+    spec = "torchvision(name='googlenet', runtime='torch')"
+    found = made([[0], [1], [2]])
+    task = classification(built(spec), spec, found)
+    assert task.record()["bare"] is False
+    tuned.write(tmp_path / "ft", task.record(), task.module.state_dict())
+    model = built(f"torch(path='{tmp_path}/ft', runtime='torch')")
+    with torch.no_grad():
+        pixels = [torch.from_numpy(_input(task, photo))[None] for photo in photos]
+        expected = torch.cat([task.module(each).softmax(1) for each in pixels]).numpy()
+    np.testing.assert_allclose(model(photos), expected, atol=1e-6)
+
+    fresh = classification(built(spec), spec, found, Learning(from_scratch=True))
+    assert fresh.record()["bare"] is True
+    loss = fresh.loss(fresh.module.train(), prepared(fresh, found))
+    assert loss.item() > 0, "the main head's alone, though three give scores"
+
+
+def test_a_network_that_cannot_be_built_again_is_refused_at_once(net):
+    spec = toy("moody", net)
+    with pytest.raises(UsageError, match="cannot be built again, once it is trained: it is anoth"):
+        classification(built(spec), spec, made([[0], [1]]))
 
 
 def hugging_face(folder):
@@ -461,11 +506,14 @@ def test_folders_that_hold_no_model_are_refused(net, tmp_path):
     assert "cannot read" in refused(spec)
     (folder / "model.json").write_text(written)
     tuned.write(folder, task.record(), {"linear.weight": torch.zeros(3, 8)})
-    assert "weights.pt' lacks" in refused(spec)
+    assert "weights.pt' does not fit: '" in refused(spec)
+    (tmp_path / "ten.txt").unlink()
+    assert f"'{folder}' is built from {net}: no class list at" in refused(spec)
 
 
 def test_the_architecture_is_built_without_weights():
-    spec = "timm(name='mobilenetv3_small_050', checkpoint='no/such/file.pth', precision='bf16')"
+    gone = "checkpoint='no/such/file.pth', classes='no/such.txt'"
+    spec = f"timm(name='mobilenetv3_small_050', {gone}, precision='bf16')"
     model = bare.bare(spec, seed=1)
     assert model.recipe["runtime"] == "torch"
     again = bare.bare(spec, seed=1)

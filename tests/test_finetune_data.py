@@ -404,3 +404,25 @@ def test_ilsvrc_over_the_thirty_classes_of_vid(test_data, tmp_path):
         assert found.notes[0] == (
             "labels mapped onto 30 classes by WordNet; 1 images without one of them, left out"
         )
+
+
+def test_ilsvrc_is_trained_on_and_judged_over_the_thirty_classes(test_data, tmp_path):
+    """Both sides in folders of WordNet ids, of other breeds; only the labels count here."""
+    photos = {
+        "train/n02123045": "cat_720p.jpg",
+        "train/n02110958": "pets.jpg",
+        "val/n02124075": "owl.jpg",
+        "val/n02099601": "parrot.jpg",
+        "val/n07697537": "hot_dog.jpg",
+    }
+    for folder, photo in photos.items():
+        (tmp_path / folder).mkdir(parents=True)
+        shutil.copy(test_data / "photos" / photo, tmp_path / folder / "0.jpg")
+    train, val = (built(f"image_folder(root='{tmp_path / side}')") for side in ("train", "val"))
+    found = training_data.data(train, val, Selection(classes="vid30"))
+    assert found.train.classes == found.held.classes == known("vid30")
+    names = [found.held.classes.names[one.labels[0]] for one in found.held.items]
+    assert sorted(names) == ["dog", "domestic_cat"]
+    assert "28 of 30 classes without any example" in " ".join(found.notes)
+    with pytest.raises(UsageError, match="labels that are not among the classes trained on"):
+        training_data.data(train, val, Selection())

@@ -245,6 +245,15 @@ def test_the_loss_falls_with_a_picture_without_objects_among_them(kind, specs):
     assert said["n"] == 3
 
 
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_loss_is_a_number_in_half_precision(kind, specs):
+    task = detection(built(specs[kind]), specs[kind], small())
+    with torch.autocast("cpu", torch.bfloat16):
+        half = steps(task, small(), 1)[0]
+    whole = steps(detection(built(specs[kind]), specs[kind], small()), small(), 1)[0]
+    assert half == pytest.approx(whole, rel=0.1)
+
+
 def test_pictures_of_several_sizes_are_learned_from_each_at_its_own(specs):
     tall = example("tall", picture(100, 60, 4), boxes([[5, 5, 50, 60]], [0]))
     task = detection(built(specs["Detr"]), specs["Detr"], small(tall))
@@ -280,8 +289,11 @@ def test_what_no_loss_is_made_of_is_said(specs):
         "1 images without an object to learn, as background",
     )
     frozen = detection(built(specs["Detr"]), specs["Detr"], small())
-    learning = sum(each.requires_grad for each in frozen.module.parameters())
-    assert len(frozen.record()["frozen"]) == len(list(frozen.module.parameters())) - learning
+    layers = [n for n, m in frozen.module.named_modules() if "FrozenBatchNorm" in type(m).__name__]
+    weights = [n for n, each in frozen.module.named_parameters() if not each.requires_grad]
+    assert layers
+    assert frozen.record()["frozen"] == [*weights, *layers]
+    assert f"{len(layers)} layers of batch normalisation are frozen" in frozen.notes[-1]
 
 
 def test_crowds_and_objects_outside_in_the_judgement(specs):
@@ -454,10 +466,13 @@ def test_a_trained_backbone_stays_frozen_where_torchvision_freezes_it(tmp_path, 
     assert body.layer2[0].conv1.weight.requires_grad
     assert not [m for m in task.module.modules() if isinstance(m, torch.nn.BatchNorm2d)]
     assert any(note.endswith("first 'backbone.body.conv1.weight'") for note in task.notes)
+    assert any("104 layers of batch normalisation are frozen" in note for note in task.notes)
     found = trained(task, tmp_path / "ft")
     assert torchvision_networks.settings(found.copies.module).frozen == 1e-5
     free = detection(model, spec, small(), from_scratch=True)
     assert free.record()["frozen"] == []
+    assert isinstance(free.module.backbone.body.bn1, torch.nn.BatchNorm2d)
+    assert free.record()["detector"]["settings"]["frozen"] is None
 
 
 def test_sizes_of_torchvision_that_cannot_be(tmp_path):

@@ -32,7 +32,7 @@ from steadyeye.training.augmentation import Augmentation, augmentation
 from steadyeye.training.classification import Learning, classification
 from steadyeye.training.course import Course
 from steadyeye.training.data import Data, data
-from steadyeye.training.detection import detection
+from steadyeye.training.detection import detection, library
 from steadyeye.training.engine import first
 from steadyeye.training.feed import Lesson
 from steadyeye.training.history import History
@@ -79,11 +79,11 @@ def check(job: Tuning) -> Plan:
     if not isinstance(out, Path):
         raise UsageError(f"'{job.out}' is on a store; give a folder on a disk for --out")
     model = plugins.build("models", parse(job.model))
-    recipe = training_recipe("detector" if detects(model) else "classifier", model.name)
+    recipe = training_recipe(_kind(model), model.name)
     course = job.course(recipe)
     operators = augmentation(job.augment, job.seed) if job.augment else None
     val = None if job.val is None else _source(job.val)
-    found = data(_source(job.data), val, job.selection)
+    found = data(_source(job.data), val, replace(job.selection, boxed=detects(model)))
     if measuring is not None:
         gains.check_base(job.model, measuring)
     task = _task(model, job, found.train)
@@ -133,6 +133,13 @@ def announcement(plan: Plan) -> str:
         f"{len(held.items):,}: {long} in batches of {course.batch}, {course.optimizer}, "
         f"{course.precision}"
     )
+
+
+def _kind(model: Any) -> str:
+    """The kind of recipe a model is trained by."""
+    if not detects(model):
+        return "classifier"
+    return "transformer" if library(model) == "transformers" else "detector"
 
 
 def _source(text: str) -> Source:

@@ -173,6 +173,9 @@ def _data(record: Mapping[str, Any]) -> Section:
     return Section(
         place=3,
         title=f"What it learned: {len(sides['classes'])} classes",
-        text=tuple(f"{note[:1].upper()}{note[1:]}." for note in sides["notes"]),
+        text=tuple(
+            f"{note[:1].upper()}{note[1:]}."
+            for note in (*sides["notes"], *record["task"].get("notes", ()))
+        ),
         tables=(Table("The two sides", ("", "data", "examples", "fingerprint"), rows, open=True),),
     )

@@ -68,18 +68,21 @@ def write(out: Path, content: Mapping[str, Any]) -> dict[str, Any]:
 def _check_same(out: Path, before: Mapping[str, Any], after: Mapping[str, Any]) -> None:
     if before.get("kind") != "finetune":
         raise UsageError(f"'{out}' holds a run of another kind; choose another --out")
+    usual = {"job": json.loads(encode(Tuning().record()))}
     for part in ("job", "base", "recipe", "data", "augment", "task"):
-        one, two = before.get(part), after[part]
-        if one == two:
-            continue
-        told = part
+        told, one, two = part, before.get(part), after[part]
         if isinstance(one, dict) and isinstance(two, dict):
-            key = next(key for key in {**one, **two} if one.get(key) != two.get(key))
-            told, one, two = f"{part}'s {key}", one.get(key), two.get(key)
-        raise UsageError(
-            f"'{out}' holds another training: its {told} is {_short(one)}, not {_short(two)}; "
-            "choose another --out"
-        )
+            # what an earlier version did not record was as it is by default
+            one = {**usual.get(part, {}), **one}
+            differing = [key for key in two if one.get(key) != two[key]]
+            if not differing:
+                continue
+            told, one, two = f"{part}'s {differing[0]}", one.get(differing[0]), two[differing[0]]
+        if one != two:
+            raise UsageError(
+                f"'{out}' holds another training: its {told} is {_short(one)}, not {_short(two)}; "
+                "choose another --out"
+            )
 
 
 def _short(value: Any) -> str:

@@ -16,6 +16,9 @@ from steadyeye.core.spec import Spec, parse
 WITHOUT: Mapping[str, Any] = {"pretrained": False, "weights": None}
 """Parameters of model plugins that leave the weights random, and their values."""
 
+LEFT_OUT = ("checkpoint", "classes")
+"""What is left out with the weights: files that may be gone, and a head that is replaced."""
+
 
 def without(spec: str) -> Mapping[str, Any]:
     """The arguments that leave the weights of a spec's model random; none where it has no such."""
@@ -23,19 +26,21 @@ def without(spec: str) -> Mapping[str, Any]:
     return {key: value for key, value in WITHOUT.items() if key in known}
 
 
-def bare(spec: str, seed: int = 0) -> Any:
+def bare(spec: str, seed: int = 0, weights: bool = False) -> Any:
     """The model of a spec for its architecture alone, its weights random and seeded.
+
+    With `weights`, the model as it is after all, but run in torch.
 
     Run in torch where the plugin says how, so that nothing is downloaded or exported. A plugin
     without a parameter for that (`WITHOUT`) comes with its weights. Raises `UsageError` as the
     plugin does.
     """
-    asked, random = parse(spec), without(spec)
+    asked, random = parse(spec), {} if weights else without(spec)
     kwargs = {key: value for key, value in asked.kwargs.items() if key != "precision"}
     if "runtime" in inspect.signature(plugins.load("models", asked.name)).parameters:
         kwargs["runtime"] = "torch"
-    if random:
-        kwargs.pop("checkpoint", None)
+    for key in LEFT_OUT if random else ():
+        kwargs.pop(key, None)
     with drawn(seed):
         return plugins.build("models", Spec(asked.name, {**kwargs, **random}))
 

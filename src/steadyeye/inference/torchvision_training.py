@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -10,7 +11,7 @@ from torch import Tensor, nn
 from steadyeye.core.boxes import Boxes
 from steadyeye.core.errors import UsageError
 from steadyeye.core.types import Classes, Image
-from steadyeye.inference.torchvision_networks import network, settings
+from steadyeye.inference.torchvision_networks import Settings, network, settings
 from steadyeye.inference.torchvision_opened import pixels
 from steadyeye.inference.trainable import (
     Found,
@@ -34,7 +35,14 @@ def trainable(name: str, module: Any, threshold: float) -> Trainable:
     2015, equation 1). Images go in at their own size; the network resizes them.
     """
     chosen = settings(module)
+    kept = _trainable(name, chosen, threshold)
+    if chosen.frozen is None:
+        return kept
+    # a normalisation that never learned anything is not to stay as it is
+    return replace(kept, anew=_trainable(name, replace(chosen, frozen=None), threshold))
 
+
+def _trainable(name: str, chosen: Settings, threshold: float) -> Trainable:
     def make(classes: Classes) -> nn.Module:
         if what := MORE.get(name.partition("_")[0]):
             raise UsageError(f"{name} learns from {what}, not from boxes alone; give fasterrcnn_…")

@@ -28,7 +28,8 @@ class Trainable:
     them. `loss(network, batch)`: the library's own, of a network in training mode. `judged(network,
     batch)`: of one in eval mode the loss, where it can be told, and what it finds in each image.
     The batch goes to where the network is. `record`: what `inference.tuned_detector` makes such a
-    detector again from, beside the classes and the weights.
+    detector again from, beside the classes and the weights. `anew`: how one is trained whose
+    weights are all drawn anew, where that differs.
     """
 
     make: Callable[[Classes], nn.Module]
@@ -36,6 +37,7 @@ class Trainable:
     loss: Callable[[nn.Module, Sequence[Prepared]], Tensor]
     judged: Callable[[nn.Module, Sequence[Prepared]], tuple[Tensor | None, list[Found]]]
     record: Mapping[str, Any]
+    anew: "Trainable | None" = None
 
 
 def learnable(truth: Boxes, size: tuple[int, int] | None = None) -> Boxes:
@@ -77,6 +79,18 @@ def with_classes(
     for name, each in fresh.named_parameters():
         each.requires_grad_(name in head or learning[name])
     return fresh
+
+
+def frozen(network: nn.Module) -> tuple[list[str], list[str]]:
+    """The weights of a network that do not learn, and its layers of frozen batch normalisation.
+
+    These have no weights, and each library has its own.
+    """
+    weights = [name for name, each in network.named_parameters() if not each.requires_grad]
+    layers = [
+        name for name, each in network.named_modules() if "FrozenBatchNorm" in type(each).__name__
+    ]
+    return weights, layers
 
 
 def drawn(make: Callable[[Classes], nn.Module], classes: Classes, seed: int) -> nn.Module:

@@ -18,21 +18,15 @@ from torch import Tensor
 
 from steadyeye.core.errors import UsageError
 from steadyeye.core.types import Classes, Detector, Model
-from steadyeye.images.preprocessing import Preprocessing
-from steadyeye.inference.bare import bare
-from steadyeye.inference.classifier import Classifier, Recipe
-from steadyeye.inference.heads import heads, with_head
-from steadyeye.inference.independent import Independent, logits
-from steadyeye.inference.torch_classifier import Execution, torch_classifier
-from steadyeye.inference.torch_gradient import TorchGradient
-from steadyeye.inference.weights import filled, loaded
+from steadyeye.inference.torch_classifier import Execution
+from steadyeye.inference.weights import loaded
 from steadyeye.storage.write import sha256, write_file
 
 VERSION = 1
 FILE, WEIGHTS = "model.json", "weights.pt"
 
 READERS = {
-    "classifier": "steadyeye.inference.tuned:read_classifier",
+    "classifier": "steadyeye.inference.tuned_classifier:read_classifier",
     "detector": "steadyeye.inference.tuned_detector:read_detector",
 }
 """Kind → the function that builds it: `(folder, record, weights, execution)` → the model.
@@ -116,32 +110,3 @@ def origin(record: Mapping[str, Any]) -> dict[str, Any]:
     """What the recipe of the trained model says of where it is from."""
     kept = ("base", "build", "trained on", "augmentation", "loss", "from scratch")
     return {key: record[key] for key in kept if key in record}
-
-
-def read_classifier(
-    folder: Path, record: Mapping[str, Any], weights: Mapping[str, Tensor], execution: Execution
-) -> Classifier:
-    """The classifier that a record and its weights make."""
-    classes, settings = classes_of(record), recipe_of(record["recipe"])
-    size = settings.preprocessing.size
-    gradient = getattr(bare(record["build"]), "gradient", None)
-    if not isinstance(gradient, TorchGradient):
-        raise UsageError(f"'{record['build']}', which '{folder}' is built from, is no torch model")
-    module = logits(gradient.module)
-    if not (record["head"]["kept"] and heads(module, size).width == len(classes)):
-        module = with_head(module, size, len(classes))
-    module = filled(module, weights, folder / WEIGHTS).eval()
-    if record["several"]:
-        module = Independent(module).eval()
-    name = folder.resolve().name
-    return torch_classifier(module, name, classes, settings, execution, origin(record))
-
-
-def recipe_of(said: Mapping[str, Any]) -> Recipe:
-    """The recipe that `Recipe.record` made plain values of."""
-    plain = {key: _tupled(value) for key, value in said["preprocessing"].items()}
-    return Recipe(Preprocessing(**plain), said["output"], said["layout"])
-
-
-def _tupled(value: Any) -> Any:
-    return tuple(value) if isinstance(value, list) else value

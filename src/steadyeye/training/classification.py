@@ -15,7 +15,7 @@ from steadyeye.core.errors import UsageError
 from steadyeye.core.types import Image, detects
 from steadyeye.images.preprocessing import Preprocessing
 from steadyeye.inference import bare as building
-from steadyeye.inference import tuned
+from steadyeye.inference import tuned, tuned_classifier
 from steadyeye.inference.classifier import Recipe
 from steadyeye.inference.heads import Heads, heads, with_head
 from steadyeye.inference.independent import logits
@@ -89,6 +89,9 @@ class Classification:
         inputs, *truth = _stacked(module, prepared)
         with _settled(module, len(inputs) < self.fewest):
             scores = module(inputs)
+        if not isinstance(scores, Tensor):
+            # GoogLeNet and Inception give their auxiliary heads too, only while they are trained
+            scores = scores[0]
         return self._losses(scores.float(), *truth).mean()
 
     def judge(
@@ -152,13 +155,15 @@ def classification(
     module = (
         copy.deepcopy(module) if kept else with_head(module, size, len(train.classes), how.seed)
     )
+    base = tuned.base_record(model, spec)
+    about = _about(base, train, how, recipe, heads(module, size), kept)
     return Classification(
         module=module,
         preprocessing=recipe.preprocessing,
         several=how.several,
         output=recipe.output,
         fewest=2 if how.from_scratch else FEWEST,
-        about=_about(tuned.base_record(model, spec), train, how, recipe, heads(module, size), kept),
+        about=tuned_classifier.buildable(about, module.eval()),
     )
 
 

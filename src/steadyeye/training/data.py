@@ -23,7 +23,8 @@ class Selection:
     `several`: all labels of an image, not that of its largest object alone. `classes`: a class
     list that the labels are mapped onto, known or a file; None: the source's own. `class_map`: a
     file that says how. `holdout`: the share that is held, None where another source is given;
-    `by`: "video" or "time"; `gap`: frames left out between the sides of a split by time.
+    `by`: "video" or "time"; `gap`: frames left out between the sides of a split by time. `boxed`:
+    boxes are learned, as by a detector.
     """
 
     several: bool = False
@@ -33,6 +34,7 @@ class Selection:
     by: str = "video"
     gap: int | None = None
     seed: int = 0
+    boxed: bool = False
 
 
 @dataclass(frozen=True)
@@ -71,14 +73,14 @@ def data(source: Source, val: Source | None, selection: Selection) -> Data:
         split = splits.by_time(found, selection.holdout or 0, selection.gap)
     else:
         split = splits.by_video(found, selection.holdout or 0, selection.seed)
-    check_learnable(split.train)
+    check_learnable(split.train, 1 if selection.boxed else 2)
     told = leakage.check(split.train, split.held, in_time=val is None and selection.by == "time")
     notes = (*split.notes, *told, *split.train.notes, *split.held.notes)
     return Data(split.train, split.held, tuple(dict.fromkeys(notes)))
 
 
 def _learned(source: Source, selection: Selection) -> Examples:
-    found = examples(source, selection.several)
+    found = examples(source, selection.several, selection.boxed)
     if selection.classes is None:
         if selection.class_map is not None:
             raise UsageError("a class map needs the classes it maps onto; give --classes too")
@@ -88,7 +90,7 @@ def _learned(source: Source, selection: Selection) -> Examples:
 
 
 def _judged(val: Source, train: Examples, selection: Selection) -> Examples:
-    found = examples(val, selection.several)
+    found = examples(val, selection.several, selection.boxed)
     if found.classes.names == train.classes.names:
         return found
     # with --classes both are mapped alike; otherwise all that is judged has to be learned
@@ -112,7 +114,7 @@ def _check(selection: Selection, val: Source | None) -> None:
 
 
 def _record(side: Examples) -> Mapping[str, Any]:
-    counts = Counter(one.labels[0] for one in side.items)
+    counts = Counter(label for one in side.items for label in one.labels[:1])
     return {
         "name": side.name,
         "fingerprint": side.fingerprint,

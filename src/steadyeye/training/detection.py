@@ -27,6 +27,7 @@ from steadyeye.inference.trainable import (
     Prepared,
     Trainable,
     drawn,
+    frozen,
     learnable,
     with_classes,
 )
@@ -82,12 +83,12 @@ class Detection:
             there += [truth for _, truth in batch]
             said += [_detections(each) for each in found]
             losses += [] if loss is None else [float(loss) * len(batch)]
-        found = _precision(there, said, len(self.classes))
+        numbers = _precision(there, said, len(self.classes))
         if losses:
-            found["loss"] = sum(losses) / len(there)
+            numbers["loss"] = sum(losses) / len(there)
             # a network gone astray may find nothing, which is not the AP of one that learned so
-            found |= {} if np.isfinite(found["loss"]) else {"ap": np.nan, "ap50": np.nan}
-        return {**found, "n": float(len(there))}
+            numbers |= {} if np.isfinite(numbers["loss"]) else {"ap": np.nan, "ap50": np.nan}
+        return {**numbers, "n": float(len(there))}
 
     def record(self) -> Mapping[str, Any]:
         """What model.json holds beside the weights."""
@@ -113,12 +114,14 @@ def detection(
     notes = _left_out(train)
     trainable = model.asking.trainable
     if from_scratch:
+        trainable = trainable.anew or trainable
         module = drawn(trainable.make, train.classes, seed)
     else:
         module = with_classes(trainable.make, model.copies.module, train.classes, seed)
-    frozen = [name for name, each in module.named_parameters() if not each.requires_grad]
-    if frozen:
-        notes += [f"{len(frozen):,} weights are frozen as the model has them, first '{frozen[0]}'"]
+    weights, layers = frozen(module)
+    for what, names in (("weights", weights), ("layers of batch normalisation", layers)):
+        if names:
+            notes += [f"{len(names):,} {what} are frozen as the model has them, first '{names[0]}'"]
     about = {
         "kind": "detector",
         **tuned.base_record(model, spec),
@@ -127,11 +130,17 @@ def detection(
         "loss": f"that of {trainable.record['library']}",
         "from scratch": from_scratch,
         "seed": seed,
-        "frozen": frozen,
+        "frozen": [*weights, *layers],
         "trained on": trained_on(train),
         "notes": notes,
     }
     return Detection(module, trainable, train.classes, about, tuple(notes))
+
+
+def library(model: Any) -> str:
+    """The library a detector is of; empty for one that cannot be trained."""
+    trainable = model.asking.trainable if isinstance(model, TorchDetector) else None
+    return str(trainable.record["library"]) if trainable else ""
 
 
 def _left_out(train: Examples) -> list[str]:

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from steadyeye.classes import mapping
-from steadyeye.classes.class_map import ClassMap
+from steadyeye.classes.class_map import ClassMap, of_destinations
 from steadyeye.core.boxes import OOD, Boxes
 from steadyeye.core.errors import UsageError
 from steadyeye.core.seeds import fingerprint
@@ -138,14 +138,14 @@ def trained_on(train: Examples) -> dict[str, Any]:
     return {**found, "videos": spans} if len(spans) <= MOST else found
 
 
-def check_learnable(train: Examples) -> None:
-    """Raises `UsageError` for examples that hold nothing, or one class only."""
+def check_learnable(train: Examples, least: int = 2) -> None:
+    """Raises `UsageError` for examples of fewer than `least` classes; boxes can be of one alone."""
     there = present(train.items)
-    if len(there) < 2:
+    if len(there) < least:
         only = f"'{train.classes.names[there[0]]}' alone" if there else "no class"
         raise UsageError(
             f"'{train.name}' has {only} among {len(train.items):,} examples to train on; "
-            "two classes are the least that can be told apart"
+            f"{'two classes are' if least == 2 else 'one class is'} the least that can be learned"
         )
 
 
@@ -205,7 +205,11 @@ def _once(items: Sequence[Example]) -> tuple[list[Example], int]:
 def _table(source: Classes, target: Classes, class_map: Place | None) -> ClassMap:
     if class_map is not None:
         return mapping.from_file(class_map, source, target)
-    return mapping.nearest(source, target)
+    try:
+        return mapping.nearest(source, target)
+    except UsageError:
+        # nothing maps; its words are of a model's classes, and ours say which labels are lost
+        return of_destinations(source, target, {}, "by name")
 
 
 def _check_reached(found: Examples, table: ClassMap) -> None:

@@ -43,13 +43,28 @@ DETECTOR = TrainingRecipe(
     weight_decay=1e-4,
 )
 
+TRANSFORMER = TrainingRecipe(
+    "adam",
+    1e-4,
+    8,
+    "steps",
+    "Carion et al., 'End-to-End Object Detection with Transformers', Section 4, for optimizer and "
+    f"rate; {SHANKAR}, Table 11, for the rest",
+    iterations=40_000,
+    steps=(20_000, 30_000),
+)
+"""Of detectors of transformers, which SGD at 1e-2 does not train."""
+
 SEARCHED = (1e-3, 1e-4, 1e-5)
 """The learning rates of a search, Table 10."""
 
 
 def training_recipe(kind: str, name: str) -> TrainingRecipe:
-    """The recipe for a "classifier" or "detector" of that name: AlexNet and VGG have their own."""
-    if kind == "detector":
-        return DETECTOR
+    """The recipe for a "classifier", "detector" or "transformer" (a detector) of that name.
+
+    AlexNet and VGG have their own.
+    """
+    if kind != "classifier":
+        return TRANSFORMER if kind == "transformer" else DETECTOR
     old = any(family in name.lower() for family in ("alexnet", "vgg"))
     return OLD_CLASSIFIER if old else CLASSIFIER

@@ -23,7 +23,8 @@ class Split:
 def by_video(found: Examples, share: float, seed: int = 0) -> Split:
     """Whole videos on either side: of each class `share` of its videos are held, seeded.
 
-    A video is of the class that most of its frames are of. Of a class with several videos at least
+    A video is of the class that most of its frames are of; those without any object are a class of
+    their own. Of a class with several videos at least
     one is held and one is not; of a class with one, none is. Which of them is decided by (seed,
     video) alone. Raises `UsageError` where no class has two videos.
     """
@@ -31,8 +32,8 @@ def by_video(found: Examples, share: float, seed: int = 0) -> Split:
     videos = _videos(found.items)
     of_class: dict[int, list[str]] = {}
     for video, items in videos.items():
-        counts = Counter(one.labels[0] for one in items)
-        main = min(counts, key=lambda label: (-counts[label], label))
+        counts = Counter(label for one in items for label in one.labels[:1])
+        main = min(counts, key=lambda label: (-counts[label], label), default=-1)
         of_class.setdefault(main, []).append(video)
     held: set[str] = set()
     for listed in of_class.values():
