@@ -37,7 +37,9 @@ def degradation_gains(evaluated: Sequence[Evaluated]) -> Section | None:
     tables += [_shifts(each, shifts) for _, each, shifts in found if shifts]
     return Section(
         place=9,
-        title=_title(*found[0]) + (f"; {len(found) - 1} more below" if len(found) > 1 else ""),
+        # what augmentation alone did is told first
+        title=_title(*next((each for each in found if each[0].augmented), found[0]))
+        + (f"; {len(found) - 1} more below" if len(found) > 1 else ""),
         text=(
             *(line for each in found for line in _sentences(*each)),
             "Under degradation: the mean over operators of the mean over their levels. Kept: of "
