@@ -316,9 +316,8 @@ def test_copies_on_both_sides_are_refused_with_their_names(test_data, sidecar, t
         (tmp_path / "copies" / label).mkdir(parents=True)
         for path in sorted((test_data / "davis" / "JPEGImages" / video).iterdir())[:6:2]:
             image = recoded(files.read(path), 0.5, 40)
-            (tmp_path / "copies" / label / f"copy {path.name}").write_bytes(
-                files.encode(image, ".jpg")
-            )
+            copy = tmp_path / "copies" / label / f"copy {path.name}"
+            copy.write_bytes(files.encode(image, ".jpg"))
     val = built(f"image_folder(root='{tmp_path}/copies')")
     with pytest.raises(UsageError, match=r"6 of 6 held images are nearly the same") as told:
         training_data.data(two, val, Selection())

@@ -43,6 +43,9 @@ DETECTOR = TrainingRecipe(
     weight_decay=1e-4,
 )
 
+SEARCHED = (1e-3, 1e-4, 1e-5)
+"""The learning rates of a search, Table 10."""
+
 
 def training_recipe(kind: str, name: str) -> TrainingRecipe:
     """The recipe for a "classifier" or "detector" of that name: AlexNet and VGG have their own."""
