@@ -305,16 +305,22 @@ def test_images_that_show_nothing_are_near_nothing():
     assert leakage.check(*sides)[0].endswith("; 2 show too little to be compared")
 
 
-def test_copies_on_both_sides_are_refused_with_their_names(test_data, davis, tmp_path):
+def test_copies_on_both_sides_are_refused_with_their_names(test_data, sidecar, tmp_path):
     """Frames of the goat and the dog, recoded at half the size under another name."""
+    for kind in ("JPEGImages", "Annotations"):
+        (tmp_path / "davis" / kind).mkdir(parents=True)
+        for video in ("goat", "dog"):
+            (tmp_path / "davis" / kind / video).symlink_to(test_data / "davis" / kind / video)
+    two = built(f"davis(root='{tmp_path}/davis', labels='{sidecar}', anchors='all', k=0)")
     for video, label in (("goat", "goat"), ("dog", "dog")):
-        (tmp_path / label).mkdir()
+        (tmp_path / "copies" / label).mkdir(parents=True)
         for path in sorted((test_data / "davis" / "JPEGImages" / video).iterdir())[:6:2]:
             image = recoded(files.read(path), 0.5, 40)
-            (tmp_path / label / f"copy {path.name}").write_bytes(files.encode(image, ".jpg"))
-    val = built(f"image_folder(root='{tmp_path}')")
+            copy = tmp_path / "copies" / label / f"copy {path.name}"
+            copy.write_bytes(files.encode(image, ".jpg"))
+    val = built(f"image_folder(root='{tmp_path}/copies')")
     with pytest.raises(UsageError, match=r"6 of 6 held images are nearly the same") as told:
-        training_data.data(davis, val, Selection())
+        training_data.data(two, val, Selection())
     assert "goat/copy 00002.jpg and goat/00000" in str(told.value)
     assert str(told.value).count(" and ") == 6
     assert "and 1 more" in str(told.value)

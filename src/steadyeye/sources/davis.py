@@ -27,7 +27,7 @@ def davis(root: str, labels: str, anchors: int | str = 1, k: int = 10, seed: int
     neighbours are all frames within ±k; those whose mask is empty are counted in the notes.
     Raises `UsageError` for what is missing.
     """
-    base = resolve(root)
+    base, how = resolve(root), Drawing(anchors, k, seed)
     known = sidecar.read(labels)
     if known.classes is None:
         raise UsageError(f"'{labels}' names no classes; write video,labels for each sequence")
@@ -38,7 +38,6 @@ def davis(root: str, labels: str, anchors: int | str = 1, k: int = 10, seed: int
         if not ranges:
             raise UsageError(f"'{labels}' says nothing of the sequence '{name}'; give its class")
         found[name] = [_boxes(frame, ranges[0].labels) for frame in frames]
-    how = Drawing(anchors, k, seed)
     sets = boxed_sets(base.name, sequences, found, known.classes, how)
 
     def sample(member: Member) -> Sample:

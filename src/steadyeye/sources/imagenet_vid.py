@@ -23,7 +23,7 @@ def imagenet_vid(
     object, "all" takes each, as for training (with k=0); neighbours are all frames within ±k.
     Raises `UsageError` for frames without annotation.
     """
-    base = resolve(root)
+    base, how = resolve(root), Drawing(anchors, k, seed)
     data, annotated = base / "Data" / "VID" / split, base / "Annotations" / "VID" / split
     if not data.is_dir() or not annotated.is_dir():
         raise UsageError(f"'{base}' has no Data/VID/{split} and Annotations/VID/{split}")
@@ -41,7 +41,7 @@ def imagenet_vid(
         )
         for video, paths in frames.items()
     }
-    return boxed_sets(f"{base.name}-{split}", frames, found, classes, Drawing(anchors, k, seed))
+    return boxed_sets(f"{base.name}-{split}", frames, found, classes, how)
 
 
 def _boxes(path: Path, position: dict[str, int]) -> Boxes:
