@@ -150,14 +150,7 @@ def test_killed_and_run_again_it_is_as_if_nothing_happened(davis, tmp_path, afte
     done = len(list(folder.glob("*/*.arrow")))
     assert done >= after
     assert not list(folder.glob("*/seal.json")), "the run was over before it could be killed"
-    # begun anew, with another order of hashes than the two before
-    again = subprocess.run(
-        command(*run_it, "--out", "killed"),
-        cwd=tmp_path,
-        check=True,
-        capture_output=True,
-        text=True,
-    )
+    again = steadyeye(*run_it, "--out", "killed", cwd=tmp_path, check=True)
     assert f"{done} of " in again.stderr
     found = json.loads((tmp_path / "killed" / "log.jsonl").read_text().splitlines()[-1])["found"]
     assert found == done
