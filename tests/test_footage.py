@@ -1,10 +1,12 @@
 from collections import Counter
 
 import av
+import cv2
 import numpy as np
 import pytest
 from av.video.frame import PictureType
 
+from steadyeye.core import plugins
 from steadyeye.core.errors import UsageError
 from steadyeye.footage import reader
 from steadyeye.footage.sets import Drawing, draw
@@ -132,3 +134,23 @@ def test_anchors_are_uniform():
 def test_impossible_drawings_are_refused(how, why):
     with pytest.raises(UsageError, match=why):
         draw("clip", 100, LABELS, how)
+
+
+def test_videos_that_the_labels_do_not_name_are_left_out_and_told(tmp_path):
+    for name in ("a", "b", "c"):
+        (tmp_path / "films" / name).mkdir(parents=True)
+        for frame in range(6):
+            still = np.full((8, 8, 3), 40 * frame, np.uint8)
+            cv2.imwrite(str(tmp_path / "films" / name / f"{frame}.png"), still)
+    labels = tmp_path / "labels.csv"
+    labels.write_text("video,labels\na,dog\nc,cat\n")
+    found = plugins.load("sources", "frames")(path=f"{tmp_path}/films", k=2, labels=str(labels))
+    assert {member.video for member in found.members} == {"a", "c"}
+    assert all(member.truth for member in found.members)
+    told = "1 of 3 videos left out, as the labels say nothing of them, first 'b'"
+    assert told in found.notes
+    labels.write_text("video,labels\nz,dog\n")
+    with pytest.raises(UsageError, match="say nothing of any of the 3 videos, first 'a'"):
+        plugins.load("sources", "frames")(path=f"{tmp_path}/films", k=2, labels=str(labels))
+    whole = plugins.load("sources", "frames")(path=f"{tmp_path}/films", k=2)
+    assert len({member.video for member in whole.members}) == 3

@@ -128,6 +128,17 @@ def set_notes(members: Iterable[Member]) -> tuple[str, ...]:
     return (text,)
 
 
+def unlabelled_notes(videos: Sequence[str], labelled: Sequence[str]) -> tuple[str, ...]:
+    """How many videos the labels say nothing of, which are left out; the first."""
+    out = [video for video in videos if video not in set(labelled)]
+    if not out:
+        return ()
+    return (
+        f"{len(out):,} of {len(videos):,} videos left out, as the labels say nothing of them, "
+        f"first '{out[0]}'",
+    )
+
+
 def empty_notes(members: Iterable[Member]) -> tuple[str, ...]:
     """How many frames have no object, which are no candidates for the worst frame; the first."""
     frames = {f"{member.video}/{member.frame:06d}": member.truth for member in members}

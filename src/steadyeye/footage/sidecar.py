@@ -15,7 +15,7 @@ whole video::
 
 import csv
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -64,6 +64,21 @@ class Sidecar:
             if key in self.videos:
                 return self.videos[key]
         return VideoLabels()
+
+    def labelled(self, videos: Sequence[str]) -> list[str]:
+        """The videos that have labels, in order; all of them where nothing is labelled at all.
+
+        Raises `UsageError` where there are classes and none of the videos has a label.
+        """
+        if self.classes is None:
+            return list(videos)
+        found = [video for video in videos if self.of(video).ranges]
+        if videos and not found:
+            raise UsageError(
+                f"the labels say nothing of any of the {len(videos):,} videos, first "
+                f"'{videos[0]}'; check their names"
+            )
+        return found
 
 
 NOTHING = Sidecar(None, {})

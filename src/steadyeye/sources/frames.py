@@ -6,7 +6,15 @@ from steadyeye.core.seeds import fingerprint
 from steadyeye.footage import cuts as detected
 from steadyeye.footage import scenes, sidecar
 from steadyeye.footage.paths import located
-from steadyeye.footage.sets import COLUMNS, Drawing, FrameSets, Member, draw, set_notes
+from steadyeye.footage.sets import (
+    COLUMNS,
+    Drawing,
+    FrameSets,
+    Member,
+    draw,
+    set_notes,
+    unlabelled_notes,
+)
 from steadyeye.footage.stills import absentees, numbered, sampler
 from steadyeye.storage.place import Place
 
@@ -27,7 +35,8 @@ def frames(
     root = located(path)
     known = sidecar.read(labels)
     how = Drawing(anchors, k, seed)
-    videos = numbered(root)
+    there = numbered(root)
+    videos = {name: there[name] for name in known.labelled(list(there))}
     said = {
         name: scenes.cut(cuts, known.of(name), partial(detected.of_images, found))
         for name, found in videos.items()
@@ -37,6 +46,7 @@ def frames(
         for name, found in videos.items()
         for member in draw(name, len(found), said[name], how)
     )
+    left_out = unlabelled_notes(list(there), list(videos))
 
     def locate(member: Member) -> Place:
         return videos[member.video][member.frame]
@@ -51,5 +61,5 @@ def frames(
         members=members,
         sample=sampler(locate),
         absent=absentees(locate),
-        notes=(*set_notes(members), *scenes.notes(cuts, said)),
+        notes=(*set_notes(members), *left_out, *scenes.notes(cuts, said)),
     )

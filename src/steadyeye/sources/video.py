@@ -19,8 +19,9 @@ from steadyeye.footage.sets import (
     empty_notes,
     set_notes,
     tags,
+    unlabelled_notes,
 )
-from steadyeye.storage.place import inside
+from steadyeye.storage.place import Place, inside
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,6 +35,10 @@ class _Known:
     @property
     def classes(self) -> Classes | None:
         return self.boxes.classes if self.boxes else self.labels.classes
+
+    def labelled(self, videos: list[str]) -> list[str]:
+        # boxes have to be complete: a video without any is refused further down
+        return videos if self.boxes else self.labels.labelled(videos)
 
     def of(self, video: str, index: reader.VideoIndex) -> sidecar.VideoLabels:
         return scenes.cut(self.cuts, self.labels.of(video), lambda: detected.of_video(index))
@@ -77,10 +82,9 @@ def video(  # noqa: PLR0913 — the keyword arguments of a spec
     videos: dict[str, reader.VideoIndex] = {}
     members: list[Member] = []
     said: dict[str, sidecar.VideoLabels] = {}
-    single = root.is_file()
-    for file in listed(root, VIDEOS):
-        name = file.name if single else inside(file, root).as_posix()
-        videos[name] = reader.index(file)
+    there = {_name(file, root): file for file in listed(root, VIDEOS)}
+    for name in known.labelled(list(there)):
+        videos[name] = reader.index(there[name])
         said[name] = known.of(name, videos[name])
         members += known.members(name, len(videos[name]), said[name], how)
 
@@ -95,8 +99,17 @@ def video(  # noqa: PLR0913 — the keyword arguments of a spec
         fingerprint=fingerprint(*marks, repr(known.labels), repr(how)),
         members=tuple(members),
         sample=lambda member: _sample(videos[member.video], known, member),
-        notes=(*set_notes(members), *scenes.notes(cuts, said), *_box_notes(known, videos, members)),
+        notes=(
+            *set_notes(members),
+            *unlabelled_notes(list(there), list(videos)),
+            *scenes.notes(cuts, said),
+            *_box_notes(known, videos, members),
+        ),
     )
+
+
+def _name(file: Place, root: Place) -> str:
+    return file.name if root.is_file() else inside(file, root).as_posix()
 
 
 def _box_notes(known: _Known, videos: Iterable[str], members: list[Member]) -> tuple[str, ...]:
