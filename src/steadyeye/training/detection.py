@@ -82,12 +82,12 @@ class Detection:
             there += [truth for _, truth in batch]
             said += [_detections(each) for each in found]
             losses += [] if loss is None else [float(loss) * len(batch)]
-        found = _precision(there, said, len(self.classes))
+        numbers = _precision(there, said, len(self.classes))
         if losses:
-            found["loss"] = sum(losses) / len(there)
+            numbers["loss"] = sum(losses) / len(there)
             # a network gone astray may find nothing, which is not the AP of one that learned so
-            found |= {} if np.isfinite(found["loss"]) else {"ap": np.nan, "ap50": np.nan}
-        return {**found, "n": float(len(there))}
+            numbers |= {} if np.isfinite(numbers["loss"]) else {"ap": np.nan, "ap50": np.nan}
+        return {**numbers, "n": float(len(there))}
 
     def record(self) -> Mapping[str, Any]:
         """What model.json holds beside the weights."""
