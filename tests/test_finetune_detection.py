@@ -396,6 +396,7 @@ def fewer(module):
     module.rpn._post_nms_top_n = {"training": 30, "testing": 30}
 
 
+@pytest.mark.slow
 def test_faster_rcnn_learns_by_the_losses_of_torchvision(tmp_path):
     spec = mobile(tmp_path)
     torch.manual_seed(0)

@@ -55,9 +55,6 @@ TRANSFORMER = TrainingRecipe(
 )
 """Of detectors of transformers, which SGD at 1e-2 does not train."""
 
-SEARCHED = (1e-3, 1e-4, 1e-5)
-"""The learning rates of a search, Table 10."""
-
 
 def training_recipe(kind: str, name: str) -> TrainingRecipe:
     """The recipe for a "classifier", "detector" or "transformer" (a detector) of that name.
