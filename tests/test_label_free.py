@@ -9,10 +9,11 @@ import cv2
 import numpy as np
 import pytest
 import vl_convert
+from forked import steadyeye
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from test_metrics import table
-from test_runs import command, compute, shards, tree
+from test_runs import compute, shards, tree
 
 import steadyeye as se
 from steadyeye.analyses.flips import flips
@@ -654,17 +655,10 @@ def test_the_report_of_unlabelled_footage(bikes):
 
 
 def test_the_command_line_on_a_video_nobody_labelled(test_data, tmp_path):
-    import subprocess
-
     clip = test_data / "videos" / "sam2_01_dog.mp4"
     data = f"every_frame(path='{clip}', step=10)"
-    done = subprocess.run(
-        command("run", "--model", LITE0, "--data", data, "--out", "run", "--quiet"),
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        check=True,
-    )
+    words = ("run", "--model", LITE0, "--data", data, "--out", "run", "--quiet")
+    done = steadyeye(*words, cwd=tmp_path, check=True)
     assert "changes its answer every" in done.stdout
     assert "dwell_time" in done.stdout
     assert Path(tmp_path / "run" / "report.html").is_file()
