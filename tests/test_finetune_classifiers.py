@@ -129,11 +129,8 @@ def test_lite0_learns_32_frames_by_heart_and_is_read_back(lite0, davis, tmp_path
         "name": "efficientnet_lite0",
         "fingerprint": lite0.fingerprint,
     }
-    assert plain.recipe["trained on"] == {
-        "name": davis.name,
-        "fingerprint": davis.fingerprint,
-        "n": 32,
-    }
+    expected = {"name": davis.name, "fingerprint": davis.fingerprint, "n": 32}
+    assert expected.items() <= plain.recipe["trained on"].items()
     images = [one.image() for one in davis.items[::7]]
     # one image a pass, as the model takes them
     inputs = [task.prepare(one, task.fit(one.image()))[0] for one in davis.items[::7]]
