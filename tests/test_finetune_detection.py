@@ -21,6 +21,7 @@ from steadyeye.inference.torch_module import one_thread
 from steadyeye.inference.trainable import learnable
 from steadyeye.training import checkpoint
 from steadyeye.training.course import Course
+from steadyeye.training.data import Selection, data
 from steadyeye.training.detection import detection
 from steadyeye.training.examples import examples
 from steadyeye.training.feed import Lesson
@@ -515,3 +516,25 @@ def test_a_detector_learns_the_boxes_of_davis(learned, specs, tmp_path):
         found.labels[0] == one.labels[0] for found, one in zip(sure, learned.items, strict=True)
     ]
     assert np.mean(right) > 0.7
+
+
+def test_images_without_objects_are_learned_from_and_one_class_is_enough(test_data, tmp_path):
+    annotations = test_data / "coco/tinycoco/annotations/instances_train2017.json"
+    said = json.loads(annotations.read_text())
+    only = said["categories"][0]
+    said["categories"] = [only]
+    said["annotations"] = [a for a in said["annotations"] if a["category_id"] == only["id"]]
+    (tmp_path / "one.json").write_text(json.dumps(said))
+    images = test_data / "coco/tinycoco/images/train2017"
+    source = plugins.build(
+        "sources", parse(f"coco(annotations='{tmp_path / 'one.json'}', images='{images}')")
+    )
+    there = {str(a["image_id"]) for a in said["annotations"] if not a["iscrowd"]}
+    found = examples(source, boxed=True)
+    assert len(found.items) == len(said["images"]) > len(there) > 1
+    assert {one.id for one in found.items if one.labels} == there
+    assert {one.id for one in examples(source).items} == there
+    sides = data(source, None, Selection(holdout=0.3, boxed=True))
+    assert len(sides.train.items) + len(sides.held.items) == len(said["images"])
+    with pytest.raises(UsageError, match="two classes are the least that can be learned"):
+        data(source, None, Selection(holdout=0.3))
