@@ -174,6 +174,7 @@ def check(data: Path, measured: dict[str, float], frames: int, rounds: int) -> N
     """Prints predicted ÷ measured time of real runs with one and two workers.
 
     Of the time that passed, and of processor time, which other work on the machine delays less.
+    What a run takes beside its frames is measured by one of sixteen frames.
     """
     from pipeline import both, linked, whole
 
@@ -183,13 +184,20 @@ def check(data: Path, measured: dict[str, float], frames: int, rounds: int) -> N
     for title, glob in SETS.items():
         load = local(measured, title)
         with tempfile.TemporaryDirectory() as folder:
+            linked(Path(folder) / "few", sorted(data.glob(glob)), 16)
+            few = f"image_folder(root='{folder}/few')"
+            beside = [
+                max(seconds - 16 * (load.decode + load.infer), 0.0)
+                for seconds in both(lambda f=few, o=folder: whole(LITE, f, Path(o) / "run", 1))
+            ]
+            load = replace(load, start=beside[0])
             linked(Path(folder) / "frames", sorted(data.glob(glob)), frames)
             source = f"image_folder(root='{folder}/frames')"
             for workers in (1, 2):
                 size = shard_rows(frames)
                 pool = Pool(1, workers, workers, shared=False)
                 told = simulate(pool, load, -(-frames // size), rows=size)
-                busy = frames * (load.decode + load.infer)
+                busy = beside[1] + frames * (load.decode + load.infer)
                 real = []
                 for i in range(rounds):
                     out = Path(folder) / f"{workers}-{i}"
