@@ -72,23 +72,20 @@ def video(  # noqa: PLR0913 — the keyword arguments of a spec
     boxes of every frame (see `steadyeye.footage.box_file`); anchors are then drawn among frames
     with an object, and of `labels` only the scene cuts count. `anchors`: a video, or "all", which
     takes every frame that can be one, as for training (with k=0). `k`: native frames. `cuts`: no
-    neighbourhood crosses a scene cut that the "sidecar" names; "detect" finds those of videos of
-    which it names none (a pass over each, see `steadyeye.footage.cuts`). Tags:
-    offset, video, frame, seconds, fps, frame_type (I, P or B).
+    neighbourhood crosses one that the "sidecar" names; "detect" finds those of videos of which it
+    names none (see `steadyeye.footage.cuts`). Tags: offset, video, frame, seconds, fps, frame_type.
     """
     root = located(path)
     known = _Known(sidecar.read(labels), box_file.read(boxes) if boxes else None, cuts)
     how = Drawing(anchors, k, seed)
-    videos: dict[str, reader.VideoIndex] = {}
-    members: list[Member] = []
-    said: dict[str, sidecar.VideoLabels] = {}
     there = {_name(file, root): file for file in listed(root, VIDEOS)}
-    for name in known.labelled(list(there)):
-        videos[name] = reader.index(there[name])
-        said[name] = known.of(name, videos[name])
-        members += known.members(name, len(videos[name]), said[name], how)
+    videos = {name: reader.index(there[name]) for name in known.labelled(list(there))}
+    said = {name: known.of(name, index) for name, index in videos.items()}
+    members: list[Member] = []
+    for name, index in videos.items():
+        members += known.members(name, len(index), said[name], how)
 
-    marks = [f"{name}:{len(index)}:{index.path.stat().st_size}" for name, index in videos.items()]
+    marks = [f"{name}:{len(each)}:{each.path.stat().st_size}" for name, each in videos.items()]
     marks += [located(boxes).read_text(encoding="utf-8")] if boxes else []
     marks += scenes.marks(cuts, said)
     truth = (*(("truth",) if known.classes else ()), *(("boxes",) if boxes else ()))
