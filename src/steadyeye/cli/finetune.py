@@ -4,7 +4,7 @@ from typing import Annotated, Any
 
 import typer
 
-from steadyeye.cli.options import ClassMap, JobFile, Out, Quiet, Shown, Workers, app
+from steadyeye.cli.options import ClassMap, JobFile, Out, Quiet, Shown, Workers, app, shown
 
 
 def _option(help_: str, panel: str | None = None, name: str = "") -> Any:
@@ -49,6 +49,7 @@ BaseMap = Annotated[str | None, _option("Maps the base's classes to the data's."
 
 @app.command()
 def finetune(
+    context: typer.Context,
     job: JobFile = None,
     model: Base = None,
     data: Learned = None,
@@ -82,9 +83,8 @@ def finetune(
     quiet: Quiet = False,
 ) -> None:
     """Train a model further on labelled data; stopped, the same command goes on where it was."""
-    flags = dict(locals())  # the parameters, named as the keys of a job
     from steadyeye.cli import finetune_work
 
-    for name in ("job", "progress", "quiet"):
-        flags.pop(name)
-    finetune_work.finetune(job, flags, "none" if quiet else progress)
+    rest = ("job", "progress", "quiet")
+    asked = {name: value for name, value in context.params.items() if name not in rest}
+    finetune_work.finetune(job, asked, shown(context))
