@@ -176,7 +176,7 @@ def check(data: Path, measured: dict[str, float], frames: int, rounds: int) -> N
     Of the time that passed, and of processor time, which other work on the machine delays less.
     What a run takes beside its frames is measured by one of sixteen frames.
     """
-    from pipeline import both, linked, whole
+    from pipeline import linked, whole
 
     from steadyeye.predictions.cell import shard_rows
 
@@ -188,7 +188,7 @@ def check(data: Path, measured: dict[str, float], frames: int, rounds: int) -> N
             few = f"image_folder(root='{folder}/few')"
             beside = [
                 max(seconds - 16 * (load.decode + load.infer), 0.0)
-                for seconds in both(lambda f=few, o=folder: whole(LITE, f, Path(o) / "run", 1))
+                for seconds in whole(LITE, few, Path(folder) / "run", 1)
             ]
             load = replace(load, start=beside[0])
             linked(Path(folder) / "frames", sorted(data.glob(glob)), frames)
@@ -201,7 +201,7 @@ def check(data: Path, measured: dict[str, float], frames: int, rounds: int) -> N
                 real = []
                 for i in range(rounds):
                     out = Path(folder) / f"{workers}-{i}"
-                    real.append(both(lambda s=source, o=out, w=workers: whole(LITE, s, o, w)))
+                    real.append(whole(LITE, source, out, workers))
                 passed, worked = (statistics.median(column) for column in zip(*real, strict=True))
                 print(
                     f"{title:<12}{workers} workers: {told['seconds']:.1f} s predicted, "

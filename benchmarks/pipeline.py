@@ -23,7 +23,7 @@ import tarfile
 import tempfile
 import time
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -91,8 +91,18 @@ def exported(name: str, images: np.ndarray) -> bytes:
     return out.getvalue()
 
 
-def bare(model: bytes, tensors: np.ndarray, frames: int, workers: int = 2) -> float:
-    """Seconds of `frames` images, one a call, through `workers` one-thread sessions."""
+def now() -> tuple[float, float]:
+    """The clock, and the processor time of this process, in seconds."""
+    return time.perf_counter(), time.process_time()
+
+
+def since(started: tuple[float, float]) -> tuple[float, float]:
+    """Seconds that passed, and seconds of processor time."""
+    return time.perf_counter() - started[0], time.process_time() - started[1]
+
+
+def bare(model: bytes, tensors: np.ndarray, frames: int, workers: int = 2) -> tuple[float, float]:
+    """Seconds (`since`) of `frames` images, one a call, through `workers` one-thread sessions."""
     options = ort.SessionOptions()
     options.intra_op_num_threads = options.inter_op_num_threads = 1
     options.log_severity_level = 3
@@ -106,26 +116,20 @@ def bare(model: bytes, tensors: np.ndarray, frames: int, workers: int = 2) -> fl
             start = call % len(tensors)
             sessions[which].run(None, {name: tensors[start : start + 1]})
 
-    started = time.perf_counter()
+    started = now()
     with ThreadPoolExecutor(workers) as pool:
         list(pool.map(loop, range(workers)))
-    return time.perf_counter() - started
+    return since(started)
 
 
-def whole(name: str, source: str, out: Path, workers: int = 2) -> float:
-    """Seconds of a run, its plan made beforehand as the bare loop's sessions are."""
+def whole(name: str, source: str, out: Path, workers: int = 2) -> tuple[float, float]:
+    """Seconds (`since`) of a run, its plan made beforehand as the bare loop's sessions are."""
     job = Job(models=(name,), data=(source,), out=str(out), workers=workers, cache="off")
     checked = plan.check(job)
     checked.tasks[0].model([np.zeros((64, 64, 3), dtype=np.uint8)])
-    started = time.perf_counter()
+    started = now()
     run(checked, Silent())
-    return time.perf_counter() - started
-
-
-def both(action: Callable[[], float]) -> tuple[float, float]:
-    """Seconds that passed, as `action` says, and seconds of processor time."""
-    started = time.process_time()
-    return action(), time.process_time() - started
+    return since(started)
 
 
 def sources(folder: Path, data: Path, frames: int) -> dict[str, str]:
@@ -168,9 +172,9 @@ def measure(name: str, data: Path, frames: int, rounds: int, only: str) -> None:
             for workers in (1, 2):
                 rows = []
                 for _ in range(rounds + 1):
-                    alone = both(lambda w=workers: bare(network, tensors, frames, w))
+                    alone = bare(network, tensors, frames, workers)
                     out = folder / "run"
-                    ran = both(lambda s=source, w=workers, o=out: whole(spec, s, o, w))
+                    ran = whole(spec, source, out, workers)
                     shutil.rmtree(out)
                     rows.append((*alone, *ran))
                 # the first round warms the caches

@@ -71,7 +71,7 @@ def main() -> None:
             times = []
             for i in range(options.rounds):
                 passes, swept = sweep(name, source, operators, Path(folder) / f"{title}{i}")
-                times.append((bare(network, tensors, passes), swept))
+                times.append((bare(network, tensors, passes)[0], swept))
             ratio = statistics.median(one / other for one, other in times)
             rates = [passes / statistics.median(column) for column in zip(*times, strict=True)]
             print(f"{title:<16}{passes:>9,}{rates[0]:>9.0f}{rates[1]:>10.0f}{ratio:>12.3f}")
