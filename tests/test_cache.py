@@ -29,6 +29,7 @@ from steadyeye.degradation.operators import Operator
 from steadyeye.evaluation import plan
 from steadyeye.evaluation.job import Job
 from steadyeye.evaluation.run import run
+from steadyeye.images import files
 from steadyeye.inference.function import FunctionClassifier
 from steadyeye.inference.weights import covered, weights_fingerprint
 
@@ -103,6 +104,33 @@ def test_another_k_map_or_seed_asks_nothing_again(clip, declared, tmp_path):
     assert asked(lambda: se.evaluate(light, other, out=tmp_path / "b", cache=cache)) == 0
     labelled = f"image_folder(root='{tmp_path / 'clip'}')"
     assert asked(lambda: se.evaluate(light, labelled, out=tmp_path / "c", cache=cache)) == 0
+
+
+def test_a_file_that_is_as_it_was_is_not_read_again(clip, declared, tmp_path, monkeypatch):
+    cache = str(tmp_path / "cache")
+    hashed = []
+    key = files.key
+    monkeypatch.setattr(files, "key", lambda data: hashed.append(data) or key(data))
+    monkeypatch.setattr(files, "SETTLED", 3600.0)
+
+    def again(name):
+        hashed.clear()
+        rows = asked(lambda: se.evaluate(light, clip, out=tmp_path / name, cache=cache))
+        return rows, len(set(hashed))
+
+    different = len({path.read_bytes() for path in (tmp_path / "clip").iterdir()})
+    assert again("new") == (40, different)
+    assert again("too new to be trusted") == (0, different)
+    monkeypatch.setattr(files, "SETTLED", 0.0)
+    assert again("settled") == (0, different)
+    assert again("known") == (0, 0)
+    victim = tmp_path / "clip" / "020.jpg"
+    before = victim.stat()
+    other = simplejpeg.encode_jpeg(np.full((32, 48, 3), 3, dtype=np.uint8))
+    victim.write_bytes(other.ljust(before.st_size, b"\0"))
+    os.utime(victim, ns=(before.st_atime_ns, before.st_mtime_ns))
+    assert victim.stat().st_size == before.st_size
+    assert again("of the same size and time") == (1, 1)
 
 
 def test_another_model_image_or_version_is_another_answer(clip, declared, tmp_path, monkeypatch):

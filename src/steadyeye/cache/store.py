@@ -27,9 +27,11 @@ create table if not exists groups (
 );
 create table if not exists answers (key blob primary key, grp integer, value blob);
 create index if not exists of_group on answers (grp);
+create table if not exists files (stamp text primary key, name text);
 """
 """A group is what one run wrote of one model; `turn` orders groups by their last use, whatever the
-clock says, and `used` is the clock's time of it."""
+clock says, and `used` is the clock's time of it. `files`: what the content of a file was named
+(`Sample.key`) when the disk said this of it (`ImageFile.stamp`)."""
 
 
 class Store:
@@ -76,6 +78,28 @@ class Store:
         rows = [(key, encode(key, kept)) for key, kept in entries.items()]
         try:
             self._write(of, rows)
+        except (sqlite3.Error, OSError) as error:
+            self._give_up(error)
+
+    def names(self, stamps: Sequence[str]) -> dict[str, str]:
+        """What files with these stamps are known to hold: stamp → name of the content."""
+        if self.problem or not stamps:
+            return {}
+        marks = ",".join("?" * len(stamps))
+        query = f"select stamp, name from files where stamp in ({marks})"  # noqa: S608
+        try:
+            return dict(self.connection.execute(query, list(stamps)).fetchall())
+        except (sqlite3.Error, OSError) as error:
+            self._give_up(error)
+            return {}
+
+    def name(self, found: Mapping[str, str]) -> None:
+        """Keeps what files with these stamps hold."""
+        if self.problem or not found or self.room <= 0:
+            return
+        try:
+            with self._lock, written(self.connection) as db:
+                db.executemany("insert or replace into files values (?, ?)", list(found.items()))
         except (sqlite3.Error, OSError) as error:
             self._give_up(error)
 

@@ -11,6 +11,7 @@ from steadyeye.cache.store import FILE, Store, connect
 from steadyeye.core.errors import UsageError
 
 STEP = 500  # rows taken out in one transaction, so that writers wait for a moment only
+NAMES = 2_000_000  # files whose content is remembered, of some 150 bytes each
 SPARE = 0.9  # a store over its limit is brought to this share of it
 
 
@@ -69,6 +70,7 @@ def shrink(store: Store, most: int) -> None:
         return
     with suppress(sqlite3.Error, OSError):
         db = store.connection
+        db.execute("delete from files where rowid <= (select max(rowid) from files) - ?", (NAMES,))
         found = _groups(db)
         if sum(group.bytes for group in found) > most:
             _take_out(db, _beyond(found, int(most * SPARE)))

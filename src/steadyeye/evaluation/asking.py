@@ -61,7 +61,7 @@ def ask(task: Task, samples: Sequence[Sample]) -> list[Reply]:
 def _looked_up(task: Task, store: Store, replies: Sequence[Reply]) -> None:
     """Fills in the replies whose answers are kept, asks for the others and keeps what comes."""
     with tally.timed("cache"):
-        keys = [kept.key(task, reply.sample) for reply in replies]
+        keys = kept.sample_keys(task, store, [reply.sample for reply in replies])
     named = {reply: key for reply, key in zip(replies, keys, strict=True) if key}
     while left := [reply for reply in named if reply.open]:
         claimed, theirs = store.flight.claim([named[reply] for reply in left])

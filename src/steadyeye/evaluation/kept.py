@@ -1,6 +1,6 @@
 """Between a task and the store of answers: what they are kept under, and whether they fit."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -15,6 +15,7 @@ from steadyeye.core.types import Image, Sample, cacheable, detects
 from steadyeye.evaluation.answers import classes
 from steadyeye.evaluation.job import Job
 from steadyeye.evaluation.tasks import Task
+from steadyeye.images.files import ImageFile
 from steadyeye.storage.lease import machine
 
 
@@ -100,10 +101,31 @@ def about(task: Task) -> tuple[str, str, str]:
     return task.model.fingerprint, task.model.name, task.source.name
 
 
-def key(task: Task, sample: Sample) -> bytes | None:
-    """The key of the answer to a sample; None where only its pixels say what it is."""
+def sample_keys(task: Task, store: Store, samples: Sequence[Sample]) -> list[bytes | None]:
+    """The keys of the answers to samples; None where only its pixels say what one is.
+
+    A file that is as it was when its content was named is not read again.
+    """
+    stamps = [_stamp(sample) for sample in samples]
+    known = store.names([stamp for stamp in stamps if stamp])
+    names = [
+        known.get(stamp or "") or _name(sample)
+        for stamp, sample in zip(stamps, samples, strict=True)
+    ]
+    named = {stamp: name for stamp, name in zip(stamps, names, strict=True) if stamp and name}
+    store.name({stamp: name for stamp, name in named.items() if stamp not in known})
+    of_model = mark(task)
+    return [keys.of_sample(of_model, name) if name else None for name in names]
+
+
+def _stamp(sample: Sample) -> str | None:
+    file = getattr(sample.key, "__self__", None)
+    return file.stamp() if isinstance(file, ImageFile) else None
+
+
+def _name(sample: Sample) -> str | None:
     try:
-        return keys.of_sample(mark(task), sample.key()) if sample.key else None
+        return sample.key() if sample.key else None
     except SampleError:
         return None  # decoding it says what is wrong
 
