@@ -44,8 +44,8 @@ class Pool:
     """The machines: `gpus` of them with `cores` processors and `actors` workers each.
 
     A worker takes a shard, waits for the store, decodes on a processor of its machine, asks the
-    GPU of its machine, and hands the shard to the one driver, which writes it. With `shared`
-    False the network runs on the worker's processor, as on machines without a GPU.
+    GPU of its machine, writes the shard and tells the one driver. With `shared` False the network
+    runs on the worker's processor, as on machines without a GPU.
     """
 
     gpus: int
@@ -59,8 +59,8 @@ class Load:
     """What a frame and a shard take, in seconds.
 
     A frame: `wait` for the store, `decode` on a processor, `infer` on the GPU. A shard: `pipe`
-    through the store's bandwidth, `driver`. `start`: before the first. `spread`: the standard
-    deviation of a shard's decoding, as a share of it.
+    through the store's bandwidth, `driver`, and `write` until the store has it. `start`: before
+    the first. `spread`: the standard deviation of a shard's decoding, as a share of it.
     """
 
     wait: float
@@ -70,6 +70,7 @@ class Load:
     driver: float
     start: float = 0.0
     spread: float = 0.1
+    write: float = 0.0
 
 
 def simulate(pool: Pool, load: Load, shards: int, seed: int = 0, rows: int = SHARD) -> dict:
@@ -108,9 +109,11 @@ def simulate(pool: Pool, load: Load, shards: int, seed: int = 0, rows: int = SHA
         elif step == 2 and pool.shared:
             now = served(f"gpu {machine}", now, load.infer * rows)
         elif step == 3:
-            # the worker goes on while the driver writes
+            now += load.write
+        elif step == 4:
+            # the worker goes on while the driver takes note
             ended = max(ended, served("driver", now, load.driver))
-        heapq.heappush(workers, (now, worker, (step + 1) % 4))
+        heapq.heappush(workers, (now, worker, (step + 1) % 5))
     span = max(ended - load.start, 1e-9)
     servers = {"store": 1, "cores": pool.gpus * pool.cores, "gpu": pool.gpus, "driver": 1}
     return {"seconds": ended, "busy": {name: busy[name] / servers[name] / span for name in busy}}
@@ -223,21 +226,24 @@ class Assumed:
     """What cannot be measured on one machine.
 
     `latency`: seconds to an object's first byte. `bandwidth`: bytes a second out of the store, for
-    all. `task`: seconds of the driver a shard beside writing. `put`: seconds of writing an object,
-    two a shard, `writers` side by side. `start`: seconds until the workers of a model are up.
+    all. `task`: seconds of the driver a shard. `put`: seconds of writing an object, two a shard, by
+    the worker, or by the driver where workers do not `reach` the store. `start`: seconds until the
+    workers of a model are up.
     """
 
     latency: float = 0.03
     bandwidth: float = 10e9
     task: float = 0.005
     put: float = 0.04
-    writers: int = 16
+    reach: bool = True
     start: float = 60.0
 
-    @property
-    def driver(self) -> float:
-        """Seconds of the driver a shard."""
-        return self.task + 2 * self.put / self.writers
+    def load(self, decode: float, infer: float, size: float, times: int) -> Load:
+        """The load of frames of `size` bytes, whose shards are written `times` times."""
+        wait, pipe = self.latency / SHARD, size * SHARD / self.bandwidth
+        put = 2 * self.put * times
+        driver = self.task * times + (0.0 if self.reach else put)
+        return Load(wait, decode, infer, pipe, driver, write=put if self.reach else 0.0)
 
 
 @dataclass(frozen=True)
@@ -266,9 +272,7 @@ def estimate(
     seconds = 0.0
     sums = dict.fromkeys(("store", "cores", "gpu", "driver", "starting"), 0.0)
     for rate in rates:
-        pipe = size * SHARD / assumed.bandwidth
-        load = Load(assumed.latency / SHARD, decode, 1 / rate, pipe, assumed.driver * writes)
-        done = simulate(pool, load, shards)
+        done = simulate(pool, assumed.load(decode, 1 / rate, size, writes), shards)
         took = done["seconds"] * scale * each
         seconds += took + assumed.start * each
         for name, share in done["busy"].items():
@@ -302,8 +306,8 @@ def table(measured: dict[str, float], frames: int, gpus: int) -> None:
     size, pool = "854×480", Pool(gpus, 8, 10)
     row(size, "GPUs a third as fast (fp32)", pool, [rate / 3 for rate in every], each)
     row(size, "40 models, decoded once", pool, every, each, once=True)
-    row(size, "40 models, one object written at a time", pool, every, each, writers=1)
-    row(size, "40 models, a driver that costs nothing", pool, every, each, task=0.0, put=0.0)
+    row(size, "40 models, shards through the driver", pool, every, each, reach=False)
+    row(size, "40 models, a driver that costs nothing", pool, every, each, task=0.0)
     row(size, "40 models, a store of 1 GB/s", pool, every, each, bandwidth=1e9)
     row(size, "40 models, 8 GPUs", Pool(8, 8, 10), every, each)
     row(size, "ResNet-50 alone", pool, [GPU["ResNet-50"]], 1)

@@ -7,7 +7,7 @@ import pytest
 
 sys.path.append(str(Path(__file__).resolve().parent.parent / "benchmarks"))
 
-from cost import Load, Pool, bottleneck, simulate
+from cost import SHARD, Assumed, Load, Pool, bottleneck, simulate
 
 
 def test_one_worker_does_one_thing_after_another():
@@ -19,6 +19,16 @@ def test_one_worker_does_one_thing_after_another():
     assert done["busy"] == pytest.approx(
         {"store": 1 / 17, "cores": 4 / 17, "gpu": 6 / 17, "driver": 8 / 17}
     )
+
+
+def test_a_worker_waits_until_its_shard_is_written_and_not_for_the_driver():
+    load = Load(wait=0, decode=1, infer=0, pipe=0, driver=4, write=2, spread=0)
+    # written at 3 and at 6; the driver notes the first until 7 and the second until 11
+    assert simulate(Pool(1, 1, 1), load, shards=2, rows=1)["seconds"] == 11
+    assert Assumed(task=1, put=2).load(0, 0, 0, times=1) == Load(
+        Assumed().latency / SHARD, 0, 0, 0, driver=1, write=4
+    )
+    assert Assumed(task=1, put=2, reach=False).load(0, 0, 0, times=3).driver == 15
 
 
 def test_a_slow_gpu_is_the_bottleneck_of_two_workers():

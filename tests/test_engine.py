@@ -7,11 +7,10 @@ from functools import partial
 import pytest
 
 from steadyeye.core import tally
-from steadyeye.core.errors import UsageError
 from steadyeye.evaluation import ahead
 from steadyeye.evaluation.engines import local
 from steadyeye.evaluation.engines.turns import Turns
-from steadyeye.predictions.cell import Cell, begin
+from steadyeye.predictions.cell import Cell
 
 
 def test_workers_get_stretches_and_then_half_of_the_longest():
@@ -121,23 +120,3 @@ def test_a_shard_that_cannot_be_written_stops_the_run(tmp_path):
     with pytest.raises(OSError, match="no space"):
         local.share(shards(tmp_path, 50), work, 1)
     assert len(worked) <= 2
-
-
-def test_shards_of_a_cluster_are_written_side_by_side_and_told_in_their_order(tmp_path):
-    ray = pytest.importorskip("steadyeye.evaluation.engines.ray", exc_type=ImportError)
-    cell = begin(tmp_path / "cell", {"rows": 40, "shard_rows": 1})
-    rows = [{"shard": i, "content": b"x" * i, "error": "", "node": "a"} for i in range(40)]
-    told = [(each["shard"], each["node"]) for each in ray._written(cell, iter(rows))]
-    assert told == [(i, "a") for i in range(40)]
-    assert all(cell.path(i).read_bytes() == b"x" * i for i in range(40))
-    assert cell.finished() == list(range(40))
-
-
-def test_what_a_worker_of_a_cluster_says_is_raised_and_what_came_before_is_kept(tmp_path):
-    ray = pytest.importorskip("steadyeye.evaluation.engines.ray", exc_type=ImportError)
-    cell = begin(tmp_path / "cell", {"rows": 3, "shard_rows": 1})
-    rows = [{"shard": 0, "content": b"x", "error": "", "node": "a"}]
-    rows.append({"shard": 1, "content": b"", "error": "no light", "node": "a"})
-    with pytest.raises(UsageError, match="no light"):
-        list(ray._written(cell, iter(rows)))
-    assert cell.finished() == [0]
