@@ -13,6 +13,7 @@ The folder may be one of a store (`s3://…`), where the seal of a shard is put 
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from hashlib import sha256 as digest
 from pathlib import Path
 from typing import Any
@@ -42,6 +43,11 @@ class Cell:
     def shards(self) -> int:
         """Shards that make the cell complete."""
         return -(-self.rows // int(self.identity["shard_rows"]))
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """The SHA-256 of what the cell is: of cell.json."""
+        return digest(encode(self.identity)).hexdigest()
 
     def span(self, shard: int) -> range:
         """The rows of a shard."""
@@ -119,7 +125,7 @@ def encode_table(table: pa.Table) -> bytes:
 
 def write_content(cell: Cell, shard: int, content: bytes) -> None:
     """Writes the file of a shard, as `write_shard` does."""
-    of = {"bytes": len(content), "sha256": digest(content).hexdigest(), "cell": _of(cell)}
+    of = {"bytes": len(content), "sha256": digest(content).hexdigest(), "cell": cell.fingerprint}
     mark = encode(of)
     if isinstance(cell.folder, Path):
         # the synced shard comes last; a mark that a power failure took only costs its shard
@@ -176,7 +182,8 @@ def seal(cell: Cell) -> None:
         for n in range(cell.shards)
     ]
     write_file(
-        cell.folder / "seal.json", encode({"rows": cell.rows, "cell": _of(cell), "shards": shards})
+        cell.folder / "seal.json",
+        encode({"rows": cell.rows, "cell": cell.fingerprint, "shards": shards}),
     )
 
 
@@ -201,17 +208,12 @@ def _check_same(cell: Cell) -> None:
     there = _files(cell)
     marks = [file for name, file in there.items() if name.endswith(".seal") or name == "seal.json"]
     said = {mark.get("cell") for mark in together(cell.folder, _content, marks)}
-    if said - {_of(cell)}:
+    if said - {cell.fingerprint}:
         raise UsageError(
             f"'{cell.folder / 'cell.json'}' is lost or damaged, and shards beside it do not say "
             f"that they are of the same model and data; delete '{cell.folder}' and run the same "
             "command again to compute it anew"
         )
-
-
-def _of(cell: Cell) -> str:
-    """The SHA-256 of what a cell is: of cell.json."""
-    return digest(encode(cell.identity)).hexdigest()
 
 
 def _files(cell: Cell) -> dict[str, Place]:

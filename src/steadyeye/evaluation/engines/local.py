@@ -2,6 +2,7 @@
 
 import os
 import time
+from collections import deque
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor, as_completed
 from threading import Event
@@ -14,6 +15,9 @@ from steadyeye.predictions.rows import Rows
 
 Predict = Callable[[range, Callable[[], bool]], Rows | None]
 """`(span, stopped) -> Rows`, or None where `stopped()` turned true on the way."""
+
+BEHIND = 8
+"""Shards that a worker may have on their way to the disk: a disk syncs several at a time."""
 
 Finish = Callable[[], None]
 
@@ -59,9 +63,9 @@ def share(cell: Cell, work: Work, workers: int) -> None:
     """Hands the shards of a cell that are not there yet to threads: `work(shard, stopped)`.
 
     What it returns is called by another thread while this one works on, so that none waits for a
-    disk; at most one a worker is on its way. Where there are two processors a worker, each worker
-    has a second thread that decodes ahead. An error or an interrupt turns `stopped()` true for
-    the other threads and is raised here.
+    disk; at most `BEHIND` a worker are on their way. Where there are two processors a worker, each
+    worker has a second thread that decodes ahead. An error or an interrupt turns `stopped()` true
+    for the other threads and is raised here.
     """
     finished = set(cell.finished())
     left = [shard for shard in range(cell.shards) if shard not in finished]
@@ -69,17 +73,18 @@ def share(cell: Cell, work: Work, workers: int) -> None:
     turns, stop = Turns(left, count), Event()
 
     def loop(worker: int) -> None:
-        behind: Future[None] | None = None
+        behind: deque[Future[None]] = deque()
         with helped(cores() >= 2 * count):
             while not stop.is_set() and (shard := turns.next(worker)) is not None:
                 finish = work(shard, stop.is_set)
-                if behind:
-                    behind.result()
-                behind = writers.submit(finish) if finish else None
-        if behind:
-            behind.result()
+                if finish:
+                    behind.append(writers.submit(finish))
+                while behind and (behind[0].done() or len(behind) >= BEHIND):
+                    behind.popleft().result()
+        for each in behind:
+            each.result()
 
-    with ThreadPoolExecutor(count) as writers, ThreadPoolExecutor(count) as pool:
+    with ThreadPoolExecutor(BEHIND * count) as writers, ThreadPoolExecutor(count) as pool:
         futures = [pool.submit(loop, worker) for worker in range(count)]
         try:
             for future in as_completed(futures):
