@@ -1,7 +1,7 @@
 """A job: which models on which data, written down in TOML or given as flags."""
 
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any
@@ -71,7 +71,7 @@ def read(path: Path | None, flags: Mapping[str, Any]) -> Job:
     Raises `UsageError` for a missing file, an unknown key, a wrong type, and a job without models,
     data or a folder to write to.
     """
-    values = _toml(path) if path else {}
+    values = _values(path) if path else {}
     values |= {key: value for key, value in flags.items() if value not in (None, (), [])}
     for key in ("models", "data"):
         if isinstance(values.get(key), str):
@@ -87,17 +87,27 @@ def read(path: Path | None, flags: Mapping[str, Any]) -> Job:
     return job
 
 
-def _toml(path: Path) -> dict[str, Any]:
+def toml(path: Path, known: Collection[str]) -> dict[str, Any]:
+    """What a TOML file says.
+
+    Raises `UsageError` for a file that cannot be read and for a key that is not known.
+    """
     try:
         values = tomllib.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
         raise UsageError(f"cannot read the job '{path}': {error.strerror}") from error
     except tomllib.TOMLDecodeError as error:
         raise UsageError(f"cannot read the job '{path}': {error}") from error
-    known = {field.name: field.type for field in fields(Job)}
-    for key, value in values.items():
+    for key in values:
         if key not in known:
             raise unknown("job key", key, known)
+    return values
+
+
+def _values(path: Path) -> dict[str, Any]:
+    known = {field.name: field.type for field in fields(Job)}
+    values = toml(path, known)
+    for key, value in values.items():
         if not isinstance(value, int if known[key] is int else str | list):
             raise UsageError(f"the job '{path}' has {key} = {value!r}; that is of the wrong type")
     return values

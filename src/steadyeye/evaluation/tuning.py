@@ -1,13 +1,13 @@
 """What is to be trained further, on what and how: written down in TOML or given as flags."""
 
-import tomllib
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
-from steadyeye.core.errors import UsageError, unknown
+from steadyeye.core.errors import UsageError
 from steadyeye.evaluation.gains import Measuring
+from steadyeye.evaluation.job import toml
 from steadyeye.training.course import Course
 from steadyeye.training.data import Selection
 from steadyeye.training.recipes import TrainingRecipe
@@ -141,7 +141,7 @@ def read(path: Path | None, flags: Mapping[str, Any]) -> Tuning:
     Raises `UsageError` for a missing file, an unknown key, a wrong type, and where the model, the
     data or the folder to write to is missing.
     """
-    values = _toml(path) if path else {}
+    values = _values(path) if path else {}
     values |= {key: value for key, value in flags.items() if value not in (None, (), [])}
     for key in ("model", "data", "out"):
         if not values.get(key):
@@ -174,17 +174,10 @@ def _schedule(recipe: TrainingRecipe, iterations: int | None) -> Schedule:
     return Steps(tuple(sorted(at)))
 
 
-def _toml(path: Path) -> dict[str, Any]:
-    try:
-        values = tomllib.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise UsageError(f"cannot read the job '{path}': {error.strerror}") from error
-    except tomllib.TOMLDecodeError as error:
-        raise UsageError(f"cannot read the job '{path}': {error}") from error
+def _values(path: Path) -> dict[str, Any]:
     known = {field.name: str(field.type) for field in fields(Tuning)}
+    values = toml(path, known)
     for key, value in values.items():
-        if key not in known:
-            raise unknown("job key", key, known)
         if not isinstance(value, _types(key, known[key])) or (
             isinstance(value, bool) != known[key].startswith("bool")
         ):
