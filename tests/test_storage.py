@@ -18,6 +18,7 @@ from forked import Command, steadyeye
 import steadyeye as se
 from steadyeye.core.errors import UsageError
 from steadyeye.evaluation import plan
+from steadyeye.evaluation.engines import local
 from steadyeye.evaluation.job import Job
 from steadyeye.evaluation.measure import measure
 from steadyeye.evaluation.run import run
@@ -250,8 +251,10 @@ def test_pauses_double_and_are_drawn():
 
 
 def test_a_bucket_that_vanishes_ends_the_run_and_it_goes_on_when_it_is_back(
-    url, bucket, pictures, toy, tmp_path
+    url, bucket, pictures, toy, tmp_path, monkeypatch
 ):
+    # one shard on its way at a time, as so small a run would else be over before the bucket is gone
+    monkeypatch.setattr(local, "BEHIND", 1)
     data, name = f"image_folder(root='{pictures}')", bucket.removeprefix("s3://")
     compute(tmp_path / "run", data, toy())
     kept, lock = {}, threading.Lock()
