@@ -1,12 +1,13 @@
 """Throughput of a whole run against a bare ONNX Runtime loop, and memory as frames grow.
 
-    python benchmarks/pipeline.py [--data FOLDER] [--frames 2000] [--rounds 5] [--model resnet50]
+    python benchmarks/pipeline.py [--data FOLDER] [--frames 2000] [--rounds 5] [--batch 16]
+        [--model resnet50]
 
 A bare loop has all tensors prepared beforehand and does nothing but forward passes of one image a
-call, which is fastest here, on one-thread sessions, as many as the run has workers. The run
-decodes, prepares, infers, writes and seals; from a folder of JPEG files, from four tar shards of
-the same files, and from videos. Both process as many frames, in turn, so that a noisy machine
-disturbs both; a ratio is bare ÷ run, 1.0 being a free ride: of the time that passed, and of
+call, which is fastest here, or of `--batch`, on one-thread sessions, as many as the run has
+workers. The run decodes, prepares, infers, writes and seals; from a folder of JPEG files, from four
+tar shards of the same files, and from videos. Both process as many frames, in turn, so that a noisy
+machine disturbs both; a ratio is bare ÷ run, 1.0 being a free ride: of the time that passed, and of
 processor time, which tells the same work on a machine that is busy with other things.
 Frames are links to the files of the test data, so each file is read and decoded many times.
 `resnet50` has random weights, as speed does not depend on them.
@@ -101,20 +102,25 @@ def since(started: tuple[float, float]) -> tuple[float, float]:
     return time.perf_counter() - started[0], time.process_time() - started[1]
 
 
-def bare(model: bytes, tensors: np.ndarray, frames: int, workers: int = 2) -> tuple[float, float]:
-    """Seconds (`since`) of `frames` images, one a call, through `workers` one-thread sessions."""
+def bare(
+    model: bytes, tensors: np.ndarray, frames: int, workers: int = 2, batch: int = 1
+) -> tuple[float, float]:
+    """Seconds (`since`) of `frames` images through `workers` one-thread sessions.
+
+    `model`: for `batch` images, as many as go into a call; `tensors` are a multiple of it.
+    """
     options = ort.SessionOptions()
     options.intra_op_num_threads = options.inter_op_num_threads = 1
     options.log_severity_level = 3
     sessions = [ort.InferenceSession(model, options) for _ in range(workers)]
     name = sessions[0].get_inputs()[0].name
     for session in sessions:
-        session.run(None, {name: tensors[:1]})
+        session.run(None, {name: tensors[:batch]})
 
     def loop(which: int) -> None:
-        for call in range(which, frames, workers):
+        for call in range(which * batch, frames, workers * batch):
             start = call % len(tensors)
-            sessions[which].run(None, {name: tensors[start : start + 1]})
+            sessions[which].run(None, {name: tensors[start : start + batch]})
 
     started = now()
     with ThreadPoolExecutor(workers) as pool:
@@ -150,7 +156,7 @@ def sources(folder: Path, data: Path, frames: int) -> dict[str, str]:
     return made
 
 
-def measure(name: str, data: Path, frames: int, rounds: int, only: str) -> None:
+def measure(name: str, data: Path, frames: int, rounds: int, only: str, batch: int) -> None:
     """Prints the table."""
     recipe = plugins.build("models", Spec("efficientnet_lite0")).settings.preprocessing
     if name != "resnet50":
@@ -159,7 +165,7 @@ def measure(name: str, data: Path, frames: int, rounds: int, only: str) -> None:
     tensors = np.empty((TENSORS, 3, *recipe.size), dtype=np.float32)
     for i, tensor in enumerate(tensors):
         recipe(files.read(found[i % len(found)]), tensor)
-    network = exported(name, tensors[:1])
+    network, batched = exported(name, tensors[:1]), exported(name, tensors[:batch])
     with tempfile.TemporaryDirectory() as text:
         folder = Path(text)
         spec = name
@@ -172,7 +178,7 @@ def measure(name: str, data: Path, frames: int, rounds: int, only: str) -> None:
             for workers in (1, 2):
                 rows = []
                 for _ in range(rounds + 1):
-                    alone = bare(network, tensors, frames, workers)
+                    alone = bare(batched, tensors, frames, workers, batch)
                     out = folder / "run"
                     ran = whole(spec, source, out, workers)
                     shutil.rmtree(out)
@@ -218,6 +224,7 @@ def main() -> None:
     models = (*FILES, "resnet50")
     parser.add_argument("--model", choices=models, default="efficientnet_lite0")
     parser.add_argument("--only", default="", help="what the names of rows must hold")
+    parser.add_argument("--batch", type=int, default=1, help="images a call of the bare loop")
     parser.add_argument("--memory", action="store_true", help="also peak memory")
     parser.add_argument("--peak")
     options = parser.parse_args()
@@ -227,7 +234,9 @@ def main() -> None:
     print(f"{options.model}, {options.frames} frames, median of {options.rounds} rounds")
     print(f"{'frames':<24}{'workers':>8}{'bare /s':>10}{'run /s':>10}", end="")
     print(f"{'bare÷run':>12}{'processor':>14}")
-    measure(options.model, options.data, options.frames, options.rounds, options.only)
+    measure(
+        options.model, options.data, options.frames, options.rounds, options.only, options.batch
+    )
     if not options.memory:
         return
     small = sorted(options.data.glob(next(iter(SETS.values()))))
