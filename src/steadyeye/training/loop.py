@@ -85,7 +85,7 @@ class _Training:
                 stop = interrupted()
                 if judged or stop or (step + 1) % self.course.every == 0:
                     self._save(found)
-                advance(len(self.steps.batch(step)))
+                advance(self.steps.size(step))
                 if found.ended:
                     break
                 if stop:
@@ -142,7 +142,7 @@ class _Training:
         """The history with the round that ends now."""
         done = len(self.losses)
         first = found.rounds[-1].step if found.rounds else 0
-        sizes = [len(self.steps.batch(step)) for step in range(first, done)]
+        sizes = [self.steps.size(step) for step in range(first, done)]
         losses = self.losses[first:]
         rate = schedule.rate(self.course.schedule, self.course.rate, done - 1, found.values)
         ended = Round(

@@ -3,7 +3,6 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import pairwise
 
 from steadyeye.core.seeds import stream
 from steadyeye.training.course import Course
@@ -46,25 +45,29 @@ class Steps:
 
     def batch(self, step: int) -> list[int]:
         """The indices of the examples of a step, counted from 0."""
-        return self._epoch(step // self.epoch)[step % self.epoch]
+        epoch, place = divmod(step, self.epoch)
+        return _permutation(self.course.seed, epoch, self.n)[
+            self._end(place) : self._end(place + 1)
+        ]
+
+    def size(self, step: int) -> int:
+        """How many examples a step is given."""
+        place = step % self.epoch
+        return self._end(place + 1) - self._end(place)
 
     def batches(self, first: int) -> Iterator[tuple[int, list[int]]]:
         """Every step from `first` on with its indices."""
-        for epoch in range(first // self.epoch, -(-self.total // self.epoch)):
-            parts = self._epoch(epoch)
-            for step, part in enumerate(parts, start=epoch * self.epoch):
-                if first <= step < self.total:
-                    yield step, part
+        for step in range(first, self.total):
+            yield step, self.batch(step)
 
     def images(self, steps: int) -> int:
         """How many images the first `steps` steps take, each epoch's repeats counted."""
         epochs, rest = divmod(steps, self.epoch)
-        return epochs * self.n + sum(map(len, self._epoch(epochs)[:rest]))
+        return epochs * self.n + self._end(rest)
 
-    def _epoch(self, epoch: int) -> list[list[int]]:
-        order = _permutation(self.course.seed, epoch, self.n)
-        ends = [self.n * i // self.epoch for i in range(self.epoch + 1)]
-        return [order[first:end] for first, end in pairwise(ends)]
+    def _end(self, steps: int) -> int:
+        """Where in an epoch's order its first `steps` steps end."""
+        return self.n * steps // self.epoch
 
 
 @lru_cache(maxsize=4)
