@@ -18,7 +18,8 @@ from torch import Tensor, nn
 from steadyeye.core.types import Classes
 from steadyeye.footage import reader
 from steadyeye.footage.paths import located
-from steadyeye.training.checkpoint import path, serialised
+from steadyeye.inference.weights import serialised
+from steadyeye.training.checkpoint import path
 from steadyeye.training.checkpoint import read as read_checkpoint
 from steadyeye.training.course import Course
 from steadyeye.training.feed import Lesson

@@ -1,13 +1,14 @@
 """Images decoded ahead of the model by a second thread, where a processor has time for it."""
 
 import threading
-from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import contextmanager
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing, contextmanager
+from functools import partial
 from typing import TypeVar
 
 from steadyeye.core import tally
+from steadyeye.core.lookahead import in_order
 
 AHEAD = 4  # images that wait for the model at most, so that memory stays flat
 
@@ -49,25 +50,13 @@ def made(calls: Iterable[Callable[[], Made]]) -> Iterator[Made]:
     if helper is None:
         yield from (call() for call in calls)
         return
-    waiting: deque[Future[tuple[Made, Mapping[str, float]]]] = deque()
-    try:
-        for call in calls:
-            waiting.append(helper.submit(_collected, call))
-            if len(waiting) > AHEAD:
-                yield _counted(waiting.popleft())
-        while waiting:
-            yield _counted(waiting.popleft())
-    finally:
-        for future in waiting:
-            future.cancel()
+    collected = (partial(_collected, call) for call in calls)
+    with closing(in_order(helper, collected, AHEAD + 1)) as coming:
+        for found, took in coming:
+            tally.add_beside(took)
+            yield found
 
 
 def _collected(call: Callable[[], Made]) -> tuple[Made, Mapping[str, float]]:
     with tally.collected() as took:
         return call(), took
-
-
-def _counted(future: Future[tuple[Made, Mapping[str, float]]]) -> Made:
-    found, took = future.result()
-    tally.add_beside(took)
-    return found

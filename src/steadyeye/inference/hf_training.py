@@ -34,8 +34,7 @@ def trainable(module: nn.Module, processor: Any, threshold: float) -> Trainable:
 
     def make(classes: Classes) -> nn.Module:
         config: Any = copy.deepcopy(module.config)
-        config.id2label = dict(enumerate(classes.names))
-        config.label2id = {name: index for index, name in enumerate(classes.names)}
+        answering(config, classes)
         made: nn.Module = type(module)(config)
         return made.float()
 
@@ -73,6 +72,12 @@ def trainable(module: nn.Module, processor: Any, threshold: float) -> Trainable:
         return _mean(losses, batch) if taught else None, found
 
     return Trainable(make, prepare, loss, judged, _record(module, processor))
+
+
+def answering(config: Any, classes: Classes) -> None:
+    """Sets the classes that a network of the configuration answers in."""
+    config.id2label = dict(enumerate(classes.names))
+    config.label2id = {name: index for index, name in enumerate(classes.names)}
 
 
 def _target(image: Image, truth: Boxes) -> dict[str, Tensor]:

@@ -11,6 +11,7 @@ from torch import Tensor, nn
 from steadyeye.core.boxes import OOD, Boxes, areas
 from steadyeye.core.errors import UsageError
 from steadyeye.core.types import Classes, Image
+from steadyeye.inference import bare
 
 Prepared: TypeAlias = dict[str, dict[str, Tensor]]
 """`input`: what the network takes of one image; `target`: what its loss takes; CPU tensors."""
@@ -95,8 +96,7 @@ def frozen(network: nn.Module) -> tuple[list[str], list[str]]:
 
 def drawn(make: Callable[[Classes], nn.Module], classes: Classes, seed: int) -> nn.Module:
     """A network with all its weights random, from `seed` alone."""
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(seed)
+    with bare.drawn(seed):
         return make(classes)
 
 

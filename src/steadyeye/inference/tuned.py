@@ -6,20 +6,19 @@
     weights.pt   the state dict of the trained network
 """
 
+import hashlib
 import importlib
-import io
 import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import torch
 from torch import Tensor
 
 from steadyeye.core.errors import UsageError
 from steadyeye.core.types import Classes, Detector, Model
 from steadyeye.inference.torch_classifier import Execution
-from steadyeye.inference.weights import loaded
+from steadyeye.inference.weights import loaded, serialised
 from steadyeye.storage.write import sha256, write_file
 
 VERSION = 1
@@ -41,10 +40,9 @@ done to their images, how often; None: nothing) and `sha256` of the weights.
 def write(folder: Path, record: Mapping[str, Any], weights: Mapping[str, Tensor]) -> None:
     """Writes a trained model, each file whole; `record`: `Task.record()`, `weights`: fp32, CPU."""
     folder.mkdir(parents=True, exist_ok=True)
-    kept = io.BytesIO()
-    torch.save({name: value.detach().cpu() for name, value in weights.items()}, kept)
-    write_file(folder / WEIGHTS, kept.getvalue())
-    content = {"version": VERSION, **record, "sha256": sha256(folder / WEIGHTS)}
+    kept = serialised({name: value.detach().cpu() for name, value in weights.items()})
+    write_file(folder / WEIGHTS, kept)
+    content = {"version": VERSION, **record, "sha256": hashlib.sha256(kept).hexdigest()}
     write_file(folder / FILE, json.dumps(content, indent=1, ensure_ascii=False).encode())
 
 

@@ -13,6 +13,7 @@ from steadyeye.core.imports import library
 from steadyeye.core.types import Classes
 from steadyeye.inference import tuned
 from steadyeye.inference.hf_detector import hf_detector
+from steadyeye.inference.hf_training import answering
 from steadyeye.inference.torch_classifier import Execution
 from steadyeye.inference.torch_detector import TorchDetector
 from steadyeye.inference.weights import filled
@@ -61,8 +62,7 @@ def _of_transformers(said: Mapping[str, Any], classes: Classes) -> tuple[nn.Modu
         try:
             config = transformers.AutoConfig.from_pretrained(folder)
             processor = transformers.AutoImageProcessor.from_pretrained(folder, backend="pil")
-            config.id2label = dict(enumerate(classes.names))
-            config.label2id = {each: index for index, each in enumerate(classes.names)}
+            answering(config, classes)
             module: nn.Module = transformers.AutoModelForObjectDetection.from_config(config)
         except (OSError, ValueError) as error:
             line = " ".join(str(error).split())[:240]

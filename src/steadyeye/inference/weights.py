@@ -1,5 +1,6 @@
 """Weights: read without running code, put into a module, told apart by a fingerprint."""
 
+import io
 import pickle
 import re
 from collections.abc import Mapping
@@ -58,6 +59,13 @@ def loaded(path: Path) -> Any:
         ) from error
     except (RuntimeError, EOFError, ValueError, OSError) as error:
         raise UsageError(f"'{path}' is no file of torch.save, or it is cut short") from error
+
+
+def serialised(content: Any) -> bytes:
+    """What `torch.save` writes; the same content, the same bytes."""
+    buffer = io.BytesIO()
+    torch.save(content, buffer)
+    return buffer.getvalue()
 
 
 def fill(module: nn.Module, path: Path) -> nn.Module:

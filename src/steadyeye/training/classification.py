@@ -20,6 +20,7 @@ from steadyeye.inference.classifier import Recipe
 from steadyeye.inference.heads import Heads, heads, with_head
 from steadyeye.inference.independent import logits
 from steadyeye.inference.torch_gradient import TorchGradient
+from steadyeye.inference.trainable import device
 from steadyeye.training.examples import trained_on
 from steadyeye.training.task import Example, Examples
 
@@ -224,8 +225,8 @@ def _about(
 
 def _stacked(module: nn.Module, prepared: Sequence[Prepared]) -> list[Tensor]:
     """Each part of a batch as one tensor, where the module is."""
-    device = next(module.parameters()).device
-    return [torch.stack(each).to(device) for each in zip(*prepared, strict=True)]
+    to = device(module)
+    return [torch.stack(each).to(to) for each in zip(*prepared, strict=True)]
 
 
 @contextmanager

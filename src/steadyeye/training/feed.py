@@ -3,12 +3,14 @@
 import threading
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import dataclass
+from functools import partial
 from itertools import islice
 from typing import Any, TypeVar
 
+from steadyeye.core.lookahead import in_order
 from steadyeye.core.types import Image
 from steadyeye.training.task import Augment, Example, Examples, Task
 
@@ -102,15 +104,6 @@ def ahead(
 
     What one raises comes out in its turn; those that were not begun by then never are.
     """
-    pool = ThreadPoolExecutor(threads)
-    coming: deque[Future[Found]] = deque()
-    todo = iter(jobs)
-    try:
-        for job in todo:
-            coming.append(pool.submit(make, job))
-            if len(coming) >= depth:
-                yield coming.popleft().result()
-        while coming:
-            yield coming.popleft().result()
-    finally:
-        pool.shutdown(wait=True, cancel_futures=True)
+    calls = (partial(make, job) for job in jobs)
+    with ThreadPoolExecutor(threads) as pool, closing(in_order(pool, calls, depth)) as found:
+        yield from found
