@@ -239,6 +239,12 @@ def test_a_folder_of_something_else_is_refused(footage, tmp_path):
         tuned(footage, tmp_path)
 
 
+def test_a_damaged_record_is_one_line(footage, tmp_path):
+    (tmp_path / "run.json").write_text('{"kind": "finetune", "jo')
+    with pytest.raises(UsageError, match=r"run.json' is damaged, 24 bytes without JSON in it; put"):
+        tuned(footage, tmp_path)
+
+
 def test_a_rate_is_searched_recorded_and_shown(footage, tmp_path):
     done, watcher = tuned(footage, tmp_path / "ft", lr="search", epochs=2)
     found = json.loads((tmp_path / "ft" / "run.json").read_text())["search"]

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from steadyeye.charts.style import PALETTE, chart, shown, span
+from steadyeye.charts.style import PALETTE, chart, probability, rows_of, shown, span
 from steadyeye.comparison.boards import Boards, boards
 from steadyeye.comparison.order import Leaderboard
 from steadyeye.comparison.words import amount, called, finding, headline, rank, reach
@@ -88,8 +88,8 @@ def _differences(found: Boards) -> Table:
             f"{pair.better} over {pair.worse}",
             amount(pair.difference.value, board.unit),
             reach(pair.difference.low, pair.difference.high, board.unit),
-            _p(pair.difference.p),
-            _p(pair.adjusted),
+            probability(pair.difference.p),
+            probability(pair.adjusted),
             "told apart" if pair.apart else "not told apart",
             pair.difference.method,
         )
@@ -132,13 +132,7 @@ def _figure(board: Leaderboard) -> Figure:
 
 def _layers(name: str, unit: str) -> list[dict[str, Any]]:
     """A line a pair from end to end of its interval, a dot at the value, and where neither wins."""
-    y = {
-        "field": "pair",
-        "type": "nominal",
-        "sort": None,
-        "title": None,
-        "axis": {"labelExpr": "split(datum.label, '\\n')", "labelLimit": 190, "ticks": False},
-    }
+    y = rows_of("pair")
     share = unit == "share"
     label = "format(datum.value * 100, '~g')" if share else "format(datum.value, '~g')"
     x = {
@@ -162,7 +156,3 @@ def _layers(name: str, unit: str) -> list[dict[str, Any]]:
         "encoding": {"y": y, "x": {"field": "value", **x}, "color": hue},
     }
     return [zero, line, dot]
-
-
-def _p(value: float) -> str:
-    return "< 0.001" if value < 0.001 else f"{value:.3f}"

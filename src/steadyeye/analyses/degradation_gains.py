@@ -5,7 +5,7 @@ from typing import Any
 
 from steadyeye.charts.style import SCHEMA, colour, percent, shares
 from steadyeye.comparison.boards import common
-from steadyeye.comparison.gains import READING, Told, amount, changes, dumbbells, gain, share, table
+from steadyeye.comparison.gains import READING, Told, changes, dumbbells, gain, numbers, table
 from steadyeye.comparison.lineage import Step, augmentation, caveats, steps
 from steadyeye.core.results import find
 from steadyeye.core.sections import Figure, Section, Table
@@ -32,7 +32,6 @@ def degradation_gains(evaluated: Sequence[Evaluated]) -> Section | None:
     if not found:
         return None
     told = [each for _, each, _ in found]
-    caption = "Before and after, each with its 95 % interval. The dashed line joins the two."
     tables = [table("Before and after, under degradation", told)]
     tables += [_shifts(each, shifts) for _, each, shifts in found if shifts]
     return Section(
@@ -50,7 +49,7 @@ def degradation_gains(evaluated: Sequence[Evaluated]) -> Section | None:
         ),
         tables=tuple(tables),
         figures=(
-            dumbbells("degradation_gains", told, caption),
+            dumbbells("degradation_gains", told),
             *filter(None, (_profiles(step) for step, _, _ in found)),
         ),
     )
@@ -104,12 +103,7 @@ def _title(step: Step, told: Told, shifts: Sequence[Moved]) -> str:
 
 
 def _sentences(step: Step, told: Told, shifts: Sequence[Moved]) -> list[str]:
-    numbers = "; ".join(
-        f"{each.what} {share(each.before.value)} before and {share(each.after.value)} after, "
-        f"{amount(each)}"
-        for each in told.gains
-    )
-    lines = [f"{told.after} after {told.before}: {numbers}."]
+    lines = [f"{told.after} after {told.before}: {numbers(told.gains)}."]
     first = _first(step, shifts)
     if first is not None:
         whose = "with which it was augmented, " if augmentation(step.after.predictions) else ""

@@ -8,11 +8,10 @@ from steadyeye.comparison.gains import (
     READING,
     Gain,
     Told,
-    amount,
     changes,
     dumbbells,
     gain,
-    share,
+    numbers,
     table,
 )
 from steadyeye.comparison.lineage import Step, augmentation, caveats, steps
@@ -35,7 +34,6 @@ def gains(evaluated: Sequence[Evaluated]) -> Section | None:
     if not found:
         return None
     told = [each for _, each in found]
-    caption = "Before and after, each with its 95 % interval. The dashed line joins the two."
     return Section(
         place=2,
         title=_title(told),
@@ -45,7 +43,7 @@ def gains(evaluated: Sequence[Evaluated]) -> Section | None:
             *dict.fromkeys(line for step, _ in found for line in caveats(step)),
         ),
         tables=(table("Before and after", told),),
-        figures=(dumbbells("gains", told, caption),),
+        figures=(dumbbells("gains", told),),
     )
 
 
@@ -92,12 +90,7 @@ def _sentence(step: Step, told: Told) -> str:
     else:
         how = f", on images augmented with {operators}" if operators else ""
         begin = f"{told.after} was trained from {told.before}{how}"
-    numbers = "; ".join(
-        f"{each.what} {share(each.before.value)} before and {share(each.after.value)} after, "
-        f"{amount(each)}"
-        for each in told.gains
-    )
-    return f"{begin}: {numbers}."
+    return f"{begin}: {numbers(told.gains)}."
 
 
 def _meaning(told: Told) -> str:

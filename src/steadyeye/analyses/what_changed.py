@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from steadyeye.charts.style import probability
 from steadyeye.core.sections import Section, Table
 from steadyeye.core.table import Predictions
 from steadyeye.core.types import Evaluated, needs
@@ -107,7 +108,7 @@ def _table(predictions: Predictions, found: Outcomes, fit: Effects) -> Table:
             "—" if np.isnan(each.gap) else f"{each.gap:+.2f}",
             each.alone.text() if each.alone else f"— ({each.note})",
             each.joint.text() if each.joint else "—",
-            _probability(each.p),
+            "—" if np.isnan(each.p) else probability(each.p),
             f"{each.broken:,} / {each.n - each.broken:,}",
         )
         for each in fit.each
@@ -123,12 +124,6 @@ def _table(predictions: Predictions, found: Outcomes, fit: Effects) -> Table:
     )
     caption = f"What goes with breaking {predictions.model}, {found.over}"
     return Table(f"{caption}; {fit.joint}" if fit.joint else caption, header, rows)
-
-
-def _probability(p: float) -> str:
-    if np.isnan(p):
-        return "—"
-    return f"{p:.3f}" if p >= 0.001 else "< 0.001"
 
 
 def _with_dose(section: Section, judged: Sequence[Judged], strongest: Effect) -> Section:

@@ -5,6 +5,7 @@ import re
 from pathlib import Path
 
 from steadyeye.core.errors import UsageError
+from steadyeye.storage.place import cache_home
 
 VARIABLE = "STEADYEYE_CACHE"
 LIMIT = "STEADYEYE_CACHE_LIMIT"
@@ -24,8 +25,7 @@ def folder(given: str = "") -> Path | None:
         return None
     if named:
         return Path(named).expanduser()
-    root = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-    return Path(root) / "steadyeye" / "answers"
+    return cache_home() / "answers"
 
 
 def limit() -> int:

@@ -23,6 +23,11 @@ def points(value: float | None) -> str:
     return "—" if value is None else f"{value * 100:+.1f}".replace("-", "−").replace("−0.0", "+0.0")
 
 
+def probability(p: float) -> str:
+    """A p-value, `0.023` or `< 0.001`."""
+    return "< 0.001" if p < 0.001 else f"{p:.3f}"
+
+
 def shown(value: float | None, unit: str) -> str:
     """A value in its unit: a percentage, seconds, a rank, or a whole number; `—` for None."""
     if unit == "difference":
@@ -65,6 +70,17 @@ def shares(field: str, title: str) -> dict[str, Any]:
         "title": title,
         "axis": {"format": ".0%"},
         "scale": {"domain": [0, 1]},
+    }
+
+
+def rows_of(field: str) -> dict[str, Any]:
+    """A channel of names down the side, in the order of the data; a name may have several lines."""
+    return {
+        "field": field,
+        "type": "nominal",
+        "sort": None,
+        "title": None,
+        "axis": {"labelExpr": "split(datum.label, '\\n')", "labelLimit": 190, "ticks": False},
     }
 
 

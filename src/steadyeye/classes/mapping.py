@@ -11,7 +11,7 @@ from steadyeye.classes.class_map import (
     reduce_sum,
 )
 from steadyeye.classes.map_file import from_file, to_csv
-from steadyeye.core.errors import UsageError
+from steadyeye.core.errors import UsageError, listed
 from steadyeye.core.types import Classes
 
 __all__ = [
@@ -85,11 +85,9 @@ def between(source: Classes, target: Classes) -> ClassMap:
         ancestral = by_wordnet(source, target)
         if any(ancestral.members):
             return ancestral
-    shown = ", ".join(same.missing[:5])
-    more = f" and {len(same.missing) - 5} more" if len(same.missing) > 5 else ""
     raise UsageError(
         f"cannot map the model's {len(source)} classes to the data's {len(target)}: "
-        f"missing {shown}{more}; give --class-map map.csv"
+        f"missing {listed(same.missing)}; give --class-map map.csv"
     )
 
 

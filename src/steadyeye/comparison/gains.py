@@ -6,7 +6,16 @@ from typing import Any
 
 import numpy as np
 
-from steadyeye.charts.style import chart, colour, points, shares, shown, span
+from steadyeye.charts.style import (
+    chart,
+    colour,
+    points,
+    probability,
+    rows_of,
+    shares,
+    shown,
+    span,
+)
 from steadyeye.comparison.order import ALPHA
 from steadyeye.comparison.paired import Difference, difference, drawn
 from steadyeye.core import bootstrap
@@ -16,6 +25,7 @@ from steadyeye.core.sections import Figure, Table
 from steadyeye.core.types import Result
 
 ROW = 56
+CAPTION = "Before and after, each with its 95 % interval. The dashed line joins the two."
 STILL = 0.01
 """A change below this share that is not told apart from none is called unchanged."""
 READING = (
@@ -117,7 +127,16 @@ def table(caption: str, told: Sequence[Told]) -> Table:
     return Table(caption, (*header, "method"), tuple(rows), open=True)
 
 
-def dumbbells(name: str, told: Sequence[Told], caption: str) -> Figure:
+def numbers(found: Sequence[Gain]) -> str:
+    """What each number was and is, and by how much it changed."""
+    return "; ".join(
+        f"{each.what} {share(each.before.value)} before and {share(each.after.value)} after, "
+        f"{amount(each)}"
+        for each in found
+    )
+
+
+def dumbbells(name: str, told: Sequence[Told]) -> Figure:
     """Before and after of every number, joined, each with its interval."""
     several = len(told) > 1
     values = [
@@ -142,17 +161,11 @@ def dumbbells(name: str, told: Sequence[Told], caption: str) -> Figure:
     height = ROW * len({row["number"] for row in values}) + 10
     least = min(0.0, *(row["low"] for row in values if isinstance(row["low"], float)))
     spec = {**chart(_layers(least), height), "data": {"values": values}}
-    return Figure(name, caption, f"{sentence}. The table has the intervals.", spec)
+    return Figure(name, CAPTION, f"{sentence}. The table has the intervals.", spec)
 
 
 def _layers(least: float) -> list[dict[str, Any]]:
-    y = {
-        "field": "number",
-        "type": "nominal",
-        "sort": None,
-        "title": None,
-        "axis": {"labelExpr": "split(datum.label, '\\n')", "labelLimit": 190, "ticks": False},
-    }
+    y = rows_of("number")
     aside = {"field": "stage", "type": "nominal", "sort": ["before", "after"]}
     hue = colour(["before", "after"], "stage", "")
     # a drop may be below 0
@@ -186,7 +199,6 @@ def _difference(found: Gain) -> tuple[str, ...]:
     gap, n = found.difference, f"{found.after.n:,}"
     if gap is None:
         return "—", "—", "—", "not known", n, "—"
-    p = "< 0.001" if gap.p < 0.001 else f"{gap.p:.3f}"
     verdict = "told apart" if found.apart else "not told apart"
     ends = f"{points(gap.low)} to {points(gap.high)}"
-    return points(gap.value), ends, p, verdict, n, gap.method
+    return points(gap.value), ends, probability(gap.p), verdict, n, gap.method

@@ -6,11 +6,10 @@ from typing import Any
 
 import numpy as np
 
+from steadyeye.core.errors import listed
 from steadyeye.core.results import alike
 from steadyeye.core.table import Predictions
 from steadyeye.core.types import Evaluated
-
-LISTED = 5  # videos that a sentence names
 
 
 @dataclass(frozen=True, eq=False)
@@ -109,8 +108,6 @@ def _overlap(step: Step) -> str:
     there = [i for i, name in enumerate(names.tolist()) if name in videos]
     if not there:
         return ""
-    told = ", ".join(names[i] for i in there[:LISTED])
-    more = f" and {len(there) - LISTED} more" if len(there) > LISTED else ""
     frames, first = np.unique(_frames(after), return_index=True)
     inside = int(_trained(after, videos, number)[first].sum())
     told_frames = (
@@ -118,8 +115,9 @@ def _overlap(step: Step) -> str:
         if inside
         else "but no frame lies among those it was trained on"
     )
+    told = listed(names[there].tolist())
     return (
-        f"{after.model} was trained on {len(there):,} of these {len(names):,} videos ({told}{more})"
+        f"{after.model} was trained on {len(there):,} of these {len(names):,} videos ({told})"
         f", {told_frames}: what it gains there says little of other footage."
     )
 

@@ -1,6 +1,6 @@
 """Errors a user can cause, each told in one line: what, which value, what to do."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from difflib import get_close_matches
 from typing import TypeVar
 
@@ -32,6 +32,12 @@ def every(items: Iterable[Item], read: Callable[[Item], Found]) -> list[Found]:
     if faults:
         raise UsageError(f"{faults[0]} (faults of this file or folder: {len(faults):,})")
     return found
+
+
+def listed(texts: Sequence[str], most: int = 5) -> str:
+    """The first of some texts, and how many more there are."""
+    more = f" and {len(texts) - most:,} more" if len(texts) > most else ""
+    return f"{', '.join(texts[:most])}{more}"
 
 
 def unknown(what: str, name: str, known: Iterable[str]) -> UsageError:

@@ -11,7 +11,7 @@ from typing import Any, Protocol
 
 from steadyeye.cache.store import Store
 from steadyeye.core import tally
-from steadyeye.core.errors import UsageError
+from steadyeye.core.errors import UsageError, listed
 from steadyeye.core.provenance import provenance
 from steadyeye.evaluation import kept, shard
 from steadyeye.evaluation.engines import elsewhere, local
@@ -147,10 +147,9 @@ def _mend(out: Place, cell: Cell, watcher: Watcher) -> None:
     altered = mend(cell)
     if not altered:
         return
-    more = f" and {len(altered) - 3} more" if len(altered) > 3 else ""
     watcher.say(
         f"{cell.folder.name}: {len(altered)} of {cell.shards} shards were not what was written "
-        f"({', '.join(altered[:3])}{more}); computed again"
+        f"({listed(altered, 3)}); computed again"
     )
     log(out, "altered", cell=cell.folder.name, shards=altered)
 

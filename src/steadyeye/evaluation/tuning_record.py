@@ -9,6 +9,7 @@ from steadyeye.core.errors import UsageError
 from steadyeye.core.provenance import provenance
 from steadyeye.evaluation.tuning import Tuning
 from steadyeye.predictions.cell import encode
+from steadyeye.predictions.record import read_record
 from steadyeye.storage.write import write_file
 from steadyeye.training.augmentation import Augmentation
 from steadyeye.training.course import Course
@@ -16,6 +17,8 @@ from steadyeye.training.data import Data
 from steadyeye.training.engine import MOMENTUM, first
 from steadyeye.training.recipes import TrainingRecipe
 from steadyeye.training.task import Task
+
+DAMAGED = "put back a copy, or choose another --out; weights and checkpoints stay as they are"
 
 
 def record(
@@ -51,7 +54,7 @@ def write(out: Path, content: Mapping[str, Any]) -> dict[str, Any]:
     """
     path, found = out / "run.json", dict(content)
     if path.is_file():
-        before = json.loads(path.read_text(encoding="utf-8"))
+        before = read_record(path, DAMAGED)
         _check_same(out, before, json.loads(encode(content)))
         if before["provenance"] != content["provenance"]:
             # the first steps were taken by what is on record; both are told

@@ -22,6 +22,7 @@ from steadyeye.images.preprocessing import Preprocessing
 from steadyeye.inference.patterns import patterns
 from steadyeye.inference.session import OnnxSession
 from steadyeye.inference.torch_module import TorchModule, one_thread
+from steadyeye.storage.place import cache_home
 
 TOLERANCE = 1e-3
 """Largest difference of any output from torch's; EfficientNet-Lite0 differs by 1e-5."""
@@ -64,8 +65,7 @@ def export(module: nn.Module, preprocessing: Preprocessing, weights: str) -> Exp
 
 def cache_folder() -> Path:
     """Where exports are kept: `$XDG_CACHE_HOME` or `~/.cache`, then `steadyeye/onnx`."""
-    root = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-    return Path(root) / "steadyeye" / "onnx"
+    return cache_home() / "onnx"
 
 
 def probes(preprocessing: Preprocessing) -> list[NDArray[np.float32]]:

@@ -35,6 +35,11 @@ def place(text: str | Place) -> Place:
     return Remote(text.rstrip("/"))
 
 
+def cache_home() -> Path:
+    """Where what can be made again is kept: `$XDG_CACHE_HOME` or `~/.cache`, then `steadyeye`."""
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "steadyeye"
+
+
 def below(folder: Place) -> Iterator[Place]:
     """Every file below a folder, linked folders included."""
     if isinstance(folder, Remote):

@@ -5,10 +5,9 @@ import os
 import tarfile
 from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
 
 from steadyeye.core.errors import UsageError
-from steadyeye.storage.place import Place, place
+from steadyeye.storage.place import Place, cache_home, place
 from steadyeye.storage.remote import Remote
 from steadyeye.storage.write import write_lightly
 
@@ -111,8 +110,7 @@ def keep(tar: Place, content: bytes) -> None:
 
 def _kept(tar: Place) -> Place:
     named = os.environ.get(VARIABLE, "")
-    root = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-    folder = place(named) if named else root / "steadyeye" / "tar"
+    folder = place(named) if named else cache_home() / "tar"
     return folder / f"{hashlib.sha256(str(tar.resolve()).encode()).hexdigest()[:32]}.arrow"
 
 

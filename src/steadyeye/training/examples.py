@@ -9,7 +9,7 @@ import numpy as np
 from steadyeye.classes import mapping
 from steadyeye.classes.class_map import ClassMap, of_destinations
 from steadyeye.core.boxes import OOD, Boxes
-from steadyeye.core.errors import UsageError
+from steadyeye.core.errors import UsageError, listed
 from steadyeye.core.seeds import fingerprint
 from steadyeye.core.types import Classes, Sample, Source
 from steadyeye.storage.place import Place
@@ -156,9 +156,7 @@ def present(items: Iterable[Example]) -> tuple[int, ...]:
 
 def names(classes: Classes, which: Iterable[int]) -> str:
     """Some classes by name, the first few where they are many."""
-    told = [classes.names[i] for i in which]
-    more = f" and {len(told) - LISTED} more" if len(told) > LISTED else ""
-    return f"{', '.join(told[:LISTED])}{more}"
+    return listed([classes.names[i] for i in which])
 
 
 def _read(sample: Sample, classes: Classes, several: bool, name: str) -> _Read:

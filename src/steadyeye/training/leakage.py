@@ -6,14 +6,12 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 from numpy.typing import NDArray
 
-from steadyeye.core.errors import UsageError
+from steadyeye.core.errors import UsageError, listed
 from steadyeye.images.likeness import BITS, NEAR, bits, near
 from steadyeye.training.task import Example, Examples
 
 MOST = 10_000
 """Examples of a side that are compared, evenly spaced where it has more."""
-
-SHOWN = 5
 
 
 def check(train: Examples, held: Examples, in_time: bool = False) -> tuple[str, ...]:
@@ -28,7 +26,7 @@ def check(train: Examples, held: Examples, in_time: bool = False) -> tuple[str, 
         shared = sorted(_filmed(train.items) & _filmed(held.items))
         if shared:
             raise UsageError(
-                f"training and held examples share {len(shared):,} videos: {_listed(shared)}; "
+                f"training and held examples share {len(shared):,} videos: {listed(shared)}; "
                 "frames of one video are nearly the same, so hold out whole videos"
             )
     sides = [_spaced(side.items) for side in (train, held)]
@@ -40,7 +38,7 @@ def check(train: Examples, held: Examples, in_time: bool = False) -> tuple[str, 
         raise UsageError(
             f"{hit:,} of {len(sides[1]):,} held images are nearly the same as images trained on "
             f"(at most {NEAR} of {BITS} bits of their hashes differ): "
-            f"{_listed([f'{b} and {a}' for a, b in found])}; keep them on one side"
+            f"{listed([f'{b} and {a}' for a, b in found])}; keep them on one side"
         )
     flat = sum(mark is None for side in marks for mark in side)
     notes = [_compared(train, held, sides)]
@@ -48,7 +46,7 @@ def check(train: Examples, held: Examples, in_time: bool = False) -> tuple[str, 
     if in_time:
         notes.append(
             f"{hit:,} of {len(sides[1]):,} held frames are nearly the same as a frame trained on, "
-            "across the gap" + (f": {_listed([f'{b} and {a}' for a, b in found])}" if hit else "")
+            "across the gap" + (f": {listed([f'{b} and {a}' for a, b in found])}" if hit else "")
         )
     return tuple(notes)
 
@@ -94,8 +92,3 @@ def _names(
     for a, b in pairs:
         first.setdefault(right[b], left[a])
     return [(a, b) for b, a in first.items()]
-
-
-def _listed(texts: Sequence[str]) -> str:
-    more = f" and {len(texts) - SHOWN:,} more" if len(texts) > SHOWN else ""
-    return f"{', '.join(texts[:SHOWN])}{more}"

@@ -82,7 +82,7 @@ class OpenImages:
             boxes=self._boxes(index, size),
             size=size,
             verified=self._verified(index),
-            key=None if folder is None else lambda: files.ImageFile(folder.path(id_)).key(),
+            key=None if folder is None else files.ImageFile(folder.path(id_)).key,
         )
 
     def _size(self, index: int, id_: str) -> tuple[int, int] | None:
