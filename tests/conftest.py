@@ -55,6 +55,14 @@ def test_data() -> Path:
 
 
 @pytest.fixture(scope="module")
+def own_cache(tmp_path_factory):
+    """A cache of the file's own for exports of models."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("cache")))
+        yield
+
+
+@pytest.fixture(scope="module")
 def browser():
     """A headless Chromium; skips where there is none."""
     playwright = pytest.importorskip("playwright.sync_api")

@@ -25,13 +25,7 @@ THREE = Classes(("cat", "dog", "owl"))
 LITE0 = "efficientnet_lite0(runtime='torch')"
 NET = "torch(path='py:toy_networks:net', classes='{}', runtime='torch', recipe={{'size': 64}})"
 SEQUENCES = {"blackswan": "swan", "car-shadow": "car", "dog": "dog", "goat": "goat"}
-
-
-@pytest.fixture(scope="module", autouse=True)
-def _cache(tmp_path_factory):
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("cache")))
-        yield
+pytestmark = pytest.mark.usefixtures("own_cache")
 
 
 @pytest.fixture(scope="module")

@@ -6,10 +6,9 @@ import sys
 from itertools import count
 
 import gcs_server
-import numpy as np
 import pytest
 import s3_server
-import simplejpeg
+from bright_pictures import written
 from test_packed_sources import build, picture, same, tar
 from test_storage import MODEL, Watcher, compute, shards
 
@@ -36,13 +35,7 @@ def bucket(url):
 @pytest.fixture(scope="module")
 def data(tmp_path_factory):
     """24 pictures of rising brightness in two class folders."""
-    root = tmp_path_factory.mktemp("pictures")
-    for i in range(24):
-        folder = root / ("dark" if i < 12 else "bright")
-        folder.mkdir(exist_ok=True)
-        grey = np.full((24, 32, 3), i * 10, dtype=np.uint8)
-        (folder / f"{i:03d}.jpg").write_bytes(simplejpeg.encode_jpeg(grey))
-    return root
+    return written(tmp_path_factory.mktemp("pictures"), count=24, step=10)
 
 
 @pytest.fixture

@@ -20,13 +20,7 @@ from steadyeye.images import files
 from steadyeye.inference.torch_module import one_thread
 
 PHOTOS = ("hot_dog.jpg", "cat_720p.jpg", "pets.jpg")
-
-
-@pytest.fixture(scope="module", autouse=True)
-def _cache(tmp_path_factory):
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("cache")))
-        yield
+pytestmark = pytest.mark.usefixtures("own_cache")
 
 
 @pytest.fixture(scope="module")

@@ -21,13 +21,7 @@ from steadyeye.inference.weights import fill
 LITE = ("efficientnet_lite0", "efficientnet_lite1", "efficientnet_lite2")
 SMALL = {"size": 32}
 IMAGES = patterns(48, 64, 3)
-
-
-@pytest.fixture(scope="module", autouse=True)
-def _cache(tmp_path_factory):
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("cache")))
-        yield
+pytestmark = pytest.mark.usefixtures("own_cache")
 
 
 @pytest.fixture(scope="module")

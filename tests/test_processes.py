@@ -12,7 +12,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import s3_server
-import simplejpeg
+from bright_pictures import written
 from test_runs import Watcher, command, tree
 
 import steadyeye as se
@@ -53,12 +53,7 @@ LIGHT = "callable(path='lit_toy:light')"
 @pytest.fixture(scope="module")
 def data(tmp_path_factory):
     """128 pictures of rising brightness in two class folders: eight shards."""
-    root = tmp_path_factory.mktemp("pictures")
-    for i in range(128):
-        folder = root / ("dark" if i < 64 else "bright")
-        folder.mkdir(exist_ok=True)
-        grey = np.full((24, 32, 3), i * 2, dtype=np.uint8)
-        (folder / f"{i:03d}.jpg").write_bytes(simplejpeg.encode_jpeg(grey))
+    root = written(tmp_path_factory.mktemp("pictures"), count=128, step=2)
     return f"image_folder(root='{root}')"
 
 

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 import s3_server
 import simplejpeg
+from bright_pictures import written
 from forked import Command, steadyeye
 
 import steadyeye as se
@@ -61,13 +62,7 @@ def _no_pause(monkeypatch):
 @pytest.fixture(scope="module")
 def pictures(tmp_path_factory):
     """96 pictures of rising brightness in two class folders."""
-    root = tmp_path_factory.mktemp("pictures")
-    for i in range(96):
-        folder = root / ("dark" if i < 48 else "bright")
-        folder.mkdir(exist_ok=True)
-        grey = np.full((24, 32, 3), i * 2, dtype=np.uint8)
-        (folder / f"{i:03d}.jpg").write_bytes(simplejpeg.encode_jpeg(grey))
-    return root
+    return written(tmp_path_factory.mktemp("pictures"), count=96, step=2)
 
 
 @pytest.fixture

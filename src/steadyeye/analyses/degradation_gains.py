@@ -28,7 +28,8 @@ def degradation_gains(evaluated: Sequence[Evaluated]) -> Section | None:
     right at level 0, profiles, and how far failure points moved. None where no model was trained
     from another one that is there.
     """
-    found = [(step, _told(step), _moved(step)) for step in steps(evaluated)]
+    paired = [(step, _pair(step)) for step in steps(evaluated)]
+    found = [(step, _told(step, pair), _moved(step, pair)) for step, pair in paired]
     if not found:
         return None
     told = [each for _, each, _ in found]
@@ -60,8 +61,8 @@ def _pair(step: Step) -> tuple[Predictions, Predictions]:
     return before, after
 
 
-def _told(step: Step) -> Told:
-    before, after = _pair(step)
+def _told(step: Step, pair: tuple[Predictions, Predictions]) -> Told:
+    before, after = pair
 
     def degraded(images: str) -> list[Any]:
         return [statistic(each, each.right, images) for each in (before, after)]
@@ -75,7 +76,7 @@ def _told(step: Step) -> Told:
     return Told(*step.names, found)
 
 
-def _moved(step: Step) -> list[Moved]:
+def _moved(step: Step, pair: tuple[Predictions, Predictions]) -> list[Moved]:
     """The failure points that both were asked for."""
     asked = [one.asked.get("failure_points") for one in (step.before, step.after)]
     result = step.after.results.get("failure_points")
@@ -84,7 +85,7 @@ def _moved(step: Step) -> list[Moved]:
     thresholds = tuple(float(cell.name.removeprefix("below ")) for cell in result.cells[0].cells)
     # a metric is asked for with its parameters
     images = getattr(step.after.asked["failure_points"].metric, "keywords", {}).get("images")
-    return moved(*_pair(step), thresholds, images or "right")
+    return moved(*pair, thresholds, images or "right")
 
 
 def _first(step: Step, shifts: Sequence[Moved]) -> Moved | None:
