@@ -372,6 +372,17 @@ def test_several_processes_write_at_once_and_one_is_killed(tmp_path):
     assert check == [("ok",)]
 
 
+def test_a_file_that_another_makes_at_the_same_moment_is_waited_for(tmp_path):
+    making = sqlite3.connect(tmp_path / FILE, isolation_level=None, check_same_thread=False)
+    making.execute("create table other (x)")
+    making.execute("begin immediate")  # SQLite refuses a change of mode now, without waiting
+    threading.Timer(0.2, making.execute, ["commit"]).start()
+    store = Store(tmp_path)
+    store.put(OF, dict([entry(1)]))
+    assert not store.problem
+    assert set(store.get([entry(1)[0]])) == {entry(1)[0]}
+
+
 def test_a_reader_and_a_pruner_beside_a_writer(tmp_path):
     store = Store(tmp_path)
     stop = threading.Event()

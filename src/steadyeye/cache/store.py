@@ -15,9 +15,9 @@ from pathlib import Path
 
 from steadyeye.cache.entry import Kept, decode, encode
 from steadyeye.cache.flight import Flight
+from steadyeye.storage.sqlite import WAIT, shared
 
 FILE = "answers.sqlite"
-WAIT = 30.0  # seconds that a writer waits for another
 PAGES = 4000  # of 16 kB, after which what was written is moved into the main file
 
 SCHEMA = """
@@ -168,7 +168,7 @@ def connect(folder: Path) -> sqlite3.Connection:
     # WAL mode with `normal`, and never the file
     db.execute("pragma page_size = 16384")
     db.execute("pragma auto_vacuum = incremental")
-    db.execute("pragma journal_mode = wal")
+    shared(db)
     db.execute("pragma synchronous = normal")
     db.execute(f"pragma wal_autocheckpoint = {PAGES}")
     db.executescript(SCHEMA)

@@ -14,6 +14,7 @@ from sqlalchemy import Connection, Engine, create_engine, event
 from sqlalchemy.exc import ArgumentError, OperationalError
 
 from steadyeye.core.errors import UsageError
+from steadyeye.storage.sqlite import WAIT, shared
 
 # a plan made while the tables were empty reads them whole for ever after
 PLANNED_ANEW = {"prepare_threshold": None}
@@ -112,7 +113,7 @@ def connect(url: str) -> Database:
     """
     url = url.replace("postgresql://", "postgresql+psycopg://", 1)
     try:
-        options = {"connect_args": {"timeout": 30} if url.startswith("sqlite") else PLANNED_ANEW}
+        options = {"connect_args": {"timeout": WAIT} if url.startswith("sqlite") else PLANNED_ANEW}
         engine = create_engine(url, pool_size=20, max_overflow=30, **options)
     except (ArgumentError, ModuleNotFoundError) as error:
         raise UsageError(f"cannot use the database '{url}': {error}") from error
@@ -138,7 +139,8 @@ def _durable(engine: Engine) -> None:
     def settings(connection: Any, _: Any) -> None:
         # transactions are begun by us: the driver would begin them too late, after the reads
         connection.isolation_level = None
-        for pragma in ("journal_mode=WAL", "synchronous=FULL", "foreign_keys=ON"):
+        shared(connection)
+        for pragma in ("synchronous=FULL", "foreign_keys=ON"):
             connection.execute(f"PRAGMA {pragma}")
 
     @event.listens_for(engine, "begin")

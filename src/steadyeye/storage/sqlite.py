@@ -1,0 +1,24 @@
+"""SQLite files that several processes and threads open, write and read at once."""
+
+import sqlite3
+import time
+
+WAIT = 30.0  # seconds that a writer waits for another
+PAUSE = 0.01
+
+
+def shared(db: sqlite3.Connection) -> None:
+    """Brings a connection's file to WAL mode, in which readers and a writer do not wait.
+
+    Raises `sqlite3.OperationalError` where others hold the file for longer than `WAIT`.
+    """
+    end = time.monotonic() + WAIT
+    while True:
+        try:
+            db.execute("pragma journal_mode = wal")
+            return
+        except sqlite3.OperationalError as error:
+            # of two that make the file at once SQLite tells one so without any waiting
+            if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY or time.monotonic() > end:
+                raise
+            time.sleep(PAUSE)
