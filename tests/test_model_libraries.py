@@ -297,13 +297,10 @@ def test_hf_from_a_folder(processor, tmp_path, photos):
         assert difference < tolerance, backend
 
 
-def test_hf_detectors_answer_as_the_library_does(tmp_path, photos):
-    from transformers import (
-        AutoImageProcessor,
-        AutoModelForObjectDetection,
-        YolosConfig,
-        YolosForObjectDetection,
-    )
+@pytest.fixture
+def tiny_yolos(tmp_path):
+    """The folder of a detector of transformers with random weights."""
+    from transformers import YolosConfig, YolosForObjectDetection
 
     torch.manual_seed(0)
     config = YolosConfig(
@@ -320,11 +317,17 @@ def test_hf_detectors_answer_as_the_library_does(tmp_path, photos):
     YolosForObjectDetection(config).save_pretrained(folder)
     said = {"image_processor_type": "YolosImageProcessor", "size": {"height": 64, "width": 96}}
     (folder / "preprocessor_config.json").write_text(json.dumps(said))
-    model = build("hf", name=str(folder))
+    return folder
+
+
+def test_hf_detectors_answer_as_the_library_does(tiny_yolos, photos):
+    from transformers import AutoImageProcessor, AutoModelForObjectDetection
+
+    model = build("hf", name=str(tiny_yolos))
     assert model.classes.names == ("N/A 0", "person", "dog", "N/A 3")
     assert model.recipe["runtime"] == "torch"
-    processor = AutoImageProcessor.from_pretrained(folder, backend="pil")
-    module = AutoModelForObjectDetection.from_pretrained(folder).eval()
+    processor = AutoImageProcessor.from_pretrained(tiny_yolos, backend="pil")
+    module = AutoModelForObjectDetection.from_pretrained(tiny_yolos).eval()
     for photo, found in zip(photos, model(photos), strict=True):
         with torch.inference_mode():
             outputs = module(**processor(images=photo, return_tensors="pt"))
@@ -337,6 +340,22 @@ def test_hf_detectors_answer_as_the_library_does(tmp_path, photos):
         np.testing.assert_allclose(found.boxes, expected["boxes"].numpy()[order], atol=1e-3)
         assert found.labels.tolist() == expected["labels"].numpy()[order].tolist()
         assert found.boxes[:, 2].max() <= photo.shape[1] * 1.01
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU here")
+def test_a_detector_on_a_machine_without_a_gpu_is_one_line(tiny_yolos):
+    with pytest.raises(UsageError, match="runtime='cuda': no GPU is to be seen"):
+        build("hf", name=str(tiny_yolos), runtime="cuda")
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no GPU here")
+def test_a_detector_on_a_gpu_finds_what_it_finds_on_the_processor(tiny_yolos, photos):
+    there = build("hf", name=str(tiny_yolos), runtime="cuda")
+    here = build("hf", name=str(tiny_yolos))
+    assert (there.recipe["runtime"], here.recipe["runtime"]) == ("cuda", "torch")
+    for found, expected in zip(there(photos), here(photos), strict=True):
+        np.testing.assert_allclose(found.scores, expected.scores, atol=1e-3)
+        np.testing.assert_allclose(found.boxes, expected.boxes, atol=0.5)
 
 
 def test_hf_refuses_processors_that_do_more(tmp_path):

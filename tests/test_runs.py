@@ -193,8 +193,15 @@ def test_another_version_that_goes_on_is_told_beside_the_first(whole, davis, tmp
 
 
 def test_another_job_in_the_same_folder_is_refused(whole, davis):
-    with pytest.raises(se.UsageError, match="holds another job: its batch is 16, not 8"):
+    with pytest.raises(se.UsageError, match="holds another job: its reduce is 'max', not 'sum'"):
+        compute(whole, davis, reduce="sum")
+    with pytest.raises(se.UsageError, match=r"with another batch \(16, not 8\)"):
         compute(whole, davis, batch=8)
+
+
+def test_the_batch_of_a_model_may_be_said_or_not(whole, davis, tmp_path):
+    shutil.copytree(whole, tmp_path / "run")
+    compute(tmp_path / "run", davis, batch=16)
 
 
 def test_two_processes_cannot_write_into_one_run(whole, davis):

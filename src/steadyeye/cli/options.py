@@ -29,7 +29,9 @@ Reduce = Annotated[str | None, typer.Option(help="Join member scores by 'max' (d
 OnError = Annotated[
     str | None, typer.Option(help="A sample that cannot be decoded: 'stop' (default) or 'skip'.")
 ]
-Batch = Annotated[int | None, typer.Option(help="Images handed to the model at a time [16].")]
+Batch = Annotated[
+    int | None, typer.Option(help="Images handed to the model at a time [16, on a GPU what fits].")
+]
 Workers = Annotated[int | None, typer.Option(help="Threads; one a core if left out.")]
 Engine = Annotated[
     str | None,

@@ -39,7 +39,7 @@ class Measuring:
     levels: str | None = None
     class_map: str | None = None
     seed: int = 0
-    batch: int = 16
+    batch: int = 0
     workers: int = 0
     cache: str = ""
 

@@ -20,7 +20,8 @@ class Job:
     `models`, `data`: spec strings. `metrics`: a list of specs; None: all that the data allows.
     `class_map`: a mapping file; None: by name or WordNet. `reduce`: how the scores of the model
     classes of a data class are joined. `on_error`: what a sample that cannot be decoded does.
-    `batch`: images handed to the model at a time. `workers`: threads; 0: one a core.
+    `batch`: images handed to the model at a time; 0: as many as a GPU takes, 16 on a processor.
+    `workers`: threads; 0: one a core.
     `operators`: a list of operators that degrade the images, or `all`; None: images as they are.
     `levels`: of the operators, `first:last:step` or a list. `seed`: of their random streams.
     `fast`: only failure points, by search instead of a whole sweep. `engine`: where inference
@@ -37,7 +38,7 @@ class Job:
     class_map: str | None = None
     reduce: str = "max"
     on_error: str = "stop"
-    batch: int = 16
+    batch: int = 0
     workers: int = 0
     operators: str | None = None
     levels: str = "0:30"
@@ -51,8 +52,8 @@ class Job:
         for name, choices in CHOICES.items():
             if getattr(self, name) not in choices:
                 raise unknown(f"value of {name}", getattr(self, name), choices)
-        if self.batch < 1:
-            raise UsageError(f"batch={self.batch}: at least one image a forward pass")
+        if self.batch < 0:
+            raise UsageError(f"batch={self.batch}: give 0 for what suits the model, or more")
         if self.fast and not self.operators:
             raise UsageError("fast=true searches failure points; name the operators too")
         if self.fast and choice(self.engine, self.address):

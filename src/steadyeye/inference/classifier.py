@@ -2,7 +2,7 @@
 
 import json
 import threading
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
@@ -17,15 +17,15 @@ from steadyeye.images.preprocessing import Preprocessing
 
 
 class Forward(Protocol):
-    """The network: (1, 3, h, w) or (1, h, w, 3) float32 → (1, classes) float32, thread-safe.
+    """The network: (n, 3, h, w) or (n, h, w, 3) float32 → (n, classes) float32, thread-safe.
 
-    One image a call, whatever the batch. Measured with one thread (ms an image at 1, 4, 8, 32):
-    EfficientNet-Lite0 4.8, 4.9, 5.3, 6.3; ResNet-50 36, 35, 35; ViT-S/16 46, 45, 49. So a larger
-    batch gains 4 % at best, and one image a call gives scores that no batch can influence.
+    On a processor n is 1, whatever the batch. Measured with one thread (ms an image at 1, 4, 8,
+    32): EfficientNet-Lite0 4.8, 4.9, 5.3, 6.3; ResNet-50 36, 35, 35; ViT-S/16 46, 45, 49. So a
+    larger batch gains 4 % at best, and one image a call gives scores that no batch can influence.
     """
 
     def __call__(self, batch: NDArray[np.float32], /) -> NDArray[np.float32]:
-        """The scores of one prepared image."""
+        """The scores of the prepared images."""
         ...
 
 
@@ -48,20 +48,25 @@ class Recipe:
 
 
 class _Scratch(threading.local):
-    """The input buffer of each thread; a copy in another process starts empty."""
+    """The input of each thread; a copy in another process starts empty."""
 
     def __init__(self) -> None:
-        self.buffer: NDArray[np.float32] | None = None
+        self.page: NDArray[np.float32] | None = None
 
     def __reduce__(self) -> tuple[type["_Scratch"], tuple[()]]:
         return _Scratch, ()
+
+
+def _empty(shape: Sequence[int]) -> NDArray[np.float32]:
+    return np.empty(tuple(shape), dtype=np.float32)
 
 
 @dataclass(frozen=True, eq=False)
 class Classifier:
     """A `Model` over any `Forward`; its scores are probabilities, (n, classes) float32.
 
-    Raises `UsageError` when the network's width is not that of `classes`.
+    `most`: images a pass; `page`: makes the memory that they are prepared in. Raises `UsageError`
+    when the network's width is not that of `classes`.
     """
 
     name: str
@@ -72,11 +77,13 @@ class Classifier:
     fingerprint: str
     gradient: ClassGradient | None = None
     cacheable: bool = True
+    most: int = 1
+    page: Callable[[Sequence[int]], NDArray[np.float32]] = _empty
     _scratch: _Scratch = field(default_factory=_Scratch, repr=False)
 
     def __call__(self, images: Iterable[Image], /) -> Scores:
         """(n, classes) float32, one row an image in order; (0, classes) for no images."""
-        rows = [self._row(image) for image in images]
+        rows = [checked(self.forward(page), page, self.classes) for page in self._pages(images)]
         if not rows:
             return np.zeros((0, len(self.classes or ())), dtype=np.float32)
         scores = np.concatenate(rows)
@@ -89,20 +96,27 @@ class Classifier:
         rest = replace(self, settings=settings, _scratch=_Scratch())
         return AtInput(preprocessing.fit, rest, self.gradient)
 
-    def _row(self, image: Image) -> NDArray[np.float32]:
-        batch = self._buffer()
-        channels_first = batch[0] if self.settings.layout == "nchw" else batch[0].transpose(2, 0, 1)
-        with tally.timed("prepare"):
-            self.settings.preprocessing(image, channels_first)
-        return checked_row(self.forward(batch), self.classes)
+    def _pages(self, images: Iterable[Image]) -> Iterator[NDArray[np.float32]]:
+        """The images prepared, as many as a pass takes; the next are written over them."""
+        page, there = self._page(), 0
+        first = page if self.settings.layout == "nchw" else page.transpose(0, 3, 1, 2)
+        for image in images:
+            with tally.timed("prepare"):
+                self.settings.preprocessing(image, first[there])
+            there += 1
+            if there == self.most:
+                yield page
+                there = 0
+        if there:
+            yield page[:there]
 
-    def _buffer(self) -> NDArray[np.float32]:
-        if self._scratch.buffer is None:
-            height, width = self.settings.preprocessing.size
-            nchw = self.settings.layout == "nchw"
-            shape = (1, 3, height, width) if nchw else (1, height, width, 3)
-            self._scratch.buffer = np.empty(shape, dtype=np.float32)
-        return self._scratch.buffer
+    def _page(self) -> NDArray[np.float32]:
+        height, width = self.settings.preprocessing.size
+        one = (3, height, width) if self.settings.layout == "nchw" else (height, width, 3)
+        page = self._scratch.page
+        if page is None or page.shape != (self.most, *one):
+            page = self._scratch.page = self.page((self.most, *one))
+        return page
 
 
 def classifier(
@@ -128,16 +142,23 @@ def classifier(
     return model
 
 
-def checked_row(scores: NDArray[np.float32], classes: Classes | None) -> NDArray[np.float32]:
-    """`scores` as (1, classes); trailing axes of length 1 are dropped. Raises `UsageError`."""
-    if scores.ndim < 2 or scores.shape[0] != 1 or scores.size != scores.shape[1]:
+def checked(
+    scores: NDArray[np.float32], page: NDArray[np.float32], classes: Classes | None
+) -> NDArray[np.float32]:
+    """`scores` as (n, classes), a row an image of the page. Raises `UsageError`.
+
+    Trailing axes of length 1 are dropped.
+    """
+    n = len(page)
+    if scores.ndim < 2 or scores.shape[0] != n or scores.size != n * scores.shape[1]:
+        images = "one image" if n == 1 else f"{n} images"
         raise UsageError(
-            f"the network gives an output of shape {scores.shape} for one image; "
-            "a classifier gives (1, classes)"
+            f"the network gives an output of shape {scores.shape} for {images}; "
+            f"a classifier gives ({n}, classes)"
         )
-    row = scores.reshape(1, -1)
-    check_width(row, classes)
-    return row
+    rows = scores.reshape(n, -1)
+    check_width(rows, classes)
+    return rows
 
 
 def check_width(scores: NDArray[np.float32], classes: Classes | None) -> None:

@@ -81,20 +81,21 @@ def _embedder(model: Model, network: Model, layer: str) -> Embedder:
 
 @dataclass(frozen=True)
 class _Flat:
-    """A `Forward` whose output is one row: axes of place, and tokens, averaged over."""
+    """A `Forward` whose output is one row an image: axes of place, and tokens, averaged over."""
 
     forward: Any
 
     def __call__(self, batch: NDArray[np.float32], /) -> NDArray[np.float32]:
-        """(1, d) float32, from (1, d), (1, d, h, w) or (1, tokens, d)."""
+        """(n, d) float32, from (n, d), (n, d, h, w) or (n, tokens, d)."""
         found = self.forward(batch)
         if found.ndim == 4:
             found = found.mean(axis=(2, 3))
         elif found.ndim == 3:
             found = found.mean(axis=1)
-        if found.ndim != 2 or len(found) != 1:
+        if found.ndim != 2 or len(found) != len(batch):
+            images = "one image" if len(batch) == 1 else f"{len(batch)} images"
             raise UsageError(
-                f"the layer gives an output of shape {found.shape} for one image; "
-                "name one that gives (1, d), (1, d, h, w) or (1, tokens, d)"
+                f"the layer gives an output of shape {found.shape} for {images}; "
+                "name one that gives (n, d), (n, d, h, w) or (n, tokens, d)"
             )
         return np.asarray(found, dtype=np.float32)

@@ -16,7 +16,7 @@ from steadyeye.inference.torch_detector import (
     told_apart,
     torch_detector,
 )
-from steadyeye.inference.trainable import Found
+from steadyeye.inference.trainable import Found, device
 
 
 def hf_detector(
@@ -24,15 +24,17 @@ def hf_detector(
     module: nn.Module,
     processor: Any,
     classes: Classes,
+    runtime: str = "torch",
     origin: Mapping[str, Any] | None = None,
 ) -> TorchDetector:
     """The detector over a loaded model, in eval mode, and its image processor.
 
-    `origin`: where the weights are from, for the record.
+    `runtime`: as of `torch_detector`; `origin`: where the weights are from, for the record.
     """
 
     def ask(network: nn.Module, image: Image) -> Found:
-        outputs = network(**processor(images=image, return_tensors="pt"))
+        given = processor(images=image, return_tensors="pt")
+        outputs = network(**given.to(device(network)))
         (found,) = processor.post_process_object_detection(
             outputs, threshold=THRESHOLD, target_sizes=[image.shape[:2]]
         )
@@ -43,7 +45,7 @@ def hf_detector(
 
     asking = Asking(ask, opened, trainable(module, processor, THRESHOLD))
     processing = {"processor": processor.to_dict(), **(origin or {})}
-    return torch_detector(name, module, classes, asking, processing)
+    return torch_detector(name, module, classes, asking, processing, runtime)
 
 
 def labels(config: Any) -> Classes:

@@ -25,7 +25,9 @@ def opened(session: OnnxSession, layer: str = "") -> tuple[OnnxSession, str]:
         raise unknown(f"tensor of {session.name}", name, made)
     del model.graph.output[:]
     model.graph.output.append(onnx.helper.make_empty_tensor_value_info(name))
-    return OnnxSession(model.SerializeToString(), f"{session.name} up to {name}"), name
+    return OnnxSession(
+        model.SerializeToString(), f"{session.name} up to {name}", session.runtime
+    ), name
 
 
 def _loaded(session: OnnxSession) -> onnx.ModelProto:

@@ -1,12 +1,17 @@
-"""ONNX Runtime on the processor, one thread a call."""
+"""ONNX Runtime on the processor, one thread a call, or on a GPU."""
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import onnxruntime as ort
 from numpy.typing import NDArray
 
-from steadyeye.core.errors import UsageError
+from steadyeye.core.errors import UsageError, unknown
+
+RUNTIMES = ("onnx", "cuda")
+CPU, CUDA = "CPUExecutionProvider", "CUDAExecutionProvider"
+MOST = 64  # images a pass on a GPU
 
 
 class OnnxSession:
@@ -15,13 +20,15 @@ class OnnxSession:
     Each call runs in its caller's thread. ONNX Runtime allows concurrent calls, and two threads on
     a shared session were as fast as two with their own (2.5 ms an image on two cores, either way),
     so the weights are in memory once. `model`: a path (kept, as external data lies beside it) or
-    the bytes; `name`: what an error calls it. Raises `UsageError` for what cannot be loaded.
+    the bytes; `name`: what an error calls it; `runtime`: of `RUNTIMES`, "cuda" for a GPU. Raises
+    `UsageError` for what cannot be loaded.
     """
 
-    def __init__(self, model: Path | bytes, name: str) -> None:
+    def __init__(self, model: Path | bytes, name: str, runtime: str = "onnx") -> None:
         self.model = model
         self.name = name
-        self._session = _open(model, name)
+        self.runtime = runtime
+        self._session = _open(model, name, runtime)
         if len(self._session.get_inputs()) != 1:
             inputs = ", ".join(each.name for each in self._session.get_inputs())
             raise UsageError(f"'{name}' takes {inputs}; a classifier takes one input, the images")
@@ -30,13 +37,18 @@ class OnnxSession:
             raise UsageError(f"'{name}' takes {self._input.type}; export it with a float32 input")
         self._output = self._session.get_outputs()[0].name
 
-    def __reduce__(self) -> tuple[type["OnnxSession"], tuple[Path | bytes, str]]:
-        return OnnxSession, (self.model, self.name)
+    def __reduce__(self) -> tuple[type["OnnxSession"], tuple[Path | bytes, str, str]]:
+        return OnnxSession, (self.model, self.name, self.runtime)
 
     @property
     def input_shape(self) -> tuple[int | None, ...]:
         """The declared axes of the input; None where one is free."""
         return tuple(side if isinstance(side, int) else None for side in self._input.shape)
+
+    @property
+    def most(self) -> int:
+        """Images a pass: one on the processor, and where the file is made for one."""
+        return MOST if self.runtime == "cuda" and self.input_shape[0] is None else 1
 
     @property
     def output(self) -> str:
@@ -64,7 +76,7 @@ class OnnxSession:
         return [np.asarray(each, dtype=np.float32) for each in found]
 
 
-def _open(model: Path | bytes, name: str) -> ort.InferenceSession:
+def _open(model: Path | bytes, name: str, runtime: str) -> ort.InferenceSession:
     options = ort.SessionOptions()
     options.intra_op_num_threads = options.inter_op_num_threads = 1
     options.execution_mode = ort.ExecutionMode.ORT_SEQUENTIAL
@@ -72,10 +84,29 @@ def _open(model: Path | bytes, name: str) -> ort.InferenceSession:
     source = str(model) if isinstance(model, Path) else model
     if isinstance(model, Path) and not model.is_file():
         raise UsageError(f"there is no ONNX file '{model}'")
+    providers = _providers(runtime)
     try:
-        return ort.InferenceSession(source, options, providers=["CPUExecutionProvider"])
+        session = ort.InferenceSession(source, options, providers=providers)
     except Exception as error:
         raise UsageError(f"cannot load '{name}' into ONNX Runtime: {_line(error)}") from error
+    # without the libraries that it needs, a provider is left out with no more than a warning
+    if runtime == "cuda" and CUDA not in session.get_providers():
+        raise UsageError(f"runtime='cuda': ONNX Runtime found no GPU it can use for '{name}'")
+    return session
+
+
+def _providers(runtime: str) -> list[Any]:
+    if runtime not in RUNTIMES:
+        raise unknown("runtime", runtime, RUNTIMES)
+    if runtime == "onnx":
+        return [CPU]
+    if CUDA not in ort.get_available_providers():
+        raise UsageError(
+            "runtime='cuda': this onnxruntime is built without CUDA; install onnxruntime-gpu in "
+            "its place, or leave runtime out to infer on the processor"
+        )
+    # what it has no kernel for it computes on the processor; fp32 is fp32, not TF32
+    return [(CUDA, {"use_tf32": "0"}), CPU]
 
 
 def _line(error: Exception) -> str:

@@ -1,4 +1,4 @@
-"""A torch module as a model: exported to ONNX where that is faithful, run by torch where not."""
+"""A torch module as a model: on ONNX Runtime where that is faithful, in torch, or on GPUs."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -9,17 +9,21 @@ from torch import nn
 from steadyeye.core.errors import UsageError, unknown
 from steadyeye.core.types import Classes
 from steadyeye.inference.classifier import Classifier, Forward, Recipe, classifier
+from steadyeye.inference.devices import fitting, gpus, locked, noted
 from steadyeye.inference.torch_export import export
 from steadyeye.inference.torch_gradient import TorchGradient
 from steadyeye.inference.torch_module import PRECISIONS, TorchModule
 from steadyeye.inference.weights import covered, weights_fingerprint
 
+RUNTIMES = ("onnx", "torch", "cuda")
+
 
 @dataclass(frozen=True)
 class Execution:
-    """How a torch module is run: `runtime` "onnx" or "torch", `precision` fp32, bf16 or fp16.
+    """How a torch module is run: `runtime` of `RUNTIMES`, `precision` fp32, bf16 or fp16.
 
-    Reduced precision needs torch: bf16 changed 8 % of the best classes of EfficientNet-Lite0, so
+    "onnx" and "torch" are on the processor, "cuda" is torch on the GPUs of the machine. Reduced
+    precision needs torch: bf16 changed 8 % of the best classes of EfficientNet-Lite0, so
     it is never chosen silently. Raises `UsageError` for anything else.
     """
 
@@ -27,13 +31,13 @@ class Execution:
     precision: str = "fp32"
 
     def __post_init__(self) -> None:
-        if self.runtime not in ("onnx", "torch"):
-            raise unknown("runtime", self.runtime, ("onnx", "torch"))
+        if self.runtime not in RUNTIMES:
+            raise unknown("runtime", self.runtime, RUNTIMES)
         if self.precision not in PRECISIONS:
             raise unknown("precision", self.precision, PRECISIONS)
         if self.precision != "fp32" and self.runtime == "onnx":
             raise UsageError(
-                f"precision='{self.precision}' runs in torch only; add runtime='torch'"
+                f"precision='{self.precision}' runs in torch only; add runtime='torch' or 'cuda'"
             )
 
 
@@ -51,14 +55,21 @@ def torch_classifier(
     `runtime_note` says why. `origin`: what else the recipe records, such as what it was trained on.
     """
     weights = weights_fingerprint(module)
-    forward: Forward = TorchModule(module, execution.precision)
     extra = {"runtime": "torch", "precision": execution.precision, **(origin or {})}
-    if execution.runtime == "onnx":
-        found = export(module, settings.preprocessing, weights)
-        extra["runtime_note"] = found.note
-        if found.session:
-            forward = found.session
-            extra["runtime"] = "onnx"
-    found_classifier = classifier(name, classes, settings, forward, weights, extra)
     gradient = TorchGradient(module, settings)
-    return replace(found_classifier, gradient=gradient, cacheable=covered(module))
+    if execution.runtime == "cuda":
+        on_gpus = TorchModule(module, execution.precision, gpus())
+        extra |= {"runtime": "cuda", **noted(on_gpus.devices)}
+        found = classifier(name, classes, settings, on_gpus, weights, extra)
+        most = fitting(on_gpus, (3, *settings.preprocessing.size), on_gpus.devices[0])
+        found = replace(found, most=most, page=locked)
+        return replace(found, gradient=gradient, cacheable=covered(module))
+    forward: Forward = TorchModule(module, execution.precision)
+    if execution.runtime == "onnx":
+        exported = export(module, settings.preprocessing, weights)
+        extra["runtime_note"] = exported.note
+        if exported.session:
+            forward = exported.session
+            extra["runtime"] = "onnx"
+    found = classifier(name, classes, settings, forward, weights, extra)
+    return replace(found, gradient=gradient, cacheable=covered(module))

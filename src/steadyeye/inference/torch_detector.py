@@ -13,6 +13,7 @@ from torch import nn
 from steadyeye.core.boxes import Detections
 from steadyeye.core.seeds import fingerprint
 from steadyeye.core.types import Classes, Image
+from steadyeye.inference.devices import CPU, gpus, noted
 from steadyeye.inference.opened import Opened
 from steadyeye.inference.torch_module import ThreadCopies, one_thread
 from steadyeye.inference.trainable import Found, Trainable
@@ -26,7 +27,8 @@ THRESHOLD = 0.001
 class Asking:
     """How a library's detector is asked, as functions of the module and an image.
 
-    `detections`: the library's processing and the pass between. `opened`: the same network with
+    `detections`: the library's processing and the pass between, where
+    the module is. `opened`: the same network with
     its candidates fixed, to be differentiated. `trainable`: how it is trained.
     """
 
@@ -37,11 +39,15 @@ class Asking:
 
 @dataclass(frozen=True, eq=False)
 class TorchDetector:
-    """A `Detector` over a torch module in fp32, one image a forward pass."""
+    """A `Detector` over a torch module in fp32, one image a forward pass.
+
+    `copies`: where it detects; `here`: on the processor, to be looked into.
+    """
 
     name: str
     classes: Classes
     copies: ThreadCopies
+    here: ThreadCopies
     asking: Asking
     recipe: Mapping[str, Any]
     fingerprint: str
@@ -54,16 +60,18 @@ class TorchDetector:
 
     def opened(self, image: Image) -> Opened:
         """The image in the eyes of the network, for integrated gradients."""
+        module, _ = self.here.mine()
         with one_thread(), torch.no_grad():
-            return self.asking.opened(self.copies.mine(), image)
+            return self.asking.opened(module, image)
 
     def _one(self, image: Image) -> Detections:
-        with one_thread(), torch.inference_mode():
-            boxes, labels, found = self.asking.detections(self.copies.mine(), image)
-        scores = found.double().numpy()
+        with self.copies.asked() as (module, _):
+            detections = self.asking.detections(module, image)
+            boxes, labels, scores = (each.cpu().numpy() for each in detections)
+        scores = scores.astype(np.float64)
         order = np.argsort(-scores, kind="stable")
         return Detections(
-            boxes.double().numpy()[order], labels.numpy().astype(np.int32)[order], scores[order]
+            boxes.astype(np.float64)[order], labels.astype(np.int32)[order], scores[order]
         )
 
 
@@ -73,18 +81,25 @@ def torch_detector(
     classes: Classes,
     asking: Asking,
     processing: Mapping[str, Any],
+    runtime: str = "torch",
 ) -> TorchDetector:
-    """The detector over a module in eval mode; `processing`: how it is asked, for the record."""
+    """The detector over a module in eval mode; `processing`: how it is asked, for the record.
+
+    `runtime`: "cuda" on the GPUs of this machine, anything else in torch on its processor.
+    """
+    devices = gpus() if runtime == "cuda" else (CPU,)
     record = {
         **json.loads(json.dumps(processing, default=str)),
         "threshold": THRESHOLD,
-        "runtime": "torch",
+        "runtime": "cuda" if runtime == "cuda" else "torch",
         "precision": "fp32",
     }
     text = json.dumps(record, sort_keys=True)
     mark = fingerprint(weights_fingerprint(module), text, *classes.names)
-    kept = covered(module)
-    return TorchDetector(name, classes, ThreadCopies(module), asking, record, mark, kept)
+    here = ThreadCopies(module)
+    copies = ThreadCopies(module, devices) if runtime == "cuda" else here
+    record |= noted(devices)
+    return TorchDetector(name, classes, copies, here, asking, record, mark, covered(module))
 
 
 def told_apart(names: Sequence[str]) -> tuple[str, ...]:

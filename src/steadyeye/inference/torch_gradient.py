@@ -35,7 +35,7 @@ class TorchGradient:
     ) -> NDArray[np.float32]:
         """(h, w, 3) float32: the gradient at `image`, for the best of the `members` classes."""
         preprocessing = self.recipe.preprocessing
-        module = self._copies.mine()
+        module, _ = self._copies.mine()
         with one_thread(), torch.enable_grad():
             pixels = torch.from_numpy(image.copy()).requires_grad_()
             mean, std = torch.tensor(preprocessing.mean), torch.tensor(preprocessing.std)

@@ -28,7 +28,7 @@ def opened(forward: Any, layer: str = "") -> tuple[TorchModule, str]:
         raise UsageError(f"{type(module).__name__} has no linear layer; name one with layer=")
     inner = _Inner(module, layer or weighed[-1], reads=not layer)
     name = layer or f"what {weighed[-1]} reads"
-    return TorchModule(inner.eval(), forward.precision), name
+    return TorchModule(inner.eval(), forward.precision, forward.devices), name
 
 
 class _Inner(nn.Module):
@@ -41,7 +41,7 @@ class _Inner(nn.Module):
         self.reads = reads
 
     def forward(self, images: Tensor) -> Tensor:
-        """(1, 3, h, w) → the layer's input or output."""
+        """(n, 3, h, w) → the layer's input or output."""
         seen: list[Tensor] = []
 
         def keep(_: nn.Module, inputs: tuple[Any, ...], output: Any) -> None:

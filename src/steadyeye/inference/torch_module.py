@@ -1,9 +1,9 @@
-"""A torch module run as it is."""
+"""A torch module run as it is, on the processor or on GPUs."""
 
 import copy
 import itertools
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 import numpy as np
@@ -12,73 +12,120 @@ from numpy.typing import NDArray
 from torch import Tensor, fx, jit, nn
 
 from steadyeye.core.errors import UsageError, unknown
+from steadyeye.inference.devices import CPU, Turns
 
 PRECISIONS = {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}
 
 
 class _Own(threading.local):
-    """The copy of each thread."""
+    """The copy of each thread, and where it is."""
 
     module: nn.Module | None = None
+    device: torch.device = CPU
 
 
 class ThreadCopies:
-    """A copy of a module for each thread, all with the same weights in memory."""
+    """A copy of a module for each thread, with the same weights in memory.
 
-    def __init__(self, module: nn.Module) -> None:
+    `devices`: where the copies are; threads take them in turn, and those of a device share its
+    weights.
+    """
+
+    def __init__(self, module: nn.Module, devices: Sequence[torch.device] = (CPU,)) -> None:
         self.module = module
+        self.devices = tuple(devices)
         self._own = _Own()
         self._copying = threading.Lock()
+        self._next = itertools.cycle(self.devices)
+        self._there: dict[torch.device, nn.Module] = {CPU: module}
+        self._turns = Turns(self.devices)
 
-    def mine(self) -> nn.Module:
-        """The copy of the thread that asks. Raises `UsageError` if it cannot be copied."""
+    def mine(self) -> tuple[nn.Module, torch.device]:
+        """The copy of the thread that asks, and where it is.
+
+        Raises `UsageError` if it cannot be copied.
+        """
         if self._own.module is None:
             with self._copying:
-                self._own.module = _twin(self.module)
-        return self._own.module
+                self._own.device = next(self._next)
+                self._own.module = _twin(self._on(self._own.device))
+        return self._own.module, self._own.device
+
+    @contextmanager
+    def asked(self) -> Iterator[tuple[nn.Module, torch.device]]:
+        """A block of one pass through the thread's copy, without gradients, in one CPU thread."""
+        module, device = self.mine()
+        with one_thread(), torch.inference_mode(), self._turns.turn(device):
+            yield module, device
+
+    def _on(self, device: torch.device) -> nn.Module:
+        """The module whose weights are on a device."""
+        if device not in self._there:
+            self._there[device] = copy.deepcopy(self.module).to(device)
+            if device.type == "cuda":
+                # the threads compute on streams of their own, which do not wait for this copy
+                torch.cuda.synchronize(device)
+        return self._there[device]
 
 
 class TorchModule:
     """A `Forward` over an eval-mode module; `precision` other than fp32 runs under autocast.
 
     Each thread runs its own copy, since a module's `forward` may keep state; the weights are
-    shared. A call uses one of torch's threads and then restores their number: two workers on two
-    cores took 11 ms an image so (EfficientNet-Lite0), and 22 to 32 ms taking turns with two
-    threads each, which spin while another thread decodes.
+    shared. On the processor a call uses one of torch's threads and then restores their number: two
+    workers on two cores took 11 ms an image so (EfficientNet-Lite0), and 22 to 32 ms taking turns
+    with two threads each, which spin while another thread decodes. `devices`: the GPUs that
+    threads compute on, in turn.
     """
 
-    def __init__(self, module: nn.Module, precision: str = "fp32") -> None:
+    def __init__(
+        self,
+        module: nn.Module,
+        precision: str = "fp32",
+        devices: Sequence[torch.device] = (CPU,),
+    ) -> None:
         if precision not in PRECISIONS:
             raise unknown("precision", precision, PRECISIONS)
         self.precision = precision
-        self._copies = ThreadCopies(module)
+        self._copies = ThreadCopies(module, devices)
 
     @property
     def module(self) -> nn.Module:
         """The module itself, which no thread runs but in its own copy."""
         return self._copies.module
 
-    def __reduce__(self) -> tuple[type["TorchModule"], tuple[nn.Module, str]]:
-        return TorchModule, (self._copies.module, self.precision)
+    @property
+    def devices(self) -> tuple[torch.device, ...]:
+        """Where it computes."""
+        return self._copies.devices
+
+    def __reduce__(
+        self,
+    ) -> tuple[type["TorchModule"], tuple[nn.Module, str, tuple[torch.device, ...]]]:
+        return TorchModule, (self._copies.module, self.precision, self.devices)
 
     def __call__(self, batch: NDArray[np.float32], /) -> NDArray[np.float32]:
-        """The scores of `batch`, (1, 3, h, w), as float32. Raises `UsageError` if it cannot run."""
-        dtype = PRECISIONS[self.precision]
-        reduced = self.precision != "fp32"
-        module = self._copies.mine()
-        with one_thread(), torch.inference_mode(), torch.autocast("cpu", dtype, enabled=reduced):
+        """The scores of `batch`, (n, 3, h, w), as float32. Raises `UsageError` if it cannot run."""
+        with self._copies.asked() as (module, device), self._autocast(device):
             try:
-                scores = module(torch.from_numpy(batch))
+                scores = module(torch.from_numpy(batch).to(device, non_blocking=True))
+            except torch.OutOfMemoryError:
+                raise
             except (RuntimeError, TypeError, ValueError, AssertionError) as error:
                 line = (str(error).strip().splitlines() or [type(error).__name__])[0][:200]
                 raise UsageError(f"the module cannot take input {batch.shape}: {line}") from error
-        if not isinstance(scores, Tensor):
-            raise UsageError(
-                f"the module returns a {type(scores).__name__}; "
-                "wrap it so that it returns the tensor of scores, (images, classes)"
-            )
-        # a copy, because a module may return a view of the buffer that the next image overwrites
-        return scores.float().numpy().copy()
+            if not isinstance(scores, Tensor):
+                raise UsageError(
+                    f"the module returns a {type(scores).__name__}; "
+                    "wrap it so that it returns the tensor of scores, (images, classes)"
+                )
+            # a copy, because a module may return a view of the buffer that the next image
+            # overwrites; from a GPU it comes once all is computed
+            return scores.float().cpu().numpy().copy()
+
+    def _autocast(self, device: torch.device) -> torch.autocast:
+        dtype = PRECISIONS[self.precision]
+        return torch.autocast(device.type, dtype, enabled=self.precision != "fp32")
 
 
 @contextmanager

@@ -9,7 +9,7 @@ from steadyeye.core.types import Classes, Image
 from steadyeye.inference import torchvision_opened
 from steadyeye.inference.torch_detector import THRESHOLD, Asking, TorchDetector, torch_detector
 from steadyeye.inference.torchvision_training import found, trainable, with_threshold
-from steadyeye.inference.trainable import Found
+from steadyeye.inference.trainable import Found, device
 
 TRANSFORM = ("min_size", "max_size", "fixed_size", "size_divisible", "image_mean", "image_std")
 ENDING = ("nms_thresh", "detections_per_img", "topk_candidates")
@@ -19,6 +19,7 @@ def torchvision_detector(
     name: str,
     module: Any,
     classes: Classes,
+    runtime: str = "torch",
     network: str | None = None,
     origin: Mapping[str, Any] | None = None,
 ) -> TorchDetector:
@@ -26,17 +27,18 @@ def torchvision_detector(
 
     Its labels count from 1, 0 being the background. The model resizes, normalises, suppresses and
     gives boxes in pixels of the image itself; what it does so is recorded. Its own threshold, 0.01
-    to 0.2, is lowered to 0.001 in the module given. `network`: what torchvision calls it, where
-    that is not its name; `origin`: where the weights are from, for the record.
+    to 0.2, is lowered to 0.001 in the module given. `runtime`: as of `torch_detector`; `network`:
+    what torchvision calls it, where that is not its name; `origin`: where the weights are from, for
+    the record.
     """
     with_threshold(module, THRESHOLD)
     asking = Asking(_ask, torchvision_opened.opened, trainable(network or name, module, THRESHOLD))
     processing = {**_processing(module), **(origin or {})}
-    return torch_detector(name, module, classes, asking, processing)
+    return torch_detector(name, module, classes, asking, processing, runtime)
 
 
 def _ask(network: nn.Module, image: Image) -> Found:
-    (outputs,) = network([torchvision_opened.pixels(image)])
+    (outputs,) = network([torchvision_opened.pixels(image).to(device(network))])
     return found(outputs)
 
 

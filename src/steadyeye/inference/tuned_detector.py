@@ -24,21 +24,22 @@ def read_detector(
 ) -> TorchDetector:
     """The detector that a record and its weights make, in fp32; nothing is downloaded.
 
-    Raises `UsageError` where the library lacks what the record names, and for another precision.
+    It runs in torch: on GPUs where `execution` says so, on the processor otherwise. Raises
+    `UsageError` where the library lacks what the record names, and for another precision.
     """
     if execution.precision != "fp32":
         raise UsageError(f"a trained detector runs in fp32, not {execution.precision}")
     classes, name = tuned.classes_of(record), folder.resolve().name
     said, origin = record["detector"], tuned.origin(record)
     if said["library"] == "torchvision":
-        return _of_torchvision(name, said, classes, (folder, weights, origin))
+        return _of_torchvision(said, classes, (folder, weights, origin), execution.runtime)
     module, processor = _of_transformers(said, classes)
     made = filled(module, weights, folder / tuned.WEIGHTS).eval()
-    return hf_detector(name, made, processor, classes, origin)
+    return hf_detector(name, made, processor, classes, execution.runtime, origin)
 
 
 def _of_torchvision(
-    name: str, said: Mapping[str, Any], classes: Classes, trained: tuple[Path, Any, Any]
+    said: Mapping[str, Any], classes: Classes, trained: tuple[Path, Any, Any], runtime: str
 ) -> TorchDetector:
     # imports torchvision, which the detectors of transformers do without
     from steadyeye.inference import torchvision_networks as networks
@@ -50,7 +51,8 @@ def _of_torchvision(
         raise UsageError(f"this torchvision has no '{network}', which '{folder}' is; update it")
     made = networks.network(network, len(classes), networks.settings_of(said["settings"]))
     module = filled(made, weights, folder / tuned.WEIGHTS).eval()
-    return torchvision_detector(name, module, classes, network, origin)
+    name = folder.resolve().name
+    return torchvision_detector(name, module, classes, runtime, network, origin)
 
 
 def _of_transformers(said: Mapping[str, Any], classes: Classes) -> tuple[nn.Module, Any]:

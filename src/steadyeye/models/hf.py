@@ -31,12 +31,13 @@ def hf(
     A detector is one whose configuration says ForObjectDetection; it runs in torch, with the
     library's own processing before and after it. Of a classifier, preprocessing is the image
     processor's, compared with it on a test pattern. `classes`: by default the configuration's
-    labels, which are ImageNet-1k's where they are those in its order.
+    labels, which are ImageNet-1k's where they are those in its order. `runtime`: "onnx", "torch",
+    or "cuda" on GPUs.
     """
     try:
         processor = transformers.AutoImageProcessor.from_pretrained(name, backend="pil")
         if _detects(transformers.AutoConfig.from_pretrained(name)):
-            return _detector(name, processor, classes)
+            return _detector(name, processor, classes, runtime)
         module = transformers.AutoModelForImageClassification.from_pretrained(
             name, use_safetensors=True
         )
@@ -53,10 +54,10 @@ def _detects(config: Any) -> bool:
     return any(each.endswith("ForObjectDetection") for each in config.architectures or ())
 
 
-def _detector(name: str, processor: Any, classes: str | None) -> Detector:
+def _detector(name: str, processor: Any, classes: str | None, runtime: str) -> Detector:
     module = transformers.AutoModelForObjectDetection.from_pretrained(name, use_safetensors=True)
     names = read(classes) if classes else hf_detector.labels(module.config)
-    return hf_detector.hf_detector(_short(name), module.eval(), processor, names)
+    return hf_detector.hf_detector(_short(name), module.eval(), processor, names, runtime)
 
 
 def _short(name: str) -> str:

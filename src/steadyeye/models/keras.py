@@ -31,6 +31,9 @@ def keras(
     models state neither) and any of size, resize, interpolation, output, which is
     "probabilities" by default, as Keras models end in softmax.
     """
+    execution = Execution(runtime, precision)
+    if runtime == "cuda":
+        raise UsageError("a Keras model runs on the processor here; export it to ONNX for a GPU")
     if keras_library.config.backend() != "torch":
         raise UsageError("keras runs on another backend here; set KERAS_BACKEND=torch")
     if not {"mean", "std"} <= set(recipe):
@@ -44,7 +47,6 @@ def keras(
     size = {"size": (height, width)} if height and width else {}
     settings = read_recipe(recipe, **{"output": "probabilities", **size})
     module = _ChannelsFirst(model).eval()
-    execution = Execution(runtime, precision)
     return torch_classifier(module, Path(path).stem, read(classes), settings, execution)
 
 

@@ -1,6 +1,7 @@
 """ONNX files."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,18 +14,22 @@ from steadyeye.inference.recipes import recipe as read_recipe
 from steadyeye.inference.session import OnnxSession
 
 
-def onnx(*, path: str, classes: str, recipe: Mapping[str, Any] | None = None) -> Model:
+def onnx(
+    *, path: str, classes: str, recipe: Mapping[str, Any] | None = None, runtime: str = "onnx"
+) -> Model:
     """An ONNX file with one image input and one row of scores an image.
 
     `classes`: `imagenet1k` or a class file. `recipe`: a dict with any of size, resize, mean, std,
     interpolation, output, layout; size and layout default to what the file declares. The first
-    output is read. Raises `UsageError` for a file that takes a fixed batch of several images.
+    output is read. `runtime`: "onnx" on the processor, or "cuda" with onnxruntime-gpu. Raises
+    `UsageError` for a file that takes a fixed batch of several images.
     """
     file = Path(path).expanduser()
-    session = OnnxSession(file, path)
+    session = OnnxSession(file, path, runtime)
     settings = read_recipe(recipe, **_declared(session.input_shape, path))
-    extra = {"runtime": "onnx", "precision": "as in the file", "model_output": session.output}
-    return classifier(file.stem, read(classes), settings, session, _weights(file), extra)
+    extra = {"runtime": runtime, "precision": "as in the file", "model_output": session.output}
+    found = classifier(file.stem, read(classes), settings, session, _weights(file), extra)
+    return replace(found, most=session.most)
 
 
 def _declared(shape: tuple[int | None, ...], path: str) -> dict[str, Any]:

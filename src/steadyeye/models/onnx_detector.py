@@ -35,19 +35,25 @@ RECIPES: Mapping[str, Mapping[str, Any]] = {
 
 
 def onnx_detector(
-    *, path: str, decoder: str, classes: str = "coco", recipe: Mapping[str, Any] | None = None
+    *,
+    path: str,
+    decoder: str,
+    classes: str = "coco",
+    recipe: Mapping[str, Any] | None = None,
+    runtime: str = "onnx",
 ) -> Detector:
     """An ONNX file of a detector with one image input.
 
     `decoder`: what its outputs mean: "yolox", "fastestdet", "nanodet", "detr", "ssd" or "boxes"
     (boxes, scores and labels, decoded in the network). `classes`: `coco` or a class file.
     `recipe`: a dict with any of size, fit, order, mean, std, threshold and overlap; the size is
-    what the file declares, the rest as the decoder's family was trained.
+    what the file declares, the rest as the decoder's family was trained. `runtime`: "onnx" on the
+    processor, or "cuda" with onnxruntime-gpu.
     """
     if decoder not in DECODERS:
         raise unknown("decoder", decoder, DECODERS)
     file = Path(path).expanduser()
-    session = OnnxSession(file, path)
+    session = OnnxSession(file, path, runtime)
     given = {**RECIPES[decoder], **(recipe or {})}
     known = DetectorRecipe.__dataclass_fields__
     for key in given:
@@ -56,7 +62,7 @@ def onnx_detector(
     given.setdefault("size", _size(session.input_shape, path))
     values: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in given.items()}
     settings = DetectorRecipe(**values)
-    record = {**settings.record(), "decoder": decoder, "runtime": "onnx"}
+    record = {**settings.record(), "decoder": decoder, "runtime": runtime}
     record["precision"] = "as in the file"
     record = json.loads(json.dumps(record))
     names = read(classes)

@@ -28,9 +28,9 @@ def torch(  # noqa: PLR0913 — the keyword arguments of a spec
 
     `classes`: `imagenet1k` or a class file. `recipe`: a dict with any of size, resize, mean, std,
     interpolation, output. `checkpoint`: a state dict for it. `allow_pickle`: also load a pickled
-    module, which may run code. `runtime`: "onnx", or "torch" as it is; `precision`: "fp32", in
-    torch also "bf16" and "fp16". A folder that `steadyeye finetune` wrote says itself what its
-    model is, so that only the last two go with it.
+    module, which may run code. `runtime`: "onnx", "torch" as it is, or "cuda" on GPUs;
+    `precision`: "fp32", in torch also "bf16" and "fp16". A folder that `steadyeye finetune` wrote
+    says itself what its model is, so that only the last two go with it.
     """
     execution = Execution(runtime, precision)
     if Path(path).expanduser().is_dir():

@@ -56,7 +56,7 @@ def torchvision(  # noqa: PLR0913 — the keyword arguments of a spec
     loaded = entry if weights and checkpoint is None else None
     if name in detectors:
         build = _Build(name, entry, loaded, networks.Settings(_sides(size)))
-        return _detector(build, given, checkpoint)
+        return _detector(build, given, checkpoint, runtime)
     if size is not None:
         raise UsageError(f"size={size!r} is of detectors; {name} has its weights' transforms")
     labels = given or from_names(entry.meta["categories"])
@@ -77,7 +77,9 @@ class _Build:
     settings: networks.Settings
 
 
-def _detector(build: _Build, given: Classes | None, checkpoint: str | None) -> Detector:
+def _detector(
+    build: _Build, given: Classes | None, checkpoint: str | None, runtime: str
+) -> Detector:
     # the first category is the background
     categories = networks.categories(build.name, build.entry)
     names = given.names if given else told_apart(categories)[1:]
@@ -89,7 +91,7 @@ def _detector(build: _Build, given: Classes | None, checkpoint: str | None) -> D
     module = _network(build, len(names))
     if checkpoint is not None:
         fill(module, Path(checkpoint).expanduser())
-    return torchvision_detector(build.name, module.eval(), given or Classes(names))
+    return torchvision_detector(build.name, module.eval(), given or Classes(names), runtime)
 
 
 def _network(build: _Build, classes: int) -> nn.Module:
