@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
@@ -48,15 +49,15 @@ def encode(key: bytes, kept: Kept) -> bytes:
 
 def decode(key: bytes, entry: bytes) -> Kept | None:
     """What an entry of `key` holds; None where it is not what was written."""
-    check, body = entry[:CHECK], entry[CHECK:]
-    if _checksum(key, body) != check:
+    body = memoryview(entry)[CHECK:]
+    if _checksum(key, body) != entry[:CHECK]:
         return None
     end = 4 + int.from_bytes(body[:4], "little")
-    head = json.loads(body[4:end])
+    head = json.loads(str(body[4:end], "utf-8"))
     arrays = []
     for kind, shape in head["arrays"]:
         dtype = np.dtype(kind)
-        count = int(np.prod(shape, dtype=np.int64))
+        count = math.prod(shape)
         arrays.append(np.frombuffer(body, dtype, count, end).reshape(shape))
         end += count * dtype.itemsize
     height, width = head["size"]
@@ -80,6 +81,6 @@ def _tag(value: Any) -> Tag:
     return np.array(value, dtype=np.float32) if isinstance(value, list) else value
 
 
-def _checksum(key: bytes, body: bytes) -> bytes:
+def _checksum(key: bytes, body: bytes | memoryview) -> bytes:
     # with the key, so that an entry in the place of another is no answer either
     return hashlib.blake2b(body, digest_size=CHECK, key=key).digest()

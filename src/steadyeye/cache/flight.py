@@ -1,39 +1,45 @@
 """Answers on their way: a frame that several threads come to at once is asked about once."""
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from concurrent.futures import Future
+from typing import TypeAlias
 
 from steadyeye.cache.entry import Kept
+
+Coming: TypeAlias = Future[Mapping[bytes, Kept]]
+"""What a thread that asks about several keys will give, of those that it could answer."""
 
 
 class Flight:
     """Which keys a thread of this process is asking a model about.
 
-    Who claims a key releases it, with the answer or with None where there is none; whoever else
-    came to it waits for that. A thread answers all that it claimed before it waits, so that no
+    Who claims keys releases them, with what answers there are; whoever else came to one of them
+    waits for that. A thread answers all that it claimed before it waits, so that no
     two wait for each other.
     """
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._flying: dict[bytes, Future[Kept | None]] = {}
+        self._flying: dict[bytes, Coming] = {}
 
-    def claim(self, keys: Sequence[bytes]) -> tuple[list[int], dict[int, Future[Kept | None]]]:
+    def claim(self, keys: Sequence[bytes]) -> tuple[list[int], dict[int, Coming]]:
         """The places of the keys that are now the caller's, and what the others will give."""
         mine: list[int] = []
-        theirs: dict[int, Future[Kept | None]] = {}
+        theirs: dict[int, Coming] = {}
+        own: Coming = Future()
         with self._lock:
             for place, key in enumerate(keys):
                 if key in self._flying:
                     theirs[place] = self._flying[key]
                 else:
-                    self._flying[key] = Future()
+                    self._flying[key] = own
                     mine.append(place)
         return mine, theirs
 
-    def release(self, key: bytes, kept: Kept | None) -> None:
-        """Gives up a key that the caller claimed; to be called once what is kept was stored."""
+    def release(self, keys: Collection[bytes], given: Mapping[bytes, Kept]) -> None:
+        """Gives up the keys that the caller claimed at once, when what is kept was stored."""
         with self._lock:
-            future = self._flying.pop(key)
-        future.set_result(kept)
+            futures = {self._flying.pop(key) for key in keys}
+        for future in futures:
+            future.set_result(given)

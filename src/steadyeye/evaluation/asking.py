@@ -70,10 +70,9 @@ def _looked_up(task: Task, store: Store, replies: Sequence[Reply]) -> None:
         try:
             _answered(task, store, mine, given)
         finally:
-            for key in mine:
-                store.flight.release(key, given.get(key))
-        for place, future in theirs.items():
-            left[place].take(task, future.result())
+            store.flight.release(mine, given)
+        for place, coming in theirs.items():
+            left[place].take(task, coming.result().get(named[left[place]]))
     _by_pixels(task, store, [reply for reply, key in zip(replies, keys, strict=True) if not key])
 
 

@@ -18,14 +18,10 @@ class _Images:
     classes: Classes | None
     columns: tuple[str, ...]
     fingerprint: str
-    root: Place
+    ids: Sequence[str]
     paths: tuple[Place, ...]
     truths: Sequence[Labels]
     notes: tuple[str, ...]
-
-    @property
-    def ids(self) -> Sequence[str]:
-        return [inside(path, self.root).as_posix() for path in self.paths]
 
     def missing(self) -> Sequence[str]:
         return [str(path) for path in absent(self.paths)]
@@ -34,10 +30,8 @@ class _Images:
         return len(self.paths)
 
     def __getitem__(self, index: int) -> Sample:
-        path = self.paths[index]
-        name = inside(path, self.root).as_posix()
-        image = files.ImageFile(path)
-        return Sample(name, image, self.truths[index], key=image.key)
+        image = files.ImageFile(self.paths[index])
+        return Sample(self.ids[index], image, self.truths[index], key=image.key)
 
 
 def image_folder(root: str, classes: str | None = None) -> _Images:
@@ -49,7 +43,8 @@ def image_folder(root: str, classes: str | None = None) -> _Images:
     base = located(root)
     paths = tuple(listed(base, files.SUFFIXES))
     base = base if base.is_dir() else base.parent
-    folders = [inside(path, base).parts[0] if path.parent != base else "" for path in paths]
+    ids = [inside(path, base).as_posix() for path in paths]
+    folders = [id_.partition("/")[0] if "/" in id_ else "" for id_ in ids]
     listed_names = sorted(set(folders) - {""})
     known = read(classes) if classes else _from(listed_names)
     position = _positions(known)
@@ -57,13 +52,13 @@ def image_folder(root: str, classes: str | None = None) -> _Images:
         if folder not in position:
             raise unknown("class", folder, position)
     truths = tuple((position[folder],) if folder else () for folder in folders)
-    marks = [f"{inside(path, base)}:{path.stat().st_size}" for path in paths]
+    marks = [f"{id_}:{path.stat().st_size}" for id_, path in zip(ids, paths, strict=True)]
     return _Images(
         name=base.name,
         classes=known,
         columns=("truth",) if listed_names else (),
         fingerprint=fingerprint(*marks, repr(known)),
-        root=base,
+        ids=ids,
         paths=paths,
         truths=truths,
         notes=(f"{len(paths):,} images in {len(listed_names)} class folders",),
