@@ -6,9 +6,9 @@ The same frames by local threads, by as many actors and by as many processes, in
 noisy machine disturbs all of them. A rate is that of the eight tenths of the frames in the middle:
 before them not every worker has its model yet, after them not every one has work left. How long it
 took to the first finished shard, Ray itself and the workers with their models, is told apart. A
-ratio is the rate of the one ÷ that of threads, of the same round. Then the same ratio for a model in Python
-that holds the interpreter's lock; how two Ray nodes share the work; and what goes through the
-driver where actors reach its folder and where they do not, with its peak memory.
+ratio is the rate of the one ÷ that of threads, of the same round. Then the same ratio for a model
+in Python that holds the interpreter's lock; how two Ray nodes share the work; and what goes through
+the driver where actors reach its folder and where they do not, with its peak memory.
 """
 
 import argparse

@@ -62,6 +62,17 @@ class Roomy(nn.Module):
         return images.mean((2, 3))
 
 
+class Summed(nn.Module):
+    """One row of scores, of however many images."""
+
+    def __init__(self, network):
+        super().__init__()
+        self.network = network
+
+    def forward(self, images):
+        return self.network(images).sum(dim=0, keepdim=True)
+
+
 def model(network, runtime="torch"):
     return torch_classifier(network, "toy", TEN, RECIPE, Execution(runtime))
 
@@ -110,26 +121,45 @@ def test_a_run_hands_over_what_a_pass_takes(test_data, tmp_path):
     data = f"frames(path='{test_data}/davis/JPEGImages/dog', anchors=8, k=2)"
     one = model(toy_networks.net())
     found = {}
-    for most, given in ((1, {}), (24, {}), (24, {"batch": 5})):
-        out = tmp_path / f"{most}-{len(given)}"
-        found[most, len(given)] = se.evaluate(replace(one, most=most), data, out=out, **given)
+    several = replace(one, most=6, recipe={**one.recipe, "runtime": "cuda"}, device="a GPU")
+    for name, used, given in (
+        ("one", one, {}),
+        ("several", several, {}),
+        ("fewer", several, {"batch": 5}),
+    ):
+        found[name] = se.evaluate(used, data, out=tmp_path / name, **given)
     written = tmp_path.glob("*/cells/*/cell.json")
     batches = {path.parents[2].name: json.loads(path.read_text())["batch"] for path in written}
-    assert batches == {"1-0": 16, "24-0": 24, "24-1": 5}
+    assert batches == {"one": 16, "several": 64, "fewer": 5}
     for run in found.values():
-        np.testing.assert_allclose(
-            run.predictions.scores, found[1, 0].predictions.scores, atol=1e-6
-        )
+        scores = run.predictions.scores
+        np.testing.assert_allclose(scores, found["one"].predictions.scores, atol=1e-6)
+    logs = {name: (tmp_path / name / "log.jsonl").read_text() for name in found}
+    assert '"gpu": "a GPU"' in logs["several"]
+    assert '"gpu"' not in logs["one"]
 
 
 def test_as_many_images_a_pass_as_fit():
     network = Roomy(room=11)
     forward = TorchModule(network)
     tried = forward._copies.mine()[0].tried
-    assert devices.fitting(forward, (3, 8, 8), devices.CPU) == 8
+    assert devices.fitting(forward, (3, 8, 8), (devices.CPU,)) == 8
     assert tried == [64, 32, 16, 8]
-    with pytest.raises(UsageError, match="no memory for one image"):
-        devices.fitting(TorchModule(Roomy(room=0)), (3, 8, 8), devices.CPU)
+    with pytest.raises(UsageError, match="no memory is left on cpu; give a smaller --batch"):
+        forward(np.zeros((12, 3, 8, 8), dtype=np.float32))
+
+
+def test_a_network_made_for_one_image_gets_one_a_pass():
+    one = torch.export.export(toy_networks.net(), (torch.zeros(1, 3, 32, 40),)).module()
+    assert devices.fitting(TorchModule(one), (3, 32, 40), (devices.CPU,)) == 1
+    frozen = torch.jit.trace(Summed(toy_networks.net()), torch.zeros(1, 3, 32, 40))
+    assert devices.fitting(TorchModule(frozen), (3, 32, 40), (devices.CPU,)) == 1
+
+
+def test_a_program_that_is_bound_to_where_it_was_exported_is_one_line():
+    program = torch.export.export(toy_networks.net(), (torch.zeros(1, 3, 32, 40),)).module()
+    with pytest.raises(UsageError, match=r"a \.pt2 file computes where it was exported"):
+        ThreadCopies(program, (torch.device("cpu", 0),)).mine()
 
 
 def test_threads_take_devices_in_turn_and_share_their_weights():

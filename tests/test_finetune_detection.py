@@ -337,7 +337,7 @@ def test_a_trained_detector_answers_from_its_folder_as_the_module_does(kind, tmp
         image = one.image()
         (found,) = again([image])
         with torch.inference_mode():
-            expected = model.asking.detections(task.module, image)
+            expected = model.asking.detections(task.module, model.asking.prepare(image), image)
         order = np.argsort(-expected[2].double().numpy(), kind="stable")
         assert len(found) == len(expected[0]) > 0
         assert np.array_equal(found.boxes, expected[0].double().numpy()[order])
@@ -426,7 +426,7 @@ def test_faster_rcnn_learns_by_the_losses_of_torchvision(tmp_path):
     fewer(found.copies.module)
     image = small().items[0].image()
     with torch.inference_mode():
-        expected = model.asking.detections(task.module, image)
+        expected = model.asking.detections(task.module, model.asking.prepare(image), image)
     (answer,) = found([image])
     order = np.argsort(-expected[2].double().numpy(), kind="stable")
     assert np.array_equal(answer.boxes, expected[0].double().numpy()[order])

@@ -30,7 +30,7 @@ OnError = Annotated[
     str | None, typer.Option(help="A sample that cannot be decoded: 'stop' (default) or 'skip'.")
 ]
 Batch = Annotated[
-    int | None, typer.Option(help="Images handed to the model at a time [16, on a GPU what fits].")
+    int | None, typer.Option(help="Images handed to the model at a time [16; on a GPU 64].")
 ]
 Workers = Annotated[int | None, typer.Option(help="Threads; one a core if left out.")]
 Engine = Annotated[

@@ -79,6 +79,10 @@ def check(job: Tuning) -> Plan:
     if not isinstance(out, Path):
         raise UsageError(f"'{job.out}' is on a store; give a folder on a disk for --out")
     model = plugins.build("models", parse(job.model))
+    if model.recipe.get("runtime") == "cuda":
+        raise UsageError(
+            "training takes the GPUs that are there by itself; leave runtime='cuda' out of --model"
+        )
     recipe = training_recipe(_kind(model), model.name)
     course = job.course(recipe)
     operators = augmentation(job.augment, job.seed) if job.augment else None

@@ -20,7 +20,7 @@ class Job:
     `models`, `data`: spec strings. `metrics`: a list of specs; None: all that the data allows.
     `class_map`: a mapping file; None: by name or WordNet. `reduce`: how the scores of the model
     classes of a data class are joined. `on_error`: what a sample that cannot be decoded does.
-    `batch`: images handed to the model at a time; 0: as many as a GPU takes, 16 on a processor.
+    `batch`: images handed to the model at a time; 0: 64 on a GPU, 16 on a processor.
     `workers`: threads; 0: one a core.
     `operators`: a list of operators that degrade the images, or `all`; None: images as they are.
     `levels`: of the operators, `first:last:step` or a list. `seed`: of their random streams.

@@ -127,7 +127,8 @@ def complete(job: Job, held: Check, watcher: Watcher, predict: Predict, task: Ta
     seconds = round(time.perf_counter() - started, 3)
     numbers = {"rows": cell.rows, "shards": cell.shards, "found": found, "seconds": seconds}
     took = sums.record() if predict is shard.predict else {}
-    log(out, "cell", cell=task.folder, **numbers, **took)
+    device = getattr(task.model, "device", "")
+    log(out, "cell", cell=task.folder, **numbers, **took, **({"gpu": device} if device else {}))
     return cell.folder
 
 

@@ -17,7 +17,7 @@ from steadyeye.evaluation.sweeps import swept
 from steadyeye.predictions.cell import shard_rows
 from steadyeye.storage.place import place
 
-BATCH = 16  # images that are handed at a time to a model that takes one a pass
+BATCH, BATCHES = 16, {"cuda": 64}  # images that are handed to a model at a time, by its runtime
 MOST = 20  # classes without a model class that the notes name
 
 
@@ -97,7 +97,7 @@ def _identity(
         "keep": "answers" if job.operators or detects(model[1]) else "scores",
         "rows": len(source[1]),
         "shard_rows": shard_rows(len(source[1])),
-        "batch": job.batch or max(getattr(model[1], "most", 1), BATCH),
+        "batch": job.batch or BATCHES.get(model[1].recipe.get("runtime", ""), BATCH),
     }
 
 

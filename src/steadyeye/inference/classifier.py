@@ -65,8 +65,9 @@ def _empty(shape: Sequence[int]) -> NDArray[np.float32]:
 class Classifier:
     """A `Model` over any `Forward`; its scores are probabilities, (n, classes) float32.
 
-    `most`: images a pass; `page`: makes the memory that they are prepared in. Raises `UsageError`
-    when the network's width is not that of `classes`.
+    `most`: images a pass; `page`: makes the memory that they are prepared in; `device`: the GPUs it
+    computes on, none of what it is. Raises `UsageError` when the network's width is not that of
+    `classes`.
     """
 
     name: str
@@ -79,6 +80,7 @@ class Classifier:
     cacheable: bool = True
     most: int = 1
     page: Callable[[Sequence[int]], NDArray[np.float32]] = _empty
+    device: str = ""
     _scratch: _Scratch = field(default_factory=_Scratch, repr=False)
 
     def __call__(self, images: Iterable[Image], /) -> Scores:

@@ -32,8 +32,10 @@ def hf_detector(
     `runtime`: as of `torch_detector`; `origin`: where the weights are from, for the record.
     """
 
-    def ask(network: nn.Module, image: Image) -> Found:
-        given = processor(images=image, return_tensors="pt")
+    def prepare(image: Image) -> Any:
+        return processor(images=image, return_tensors="pt")
+
+    def ask(network: nn.Module, given: Any, image: Image) -> Found:
         outputs = network(**given.to(device(network)))
         (found,) = processor.post_process_object_detection(
             outputs, threshold=THRESHOLD, target_sizes=[image.shape[:2]]
@@ -43,7 +45,7 @@ def hf_detector(
     def opened(network: nn.Module, image: Image) -> Opened:
         return _opened(network, processor, image)
 
-    asking = Asking(ask, opened, trainable(module, processor, THRESHOLD))
+    asking = Asking(prepare, ask, opened, trainable(module, processor, THRESHOLD))
     processing = {"processor": processor.to_dict(), **(origin or {})}
     return torch_detector(name, module, classes, asking, processing, runtime)
 

@@ -1,5 +1,7 @@
 """ONNX Runtime on the processor, one thread a call, or on a GPU."""
 
+import threading
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +13,7 @@ from steadyeye.core.errors import UsageError, unknown
 
 RUNTIMES = ("onnx", "cuda")
 CPU, CUDA = "CPUExecutionProvider", "CUDAExecutionProvider"
-MOST = 64  # images a pass on a GPU
+MOST, PASSES = 64, 2  # images a pass, and passes at a time, on a GPU
 
 
 class OnnxSession:
@@ -29,6 +31,8 @@ class OnnxSession:
         self.name = name
         self.runtime = runtime
         self._session = _open(model, name, runtime)
+        # a GPU is given two passes at a time, so that their memory is
+        self._turn = threading.Semaphore(PASSES) if runtime == "cuda" else nullcontext()
         if len(self._session.get_inputs()) != 1:
             inputs = ", ".join(each.name for each in self._session.get_inputs())
             raise UsageError(f"'{name}' takes {inputs}; a classifier takes one input, the images")
@@ -45,10 +49,20 @@ class OnnxSession:
         """The declared axes of the input; None where one is free."""
         return tuple(side if isinstance(side, int) else None for side in self._input.shape)
 
-    @property
-    def most(self) -> int:
-        """Images a pass: one on the processor, and where the file is made for one."""
-        return MOST if self.runtime == "cuda" and self.input_shape[0] is None else 1
+    def most(self, shape: tuple[int, ...]) -> int:
+        """Images a pass, a power of two up to `MOST`; `shape`: of one as the network takes it.
+
+        One on the processor, and where the file, or the memory of the GPU, is made for one.
+        """
+        images = MOST if self.runtime == "cuda" and self.input_shape[0] is None else 1
+        while images > 1:
+            try:
+                if len(self(np.zeros((images, *shape), dtype=np.float32))) == images:
+                    return images
+            except UsageError:
+                pass
+            images //= 2
+        return images
 
     @property
     def output(self) -> str:
@@ -67,7 +81,8 @@ class OnnxSession:
         self, names: list[str] | None, batch: NDArray[np.float32]
     ) -> list[NDArray[np.float32]]:
         try:
-            found = self._session.run(names, {self._input.name: batch})
+            with self._turn:
+                found = self._session.run(names, {self._input.name: batch})
         except Exception as error:
             # onnxruntime's exceptions share no base class of their own
             raise UsageError(
@@ -80,13 +95,15 @@ def _open(model: Path | bytes, name: str, runtime: str) -> ort.InferenceSession:
     options = ort.SessionOptions()
     options.intra_op_num_threads = options.inter_op_num_threads = 1
     options.execution_mode = ort.ExecutionMode.ORT_SEQUENTIAL
+    options.use_deterministic_compute = runtime == "cuda"
     options.log_severity_level = 3  # warnings about the graph are no business of the user's
     source = str(model) if isinstance(model, Path) else model
     if isinstance(model, Path) and not model.is_file():
         raise UsageError(f"there is no ONNX file '{model}'")
     providers = _providers(runtime)
     try:
-        session = ort.InferenceSession(source, options, providers=providers)
+        # with its fallback a session would go on upon the processor where the GPU fails
+        session = ort.InferenceSession(source, options, providers=providers, enable_fallback=0)
     except Exception as error:
         raise UsageError(f"cannot load '{name}' into ONNX Runtime: {_line(error)}") from error
     # without the libraries that it needs, a provider is left out with no more than a warning
@@ -105,8 +122,11 @@ def _providers(runtime: str) -> list[Any]:
             "runtime='cuda': this onnxruntime is built without CUDA; install onnxruntime-gpu in "
             "its place, or leave runtime out to infer on the processor"
         )
-    # what it has no kernel for it computes on the processor; fp32 is fp32, not TF32
-    return [(CUDA, {"use_tf32": "0"}), CPU]
+    if hasattr(ort, "preload_dlls"):
+        ort.preload_dlls()  # CUDA's libraries as pip installs them
+    # what it has no kernel for it computes on the processor; fp32 is fp32, not TF32, and a search
+    # for the quickest kernel would find another one each time
+    return [(CUDA, {"use_tf32": "0", "cudnn_conv_algo_search": "HEURISTIC"}), CPU]
 
 
 def _line(error: Exception) -> str:

@@ -9,7 +9,7 @@ from torch import nn
 from steadyeye.core.errors import UsageError, unknown
 from steadyeye.core.types import Classes
 from steadyeye.inference.classifier import Classifier, Forward, Recipe, classifier
-from steadyeye.inference.devices import fitting, gpus, locked, noted
+from steadyeye.inference.devices import fitting, gpus, locked, named
 from steadyeye.inference.torch_export import export
 from steadyeye.inference.torch_gradient import TorchGradient
 from steadyeye.inference.torch_module import PRECISIONS, TorchModule
@@ -59,10 +59,10 @@ def torch_classifier(
     gradient = TorchGradient(module, settings)
     if execution.runtime == "cuda":
         on_gpus = TorchModule(module, execution.precision, gpus())
-        extra |= {"runtime": "cuda", **noted(on_gpus.devices)}
+        extra["runtime"] = "cuda"
         found = classifier(name, classes, settings, on_gpus, weights, extra)
-        most = fitting(on_gpus, (3, *settings.preprocessing.size), on_gpus.devices[0])
-        found = replace(found, most=most, page=locked)
+        most = fitting(on_gpus, (3, *settings.preprocessing.size), on_gpus.devices)
+        found = replace(found, most=most, page=locked, device=named(on_gpus.devices))
         return replace(found, gradient=gradient, cacheable=covered(module))
     forward: Forward = TorchModule(module, execution.precision)
     if execution.runtime == "onnx":

@@ -10,10 +10,11 @@ import numpy as np
 import torch
 from torch import nn
 
+from steadyeye.core import tally
 from steadyeye.core.boxes import Detections
 from steadyeye.core.seeds import fingerprint
 from steadyeye.core.types import Classes, Image
-from steadyeye.inference.devices import CPU, gpus, noted
+from steadyeye.inference.devices import gpus, named
 from steadyeye.inference.opened import Opened
 from steadyeye.inference.torch_module import ThreadCopies, one_thread
 from steadyeye.inference.trainable import Found, Trainable
@@ -25,14 +26,15 @@ THRESHOLD = 0.001
 
 @dataclass(frozen=True)
 class Asking:
-    """How a library's detector is asked, as functions of the module and an image.
+    """How a library's detector is asked.
 
-    `detections`: the library's processing and the pass between, where
-    the module is. `opened`: the same network with
-    its candidates fixed, to be differentiated. `trainable`: how it is trained.
+    `prepare`: what the module takes of an image, on the processor. `detections`: of that and the
+    image, the pass, where the module is, and the library's processing after it. `opened`: the same
+    network with its candidates fixed, to be differentiated. `trainable`: how it is trained.
     """
 
-    detections: Callable[[nn.Module, Image], Found]
+    prepare: Callable[[Image], Any]
+    detections: Callable[[nn.Module, Any, Image], Found]
     opened: Callable[[nn.Module, Image], Opened]
     trainable: Trainable
 
@@ -41,7 +43,8 @@ class Asking:
 class TorchDetector:
     """A `Detector` over a torch module in fp32, one image a forward pass.
 
-    `copies`: where it detects; `here`: on the processor, to be looked into.
+    `copies`: where it detects; `here`: on the processor, to be looked into; `device`: the GPUs it
+    computes on, none of what it is.
     """
 
     name: str
@@ -52,6 +55,7 @@ class TorchDetector:
     recipe: Mapping[str, Any]
     fingerprint: str
     cacheable: bool
+    device: str = ""
     detects: bool = field(default=True, init=False)
 
     def __call__(self, images: Iterable[Image], /) -> list[Detections]:
@@ -65,8 +69,10 @@ class TorchDetector:
             return self.asking.opened(module, image)
 
     def _one(self, image: Image) -> Detections:
+        with tally.timed("prepare"), one_thread():
+            prepared = self.asking.prepare(image)
         with self.copies.asked() as (module, _):
-            detections = self.asking.detections(module, image)
+            detections = self.asking.detections(module, prepared, image)
             boxes, labels, scores = (each.cpu().numpy() for each in detections)
         scores = scores.astype(np.float64)
         order = np.argsort(-scores, kind="stable")
@@ -87,7 +93,8 @@ def torch_detector(
 
     `runtime`: "cuda" on the GPUs of this machine, anything else in torch on its processor.
     """
-    devices = gpus() if runtime == "cuda" else (CPU,)
+    here = ThreadCopies(module)
+    copies = ThreadCopies(module, gpus()) if runtime == "cuda" else here
     record = {
         **json.loads(json.dumps(processing, default=str)),
         "threshold": THRESHOLD,
@@ -96,10 +103,8 @@ def torch_detector(
     }
     text = json.dumps(record, sort_keys=True)
     mark = fingerprint(weights_fingerprint(module), text, *classes.names)
-    here = ThreadCopies(module)
-    copies = ThreadCopies(module, devices) if runtime == "cuda" else here
-    record |= noted(devices)
-    return TorchDetector(name, classes, copies, here, asking, record, mark, covered(module))
+    kept, device = covered(module), named(copies.devices)
+    return TorchDetector(name, classes, copies, here, asking, record, mark, kept, device)
 
 
 def told_apart(names: Sequence[str]) -> tuple[str, ...]:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from torch import Tensor, fx, jit, nn
 
 from steadyeye.core.errors import UsageError, unknown
-from steadyeye.inference.devices import CPU, Turns
+from steadyeye.inference.devices import CPU, exact, turn
 
 PRECISIONS = {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}
 
@@ -38,7 +38,6 @@ class ThreadCopies:
         self._copying = threading.Lock()
         self._next = itertools.cycle(self.devices)
         self._there: dict[torch.device, nn.Module] = {CPU: module}
-        self._turns = Turns(self.devices)
 
     def mine(self) -> tuple[nn.Module, torch.device]:
         """The copy of the thread that asks, and where it is.
@@ -55,15 +54,26 @@ class ThreadCopies:
     def asked(self) -> Iterator[tuple[nn.Module, torch.device]]:
         """A block of one pass through the thread's copy, without gradients, in one CPU thread."""
         module, device = self.mine()
-        with one_thread(), torch.inference_mode(), self._turns.turn(device):
-            yield module, device
+        with one_thread(), torch.inference_mode(), turn(device):
+            try:
+                yield module, device
+            except torch.OutOfMemoryError as error:
+                raise UsageError(
+                    f"no memory is left on {device}; give a smaller --batch, or free some"
+                ) from error
 
     def _on(self, device: torch.device) -> nn.Module:
         """The module whose weights are on a device."""
         if device not in self._there:
+            if isinstance(self.module, fx.GraphModule):
+                raise UsageError(
+                    "a .pt2 file computes where it was exported; for a GPU give the module itself, "
+                    "TorchScript or ONNX"
+                )
             self._there[device] = copy.deepcopy(self.module).to(device)
             if device.type == "cuda":
-                # the threads compute on streams of their own, which do not wait for this copy
+                exact()
+                # passes have streams of their own, which do not wait for this copy
                 torch.cuda.synchronize(device)
         return self._there[device]
 
@@ -125,7 +135,10 @@ class TorchModule:
 
     def _autocast(self, device: torch.device) -> torch.autocast:
         dtype = PRECISIONS[self.precision]
-        return torch.autocast(device.type, dtype, enabled=self.precision != "fp32")
+        # its cache of weights is one for all threads, whose streams do not wait for each other
+        return torch.autocast(
+            device.type, dtype, enabled=self.precision != "fp32", cache_enabled=False
+        )
 
 
 @contextmanager

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from torch import nn
+from torch import Tensor, nn
 
 from steadyeye.core.types import Classes, Image
 from steadyeye.inference import torchvision_opened
@@ -32,13 +32,14 @@ def torchvision_detector(
     the record.
     """
     with_threshold(module, THRESHOLD)
-    asking = Asking(_ask, torchvision_opened.opened, trainable(network or name, module, THRESHOLD))
+    training = trainable(network or name, module, THRESHOLD)
+    asking = Asking(torchvision_opened.pixels, _ask, torchvision_opened.opened, training)
     processing = {**_processing(module), **(origin or {})}
     return torch_detector(name, module, classes, asking, processing, runtime)
 
 
-def _ask(network: nn.Module, image: Image) -> Found:
-    (outputs,) = network([torchvision_opened.pixels(image).to(device(network))])
+def _ask(network: nn.Module, pixels: Tensor, image: Image) -> Found:
+    (outputs,) = network([pixels.to(device(network))])
     return found(outputs)
 
 

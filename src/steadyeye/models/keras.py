@@ -5,7 +5,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-os.environ.setdefault("KERAS_BACKEND", "torch")  # read once, when keras is imported
+# read once, when keras is imported
+os.environ.setdefault("KERAS_BACKEND", "torch")
+os.environ.setdefault("KERAS_TORCH_DEVICE", "cpu")
 
 import keras as keras_library
 from torch import Tensor, nn

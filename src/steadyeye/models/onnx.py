@@ -29,7 +29,9 @@ def onnx(
     settings = read_recipe(recipe, **_declared(session.input_shape, path))
     extra = {"runtime": runtime, "precision": "as in the file", "model_output": session.output}
     found = classifier(file.stem, read(classes), settings, session, _weights(file), extra)
-    return replace(found, most=session.most)
+    height, width = settings.preprocessing.size
+    one = (3, height, width) if settings.layout == "nchw" else (height, width, 3)
+    return replace(found, most=session.most(one))
 
 
 def _declared(shape: tuple[int | None, ...], path: str) -> dict[str, Any]:
