@@ -82,7 +82,7 @@ class Detection:
             loss, found = self.trainable.judged(module, [given for given, _ in batch])
             there += [truth for _, truth in batch]
             said += [_detections(each) for each in found]
-            losses += [] if loss is None else [float(loss) * len(batch)]
+            losses += [] if loss is None else [float(loss.detach()) * len(batch)]
         numbers = _precision(there, said, len(self.classes))
         if losses:
             numbers["loss"] = sum(losses) / len(there)
