@@ -38,7 +38,7 @@ class Flight:
         return mine, theirs
 
     def release(self, keys: Collection[bytes], given: Mapping[bytes, Kept]) -> None:
-        """Gives up the keys that the caller claimed at once, when what is kept was stored."""
+        """Gives up keys that the caller claimed; to be called once what is kept was stored."""
         with self._lock:
             futures = {self._flying.pop(key) for key in keys}
         for future in futures:

@@ -13,6 +13,7 @@ PACKAGES = (
     "av",
     "numpy",
     "onnxruntime",
+    "onnxruntime-gpu",
     "opencv-python-headless",
     "pyarrow",
     "scenedetect-headless",

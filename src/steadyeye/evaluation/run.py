@@ -127,8 +127,7 @@ def complete(job: Job, held: Check, watcher: Watcher, predict: Predict, task: Ta
     seconds = round(time.perf_counter() - started, 3)
     numbers = {"rows": cell.rows, "shards": cell.shards, "found": found, "seconds": seconds}
     took = sums.record() if predict is shard.predict else {}
-    device = getattr(task.model, "device", "")
-    log(out, "cell", cell=task.folder, **numbers, **took, **({"gpu": device} if device else {}))
+    log(out, "cell", cell=task.folder, **numbers, **took, **_gpu(task))
     return cell.folder
 
 
@@ -221,6 +220,12 @@ def _surroundings(job: Job, store: Store | None) -> dict[str, Any]:
         "machine": platform.platform(),
         "cache": str(store.folder) if store else None,
     }
+
+
+def _gpu(task: Task) -> dict[str, Any]:
+    """The GPUs that this process has for a model, and the images that go into a pass of them."""
+    device = getattr(task.model, "device", "")
+    return {"gpu": device, "pass": getattr(task.model, "most", 1)} if device else {}
 
 
 def _clear(out: Place) -> None:

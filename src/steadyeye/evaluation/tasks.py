@@ -14,11 +14,12 @@ from steadyeye.core.types import Classes, Model, Source, detects
 from steadyeye.degradation.sweep import Degrading
 from steadyeye.evaluation.job import Job
 from steadyeye.evaluation.sweeps import swept
+from steadyeye.inference.passes import MOST
 from steadyeye.predictions.cell import shard_rows
 from steadyeye.storage.place import place
 
-BATCH, BATCHES = 16, {"cuda": 64}  # images that are handed to a model at a time, by its runtime
-MOST = 20  # classes without a model class that the notes name
+BATCH, BATCHES = 16, {"cuda": MOST}  # images handed to a model at a time, by its runtime
+NAMED = 20  # classes without a model class that the notes name
 
 
 @dataclass(frozen=True, eq=False)
@@ -143,7 +144,7 @@ def _unreached(source: Source, class_map: mapping.ClassMap) -> dict[str, int]:
 def _unreached_notes(model: Model, source: Source, class_map: mapping.ClassMap) -> list[str]:
     """The classes of samples that no class of the model maps to, in how many, and the first.
 
-    Of more than `MOST`, those in most samples, and how many more there are.
+    Of more than `NAMED`, those in most samples, and how many more there are.
     """
     first: dict[int, str] = {}
     times: Counter[int] = Counter()
@@ -152,15 +153,15 @@ def _unreached_notes(model: Model, source: Source, class_map: mapping.ClassMap) 
         for label in unreached.intersection(truth):
             times[label] += 1
             first.setdefault(label, id_)
-    told = sorted(times, key=lambda label: (-times[label], label))[:MOST]
+    told = sorted(times, key=lambda label: (-times[label], label))[:NAMED]
     notes = [
         f"{class_map.target.names[label]}: no class of {model.name} maps to it, in "
         f"{times[label]:,} samples, first '{first[label]}'"
         for label in sorted(told)
     ]
-    if len(times) > MOST:
+    if len(times) > NAMED:
         notes.append(
-            f"to {len(times) - MOST:,} more classes of the data no class of {model.name} maps, "
+            f"to {len(times) - NAMED:,} more classes of the data no class of {model.name} maps, "
             f"each of them in at most {times[told[-1]]:,} samples"
         )
     return notes

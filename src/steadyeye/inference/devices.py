@@ -10,14 +10,9 @@ import torch
 from numpy.typing import NDArray
 
 from steadyeye.core.errors import UsageError
+from steadyeye.inference.passes import PASSES, largest
 
 CPU = torch.device("cpu")
-
-MOST = 64
-"""Images a pass at most. A page of them, 224 × 224, takes 64 MB of locked memory a thread."""
-
-PASSES = 2
-"""Passes a GPU is given at a time: it computes one while the input of the next is copied."""
 
 SPARE = 0.8  # of the memory that is free may be filled
 
@@ -30,11 +25,14 @@ def gpus() -> tuple[torch.device, ...]:
             f"runtime='cuda': no GPU is to be seen{built}; install torch for CUDA, or leave "
             "runtime out to infer on the processor"
         )
-    return tuple(torch.device("cuda", i) for i in range(torch.cuda.device_count()))
+    found = tuple(torch.device("cuda", i) for i in range(torch.cuda.device_count()))
+    for each in found:
+        _streams(each)  # made here, before threads come to them at once
+    return found
 
 
 def exact() -> None:
-    """Makes fp32 what it says on the GPUs of this process, and a run again give the same bytes."""
+    """Makes fp32 what it says on the GPUs of this process, and passes of one shape repeatable."""
     # TF32 rounds to ten bits, and cuDNN uses it unless it is told not to
     torch.backends.cuda.matmul.allow_tf32 = False
     torch.backends.cudnn.allow_tf32 = False
@@ -95,10 +93,11 @@ def fitting(
     the weights are there; the calling thread computes on the first of the devices. 1 too where the
     network takes no more than one.
     """
-    images = MOST
-    while images > 1 and not _fits(forward, np.zeros((images, *shape), np.float32), devices):
-        images //= 2
-    return images
+
+    def fits(images: int) -> bool:
+        return _fits(forward, np.zeros((images, *shape), dtype=np.float32), devices)
+
+    return largest(fits)
 
 
 def _fits(
@@ -106,12 +105,13 @@ def _fits(
     batch: NDArray[np.float32],
     devices: Sequence[torch.device],
 ) -> bool:
-    gpus = [each for each in devices if each.type == "cuda"]
+    first = devices[0]
+    measured = first.type == "cuda"
     torch.cuda.empty_cache()
-    free = min((torch.cuda.mem_get_info(each)[0] for each in gpus), default=0)
-    held = torch.cuda.memory_allocated(gpus[0]) if gpus else 0
-    if gpus:
-        torch.cuda.reset_peak_memory_stats(gpus[0])
+    free = min(torch.cuda.mem_get_info(each)[0] for each in devices) if measured else 0
+    held = torch.cuda.memory_allocated(first) if measured else 0
+    if measured:
+        torch.cuda.reset_peak_memory_stats(first)
     try:
         rows = len(forward(batch))
     except UsageError:
@@ -119,5 +119,5 @@ def _fits(
         return False
     finally:
         torch.cuda.empty_cache()
-    peak = torch.cuda.max_memory_allocated(gpus[0]) - held if gpus else 0
+    peak = torch.cuda.max_memory_allocated(first) - held if measured else 0
     return rows == len(batch) and PASSES * peak <= SPARE * free

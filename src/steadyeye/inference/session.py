@@ -10,10 +10,10 @@ import onnxruntime as ort
 from numpy.typing import NDArray
 
 from steadyeye.core.errors import UsageError, unknown
+from steadyeye.inference.passes import PASSES, largest
 
 RUNTIMES = ("onnx", "cuda")
 CPU, CUDA = "CPUExecutionProvider", "CUDAExecutionProvider"
-MOST, PASSES = 64, 2  # images a pass, and passes at a time, on a GPU
 
 
 class OnnxSession:
@@ -31,7 +31,6 @@ class OnnxSession:
         self.name = name
         self.runtime = runtime
         self._session = _open(model, name, runtime)
-        # a GPU is given two passes at a time, so that their memory is
         self._turn = threading.Semaphore(PASSES) if runtime == "cuda" else nullcontext()
         if len(self._session.get_inputs()) != 1:
             inputs = ", ".join(each.name for each in self._session.get_inputs())
@@ -50,19 +49,21 @@ class OnnxSession:
         return tuple(side if isinstance(side, int) else None for side in self._input.shape)
 
     def most(self, shape: tuple[int, ...]) -> int:
-        """Images a pass, a power of two up to `MOST`; `shape`: of one as the network takes it.
+        """Images a pass, so that `PASSES` fit; `shape`: of one as the network takes it.
 
-        One on the processor, and where the file, or the memory of the GPU, is made for one.
+        One on the processor, and where the file is made for one.
         """
-        images = MOST if self.runtime == "cuda" and self.input_shape[0] is None else 1
-        while images > 1:
+        if self.runtime != "cuda" or self.input_shape[0] is not None:
+            return 1
+
+        def fits(images: int) -> bool:
+            batch = np.zeros((PASSES * images, *shape), dtype=np.float32)
             try:
-                if len(self(np.zeros((images, *shape), dtype=np.float32))) == images:
-                    return images
+                return len(self(batch)) == len(batch)
             except UsageError:
-                pass
-            images //= 2
-        return images
+                return False
+
+        return largest(fits)
 
     @property
     def output(self) -> str:

@@ -40,6 +40,12 @@ class Execution:
                 f"precision='{self.precision}' runs in torch only; add runtime='torch' or 'cuda'"
             )
 
+    def detecting(self) -> str:
+        """The runtime of a detector of a library. Raises `UsageError` for another precision."""
+        if self.precision != "fp32":
+            raise UsageError(f"a detector runs in fp32, not {self.precision}; leave precision out")
+        return self.runtime
+
 
 def torch_classifier(
     module: nn.Module,

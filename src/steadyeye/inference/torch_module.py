@@ -5,6 +5,7 @@ import itertools
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from typing import Any
 
 import numpy as np
 import torch
@@ -53,24 +54,19 @@ class ThreadCopies:
     @contextmanager
     def asked(self) -> Iterator[tuple[nn.Module, torch.device]]:
         """A block of one pass through the thread's copy, without gradients, in one CPU thread."""
-        module, device = self.mine()
-        with one_thread(), torch.inference_mode(), turn(device):
-            try:
+        try:
+            module, device = self.mine()
+            with one_thread(), torch.inference_mode(), turn(device):
                 yield module, device
-            except torch.OutOfMemoryError as error:
-                raise UsageError(
-                    f"no memory is left on {device}; give a smaller --batch, or free some"
-                ) from error
+        except torch.OutOfMemoryError as error:
+            raise UsageError(
+                "the GPU has no memory left; give a smaller --batch, or free some"
+            ) from error
 
     def _on(self, device: torch.device) -> nn.Module:
         """The module whose weights are on a device."""
         if device not in self._there:
-            if isinstance(self.module, fx.GraphModule):
-                raise UsageError(
-                    "a .pt2 file computes where it was exported; for a GPU give the module itself, "
-                    "TorchScript or ONNX"
-                )
-            self._there[device] = copy.deepcopy(self.module).to(device)
+            self._there[device] = _copied(self.module, {}).to(device)
             if device.type == "cuda":
                 exact()
                 # passes have streams of their own, which do not wait for this copy
@@ -156,9 +152,16 @@ def _twin(module: nn.Module) -> nn.Module:
     """A copy with the same weights in memory; scripted and exported code keeps no state."""
     if isinstance(module, jit.ScriptModule | fx.GraphModule):
         return module
-    weights = {id(each): each for each in itertools.chain(module.parameters(), module.buffers())}
+    weights: dict[int, Any] = {
+        id(each): each for each in itertools.chain(module.parameters(), module.buffers())
+    }
+    return _copied(module, weights)
+
+
+def _copied(module: nn.Module, shared: dict[int, Any]) -> nn.Module:
+    """A copy of the module and of all it holds but what is `shared`, by its id."""
     try:
-        return copy.deepcopy(module, weights)
+        return copy.deepcopy(module, shared)
     except Exception as error:
         # whatever the module holds may refuse in its own way
         raise UsageError(

@@ -27,15 +27,14 @@ def read_detector(
     It runs in torch: on GPUs where `execution` says so, on the processor otherwise. Raises
     `UsageError` where the library lacks what the record names, and for another precision.
     """
-    if execution.precision != "fp32":
-        raise UsageError(f"a trained detector runs in fp32, not {execution.precision}")
+    runtime = execution.detecting()
     classes, name = tuned.classes_of(record), folder.resolve().name
     said, origin = record["detector"], tuned.origin(record)
     if said["library"] == "torchvision":
-        return _of_torchvision(said, classes, (folder, weights, origin), execution.runtime)
+        return _of_torchvision(said, classes, (folder, weights, origin), runtime)
     module, processor = _of_transformers(said, classes)
     made = filled(module, weights, folder / tuned.WEIGHTS).eval()
-    return hf_detector(name, made, processor, classes, execution.runtime, origin)
+    return hf_detector(name, made, processor, classes, runtime, origin)
 
 
 def _of_torchvision(

@@ -34,10 +34,11 @@ def hf(
     labels, which are ImageNet-1k's where they are those in its order. `runtime`: "onnx", "torch",
     or "cuda" on GPUs.
     """
+    execution = Execution(runtime, precision)
     try:
         processor = transformers.AutoImageProcessor.from_pretrained(name, backend="pil")
         if _detects(transformers.AutoConfig.from_pretrained(name)):
-            return _detector(name, processor, classes, runtime)
+            return _detector(name, processor, classes, execution)
         module = transformers.AutoModelForImageClassification.from_pretrained(
             name, use_safetensors=True
         )
@@ -46,7 +47,6 @@ def hf(
         raise UsageError(f"transformers cannot load '{name}': {line}") from error
     labels = read(classes) if classes else _labels(module.config)
     settings = Recipe(preprocessing(processor))
-    execution = Execution(runtime, precision)
     return torch_classifier(_Logits(module).eval(), _short(name), labels, settings, execution)
 
 
@@ -54,7 +54,8 @@ def _detects(config: Any) -> bool:
     return any(each.endswith("ForObjectDetection") for each in config.architectures or ())
 
 
-def _detector(name: str, processor: Any, classes: str | None, runtime: str) -> Detector:
+def _detector(name: str, processor: Any, classes: str | None, execution: Execution) -> Detector:
+    runtime = execution.detecting()
     module = transformers.AutoModelForObjectDetection.from_pretrained(name, use_safetensors=True)
     names = read(classes) if classes else hf_detector.labels(module.config)
     return hf_detector.hf_detector(_short(name), module.eval(), processor, names, runtime)

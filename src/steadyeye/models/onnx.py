@@ -31,7 +31,8 @@ def onnx(
     found = classifier(file.stem, read(classes), settings, session, _weights(file), extra)
     height, width = settings.preprocessing.size
     one = (3, height, width) if settings.layout == "nchw" else (height, width, 3)
-    return replace(found, most=session.most(one))
+    device = "cuda:0" if runtime == "cuda" else ""
+    return replace(found, most=session.most(one), device=device)
 
 
 def _declared(shape: tuple[int | None, ...], path: str) -> dict[str, Any]:

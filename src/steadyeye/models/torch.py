@@ -4,6 +4,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from torch import fx
+
 from steadyeye.classes.known import read
 from steadyeye.core.errors import UsageError
 from steadyeye.core.types import Detector, Model
@@ -42,6 +44,11 @@ def torch(  # noqa: PLR0913 — the keyword arguments of a spec
     if classes is None:
         raise UsageError(f"'{path}' does not say what it answers in; give classes='…'")
     found = module(path, allow_pickle)
+    if runtime == "cuda" and isinstance(found, fx.GraphModule) and not path.startswith("py:"):
+        raise UsageError(
+            f"'{path}' computes where it was exported; for a GPU give the module, TorchScript or "
+            "ONNX"
+        )
     if checkpoint is not None:
         found = fill(found, Path(checkpoint).expanduser())
     name = path.rpartition(":")[2] if path.startswith("py:") else Path(path).stem

@@ -54,9 +54,10 @@ def torchvision(  # noqa: PLR0913 — the keyword arguments of a spec
     entry = entries[chosen]
     given = read(classes) if classes else None
     loaded = entry if weights and checkpoint is None else None
+    execution = Execution(runtime, precision)
     if name in detectors:
         build = _Build(name, entry, loaded, networks.Settings(_sides(size)))
-        return _detector(build, given, checkpoint, runtime)
+        return _detector(build, given, checkpoint, execution.detecting())
     if size is not None:
         raise UsageError(f"size={size!r} is of detectors; {name} has its weights' transforms")
     labels = given or from_names(entry.meta["categories"])
@@ -64,7 +65,7 @@ def torchvision(  # noqa: PLR0913 — the keyword arguments of a spec
     if checkpoint is not None:
         fill(module, Path(checkpoint).expanduser())
     settings = Recipe(_preprocessing(entry.transforms()))
-    return torch_classifier(module, name, labels, settings, Execution(runtime, precision))
+    return torch_classifier(module, name, labels, settings, execution)
 
 
 @dataclass(frozen=True)
