@@ -320,6 +320,10 @@ def test_a_job_file_that_cannot_be_meant_is_refused(tmp_path, text, line):
         ({"then_operators": "jpeg"}, "nothing to measure both models on afterwards; give --then"),
         ({"out": "s3://bucket/ft"}, "is on a store; give a folder on a disk for --out"),
         ({"holdout": None}, "give --val SPEC or --holdout 0.2"),
+        (
+            {"model": "efficientnet_lite0(runtime='cuda')"},
+            "training takes the GPUs that are there by itself; leave runtime='cuda' out",
+        ),
     ],
 )
 def test_what_cannot_be_meant_is_refused_before_anything_is_written(

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 import torch
 from PIL import Image as Pillow
+from test_devices import on_a_gpu, without_gpu
 from torchvision_ops import torchvision
 
 from steadyeye.classes.known import known
@@ -345,13 +346,13 @@ def test_hf_detectors_answer_as_the_library_does(tiny_yolos, photos):
         assert found.boxes[:, 2].max() <= photo.shape[1] * 1.01
 
 
-@pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU here")
+@without_gpu
 def test_a_detector_on_a_machine_without_a_gpu_is_one_line(tiny_yolos):
     with pytest.raises(UsageError, match="runtime='cuda': no GPU is to be seen"):
         build("hf", name=str(tiny_yolos), runtime="cuda")
 
 
-@pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no GPU here")
+@on_a_gpu
 def test_a_detector_on_a_gpu_finds_what_it_finds_on_the_processor(tiny_yolos, photos):
     there = build("hf", name=str(tiny_yolos), runtime="cuda")
     here = build("hf", name=str(tiny_yolos))

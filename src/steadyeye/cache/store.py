@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import Any
 
 from steadyeye.cache.entry import Kept, decode, encode
 from steadyeye.cache.flight import Flight
@@ -56,17 +57,7 @@ class Store:
 
     def get(self, keys: Sequence[bytes]) -> dict[bytes, Kept]:
         """The answers that are kept to these keys; an entry that was altered is none."""
-        if self.problem or not keys:
-            return {}
-        marks = ",".join("?" * len(keys))
-        try:
-            rows = self.connection.execute(
-                f"select key, grp, value from answers where key in ({marks})",  # noqa: S608
-                list(keys),
-            ).fetchall()
-        except (sqlite3.Error, OSError) as error:
-            self._give_up(error)
-            return {}
+        rows = self._rows("select key, grp, value from answers where key", keys)
         self._touched.update(row[1] for row in rows)
         found = ((key, decode(key, value)) for key, _, value in rows)
         return {key: kept for key, kept in found if kept is not None}
@@ -83,15 +74,7 @@ class Store:
 
     def names(self, stamps: Sequence[str]) -> dict[str, str]:
         """What files with these stamps are known to hold: stamp → name of the content."""
-        if self.problem or not stamps:
-            return {}
-        marks = ",".join("?" * len(stamps))
-        query = f"select stamp, name from files where stamp in ({marks})"  # noqa: S608
-        try:
-            return dict(self.connection.execute(query, list(stamps)).fetchall())
-        except (sqlite3.Error, OSError) as error:
-            self._give_up(error)
-            return {}
+        return dict(self._rows("select stamp, name from files where stamp", stamps))
 
     def name(self, found: Mapping[str, str]) -> None:
         """Keeps what files with these stamps hold."""
@@ -128,6 +111,17 @@ class Store:
         if found is None:
             found = self._here.connection = connect(self.folder)
         return found
+
+    def _rows(self, asked: str, values: Sequence[bytes] | Sequence[str]) -> list[Any]:
+        """The rows where what `asked` ends with is one of the values; none of a store of no use."""
+        if self.problem or not values:
+            return []
+        marks = ",".join("?" * len(values))
+        try:
+            return self.connection.execute(f"{asked} in ({marks})", list(values)).fetchall()
+        except (sqlite3.Error, OSError) as error:
+            self._give_up(error)
+            return []
 
     def _write(self, of: tuple[str, str, str], rows: Sequence[tuple[bytes, bytes]]) -> None:
         total = sum(len(key) + len(value) for key, value in rows)

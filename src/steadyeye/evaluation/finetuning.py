@@ -78,11 +78,12 @@ def check(job: Tuning) -> Plan:
     out, measuring = place(job.out), job.measuring
     if not isinstance(out, Path):
         raise UsageError(f"'{job.out}' is on a store; give a folder on a disk for --out")
-    model = plugins.build("models", parse(job.model))
-    if model.recipe.get("runtime") == "cuda":
+    spec = parse(job.model)
+    if spec.kwargs.get("runtime") == "cuda":
         raise UsageError(
             "training takes the GPUs that are there by itself; leave runtime='cuda' out of --model"
         )
+    model = plugins.build("models", spec)
     recipe = training_recipe(_kind(model), model.name)
     course = job.course(recipe)
     operators = augmentation(job.augment, job.seed) if job.augment else None

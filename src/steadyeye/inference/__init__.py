@@ -1,1 +1,1 @@
-"""Running a network: one image at a time through a recipe, on ONNX Runtime, torch or a function."""
+"""Running a network: images through a recipe, on ONNX Runtime, torch, GPUs or a function."""

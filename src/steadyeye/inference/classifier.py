@@ -41,6 +41,12 @@ class Recipe:
     output: str = "logits"
     layout: str = "nchw"
 
+    @property
+    def shape(self) -> tuple[int, int, int]:
+        """The axes of one image as the network takes it."""
+        height, width = self.preprocessing.size
+        return (3, height, width) if self.layout == "nchw" else (height, width, 3)
+
     def record(self) -> dict[str, Any]:
         """The recipe as plain values, for run.json."""
         preprocessing = self.preprocessing.record()
@@ -113,11 +119,9 @@ class Classifier:
             yield page[:there]
 
     def _page(self) -> NDArray[np.float32]:
-        height, width = self.settings.preprocessing.size
-        one = (3, height, width) if self.settings.layout == "nchw" else (height, width, 3)
-        page = self._scratch.page
-        if page is None or page.shape != (self.most, *one):
-            page = self._scratch.page = self.page((self.most, *one))
+        page, shape = self._scratch.page, (self.most, *self.settings.shape)
+        if page is None or page.shape != shape:
+            page = self._scratch.page = self.page(shape)
         return page
 
 
@@ -153,14 +157,18 @@ def checked(
     """
     n = len(page)
     if scores.ndim < 2 or scores.shape[0] != n or scores.size != n * scores.shape[1]:
-        images = "one image" if n == 1 else f"{n} images"
         raise UsageError(
-            f"the network gives an output of shape {scores.shape} for {images}; "
+            f"the network gives an output of shape {scores.shape} for {counted(n)}; "
             f"a classifier gives ({n}, classes)"
         )
     rows = scores.reshape(n, -1)
     check_width(rows, classes)
     return rows
+
+
+def counted(images: int) -> str:
+    """So many images, in words."""
+    return "one image" if images == 1 else f"{images} images"
 
 
 def check_width(scores: NDArray[np.float32], classes: Classes | None) -> None:

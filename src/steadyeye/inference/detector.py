@@ -78,7 +78,10 @@ Decode = Callable[[Sequence[NDArray[np.float32]], Frame], Detections]
 
 @dataclass(frozen=True, eq=False)
 class OnnxDetector:
-    """A `Detector` over an ONNX session; safe from many threads, one image a forward pass."""
+    """A `Detector` over an ONNX session; safe from many threads, one image a forward pass.
+
+    `device`: the GPU it computes on, none of what it is.
+    """
 
     name: str
     classes: Classes
@@ -87,6 +90,7 @@ class OnnxDetector:
     decode: Decode
     recipe: Mapping[str, Any]
     fingerprint: str
+    device: str = ""
     detects: bool = True
     cacheable: bool = True
 

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from steadyeye.core.errors import UsageError
 from steadyeye.core.seeds import fingerprint
 from steadyeye.core.types import Classes, Image, Model, Scores, detects
-from steadyeye.inference.classifier import Classifier
+from steadyeye.inference.classifier import Classifier, counted
 from steadyeye.inference.onnx_layers import opened
 from steadyeye.inference.patterns import patterns
 from steadyeye.inference.session import OnnxSession
@@ -93,9 +93,8 @@ class _Flat:
         elif found.ndim == 3:
             found = found.mean(axis=1)
         if found.ndim != 2 or len(found) != len(batch):
-            images = "one image" if len(batch) == 1 else f"{len(batch)} images"
             raise UsageError(
-                f"the layer gives an output of shape {found.shape} for {images}; "
+                f"the layer gives an output of shape {found.shape} for {counted(len(batch))}; "
                 "name one that gives (n, d), (n, d, h, w) or (n, tokens, d)"
             )
         return np.asarray(found, dtype=np.float32)

@@ -48,6 +48,11 @@ class OnnxSession:
         """The declared axes of the input; None where one is free."""
         return tuple(side if isinstance(side, int) else None for side in self._input.shape)
 
+    @property
+    def device(self) -> str:
+        """The GPU it computes on; empty for the processor."""
+        return "cuda:0" if self.runtime == "cuda" else ""
+
     def most(self, shape: tuple[int, ...]) -> int:
         """Images a pass, so that `PASSES` fit; `shape`: of one as the network takes it.
 

@@ -9,7 +9,7 @@ from torch import nn
 from steadyeye.core.errors import UsageError, unknown
 from steadyeye.core.types import Classes
 from steadyeye.inference.classifier import Classifier, Forward, Recipe, classifier
-from steadyeye.inference.devices import fitting, gpus, locked, named
+from steadyeye.inference.devices import CPU, fitting, gpus, locked, named
 from steadyeye.inference.torch_export import export
 from steadyeye.inference.torch_gradient import TorchGradient
 from steadyeye.inference.torch_module import PRECISIONS, TorchModule
@@ -60,17 +60,12 @@ def torch_classifier(
     Where the ONNX export fails or differs, the module stays in torch and the recipe's
     `runtime_note` says why. `origin`: what else the recipe records, such as what it was trained on.
     """
+    on_gpus = execution.runtime == "cuda"
+    in_torch = TorchModule(module, execution.precision, gpus() if on_gpus else (CPU,))
+    forward: Forward = in_torch
     weights = weights_fingerprint(module)
-    extra = {"runtime": "torch", "precision": execution.precision, **(origin or {})}
-    gradient = TorchGradient(module, settings)
-    if execution.runtime == "cuda":
-        on_gpus = TorchModule(module, execution.precision, gpus())
-        extra["runtime"] = "cuda"
-        found = classifier(name, classes, settings, on_gpus, weights, extra)
-        most = fitting(on_gpus, (3, *settings.preprocessing.size), on_gpus.devices)
-        found = replace(found, most=most, page=locked, device=named(on_gpus.devices))
-        return replace(found, gradient=gradient, cacheable=covered(module))
-    forward: Forward = TorchModule(module, execution.precision)
+    runtime = "cuda" if on_gpus else "torch"
+    extra = {"runtime": runtime, "precision": execution.precision, **(origin or {})}
     if execution.runtime == "onnx":
         exported = export(module, settings.preprocessing, weights)
         extra["runtime_note"] = exported.note
@@ -78,4 +73,7 @@ def torch_classifier(
             forward = exported.session
             extra["runtime"] = "onnx"
     found = classifier(name, classes, settings, forward, weights, extra)
-    return replace(found, gradient=gradient, cacheable=covered(module))
+    if on_gpus:
+        most = fitting(in_torch, settings.shape, in_torch.devices)
+        found = replace(found, most=most, page=locked, device=named(in_torch.devices))
+    return replace(found, gradient=TorchGradient(module, settings), cacheable=covered(module))

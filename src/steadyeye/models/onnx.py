@@ -29,10 +29,7 @@ def onnx(
     settings = read_recipe(recipe, **_declared(session.input_shape, path))
     extra = {"runtime": runtime, "precision": "as in the file", "model_output": session.output}
     found = classifier(file.stem, read(classes), settings, session, _weights(file), extra)
-    height, width = settings.preprocessing.size
-    one = (3, height, width) if settings.layout == "nchw" else (height, width, 3)
-    device = "cuda:0" if runtime == "cuda" else ""
-    return replace(found, most=session.most(one), device=device)
+    return replace(found, most=session.most(settings.shape), device=session.device)
 
 
 def _declared(shape: tuple[int | None, ...], path: str) -> dict[str, Any]:

@@ -67,9 +67,8 @@ def onnx_detector(
     record = json.loads(json.dumps(record))
     names = read(classes)
     mark = fingerprint(file.read_bytes(), json.dumps(record, sort_keys=True), *names.names)
-    return OnnxDetector(
-        file.stem, names, settings, session.outputs, DECODERS[decoder], record, mark
-    )
+    decode, device = DECODERS[decoder], session.device
+    return OnnxDetector(file.stem, names, settings, session.outputs, decode, record, mark, device)
 
 
 def _size(shape: tuple[int | None, ...], path: str) -> tuple[int, int]:
