@@ -3,13 +3,20 @@
 import threading
 import time
 from functools import partial
+from pathlib import Path
 
+import numpy as np
 import pytest
+import simplejpeg
 
 from steadyeye.core import tally
-from steadyeye.evaluation import ahead
+from steadyeye.evaluation import ahead, plan
 from steadyeye.evaluation.engines import local
 from steadyeye.evaluation.engines.turns import Turns
+from steadyeye.evaluation.job import Job
+from steadyeye.evaluation.run import Silent, run
+from steadyeye.images import files
+from steadyeye.inference.session import OnnxSession
 from steadyeye.predictions.cell import Cell
 
 
@@ -33,8 +40,8 @@ def test_every_shard_is_handed_out_once(workers):
     assert sorted(found) == list(range(5, 25))
 
 
-def test_a_helper_makes_things_ahead_in_their_order_and_not_too_many():
-    made, seen = [], []
+def test_a_helper_makes_what_was_begun_in_its_order():
+    made = []
 
     def make(i):
         made.append((i, threading.current_thread()))
@@ -42,33 +49,26 @@ def test_a_helper_makes_things_ahead_in_their_order_and_not_too_many():
             return i
 
     with ahead.helped(True), tally.collected() as took:
-        for i in ahead.made(partial(make, i) for i in range(20)):
-            seen.append(i)
-            time.sleep(0.001)
-            assert len(made) <= i + 1 + ahead.AHEAD
-    assert seen == list(range(20)) == [i for i, _ in made]
-    assert {thread for _, thread in made} - {threading.current_thread()}
-    assert len({thread for _, thread in made}) == 1
+        begun = [ahead.begun(partial(make, i)) for i in range(20)]
+        assert [each() for each in begun] == list(range(20)) == [i for i, _ in made]
+    assert len({thread for _, thread in made} - {threading.current_thread()}) == 1
     assert took["decode"] > 0
 
 
 def test_without_a_helper_nothing_is_made_before_it_is_due():
     made = []
-    found = ahead.made(partial(made.append, i) for i in range(3))
-    next(found)
-    assert made == [0]
+    begun = [ahead.begun(partial(made.append, i)) for i in range(3)]
+    begun[1]()
+    assert made == [1]
 
 
-def test_what_a_helper_raises_comes_at_its_turn():
-    def make(i):
-        return 1 // (2 - i)
-
-    seen = []
-    with ahead.helped(True), pytest.raises(ZeroDivisionError):
-        seen.extend(ahead.made(partial(make, i) for i in range(4)))
+def test_what_a_helper_raises_comes_where_it_is_asked_for():
     with ahead.helped(True):
-        found = ahead.made(partial(make, i) for i in range(4))
-        assert [next(found), next(found)] == [0, 1]
+        begun = [ahead.begun(lambda i=i: 1 // (1 - i)) for i in range(3)]
+        assert begun[0]() == 1
+        with pytest.raises(ZeroDivisionError):
+            begun[1]()
+        assert begun[2]() == -1
 
 
 def test_time_of_a_helper_is_not_taken_from_the_time_that_passed():
@@ -77,10 +77,90 @@ def test_time_of_a_helper_is_not_taken_from_the_time_that_passed():
             time.sleep(0.02)
 
     with ahead.helped(True), tally.collected() as took, tally.remainder("infer"):
-        list(ahead.made([make]))
+        ahead.begun(make)()
     assert took["decode"] >= 0.02
     # the model waited for it, and nothing else passed
     assert took["infer"] >= 0.02
+
+
+def test_what_is_left_is_found_once_and_not_beyond_the_work_it_was_for():
+    with ahead.helped(True):
+        ahead.leave({7: "seven"})
+        assert [ahead.left(), ahead.left()] == [{7: "seven"}, {}]
+        ahead.leave({8: "eight"})
+    assert ahead.left() == {}
+    ahead.leave({9: "nine"})
+    assert ahead.left() == {}
+
+
+@pytest.fixture
+def greys(tmp_path):
+    """Eighty pictures, which a run cuts into shards of 16."""
+    (tmp_path / "greys").mkdir()
+    for i in range(80):
+        grey = np.full((40, 40, 3), 3 * i, dtype=np.uint8)
+        (tmp_path / "greys" / f"{i:02d}.jpg").write_bytes(simplejpeg.encode_jpeg(grey))
+    return tmp_path / "greys"
+
+
+def ran(data, out, **options):
+    """The shards of a run with one worker, by name."""
+    given = {"workers": 1, "batch": 8, "cache": "off"} | options
+    source = f"image_folder(root='{data}')"
+    job = Job(models=("efficientnet_lite0",), data=(source,), out=str(out), **given)
+    run(plan.check(job), Silent())
+    return {path.name: path.read_bytes() for path in Path(out).glob("cells/*/*.arrow")}
+
+
+def watched(monkeypatch):
+    """What happens in a run, as it comes: the number of a file that is decoded, -1 for a pass.
+
+    A pass over a picture takes until all that may be decoded meanwhile is.
+    """
+    events, decode, forward = [], files.read, OnnxSession.__call__
+
+    def read(path):
+        events.append(int(Path(str(path)).stem))
+        return decode(path)
+
+    def waiting():
+        there = [event for event in events if event >= 0]
+        due = min(events[events.index(0) :].count(-1) + 1 + ahead.AHEAD, 80) if there else 0
+        return len(there) < due
+
+    def call(session, batch):
+        until = time.monotonic() + 10
+        while waiting():
+            assert time.monotonic() < until, f"nothing more is made ready after {events}"
+            time.sleep(0.001)
+        events.append(-1)
+        return forward(session, batch)
+
+    monkeypatch.setattr(files, "read", read)
+    monkeypatch.setattr(OnnxSession, "__call__", call)
+    return events
+
+
+def test_images_are_made_ready_ahead_through_batches_and_shards(greys, tmp_path, monkeypatch):
+    alone = ran(greys, tmp_path / "alone", workers=2)
+    monkeypatch.setattr(local, "cores", lambda: 2)
+    events = watched(monkeypatch)
+    assert ran(greys, tmp_path / "helped") == alone
+    assert len(alone) == 5
+    run_itself = events[events.index(0) :]  # what is before is of the plan
+    assert [event for event in run_itself if event >= 0] == list(range(80))
+    assert run_itself.count(-1) == 80
+    waiting = np.cumsum([1 if event >= 0 else -1 for event in run_itself])
+    # the one that the model is asked about, and those that wait
+    assert waiting.max() == 1 + ahead.AHEAD
+
+
+def test_where_answers_are_kept_no_image_is_made_ready(greys, tmp_path, monkeypatch):
+    monkeypatch.setattr(local, "cores", lambda: 2)
+    cold = ran(greys, tmp_path / "cold", cache=str(tmp_path / "cache"))
+    events = watched(monkeypatch)
+    assert ran(greys, tmp_path / "warm", cache=str(tmp_path / "cache")) == cold
+    assert [event for event in events if event >= 0] == []
 
 
 def shards(folder, count):

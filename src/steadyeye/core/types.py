@@ -120,28 +120,6 @@ class Model(Protocol):
     def __call__(self, images: Iterable[Image], /) -> Scores: ...
 
 
-ClassGradient: TypeAlias = Callable[[NDArray[np.float32], Sequence[int]], NDArray[np.float32]]
-"""`(image, members) -> (h, w, 3)`: how the probability of a class rises with each value.
-
-`image`: (h, w, 3) float32 in 0…255. `members`: the model classes that make the class; the best of
-them counts. The direction is exact, the length is not: it is that of the log-odds, which do not
-saturate.
-"""
-
-
-@dataclass(frozen=True)
-class AtInput:
-    """A model cut in two, so that images can be changed at the size in which the model sees them.
-
-    `fit`: image → (height, width, 3) uint8 as the model takes it. `model`: the rest, for such
-    images. `gradient`: None where the model is not differentiable.
-    """
-
-    fit: Callable[[Image], Image]
-    model: Model
-    gradient: ClassGradient | None
-
-
 class Detector(Protocol):
     """A detector: images in, the boxes of each image out. Safe to call from many threads.
 

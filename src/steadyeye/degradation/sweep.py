@@ -10,8 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from steadyeye.core.errors import UsageError
+from steadyeye.core.parts import AtInput
 from steadyeye.core.seeds import fingerprint
-from steadyeye.core.types import AtInput, Classes, Image, Labels, Sample, Source, Tag
+from steadyeye.core.types import Classes, Image, Labels, Sample, Source, Tag
 from steadyeye.degradation.measure import brightness, changed
 from steadyeye.degradation.operators import Context, Operator, Trail
 from steadyeye.degradation.random import stream_key

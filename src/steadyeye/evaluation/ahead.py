@@ -1,14 +1,12 @@
-"""Images decoded ahead of the model by a second thread, where a processor has time for it."""
+"""Images made ready ahead of the model by a second thread, where a processor has time for it."""
 
 import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing, contextmanager
-from functools import partial
-from typing import TypeVar
+from contextlib import contextmanager
+from typing import Any, TypeVar
 
 from steadyeye.core import tally
-from steadyeye.core.lookahead import in_order
 
 AHEAD = 4  # images that wait for the model at most, so that memory stays flat
 
@@ -16,9 +14,10 @@ Made = TypeVar("Made")
 
 
 class _Here(threading.local):
-    """The helper of the calling thread; None where it does all by itself."""
+    """The helper of the calling thread, None where it does all by itself; what it has left over."""
 
     helper: ThreadPoolExecutor | None = None
+    left: Mapping[int, Any] = {}
 
 
 _here = _Here()
@@ -38,23 +37,38 @@ def helped(there: bool) -> Iterator[None]:
         try:
             yield
         finally:
-            _here.helper = None
+            _here.helper, _here.left = None, {}
+            helper.shutdown(cancel_futures=True)
 
 
-def made(calls: Iterable[Callable[[], Made]]) -> Iterator[Made]:
-    """What each of the calls returns, in their order; up to `AHEAD` are made before they are due.
+def begun(call: Callable[[], Made]) -> Callable[[], Made]:
+    """What gives what the call returns; a second thread makes it from now on, where there is one.
 
-    What the calls raise is raised here, at their turn. What they add to the tally counts.
+    Without one it is made when it is asked for. What the call raises is raised, and what it adds
+    to the tally counts, where it is asked for.
     """
-    helper = _here.helper
-    if helper is None:
-        yield from (call() for call in calls)
-        return
-    collected = (partial(_collected, call) for call in calls)
-    with closing(in_order(helper, collected, AHEAD + 1)) as coming:
-        for found, took in coming:
-            tally.add_beside(took)
-            yield found
+    if _here.helper is None:
+        return call
+    coming = _here.helper.submit(_collected, call)
+
+    def taken() -> Made:
+        found, took = coming.result()
+        tally.add_beside(took)
+        return found
+
+    return taken
+
+
+def leave(things: Mapping[int, Any]) -> None:
+    """Leaves what was begun beyond a stretch of work to the one that comes next, by its place."""
+    if _here.helper is not None:
+        _here.left = things
+
+
+def left() -> Mapping[int, Any]:
+    """What the stretch before this one left; once."""
+    found, _here.left = _here.left, {}
+    return found
 
 
 def _collected(call: Callable[[], Made]) -> tuple[Made, Mapping[str, float]]:

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
+from itertools import pairwise
 from typing import Any
 
 from steadyeye.cache.entry import Answer, Kept
@@ -10,7 +11,8 @@ from steadyeye.cache.store import Store
 from steadyeye.core import tally
 from steadyeye.core.errors import SampleError, UsageError
 from steadyeye.core.types import Image, Sample, Tag, detects
-from steadyeye.evaluation import ahead, kept
+from steadyeye.evaluation import kept
+from steadyeye.evaluation.ahead import AHEAD, begun, leave, left
 from steadyeye.evaluation.answers import fault, split
 from steadyeye.evaluation.tasks import Task
 
@@ -20,7 +22,9 @@ class Reply:
     """What came of one sample, filled in as it is asked about.
 
     `answer`: None where it failed; `error` then says why. `tags`: the sample's, with what was
-    measured of its image, which is in `seen` too. `size`: (height, width) of the image.
+    measured of its image, which is in `seen` too. `size`: (height, width) of the image. `pixels`:
+    what its pixels are called, where nothing else tells what it is. `prepared`: gives what the
+    model takes of the image, or the `SampleError`; None where it was not begun.
     """
 
     sample: Sample
@@ -29,6 +33,8 @@ class Reply:
     error: str = ""
     seen: dict[str, Tag] = field(default_factory=dict)
     size: tuple[int, int] | None = None
+    pixels: bytes | None = None
+    prepared: Callable[[], Any] | None = None
 
     @property
     def open(self) -> bool:
@@ -43,41 +49,60 @@ class Reply:
             tally.add("hits", 1)
 
 
-def ask(task: Task, samples: Sequence[Sample]) -> list[Reply]:
-    """What the model says of each sample, or why it says nothing.
+def replies(task: Task, span: range) -> Iterator[list[Reply]]:
+    """What the model says of the samples of a span, or why it says nothing, batch by batch.
 
+    Where the model knows nothing of a batch, the first images after it are made ready while it is
+    asked; those beyond the span are for the span that begins there, if it is this thread's next.
     Raises `SampleError` at the first sample that fails, unless the job goes on, and `UsageError`
     where the model itself fails.
     """
-    replies = [Reply(sample, dict(sample.tags)) for sample in samples]
-    if task.store is None:
-        _asked(task, replies)
-    else:
-        _looked_up(task, task.store, replies)
-    tally.add("errors", sum(bool(reply.error) for reply in replies))
-    return replies
+    size, before = task.identity["batch"], left()
+
+    def reply(i: int) -> Reply:
+        return before.get(i) or Reply(sample := task.source[i], dict(sample.tags))
+
+    ends = *range(span.start, span.stop, size), span.stop
+    beyond = min(span.stop + AHEAD, len(task.source))
+    batches = ([reply(i) for i in range(*each)] for each in pairwise((*ends, beyond)))
+    following: Sequence[Reply] = ()
+    for batch, following in pairwise(batches):
+        if task.store is None:
+            _asked(task, batch, following)
+        else:
+            _looked_up(task, task.store, batch, following)
+        tally.add("errors", sum(bool(reply.error) for reply in batch))
+        yield batch
+    leave({i: each for i, each in enumerate(following, span.stop) if each.prepared})
 
 
-def _looked_up(task: Task, store: Store, replies: Sequence[Reply]) -> None:
+def _looked_up(
+    task: Task, store: Store, batch: Sequence[Reply], following: Sequence[Reply]
+) -> None:
     """Fills in the replies whose answers are kept, asks for the others and keeps what comes."""
     with tally.timed("cache"):
-        keys = kept.sample_keys(task, store, [reply.sample for reply in replies])
-    named = {reply: key for reply, key in zip(replies, keys, strict=True) if key}
+        keys = kept.sample_keys(task, store, [reply.sample for reply in batch])
+    named = {reply: key for reply, key in zip(batch, keys, strict=True) if key}
     while left := [reply for reply in named if reply.open]:
         claimed, theirs = store.flight.claim([named[reply] for reply in left])
         mine = {named[left[place]]: left[place] for place in claimed}
         given: dict[bytes, Kept] = {}
         try:
-            _answered(task, store, mine, given)
+            _answered(task, store, mine, given, following if len(mine) == len(batch) else ())
         finally:
             store.flight.release(mine, given)
         for place, coming in theirs.items():
             left[place].take(task, coming.result().get(named[left[place]]))
-    _by_pixels(task, store, [reply for reply, key in zip(replies, keys, strict=True) if not key])
+    unnamed = [reply for reply, key in zip(batch, keys, strict=True) if not key]
+    _by_pixels(task, store, unnamed, () if named else following)
 
 
 def _answered(
-    task: Task, store: Store, mine: Mapping[bytes, Reply], given: dict[bytes, Kept]
+    task: Task,
+    store: Store,
+    mine: Mapping[bytes, Reply],
+    given: dict[bytes, Kept],
+    following: Sequence[Reply],
 ) -> None:
     """Answers what this thread claimed; `given` is filled with what others may take."""
     with tally.timed("cache"):
@@ -85,7 +110,8 @@ def _answered(
         for key, found in given.items():
             mine[key].take(task, found)
     asked = {key: reply for key, reply in mine.items() if reply.open}
-    _asked(task, list(asked.values()))
+    # where some answers are kept those of the next batch may be too, without any image
+    _asked(task, list(asked.values()), () if given else following)
     new = {
         key: Kept(reply.answer, reply.seen, reply.size or (0, 0))
         for key, reply in asked.items()
@@ -96,53 +122,61 @@ def _answered(
         store.put(kept.about(task), new)
 
 
-def _by_pixels(task: Task, store: Store, replies: Sequence[Reply]) -> None:
+def _by_pixels(
+    task: Task, store: Store, batch: Sequence[Reply], following: Sequence[Reply]
+) -> None:
     """The same for images that are told by their pixels alone: these are decoded in any case."""
-    new: list[tuple[bytes, Reply]] = []
+    new: list[Reply] = []
 
-    def known(reply: Reply, image: Image) -> bool:
-        with tally.timed("cache"):
-            key = kept.pixels_key(task, image)
-            reply.take(task, store.get([key]).get(key))
+    def known(reply: Reply) -> bool:
+        if reply.pixels:
+            with tally.timed("cache"):
+                reply.take(task, store.get([reply.pixels]).get(reply.pixels))
         if reply.open:
-            new.append((key, reply))
+            new.append(reply)
         return not reply.open
 
-    _asked(task, replies, known)
+    _asked(task, batch, following, known)
     with tally.timed("cache"):
-        answers = {key: Kept(reply.answer) for key, reply in new if reply.answer is not None}
+        answers = {
+            reply.pixels: Kept(reply.answer)
+            for reply in new
+            if reply.pixels and reply.answer is not None
+        }
         store.put(kept.about(task), answers)
 
 
-def _never(reply: Reply, image: Image) -> bool:
+def _never(reply: Reply) -> bool:
     return False
 
 
 def _asked(
-    task: Task, replies: Sequence[Reply], known: Callable[[Reply, Image], bool] = _never
+    task: Task,
+    batch: Sequence[Reply],
+    following: Sequence[Reply],
+    known: Callable[[Reply], bool] = _never,
 ) -> None:
-    """Asks the model about all of the samples that decode and whose image is not `known`."""
-    if not replies:
+    """Asks the model about all of a batch that decode and are not `known` by their pixels."""
+    if not batch:
         return
     there: list[Reply] = []
     skip = task.identity["on_error"] == "skip"
 
-    def decoded() -> Iterator[Image]:
-        images = ahead.made(partial(_tried, reply) for reply in replies)
-        for reply, image in zip(replies, images, strict=True):
-            if isinstance(image, SampleError):
+    def ready() -> Iterator[Any]:
+        for reply, found in _prepared(task, batch, following):
+            if isinstance(found, SampleError):
                 if not skip:
                     raise SampleError(
-                        f"{image}; finished shards are kept: mend it and run the same command "
+                        f"{found}; finished shards are kept: mend it and run the same command "
                         "again, or record such samples and go on with --on-error skip"
-                    ) from image
-                reply.error = str(image)
+                    ) from found
+                reply.error = str(found)
                 continue
-            if not known(reply, image):
+            if not known(reply):
                 there.append(reply)
-                yield image
+                yield found
 
-    said = _said(task, replies, decoded())
+    said = _said(task, batch, ready())
     for reply, answer in zip(there, split(task, said, len(there)), strict=True):
         wrong = fault(task, answer, reply.sample.id)
         if wrong and not skip:
@@ -152,13 +186,31 @@ def _asked(
         reply.answer = None if wrong else answer
 
 
-def _tried(reply: Reply) -> Image | SampleError:
-    """The image of a sample, or why there is none."""
+def _prepared(
+    task: Task, batch: Sequence[Reply], following: Sequence[Reply]
+) -> Iterator[tuple[Reply, Any]]:
+    """What the model takes of each; up to `AHEAD` after it are begun before it is due."""
+    line = [*batch, *following][: len(batch) + AHEAD]
+    for place, reply in enumerate(batch):
+        for each in line[place : place + 1 + AHEAD]:
+            each.prepared = each.prepared or begun(partial(_tried, task, each))
+        taken, reply.prepared = reply.prepared, None
+        assert taken, "begun above"
+        yield reply, taken()
+
+
+def _tried(task: Task, reply: Reply) -> Any:
+    """What the model takes of the image of a sample; the `SampleError` where there is none."""
     try:
         with tally.timed("decode"):
-            return _image(reply)
+            image = _image(reply)
     except SampleError as error:
         return error
+    if task.store and not reply.sample.key:
+        with tally.timed("cache"):
+            reply.pixels = kept.pixels_key(task, image)
+    with tally.timed("prepare"):
+        return task.stages.prepare(image)
 
 
 def _image(reply: Reply) -> Image:
@@ -170,15 +222,15 @@ def _image(reply: Reply) -> Image:
     return image
 
 
-def _said(task: Task, replies: Sequence[Reply], images: Iterator[Image]) -> Any:
+def _said(task: Task, batch: Sequence[Reply], prepared: Iterator[Any]) -> Any:
     try:
         with tally.remainder("infer"):
-            return task.model(images)
+            return task.stages.infer(prepared)
     except UsageError:
         raise
     except Exception as error:
         # a model is the user's code: whatever it raises is told in one line, the rest is chained
         raise UsageError(
-            f"{task.model.name} failed between '{replies[0].sample.id}' and "
-            f"'{replies[-1].sample.id}': {type(error).__name__}: {error}"
+            f"{task.model.name} failed between '{batch[0].sample.id}' and "
+            f"'{batch[-1].sample.id}': {type(error).__name__}: {error}"
         ) from error

@@ -7,8 +7,9 @@ from numpy.typing import NDArray
 
 from steadyeye.core import plugins
 from steadyeye.core.errors import UsageError
+from steadyeye.core.parts import AtInput
 from steadyeye.core.spec import parse
-from steadyeye.core.types import AtInput, Image
+from steadyeye.core.types import Image
 from steadyeye.degradation import sheet as page
 from steadyeye.degradation.operators import Gradient
 from steadyeye.evaluation.sweeps import cut, levels, operators

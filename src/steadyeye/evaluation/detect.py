@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from steadyeye.core.boxes import EMPTY, Detections
 from steadyeye.core.types import Sample, Tag
-from steadyeye.evaluation.asking import Reply, ask
+from steadyeye.evaluation.asking import Reply, replies
 from steadyeye.evaluation.tasks import Task
 from steadyeye.predictions.rows import Rows
 
@@ -22,17 +22,14 @@ def predict(task: Task, span: range, stopped: Callable[[], bool]) -> Rows | None
     errors: list[str] = []
     tags: list[dict[str, Tag]] = []
     found: list[Detections] = []
-    size = task.identity["batch"]
-    for start in range(span.start, span.stop, size):
-        if stopped():
-            return None
-        batch = [task.source[i] for i in range(start, min(start + size, span.stop))]
-        replies = ask(task, batch)
-        found += [_detections(reply) for reply in replies]
+    for batch in replies(task, span):
+        found += [_detections(reply) for reply in batch]
         # the size that was seen goes before the one that the annotations say
-        samples += [replace(each.sample, size=each.size or each.sample.size) for each in replies]
-        errors += [reply.error for reply in replies]
-        tags += [reply.tags for reply in replies]
+        samples += [replace(each.sample, size=each.size or each.sample.size) for each in batch]
+        errors += [reply.error for reply in batch]
+        tags += [reply.tags for reply in batch]
+        if len(samples) < len(span) and stopped():
+            return None
     return rows(task, samples, errors, found, tags)
 
 

@@ -12,7 +12,7 @@ from steadyeye.core.table import true_rank, true_score
 from steadyeye.core.types import Sample, Scores, Tag, detects
 from steadyeye.evaluation import detect
 from steadyeye.evaluation.answers import classes
-from steadyeye.evaluation.asking import Reply, ask
+from steadyeye.evaluation.asking import Reply, replies
 from steadyeye.evaluation.tasks import Task
 from steadyeye.predictions.rows import TOP, Rows
 
@@ -27,16 +27,13 @@ def predict(task: Task, span: range, stopped: Callable[[], bool]) -> Rows | None
     errors: list[str] = []
     tags: list[dict[str, Tag]] = []
     batches: list[Scores] = []
-    size = task.identity["batch"]
-    for start in range(span.start, span.stop, size):
-        if stopped():
+    for batch in replies(task, span):
+        samples += [reply.sample for reply in batch]
+        errors += [reply.error for reply in batch]
+        tags += [reply.tags for reply in batch]
+        batches.append(_scores(task, batch))
+        if len(samples) < len(span) and stopped():
             return None
-        batch = [task.source[i] for i in range(start, min(start + size, span.stop))]
-        replies = ask(task, batch)
-        samples += batch
-        errors += [reply.error for reply in replies]
-        tags += [reply.tags for reply in replies]
-        batches.append(_scores(task, replies))
     return rows(task, samples, errors, np.concatenate(batches), tags)
 
 
@@ -93,13 +90,13 @@ def _answers(
     }
 
 
-def _scores(task: Task, replies: Sequence[Reply]) -> Scores:
+def _scores(task: Task, batch: Sequence[Reply]) -> Scores:
     """The scores of a batch, NaN where a sample failed."""
-    scores = np.full((len(replies), classes(task)), np.nan, dtype=np.float32)
-    for row, reply in enumerate(replies):
+    scores = np.full((len(batch), classes(task)), np.nan, dtype=np.float32)
+    for row, reply in enumerate(batch):
         if isinstance(reply.answer, np.ndarray):
             scores[row] = reply.answer
-    _refuse_sum_of_logits(task, scores[[reply.answer is not None for reply in replies]])
+    _refuse_sum_of_logits(task, scores[[reply.answer is not None for reply in batch]])
     return scores
 
 

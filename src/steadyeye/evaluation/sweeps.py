@@ -7,8 +7,9 @@ import numpy as np
 from steadyeye.classes.mapping import ClassMap
 from steadyeye.core import plugins
 from steadyeye.core.errors import UsageError, unknown
+from steadyeye.core.parts import AtInput
 from steadyeye.core.spec import Spec, split
-from steadyeye.core.types import AtInput, Model, Source
+from steadyeye.core.types import Model, Source
 from steadyeye.degradation.levels import named
 from steadyeye.degradation.operators import LEVELS, Operator
 from steadyeye.degradation.profiles import CHOICES

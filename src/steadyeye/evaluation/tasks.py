@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,7 @@ import numpy as np
 from steadyeye.cache.store import Store
 from steadyeye.classes import mapping
 from steadyeye.core.errors import UsageError
+from steadyeye.core.parts import Stages
 from steadyeye.core.types import Classes, Model, Source, detects
 from steadyeye.degradation.sweep import Degrading
 from steadyeye.evaluation.job import Job
@@ -37,6 +39,13 @@ class Task:
     identity: Mapping[str, Any]
     store: Store | None = None
     given: Mapping[str, Any] = field(default_factory=dict)
+
+    @cached_property
+    def stages(self) -> Stages:
+        """The model cut in two; one that does not say takes images as they are."""
+        if hasattr(self.model, "stages"):
+            return self.model.stages()  # type: ignore[no-any-return]
+        return Stages(np.asarray, self.model)
 
 
 def task(

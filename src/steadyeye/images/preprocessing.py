@@ -48,23 +48,19 @@ class Preprocessing:
 
     def __call__(self, image: Image, out: NDArray[np.float32]) -> None:
         """Writes the input for `image`, (h, w, 3) uint8 RGB, to `out`, (3, height, width)."""
-        image = np.ascontiguousarray(image)
-        if image.shape[:2] == self.size == self.resize and out.flags.c_contiguous:
-            normalise(image, *_affine(self), out)
-            return
-        columns, rows = _windows(self, image.shape[0], image.shape[1])
-        resample(image, columns, rows, *_affine(self), out)
+        normalise(self.fit(image), *_affine(self), out)
 
     def fit(self, image: Image) -> Image:
         """The image resized and cropped, (height, width, 3) uint8, before it is normalised.
 
-        `self(image, out)` is `self.fitted()(self.fit(image), out)` to the bit, since resampling
-        rounds to whole grey values.
+        One that has this size already is given back as it is.
         """
-        plain = replace(self, mean=(0.0,) * 3, std=(1.0,) * 3)
-        out = np.empty((3, *self.size), dtype=np.float32)
-        plain(image, out)
-        return np.ascontiguousarray(out.transpose(1, 2, 0)).astype(np.uint8)
+        image = np.ascontiguousarray(image)
+        if image.shape[:2] == self.size == self.resize:
+            return image
+        out = np.empty((*self.size, 3), dtype=np.uint8)
+        resample(image, *_windows(self, image.shape[0], image.shape[1]), out)
+        return out
 
     def fitted(self) -> "Preprocessing":
         """The rest of the recipe, for images that are fitted already."""

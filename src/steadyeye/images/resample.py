@@ -195,42 +195,33 @@ def normalise(
     bias: NDArray[np.float32],
     out: NDArray[np.float32],
 ) -> None:
-    """Writes `image × scale + bias` to `out`, (3, h, w) float32, both contiguous, as they are."""
-    red, green, blue = out[0].reshape(-1), out[1].reshape(-1), out[2].reshape(-1)
-    values = image.reshape(-1)
-    # the three at once, for vector registers: nine times as fast as a loop a channel
-    for p in range(red.size):
-        red[p] = np.float32(values[3 * p]) * scale[0] + bias[0]
-        green[p] = np.float32(values[3 * p + 1]) * scale[1] + bias[1]
-        blue[p] = np.float32(values[3 * p + 2]) * scale[2] + bias[2]
+    """Writes `image × scale + bias` to `out`, (3, h, w) float32.
+
+    `image`: (h, w, 3) uint8, contiguous. `scale`, `bias`: (3,).
+    """
+    for y in range(out.shape[1]):
+        values = image[y].reshape(-1)
+        red, green, blue = out[0, y], out[1, y], out[2, y]
+        # the three at once, for vector registers: nine times as fast as a loop a channel
+        for x in range(out.shape[2]):
+            red[x] = np.float32(values[3 * x]) * scale[0] + bias[0]
+            green[x] = np.float32(values[3 * x + 1]) * scale[1] + bias[1]
+            blue[x] = np.float32(values[3 * x + 2]) * scale[2] + bias[2]
 
 
 @njit(nogil=True, cache=True, boundscheck=False)
-def resample(
-    image: NDArray[np.uint8],
-    columns: Taps,
-    rows: Taps,
-    scale: NDArray[np.float32],
-    bias: NDArray[np.float32],
-    out: NDArray[np.float32],
-) -> None:
-    """Writes `resized crop × scale + bias` to `out`, (3, height, width) float32.
+def resample(image: NDArray[np.uint8], columns: Taps, rows: Taps, out: NDArray[np.uint8]) -> None:
+    """Writes the resized crop to `out`, (height, width, 3) uint8, contiguous.
 
-    `image`: (h, w, 3) uint8, contiguous. `columns`, `rows`: the taps of the two axes. `scale`,
-    `bias`: (3,).
+    `image`: (h, w, 3) uint8, contiguous. `columns`, `rows`: the taps of the two axes.
     """
     y0, y1, weights = rows
-    height, width = out.shape[1], out.shape[2]
+    height, width = out.shape[0], out.shape[1]
     filtered = _filter_rows(image, columns, y0[0], y1[height - 1]).reshape(-1)
     line = np.empty(3 * width, dtype=np.int32)
-    clipped = np.empty(3 * width, dtype=np.uint8)
     for y in range(height):
         line[:] = HALF
         _weigh(filtered[(y0[y] - y0[0]) * 3 * width :], 3 * width, weights[y], y1[y] - y0[y], line)
+        clipped = out[y].reshape(-1)
         for i in range(3 * width):
             clipped[i] = _clip(line[i])
-        red, green, blue = out[0, y], out[1, y], out[2, y]
-        for x in range(width):
-            red[x] = np.float32(clipped[3 * x]) * scale[0] + bias[0]
-            green[x] = np.float32(clipped[3 * x + 1]) * scale[1] + bias[1]
-            blue[x] = np.float32(clipped[3 * x + 2]) * scale[2] + bias[2]

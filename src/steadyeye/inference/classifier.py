@@ -9,10 +9,10 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from steadyeye.core import tally
 from steadyeye.core.errors import UsageError
+from steadyeye.core.parts import AtInput, ClassGradient, Stages
 from steadyeye.core.seeds import fingerprint
-from steadyeye.core.types import AtInput, Classes, ClassGradient, Image, Scores
+from steadyeye.core.types import Classes, Image, Scores
 from steadyeye.images.preprocessing import Preprocessing
 
 
@@ -54,7 +54,7 @@ class Recipe:
 
 
 class _Scratch(threading.local):
-    """The input of each thread; a copy in another process starts empty."""
+    """The page of each thread; a copy in another process starts empty."""
 
     def __init__(self) -> None:
         self.page: NDArray[np.float32] | None = None
@@ -71,8 +71,8 @@ def _empty(shape: Sequence[int]) -> NDArray[np.float32]:
 class Classifier:
     """A `Model` over any `Forward`; its scores are probabilities, (n, classes) float32.
 
-    `most`: images a pass; `page`: makes the memory that they are prepared in; `device`: the GPUs it
-    computes on, none of what it is. Raises `UsageError` when the network's width is not that of
+    `most`: images a pass; `page`: makes the memory that several go to it from; `device`: the GPUs
+    it computes on, none of what it is. Raises `UsageError` when the network's width is not that of
     `classes`.
     """
 
@@ -91,11 +91,11 @@ class Classifier:
 
     def __call__(self, images: Iterable[Image], /) -> Scores:
         """(n, classes) float32, one row an image in order; (0, classes) for no images."""
-        rows = [checked(self.forward(page), page, self.classes) for page in self._pages(images)]
-        if not rows:
-            return np.zeros((0, len(self.classes or ())), dtype=np.float32)
-        scores = np.concatenate(rows)
-        return softmax(scores) if self.settings.output == "logits" else scores
+        return self._infer(self._prepare(image) for image in images)
+
+    def stages(self) -> Stages:
+        """The preparation of an image, and the network."""
+        return Stages(self._prepare, self._infer)
 
     def at_input(self) -> AtInput:
         """The resize and crop, and the model for images that are fitted already."""
@@ -104,13 +104,28 @@ class Classifier:
         rest = replace(self, settings=settings, _scratch=_Scratch())
         return AtInput(preprocessing.fit, rest, self.gradient)
 
-    def _pages(self, images: Iterable[Image]) -> Iterator[NDArray[np.float32]]:
-        """The images prepared, as many as a pass takes; the next are written over them."""
+    def _prepare(self, image: Image) -> NDArray[np.float32]:
+        """The image as the network takes it, of the recipe's shape."""
+        out = _empty(self.settings.shape)
+        first = out if self.settings.layout == "nchw" else out.transpose(2, 0, 1)
+        self.settings.preprocessing(image, first)
+        return out
+
+    def _infer(self, prepared: Iterable[NDArray[np.float32]]) -> Scores:
+        rows = [checked(self.forward(page), page, self.classes) for page in self._pages(prepared)]
+        if not rows:
+            return np.zeros((0, len(self.classes or ())), dtype=np.float32)
+        scores = np.concatenate(rows)
+        return softmax(scores) if self.settings.output == "logits" else scores
+
+    def _pages(self, prepared: Iterable[NDArray[np.float32]]) -> Iterator[NDArray[np.float32]]:
+        """As many as a pass takes; several are copied to a page that the next are written over."""
+        if self.most == 1:
+            yield from (each[np.newaxis] for each in prepared)
+            return
         page, there = self._page(), 0
-        first = page if self.settings.layout == "nchw" else page.transpose(0, 3, 1, 2)
-        for image in images:
-            with tally.timed("prepare"):
-                self.settings.preprocessing(image, first[there])
+        for each in prepared:
+            page[there] = each
             there += 1
             if there == self.most:
                 yield page

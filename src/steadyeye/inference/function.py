@@ -10,8 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from steadyeye.core.errors import UsageError
+from steadyeye.core.parts import AtInput, Stages
 from steadyeye.core.seeds import fingerprint
-from steadyeye.core.types import AtInput, Classes, Image, Scores
+from steadyeye.core.types import Classes, Image, Scores
 from steadyeye.images.preprocessing import Preprocessing
 from steadyeye.inference.classifier import check_width
 
@@ -57,7 +58,15 @@ class FunctionClassifier:
 
     def __call__(self, images: Iterable[Image], /) -> Scores:
         """(n, classes) float32, one row an image in order; (0, classes) for no images."""
-        ready = [self._resize.fit(image) if self._resize else image for image in images]
+        prepare = self.stages().prepare
+        return self._infer(prepare(image) for image in images)
+
+    def stages(self) -> Stages:
+        """The resizing, and the function."""
+        return Stages(self._resize.fit if self._resize else np.asarray, self._infer)
+
+    def _infer(self, prepared: Iterable[Image]) -> Scores:
+        ready = list(prepared)
         groups: dict[tuple[int, ...], list[int]] = {}
         for row, image in enumerate(ready):
             groups.setdefault(image.shape, []).append(row)
