@@ -8,6 +8,7 @@ import sys
 import threading
 import time
 
+import numpy as np
 import pytest
 import s3_server
 from test_runs import Watcher, command, shards, tree
@@ -17,6 +18,7 @@ from steadyeye.evaluation import job, kept, plan
 from steadyeye.evaluation.engines import order
 from steadyeye.evaluation.engines.choice import Cluster, choice
 from steadyeye.evaluation.run import Silent, run
+from steadyeye.images import files
 from steadyeye.storage.place import place
 
 ray = pytest.importorskip("ray")
@@ -37,6 +39,13 @@ def slow(images):
     return np.stack([bright, 1 - bright], axis=1).astype(np.float32)
 
 slow.fingerprint = "slow 1"
+
+def deadly(images):
+    if Path(__file__).with_name("deadly.on").exists() and (images == 240).all(axis=(1, 2, 3)).any():
+        with Path(__file__).with_name("deaths").open("a") as deaths:
+            deaths.write("x")
+        os._exit(1)
+    return slow(images)
 """
 
 
@@ -210,6 +219,28 @@ def test_what_a_worker_cannot_do_is_one_line(model, tmp_path):
     with pytest.raises(UsageError, match=r"cannot decode .*a\.jpg") as error:
         run(plan_of(f"image_folder(root='{tmp_path}')", tmp_path / "run", "ray"), Silent())
     assert "\n" not in str(error.value)
+
+
+def test_a_shard_that_always_kills_its_actor_ends_the_run(connected, model, tmp_path):
+    (tmp_path / "greys").mkdir()
+    for i in range(48):
+        png = files.encode(np.full((24, 24, 3), 240 if i == 40 else i, dtype=np.uint8), ".png")
+        (tmp_path / "greys" / f"{i:02d}.png").write_bytes(png)
+    source, out = f"image_folder(root='{tmp_path / 'greys'}')", tmp_path / "run"
+    flags = {"models": ["callable(path='py:slowly:deadly')"], "data": [source], "cache": "off"}
+
+    def computed(out, engine):
+        run(plan.check(job.read(None, flags | {"out": str(out), "engine": engine})), Silent())
+
+    (model / "deadly.on").touch()
+    with pytest.raises(UsageError, match=f"an actor died {engine.TRIES} times at shard 2; if mem"):
+        computed(out, "ray(most=1)")
+    assert len((model / "deaths").read_text()) == engine.TRIES
+    assert len(list(out.glob("cells/*/*.arrow"))) == 2
+    (model / "deadly.on").unlink()
+    computed(out, "local")
+    computed(tmp_path / "alone", "local")
+    assert shards(out) == shards(tmp_path / "alone")
 
 
 @pytest.mark.slow

@@ -5,6 +5,7 @@ import json
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -53,17 +54,26 @@ def decode(key: bytes, entry: bytes) -> Kept | None:
     if _checksum(key, body) != entry[:CHECK]:
         return None
     end = 4 + int.from_bytes(body[:4], "little")
-    head = json.loads(str(body[4:end], "utf-8"))
+    tags, size, shapes = _head(bytes(body[4:end]))
     arrays = []
-    for kind, shape in head["arrays"]:
-        dtype = np.dtype(kind)
+    for dtype, shape in shapes:
         count = math.prod(shape)
         arrays.append(np.frombuffer(body, dtype, count, end).reshape(shape))
         end += count * dtype.itemsize
-    height, width = head["size"]
     answer = arrays[0] if len(arrays) == 1 else Detections(*arrays)
+    return Kept(answer, tags, size)
+
+
+@lru_cache(maxsize=256)
+def _head(
+    text: bytes,
+) -> tuple[Mapping[str, Tag], tuple[int, int], list[tuple[np.dtype[Any], tuple[int, ...]]]]:
+    """The tags, the size and the arrays that a head tells; those of many entries are the same."""
+    head = json.loads(text)
+    height, width = head["size"]
     tags = {name: _tag(value) for name, value in head["tags"].items()}
-    return Kept(answer, tags, (height, width))
+    shapes = [(np.dtype(kind), tuple(shape)) for kind, shape in head["arrays"]]
+    return tags, (height, width), shapes
 
 
 def _arrays(answer: Answer) -> list[NDArray[Any]]:

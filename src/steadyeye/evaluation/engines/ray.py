@@ -22,10 +22,11 @@ import ray.data
 
 from steadyeye.core.errors import UsageError
 from steadyeye.evaluation.engines.choice import Cluster
-from steadyeye.evaluation.engines.desk import Bench, Desk
+from steadyeye.evaluation.engines.desk import Bench, Desk, Done
 from steadyeye.evaluation.engines.order import Order
 
 REACH = 10  # seconds
+TRIES = 5  # of a shard whose actor dies
 STRAY = re.compile(rb"[^\n]*Set ray log level from environment variable[^\n]*\n")
 
 
@@ -33,15 +34,16 @@ def complete(desk: Desk, order: Order, wanted: Cluster) -> Mapping[str, int]:
     """Computes the shards that are left on a cluster; returns their number by node.
 
     Actors and nodes that die are replaced, and their shards computed again. Raises `UsageError`
-    for what a worker raises.
+    for what a worker raises, and where the actors at one shard die `TRIES` times over.
     """
     left = [{"shard": each} for each in desk.left]
     by_node: Counter[str] = Counter()
     with _connected(wanted):
+        tries = ray.remote(Tries).options(num_cpus=0, max_restarts=-1).remote()
         pool = ray.data.ActorPoolStrategy(min_size=wanted.least, max_size=wanted.most or None)
         computed = ray.data.from_items(left, override_num_blocks=len(left)).map_batches(
             Worker,
-            fn_constructor_args=(order,),
+            fn_constructor_args=(order, tries),
             batch_size=1,
             batch_format="pyarrow",
             compute=pool,
@@ -54,16 +56,43 @@ def complete(desk: Desk, order: Order, wanted: Cluster) -> Mapping[str, int]:
     return by_node
 
 
+class Tries:
+    """How often each shard was begun. Ray itself would replace actors that die without end."""
+
+    def __init__(self) -> None:
+        self.begun: Counter[int] = Counter()
+
+    def begin(self, shard: int) -> int:
+        """How often a shard was begun, this time too."""
+        self.begun[shard] += 1
+        return self.begun[shard]
+
+
 class Worker:
     """An actor: the model and the source of one cell, built once on its node."""
 
-    def __init__(self, order: Order) -> None:
-        self.bench = Bench(order)
+    def __init__(self, order: Order, tries: Any) -> None:
+        self.bench, self.tries = Bench(order), tries
 
     def __call__(self, batch: Any) -> Any:
         """What came of one shard, as a `Done`, and where."""
-        done = pickle.dumps(self.bench.done(batch["shard"][0].as_py()))
-        return pa.table({"done": [done], "node": [ray.get_runtime_context().get_node_id()[:8]]})
+        number = batch["shard"][0].as_py()
+        done = Done(number, error=_died(number)) if self._lost(number) else self.bench.done(number)
+        node = ray.get_runtime_context().get_node_id()[:8]
+        return pa.table({"done": [pickle.dumps(done)], "node": [node]})
+
+    def _lost(self, number: int) -> bool:
+        try:
+            return bool(ray.get(self.tries.begin.remote(number)) > TRIES)
+        except ray.exceptions.RayActorError:
+            return False  # the node of the one that counts is gone; it counts anew elsewhere
+
+
+def _died(number: int) -> str:
+    return (
+        f"an actor died {TRIES} times at shard {number}; if memory ran out, ask for fewer at a "
+        "time, ray(most=…); finished shards are kept, run the same command again"
+    )
 
 
 @contextmanager
