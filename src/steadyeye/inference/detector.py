@@ -8,9 +8,9 @@ import cv2
 import numpy as np
 from numpy.typing import NDArray
 
-from steadyeye.core import tally
 from steadyeye.core.boxes import Detections
 from steadyeye.core.errors import UsageError, unknown
+from steadyeye.core.parts import Stages
 from steadyeye.core.types import Classes, Image
 
 FITS = ("letterbox", "stretch")
@@ -96,11 +96,16 @@ class OnnxDetector:
 
     def __call__(self, images: Iterable[Image], /) -> list[Detections]:
         """The detections of each image, by falling score."""
-        return [self._one(image) for image in images]
+        return self._infer(map(self.settings.prepare, images))
 
-    def _one(self, image: Image) -> Detections:
-        with tally.timed("prepare"):
-            batch, frame = self.settings.prepare(image)
+    def stages(self) -> Stages:
+        """The fitting of an image to the input, and the network with what follows it."""
+        return Stages(self.settings.prepare, self._infer)
+
+    def _infer(self, prepared: Iterable[tuple[NDArray[np.float32], Frame]]) -> list[Detections]:
+        return [self._one(batch, frame) for batch, frame in prepared]
+
+    def _one(self, batch: NDArray[np.float32], frame: Frame) -> Detections:
         found = self.decode(self.outputs(batch), frame)
         if len(found) and found.labels.max() >= len(self.classes):
             raise UsageError(

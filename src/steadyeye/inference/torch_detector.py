@@ -10,8 +10,8 @@ import numpy as np
 import torch
 from torch import nn
 
-from steadyeye.core import tally
 from steadyeye.core.boxes import Detections
+from steadyeye.core.parts import Stages
 from steadyeye.core.seeds import fingerprint
 from steadyeye.core.types import Classes, Image
 from steadyeye.inference.devices import gpus, named
@@ -60,7 +60,11 @@ class TorchDetector:
 
     def __call__(self, images: Iterable[Image], /) -> list[Detections]:
         """The detections of each image, by falling score."""
-        return [self._one(image) for image in images]
+        return self._infer(map(self._prepare, images))
+
+    def stages(self) -> Stages:
+        """What the library does to an image before the network, and the network with the rest."""
+        return Stages(self._prepare, self._infer)
 
     def opened(self, image: Image) -> Opened:
         """The image in the eyes of the network, for integrated gradients."""
@@ -68,9 +72,14 @@ class TorchDetector:
         with one_thread(), torch.no_grad():
             return self.asking.opened(module, image)
 
-    def _one(self, image: Image) -> Detections:
-        with tally.timed("prepare"), one_thread():
-            prepared = self.asking.prepare(image)
+    def _prepare(self, image: Image) -> tuple[Any, Image]:
+        with one_thread():
+            return self.asking.prepare(image), image
+
+    def _infer(self, prepared: Iterable[tuple[Any, Image]]) -> list[Detections]:
+        return [self._one(*each) for each in prepared]
+
+    def _one(self, prepared: Any, image: Image) -> Detections:
         with self.copies.asked() as (module, _):
             detections = self.asking.detections(module, prepared, image)
             boxes, labels, scores = (each.cpu().numpy() for each in detections)
