@@ -86,11 +86,11 @@ def test_time_of_a_helper_is_not_taken_from_the_time_that_passed():
 def test_what_is_left_is_found_once_and_not_beyond_the_work_it_was_for():
     with ahead.helped(True):
         ahead.leave({7: "seven"})
-        assert [ahead.left(), ahead.left()] == [{7: "seven"}, {}]
+        assert [ahead.left_over(), ahead.left_over()] == [{7: "seven"}, {}]
         ahead.leave({8: "eight"})
-    assert ahead.left() == {}
+    assert ahead.left_over() == {}
     ahead.leave({9: "nine"})
-    assert ahead.left() == {}
+    assert ahead.left_over() == {}
 
 
 @pytest.fixture

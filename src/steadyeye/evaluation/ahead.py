@@ -65,7 +65,7 @@ def leave(things: Mapping[int, Any]) -> None:
         _here.left = things
 
 
-def left() -> Mapping[int, Any]:
+def left_over() -> Mapping[int, Any]:
     """What the stretch before this one left; once."""
     found, _here.left = _here.left, {}
     return found

@@ -12,7 +12,7 @@ from steadyeye.core import tally
 from steadyeye.core.errors import SampleError, UsageError
 from steadyeye.core.types import Image, Sample, Tag, detects
 from steadyeye.evaluation import kept
-from steadyeye.evaluation.ahead import AHEAD, begun, leave, left
+from steadyeye.evaluation.ahead import AHEAD, begun, leave, left_over
 from steadyeye.evaluation.answers import fault, split
 from steadyeye.evaluation.tasks import Task
 
@@ -57,7 +57,7 @@ def replies(task: Task, span: range) -> Iterator[list[Reply]]:
     Raises `SampleError` at the first sample that fails, unless the job goes on, and `UsageError`
     where the model itself fails.
     """
-    size, before = task.identity["batch"], left()
+    size, before = task.identity["batch"], left_over()
 
     def reply(i: int) -> Reply:
         return before.get(i) or Reply(sample := task.source[i], dict(sample.tags))
@@ -174,7 +174,7 @@ def _asked(
                 continue
             if not known(reply):
                 there.append(reply)
-                yield found
+                yield _fitted(task, found) if reply.pixels else found
 
     said = _said(task, batch, ready())
     for reply, answer in zip(there, split(task, said, len(there)), strict=True):
@@ -200,15 +200,23 @@ def _prepared(
 
 
 def _tried(task: Task, reply: Reply) -> Any:
-    """What the model takes of the image of a sample; the `SampleError` where there is none."""
+    """What the model takes of the image of a sample; the `SampleError` where there is none.
+
+    The image itself where its pixels may tell that its answer is kept.
+    """
     try:
         with tally.timed("decode"):
             image = _image(reply)
     except SampleError as error:
         return error
-    if task.store and not reply.sample.key:
-        with tally.timed("cache"):
-            reply.pixels = kept.pixels_key(task, image)
+    if task.store is None or reply.sample.key:
+        return _fitted(task, image)
+    with tally.timed("cache"):
+        reply.pixels = kept.pixels_key(task, image)
+    return image
+
+
+def _fitted(task: Task, image: Image) -> Any:
     with tally.timed("prepare"):
         return task.stages.prepare(image)
 
