@@ -9,13 +9,16 @@ import numpy as np
 import pytest
 import simplejpeg
 
+import steadyeye as se
 from steadyeye.core import tally
+from steadyeye.core.errors import SampleError
 from steadyeye.evaluation import ahead, plan
 from steadyeye.evaluation.engines import local
 from steadyeye.evaluation.engines.turns import Turns
 from steadyeye.evaluation.job import Job
 from steadyeye.evaluation.run import Silent, run
 from steadyeye.images import files
+from steadyeye.inference.function import FunctionClassifier
 from steadyeye.inference.session import OnnxSession
 from steadyeye.predictions.cell import Cell
 
@@ -202,3 +205,66 @@ def test_a_shard_that_cannot_be_written_stops_the_run(tmp_path):
     with pytest.raises(OSError, match="no space"):
         local.share(shards(tmp_path, 50), work, 1)
     assert len(worked) <= local.BEHIND
+
+
+class Doubled(FunctionClassifier):
+    """Answers otherwise than the class it is of."""
+
+    def __call__(self, images):
+        return 2 * super().__call__(images)
+
+
+class Passing:
+    """Passes on what it is asked for, and answers otherwise."""
+
+    def __init__(self, inner):
+        self.inner = inner
+
+    def __getattr__(self, name):
+        return getattr(self.inner, name)
+
+    def __call__(self, images):
+        return 3 * self.inner(images)
+
+
+def light(images):
+    bright = images.reshape(len(images), -1).mean(axis=1) / 255
+    return np.stack([bright, 1 - bright], axis=1)
+
+
+def test_a_model_that_answers_otherwise_than_its_parts_is_asked_itself(greys, tmp_path):
+    source = f"image_folder(root='{greys}')"
+    one = se.evaluate(FunctionClassifier(light, size=32), source, out=tmp_path / "one", cache="off")
+    two = se.evaluate(Doubled(light, size=32), source, out=tmp_path / "two", cache="off")
+    inner = FunctionClassifier(light, size=32)
+    three = se.evaluate(Passing(inner), source, out=tmp_path / "three", cache="off")
+    scores = [each.predictions.scores for each in (one, two, three)]
+    np.testing.assert_array_equal(scores[1], 2 * scores[0])
+    np.testing.assert_array_equal(scores[2], 3 * scores[0])
+
+
+def test_a_sample_beyond_a_shard_that_cannot_be_told_is_told_at_its_turn(
+    greys, tmp_path, monkeypatch
+):
+    monkeypatch.setattr(local, "cores", lambda: 2)
+    job = Job(
+        models=("efficientnet_lite0",),
+        data=(f"image_folder(root='{greys}')",),
+        out=str(tmp_path / "run"),
+        workers=1,
+        cache="off",
+    )
+    checked = plan.check(job)
+    (task,) = checked.tasks
+    given = type(task.source).__getitem__
+
+    def telling(source, index):
+        if index == 33:
+            raise SampleError("the header of number 33 is damaged")
+        return given(source, index)
+
+    monkeypatch.setattr(type(task.source), "__getitem__", telling)
+    with pytest.raises(SampleError, match="number 33"):
+        run(checked, Silent())
+    # the third shard holds it; the two before are there
+    assert len(list((tmp_path / "run").glob("cells/*/*.arrow"))) == 2

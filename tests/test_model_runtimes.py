@@ -1,6 +1,7 @@
 """Runtimes: exports that agree with torch or are refused, ONNX files, functions."""
 
 import pickle
+import threading
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
@@ -18,6 +19,7 @@ from steadyeye.inference.classifier import softmax
 from steadyeye.inference.function import FunctionClassifier
 from steadyeye.inference.patterns import patterns
 from steadyeye.inference.recipes import recipe
+from steadyeye.inference.torch_module import one_thread
 from steadyeye.inference.weights import weights_fingerprint
 
 SMALL = {"size": 32}
@@ -198,3 +200,32 @@ def test_a_session_uses_one_thread(tmp_path):
     options = session._session.get_session_options()
     assert (options.intra_op_num_threads, options.inter_op_num_threads) == (1, 1)
     assert options.execution_mode == ort.ExecutionMode.ORT_SEQUENTIAL
+
+
+def test_a_thread_that_overlaps_another_leaves_the_number_of_threads():
+    before, inside, over = torch.get_num_threads(), threading.Event(), threading.Event()
+
+    def other():
+        with one_thread():
+            inside.set()
+            over.wait(10)
+
+    torch.set_num_threads(2)
+    try:
+        with one_thread():
+            helper = threading.Thread(target=other)
+            helper.start()
+            inside.wait(10)
+            with one_thread():
+                assert torch.get_num_threads() == 1
+            assert torch.get_num_threads() == 1
+        over.set()
+        helper.join()
+        found = []
+        # a thread that has not asked yet is told the number that was set last
+        late = threading.Thread(target=lambda: found.append(torch.get_num_threads()))
+        late.start()
+        late.join()
+        assert [torch.get_num_threads(), *found] == [2, 2]
+    finally:
+        torch.set_num_threads(before)

@@ -40,3 +40,17 @@ class Stages:
 
     prepare: Callable[[Image], Any]
     infer: Callable[[Iterable[Any]], Any]
+
+
+def own(model: object, method: str) -> Callable[[], Any] | None:
+    """The method by which a model says how it is cut; None where it does not speak for its calls.
+
+    As in a subclass that answers otherwise, or a wrapper that passes attributes on.
+    """
+    for kind in type(model).__mro__:
+        if method in vars(kind):
+            found: Callable[[], Any] = getattr(model, method)
+            return found
+        if "__call__" in vars(kind):
+            return None
+    return None

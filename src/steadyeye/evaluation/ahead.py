@@ -41,6 +41,11 @@ def helped(there: bool) -> Iterator[None]:
             helper.shutdown(cancel_futures=True)
 
 
+def helper() -> bool:
+    """Whether this thread has a second one that works ahead of it."""
+    return _here.helper is not None
+
+
 def begun(call: Callable[[], Made]) -> Callable[[], Made]:
     """What gives what the call returns; a second thread makes it from now on, where there is one.
 
@@ -61,7 +66,7 @@ def begun(call: Callable[[], Made]) -> Callable[[], Made]:
 
 def leave(things: Mapping[int, Any]) -> None:
     """Leaves what was begun beyond a stretch of work to the one that comes next, by its place."""
-    if _here.helper is not None:
+    if helper():
         _here.left = things
 
 

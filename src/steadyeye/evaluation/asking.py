@@ -1,52 +1,21 @@
 """Asking a model about samples: what is kept is looked up, the rest image by image as it goes."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from contextlib import suppress
 from functools import partial
 from itertools import pairwise
 from typing import Any
 
-from steadyeye.cache.entry import Answer, Kept
+from steadyeye.cache.entry import Kept
 from steadyeye.cache.store import Store
 from steadyeye.core import tally
 from steadyeye.core.errors import SampleError, UsageError
-from steadyeye.core.types import Image, Sample, Tag, detects
+from steadyeye.core.types import Image, Sample, detects
 from steadyeye.evaluation import kept
-from steadyeye.evaluation.ahead import AHEAD, begun, leave, left_over
+from steadyeye.evaluation.ahead import AHEAD, begun, helper, leave, left_over
 from steadyeye.evaluation.answers import fault, split
+from steadyeye.evaluation.reply import Ready, Reply
 from steadyeye.evaluation.tasks import Task
-
-
-@dataclass(eq=False)
-class Reply:
-    """What came of one sample, filled in as it is asked about.
-
-    `answer`: None where it failed; `error` then says why. `tags`: the sample's, with what was
-    measured of its image, which is in `seen` too. `size`: (height, width) of the image. `pixels`:
-    what its pixels are called, where nothing else tells what it is. `prepared`: gives what the
-    model takes of the image, or the `SampleError`; None where it was not begun.
-    """
-
-    sample: Sample
-    tags: dict[str, Tag]
-    answer: Answer | None = None
-    error: str = ""
-    seen: dict[str, Tag] = field(default_factory=dict)
-    size: tuple[int, int] | None = None
-    pixels: bytes | None = None
-    prepared: Callable[[], Any] | None = None
-
-    @property
-    def open(self) -> bool:
-        """Whether nothing came of it yet."""
-        return self.answer is None and not self.error
-
-    def take(self, task: Task, found: Kept | None) -> None:
-        """Takes what was kept for an answer, where it is one."""
-        if found is not None and kept.fits(task, found.answer):
-            self.answer, self.size = found.answer, self.size or found.size
-            self.tags |= found.tags
-            tally.add("hits", 1)
 
 
 def replies(task: Task, span: range) -> Iterator[list[Reply]]:
@@ -59,21 +28,32 @@ def replies(task: Task, span: range) -> Iterator[list[Reply]]:
     """
     size, before = task.identity["batch"], left_over()
 
+    def batches() -> Iterator[list[Reply]]:
+        for start in range(span.start, span.stop, size):
+            yield [reply(i) for i in range(start, min(start + size, span.stop))]
+        yield beyond()
+
     def reply(i: int) -> Reply:
         return before.get(i) or Reply(sample := task.source[i], dict(sample.tags))
 
-    ends = *range(span.start, span.stop, size), span.stop
-    beyond = min(span.stop + AHEAD, len(task.source))
-    batches = ([reply(i) for i in range(*each)] for each in pairwise((*ends, beyond)))
+    def beyond() -> list[Reply]:
+        found: list[Reply] = []
+        if helper():
+            # what is wrong with a sample is told at its turn
+            with suppress(Exception):
+                for i in range(span.stop, min(span.stop + AHEAD, len(task.source))):
+                    found.append(reply(i))
+        return found
+
     following: Sequence[Reply] = ()
-    for batch, following in pairwise(batches):
+    for batch, following in pairwise(batches()):
         if task.store is None:
             _asked(task, batch, following)
         else:
             _looked_up(task, task.store, batch, following)
         tally.add("errors", sum(bool(reply.error) for reply in batch))
         yield batch
-    leave({i: each for i, each in enumerate(following, span.stop) if each.prepared})
+    leave({i: each for i, each in enumerate(following, span.stop) if each.coming})
 
 
 def _looked_up(
@@ -163,7 +143,7 @@ def _asked(
     skip = task.identity["on_error"] == "skip"
 
     def ready() -> Iterator[Any]:
-        for reply, found in _prepared(task, batch, following):
+        for reply, found in _images(task, batch, following):
             if isinstance(found, SampleError):
                 if not skip:
                     raise SampleError(
@@ -172,9 +152,10 @@ def _asked(
                     ) from found
                 reply.error = str(found)
                 continue
+            reply.see(found)
             if not known(reply):
                 there.append(reply)
-                yield _fitted(task, found) if reply.pixels else found
+                yield _fitted(task, found.image) if found.pixels else found.image
 
     said = _said(task, batch, ready())
     for reply, answer in zip(there, split(task, said, len(there)), strict=True):
@@ -186,48 +167,37 @@ def _asked(
         reply.answer = None if wrong else answer
 
 
-def _prepared(
+def _images(
     task: Task, batch: Sequence[Reply], following: Sequence[Reply]
-) -> Iterator[tuple[Reply, Any]]:
-    """What the model takes of each; up to `AHEAD` after it are begun before it is due."""
+) -> Iterator[tuple[Reply, Ready | SampleError]]:
+    """The image of each of a batch; up to `AHEAD` after it are begun before it is due."""
     line = [*batch, *following][: len(batch) + AHEAD]
     for place, reply in enumerate(batch):
         for each in line[place : place + 1 + AHEAD]:
-            each.prepared = each.prepared or begun(partial(_tried, task, each))
-        taken, reply.prepared = reply.prepared, None
-        assert taken, "begun above"
-        yield reply, taken()
+            each.coming = each.coming or begun(partial(_tried, task, each.sample))
+        coming, reply.coming = reply.coming, None
+        assert coming, "begun above"
+        yield reply, coming()
 
 
-def _tried(task: Task, reply: Reply) -> Any:
-    """What the model takes of the image of a sample; the `SampleError` where there is none.
-
-    The image itself where its pixels may tell that its answer is kept.
-    """
+def _tried(task: Task, sample: Sample) -> Ready | SampleError:
+    """The image of a sample, or why there is none."""
     try:
         with tally.timed("decode"):
-            image = _image(reply)
+            image = sample.image()
+            size = (image.shape[0], image.shape[1])
+            seen = dict(sample.measure(image)) if sample.measure else {}
     except SampleError as error:
         return error
-    if task.store is None or reply.sample.key:
-        return _fitted(task, image)
+    if task.store is None or sample.key:
+        return Ready(_fitted(task, image), size, seen, None)
     with tally.timed("cache"):
-        reply.pixels = kept.pixels_key(task, image)
-    return image
+        return Ready(image, size, seen, kept.pixels_key(task, image))
 
 
 def _fitted(task: Task, image: Image) -> Any:
     with tally.timed("prepare"):
         return task.stages.prepare(image)
-
-
-def _image(reply: Reply) -> Image:
-    image = reply.sample.image()
-    reply.size = (image.shape[0], image.shape[1])
-    if reply.sample.measure:
-        reply.seen = dict(reply.sample.measure(image))
-        reply.tags |= reply.seen
-    return image
 
 
 def _said(task: Task, batch: Sequence[Reply], prepared: Iterator[Any]) -> Any:

@@ -9,7 +9,8 @@ from numpy.typing import NDArray
 
 from steadyeye.core.boxes import EMPTY, Detections
 from steadyeye.core.types import Sample, Tag
-from steadyeye.evaluation.asking import Reply, replies
+from steadyeye.evaluation.asking import replies
+from steadyeye.evaluation.reply import Reply
 from steadyeye.evaluation.tasks import Task
 from steadyeye.predictions.rows import Rows
 

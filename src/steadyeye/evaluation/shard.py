@@ -12,7 +12,8 @@ from steadyeye.core.table import true_rank, true_score
 from steadyeye.core.types import Sample, Scores, Tag, detects
 from steadyeye.evaluation import detect
 from steadyeye.evaluation.answers import classes
-from steadyeye.evaluation.asking import Reply, replies
+from steadyeye.evaluation.asking import replies
+from steadyeye.evaluation.reply import Reply
 from steadyeye.evaluation.tasks import Task
 from steadyeye.predictions.rows import TOP, Rows
 

@@ -7,7 +7,7 @@ import numpy as np
 from steadyeye.classes.mapping import ClassMap
 from steadyeye.core import plugins
 from steadyeye.core.errors import UsageError, unknown
-from steadyeye.core.parts import AtInput
+from steadyeye.core.parts import AtInput, own
 from steadyeye.core.spec import Spec, split
 from steadyeye.core.types import Model, Source
 from steadyeye.degradation.levels import named
@@ -82,9 +82,8 @@ def metrics(images: str, thresholds: str, fast: bool = False) -> str:
 
 def cut(model: Model) -> AtInput:
     """The model cut at its input; one that does not say takes images as they are."""
-    if hasattr(model, "at_input"):
-        return model.at_input()  # type: ignore[no-any-return]
-    return AtInput(np.asarray, model, None)
+    found = own(model, "at_input")
+    return found() if found else AtInput(np.asarray, model, None)
 
 
 def swept(

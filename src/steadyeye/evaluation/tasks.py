@@ -11,7 +11,7 @@ import numpy as np
 from steadyeye.cache.store import Store
 from steadyeye.classes import mapping
 from steadyeye.core.errors import UsageError
-from steadyeye.core.parts import Stages
+from steadyeye.core.parts import Stages, own
 from steadyeye.core.types import Classes, Model, Source, detects
 from steadyeye.degradation.sweep import Degrading
 from steadyeye.evaluation.job import Job
@@ -43,9 +43,8 @@ class Task:
     @cached_property
     def stages(self) -> Stages:
         """The model cut in two; one that does not say takes images as they are."""
-        if hasattr(self.model, "stages"):
-            return self.model.stages()  # type: ignore[no-any-return]
-        return Stages(np.asarray, self.model)
+        found = own(self.model, "stages")
+        return found() if found else Stages(np.asarray, self.model)
 
 
 def task(

@@ -137,15 +137,41 @@ class TorchModule:
         )
 
 
-@contextmanager
-def one_thread() -> Iterator[None]:
-    """Torch on one thread in this thread; the number that others use stays."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(before)
+class _Threads:
+    """How many of torch's threads there are while nobody asks for one.
+
+    Torch tells a new thread the number that was set last, which another may have set for a pass.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._here = threading.local()
+        self._inside = self._number = 0
+
+    @contextmanager
+    def one(self) -> Iterator[None]:
+        """A block with one thread in this thread, nested or not."""
+        depth = getattr(self._here, "depth", 0)
+        if depth:
+            yield
+            return
+        with self._lock:
+            if not self._inside:
+                self._number = torch.get_num_threads()
+            self._inside += 1
+            torch.set_num_threads(1)
+        self._here.depth = 1
+        try:
+            yield
+        finally:
+            self._here.depth = 0
+            with self._lock:
+                self._inside -= 1
+                torch.set_num_threads(self._number)
+
+
+one_thread = _Threads().one
+"""Torch on one thread in this thread; the number that others use stays."""
 
 
 def _twin(module: nn.Module) -> nn.Module:

@@ -84,7 +84,7 @@ class Worker:
     def _lost(self, number: int) -> bool:
         try:
             return bool(ray.get(self.tries.begin.remote(number)) > TRIES)
-        except ray.exceptions.RayActorError:
+        except ray.exceptions.RayError:
             return False  # the node of the one that counts is gone; it counts anew elsewhere
 
 
