@@ -16,7 +16,7 @@ from steadyeye.detection.by_class import Resampled, ap, relative_drop, resampled
 from steadyeye.detection.frames import counted, frames
 from steadyeye.detection.matching import IOUS
 from steadyeye.evaluation.collect import evaluated
-from steadyeye.evaluation.summary import sections
+from steadyeye.evaluation.sections import sections
 from steadyeye.sources.nao import nao
 
 # ---------------------------------------------------------------- Table 2 and Figure 1

@@ -15,7 +15,7 @@ from test_sections import evaluated
 
 from steadyeye.core.types import Evaluated, Result
 from steadyeye.evaluation.collect import results
-from steadyeye.evaluation.summary import sections
+from steadyeye.evaluation.sections import sections
 from steadyeye.report.document import Document
 from steadyeye.report.headline import headline
 from steadyeye.report.html import render_html

@@ -13,6 +13,8 @@ from steadyeye.embedding.map_figure import map_figure, worded
 from steadyeye.embedding.regions import WRONG
 from steadyeye.embedding.thinness import FALSE, LEAST, SHUFFLES
 
+PACKAGES = ("sklearn",)
+EXTRA = "explain"
 SHOWN = 8
 KINDS = {"detections": "confident detections", "truth": "true boxes", "images": "images"}
 

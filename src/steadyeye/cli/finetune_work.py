@@ -15,7 +15,7 @@ def finetune(job_file: Path | None, flags: Mapping[str, Any], shown: str) -> Non
         from steadyeye.evaluation import finetuning, gains, trained, tuning
         from steadyeye.training.engine import first
     except ModuleNotFoundError as error:
-        raise plugins.not_installed("finetune", error) from error
+        raise plugins.not_installed("finetune", error, "train") from error
     # of several processes that train together one speaks
     progress = watching(shown if first() else "none")
     job = tuning.read(job_file, flags)

@@ -180,4 +180,4 @@ def installed() -> None:
         import sklearn  # noqa: F401
         import sqlalchemy  # noqa: F401
     except ModuleNotFoundError as error:
-        raise plugins.not_installed("the review", error) from error
+        raise plugins.not_installed("the review", error, "review") from error

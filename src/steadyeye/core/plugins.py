@@ -1,12 +1,15 @@
 """Plugin lookup: file name = registered name = object name, one plugin a file.
 
-`load("metrics", "pm_k")` imports `steadyeye/metrics/pm_k.py` and nothing else.
+`load("metrics", "pm_k")` imports `steadyeye/metrics/pm_k.py` and nothing else. What a plugin needs,
+columns and packages outside the core install, is read from its file without importing it.
 """
 
 import ast
 import importlib
+import importlib.util
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -44,6 +47,29 @@ EXTRAS = {
     "uvicorn": "review",
 }
 
+# import name → the name it is installed by, where the two differ and no extra brings it
+DISTRIBUTIONS = {"PIL": "pillow", "cv2": "opencv-python-headless", "yaml": "pyyaml"}
+
+
+@dataclass(frozen=True)
+class Declaration:
+    """What the file of a plugin says of it, read without importing it.
+
+    `summary`: the first line of its docstring. `columns`: what `@needs` asks of predictions, None
+    where it declares nothing. `packages`: import names beyond the core install, the module's
+    constant `PACKAGES`. `extra`: the extra of pyproject.toml that brings them all, its `EXTRA`.
+    """
+
+    summary: str
+    columns: tuple[str, ...] | None
+    packages: tuple[str, ...]
+    extra: str | None
+
+    @property
+    def missing_packages(self) -> tuple[str, ...]:
+        """The import names that are not installed."""
+        return tuple(name for name in self.packages if importlib.util.find_spec(name) is None)
+
 
 @cache
 def names(kind: str) -> tuple[str, ...]:
@@ -54,7 +80,7 @@ def names(kind: str) -> tuple[str, ...]:
 
 def describe(kind: str) -> dict[str, str]:
     """Name → first line of the docstring, read without importing any plugin."""
-    return {name: _summary(kind, name) for name in names(kind)}
+    return {name: declaration(kind, name).summary for name in names(kind)}
 
 
 def load(kind: str, name: str) -> Callable[..., Any]:
@@ -68,7 +94,8 @@ def load(kind: str, name: str) -> Callable[..., Any]:
     try:
         module = importlib.import_module(f"steadyeye.{kind}.{name}")
     except ModuleNotFoundError as error:
-        raise not_installed(f"the {_singular(kind)} '{name}'", error) from error
+        extra = declaration(kind, name).extra
+        raise not_installed(f"the {_singular(kind)} '{name}'", error, extra) from error
     plugin: Callable[..., Any] = getattr(module, name)
     return plugin
 
@@ -80,7 +107,8 @@ def build(kind: str, spec: Spec) -> Any:
     try:
         return plugin(**spec.kwargs)
     except ModuleNotFoundError as error:
-        raise not_installed(f"the {_singular(kind)} '{spec.name}'", error) from error
+        extra = declaration(kind, spec.name).extra
+        raise not_installed(f"the {_singular(kind)} '{spec.name}'", error, extra) from error
     except (TypeError, ValueError, OSError, RuntimeError) as error:
         # the user's own factory or file, or an argument of the wrong type; the rest is chained
         told = " ".join(str(error).split())[:300]
@@ -99,20 +127,55 @@ def check_arguments(plugin: Callable[..., Any], spec: Spec, given: int = 0) -> N
             raise UsageError(f"{spec.name} needs '{name}'; write {spec.name}({name}=…)")
 
 
-def not_installed(what: str, error: ModuleNotFoundError) -> UsageError:
-    """The error for a package that is missing, with the line that installs it."""
+def not_installed(what: str, error: ModuleNotFoundError, extra: str | None = None) -> UsageError:
+    """The error for a package that is missing, with the line that installs it.
+
+    `extra`: the extra of pyproject.toml that brings all that `what` needs, where one is known.
+    """
     package = (error.name or "").split(".")[0]
-    extra = EXTRAS.get(package)
-    install = f'pip install "steadyeye[{extra}]"' if extra else f"pip install {package}"
-    return UsageError(f"{what} needs the package '{package}'; {install}")
+    line = install_line([extra]) if extra else install_line([], [package])
+    return UsageError(f"{what} needs the package '{package}'; {line}")
 
 
-def _summary(kind: str, name: str) -> str:
+def install_line(extras: Iterable[str], packages: Iterable[str] = ()) -> str:
+    """The command that installs extras and packages, these by their import names."""
+    known = [EXTRAS[name] for name in packages if name in EXTRAS]
+    others = [DISTRIBUTIONS.get(name, name) for name in packages if name not in EXTRAS]
+    wanted = sorted({*extras, *known})
+    return " ".join(
+        ["pip install", *([f'"steadyeye[{",".join(wanted)}]"'] if wanted else []), *others]
+    )
+
+
+@cache
+def declaration(kind: str, name: str) -> Declaration:
+    """What the plugin `name` declares, read from its file without importing it.
+
+    Only constants are read: `@needs("truth", "group")`, `PACKAGES = ("sklearn",)` and
+    `EXTRA = "explain"`.
+    """
     tree = ast.parse((ROOT / kind / f"{name}.py").read_text(encoding="utf-8"))
+    summary, columns = ast.get_docstring(tree), None
+    packages, extra = (), None
     for node in tree.body:
         if isinstance(node, ast.FunctionDef | ast.ClassDef) and node.name == name:
-            return (ast.get_docstring(node) or "").partition("\n")[0]
-    return (ast.get_docstring(tree) or "").partition("\n")[0]
+            summary, columns = ast.get_docstring(node), _declared_columns(node)
+        if isinstance(node, ast.Assign) and _is_name(node.targets[0], "PACKAGES"):
+            packages = tuple(ast.literal_eval(node.value))
+        if isinstance(node, ast.Assign) and _is_name(node.targets[0], "EXTRA"):
+            extra = str(ast.literal_eval(node.value))
+    return Declaration((summary or "").partition("\n")[0], columns, packages, extra)
+
+
+def _declared_columns(node: ast.FunctionDef | ast.ClassDef) -> tuple[str, ...] | None:
+    for decorator in node.decorator_list:
+        if isinstance(decorator, ast.Call) and _is_name(decorator.func, "needs"):
+            return tuple(ast.literal_eval(argument) for argument in decorator.args)
+    return None
+
+
+def _is_name(node: ast.expr, name: str) -> bool:
+    return isinstance(node, ast.Name) and node.id == name
 
 
 def _singular(kind: str) -> str:

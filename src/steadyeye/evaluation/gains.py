@@ -15,6 +15,7 @@ from steadyeye.evaluation import summary
 from steadyeye.evaluation.job import Job
 from steadyeye.evaluation.plan import Plan, check
 from steadyeye.evaluation.run import Watcher, run
+from steadyeye.evaluation.sections import sections
 from steadyeye.evaluation.sweeps import metrics, operators
 from steadyeye.report.document import Document
 from steadyeye.storage.place import Place
@@ -68,7 +69,7 @@ def measure(base: str, tuned: Place, how: Measuring, out: Place, watcher: Watche
 
 def findings(content: Document) -> tuple[str, ...]:
     """What a report says of before and after, a line each."""
-    return tuple(each.title for each in summary.sections(content.evaluated, ANALYSES))
+    return tuple(each.title for each in sections(content.evaluated, ANALYSES))
 
 
 def _jobs(models: Mapping[str, str], how: Measuring, out: Place | None) -> dict[str, Job]:

@@ -93,18 +93,24 @@ def metric(spec: Spec) -> Metric:
 def available(columns: Sequence[str]) -> tuple[Spec, ...]:
     """All metrics whose needs the columns meet, those first that are read first."""
     names = sorted(plugins.names("metrics"), key=lambda n: FIRST.index(n) if n in FIRST else 99)
-    return tuple(Spec(name) for name in names if readable(metric(Spec(name)), columns))
+    return tuple(Spec(name) for name in names if declared_readable("metrics", name, columns))
+
+
+def declared_readable(kind: str, name: str, columns: Sequence[str]) -> bool:
+    """Whether a metric or analysis can be asked of these columns, by its file alone."""
+    return _fits(plugins.declaration(kind, name).columns or (), columns)
 
 
 def readable(plugin: Callable[..., Any], columns: Sequence[str]) -> bool:
-    """Whether a metric or analysis can be asked of a table with these columns.
+    """Whether a metric or analysis can be asked of a table with these columns."""
+    return _fits(getattr(plugin, "needs", ()), columns)
 
-    A sweep or a probe holds every image many times, so what does not ask for the operator or the
-    target would mix them.
-    """
-    needed = getattr(plugin, "needs", ())
+
+def _fits(needed: Sequence[str], columns: Sequence[str]) -> bool:
+    # a sweep or a probe holds every image many times: what does not ask for the operator or the
+    # target would mix them
     mixed = any(mark in columns and mark not in needed for mark in ("operator", "target"))
-    return not mixed and not lacks(plugin, columns)
+    return not mixed and all(need in columns for need in needed)
 
 
 def _build(kind: str, texts: Sequence[str], problems: list[str]) -> list[tuple[str, Any]]:

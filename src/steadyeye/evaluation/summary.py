@@ -2,19 +2,16 @@
 
 import hashlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from steadyeye.core import plugins
 from steadyeye.core.errors import SampleError, unknown
-from steadyeye.core.sections import Picture, Section
-from steadyeye.core.table import Predictions
+from steadyeye.core.sections import Picture
 from steadyeye.core.types import Evaluated, Source
 from steadyeye.evaluation.collect import collect, record
 from steadyeye.evaluation.job import Job
-from steadyeye.evaluation.plan import readable
+from steadyeye.evaluation.sections import analyses_not_installed, sections
 from steadyeye.images.files import thumbnail
 from steadyeye.images.marking import heated, marked
 from steadyeye.predictions.measured import state
@@ -54,6 +51,7 @@ def written(
         headline=headline(evaluated),
         evaluated=evaluated,
         sections=sections(evaluated, analyses),
+        left_out="" if analyses else analyses_not_installed(evaluated),
         provenance=records,
         commands=tuple(
             line
@@ -61,46 +59,6 @@ def written(
             for line in (command(content, run), *_measuring(place(run)))
         ),
     )
-
-
-def sections(evaluated: Sequence[Evaluated], analyses: Sequence[str] = ()) -> tuple[Section, ...]:
-    """What every analysis, or each of those named, has to say of the models on each source."""
-    by_data: dict[tuple[str, ...], list[Evaluated]] = {}
-    for one in evaluated:
-        there = replace(one, elsewhere=_elsewhere(one, evaluated))
-        by_data.setdefault(_about(one.predictions), []).append(there)
-    several = len({data for data, *_ in by_data}) > 1
-    found = []
-    for (data, *_), models in by_data.items():
-        for name in analyses or plugins.names("analyses"):
-            analysis = plugins.load("analyses", name)
-            columns = set.intersection(*(set(one.predictions.columns) for one in models))
-            if not readable(analysis, tuple(columns)):
-                continue
-            section = analysis(models)
-            if section is not None:
-                title = f"{section.title} · {data}" if several else section.title
-                found.append(replace(section, title=title))
-    return tuple(sorted(found, key=lambda section: section.place))
-
-
-def _elsewhere(one: Evaluated, evaluated: Sequence[Evaluated]) -> tuple[Predictions, ...]:
-    """What the same model said of other data."""
-    own = one.predictions
-    others = [other.predictions for other in evaluated if other.predictions.model == own.model]
-    return tuple(
-        p
-        for p in others
-        if not p.probe and p.data != own.data and p.model_classes == own.model_classes
-    )
-
-
-def _about(table: Predictions) -> tuple[str, ...]:
-    """What is said of together: models on the same data, or the same probe of the same data."""
-    if not table.probe:
-        return (table.data,)
-    data = table.probe["data"]
-    return (data["name"], data["fingerprint"], table.probe["name"])
 
 
 def write(runs: Sequence[Place], files: Sequence[Place], metrics: str | None = None) -> Document:

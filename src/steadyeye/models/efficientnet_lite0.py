@@ -6,6 +6,9 @@ from steadyeye.core.types import Model
 from steadyeye.inference.efficientnet_lite import efficientnet_lite
 from steadyeye.inference.torch_classifier import Execution
 
+PACKAGES = ("torch", "efficientnet_lite_pytorch")
+EXTRA = "demo"
+
 
 def efficientnet_lite0(*, runtime: str = "onnx", precision: str = "fp32") -> Model:
     """EfficientNet-Lite0, ImageNet-1k, 224 px; the weights come with the package."""

@@ -18,6 +18,9 @@ from steadyeye.inference.patterns import patterns
 from steadyeye.inference.recipes import unit_range
 from steadyeye.inference.torch_classifier import Execution, torch_classifier
 
+PACKAGES = ("torch", "transformers", "PIL")
+EXTRA = "hf"
+
 transformers = library("transformers")
 # its bars would be drawn over ours, for weights that load in a second
 transformers.utils.logging.disable_progress_bar()

@@ -18,6 +18,9 @@ from steadyeye.core.types import Model
 from steadyeye.inference.recipes import recipe as read_recipe
 from steadyeye.inference.torch_classifier import Execution, torch_classifier
 
+PACKAGES = ("torch", "keras")
+EXTRA = "keras"
+
 
 def keras(
     *,

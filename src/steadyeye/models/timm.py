@@ -16,6 +16,9 @@ from steadyeye.inference.recipes import unit_range
 from steadyeye.inference.torch_classifier import Execution, torch_classifier
 from steadyeye.inference.weights import fill
 
+PACKAGES = ("torch", "timm", "torchvision")
+EXTRA = "timm"
+
 timm_library = library("timm")
 
 

@@ -15,6 +15,9 @@ from steadyeye.inference.torch_classifier import Execution, torch_classifier
 from steadyeye.inference.torch_files import module
 from steadyeye.inference.weights import fill
 
+PACKAGES = ("torch",)
+EXTRA = "torch"
+
 
 def torch(  # noqa: PLR0913 — the keyword arguments of a spec
     *,

@@ -21,6 +21,9 @@ from steadyeye.inference.torch_detector import told_apart
 from steadyeye.inference.torchvision_detector import torchvision_detector
 from steadyeye.inference.weights import fill
 
+PACKAGES = ("torch", "torchvision")
+EXTRA = "timm"
+
 library_models = library("torchvision").models
 
 

@@ -18,6 +18,9 @@ from steadyeye.inference.embedding import embedder as opened
 from steadyeye.probing.subject import Probe, Subject
 from steadyeye.probing.targets import COLUMNS, Target, tags
 
+PACKAGES = ("onnx",)
+EXTRA = "explain"
+
 MOST = 20_000
 KEPT = 8  # decoded images held, since crops of one image follow each other
 NAME = "blind_spots"

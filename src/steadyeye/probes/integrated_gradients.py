@@ -13,6 +13,9 @@ from steadyeye.probing.subject import Probe, Subject
 from steadyeye.probing.targets import Target
 from steadyeye.probing.trials import Step, Trials
 
+PACKAGES = ("torch", "captum")
+EXTRA = "explain"
+
 
 def integrated_gradients(subject: Subject, baseline: str = "black", steps: int = MOST) -> Probe:
     """Images as they are, with the integrated gradients of each target's class score.

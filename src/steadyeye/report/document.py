@@ -109,7 +109,8 @@ ONE_VIDEO = (
 class Document:
     """A report: `headline` is one sentence a model and source, `commands` repeat the runs.
 
-    `provenance`: run folder → its record (job, versions, commit).
+    `provenance`: run folder → its record (job, versions, commit). `left_out`: one line on the
+    sections whose packages are not installed, "" where there are none.
     """
 
     title: str
@@ -118,6 +119,7 @@ class Document:
     sections: Sequence[Section]
     provenance: Mapping[str, Mapping[str, Any]]
     commands: tuple[str, ...]
+    left_out: str = ""
 
     @property
     def has_numbers(self) -> bool:

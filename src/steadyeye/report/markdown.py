@@ -15,6 +15,7 @@ def render_markdown(document: Document) -> str:
         lines += [_escaped(caveat), ""]
     for section in document.sections:
         lines += _section(section)
+    lines += [_escaped(document.left_out), ""] if document.left_out else []
     lines += ["## How to reproduce it", "", "```", *document.commands, "```", ""]
     return "\n".join(lines)
 

@@ -1,0 +1,80 @@
+"""The sections of a report: what every analysis says of the models on each source."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from steadyeye.core import plugins
+from steadyeye.core.sections import Section
+from steadyeye.core.table import Predictions
+from steadyeye.core.types import Evaluated
+from steadyeye.evaluation.plan import declared_readable
+
+
+def sections(evaluated: Sequence[Evaluated], analyses: Sequence[str] = ()) -> tuple[Section, ...]:
+    """What every analysis, or each of those named, has to say of the models on each source.
+
+    An analysis that nobody named and whose packages are not installed is left out: see
+    `analyses_not_installed`.
+    """
+    by_data = _by_data(evaluated)
+    several = len({data for data, *_ in by_data}) > 1
+    found = []
+    for (data, *_), models in by_data.items():
+        for name in _readable_analyses(models, analyses):
+            if not analyses and plugins.declaration("analyses", name).missing_packages:
+                continue
+            section = plugins.load("analyses", name)(models)
+            if section is not None:
+                title = f"{section.title} · {data}" if several else section.title
+                found.append(replace(section, title=title))
+    return tuple(sorted(found, key=lambda section: section.place))
+
+
+def analyses_not_installed(evaluated: Sequence[Evaluated]) -> str:
+    """One line on the analyses that the data allows and whose packages are missing; "": none."""
+    names = {name for models in _by_data(evaluated).values() for name in _readable_analyses(models)}
+    declared = [plugins.declaration("analyses", name) for name in sorted(names)]
+    lacking = [each for each in declared if each.missing_packages]
+    if not lacking:
+        return ""
+    extras = {each.extra for each in lacking if each.extra}
+    packages = {name for each in lacking for name in each.missing_packages if not each.extra}
+    many = "1 section is" if len(lacking) == 1 else f"{len(lacking)} sections are"
+    missing = ", ".join(sorted({name for each in lacking for name in each.missing_packages}))
+    line = plugins.install_line(extras, sorted(packages))
+    return f"{many} left out, as {missing} is not installed: {line}"
+
+
+def _by_data(evaluated: Sequence[Evaluated]) -> Mapping[tuple[str, ...], list[Evaluated]]:
+    """The models on each source, each with what it said of the other sources."""
+    by_data: dict[tuple[str, ...], list[Evaluated]] = {}
+    for one in evaluated:
+        there = replace(one, elsewhere=_elsewhere(one, evaluated))
+        by_data.setdefault(_about(one.predictions), []).append(there)
+    return by_data
+
+
+def _readable_analyses(models: Sequence[Evaluated], names: Sequence[str] = ()) -> list[str]:
+    """The analyses, of all or of those named, that the columns of the models allow."""
+    columns = tuple(set.intersection(*(set(one.predictions.columns) for one in models)))
+    every = names or plugins.names("analyses")
+    return [name for name in every if declared_readable("analyses", name, columns)]
+
+
+def _elsewhere(one: Evaluated, evaluated: Sequence[Evaluated]) -> tuple[Predictions, ...]:
+    """What the same model said of other data."""
+    own = one.predictions
+    others = [other.predictions for other in evaluated if other.predictions.model == own.model]
+    return tuple(
+        p
+        for p in others
+        if not p.probe and p.data != own.data and p.model_classes == own.model_classes
+    )
+
+
+def _about(table: Predictions) -> tuple[str, ...]:
+    """What is said of together: models on the same data, or the same probe of the same data."""
+    if not table.probe:
+        return (table.data,)
+    data = table.probe["data"]
+    return (data["name"], data["fingerprint"], table.probe["name"])
