@@ -7,6 +7,8 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from steadyeye.core.boxes import BoxTable
 from steadyeye.detection.average_precision import average_recall, dataset_ap, frame_ap
@@ -212,6 +214,54 @@ def test_by_hand():
     crowd = one_image(*((1 - i / 1000, 100) for i in range(100)), (0.5, 0))
     assert len(crowd.hit) == MOST
     assert not crowd.hit.any()
+
+
+ROWS = st.lists(
+    st.tuples(
+        st.integers(0, 3),
+        st.integers(0, 2),
+        st.tuples(st.integers(0, 8), st.integers(0, 8), st.integers(1, 9), st.integers(1, 9)),
+        st.sampled_from((0.1, 0.3, 0.5, 0.7, 0.9)),
+        st.booleans(),
+    ),
+    max_size=14,
+)
+
+
+def named(rows, crowds):
+    """The drawn rows as COCO has them."""
+    return [
+        {"image_id": image, "category_id": label, "bbox": list(map(float, place)), "score": score}
+        | ({"iscrowd": int(crowd)} if crowds else {})
+        for image, label, place, score, crowd in rows
+    ]
+
+
+@settings(max_examples=300, deadline=None, derandomize=True)
+@given(ROWS, ROWS)
+def test_any_boxes_score_as_pycocotools_says_and_never_above_one(truth, found):
+    sets = named(truth, crowds=True), named(found, crowds=False)
+    matched = match(*map(table, sets), 4, 3)
+    ap, of_frames, recall = dataset_ap(matched), frame_ap(matched), average_recall(matched)
+    for each in (ap, of_frames, recall):
+        there = each[~np.isnan(each)]
+        assert ((there >= 0) & (there <= 1)).all()
+    expected, recalls = reference(*sets, 4, 3, (ALL,))
+    np.testing.assert_allclose(ap, expected[0], rtol=0, atol=1e-9)
+    np.testing.assert_allclose(recall, recalls[0, -1], rtol=0, atol=1e-9)
+
+
+@settings(max_examples=200, deadline=None, derandomize=True)
+@given(ROWS, st.integers(1, 7))
+def test_a_detector_that_repeats_the_truth_is_at_exactly_one(truth, times):
+    rows = named(truth, crowds=False)
+    # boxes that lie on each other may be taken for one another, but never too few for all
+    matched = match(table(rows), table(rows), 4, 3)
+    weight = np.full(4, times)
+    for each in (frame_ap(matched), dataset_ap(matched), dataset_ap(matched, weight=weight)):
+        there = each[~np.isnan(each)]
+        assert (there == 1).all()
+        assert there.size == 0 or there.mean() == 1
 
 
 def test_nothing_to_find_and_nothing_found():

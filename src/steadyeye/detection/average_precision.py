@@ -165,13 +165,15 @@ def _aps(ranked: Any, span: Any, bits: Flags, times: Ints, positives: int) -> Fl
 @njit(nogil=True, cache=True)
 def _areas(best: Floats) -> Floats:
     """(n,) means over recalls of the best precision at that recall or a higher one."""
+    # summed before it is divided: 101 ones are exactly 101, while 101 shares of 1/101 are above 1
     out = np.zeros(len(best))
     for i in range(len(best)):
         most = 0.0
         for r in range(best.shape[1] - 1, -1, -1):
             most = max(most, best[i, r])
-            out[i] += most / best.shape[1]
-    return out
+            out[i] += most
+    shares: Floats = out / best.shape[1]
+    return shares
 
 
 @njit(nogil=True, cache=True)
