@@ -302,12 +302,14 @@ def test_the_report_shows_what_was_lost(detected, tmp_path):
         "The worst frame nearby",
         "What is lost on the worst frame",
         "Precision and recall",
-        "Among published detectors",
+        "Anchors and worst frames",
         "Class by class, size by size, frame by frame",
     ):
         assert f"## {title}" in text
     assert "yolox\\_nano has a mAP of" in text
-    assert "Faster R-CNN ResNet-50, published" in text
+    # the published ones were measured at k = 10, these sets reach ±3
+    assert "Published detectors are not shown beside" in text
+    assert "Faster R-CNN ResNet-50, published" not in text
 
 
 def test_worst_frames_by_hand(detected):

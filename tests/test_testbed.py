@@ -10,9 +10,11 @@ import vl_convert
 from scipy import stats
 from test_metrics import table
 
+from steadyeye.analyses.frame_rates import frame_rates
+from steadyeye.analyses.frame_types import frame_types
 from steadyeye.analyses.published_models import published_models
 from steadyeye.charts.style import points, shown, span
-from steadyeye.comparison.published import beside, published
+from steadyeye.comparison.published import ANCHORS, PAIRS, altered, beside, published
 from steadyeye.comparison.testbed import (
     PLAIN,
     PROBIT,
@@ -48,7 +50,7 @@ def line_of(data, space=PROBIT):
     return fit(models.original, models.perturbed, space, models.anchors)
 
 
-def anchors(n, right, steady, reach=10, *, data="imagenet_vid_robust", video=None, model="m"):
+def anchors(n, right, steady, reach=10, *, data="mine", video=None, model="m"):
     """n sets of an anchor and one frame `reach` away, the first ones right, the first of those
     steady."""
     scores = np.zeros((2 * n, 2))
@@ -64,6 +66,20 @@ def anchors(n, right, steady, reach=10, *, data="imagenet_vid_robust", video=Non
         frame=range(2 * n),
     )
     return replace(predictions, data=data, model=model)
+
+
+def whole(data, right, steady, pairs=None):
+    """The released number of anchors and pairs, of which the first are right, of those steady."""
+    n, pairs = ANCHORS[data], PAIRS[data] if pairs is None else pairs
+    sizes = pairs // n + (np.arange(n) < pairs % n)
+    near = [o for d in range(10, 0, -1) for o in (d, -d)]
+    offsets = np.concatenate([[0, *near[:size]] for size in sizes])
+    which = np.repeat(np.arange(n), sizes + 1)
+    correct = np.where(offsets == 10, which < steady, which < right)
+    scores = np.stack([correct, ~correct], axis=1).astype(float)
+    groups = np.array([f"s{i:04}" for i in range(n)])[which]
+    predictions = table(scores, [[0]] * len(which), groups, offsets, frame=range(len(which)))
+    return replace(predictions, data=data, model="m")
 
 
 @pytest.mark.parametrize("data", SETS)
@@ -249,6 +265,11 @@ def test_what_nobody_saw_still_has_an_interval(right, steady, space):
 
 
 def test_the_metric_is_the_distance_to_the_line_of_the_data():
+    own = metric(whole("ytbb_robust", 1421, 1218))
+    line = line_of("ytbb_robust")
+    assert own.value == pytest.approx(0.6 - float(expected(line, np.array([0.7]))[0]))
+    assert own.name == "effective_robustness(line=ytbb_robust)"
+    assert "other data" not in " ".join(own.notes)
     predictions = anchors(100, 70, 60)
     line = line_of("imagenet_vid_robust")
     found = metric(predictions)
@@ -256,10 +277,7 @@ def test_the_metric_is_the_distance_to_the_line_of_the_data():
     assert found.low < found.value < found.high
     assert (found.n, found.unit) == (100, "difference")
     assert found.name == "effective_robustness(line=imagenet_vid_robust)"
-    assert "other data" not in " ".join(found.notes)
-    other = metric(anchors(100, 70, 60, data="mine"))
-    assert (other.value, other.low, other.high) == (found.value, found.low, found.high)
-    assert "a line of other data than this" in other.notes
+    assert "a line of other data than this" in found.notes
     ytbb = metric(predictions, line="ytbb_robust", space="plain")
     assert ytbb.name == "effective_robustness(line=ytbb_robust, space=plain)"
     plain = line_of("ytbb_robust", PLAIN)
@@ -300,24 +318,66 @@ def test_differences_are_told_with_their_sign():
 
 
 @pytest.mark.parametrize(
-    ("data", "n", "said"),
+    ("predictions", "said"),
     [
-        ("ytbb_robust", 2030, "measured on the same set."),
-        ("imagenet_vid_robust", 200, "the same set, 200 of its 1,109 anchors."),
-        ("imagenet_vid_robust #2", 1109, "measured on the same set."),
-        ("mine", 200, "ImageNet-Vid-Robust is another set than yours"),
+        (whole("ytbb_robust", 1000, 800), "measured on the same set."),
+        (
+            replace(whole("imagenet_vid_robust", 600, 500), data="imagenet_vid_robust #2"),
+            "measured on the same set.",
+        ),
+        (anchors(200, 100, 70), "ImageNet-Vid-Robust is another set than yours"),
     ],
 )
-def test_other_data_is_not_passed_off_as_the_published_set(data, n, said):
-    section = published_models([Evaluated(anchors(n, n // 2, n // 3, data=data), {})])
+def test_other_data_is_not_passed_off_as_the_published_set(predictions, said):
+    section = published_models([Evaluated(predictions, {})])
     assert said in section.text[2]
-    models = published(beside(data))
+    models = published(beside(predictions))
     assert models.title in section.text[1]
     for figure, space in zip(section.figures, (PROBIT, PLAIN), strict=True):
         grey = figure.spec["layer"][3]["data"]["values"]
         assert [dot["model"] for dot in grey] == list(models.models)
         drawn = space.back(np.array([dot["x"] for dot in grey]))
         np.testing.assert_allclose(drawn, models.original, atol=1e-12)
+
+
+@pytest.mark.parametrize(
+    "predictions",
+    [
+        anchors(200, 100, 70, data="imagenet_vid_robust"),
+        anchors(200, 100, 70, data="imagenet_vid_robust, part"),
+        anchors(200, 100, 70, data="ytbb_robust, neighbours not reviewed #2"),
+        replace(whole("ytbb_robust", 1000, 800), data="ytbb_robust, not as released"),
+        whole("ytbb_robust", 1000, 800, 36_828),
+    ],
+)
+def test_no_published_number_stands_beside_a_variant_of_a_released_set(predictions):
+    every = results(predictions)
+    assert not any(name.startswith("effective") for name in every)
+    for line in (None, "ytbb_robust"):
+        with pytest.raises(UsageError, match=r"not the whole .* leave the metric out"):
+            metric(predictions, line=line)
+    section = published_models([Evaluated(predictions, every)])
+    assert section.title == "Not to be compared with published models"
+    assert "This is a part or a variant of it" in section.text[0]
+    assert not section.figures
+    assert not section.tables
+    kinds = np.where(predictions.tags["offset"] == 10, "P", "I")
+    rates = 25.0 + predictions.grouped[1] % 2
+    tags = {**predictions.tags, "fps": rates, "frame_type": kinds}
+    tagged = replace(predictions, tags=tags)
+    for analysis in (frame_rates, frame_types):
+        shown = analysis([Evaluated(tagged, {})])
+        assert "published" not in [row[1][:9] for row in shown.tables[0].rows]
+        assert "Published numbers are not shown beside" in shown.figures[0].caption
+        own = replace(tagged, data="mine")
+        assert "published" in [row[1][:9] for row in analysis([Evaluated(own, {})]).tables[0].rows]
+
+
+def test_a_frame_that_was_not_predicted_makes_it_a_part():
+    predictions = whole("ytbb_robust", 1000, 800)
+    errors = np.where(np.arange(len(predictions)) == 5, "cut short", "").astype(np.str_)
+    assert altered(predictions) is None
+    assert altered(replace(predictions, errors=errors)) == "ytbb_robust"
 
 
 def test_the_section_names_the_models_off_the_line_and_draws():

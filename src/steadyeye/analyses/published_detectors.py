@@ -6,7 +6,8 @@ from functools import cache
 from pathlib import Path
 
 from steadyeye.charts.style import interval, percent
-from steadyeye.core.results import find
+from steadyeye.comparison.published import why_not
+from steadyeye.core.results import find, reach
 from steadyeye.core.sections import Section, Table
 from steadyeye.core.types import Evaluated, needs
 
@@ -24,18 +25,29 @@ def published_detectors(evaluated: Sequence[Evaluated]) -> Section | None:
     own = [row for one in evaluated for row in _rows(one)]
     if not own:
         return None
-    data = evaluated[0].predictions.data
+    why = why_not(evaluated[0].predictions, _distance(evaluated))
     header = ("task", "model", "anchors", "worst frame", "drop", "data")
     return Section(
         place=23,
-        title="Among published detectors",
+        title="Anchors and worst frames" if why else "Among published detectors",
         text=(
-            "The published ones were measured on ImageNet-Vid-Robust"
-            + ("" if data == "imagenet_vid_robust" else ", other data than yours: compare drops")
-            + ".",
+            f"Published detectors are not shown beside. {why}"
+            if why
+            else "The published ones were measured on ImageNet-Vid-Robust, other data than yours: "
+            "compare drops.",
         ),
-        tables=(Table("mAP of anchors and worst frames", header, (*own, *_published())),),
+        tables=(
+            Table(
+                "mAP of anchors and worst frames", header, (*own, *(() if why else _published()))
+            ),
+        ),
     )
+
+
+def _distance(evaluated: Sequence[Evaluated]) -> int | None:
+    """The k of the user's numbers."""
+    found = [find(one.results, name) for one in evaluated for name in TASKS]
+    return next((reach(result) for result in found if result is not None), None)
 
 
 def _rows(one: Evaluated) -> list[tuple[str, ...]]:

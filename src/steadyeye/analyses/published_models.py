@@ -8,7 +8,15 @@ from scipy.stats import norm
 
 from steadyeye.charts.style import interval, percent, points
 from steadyeye.comparison.drawing import Cross, figure
-from steadyeye.comparison.published import SOURCE, K, Published, beside, published, released
+from steadyeye.comparison.published import (
+    SOURCE,
+    K,
+    Published,
+    beside,
+    published,
+    released,
+    why_not,
+)
 from steadyeye.comparison.testbed import (
     PLAIN,
     PROBIT,
@@ -23,6 +31,7 @@ from steadyeye.core.intervals import LEVEL, proportion
 from steadyeye.core.multiplicity import holm
 from steadyeye.core.pm_sets import pm_sets
 from steadyeye.core.sections import Section, Table
+from steadyeye.core.table import Predictions
 from steadyeye.core.types import Evaluated, needs
 
 SHOWN = 5
@@ -45,17 +54,17 @@ def published_models(evaluated: Sequence[Evaluated]) -> Section | None:
 
     The published models are those of the same set for ImageNet-Vid-Robust and YTBB-Robust, else of
     ImageNet-Vid-Robust, and the text says so. Verdicts are Holm's over the user's models. A section
-    that only says why for data that does not reach ±10; None for data without anchors. Taori et
-    al., NeurIPS 2020; Shankar et al., Figure 1.
+    that only says why for data that does not reach ±10, and for a part or a variant of a released
+    set; None for data without anchors. Taori et al., NeurIPS 2020; Shankar et al., Figure 1.
     """
     every = [pm_sets(one.predictions) for one in evaluated]
     if not any(map(len, every)):
         return None
-    reach = min(int(abs(sets.offsets).max(initial=0)) for sets in every)
-    if reach < K:
-        return _too_near(reach)
-    data = evaluated[0].predictions.data
-    models = published(beside(data))
+    for one in evaluated:
+        if why := why_not(one.predictions):
+            return _not_compared(why)
+    data = evaluated[0].predictions
+    models = published(beside(data) or "")
     lines = [fit(models.original, models.perturbed, s, models.anchors) for s in (PROBIT, PLAIN)]
     rows = _rows([one for one, sets in zip(evaluated, every, strict=True) if len(sets)], lines)
     crosses = [row.cross for row in rows]
@@ -68,17 +77,8 @@ def published_models(evaluated: Sequence[Evaluated]) -> Section | None:
     )
 
 
-def _too_near(reach: int) -> Section:
-    return Section(
-        place=30,
-        title="Not to be compared with published models",
-        text=(
-            f"The published models were measured at k = {K}; this data reaches ±{reach}. The fewer "
-            f"frames a set has, the fewer can break it: pm-{reach} lies higher than pm-{K} would, "
-            "for every model, so that beside their line all would look steady. Take sets with "
-            f"k = {K} to compare.",
-        ),
-    )
+def _not_compared(why: str) -> Section:
+    return Section(place=30, title="Not to be compared with published models", text=(why,))
 
 
 def _rows(evaluated: Sequence[Evaluated], lines: Sequence[Line]) -> list[_Row]:
@@ -141,12 +141,10 @@ def _meaning(models: Published, line: Line) -> str:
     )
 
 
-def _caveat(rows: Sequence[_Row], models: Published, data: str) -> str:
+def _caveat(rows: Sequence[_Row], models: Published, data: Predictions) -> str:
     if released(data):
-        n = rows[0].probit.n
-        part = "" if n == models.anchors else f", {n:,} of its {models.anchors:,} anchors"
         told = (
-            f"Your models were measured on the same set{part}. On the same anchors models err "
+            "Your models were measured on the same set. On the same anchors models err "
             "together; as the published table does not tell how, the line's error counts as "
             "independent, and the intervals are rather too wide."
         )

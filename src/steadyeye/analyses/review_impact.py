@@ -5,6 +5,7 @@ from functools import cache
 from pathlib import Path
 
 from steadyeye.charts.style import percent
+from steadyeye.comparison.published import rows_beside
 from steadyeye.core.pm_sets import PmSets, pm_sets
 from steadyeye.core.sections import Section, Table
 from steadyeye.core.types import Evaluated, needs
@@ -14,6 +15,7 @@ from steadyeye.subsets.losses import published as read
 
 DATA = Path(__file__).resolve().parent / "data" / "published_review_impact.csv"
 BEFORE, AFTER = "without review", "with review"
+PUBLISHED = "Grey and brown: a fine-tuned ResNet-152, Shankar et al., Table 4."
 
 
 @needs("truth", "group", "offset", "accepted")
@@ -33,6 +35,8 @@ def review_impact(evaluated: Sequence[Evaluated]) -> Section | None:
         f"{percent(after.drop.value)} with it"
         for before, after in zip(losses[::2], losses[1::2], strict=True)
     ]
+    shown = first.predictions
+    others, source = rows_beside(shown, distance(first, pm_sets(shown)), published(), PUBLISHED)
     return Section(
         place=55,
         title=_title(losses),
@@ -44,12 +48,12 @@ def review_impact(evaluated: Sequence[Evaluated]) -> Section | None:
         figures=(
             figure(
                 "review_impact",
-                [*losses, *published()],
+                [*losses, *others],
                 "Accuracy and pm-k with and without the decisions of the review, with 95 % "
-                "intervals. Grey and brown: a fine-tuned ResNet-152, Shankar et al., Table 4.",
+                f"intervals. {source}",
             ),
         ),
-        tables=(table([*losses, *published()], "review"), _counts(first)),
+        tables=(table([*losses, *others], "review"), _counts(first)),
     )
 
 

@@ -1,14 +1,18 @@
 """The published models and their accuracies on the two released sets."""
 
 import csv
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from steadyeye.core.errors import unknown
+from steadyeye.core.pm_sets import pm_sets
+from steadyeye.core.table import Predictions
 
 DATA = Path(__file__).resolve().parent / "data" / "published_testbed.csv"
 SOURCE = (
@@ -18,8 +22,11 @@ SOURCE = (
 K = 10
 """The distance, in native frames, of every published pm-k."""
 TITLES = {"imagenet_vid_robust": "ImageNet-Vid-Robust", "ytbb_robust": "YTBB-Robust"}
-# Shankar et al., Table 1: the anchors reviewed as good; one a video
+# Shankar et al., Table 1: the anchors and pairs that the reviews accepted
 ANCHORS = {"imagenet_vid_robust": 1109, "ytbb_robust": 2030}
+PAIRS = {"imagenet_vid_robust": 21_070, "ytbb_robust": 36_827}
+
+Row = TypeVar("Row")
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,13 +64,67 @@ def published(data: str) -> Published:
     )
 
 
-def released(data: str) -> str | None:
-    """The released set that data is, or None for other data."""
+def released(predictions: Predictions) -> str | None:
+    """The released set that predictions are of, whole; None for all else.
+
+    The source gives a released name only to metadata that are the released ones; here each of its
+    anchors and pairs must also have been predicted.
+    """
     # a second source of the same name is told apart by a number
-    name = data.partition(" #")[0]
-    return name if name in TITLES else None
+    name = predictions.data.partition(" #")[0]
+    if name not in TITLES:
+        return None
+    sets = pm_sets(predictions)
+    counts = len(sets), int(sets.neighbours.sum())
+    return name if counts == (ANCHORS[name], PAIRS[name]) else None
 
 
-def beside(data: str) -> str:
-    """The released set to compare data with: itself, or ImageNet-Vid-Robust for other data."""
-    return released(data) or "imagenet_vid_robust"
+def altered(predictions: Predictions) -> str | None:
+    """The released set that predictions are a part or a variant of; None for it and for others."""
+    name = predictions.data.partition(" #")[0].partition(",")[0]
+    return name if name in TITLES and released(predictions) is None else None
+
+
+def beside(predictions: Predictions) -> str | None:
+    """The released set to compare data with.
+
+    Itself; ImageNet-Vid-Robust for other data, as a yardstick; None for a part or a variant of a
+    released set, which would be taken for it.
+    """
+    return None if altered(predictions) else released(predictions) or "imagenet_vid_robust"
+
+
+def why_not(predictions: Predictions, k: int | None = None) -> str | None:
+    """Why published numbers on pm-sets are not shown beside data; None where they may be.
+
+    `k`: the distance of the user's numbers, the published one if left out.
+    """
+    variant = altered(predictions)
+    if variant:
+        return (
+            f"The published models were measured on the whole {TITLES[variant]}: "
+            f"{ANCHORS[variant]:,} anchors and {PAIRS[variant]:,} pairs. This is a part or a "
+            "variant of it; the notes of the run say in what it differs. On other anchors, frames "
+            "or labels a model has other numbers, so that the published ones would mislead."
+        )
+    reach = int(abs(predictions.tags["offset"]).max(initial=0))
+    if reach < K or k not in (None, K):
+        return (
+            f"The published models were measured at k = {K}; "
+            + (f"this data reaches ±{reach}. " if reach < K else f"these numbers are of k = {k}. ")
+            + "The fewer frames a set has, the fewer can break it: pm-k falls as k grows, for "
+            "every model, so that numbers of different k cannot be set side by side. Take sets "
+            f"and k = {K} to compare."
+        )
+    return None
+
+
+def rows_beside(
+    predictions: Predictions, k: int, rows: Sequence[Row], source: str
+) -> tuple[Sequence[Row], str]:
+    """The published rows to show beside numbers of distance k, and the sentence on them.
+
+    `source`: what the sentence says of them where they are shown; else it says why they are not.
+    """
+    why = why_not(predictions, k)
+    return ((), f"Published numbers are not shown beside. {why}") if why else (rows, source)

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from steadyeye.comparison.published import K, beside, published, released
+from steadyeye.comparison.published import TITLES, K, altered, beside, published, released
 from steadyeye.comparison.testbed import SPACES, fit
 from steadyeye.comparison.testbed import effective_robustness as against
 from steadyeye.core.errors import UsageError, unknown
@@ -11,7 +11,11 @@ from steadyeye.core.table import Predictions
 from steadyeye.core.types import Result, needs
 
 
-@needs("truth", "group", "offset", reach=K)
+def _comparable(predictions: Predictions) -> bool:
+    return beside(predictions) is not None
+
+
+@needs("truth", "group", "offset", reach=K, when=_comparable)
 def effective_robustness(
     predictions: Predictions, line: str | None = None, space: str = "probit"
 ) -> Result:
@@ -21,12 +25,19 @@ def effective_robustness(
     if left out, ImageNet-Vid-Robust's for other data, for which it is a yardstick and no
     prediction. `space`: "probit" or "plain", where the line is straight. The interval holds the
     sampling of the anchors, accuracy and pm-10 together, and the line's own uncertainty. Raises
-    `UsageError` where the data does not reach ±10, as the line is of k = 10. Value None on empty
-    input. Taori et al., NeurIPS 2020, Section 2.
+    `UsageError` where the data does not reach ±10, as the line is of k = 10, and for a part or a
+    variant of a released set, on which no published model was measured. Value None on empty input.
+    Taori et al., NeurIPS 2020, Section 2.
     """
     if space not in SPACES:
         raise unknown("space", space, SPACES)
-    models = published(line or beside(predictions.data))
+    variant = altered(predictions)
+    if variant:
+        raise UsageError(
+            f"effective_robustness has no line for '{predictions.data}': it is not the whole "
+            f"{TITLES[variant]} that the published models were measured on; leave the metric out"
+        )
+    models = published(line or beside(predictions) or "")
     sets = pm_sets(predictions)
     reach = int(abs(sets.offsets).max(initial=0))
     if len(sets) and reach < K:
@@ -38,7 +49,7 @@ def effective_robustness(
     found = against(sets.breaks_at > 0, sets.breaks_at > K, np.asarray(sets.videos), drawn)
     notes = (
         f"against the line of {len(models)} published models on {models.title}, {space} space",
-        *(() if released(predictions.data) == models.data else ("a line of other data than this",)),
+        *(() if released(predictions) == models.data else ("a line of other data than this",)),
     )
     scale = "" if space == "probit" else f", space={space}"
     name = f"effective_robustness(line={models.data}{scale})"
