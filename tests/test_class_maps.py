@@ -125,7 +125,7 @@ def test_plain_meanings_differ_from_the_ytbb_release_as_documented(test_data):
     ytbb = known("ytbb")
     given = dict(zip(ytbb.names, ytbb.wnids or (), strict=True)) | PLAIN_YTBB
     plain = mapped(
-        mapping.by_wordnet(known("imagenet1k"), Classes(ytbb.names, tuple(given.values())))
+        mapping.by_meaning(known("imagenet1k"), Classes(ytbb.names, tuple(given.values())))
     )
     differences = [
         tuple([i] + [ytbb.names[m[i]] if i in m else None for m in (release, plain)])
@@ -152,7 +152,7 @@ def test_nearest_ancestor_wins():
         {"animal": None, "carnivore": None, "feline": None, "cat": None, "vehicle": None}
     )
     source = named({"tabby": None, "tiger": None, "beagle": None, "tench": None, "airliner": None})
-    assert name_map(mapping.by_wordnet(source, target)) == {
+    assert name_map(mapping.by_meaning(source, target)) == {
         "tabby": "cat",
         "tiger": "feline",
         # animal is two steps up as well, by way of domestic animal, but lies above carnivore
@@ -165,17 +165,18 @@ def test_nearest_ancestor_wins():
 def test_wordnet_falls_back_on_names_without_an_id():
     source = Classes(("beagle", "Robot"), ("n02088364", ""))
     target = Classes(("robot", "dog", "beagle"), ("", "n02084071", ""))
-    assert name_map(mapping.by_wordnet(source, target)) == {"beagle": "dog", "Robot": "robot"}
+    assert name_map(mapping.by_meaning(source, target)) == {"beagle": "dog", "Robot": "robot"}
 
 
-def test_between_takes_identity_then_names_then_wordnet():
+def test_between_takes_identity_then_meanings_then_names():
     one = Classes(("Traffic_Light", "dog"))
     assert mapping.between(one, Classes(one.names, ("n06874185", "n02084071"))).origin == "identity"
-    assert mapping.between(one, Classes(("traffic light",))).origin == "by name"
-    with pytest.raises(UsageError, match=r"2 classes to the data's 1: missing car; .*--class-map"):
+    assert mapping.between(one, Classes(("traffic light",))).origin == "by WordNet"
+    assert mapping.between(Classes(("gnome",)), Classes(("Gnome",))).origin == "by name"
+    with pytest.raises(UsageError, match=r"2 classes to the data's 1: none .* car; .*--class-map"):
         mapping.between(one, Classes(("car",)))
     many = Classes(tuple("abcdefg"))
-    with pytest.raises(UsageError, match="missing a, b, c, d, e and 2 more"):
+    with pytest.raises(UsageError, match="means any of a, b, c, d, e and 2 more"):
         mapping.between(one, many)
 
 

@@ -11,7 +11,7 @@ from forked import steadyeye
 from test_runs import command, davis
 
 from steadyeye.classes.known import known
-from steadyeye.classes.mapping import by_wordnet, from_file
+from steadyeye.classes.mapping import by_meaning, from_file
 
 __all__ = ["davis"]
 
@@ -118,7 +118,7 @@ def test_classmap_prints_a_map_that_can_be_given_back(tmp_path):
     assert sum(bool(row["data"]) for row in rows) == 288
     (tmp_path / "map.csv").write_text(done.stdout)
     again = from_file(tmp_path / "map.csv", known("imagenet1k"), known("vid30"))
-    assert again.members == by_wordnet(known("imagenet1k"), known("vid30")).members
+    assert again.members == by_meaning(known("imagenet1k"), known("vid30")).members
 
 
 MISTAKES = [

@@ -129,7 +129,7 @@ def test_parents_are_the_hierarchy_and_skip_classes_that_are_not_listed():
 
 
 def test_each_coco_class_maps_to_the_class_that_means_the_same():
-    found = mapping.nearest(COCO, OPEN)
+    found = mapping.between(COCO, OPEN)
     named = {name: OPEN.names[to] for name, to in zip(COCO.names, found.destinations, strict=True)}
     assert named == pairs()
     assert len(named) == 80
@@ -138,7 +138,7 @@ def test_each_coco_class_maps_to_the_class_that_means_the_same():
 
 
 def test_each_open_images_class_maps_to_the_coco_class_that_it_is():
-    found = mapping.nearest(OPEN, COCO)
+    found = mapping.between(OPEN, COCO)
     assert not found.missing
     for name, members in zip(COCO.names, found.members, strict=True):
         same = {openimages.released()[mid] for mid in openimages.meanings("same").get(name, ())}
@@ -151,7 +151,7 @@ def test_no_open_images_class_means_two_coco_classes():
 
 
 def test_there_and_back_is_the_same_class():
-    there, back = mapping.nearest(COCO, OPEN), mapping.nearest(OPEN, COCO)
+    there, back = mapping.between(COCO, OPEN), mapping.between(OPEN, COCO)
     for index, name in enumerate(COCO.names):
         home = back.destinations[there.destinations[index]]
         assert home == (-1 if name == "cup" else index), name
@@ -160,36 +160,36 @@ def test_there_and_back_is_the_same_class():
 def test_a_mouse_is_an_animal_or_not_as_it_is_spelt():
     two = Classes(("Mouse", "Person"))
     assert openimages.space(two.names) == "openimages"
-    assert mapping.nearest(COCO, two).members == ((), (COCO.names.index("person"),))
+    assert mapping.between(COCO, two).members == ((), (COCO.names.index("person"),))
     lower = Classes(("mouse", "person"))
     assert openimages.space(lower.names) == "coco"
-    found = mapping.nearest(OPEN, lower).members
+    found = mapping.between(OPEN, lower).members
     assert [OPEN.names[i] for i in found[0]] == ["Computer mouse"]
 
 
 def test_names_of_later_releases_are_the_same_classes():
     later = {"Doughnut": "Donut", "Egg": "Egg (Food)", "Bat": "Bat (Animal)"}
     names = Classes(tuple(later.get(name, name) for name in OPEN.names))
-    assert mapping.nearest(names, OPEN).destinations == tuple(range(601))
-    assert mapping.nearest(COCO, names).destinations == mapping.nearest(COCO, OPEN).destinations
+    assert mapping.between(names, OPEN).destinations == tuple(range(601))
+    assert mapping.between(COCO, names).destinations == mapping.between(COCO, OPEN).destinations
 
 
 def test_a_class_goes_to_the_nearest_above_it_where_its_own_is_not_there():
     few = Classes(("Vehicle", "Land vehicle", "Person", "Mammal"))
-    found = mapping.nearest(COCO, few)
+    found = mapping.between(COCO, few)
     to = {name: found.destinations[COCO.names.index(name)] for name in ("car", "boat", "dog")}
     assert to == {"car": 1, "boat": 0, "dog": 3}
     assert found.destinations[COCO.names.index("bird")] == -1, "a bird is no mammal"
 
 
 def test_of_two_as_near_the_one_that_stands_below_the_other_is_taken():
-    found = mapping.nearest(Classes(("Hat", "Cat")), Classes(("Clothing", "Fashion accessory")))
+    found = mapping.between(Classes(("Hat", "Cat")), Classes(("Clothing", "Fashion accessory")))
     assert found.destinations == (1, -1), "a hat is both, and a fashion accessory is clothing"
 
 
 def test_gaps_between_cocos_numbers_map_to_nothing():
     gappy = Classes(("N/A 0", *COCO.names[:12], "N/A 12", *COCO.names[12:]))
-    found = mapping.nearest(gappy, OPEN)
+    found = mapping.between(gappy, OPEN)
     assert found.destinations[0] == found.destinations[13] == -1
     assert OPEN.names[found.destinations[1]] == "Person"
 
@@ -199,5 +199,5 @@ def test_other_lists_are_of_neither(names):
     assert openimages.space(names) is None
 
 
-def test_coco_to_coco_stays_by_name():
-    assert mapping.nearest(COCO, Classes(("mouse", "person"))).origin == "by name"
+def test_coco_to_coco_is_by_wordnet():
+    assert mapping.between(COCO, Classes(("mouse", "person"))).origin == "by WordNet"

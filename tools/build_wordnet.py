@@ -5,7 +5,8 @@
 
 `data.noun` and `index.noun` are WordNet 3.0's (Debian: `wordnet-base`); `synsets.txt` lists the
 1,000 ILSVRC-2012 synsets in order (timm ships it as `data/_info/imagenet_synsets.txt`); the JSON
-files are the class lists of ImageNet-Vid and of the YTBB-Robust release.
+files are the class lists of ImageNet-Vid and of the YTBB-Robust release. What the folder's own
+`meanings.csv` names is part of the excerpt too.
 """
 
 import argparse
@@ -63,12 +64,21 @@ def main() -> None:
     vid = [(entry["name"], entry["wnid"]) for entry in json.loads(paths.vid30.read_text())]
     ytbb = [(name, YTBB[name]) for name in json.loads(paths.ytbb.read_text()).values()]
     targets = [wnid for _, wnid in vid + ytbb if wnid]
-    kept = closure([*ilsvrc, *targets], nouns(paths.nouns, senses(paths.index)))
+    every = nouns(paths.nouns, senses(paths.index))
+    kept = closure([*ilsvrc, *targets], every)
     write_classes(paths.out / "imagenet1k.csv", zip(labels(ilsvrc, kept), ilsvrc, strict=True))
     write_classes(paths.out / "vid30.csv", vid)
     write_classes(paths.out / "ytbb.csv", ytbb)
-    write_synsets(paths.out / "wordnet.csv", kept)
+    # ILSVRC's labels stay as they are, whatever is shipped beside its classes
+    meant = meanings(paths.out / "meanings.csv")
+    write_synsets(paths.out / "wordnet.csv", closure([*ilsvrc, *targets, *meant], every))
     (paths.out / "WORDNET_LICENSE.txt").write_text(licence(paths.nouns), encoding="utf-8")
+
+
+def meanings(path: Path) -> list[str]:
+    """The wnids of the detectors' classes."""
+    with path.open(newline="", encoding="utf-8") as file:
+        return [row["wnid"] for row in csv.DictReader(file) if row["wnid"]]
 
 
 def senses(path: Path) -> dict[tuple[str, str], int]:
@@ -165,8 +175,10 @@ def licence(path: Path) -> str:
     text = "\n".join(line.lstrip().partition(" ")[2].rstrip() for line in lines)
     return (
         "wordnet.csv, and the WordNet ids and labels in the other files of this folder, are an\n"
-        "excerpt of WordNet 3.0 (nouns: the classes of ILSVRC-2012, ImageNet-Vid and YTBB-Robust\n"
-        "with all their hypernyms), reformatted by tools/build_wordnet.py.\n\n" + text + "\n"
+        "excerpt of WordNet 3.0 (nouns: the classes of ILSVRC-2012, ImageNet-Vid, YTBB-Robust and\n"
+        "of meanings.csv, with all their hypernyms), reformatted by tools/build_wordnet.py.\n\n"
+        + text
+        + "\n"
     )
 
 

@@ -17,13 +17,15 @@ class ClassMap:
 
     `members`: for each target class the source classes that map to it, ascending; a source class
     is a member of at most one. Source classes that are no member do not compete.
-    `origin`: where the map came from, for the record of a run.
+    `origin`: where the map came from, for the record of a run. `ways`: how each source class met
+    its target class, "" where it met none; empty where nobody asked.
     """
 
     source: Classes
     target: Classes
     members: tuple[tuple[int, ...], ...]
     origin: str
+    ways: tuple[str, ...] = ()
 
     @property
     def missing(self) -> tuple[str, ...]:
@@ -59,13 +61,17 @@ class ClassMap:
 
 
 def of_destinations(
-    source: Classes, target: Classes, destinations: Mapping[int, int], origin: str
+    source: Classes,
+    target: Classes,
+    destinations: Mapping[int, int],
+    origin: str,
+    ways: tuple[str, ...] = (),
 ) -> ClassMap:
     """The map of source index → target index."""
     members: list[list[int]] = [[] for _ in target.names]
     for one in sorted(destinations):
         members[destinations[one]].append(one)
-    return ClassMap(source, target, tuple(map(tuple, members)), origin)
+    return ClassMap(source, target, tuple(map(tuple, members)), origin, ways)
 
 
 def reduce_max(classes: ClassMap, scores: Scores) -> Scores:

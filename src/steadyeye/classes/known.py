@@ -7,12 +7,12 @@ from collections.abc import Mapping, Sequence
 from functools import cache
 from typing import Any, TypeAlias
 
-from steadyeye.classes import files, openimages, wordnet
+from steadyeye.classes import files, meanings, openimages, wordnet
 from steadyeye.core.errors import UsageError, unknown
 from steadyeye.core.types import Classes
 from steadyeye.storage.place import Place, place
 
-LISTS = ("coco", "imagenet1k", "openimages", "vid30", "ytbb")
+LISTS = meanings.LISTS
 WHAT = "class list"
 
 Entry: TypeAlias = tuple[str, str | None]
@@ -29,8 +29,9 @@ def known(name: str) -> Classes:
     """A class list we ship, one of `LISTS`, in the order of its release.
 
     `coco`: the 80 classes with boxes. `imagenet1k`: ILSVRC-2012 in the order models answer in,
-    with short unique English names. `openimages`: the 601 with boxes, with their hierarchy. Raises
-    `UsageError` for any other name.
+    with short unique English names. `openimages`: the 601 with boxes, with their hierarchy. `voc`:
+    Pascal VOC's 20. `kitti`: the 8 of its object benchmark, "DontCare" regions aside. `bdd`: the 10
+    of BDD100K's detection. Raises `UsageError` for any other name.
     """
     if name not in LISTS:
         raise unknown(WHAT, name, LISTS)
@@ -40,21 +41,27 @@ def known(name: str) -> Classes:
         return Classes(tuple(openimages.released().values()), parents=above)
     with (wordnet.DATA / f"{name}.csv").open(newline="", encoding="utf-8") as file:
         rows = list(csv.DictReader(file))
+    listed = tuple(row["name"] for row in rows)
     wnids = tuple(row["wnid"] for row in rows)
-    return Classes(tuple(row["name"] for row in rows), wnids if any(wnids) else None)
+    if not any(wnids):
+        wnids = tuple(meanings.wnid_of(name, listed) or "" for name in listed)
+    return Classes(listed, wnids)
 
 
 def named(pairs: Mapping[str, str | None]) -> Classes:
     """The classes of name → wnid, names kept as they are.
 
-    A wnid that is None is looked up; it is "" where the name is no noun among the shipped synsets.
+    A wnid that is None is looked up: what the name means in the lists we ship that have all the
+    names, or in any of them, else the lowest sense of the noun among the shipped synsets. It is ""
+    for other names, and for those that lists use in several senses (`kite`, `mouse`).
     """
     for name, wnid in pairs.items():
         if wnid and not wordnet.is_wnid(wnid):
             raise UsageError(
                 f"the class '{name}' has the WordNet id '{wnid}'; ids look like n02084071"
             )
-    wnids = tuple(wnid or _meaning(name) for name, wnid in pairs.items())
+    listed = tuple(pairs)
+    wnids = tuple(wnid or _meaning(name, listed) for name, wnid in pairs.items())
     return Classes(tuple(pairs), wnids if any(wnids) else None)
 
 
@@ -121,10 +128,12 @@ def _begins(name: str, wnid: str) -> bool:
     return any(text == one or text.startswith((f"{one} ", f"{one},")) for one in lemmas)
 
 
-def _meaning(name: str) -> str:
-    """The wnid of a name, "" where no shipped synset has it."""
+def _meaning(name: str, listed: tuple[str, ...]) -> str:
+    """The wnid of a name among others, "" where no shipped synset has it or several lists do."""
     if wordnet.is_wnid(name):
         return name
+    if (said := meanings.wnid_of(name, listed)) is not None:
+        return said
     # `crane (wading bird)` is a name of ours and no noun
     return wordnet.synset(name) or _ilsvrc_wnids().get(name, "")
 

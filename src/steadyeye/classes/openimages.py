@@ -10,8 +10,6 @@ from functools import cache
 from types import MappingProxyType
 
 from steadyeye.classes import wordnet
-from steadyeye.classes.class_map import ClassMap, of_destinations
-from steadyeye.core.types import Classes
 
 RELATIONS = ("same", "narrower", "broader")
 """What an Open Images class is to the COCO class in its row of `openimages_coco.csv`."""
@@ -61,25 +59,21 @@ def steps(mid: str, above: Mapping[str, Sequence[str]]) -> dict[str, int]:
     return found
 
 
-def between(source: Classes, target: Classes) -> ClassMap | None:
-    """The map where one list is Open Images' and the other COCO's or also Open Images'; or None.
+def reach(source: Sequence[Iterable[str]], target: Sequence[Iterable[str]]) -> dict[int, int]:
+    """Class of a model → the class of the data that is the same, or else the nearest above it.
 
-    A model class goes to the data class that means the same, or else to the nearest above it:
-    `Man` and `Woman` are COCO's `person`, COCO's `cup` is a `Tableware`. None for other lists, and
-    where nothing maps.
+    `source`, `target`: the machine ids that each class stands for, none where it has none; of a
+    source class with several the first decides. `Man` and `Woman` are COCO's `person`, COCO's `cup`
+    is a `Tableware`.
     """
-    spaces = space(source.names), space(target.names)
-    if "openimages" not in spaces or None in spaces:
-        return None
-    place = _targets(target.names, spaces[1])
+    place = {mid: index for index, mids in enumerate(target) for mid in mids}
     found = {}
-    for index, mid in enumerate(_sources(source.names, spaces[0])):
-        nearest = _nearest(mid, place) if mid else None
+    for index, mids in enumerate(source):
+        first = next(iter(mids), None)
+        nearest = _nearest(first, place) if first else None
         if nearest is not None:
             found[index] = place[nearest]
-    if not found:
-        return None
-    return of_destinations(source, target, found, "by Open Images' classes")
+    return found
 
 
 def space(names: Sequence[str]) -> str | None:
@@ -111,28 +105,10 @@ def _ids() -> Mapping[str, str]:
     return MappingProxyType({row["name"]: row["mid"] for row in rows} | later)
 
 
-def _plain(names: Mapping[str, str]) -> Mapping[str, str]:
-    return {wordnet.plain(name): mid for name, mid in names.items()}
-
-
-def _sources(names: Sequence[str], where: str | None) -> list[str | None]:
-    """The machine id of each class of a model; None: it has none."""
-    if where == "openimages":
-        ids = _plain(_ids())
-    else:
-        upward = {**meanings("broader"), **meanings("same")}
-        ids = _plain({name: mids[0] for name, mids in upward.items()})
-    return [ids.get(wordnet.plain(name)) for name in names]
-
-
-def _targets(names: Sequence[str], where: str | None) -> dict[str, int]:
-    """Machine id → the class of the data that it is."""
-    if where == "openimages":
-        ids = _plain(_ids())
-        return {ids[wordnet.plain(name)]: index for index, name in enumerate(names)}
-    own = {wordnet.plain(name): mids for name, mids in meanings("same", "narrower").items()}
-    pairs = ((mid, i) for i, name in enumerate(names) for mid in own.get(wordnet.plain(name), ()))
-    return dict(pairs)
+@cache
+def ids() -> Mapping[str, str]:
+    """Name, in any case → machine id."""
+    return MappingProxyType({wordnet.plain(name): mid for name, mid in _ids().items()})
 
 
 def _nearest(mid: str, place: Mapping[str, int]) -> str | None:

@@ -139,11 +139,9 @@ def ls(kind: str) -> None:
 def classmap(source: str, target: str) -> None:
     """`steadyeye classmap`."""
     from steadyeye.classes.known import read
-    from steadyeye.classes.mapping import by_wordnet, to_csv
-    from steadyeye.classes.openimages import between
+    from steadyeye.classes.mapping import by_meaning, to_csv
 
-    lists = read(source), read(target)
-    console.print(to_csv(between(*lists) or by_wordnet(*lists)), markup=False, end="")
+    console.print(to_csv(by_meaning(read(source), read(target))), markup=False, end="")
 
 
 def _finish(out: Place, sources: Sequence[Source]) -> None:

@@ -134,7 +134,7 @@ def _class_map(
     if job.class_map:
         return mapping.from_file(place(job.class_map), classes, target)
     # boxes of a class that the detector does not know can still be found: as some other object
-    return mapping.nearest(classes, target) if detects(model) else mapping.between(classes, target)
+    return mapping.between(classes, target)
 
 
 def _unreached(source: Source, class_map: mapping.ClassMap) -> dict[str, int]:

@@ -204,7 +204,7 @@ def _table(source: Classes, target: Classes, class_map: Place | None) -> ClassMa
     if class_map is not None:
         return mapping.from_file(class_map, source, target)
     try:
-        return mapping.nearest(source, target)
+        return mapping.between(source, target)
     except UsageError:
         # nothing maps; its words are of a model's classes, and ours say which labels are lost
         return of_destinations(source, target, {}, "by name")
