@@ -1,13 +1,19 @@
 """Classes meet by what they mean: VOC, COCO, LVIS, Open Images, YTBB, VID-30, BDD, KITTI."""
 
 import csv
+import json
 
 import pytest
+from test_runs import Watcher
 
-from steadyeye.classes import mapping, meanings, wordnet
+from steadyeye.classes import mapping, meanings, partners, wordnet
 from steadyeye.classes.known import from_names, known, named, names
 from steadyeye.core.errors import UsageError
 from steadyeye.core.types import Classes
+from steadyeye.evaluation.job import Job
+from steadyeye.evaluation.plan import check
+from steadyeye.evaluation.run import run
+from steadyeye.evaluation.summary import document
 
 # written from the lists' own documentation: each of VOC's 20 and what COCO calls it
 VOC_IN_COCO = """
@@ -237,3 +243,34 @@ def test_every_class_of_coco_voc_and_bdd_has_a_meaning():
         assert all(meanings.of(known(name))), name
     assert meanings.of(COCO) == COCO.names
     assert set(names()) >= {"voc", "kitti", "bdd", "coco", "openimages", "ytbb", "vid30"}
+
+
+# --- what `check` and the headline say
+
+
+@pytest.fixture
+def voc_labels(test_data, tmp_path):
+    """COCO's own annotations under VOC's names, with a class that COCO has not."""
+    folder = test_data / "coco" / "tinycoco"
+    content = json.loads((folder / "annotations" / "instances_train2017.json").read_text())
+    to = {own: name for name, own in pairs(VOC_IN_COCO).items()}
+    ids = {each["id"]: to[each["name"]] for each in content["categories"] if each["name"] in to}
+    content["categories"] = [{"id": i, "name": n} for i, n in ids.items()]
+    content["annotations"] = [a for a in content["annotations"] if a["category_id"] in ids]
+    content["categories"].append({"id": 999, "name": "garden gnome"})
+    content["annotations"][0]["category_id"] = 999
+    path = tmp_path / "voc.json"
+    path.write_text(json.dumps(content))
+    return f"coco(annotations='{path}', images='{folder / 'images' / 'train2017'}')"
+
+
+def test_check_and_headline_say_how_classes_met_and_which_did_not(voc_labels, test_data, tmp_path):
+    path = test_data / "models" / "yolox_nano.onnx"
+    model = f"onnx_detector(path='{path}', classes='coco', decoder='yolox')"
+    job = Job(models=(model,), data=(voc_labels,), out=str(tmp_path / "r"), metrics="map")
+    plan = check(job)
+    said = partners.lines(plan.tasks[0].class_map)
+    assert "by alias, 4: motorcycle = motorbike, airplane = aeroplane, couch = sofa" in said[1]
+    assert said[-1].startswith("classes of the data without a class of the model, 1: garden gnome")
+    headline = document([run(plan, Watcher())]).headline
+    assert "1 has no class of the model: garden gnome." in headline[0]

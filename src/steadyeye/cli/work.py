@@ -70,6 +70,7 @@ def score(path: str, classes: str | None, flags: Mapping[str, Any], shown: str) 
 
 def check(job_file: Path | None, flags: Mapping[str, Any]) -> None:
     """`steadyeye check`."""
+    from steadyeye.classes import partners
     from steadyeye.evaluation import job, plan
 
     checked = plan.check(job.read(job_file, {**flags, "out": "-"}))
@@ -79,6 +80,8 @@ def check(job_file: Path | None, flags: Mapping[str, Any]) -> None:
             f"{task.model.name} on {task.source.name}: {len(task.source):,} samples, "
             f"{mapped} of {len(task.class_map.members)} classes ({task.class_map.origin})"
         )
+        for line in partners.lines(task.class_map):
+            console.print(f"  {line}", markup=False)
         for note in task.source.notes:
             console.print(f"  {note}")
     console.print("nothing is wrong")

@@ -2,9 +2,14 @@
 
 from collections.abc import Mapping, Sequence
 
+import numpy as np
+
 from steadyeye.charts.style import duration, percent
+from steadyeye.classes.class_map import of_destinations
+from steadyeye.classes.partners import sentence
 from steadyeye.core.results import find, reach
-from steadyeye.core.types import Evaluated, Result
+from steadyeye.core.table import Predictions
+from steadyeye.core.types import Classes, Evaluated, Result
 from steadyeye.degradation.curves import operators
 
 WORDS = (
@@ -25,7 +30,20 @@ def headline(evaluated: Sequence[Evaluated]) -> tuple[str, ...]:
 def _sentence(one: Evaluated, several: bool) -> str:
     name = one.predictions.model + (f" on {one.predictions.data}" if several else "")
     told = (tell(name, one.results) for tell in TELLERS)
-    return next(filter(None, told), f"{name} was run on {len(one.predictions):,} samples.")
+    said = next(filter(None, told), f"{name} was run on {len(one.predictions):,} samples.")
+    lost = _partnerless(one.predictions)
+    return f"{said} {lost[0].upper()}{lost[1:]}." if lost else said
+
+
+def _partnerless(table: Predictions) -> str | None:
+    """Which classes that occur in the data no class of the model stands for."""
+    if table.reach is None:
+        return None
+    occurs = np.asarray(table.truth.any(axis=0))
+    there = [name for name, some in zip(table.classes, occurs, strict=True) if some]
+    to = {own: int(label) for own, label in enumerate(table.reach) if label >= 0}
+    found = of_destinations(Classes(table.model_classes), Classes(table.classes), to, "")
+    return sentence(found, there)
 
 
 def _steady(name: str, results: Mapping[str, Result]) -> str | None:
