@@ -13,9 +13,12 @@ from steadyeye.core.errors import UsageError
 from steadyeye.core.intervals import clopper_pearson
 from steadyeye.core.table import Predictions
 from steadyeye.metrics.accuracy import accuracy
+from steadyeye.metrics.conditional_robustness import conditional_robustness
 from steadyeye.metrics.drop import drop
 from steadyeye.metrics.flip_rate import flip_rate
 from steadyeye.metrics.pm_k import pm_k
+from steadyeye.metrics.random_neighbour import random_neighbour, statistic
+from steadyeye.metrics.self_consistency import self_consistency
 
 
 def table(scores, truths, groups, offsets, *, video=None, frame=None, errors=None, ids=None):
@@ -144,10 +147,92 @@ def test_by_hand():
     assert (flip_rate(predictions).value, flip_rate(predictions).n) == (2 / 5, 5)
 
 
+def test_a_random_neighbour_by_hand():
+    # a: both of two; b: one of two; c: its only one, though its anchor is wrong
+    found = random_neighbour(table(**HAND))
+    assert found.name == "random_neighbour(k=2)"
+    assert found.value == pytest.approx((1 + 1 / 2 + 1) / 3)
+    assert found.low < found.value < found.high
+    assert random_neighbour(table(**HAND), k=1).value == 1
+    assert not found.notes
+    with pytest.raises(UsageError, match="the data reaches ±2"):
+        random_neighbour(table(**HAND), k=3)
+
+
+def test_the_released_scorer_draws_what_a_random_neighbour_expects(released):
+    sets, _ = released
+    predictions = as_predictions(released, random_table(released, 4))
+    right = dict(zip(predictions.ids.tolist(), predictions.right.tolist(), strict=True))
+    found = random_neighbour(predictions)
+    # one neighbour drawn for each anchor, again and again; a set without one counts as right there
+    rng = np.random.default_rng(1)
+    drawn = [[right[f] for f in rng.choice(near, 400)] for near in sets.values() if near]
+    lone = [right[anchor] for anchor, near in sets.items() if not near]
+    every = (np.sum(drawn, axis=0) + sum(lone)) / len(sets)
+    assert found.value == pytest.approx(every.mean(), abs=4 * every.std() / 20)
+    exact = [np.mean([right[f] for f in near] if near else [right[a]]) for a, near in sets.items()]
+    assert found.value == pytest.approx(np.mean(exact), abs=1e-12)
+    assert found.n == 1109
+    assert "1 of 1109 sets have no neighbour and count as their anchor" in found.notes[0]
+    weights = np.zeros((1, 1109), dtype=np.float32)
+    weights[0, :3] = 1
+    (few,) = statistic(predictions).resampled(weights)
+    assert few == pytest.approx(np.mean(np.array(exact)[np.argsort(list(sets))[:3]]), abs=1e-6)
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.integers(0, 2**32), st.integers(1, 9), st.booleans())
+def test_frames_without_a_label_leave_their_sets(seed, sets, together):
+    """The numbers are those of the same table without these frames."""
+    rng = np.random.default_rng(seed)
+    rows = [(g, o) for g in range(sets) for o in range(-3, 4) if o == 0 or rng.random() < 0.8]
+    truths = [[rng.integers(3)] if rng.random() < 0.8 else [] for _ in rows]
+    truths[0] = [0]
+    bare = {g for (g, o), own in zip(rows, truths, strict=True) if o == 0 and not own}
+    scores = rng.random((len(rows), 3))
+
+    def of(chosen):
+        return table(
+            scores[chosen],
+            [truths[i] for i in chosen],
+            [f"g{rows[i][0]}" for i in chosen],
+            [rows[i][1] for i in chosen],
+            video=["v" if together else f"v{rows[i][0]}" for i in chosen],
+            frame=[10 * rows[i][0] + rows[i][1] for i in chosen],
+        )
+
+    whole = of(range(len(rows)))
+    rest = of([i for i, own in enumerate(truths) if own and rows[i][0] not in bare])
+    if not len(rest):
+        return
+    reach = int(abs(rest.tags["offset"]).max(initial=0))
+    for metric in (pm_k, drop, random_neighbour, conditional_robustness):
+        one, other = metric(whole, k=reach), metric(rest, k=reach)
+        assert (one.value, one.low, one.high, one.n) == (
+            other.value,
+            other.low,
+            other.high,
+            other.n,
+        )
+    assert accuracy(whole).value == accuracy(rest).value
+    # without labels a frame counts whatever it shows
+    assert self_consistency(whole).n == sets
+
+
+def test_how_many_frames_have_no_label_is_told():
+    truths = [[0], [0], [], [], [1], [0], [0], [0]]
+    predictions = table(**{**HAND, "truths": truths})
+    assert pm_k(predictions).notes == (
+        "1 sets left out: their anchor has no label",
+        "1 neighbours left out: no label",
+    )
+    assert accuracy(predictions).notes == ("1 left out: no label",)
+
+
 def test_rows_in_any_order_give_the_same():
     order = np.random.default_rng(0).permutation(8)
     shuffled = table(**{key: [value[i] for i in order] for key, value in HAND.items()})
-    for metric in (accuracy, pm_k, drop, flip_rate):
+    for metric in (accuracy, pm_k, drop, random_neighbour, flip_rate):
         assert metric(shuffled) == metric(table(**HAND))
 
 
@@ -179,7 +264,7 @@ def test_a_frame_in_two_sets_makes_one_pair():
 
 def test_empty_input_has_no_value():
     predictions = table(np.zeros((0, 2)), [], np.zeros(0, dtype=str), np.zeros(0, dtype=int))
-    for metric in (accuracy, pm_k, drop, flip_rate):
+    for metric in (accuracy, pm_k, drop, random_neighbour, flip_rate):
         assert metric(predictions).value is None
 
 

@@ -24,7 +24,8 @@ class PmSets:
     `breaks_at`: (m,) smallest distance |offset| with a wrong frame; 0: the anchor itself;
     `NEVER`: none. Right on all of N_k is exactly `breaks_at > k`.
     `neighbours`: (m,) predicted neighbours. `videos`: (m,) the video of each anchor.
-    `lost_anchors`, `lost_neighbours`: sets and frames left out because they were not predicted.
+    `lost_anchors`, `lost_neighbours`: sets and frames left out because they were not predicted;
+    `unlabelled_anchors`, `unlabelled_neighbours`: because nothing is known to be in them.
     """
 
     anchors: NDArray[np.intp]
@@ -35,22 +36,31 @@ class PmSets:
     videos: NDArray[np.str_]
     lost_anchors: int
     lost_neighbours: int
+    unlabelled_anchors: int
+    unlabelled_neighbours: int
 
     def __len__(self) -> int:
         return len(self.anchors)
 
 
-def pm_sets(predictions: Predictions, kept: NDArray[np.bool_] | None = None) -> PmSets:
+def pm_sets(
+    predictions: Predictions, kept: NDArray[np.bool_] | None = None, *, labels: bool = True
+) -> PmSets:
     """The pm-sets of a table whose rows carry `group` and the tag `offset`.
 
     A set whose anchor has an error is left out; a neighbour with an error leaves its set. `kept`:
-    (n,) the rows that count, all if left out; the others are as though they had an error.
+    (n,) the rows that count, all if left out; the others are as though they had an error. So are
+    frames without a label where the data has labels: no answer could be right on them, as on the
+    frames of a video with boxes that show none. Without `labels` they count.
     """
-    counted = predictions.valid if kept is None else predictions.valid & kept
+    predicted = predictions.valid if kept is None else predictions.valid & kept
+    known = predictions.labelled if labels and "truth" in predictions.columns else True
+    counted = predicted & known
     offsets = np.asarray(predictions.tags["offset"], dtype=np.int64)
     names, group = predictions.grouped
     anchors = np.full(len(names), -1, dtype=np.intp)
     is_anchor = np.flatnonzero((offsets == 0) & counted)
+    bare = predicted & ~counted
     anchors[group[is_anchor]] = is_anchor
     order = np.argsort(anchors, kind="stable")
     order = order[anchors[order] >= 0]
@@ -69,8 +79,10 @@ def pm_sets(predictions: Predictions, kept: NDArray[np.bool_] | None = None) -> 
         breaks_at=breaks_at,
         neighbours=np.bincount(set_of[member], minlength=len(order)),
         videos=predictions.filmed[0][predictions.filmed[1][anchors[order]]],
-        lost_anchors=len(names) - len(order),
-        lost_neighbours=int(np.sum(~counted & (offsets != 0))),
+        lost_anchors=len(names) - len(order) - int(np.sum(bare & (offsets == 0))),
+        lost_neighbours=int(np.sum(~predicted & (offsets != 0))),
+        unlabelled_anchors=int(np.sum(bare & (offsets == 0))),
+        unlabelled_neighbours=int(np.sum(bare & (offsets != 0))),
     )
 
 

@@ -28,8 +28,13 @@ def accuracy(predictions: Predictions) -> Result:
     counted = trials(predictions)
     found = proportion(counted.success, counted.videos)
     if "offset" in predictions.tags:
-        lost = pm_sets(predictions).lost_anchors
+        sets = pm_sets(predictions)
+        lost, bare = sets.lost_anchors, sets.unlabelled_anchors
     else:
         lost = int(np.sum(predictions.labelled & ~predictions.valid))
-    notes = (f"{lost} left out: not predicted",) if lost else ()
+        bare = int(np.sum(~predictions.labelled))
+    notes = (
+        *((f"{lost} left out: not predicted",) if lost else ()),
+        *((f"{bare} left out: no label",) if bare else ()),
+    )
     return Result("accuracy", found.value, found.low, found.high, found.n, found.method, notes)

@@ -53,4 +53,8 @@ def _notes(sets: PmSets) -> tuple[str, ...]:
         notes.append(f"{sets.lost_anchors} sets left out: their anchor was not predicted")
     if sets.lost_neighbours:
         notes.append(f"{sets.lost_neighbours} neighbours left out: not predicted")
+    if sets.unlabelled_anchors:
+        notes.append(f"{sets.unlabelled_anchors} sets left out: their anchor has no label")
+    if sets.unlabelled_neighbours:
+        notes.append(f"{sets.unlabelled_neighbours} neighbours left out: no label")
     return tuple(notes)

@@ -34,7 +34,7 @@ def self_consistency(predictions: Predictions, k: int | None = None) -> Result:
 
 
 def _of_sets(predictions: Predictions, k: int | None) -> tuple[Interval, int]:
-    sets = pm_sets(predictions)
+    sets = pm_sets(predictions, labels=False)
     reach = farthest(sets, k)
     near = np.flatnonzero((sets.set_of >= 0) & (np.abs(sets.offsets) <= reach))
     which, own = sets.set_of[near], predictions.predicted[sets.anchors]

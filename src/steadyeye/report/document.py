@@ -26,6 +26,12 @@ READING = (
         "conditional robustness",
         "of the frames exactly k away from an anchor that is right, the share that is right.",
     ),
+    (
+        "random_neighbour",
+        "random neighbour",
+        "the share of anchors for which it is right on a neighbour drawn at random: what nearness "
+        "alone costs, where pm-k takes the worst of them.",
+    ),
     ("pm_k", "drop", "the difference: what the model gets right once but not steadily."),
     (
         "effective_robustness",

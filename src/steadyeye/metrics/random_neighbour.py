@@ -1,0 +1,76 @@
+"""How often a neighbour drawn at random is right, where pm-k asks for the worst of them."""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from steadyeye.core import bootstrap
+from steadyeye.core.intervals import clopper_pearson
+from steadyeye.core.outcomes import Statistic, compared
+from steadyeye.core.pm_sets import PmSets, farthest, pm_sets
+from steadyeye.core.table import Predictions
+from steadyeye.core.types import Result, needs
+
+
+def statistic(predictions: Predictions, k: int | None = None) -> Statistic:
+    """The mean over sets of the share of neighbours within ±k that are right."""
+    sets = pm_sets(predictions)
+    share, _ = _shares(predictions, sets, farthest(sets, k))
+
+    def resampled(weight: NDArray[np.float32]) -> NDArray[np.float64]:
+        with np.errstate(invalid="ignore"):
+            return np.asarray(weight @ share / weight.sum(axis=1), dtype=np.float64)
+
+    return Statistic(float(share.mean()) if len(share) else np.nan, sets.videos, resampled)
+
+
+@needs("truth", "group", "offset")
+@compared(statistic)
+def random_neighbour(predictions: Predictions, k: int | None = None) -> Result:
+    """The expected share of anchors whose neighbour within ±k, drawn at random, is right.
+
+    Mean over sets of the share of their accepted neighbours that are right: the expectation of the
+    third number of the released scorer, which draws one neighbour an anchor. `k`: native frames,
+    the largest in the data if left out. A set without a neighbour counts as its anchor alone; the
+    released scorer calls it right, and the note says what that makes. With one set a video the
+    interval is Clopper–Pearson, which is wide for means of shares; with several it is a bootstrap
+    over videos. Value None on empty input.
+    Shankar et al., "Do Image Classifiers Generalize Across Time?", Section 2.
+    """
+    sets = pm_sets(predictions)
+    reach = farthest(sets, k)
+    share, lone = _shares(predictions, sets, reach)
+    name, n = f"random_neighbour(k={reach})", len(share)
+    if not n:
+        return Result(name, None, None, None, 0, "none: there is nothing to count")
+    value = float(share.mean())
+    if len(np.unique(sets.videos)) == n:
+        low, high = clopper_pearson(float(share.sum()), n)
+        how = f"Clopper–Pearson, n = {n}"
+    else:
+        draws = bootstrap.weights(sets.videos)
+        low, high = bootstrap.ends(bootstrap.means(share, draws))
+        how = bootstrap.method(sets.videos)
+    return Result(name, value, low, high, n, how, _notes(share, lone))
+
+
+def _shares(
+    predictions: Predictions, sets: PmSets, reach: int
+) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
+    """(m,) the share of each set's neighbours within ±reach that are right; which have none."""
+    distance = np.abs(sets.offsets)
+    near = np.flatnonzero((sets.set_of >= 0) & (distance > 0) & (distance <= reach))
+    which, m = sets.set_of[near], len(sets)
+    right = np.bincount(which, predictions.right[near], m)
+    total = np.bincount(which, minlength=m)
+    anchor = (sets.breaks_at > 0).astype(np.float64)
+    return np.where(total > 0, right / np.maximum(total, 1), anchor), total == 0
+
+
+def _notes(share: NDArray[np.float64], lone: NDArray[np.bool_]) -> tuple[str, ...]:
+    if not lone.any():
+        return ()
+    released = float(np.where(lone, 1.0, share).mean())
+    return (
+        f"{int(lone.sum())} of {len(lone)} sets have no neighbour and count as their anchor; the "
+        f"released scorer counts them as right, which makes {released:.4f}",
+    )
