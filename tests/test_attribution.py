@@ -187,7 +187,7 @@ def test_integrated_gradients_of_planted_detectors_are_all_or_nothing(
     assert max(each.residual for each in maps) < 0.01
     section = attribution(found.evaluated[-1:])
     assert "integrated gradients" in section.title
-    assert f"{inside * 100:.0f}\u202f% of what a mistake rests on" in section.title
+    assert f"Mistakes {inside * 100:.1f}\u202f%, correct detections" in section.title
     assert section.tables[0].rows[-1][3].startswith("+0.0")
     assert "All 6 add up" in section.text[-1]
     # each target is a shard of its own: little is lost when it is stopped
@@ -208,7 +208,7 @@ def test_a_black_box_is_explained_by_masks_which_agree_with_what_was_planted(tmp
     assert ["RISE" in each.title for each in sections] == [True, False]
     assert ["occlusion" in each.title for each in sections] == [False, True]
     content = explain.report(found)
-    assert sum("rests on lies" in each.title for each in content.sections) == 2
+    assert sum("attribution lies in the box" in each.title for each in content.sections) == 2
     # 24 maps, and six mistakes by their causes
     assert len(list((tmp_path / "run" / "pictures").iterdir())) == 30
 

@@ -78,7 +78,7 @@ def test_what_the_reference_lacks_is_the_spot(whole):
     assert len({str(table.tags["image"][row]) for row in shown}) == 3
     assert table.tags["set"][nearest] == "reference"
     section = blind_spots([Evaluated(table, {})])
-    assert section.title == "Blind spots: 1 place the reference lacks"
+    assert section.title == "Blind spots: 1 place of which the reference has few"
     first, *lone, elsewhere = section.tables[0].rows
     inside = int((found.spot == 0).sum())
     assert inside >= 10
@@ -138,7 +138,7 @@ def test_shuffled_sets_have_no_spot(whole):
         tags={**{name: values[red] for name, values in table.tags.items()}, "set": sets[red]},
     )
     section = blind_spots([Evaluated(same, {})])
-    assert section.title == "Blind spots: none beyond chance"
+    assert section.title == "Blind spots: none shown"
     assert "no place stands out from shuffled labels" in section.text[1]
 
 
@@ -208,7 +208,7 @@ def test_the_report_begins_with_the_mistakes_and_is_one_file(whole):
     page = (whole.out / "report.html").read_text()
     titles = [section.title for section in explaining.document(whole).sections]
     assert titles[0].startswith("Confidently wrong: 12 of 36")
-    assert titles[-1] == "Blind spots: 1 place the reference lacks"
+    assert titles[-1] == "Blind spots: 1 place of which the reference has few"
     assert page.count('"image": "data:image/jpeg') == 76
     assert "http-equiv" in page
     # made again from what is sealed and kept

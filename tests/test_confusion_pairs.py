@@ -79,7 +79,8 @@ def test_intervals_are_over_videos():
 
 def test_the_section_says_shares_control_and_shows_marks(zoo):
     section = confusion_pairs([Evaluated(zoo, {})])
-    assert section.title == "What it takes for what: goat → bear"
+    # three against one and one is no lead: the title counts, it does not name
+    assert section.title == "What it takes for what: 3 pairs of classes"
     row = section.tables[0].rows[0]
     assert row[:2] == ("goat → bear", "3")
     assert row[2] == "50.0\u202f% (11.8–88.2\u202f%)"

@@ -646,7 +646,7 @@ def test_the_command_says_what_it_found(toy, tmp_path):
     assert done.returncode == 0, done.stderr
     first, wrong, pair, second, last = done.stdout.splitlines()
     assert wrong.startswith("Confidently wrong: ")
-    assert pair == "What it takes for what: a → b"
+    assert pair == "What it takes for what: 1 pair of classes"
     assert first.startswith("detector on boxes: 12 of 18 detections")
     assert second.startswith("Shuffling the inside changes confident mistakes less")
     assert last == f"report: {tmp_path / 'run' / 'report.html'}"

@@ -306,7 +306,7 @@ def test_an_answer_that_never_changes_has_no_median_and_says_so():
     assert "fewer than half of the runs end" in found.notes[1]
     assert found.interval == "none: 2 in one video are too few"
     one = Evaluated(watched("aaaa"), results(watched("aaaa")))
-    assert headline([one]) == ("m never changes its answer within a scene.",)
+    assert headline([one]) == ("m does not change its answer within a scene in these 4 frames.",)
 
 
 def test_several_videos_are_resampled_as_wholes():
@@ -504,8 +504,8 @@ def test_a_strip_shows_the_longest_answers():
     # ccc, aa, bb, and of the three runs of one the first: b
     assert [p.sample for p in exhibit.pictures] == [f"v/{f:06d}" for f in (0, 2, 3, 7)]
     assert exhibit.pictures[1].lines == ("says c1, 75.0\u202f%", "frame 2")
-    assert "its least steady second holds 5 of its 5 changes." in section.text[0]
-    assert "with 5 changes of answer in 10 frames" in section.text[0]
+    assert "this second holds 5 of its 5 changes." in section.text[0]
+    assert "changes its answer 5 times in 10 frames" in section.text[0]
 
 
 # --- the timeline
@@ -536,7 +536,7 @@ def test_the_timeline_says_how_often_and_where():
     answers = "a" * 10 + "bb" + "aa" + "b" * 20 + "a" * 6
     predictions = watched(answers)
     section = timeline([Evaluated(predictions, {"dwell_time": dwell_time(predictions)})])
-    assert section.title == "A new answer every 1.0\u202fs"
+    assert section.title == "4 changes of answer in 4.0\u202fs of video"
     assert section.text[0] == (
         "m changes its answer every 1.0\u202fs, 4 times in 4.0\u202fs; "
         "3 of these changes fall between 0:01.0 and 0:01.4."
@@ -641,10 +641,11 @@ def test_the_report_of_unlabelled_footage(bikes):
     ]
     (said,) = content.headline
     assert said.startswith(f"{LITE0} changes its answer every 0.")
-    assert said.endswith("of frames it keeps to one answer for ±10 frames.")
+    assert said.endswith("it gives one answer for ±10 frames.")
+    assert "95\u202f% interval" in said
     places = [section.title for section in content.sections]
-    assert places[0].startswith("A new answer every")
-    assert places[1:] == ["The least steady seconds", "Changes of mind"]
+    assert "changes of answer in" in places[0]
+    assert places[1:] == ["The seconds with the most changes of answer", "Changes of mind"]
     assert {term for term, _ in content.reading} == {
         "flip rate",
         "self-consistency",

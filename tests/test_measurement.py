@@ -303,7 +303,7 @@ def test_reports_tell_how_to_measure_and_then_what_changed(evaluated_run, measur
     both = document([evaluated_run.folder, measured_run.folder])
     titles = [section.title for section in both.sections]
     assert any(title.startswith("What changed when it broke") for title in titles)
-    assert any(title.startswith("Far apart in ℓ∞") for title in titles)
+    assert any(title.startswith("ℓ∞ to the anchor: half of") for title in titles)
     assert f"steadyeye measure {measured_run.folder}" in both.commands
 
 
@@ -529,7 +529,7 @@ def test_distances_by_hand():
     right, wrong = [1, 0], [0, 1]
     predictions = measured(values, [right, right, wrong, right, wrong], accepted=[1, 1, 1, 0, 0])
     section = linf_distances([Evaluated(predictions, {})])
-    assert section.title == "Far apart in ℓ∞: half of the neighbours are beyond 0.40"
+    assert section.title == "ℓ∞ to the anchor: half of 5 neighbours lie within 0.40 (0.02–0.80)"
     assert "20.0\u202f% (0.5–71.6\u202f%) lie within 8/255" in section.text[0]
     assert "Natural neighbours look alike" not in section.text[0]
     assert "The smallest distance at which a model breaks is 0.400 (m)" in section.text[1]

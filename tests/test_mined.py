@@ -337,7 +337,7 @@ def test_the_section_by_hand(hand):
 def test_a_section_without_mistakes_says_so(hand):
     right = table([[(BOX, 2)]], [[(BOX, CAR, 0.9)]])
     section = confident_mistakes([Evaluated(right, {})])
-    assert section.title == "Nothing said with confidence is found wrong"
+    assert section.title == "Confidently wrong: 0 of 1 detections"
     assert section.exhibits == ()
     assert confident_mistakes([Evaluated(table([[]], [[(BOX, CAR, 0.5)]]), {})]) is None
     old = confident_mistakes([Evaluated(replace(hand, said=None), {})])

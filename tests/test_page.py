@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 import simplejpeg
 from conftest import PATIENCE
+from scipy.stats import binomtest
 from test_metrics import HAND, table
 from test_sections import evaluated
 
@@ -112,37 +113,55 @@ def test_markdown_escapes_tables(document):
     assert EVIL not in text.split("## How to reproduce it")[0]
 
 
-def sentence(original, perturbed, n=1109):
-    cells = {
-        "accuracy": Result("accuracy", original, 0, 1, n, ""),
-        "pm_k(k=10)": Result("pm_k(k=10)", perturbed, 0, 1, n, ""),
-    }
-    predictions = table(**HAND)
-    return headline([Evaluated(predictions, cells)])[0].replace("\u202f", " ")
+def sentence(right, steady, n):
+    """The headline of n anchors, `right` of them right, `steady` of these with their neighbour."""
+    keys = [(i, o) for i in range(n) for o in (0, 1)]
+    hit = [i < right if o == 0 else i < steady for i, o in keys]
+    predictions = table(
+        [[1, 0] if each else [0, 1] for each in hit],
+        [[0]] * len(keys),
+        [f"g{i}" for i, _ in keys],
+        [o for _, o in keys],
+    )
+    return headline([Evaluated(predictions, results(predictions))])[0].replace("\u202f", " ")
 
 
 @pytest.mark.parametrize(
-    ("original", "perturbed", "end"),
+    ("right", "steady", "end"),
     [
-        (0.848, 0.702, "one in six breaks."),
-        (0.8, 0.8, "none breaks."),
-        (0.5, 0.0, "every one breaks."),
-        (0.0, 0.0, "it gets none right that could break."),
-        (0.9, 0.87, "one in 30 breaks."),
-        (0.8, 0.4, "50 % of those break."),
+        (22, 17, "22.7 % of the 22 right ones (7.8–45.4 %) break."),
+        (26, 15, "42.3 % of the 26 right ones (23.4–63.1 %) break."),
+        (26, 26, "0.0 % of the 26 right ones (0.0–13.2 %) break."),
+        (26, 0, "100.0 % of the 26 right ones (86.8–100.0 %) break."),
+        (0, 0, "it gets none right that could break."),
     ],
 )
-def test_the_headline_is_a_sentence(original, perturbed, end):
-    said = sentence(original, perturbed)
+def test_the_headline_says_percent_of_what_with_n_and_interval(right, steady, end):
+    """42.3 % of 26 was "one in two"; the intervals are Clopper–Pearson's, by scipy's binomtest."""
+    said = sentence(right, steady, 40)
     assert said.endswith(end)
-    assert said.startswith(f"m is right on {original:.1%}".replace("%", " %"))
+    ends = binomtest(right, 40).proportion_ci()
+    interval = f"{ends.low * 100:.1f}–{ends.high * 100:.1f} %"
+    assert said.startswith(f"m is right on {right / 40 * 100:.1f} % of 40 anchors")
+    assert f"(95 % interval {interval})" in said
+    assert f"within ±1 of {steady / 40 * 100:.1f} % of them" in said
 
 
 def test_the_headline_without_labels_tells_of_flips():
     predictions = table([[1, 0], [0, 1]], [[], []], ["a", "a"], [0, 1])
     flip_rate = {"flip_rate": results(predictions)["flip_rate"]}
     (said,) = headline([Evaluated(predictions, flip_rate)])
-    assert said == "m changes its answer on 100.0\u202f% of consecutive frames."
+    assert said.replace("\u202f", " ") == (
+        "m changes its answer on 100.0 % of 1 pair of consecutive frames (95 % interval "
+        "2.5–100.0 %)."
+    )
+
+
+def test_a_headline_without_an_interval_says_so():
+    cells = {"accuracy": Result("accuracy", 0.5, None, None, 2, "too few videos")}
+    predictions = table(**HAND)
+    (said,) = headline([Evaluated(predictions, cells)])
+    assert said == "m is right on 50.0\u202f% of 2 images (no interval)."
 
 
 @pytest.fixture

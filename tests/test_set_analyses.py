@@ -92,7 +92,8 @@ def test_offset_errors_by_hand():
     assert rows(section)[2][4] == f"{low * 100:.1f}–{high * 100:.1f}{SPACE}%"
     # one away: 1 of 5; two away: 0 of 2
     assert f"20.0{SPACE}%" in section.text[0]
-    assert section.title == "Already the next frame breaks it"
+    # 1 of 5 frames of two videos: the interval holds 0, so the title asks
+    assert section.title == "How far from its anchor does a frame become wrong?"
 
 
 def test_offset_errors_over_all_models_count_a_frame_once_a_model():
@@ -122,7 +123,10 @@ def test_conditional_robustness_by_hand():
     # of two right anchors one survives distances 1 and 2
     assert [row[5].split(" ")[0] for row in rows(section)] == [f"50.0{SPACE}%"] * 2
     assert f"100.0{SPACE}%" in section.text[0]
-    assert section.title == "A frame at a time it looks steadier than it is"
+    # a breaks at +1, and both of the frames two away are right
+    assert section.title == (
+        "1 of 1 anchors that break within ±2 look steady on the frames exactly 2 away"
+    )
 
 
 def test_conditional_robustness_without_a_right_anchor_has_no_value():
@@ -170,14 +174,30 @@ def test_static_transfer_by_hand():
     assert found["2"] == [1, 1, 0.5, 0.5]
     # without 3: a's +1, right; b's −2, right
     assert found["3"] == [1, 1, 1, 0]
-    assert section.title == "Each model breaks on frames of its own"
+    # two anchors show nothing
+    assert section.title == "Do models break on the same frames?"
+
+
+def test_static_transfer_titles_assert_with_enough_anchors():
+    """Of 40 anchors half break: on the same frame for both models, or each on its own."""
+
+    def model(side):
+        return sets({(f"g{i}", o): i % 2 == 0 or o != side for i in range(40) for o in (-1, 0, 1)})
+
+    def title(*sides):
+        return static_transfer([evaluated(model(s), f"{i}") for i, s in enumerate(sides)]).title
+
+    assert title(1, 1) == (
+        "Most of what neighbours take away is on frames that break the other models too"
+    )
+    assert title(-1, 1) == "Most of what neighbours take away is on frames of each model's own"
 
 
 def test_static_transfer_of_models_that_share_their_errors():
     wrong = {("a", 0): True, ("a", 1): False, ("b", 0): True, ("b", 1): True, ("b", -1): False}
     section = static_transfer([evaluated(sets(wrong), name) for name in "12"])
     assert {tuple(map(share, row[2:])) for row in rows(section)} == {(1, 0, 0, 0)}
-    assert section.title == "What breaks one model breaks the others"
+    assert section.title == "Do models break on the same frames?"
 
 
 def test_static_transfer_leaves_out_what_one_model_could_not_read():
@@ -207,13 +227,16 @@ def test_frame_types_by_hand():
         ["without P-frames", "—", "—", "—"],
         ["without B-frames", "3", f"66.7{SPACE}%", f"66.7{SPACE}%"],
     ]
-    # three anchors tell nothing apart
-    assert section.title == "With and without each frame type"
+    # three anchors show nothing
+    assert section.title == "Does the drop go with frames of one type?"
 
 
 @pytest.mark.parametrize(
     ("broken_by", "title"),
-    [("B", "Frame types matter here"), ("both", "No single frame type makes the drop")],
+    [
+        ("B", "Most of the drop is gone without B-frames"),
+        ("both", "Without any one frame type most of the drop is still there"),
+    ],
 )
 def test_the_title_tells_whether_one_type_makes_the_drop(broken_by, title):
     offsets, kinds = range(3), {0: "I", 1: "P", 2: "B"}
@@ -322,7 +345,24 @@ def test_review_impact_by_hand():
         ["anchors", "3", "2", f"66.7{SPACE}%"],
         ["neighbours", "4", "2", f"50.0{SPACE}%"],
     ]
-    assert section.title == "The review takes most of the drop"
+    # 1 of 3 before and 0 of 2 after: the intervals allow anything
+    assert section.title == "How much of the drop remains after the review?"
+
+
+@pytest.mark.parametrize(
+    ("rejected", "title"),
+    [
+        (True, "The review takes most of the drop"),
+        (False, "Most of the drop remains after the review"),
+    ],
+)
+def test_the_review_s_title_with_enough_anchors(rejected, title):
+    """Half of 100 anchors break, on a frame that the review rejects, or on one that it keeps."""
+    keys = [(f"g{i}", o) for i in range(100) for o in (0, 1, 2)]
+    right = {(g, o): o != 1 or int(g[1:]) % 2 == 0 for g, o in keys}
+    kept = [o != (1 if rejected else 2) for _, o in keys]
+    section = review.review_impact([evaluated(reviewed(sets(right, accepted=kept)))])
+    assert section.title == title
 
 
 def test_a_review_that_rejected_nothing_is_no_section():

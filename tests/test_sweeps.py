@@ -148,7 +148,12 @@ def test_metrics_that_would_mix_the_levels_are_not_offered(sweep):
 
 def test_a_report_has_every_section_and_its_pictures(sweep, tmp_path):
     report = se.opened(sweep[0]).report(tmp_path / "report.md").read_text()
-    for title in ("How it falls", "What harms most", "Where it fails", "What failing looks like"):
+    for title in (
+        "Accuracy, probability and rank",
+        "Accuracy by operator",
+        "The level at",
+        "One image at",
+    ):
         assert f"## {title}" in report
     assert "Swingler 2022" in report
     table = se.opened(sweep[0]).report(tmp_path / "report.csv").read_text()

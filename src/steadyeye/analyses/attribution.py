@@ -5,13 +5,13 @@ from collections.abc import Sequence
 import numpy as np
 
 from steadyeye.charts.style import percent
+from steadyeye.core.claims import Claim, above, below, first
 from steadyeye.core.sections import Section
 from steadyeye.core.types import Evaluated, needs
 from steadyeye.probing.attributions import COMPLETE, attributions, method
 from steadyeye.probing.effects import difference, mean
 from steadyeye.probing.inside import Told, apart, cell, table, told
 from steadyeye.probing.inside_drawing import exhibits, figure
-from steadyeye.probing.words import verdict
 
 NAMES = {"integrated_gradients": "integrated gradients", "rise": "RISE", "occlusion": "occlusion"}
 
@@ -21,16 +21,18 @@ def attribution(evaluated: Sequence[Evaluated]) -> Section | None:
     """The share of Σ|attribution| inside the box, of confident mistakes and correct detections.
 
     By integrated gradients (torch), or by RISE or occlusion (black boxes), as the section says.
-    Lau et al. 2021, Figure 10. None where no target has an attribution.
+    Lau et al. 2021, Figure 7. None where no target has an attribution.
     """
     found = [told(one.predictions, attributions(one.predictions)) for one in evaluated]
     found = [each for each in found if each.found]
     if not found:
         return None
     way = NAMES[method(found[0].predictions)]
+    claim = first(_claims(found, way))
     return Section(
         place=44,
-        title=_title(found, way),
+        title=claim.text if claim else _question(found, way),
+        claim=claim,
         text=(
             f"{_how(found[0])} Of each map the share of Σ|attribution| is taken that lies inside "
             "the box, one object at a time. Two shares stand beside it: that of a map all alike, "
@@ -50,17 +52,30 @@ def attribution(evaluated: Sequence[Evaluated]) -> Section | None:
     )
 
 
-def _title(found: Sequence[Told], way: str) -> str:
+def _claims(found: Sequence[Told], way: str) -> list[Claim]:
+    """What the title may assert of a single model: that mistakes differ from correct detections."""
     if len(found) > 1:
-        return f"How much of what it rests on lies in the box, by {way}"
+        return []
     effects = found[0].effects
     wrong, right = (mean(effects, of).value for of in (effects.mistake, ~effects.mistake))
-    if wrong is None or right is None:
-        held = percent(right if wrong is None else wrong, 0)
-        return f"{held} of what it rests on lies in the box, by {way}"
-    both = f"{percent(wrong, 0)} of what a mistake rests on lies in its box"
-    end = "" if verdict(difference(effects)) != "open" else "; not told apart"
-    return f"{both}, {percent(right, 0)} for correct detections ({way}{end})"
+    numbers = f"{percent(wrong)}, against {percent(right)} of correct detections ({way})"
+    begin = "of the attribution of mistakes lies in their box"
+    gap = difference(effects)
+    return [
+        below(f"Less {begin}: {numbers}", gap),
+        above(f"More {begin}: {numbers}", gap),
+    ]
+
+
+def _question(found: Sequence[Told], way: str) -> str:
+    asked = f"How much of the attribution lies in the box, by {way}?"
+    effects = found[0].effects
+    wrong, right = (mean(effects, of).value for of in (effects.mistake, ~effects.mistake))
+    if len(found) > 1 or wrong is None or right is None:
+        return asked
+    none = difference(effects).low is None
+    end = "no interval" if none else "no difference shown"
+    return f"{asked} Mistakes {percent(wrong)}, correct detections {percent(right)}: {end}"
 
 
 def _how(one: Told) -> str:

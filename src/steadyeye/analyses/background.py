@@ -8,7 +8,16 @@ from steadyeye.core.sections import Section, Table
 from steadyeye.core.types import Evaluated, needs
 from steadyeye.probing.drawing import exhibits, figure
 from steadyeye.probing.effects import mean
-from steadyeye.probing.words import Told, by_cause, by_class, changed, number, sentence, title
+from steadyeye.probing.words import (
+    Told,
+    by_cause,
+    by_class,
+    changed,
+    claim,
+    number,
+    question,
+    sentence,
+)
 
 GUESSED = (
     "guessed by GrabCut from the box, which is weaker: it may keep what is around the object or "
@@ -21,22 +30,23 @@ def background(evaluated: Sequence[Evaluated]) -> Section | None:
     """|Δ probability| of confident mistakes and of correct detections before other backgrounds.
 
     A detection that survives a new background rests on the object, not on its surroundings.
-    Lau et al. 2021, Figure 7. None where nothing could be tried.
+    Lau et al. 2021, Figure 6. None where nothing could be tried.
     """
     told = changed(evaluated, "background", "")
     if not told:
         return None
     settings = told[0].predictions.probe["settings"]
+    shown = claim("Another background", told)
     return Section(
         place=41,
-        title=title("Another background", told),
+        title=shown.text if shown else question("Another background", told),
+        claim=shown,
         text=(
             "The object keeps its pixels, its place and a hard edge; all else is replaced by each "
             f"of {settings['backgrounds']} backgrounds, of {settings['offered']} offered, in which "
-            "the detector finds nothing above 0.1. A detection that hardly changes rests on the "
-            "object itself; one that goes was made by what is around it. |Δ| is the change in "
-            "probability of the best-overlapping detection of the same class, 0 where there is "
-            "none.",
+            "the detector finds nothing above 0.1. A detection that hardly changes does not need "
+            "what is around its object; one that goes does. |Δ| is the change in the probability "
+            "of the best-overlapping detection of its class, 0 where there is none.",
             *map(sentence, told),
             *map(_origins, told),
         ),

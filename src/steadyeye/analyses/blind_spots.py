@@ -34,7 +34,7 @@ def blind_spots(evaluated: Sequence[Evaluated]) -> Section | None:
     told = [each for _, each in found if each]
     return Section(
         place=46,
-        title=_title(told),
+        title=_title(found, told),
         text=(
             _method(tables[0]),
             *(_sentence(table, each) for table, each in found),
@@ -47,12 +47,18 @@ def blind_spots(evaluated: Sequence[Evaluated]) -> Section | None:
     )
 
 
-def _title(told: Sequence[Blindness]) -> str:
+def _title(found: Sequence[object], told: Sequence[Blindness]) -> str:
+    """How many places stand out from shuffled labels, at the false discovery rate of the test."""
     spots = sum(each.spots for each in told if each.proven)
     if spots:
-        return f"Blind spots: {spots} {'place' if spots == 1 else 'places'} the reference lacks"
-    thin = any(each.proven for each in told)
-    return "Blind spots: scattered, in no one place" if thin else "Blind spots: none beyond chance"
+        where = "place" if spots == 1 else "places"
+        return f"Blind spots: {spots} {where} of which the reference has few"
+    if any(each.proven for each in told):
+        return "Blind spots: scattered, in no one place"
+    if not told:
+        return "Blind spots: too few images or videos to tell"
+    several = f" for {len(told)} of {len(found)} detectors" if len(told) < len(found) else ""
+    return f"Blind spots: none shown{several}"
 
 
 def _method(table: Predictions) -> str:
@@ -126,7 +132,7 @@ def _table(found: Blindness) -> Table:
             "Images or videos",
             "Mistakes (95\u202f%)",
             "n",
-            "Most often: is → says",
+            "Mostly (is → says)",
             "Density ratio",
             "Farther than",
         ),
@@ -144,7 +150,7 @@ def _row(found: Blindness, name: str, inside: np.ndarray) -> tuple[str, ...]:
         f"{part.videos:,}",
         f"{percent(part.mistakes.value)} ({interval(part.mistakes.low, part.mistakes.high)})",
         f"{part.mistakes.n:,}",
-        f"{part.name} ({part.times:,})",
+        f"{part.name} ({part.times:,} of {part.count:,})",
         f"×{ratio:.1f}",
         percent(float(np.median(found.thinness.far[inside])), 0),
     )
@@ -154,7 +160,8 @@ def _exhibit(found: Blindness, spot: int) -> Exhibit:
     part = contents(found, found.spot == spot)
     shown, nearest = examples(found, spot)
     return Exhibit(
-        title=f"Spot {spot + 1}: {part.name}",
+        title=f"Spot {spot + 1}: {part.name} ({part.times:,} of {part.count:,}); "
+        f"{part.wrong:,} mistaken",
         model=found.model,
         data=found.predictions.data,
         pictures=(

@@ -54,9 +54,10 @@ def confident_mistakes(evaluated: Sequence[Evaluated], score: float = SCORE) -> 
 def _title(counted: Sequence[Shares]) -> str:
     wrong = sum(round((each.wrong.value or 0) * each.judged) for each in counted)
     several = f" of {len(counted)} detectors" if len(counted) > 1 else ""
-    if not wrong:
-        return "Nothing said with confidence is found wrong"
-    return f"Confidently wrong: {wrong:,} of {sum(e.judged for e in counted):,} detections{several}"
+    judged = sum(each.judged for each in counted)
+    if not judged:
+        return "No confident detection that can be judged"
+    return f"Confidently wrong: {wrong:,} of {judged:,} detections{several}"
 
 
 def _meaning(score: float) -> str:

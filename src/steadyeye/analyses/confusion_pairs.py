@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 from steadyeye.charts.style import interval, percent
+from steadyeye.core.claims import leads
 from steadyeye.core.intervals import Interval
 from steadyeye.core.sections import Exhibit, Mark, Picture, Section, Table
 from steadyeye.core.table import Predictions
@@ -26,10 +27,9 @@ def confusion_pairs(evaluated: Sequence[Evaluated]) -> Section | None:
     told = [(table, each) for table, each in found if each]
     if not told:
         return None
-    most = max((each[0] for _, each in told), key=lambda pair: len(pair.rows))
     return Section(
         place=23,
-        title=f"What it takes for what: {most.true} → {most.said}",
+        title=_title(told),
         text=(
             f"Objects on which a detection of another class lies, with a score above {SCORE:g} and "
             f"an IoU above {IOU:g}: what is there → what the detector says. The share is of all "
@@ -49,15 +49,36 @@ def confusion_pairs(evaluated: Sequence[Evaluated]) -> Section | None:
     )
 
 
+def _title(told: Sequence[tuple[Predictions, Sequence[Confusion]]]) -> str:
+    """The most frequent pair of a single model, where it is the most frequent beyond chance."""
+    table, pairs = told[0]
+    counts = sorted((_videos(table, pair) for pair in pairs), reverse=True)
+    first = _videos(table, pairs[0])
+    second = counts[1] if len(counts) > 1 else 0
+    if len(told) == 1 and first == counts[0] and leads(first, second):
+        pair = f"{pairs[0].true} → {pairs[0].said}"
+        return f"What it takes for what: most often {pair}, in {first:,} images or videos"
+    several = len({(pair.true, pair.said) for _, pairs in told for pair in pairs})
+    return f"What it takes for what: {several:,} {'pair' if several == 1 else 'pairs'} of classes"
+
+
+def _videos(table: Predictions, pair: Confusion) -> int:
+    """How many videos, or images where those are no frames, a pair occurs in."""
+    said = table.said
+    assert said is not None, "asked for before"
+    videos = table.tags.get("video", table.ids)
+    return len({str(videos[said.image[row]]) for row in pair.rows})
+
+
 def _sentence(table: Predictions, pairs: Sequence[Confusion]) -> str:
     first = pairs[0]
     objects = len({place for pair in pairs for place in pair.places})
     n = 0 if table.boxes is None else int((~table.boxes.crowd).sum())
     return (
         f"{table.model}: {objects:,} of {n:,} objects are confidently taken for something else, in "
-        f"{len(pairs):,} {'pair' if len(pairs) == 1 else 'pairs'}. Most often "
-        f"{first.true} → {first.said}: {_share(first.sure)} of {first.sure.n:,} at a score above "
-        f"{SCORE:g}, {_share(first.unsure)} above {LOWER:g}."
+        f"{len(pairs):,} {'pair' if len(pairs) == 1 else 'pairs'}. "
+        f"{first.true} → {first.said} in {len(first.rows):,} of them: {_share(first.sure)} of "
+        f"{first.sure.n:,} at a score above {SCORE:g}, {_share(first.unsure)} above {LOWER:g}."
     )
 
 

@@ -3,11 +3,12 @@
 from collections.abc import Sequence
 from typing import Any
 
-from steadyeye.charts.style import SCHEMA, percent
+from steadyeye.charts.style import SCHEMA, interval, percent
 from steadyeye.core.results import find
 from steadyeye.core.sections import Figure, Section
-from steadyeye.core.types import Evaluated, needs
+from steadyeye.core.types import Evaluated, Result, needs
 from steadyeye.degradation.curves import operators
+from steadyeye.degradation.harm import harm, named
 
 CELL = 15
 
@@ -34,21 +35,29 @@ def degradation_map(evaluated: Sequence[Evaluated]) -> Section | None:
     ]
     if not rows:
         return None
-    maps = []
-    for one, result in found:
-        if result and result.cells:
-            worst = sorted(operators(result), key=lambda cell: cell.value or 0)
-            maps.append(
-                f"{one.predictions.model} suffers most from {worst[0].name} "
-                f"({percent(worst[0].value)} on average) and least from {worst[-1].name} "
-                f"({percent(worst[-1].value)})."
-            )
+    maps = [_sentence(one, result) for one, result in found if result and result.cells]
     return Section(
         place=14,
-        title="What harms most, at a glance",
+        title="Accuracy by operator and level",
         text=("Dark is right, light is wrong; the operators that cost most stand first.", *maps),
         figures=(_figure(rows),),
     )
+
+
+def _sentence(one: Evaluated, result: Result) -> str:
+    """Under which operators fewest and most images stay right, and whether that is shown."""
+    found = harm(one.predictions, result)
+    if found.next is None:
+        return f"{one.predictions.model}: {_cell(found.worst)} stay right, averaged over levels."
+    return (
+        f"{one.predictions.model}: of {result.n:,} images fewest stay right under "
+        f"{named(found.worst.name)}, {_cell(found.worst)} averaged over levels{found.doubt}; most "
+        f"under {named(found.least.name)}, {_cell(found.least)}."
+    )
+
+
+def _cell(result: Result) -> str:
+    return f"{percent(result.value)} ({interval(result.low, result.high)})"
 
 
 def _figure(rows: list[dict[str, Any]]) -> Figure:

@@ -37,7 +37,7 @@ def degradation_profiles(evaluated: Sequence[Evaluated]) -> Section | None:
         return None
     return Section(
         place=10,
-        title="How it falls, operator by operator",
+        title="Accuracy, probability and rank by level, operator by operator",
         text=(
             "Level 0 is the image itself; each level goes one step further. Bands are 95 % "
             "intervals. The counts and who is left out stand with the numbers above.",

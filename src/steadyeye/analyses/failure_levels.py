@@ -32,7 +32,7 @@ def failure_levels(evaluated: Sequence[Evaluated]) -> Section | None:
         return None
     return Section(
         place=16,
-        title="Where it fails",
+        title="The level at which accuracy falls below each threshold",
         text=(
             "The first level at which accuracy falls below each threshold, its 95 % interval, the "
             "share of pixels changed by then and the mean value (0…255). The last table is of "

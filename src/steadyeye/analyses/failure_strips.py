@@ -28,7 +28,7 @@ def failure_strips(evaluated: Sequence[Evaluated]) -> Section | None:
     strips = [_strip(found, image, which, cell) for which, cell in enumerate(points.cells)]
     return Section(
         place=18,
-        title="What failing looks like",
+        title="One image at the levels where accuracy falls below a threshold",
         text=(
             f"{found.images[image]}, a typical image of {predictions.model}, at level 0 and where "
             "its accuracy over all images first falls below each threshold.",

@@ -31,9 +31,8 @@ def flips(evaluated: Sequence[Evaluated]) -> Section | None:
         place=50,
         title="Changes of mind",
         text=(
-            "From one frame to the next a scene hardly changes; a steady model rarely changes its "
-            "answer. These numbers need no labels. The pictures show the flips of which the model "
-            "was surest on both sides.",
+            "From one frame to the next a scene hardly changes. These numbers need no labels. The "
+            "pictures show the flips of which the model was surest on both sides.",
         ),
         tables=(_table(pairs),),
         exhibits=exhibits,
@@ -55,7 +54,7 @@ def _table(pairs: Sequence[tuple[Predictions, NDArray[np.intp]]]) -> Table:
             share = flip_share(predictions, found[video == which])
             rows.append((float(-rates[which]), str(names[which]), predictions.model, share))
     rows.sort(key=lambda row: row[:3])
-    left = f", the {ROWS} least steady of {total}" if total > ROWS else ""
+    left = f", the {ROWS} highest of {total}" if total > ROWS else ""
     body = tuple(
         (name, model, f"{share.n:,}", percent(share.value), interval(share.low, share.high))
         for _, name, model, share in rows[:ROWS]

@@ -33,10 +33,11 @@ def linf_distances(evaluated: Sequence[Evaluated]) -> Section | None:
     if not len(pairs):
         return None
     found = _series([one.predictions for one in evaluated], pairs)
-    half = found["all pairs"][0].quantile(0.5)[0]
+    half, low, high = found["all pairs"][0].quantile(0.5)
     return Section(
         place=60,
-        title=f"Far apart in ℓ∞: half of the neighbours are beyond {half:.2f}",
+        title=f"ℓ∞ to the anchor: half of {found['all pairs'][0].n:,} neighbours lie within "
+        f"{half:.2f} ({_range(low, high)})",
         text=(_far(first, pairs, found["all pairs"][0]), *_smallest(found)),
         tables=(_table(found),),
         figures=(_figure(found),),
@@ -79,11 +80,11 @@ def _far(predictions: Predictions, pairs: NDArray[np.intp], every: Distribution)
         f"size; {percent(near.value)} ({interval(near.low, near.high)}) lie within 8/255 = 0.03, "
         "the radius for which adversarial training is customary."
     )
-    if near.value is None or near.value > FEW:
+    if near.high is None or near.high > FEW:
         return text
     return (
-        f"{text} Natural neighbours look alike and are far apart: a promise within such a ball "
-        "says nothing of them."
+        f"{text} A promise within such a ball says nothing of the other neighbours, nearly all of "
+        "them here."
     )
 
 
@@ -97,7 +98,7 @@ def _smallest(found: Series) -> tuple[str, ...]:
         for each, (of, _) in breaks.items()
     )
     return (
-        f"The smallest distance at which a model breaks is {breaks[name][1]:.3f} "
+        f"The smallest distance at which a model breaks in this data is {breaks[name][1]:.3f} "
         f"({name.removeprefix('breaks of ')}). Half of the breaks lie within: {medians}.",
     )
 

@@ -7,6 +7,7 @@ from numpy.typing import NDArray
 
 from steadyeye.charts.style import interval, percent
 from steadyeye.core.boxes import BoxTable, in_classes, select, take
+from steadyeye.core.claims import higher
 from steadyeye.core.pm_sets import farthest, pm_sets
 from steadyeye.core.results import find, reach
 from steadyeye.core.sections import Exhibit, Mark, Picture, Section, Table
@@ -86,15 +87,22 @@ def _gain(result: Result) -> str:
 
 
 def _told(model: str, anchors: Sequence[Result], rows: Sequence[Result]) -> str:
-    """Which kind costs most on the worst frames; empty without any object."""
-    most = max(range(len(KINDS)), key=lambda i: rows[i].value or 0)
-    before, after = anchors[most], rows[most]
+    """Which kind costs most on the worst frames, where that is shown; empty without any object."""
+    order = sorted(range(len(KINDS)), key=lambda i: -(rows[i].value or 0))
+    before, after, other = anchors[order[0]], rows[order[0]], rows[order[1]]
     if not after.value:
         return ""
+    if higher("", after, other).supported:
+        begin = f"what costs most on the worst frames is of the kind {after.name}"
+    else:
+        begin = (
+            f"of the kinds of errors {after.name} has the highest cost on the worst frames, though "
+            f"the interval does not set it apart from {other.name}"
+        )
     return (
-        f"{model}: what costs most on the worst frames is of the kind {after.name}; put right, mAP "
-        f"would gain {percent(after.value)} there ({interval(after.low, after.high)}), and "
-        f"{percent(before.value)} on the anchors."
+        f"{model}: {begin}; put right, mAP would gain {percent(after.value)} there "
+        f"({interval(after.low, after.high)}), and {percent(before.value)} "
+        f"({interval(before.low, before.high)}) on the anchors."
     )
 
 

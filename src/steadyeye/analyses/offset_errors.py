@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from steadyeye.charts.crowd import ONE_COLUMN, drawn, told
 from steadyeye.charts.style import PALETTE, chart, interval, percent
+from steadyeye.core.claims import Claim, above, first, higher
 from steadyeye.core.intervals import Interval, Trials, proportions
 from steadyeye.core.pm_sets import pm_sets
 from steadyeye.core.results import alike
@@ -65,28 +66,47 @@ def offset_errors(evaluated: Sequence[Evaluated]) -> Section | None:
         name = f"all models, {UNREVIEWED}" if everyone else f"{lines[0].name}, {UNREVIEWED}"
         everyone.append(_line(name, before, k))
     whole = everyone[0] if len(together) > 1 else lines[0]
-    near, far = whole.near.value or 0.0, whole.far.value or 0.0
+    claim = first(_claims(whole, k))
     return Section(
         place=12,
-        title=_title(near, far),
+        title=claim.text if claim else _question(whole, k),
+        claim=claim,
         text=(
             f"Of the frames one away, {percent(whole.near.value)} "
             f"({interval(whole.near.low, whole.near.high)}) are wrong although their anchor is "
             f"right; of those {k} away, {percent(whole.far.value)} "
             f"({interval(whole.far.low, whole.far.high)})"
             + (f", over {len(together)} models. " if len(together) > 1 else ". ")
-            + "Errors that are there at the very next frame cannot come from a scene that has "
-            "moved on.",
+            + "An error at the very next frame can hardly come from a scene that has moved on.",
         ),
         figures=(_figure(lines, everyone),),
         tables=(_table([*everyone, *lines]),),
     )
 
 
-def _title(near: float, far: float) -> str:
-    if near == far == 0:
-        return "No right anchor has a wrong frame at either end"
-    return "Already the next frame breaks it" if near >= far / 2 else "Errors grow with distance"
+def _claims(whole: _Line, k: int) -> list[Claim]:
+    """What the title may assert of the frames one away and those farthest away."""
+    near, far = whole.near, whole.far
+    return [
+        higher(
+            f"Errors grow with distance: {percent(near.value)} of frames one away from a right "
+            f"anchor are wrong, {percent(far.value)} of those {k} away",
+            far,
+            near,
+        ),
+        above(
+            f"{percent(near.value)} of frames next to a right anchor are wrong already",
+            near,
+        ),
+    ]
+
+
+def _question(whole: _Line, k: int) -> str:
+    n = whole.near.n + (whole.far.n if k > 1 else 0)
+    if n and not whole.near.value and not whole.far.value:
+        where = f"one or {k} away" if k > 1 else "one away"
+        return f"None of {n:,} frames {where} from their anchor is wrong while it is right"
+    return "How far from its anchor does a frame become wrong?"
 
 
 def _errors(predictions: Predictions, k: int) -> _Errors:

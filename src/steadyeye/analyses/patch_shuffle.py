@@ -6,7 +6,7 @@ from steadyeye.charts.style import percent
 from steadyeye.core.sections import Section
 from steadyeye.core.types import Evaluated, needs
 from steadyeye.probing.drawing import exhibits, figure
-from steadyeye.probing.words import by_cause, by_class, changed, sentence, title
+from steadyeye.probing.words import by_cause, by_class, changed, claim, question, sentence
 
 
 @needs("target", "patch_shuffle")
@@ -14,15 +14,17 @@ def patch_shuffle(evaluated: Sequence[Evaluated]) -> Section | None:
     """|Δ probability| of confident mistakes and of correct detections with patches swapped.
 
     A detection that survives the shuffling of its inside rests on texture more than on shape.
-    Lau et al. 2021, Figure 6. None where nothing could be tried.
+    Lau et al. 2021, Figure 10. None where nothing could be tried.
     """
     told = changed(evaluated, "repeat", 0)
     if not told:
         return None
     settings = told[0].predictions.probe["settings"]
+    shown = claim("Shuffling the inside", told)
     return Section(
         place=40,
-        title=title("Shuffling the inside", told),
+        title=shown.text if shown else question("Shuffling the inside", told),
+        claim=shown,
         text=(
             f"Inside the box two random patches, each {percent(settings['share'], 0)} of its width "
             f"and height, change places, {settings['swaps']} times over; this is repeated "

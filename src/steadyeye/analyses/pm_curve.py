@@ -28,7 +28,7 @@ def pm_curve(evaluated: Sequence[Evaluated]) -> Section | None:
     models = list(dict.fromkeys(row["model"] for row in rows))
     return Section(
         place=10,
-        title="The further one looks, the more breaks",
+        title="Right on every frame within ±k, by distance",
         text=(
             "A model survives distance k if it is right on the anchor and on every frame up to k "
             "frames before and after it. Distance 0 is plain accuracy; the line can only fall. The "

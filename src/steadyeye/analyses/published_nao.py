@@ -7,6 +7,7 @@ from typing import Any
 from steadyeye.charts.style import PALETTE, chart, interval, percent
 from steadyeye.comparison.nao import SOURCE, Published, published
 from steadyeye.core.boxes import OOD
+from steadyeye.core.claims import Claim, above, below, every, first
 from steadyeye.core.sections import Figure, Section, Table
 from steadyeye.core.table import Predictions
 from steadyeye.core.types import Evaluated, Result, needs
@@ -42,12 +43,14 @@ def published_nao(evaluated: Sequence[Evaluated]) -> Section | None:
     if not _about(evaluated[0].predictions):
         return None
     scores = [_scores(one) for one in evaluated]
+    claim = first(_claims(scores))
     own = [row for each in scores for row in _rows(each)]
     beside = [_published_row(each) for each in published()]
     header = ("model", "mAP", "mAP without OOD", "mAR", "reference", "mAP there", "drop")
     return Section(
         place=20,
-        title=_title(scores),
+        title=claim.text if claim else _question(scores),
+        claim=claim,
         text=(*map(_told, scores), *_asked(scores), _caution()),
         tables=(
             Table("Natural adversarial objects", header, (*own, *beside), open=True),
@@ -139,17 +142,28 @@ def _classes(each: Scores) -> Table:
     return Table(f"{each.model}: class by class", header, body)
 
 
-def _title(scores: Sequence[Scores]) -> str:
-    drops = [drop for each in scores for _, drop in each.drops.values() if drop.value is not None]
+def _claims(scores: Sequence[Scores]) -> list[Claim]:
+    """What the title may assert of the drops: of several all have to be shown."""
+    found = [(each.model, drop) for each in scores for _, drop in each.drops.values()]
+    drops = [(model, drop) for model, drop in found if drop.value is not None]
     if not drops:
-        return "Among published detectors on natural adversarial objects"
-    values = [drop.value or 0.0 for drop in drops]
-    if all((drop.low or 0) <= 0 <= (drop.high or 0) for drop in drops):
-        return "On these objects mAP is not told apart from the reference"
+        return []
+    values = [drop.value or 0.0 for _, drop in drops]
     if len(drops) == 1:
-        lost = "loses" if values[0] > 0 else "gains"
-        return f"{scores[0].model} {lost} {percent(abs(values[0]), 0)} of its mAP on these objects"
-    return f"{_share(min(values))} to {_share(max(values))} of mAP are lost on these objects"
+        ((model, drop),) = drops
+        share = percent(abs(values[0]))
+        return [
+            above(f"{model} loses {share} of its mAP on these objects", drop),
+            below(f"{model} gains {share} of its mAP on these objects", drop),
+        ]
+    text = f"{_share(min(values))} to {_share(max(values))} of mAP are lost on these objects"
+    return [every(text, [above(text, drop) for _, drop in drops])]
+
+
+def _question(scores: Sequence[Scores]) -> str:
+    if any(drop.value is not None for each in scores for _, drop in each.drops.values()):
+        return "Is mAP lower on these objects than on the reference?"
+    return "Beside published detectors on natural adversarial objects"
 
 
 def _told(each: Scores) -> str:
@@ -162,10 +176,15 @@ def _told(each: Scores) -> str:
     for name, (there, drop) in each.drops.items():
         said += (
             f" On {name} it has {_with_interval(there)} over {there.n:,} images: here it drops by "
-            f"{_lost(drop)} of that"
-            + (", which may be chance." if (drop.low or 0) <= 0 <= (drop.high or 0) else ".")
+            f"{_lost(drop)} of that" + _chance(drop)
         )
     return said
+
+
+def _chance(drop: Result) -> str:
+    if drop.low is None or drop.high is None:
+        return ", for which there is no interval."
+    return ", which may be chance." if drop.low <= 0 <= drop.high else "."
 
 
 def _asked(scores: Sequence[Scores]) -> tuple[str, ...]:

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from steadyeye.charts.style import percent
 from steadyeye.comparison.published import rows_beside
+from steadyeye.core.claims import Claim, above, below, every, first
 from steadyeye.core.pm_sets import PmSets, pm_sets
 from steadyeye.core.sections import Section, Table
 from steadyeye.core.types import Evaluated, needs
@@ -29,20 +30,22 @@ def review_impact(evaluated: Sequence[Evaluated]) -> Section | None:
     losses = [each for one in evaluated for each in _losses(one)]
     if not losses:
         return None
-    first = next(one for one in evaluated if one.predictions.candidates is not None)
+    reviewed = next(one for one in evaluated if one.predictions.candidates is not None)
     told = [
         f"{before.model} drops by {percent(before.drop.value)} without the review and by "
         f"{percent(after.drop.value)} with it"
         for before, after in zip(losses[::2], losses[1::2], strict=True)
     ]
-    shown = first.predictions
-    others, source = rows_beside(shown, distance(first, pm_sets(shown)), published(), PUBLISHED)
+    shown = reviewed.predictions
+    others, source = rows_beside(shown, distance(reviewed, pm_sets(shown)), published(), PUBLISHED)
+    claim = first(_claims(losses))
     return Section(
         place=55,
-        title=_title(losses),
+        title=claim.text if claim else _question(losses),
+        claim=claim,
         text=(
             "People threw out anchors that are mislabelled or unclear, and neighbours that no "
-            "longer show what the anchor shows. What is left of the drop is the model's own: "
+            "longer show what the anchor shows. "
             f"{'; '.join(told[:3])}{'; …' if len(told) > 3 else ''}.",
         ),
         figures=(
@@ -53,7 +56,7 @@ def review_impact(evaluated: Sequence[Evaluated]) -> Section | None:
                 f"intervals. {source}",
             ),
         ),
-        tables=(table([*losses, *others], "review"), _counts(first)),
+        tables=(table([*losses, *others], "review"), _counts(reviewed)),
     )
 
 
@@ -75,14 +78,27 @@ def _losses(one: Evaluated) -> list[Loss]:
     ]
 
 
-def _title(losses: Sequence[Loss]) -> str:
-    gone = sum((e.drop.value or 0.0) for e in losses[::2])
-    left = sum((e.drop.value or 0.0) for e in losses[1::2])
-    if gone == 0:
-        return "Nothing breaks, with or without the review"
-    return (
-        "The drop outlives the review" if left >= gone / 2 else "The review takes most of the drop"
-    )
+def _claims(losses: Sequence[Loss]) -> list[Claim]:
+    """What the title may assert of every model: of both numbers the less favourable end counts."""
+    pairs = list(zip(losses[::2], losses[1::2], strict=True))
+    texts = "Most of the drop remains after the review", "The review takes most of the drop"
+    most, least = ([getattr(before.drop, end) for before, _ in pairs] for end in ("high", "low"))
+    remains = [
+        above(texts[0], after.drop, 1.0 if end is None else end / 2)
+        for (_, after), end in zip(pairs, most, strict=True)
+    ]
+    goes = [
+        below(texts[1], after.drop, 0.0 if end is None else end / 2)
+        for (_, after), end in zip(pairs, least, strict=True)
+    ]
+    return [every(texts[0], remains), every(texts[1], goes)]
+
+
+def _question(losses: Sequence[Loss]) -> str:
+    if not any(each.drop.value for each in losses):
+        n = losses[0].drop.n
+        return f"None of {n:,} anchors breaks, with or without the review"
+    return "How much of the drop remains after the review?"
 
 
 def _counts(one: Evaluated) -> Table:

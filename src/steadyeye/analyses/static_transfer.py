@@ -9,7 +9,11 @@ from numpy.typing import NDArray
 
 from steadyeye.charts.crowd import ONE_COLUMN
 from steadyeye.charts.style import PALETTE, SCHEMA, interval, percent, shares
+from steadyeye.comparison.paired import difference, drawn
+from steadyeye.core import bootstrap
+from steadyeye.core.claims import Claim, above, below, first
 from steadyeye.core.intervals import Interval, proportion
+from steadyeye.core.outcomes import Statistic
 from steadyeye.core.pm_sets import pm_sets
 from steadyeye.core.results import alike
 from steadyeye.core.sections import Figure, Section, Table
@@ -61,25 +65,18 @@ def static_transfer(evaluated: Sequence[Evaluated]) -> Section | None:
     scores = dict(zip(names, _scores(found), strict=True))
     own, others = (np.mean([s[i].value or 0.0 for s in scores.values()]) for i in (3, 1))
     anchors = np.mean([s[0].value or 0.0 for s in scores.values()])
-    shared = others - own < anchors - others
+    claim = _claim(found)
     return Section(
         place=34,
-        title=(
-            "What breaks one model breaks the others"
-            if shared
-            else "Each model breaks on frames of its own"
-        ),
+        title=claim.text if claim else "Do models break on the same frames?",
+        claim=claim,
         text=(
             "Of each anchor's neighbours the one that most of the other models get wrong: on these "
             f"a model is right on {percent(float(others))}, on average over {len(names)} models; "
             f"on the anchors on {percent(float(anchors))}, and on every neighbour too on "
-            f"{percent(float(own))}. "
-            + (
-                "The hard frames are largely the same for all."
-                if shared
-                else "A test set of frames chosen once misses most of what breaks a new model: its "
-                "own worst frames have to be looked for."
-            ),
+            f"{percent(float(own))}. What the frames chosen by the others take away is shared; "
+            "what a model's own worst frames take away beyond that a test set of frames chosen "
+            "once would miss.",
         ),
         figures=(_figure(scores),),
         tables=(_table(scores),),
@@ -129,6 +126,32 @@ def _scores(found: _Neighbours) -> list[tuple[Interval, ...]]:
         right = (anchor, ~own[others], ~own[fixed], survives)
         scores.append(tuple(proportion(each, found.videos) for each in right))
     return scores
+
+
+def _claim(found: _Neighbours) -> Claim | None:
+    """Whether most of what neighbours take away is on frames that break other models too."""
+    counts = found.wrong.sum(axis=0)
+    kept = np.stack([~own[hardest(counts - own, found.starts)] for own in found.wrong])
+    # an anchor that is wrong cannot break: it takes no part on either side
+    shared = (found.anchor_right.astype(np.float64) - (kept & found.anchor_right)).mean(axis=0)
+    alone = ((kept & found.anchor_right).astype(np.float64) - found.survives).mean(axis=0)
+    gap = difference(*(drawn(_mean(each, found.videos)) for each in (shared, alone)))
+    if gap is None:
+        return None
+    words = "Most of what neighbours take away is on frames"
+    return first(
+        [
+            above(f"{words} that break the other models too", gap, p=gap.p),
+            below(f"{words} of each model's own", gap, p=gap.p),
+        ]
+    )
+
+
+def _mean(values: NDArray[np.float64], videos: NDArray[np.str_]) -> Statistic:
+    def resampled(weights: NDArray[np.float32]) -> NDArray[np.float64]:
+        return bootstrap.means(values, weights)
+
+    return Statistic(float(values.mean()), videos, resampled)
 
 
 def _figure(scores: dict[str, tuple[Interval, ...]]) -> Figure:

@@ -33,33 +33,40 @@ def timeline(evaluated: Sequence[Evaluated]) -> Section | None:
         for p, each, length in zip(tables, found, spans, strict=True)
         if len(each)
     ]
-    more = f" Of {len(videos)} videos the {VIDEOS} least steady are drawn."
+    more = f" Of {len(videos)} videos the {VIDEOS} with the most changes a second are drawn."
     return Section(
         place=12,
-        title=_title(spans),
+        title=_title(tables, found),
         text=(
             " ".join(told),
             "Each row is a model; a new colour is a new answer, thin lines are scene cuts, and the "
-            "area below is the confidence, from 0 to 100 %. A steady model shows long bands within "
-            "a scene." + (more if len(videos) > VIDEOS else ""),
+            "area below is the confidence, from 0 to 100 %."
+            + (more if len(videos) > VIDEOS else ""),
         ),
         figures=tuple(bands(tables, video, i) for i, video in enumerate(videos[:VIDEOS])),
         tables=(*_lengths(evaluated), _table(tables, found)),
     )
 
 
-def _title(spans: Sequence[float]) -> str:
-    finite = [length for length in spans if np.isfinite(length)]
-    if not finite:
-        return "The answer never changes"
-    low, high = duration(min(finite)), duration(max(finite))
-    return f"A new answer every {low}" + ("" if low == high else f" to {high}")
+def _title(tables: Sequence[Predictions], found: Sequence[Runs]) -> str:
+    """How often the answer changes in these videos: a count, of which nothing is inferred."""
+    changes = [int(each.ended.sum()) for each in found]
+    seconds = duration(max(float(each.seconds.sum()) for each in found))
+    low, high = min(changes), max(changes)
+    counted = f"{low:,}" if low == high else f"{low:,} to {high:,}"
+    if not high:
+        counted = "No"
+    times = "change" if high == 1 else "changes"
+    return f"{counted} {times} of answer in {seconds} of video"
 
 
 def _sentence(predictions: Predictions, found: Runs, length: float) -> str:
     total = float(found.seconds.sum())
     if not found.ended.any():
-        return f"{predictions.model} never changes its answer within a scene, in {duration(total)}."
+        return (
+            f"{predictions.model} does not change its answer within a scene in these "
+            f"{duration(total)}."
+        )
     changes = int(found.ended.sum())
     said = f"{predictions.model} changes its answer every {duration(length)}, {changes:,} times"
     return f"{said} in {duration(total)}{_where(predictions, found)}."

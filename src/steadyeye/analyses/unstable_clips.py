@@ -39,11 +39,11 @@ def unstable_clips(evaluated: Sequence[Evaluated]) -> Section | None:
     ][:SHOWN]
     return Section(
         place=14,
-        title="The least steady seconds",
+        title="The seconds with the most changes of answer",
         text=(
             " ".join(_sentence(p, ranked) for p, ranked in zip(tables, found, strict=True)),
-            "A second is the less steady the more often the answer changes in it and the more "
-            "confidence jumps. Look here first: what moves, blurs, or comes into the picture?",
+            "Seconds are ordered by how often the answer changes in them and how much confidence "
+            "jumps. Look here first: what moves, blurs, or comes into the picture?",
         ),
         tables=(_table(listed),),
         exhibits=tuple(_exhibit(predictions, window) for predictions, window in listed),
@@ -52,16 +52,16 @@ def unstable_clips(evaluated: Sequence[Evaluated]) -> Section | None:
 
 def _sentence(predictions: Predictions, found: Sequence[Window]) -> str:
     if not found:
-        return f"{predictions.model} never changes its answer within a scene."
+        return f"{predictions.model} does not change its answer within a scene of these videos."
     total = int(runs(predictions).ended.sum())
     inside = sum(window.changes for window in found)
     worst = found[0]
-    several = "second holds" if len(found) == 1 else f"{len(found)} seconds hold"
+    several = "this second holds" if len(found) == 1 else f"the {len(found)} seconds shown hold"
     return (
-        f"{predictions.model} is least steady at {_when(predictions, worst)} of "
-        f"{_video(predictions, worst)}, with {worst.changes} changes of answer in "
-        f"{len(worst.rows)} frames; its least steady {several} {inside} of its {total:,} "
-        f"changes."
+        f"{predictions.model} changes its answer {worst.changes} times in {len(worst.rows)} "
+        f"frames at {_when(predictions, worst)} of {_video(predictions, worst)}; {several} "
+        f"{inside} of its {total:,} changes. Picked for being the worst, "
+        "they say little of how steady it is on the whole."
     )
 
 
@@ -87,7 +87,7 @@ def _table(listed: Sequence[tuple[Predictions, Window]]) -> Table:
         for predictions, window in listed
     )
     header = ("time", "video", "model", "changes", "frames", "Σ |Δ confidence|")
-    return Table("The least steady seconds", header, body)
+    return Table("The seconds with the most changes", header, body)
 
 
 def _exhibit(predictions: Predictions, window: Window) -> Exhibit:

@@ -1,10 +1,12 @@
 """What had changed in the frames that broke the model, against those it kept."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 
 from steadyeye.charts.style import probability
+from steadyeye.core.claims import Claim, first
 from steadyeye.core.sections import Section, Table
 from steadyeye.core.table import Predictions
 from steadyeye.core.types import Evaluated, needs
@@ -32,9 +34,12 @@ def what_changed(evaluated: Sequence[Evaluated]) -> Section | None:
     fitted = any(effect.alone for found in fits.values() for effect in found.each)
     best = [found.strongest for found in fits.values() if found.strongest]
     strongest = min(best, key=lambda effect: effect.p) if best else None
+    if strongest is not None and not _claim(judged, strongest):
+        strongest = None
     section = Section(
         place=22,
         title=f"What changed when it broke: {_finding(judged, strongest)}",
+        claim=_claim(judged, strongest),
         text=(" ".join(_sentence(*each) for each in judged), _method(judged)),
         tables=tuple(_table(*each) for each in judged),
         figures=(forest(fits),) if fitted else (),
@@ -47,10 +52,23 @@ def _judge(predictions: Predictions) -> Judged:
     return predictions, found, effects(predictions, found)
 
 
+def _claim(judged: Sequence[Judged], strongest: Effect | None) -> Claim | None:
+    """What the title asserts: that the odds of breaking change with the strongest measure.
+
+    The p value allows for the measures of each model already (Holm), and here for the models.
+    """
+    if strongest is None or strongest.alone is None:
+        return None
+    odds, p = strongest.alone, min(strongest.p * len(judged), 1.0)
+    text = f"What changed when it broke: {_finding(judged, strongest)}"
+    bound = {"above": 1.0} if strongest.rises else {"below": 1.0}
+    return first([Claim(text, odds.low, odds.high, **bound, p=p)])
+
+
 def _finding(judged: Sequence[Judged], strongest: Effect | None) -> str:
     if strongest is None:
         fitted = any(effect.alone for _, _, found in judged for effect in found.each)
-        return "nothing measured stands out" if fitted else "too few broken frames to tell"
+        return "no measure shown to go with it" if fitted else "too few broken frames to tell"
     agree = [
         effect
         for _, _, found in judged
@@ -73,8 +91,8 @@ def _sentence(predictions: Predictions, found: Outcomes, fit: Effects) -> str:
         )
     if any(each.alone for each in fit.each):
         return (
-            f"{predictions.model}: none of {len(fit.each)} measures tells broken from kept "
-            f"neighbours beyond chance; {found.counted}."
+            f"{predictions.model}: of none of {len(fit.each)} measures is a difference between "
+            f"broken and kept neighbours shown; {found.counted}."
         )
     return (
         f"{predictions.model}: {found.counted}; odds are fitted from {EVENTS} broken and {EVENTS} "
@@ -94,9 +112,10 @@ def _method(judged: Sequence[Judged]) -> str:
     return (
         "The odds are those of a neighbour being wrong while its anchor is right (logistic "
         f"regression); the 95 % intervals are a jackknife over {units} with Student's t{within}. "
-        "What stands out does so after Holm's correction for the number of measures. The measures "
-        "move together: the joint odds of one hold the others fixed. To go with a mistake is not "
-        "to cause it."
+        "A measure is said to go with breaking where p ≤ 0.05 after Holm's correction for the "
+        "number of measures; the title allows for the number of models too. The measures move "
+        "together: the joint odds of one hold the others fixed. To go with a mistake is not to "
+        "cause it."
     )
 
 
@@ -137,10 +156,8 @@ def _with_dose(section: Section, judged: Sequence[Judged], strongest: Effect) ->
         for effect in fit.each
         if effect.measure == measure and effect.stands_out
     ]
-    return Section(
-        place=section.place,
-        title=section.title,
-        text=section.text,
+    return replace(
+        section,
         tables=(*section.tables, dose_table(measure, bins)),
         figures=(*section.figures, dose_figure(measure, bins)),
         exhibits=pairs(standing),

@@ -4,6 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from steadyeye.core.claims import Claim
+
 
 @dataclass(frozen=True)
 class Table:
@@ -86,7 +88,8 @@ class Exhibit:
 class Section:
     """One section of a report; `text` is plain prose, one string a paragraph.
 
-    `place`: sections stand in rising order of it.
+    `place`: sections stand in rising order of it. `claim`: what the title asserts and the interval
+    that shows it; None where the title only names, counts or asks.
     """
 
     title: str
@@ -95,3 +98,4 @@ class Section:
     tables: tuple[Table, ...] = ()
     figures: tuple[Figure, ...] = ()
     exhibits: tuple[Exhibit, ...] = ()
+    claim: Claim | None = None

@@ -65,13 +65,15 @@ class Blindness:
 class Contents:
     """What is in a spot: `count` regions from `videos` images or videos, and the rest in words.
 
-    `mistakes`: the share of mistakes, those aside of which nobody knows. `name`: the most frequent
-    pair true → said of its mistakes, or class where none is a mistake; `times`: how often.
+    `mistakes`: the share of mistakes, those aside of which nobody knows; `wrong`: how many. `name`:
+    the most frequent pair true → said of its mistakes, where more than half of the regions are of
+    it, else the most frequent class of what is there; `times`: how many regions are of it.
     """
 
     count: int
     videos: int
     mistakes: Interval
+    wrong: int
     name: str
     times: int
 
@@ -100,10 +102,17 @@ def contents(found: Blindness, inside: NDArray[np.bool_]) -> Contents:
     known = cause != "unverified"
     wrong = np.isin(cause, WRONG)
     pairs = [pair(t, s) for t, s in zip(true[wrong], said[wrong], strict=True)]
-    named = Counter(pairs or true.tolist())
-    name, times = min(named.items(), key=lambda item: (-item[1], item[0]), default=("", 0))
-    shares = proportion(wrong[known], videos[known])
-    return Contents(int(inside.sum()), len(np.unique(videos)), shares, name, times)
+    count, shares = int(inside.sum()), proportion(wrong[known], videos[known])
+    name, times = _most(pairs)
+    if 2 * times <= count:
+        # one mistake of eleven does not say what is there
+        name, times = _most(true.tolist())
+    return Contents(count, len(np.unique(videos)), shares, int(wrong.sum()), name, times)
+
+
+def _most(names: list[str]) -> tuple[str, int]:
+    """The most frequent name and how often it comes; ties by name."""
+    return min(Counter(names).items(), key=lambda item: (-item[1], item[0]), default=("", 0))
 
 
 def pair(true: str, said: str) -> str:

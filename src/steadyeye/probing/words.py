@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from steadyeye.charts.style import interval, percent
+from steadyeye.core.claims import Claim, above, below, every, first
 from steadyeye.core.intervals import Interval
 from steadyeye.core.sections import Table
 from steadyeye.core.table import Predictions
@@ -56,24 +57,52 @@ def signed(found: Interval) -> str:
     return f"{value} ({low} to {high})" if found.low is not None else f"{value} (—)"
 
 
-def title(doing: str, told: Sequence[Told]) -> str:
-    """The finding: whether mistakes change less than the control, for one model with numbers."""
+def claim(doing: str, told: Sequence[Told]) -> Claim | None:
+    """Whether mistakes change less, or more, than the control for every model, with one's numbers.
+
+    None where that is not shown of all of them.
+    """
+    found = [difference(each.effects) for each in told]
+    by = _by(told[0]) if len(told) == 1 else ""
+    texts = [
+        f"{doing} changes confident mistakes {way} than correct detections{by}"
+        for way in ("less", "more")
+    ]
+    return first(
+        [
+            every(texts[0], [below(texts[0], each) for each in found]),
+            every(texts[1], [above(texts[1], each) for each in found]),
+        ]
+    )
+
+
+def question(doing: str, told: Sequence[Told]) -> str:
+    """The title where nothing is shown of all models: what was asked, for one model with numbers.
+
+    It says where there is no control, and where the mistakes or the control are too few for an
+    interval.
+    """
     verdicts = {verdict(difference(each.effects)) for each in told}
-    if len(verdicts) > 1:
-        return f"{doing} tells mistakes from correct detections for some of the models"
-    (found,) = verdicts
-    if found == "alone":
+    if verdicts == {"alone"}:
         return f"{doing}: how much confident mistakes change"
-    effects = told[0].effects
+    asked = f"{doing}: do confident mistakes change less than correct detections?"
+    if len(told) > 1:
+        return asked
+    none = difference(told[0].effects).low is None
+    return f"{asked} {_by(told[0])[2:].capitalize()}, {'no interval' if none else 'not shown'}"
+
+
+def _by(one: Told) -> str:
+    effects = one.effects
     wrong, right = (mean(effects, of).value or 0 for of in (effects.mistake, ~effects.mistake))
-    by = f": by {wrong:.2f}, against {right:.2f}" if len(told) == 1 else ""
-    if found == "open":
-        return f"{doing} changes mistakes and correct detections by amounts not told apart{by}"
-    return f"{doing} changes confident mistakes {found} than correct detections{by}"
+    return f": by {wrong:.2f}, against {right:.2f}"
 
 
 def verdict(found: Interval) -> str:
-    """Whether mistakes change "less" or "more" than the control, or it is "open"; or "alone"."""
+    """Whether mistakes change "less" or "more" than the control, or it is "open"; or "alone".
+
+    "open" where the interval holds 0 and where there is none.
+    """
     if found.value is None:
         return "alone"
     if found.low is None or found.high is None or found.low <= 0 <= found.high:

@@ -1,20 +1,19 @@
 """The one sentence a model and source with which a report begins."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 
-from steadyeye.charts.style import duration, percent
+from steadyeye.charts.style import duration, percent, span
 from steadyeye.classes.class_map import of_destinations
 from steadyeye.classes.partners import sentence
+from steadyeye.core.intervals import Interval, proportion
+from steadyeye.core.pm_sets import pm_sets
 from steadyeye.core.results import find, reach
 from steadyeye.core.table import Predictions
 from steadyeye.core.types import Classes, Evaluated, Result
 from steadyeye.degradation.curves import operators
-
-WORDS = (
-    "one two three four five six seven eight nine ten eleven twelve".split()  # noqa: SIM905
-)
+from steadyeye.degradation.harm import harm, named
 
 
 def headline(evaluated: Sequence[Evaluated]) -> tuple[str, ...]:
@@ -29,7 +28,7 @@ def headline(evaluated: Sequence[Evaluated]) -> tuple[str, ...]:
 
 def _sentence(one: Evaluated, several: bool) -> str:
     name = one.predictions.model + (f" on {one.predictions.data}" if several else "")
-    told = (tell(name, one.results) for tell in TELLERS)
+    told = (tell(name, one) for tell in TELLERS)
     said = next(filter(None, told), f"{name} was run on {len(one.predictions):,} samples.")
     lost = _partnerless(one.predictions)
     return f"{said} {lost[0].upper()}{lost[1:]}." if lost else said
@@ -46,92 +45,121 @@ def _partnerless(table: Predictions) -> str | None:
     return sentence(found, there)
 
 
-def _steady(name: str, results: Mapping[str, Result]) -> str | None:
-    """How often it is right, and how often that breaks."""
-    original, perturbed = find(results, "accuracy"), find(results, "pm_k")
+def _steady(name: str, one: Evaluated) -> str | None:
+    """How often it is right, and how many of those that are right break."""
+    original, perturbed = find(one.results, "accuracy"), find(one.results, "pm_k")
     if original is None or original.value is None:
         return None
+    begin = f"{name} is right on {percent(original.value)} of {original.n:,}"
     if perturbed is None or perturbed.value is None:
-        return f"{name} is right on {percent(original.value)} of {original.n:,} images."
+        return f"{begin} images{_ends(original)}."
+    k = reach(perturbed)
     return (
-        f"{name} is right on {percent(original.value)} of anchors, on every frame within "
-        f"±{reach(perturbed)} for {percent(perturbed.value)}: "
-        f"{_broken(original.value, perturbed.value)}."
+        f"{begin} anchors{_ends(original)}, and on every frame within ±{k} of "
+        f"{percent(perturbed.value)} of them{_ends(perturbed, False)}: {_broken(one, k)}."
     )
 
 
-def _detected(name: str, results: Mapping[str, Result]) -> str | None:
+def _detected(name: str, one: Evaluated) -> str | None:
     """How well it detects, and how much worse on the worst frames."""
-    plain, worst = find(results, "map"), find(results, "pm_k_map")
+    plain, worst = find(one.results, "map"), find(one.results, "pm_k_map")
     if plain is None or plain.value is None:
         return None
+    begin = f"{name} has a mAP of {percent(plain.value)} on {plain.n:,}"
     if worst is None or worst.value is None:
-        return f"{name} has a mAP of {percent(plain.value)} on {plain.n:,} images."
+        return f"{begin} images{_ends(plain)}."
     return (
-        f"{name} has a mAP of {percent(plain.value)} on anchors, and of {percent(worst.value)} on "
-        f"the worst frame within ±{reach(worst)} of each."
+        f"{begin} anchors{_ends(plain)}, and of {percent(worst.value)}{_ends(worst, False)} on the "
+        f"worst frame within ±{reach(worst)} of each."
     )
 
 
-def _flips(name: str, results: Mapping[str, Result]) -> str | None:
+def _flips(name: str, one: Evaluated) -> str | None:
     """How often the answer changes, without labels."""
-    flips = find(results, "flip_rate")
+    flips = find(one.results, "flip_rate")
     if flips is None or flips.value is None:
         return None
-    return f"{name} changes its answer on {percent(flips.value)} of consecutive frames."
+    return (
+        f"{name} changes its answer on {percent(flips.value)} of {flips.n:,} "
+        f"{'pair' if flips.n == 1 else 'pairs'} of consecutive frames{_ends(flips)}."
+    )
 
 
-def _wavers(name: str, results: Mapping[str, Result]) -> str | None:
+def _wavers(name: str, one: Evaluated) -> str | None:
     """How long an answer holds along whole videos, and where all answers nearby are the same."""
-    dwell, same = find(results, "dwell_time"), find(results, "self_consistency")
+    dwell, same = find(one.results, "dwell_time"), find(one.results, "self_consistency")
     if dwell is None or not dwell.n:
         return None
     (between,) = (cell for cell in dwell.cells if cell.name == "between changes, seconds")
     if between.value is None:
-        return f"{name} never changes its answer within a scene."
-    said = f"{name} changes its answer every {duration(between.value)}"
+        frames = int(one.predictions.valid.sum())
+        return f"{name} does not change its answer within a scene in these {frames:,} frames."
+    said = f"{name} changes its answer every {duration(between.value)}{_ends(between)}"
     if same is None or same.value is None:
         return f"{said}."
     return (
-        f"{said}; around {percent(same.value)} of frames it keeps to one answer for "
-        f"±{reach(same)} frames."
+        f"{said}; around {percent(same.value)} of {same.n:,} frames{_ends(same, False)} it gives "
+        f"one answer for ±{reach(same)} frames."
     )
 
 
-def _searched(name: str, results: Mapping[str, Result]) -> str | None:
-    """Under which operator it fails first."""
-    points = find(results, "failure_points")
+def _searched(name: str, one: Evaluated) -> str | None:
+    """Under which operator it fails first, with the width that the search has left."""
+    points = find(one.results, "failure_points")
     if points is None:
         return None
     every = [
         (point.value, operator.name, point)
         for operator in points.cells
-        for point in operator.cells[len(operator.cells) // 2 :][:1]
+        for point in _middle(operator)
         if point.value is not None
     ]
+    images = f"{points.n:,} {'image' if points.n == 1 else 'images'} that it has right"
     told = f"{len(points.cells)} operators, {', '.join(points.notes)}"
     if not every:
-        return f"{name} fails under none of {told}."
+        return f"{name}, on {images}, reaches its failure point under none of {told}."
     level, operator, point = min(every, key=lambda each: each[:2])
+    # an end of None lies beyond the last level
+    lows = [each.low for o in points.cells if o.name != operator for each in _middle(o)]
+    alone = point.high is not None and all(low is None or low > point.high for low in lows)
     threshold = percent(float(point.name.removeprefix("below ")), 0)
-    return f"{name} falls below {threshold} first under {operator}, by level {level:.0f}; {told}."
+    return (
+        f"{name}, on {images}, falls below {threshold} under {named(operator)} by level "
+        f"{level:.0f} ({span(point.low, point.high, 'level')}), "
+        f"{'before all others' if alone else 'the lowest level found, which others may share'}; "
+        f"{told}."
+    )
 
 
-def _degraded(name: str, results: Mapping[str, Result]) -> str | None:
-    """How much survives, and what does most harm."""
-    degraded, points = find(results, "degraded_accuracy"), find(results, "failure_points")
+def _middle(operator: Result) -> tuple[Result, ...]:
+    """The failure point at the middle one of the thresholds that were asked for."""
+    return operator.cells[len(operator.cells) // 2 :][:1]
+
+
+def _degraded(name: str, one: Evaluated) -> str | None:
+    """How much survives, and under which operator least does."""
+    degraded, points = find(one.results, "degraded_accuracy"), find(one.results, "failure_points")
     if degraded is None or degraded.value is None:
         return None
     every = operators(degraded)
-    whose = "what it had right" if every[0].cells[0].value == 1 else "all images"
-    # what is aimed at the model itself says little of the world
-    blind = [cell for cell in every if cell.name != "gradient_descent"] or every
-    worst = min(blind, key=lambda cell: cell.value or 0)
-    sentence = (
-        f"{name} is right on {percent(degraded.value)} of {whose}, on average over {len(every)} "
-        f"operator{'s' if len(every) > 1 else ''} and all levels; what harms it most is "
-        f"{worst.name}, with {percent(worst.value)}"
+    right = " that it has right as they are" if every[0].cells[0].value == 1 else ""
+    found = harm(one.predictions, degraded)
+    begin = (
+        f"{name} is right on {percent(degraded.value)} of {degraded.n:,} images{right}"
+        f"{_ends(degraded)}, on average over {len(every)} operator{'s' if len(every) > 1 else ''} "
+        "and all their levels"
     )
+    if found.next is None:
+        return f"{begin}{_half(points, found.worst)}."
+    least = f"{percent(found.worst.value)}{_ends(found.worst, False)}"
+    return (
+        f"{begin}; least under {named(found.worst.name)}, {least}{found.doubt}"
+        f"{_half(points, found.worst)}."
+    )
+
+
+def _half(points: Result | None, worst: Result) -> str:
+    """At which level half is lost under an operator; empty where that was not asked, or not."""
     half = [
         point
         for cell in (points.cells if points else ())
@@ -139,22 +167,28 @@ def _degraded(name: str, results: Mapping[str, Result]) -> str | None:
         for point in cell.cells
         if point.name == "below 0.5" and point.value is not None
     ]
-    return sentence + (f", half lost by level {half[0].value:.0f}." if half else ".")
+    if not half:
+        return ""
+    return f"; half lost by level {half[0].value:.0f} ({span(half[0].low, half[0].high, 'level')})"
 
 
-def _broken(original: float, perturbed: float) -> str:
-    """How many of the anchors that are right break, as `one in six breaks`."""
-    if original == 0:
+def _broken(one: Evaluated, k: int) -> str:
+    """The share of the anchors that are right which break within k, with its interval."""
+    sets = pm_sets(one.predictions)
+    right = sets.breaks_at > 0
+    found = proportion(sets.breaks_at[right] <= k, sets.videos[right])
+    if found.value is None:
         return "it gets none right that could break"
-    lost = (original - perturbed) / original
-    if lost == 0:
-        return "none breaks"
-    if lost == 1:
-        return "every one breaks"
-    if lost > 0.45:
-        return f"{percent(lost, 0)} of those break"
-    each = round(1 / lost)
-    return f"one in {WORDS[each - 1] if each <= len(WORDS) else each} breaks"
+    return f"{percent(found.value)} of the {found.n:,} right ones{_ends(found, False)} break"
+
+
+def _ends(found: Result | Interval, first: bool = True) -> str:
+    """The interval of a number in brackets; `first`: with what it is, once a sentence."""
+    unit = found.unit if isinstance(found, Result) else "share"
+    if found.low is None and found.high is None:
+        return " (no interval)" if first else ""
+    what = "95\u202f% interval " if first else ""
+    return f" ({what}{span(found.low, found.high, unit)})"
 
 
 # the first that has something to say is heard
