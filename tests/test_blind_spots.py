@@ -87,10 +87,11 @@ def test_what_the_reference_lacks_is_the_spot(whole):
     low = 100 * 0.025 ** (1 / inside)
     assert first[:3] == ("1", str(inside), str(inside))
     assert first[3] == f"100.0\u202f% ({low:.1f}–100.0\u202f%)"
-    assert first[5] == f"blue → green ({inside})"
+    assert first[5] == f"blue → green ({inside} of {inside})"
     assert elsewhere[3] == "0.0\u202f% (0.0–14.2\u202f%)"
     assert "12 of 36 lie where the reference is thin" in section.text[1]
-    assert [exhibit.title for exhibit in section.exhibits] == ["Spot 1: blue → green"]
+    told = f"Spot 1: blue → green ({inside} of {inside}); {inside} mistaken"
+    assert [exhibit.title for exhibit in section.exhibits] == [told]
 
 
 def test_the_section_repeats_draws_and_hears_any_order(whole):

@@ -99,7 +99,7 @@ def test_the_section_tells_the_drop_from_the_other_data_of_the_report():
     assert own[5].startswith("100.0")
     assert own[6].startswith(f"{(1 - whole) * 100:.1f}")
     assert len(section.tables[0].rows) == 8
-    lost = f"{(1 - whole) * 100:.0f}\u202f%"
+    lost = f"{(1 - whole) * 100:.1f}\u202f%"
     assert section.title == f"m loses {lost} of its mAP on these objects · mined"
     classes = section.tables[1]
     assert [row[0] for row in classes.rows] == ["c0", "c1", "c2"]
@@ -112,7 +112,7 @@ def test_a_drop_that_may_be_chance_is_called_so():
     here, other = pair()
     same = replace(other, detections=here.detections)
     (section,) = sections([evaluated(here), evaluated(same)], ["published_nao"])
-    assert section.title == "On these objects mAP is not told apart from the reference · mined"
+    assert section.title == "Is mAP lower on these objects than on the reference? · mined"
     assert "which may be chance" in section.text[0]
     assert "−" in section.tables[0].rows[0][6]
     assert "-" not in section.tables[0].rows[0][6]
@@ -120,7 +120,7 @@ def test_a_drop_that_may_be_chance_is_called_so():
 
 def test_without_a_reference_it_says_how_to_get_one():
     (section,) = sections([evaluated(pair()[0])], ["published_nao"])
-    assert section.title == "Among published detectors on natural adversarial objects"
+    assert section.title == "Beside published detectors on natural adversarial objects"
     assert any("another --data in the same job" in line for line in section.text)
     assert section.figures == ()
     assert section.tables[0].rows[0][4:] == ("—", "—", "—")

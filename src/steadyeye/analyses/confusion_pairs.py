@@ -55,9 +55,10 @@ def _title(told: Sequence[tuple[Predictions, Sequence[Confusion]]]) -> str:
     counts = sorted((_videos(table, pair) for pair in pairs), reverse=True)
     first = _videos(table, pairs[0])
     second = counts[1] if len(counts) > 1 else 0
-    if len(told) == 1 and first == counts[0] and leads(first, second):
+    if len(told) == 1 and first == counts[0] and (leads(first, second) or not second):
+        most = "most often " if second else ""
         pair = f"{pairs[0].true} → {pairs[0].said}"
-        return f"What it takes for what: most often {pair}, in {first:,} images or videos"
+        return f"What it takes for what: {most}{pair}, in {first:,} images or videos"
     several = len({(pair.true, pair.said) for _, pairs in told for pair in pairs})
     return f"What it takes for what: {several:,} {'pair' if several == 1 else 'pairs'} of classes"
 
