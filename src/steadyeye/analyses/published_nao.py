@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from steadyeye.charts.style import PALETTE, chart, interval, percent
-from steadyeye.comparison.nao import SOURCE, Published, published
+from steadyeye.charts.style import chart, interval, percent
+from steadyeye.comparison.nao import SOURCE, Published, layers, published
 from steadyeye.core.boxes import OOD
 from steadyeye.core.claims import Claim, above, below, every, first
 from steadyeye.core.sections import Figure, Section, Table
@@ -222,39 +222,7 @@ def _figure(scores: Sequence[Scores]) -> Figure:
         caption="How much of the mAP on a reference set is lost, with 95 % intervals of yours.",
         alt="Relative drops of mAP, yours among seven published detectors.",
         spec={
-            **chart(_layers([row["model"] for row in values]), ROW * len(values) + 10),
+            **chart(layers([row["model"] for row in values]), ROW * len(values) + 10),
             "data": {"values": values},
         },
     )
-
-
-def _layers(models: Sequence[str]) -> list[dict[str, Any]]:
-    """A line from end to end of each interval that there is, and a dot at every drop."""
-    x = {
-        "type": "quantitative",
-        "title": "share of the reference mAP lost",
-        "axis": {"format": ".0%", "tickCount": 5},
-    }
-    y = {
-        "field": "model",
-        "type": "nominal",
-        "sort": list(models),
-        "title": None,
-        "axis": {"labelLimit": 150, "ticks": False},
-    }
-    hue = {
-        "field": "of",
-        "type": "nominal",
-        "scale": {"domain": ["yours", "published"], "range": [PALETTE[1], PALETTE[6]]},
-        "legend": {"title": None, "orient": "bottom"},
-    }
-    line = {
-        "mark": {"type": "rule", "strokeWidth": 3},
-        "transform": [{"filter": "isValid(datum.low)"}],
-        "encoding": {"y": y, "x": {"field": "low", **x}, "x2": {"field": "high"}, "color": hue},
-    }
-    dot = {
-        "mark": {"type": "point", "filled": True, "size": 90, "opacity": 1, "tooltip": True},
-        "encoding": {"y": y, "x": {"field": "drop", **x}, "color": hue},
-    }
-    return [line, dot]

@@ -1,9 +1,13 @@
 """The published detectors on natural adversarial objects."""
 
 import csv
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from typing import Any
+
+from steadyeye.charts.style import PALETTE
 
 DATA = Path(__file__).resolve().parent / "data" / "published_nao.csv"
 SOURCE = "Lau et al., “Natural Adversarial Objects”, 2021, Table 2"
@@ -43,3 +47,35 @@ def published() -> tuple[Published, ...]:
         shares = (plain, without, share(line, "nao_mar"), share(line, key))
         found.append(Published(line["model"], *shares, of))
     return tuple(found)
+
+
+def layers(models: Sequence[str]) -> list[dict[str, Any]]:
+    """A line from end to end of each interval that there is, and a dot at every drop."""
+    x = {
+        "type": "quantitative",
+        "title": "share of the reference mAP lost",
+        "axis": {"format": ".0%", "tickCount": 5},
+    }
+    y = {
+        "field": "model",
+        "type": "nominal",
+        "sort": list(models),
+        "title": None,
+        "axis": {"labelLimit": 150, "ticks": False},
+    }
+    hue = {
+        "field": "of",
+        "type": "nominal",
+        "scale": {"domain": ["yours", "published"], "range": [PALETTE[1], PALETTE[6]]},
+        "legend": {"title": None, "orient": "bottom"},
+    }
+    line = {
+        "mark": {"type": "rule", "strokeWidth": 3},
+        "transform": [{"filter": "isValid(datum.low)"}],
+        "encoding": {"y": y, "x": {"field": "low", **x}, "x2": {"field": "high"}, "color": hue},
+    }
+    dot = {
+        "mark": {"type": "point", "filled": True, "size": 90, "opacity": 1, "tooltip": True},
+        "encoding": {"y": y, "x": {"field": "drop", **x}, "color": hue},
+    }
+    return [line, dot]
