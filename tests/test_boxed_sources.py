@@ -314,7 +314,7 @@ ANNOTATION = {"id": 3, "image_id": 1, "category_id": 7, "bbox": [1, 2, 3, 4]}
         ),
         ({"categories": [{"id": i, "name": "a"} for i in (1, 7)]}, "names 1 categories twice"),
         (
-            {"annotations": [{**ANNOTATION, "bbox": [1, 2, -3, 4]}] * 2},
+            {"annotations": [{**ANNOTATION, "bbox": [1, 2, -3, h]} for h in (4, 5)]},
             r"annotation 3 has a box of negative size.*folder: 2\)",
         ),
         (

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from steadyeye.core.boxes import Boxes
 from steadyeye.core.errors import UsageError
 
 
@@ -27,6 +28,26 @@ def inside(
         return None
     x0, y0, x1, y1 = max(x0, 0.0), max(y0, 0.0), min(x1, float(width)), min(y1, float(height))
     return (x0, y0, x1, y1) if x0 < x1 and y0 < y1 else None
+
+
+def once(found: Boxes) -> Boxes:
+    """The boxes of an image, each once: the same class and corners twice are one object."""
+    rows = np.column_stack([found.boxes, found.labels, found.crowd])
+    _, first = np.unique(rows, axis=0, return_index=True)
+    kept = np.sort(first)
+    if len(kept) == len(found):
+        return found
+    return Boxes(found.boxes[kept], found.labels[kept], found.crowd[kept], found.area[kept])
+
+
+def repeats(more: int, of: int) -> tuple[str, ...]:
+    """The note that boxes stood in a file more than once; none where none did."""
+    if not more:
+        return ()
+    return (
+        f"{more:,} of {of:,} boxes stand in the file twice, with the same image, class and "
+        "corners; each counts once",
+    )
 
 
 def extent(mask: NDArray[np.bool_]) -> tuple[float, float, float, float] | None:

@@ -30,11 +30,13 @@ from steadyeye.core.boxes import EMPTY, Boxes, boxes, present
 from steadyeye.core.errors import UsageError, every
 from steadyeye.core.types import Classes
 from steadyeye.footage import coco_file
+from steadyeye.footage.annotations import once, repeats
 from steadyeye.footage.paths import located
 from steadyeye.footage.sidecar import Range, VideoLabels
 from steadyeye.storage.place import Place
 
 CORNERS = ("x0", "y0", "x1", "y1")
+CROWD = {"1": True, "true": True, "0": False, "false": False, "": False}
 
 Entry: TypeAlias = tuple[list[float], str, bool]
 """Corners, class and whether it is a crowd."""
@@ -42,10 +44,11 @@ Entry: TypeAlias = tuple[list[float], str, bool]
 
 @dataclass(frozen=True, eq=False)
 class BoxFile:
-    """Classes and, by video name, the boxes of its frames."""
+    """Classes and, by video name, the boxes of its frames; `remarks`: what must be known of it."""
 
     classes: Classes
     videos: Mapping[str, Mapping[int, Boxes]]
+    remarks: tuple[str, ...] = ()
 
     def of(self, video: str) -> Mapping[int, Boxes]:
         """The boxes of a video by its name or its name without suffix, frame by frame."""
@@ -72,8 +75,11 @@ class BoxFile:
         there = {name for video in videos for name in (video, Path(video).stem)}
         others = sorted(set(self.videos) - there)
         if not others:
-            return ()
-        return (f"boxes of {len(others):,} videos that are not there, first '{others[0]}'",)
+            return self.remarks
+        return (
+            *self.remarks,
+            f"boxes of {len(others):,} videos that are not there, first '{others[0]}'",
+        )
 
 
 def read(path: str) -> BoxFile:
@@ -99,7 +105,7 @@ def _of_json(path: Place) -> BoxFile:
     videos: dict[str, dict[int, Boxes]] = defaultdict(dict)
     for image, (video, frame) in zip(content.images, frames, strict=True):
         videos[video][frame] = content.boxes(image)
-    return BoxFile(content.classes, videos)
+    return BoxFile(content.classes, videos, content.notes)
 
 
 def _frame(path: Place, image: Mapping[str, Any]) -> tuple[str, int]:
@@ -117,7 +123,7 @@ def _frame(path: Place, image: Mapping[str, Any]) -> tuple[str, int]:
 def _of_csv(path: str) -> BoxFile:
     rows: dict[str, dict[int, list[Entry]]] = defaultdict(lambda: defaultdict(list))
     try:
-        with located(path).open(newline="", encoding="utf-8") as file:
+        with located(path).open(newline="", encoding="utf-8-sig") as file:
             lines = enumerate(csv.DictReader(file), start=2)
             for video, frame, entry in every(lines, lambda line: _row(path, *line)):
                 rows[video][frame].append(entry)
@@ -127,29 +133,36 @@ def _of_csv(path: str) -> BoxFile:
     if not names:
         raise UsageError(f"'{path}' has no boxes; write video,frame,label,x0,y0,x1,y1 and lines")
     place = {name: i for i, name in enumerate(names)}
+    written = sum(len(entries) for frames in rows.values() for entries in frames.values())
     videos = {
-        video: {
-            frame: boxes(
-                [box for box, _, _ in entries],
-                [place[name] for _, name, _ in entries],
-                [crowd for *_, crowd in entries],
-            )
-            for frame, entries in frames.items()
-        }
+        video: {frame: _boxes(entries, place) for frame, entries in frames.items()}
         for video, frames in rows.items()
     }
-    return BoxFile(named(dict.fromkeys(names)), videos)
+    kept = sum(len(each) for frames in videos.values() for each in frames.values())
+    return BoxFile(named(dict.fromkeys(names)), videos, repeats(written - kept, written))
+
+
+def _boxes(entries: list[Entry], place: Mapping[str, int]) -> Boxes:
+    labels = [place[name] for _, name, _ in entries]
+    return once(boxes([box for box, _, _ in entries], labels, [crowd for *_, crowd in entries]))
 
 
 def _row(path: str, number: int, row: Mapping[str, str | None]) -> tuple[str, int, Entry]:
     try:
         corners = [float(row[key] or "nan") for key in CORNERS]
-        frame, video, label = int(row["frame"] or ""), row["video"] or "", row["label"] or ""
+        frame, video, label = (
+            int(row["frame"] or ""),
+            (row["video"] or "").strip(),
+            " ".join((row["label"] or "").split()),
+        )
     except (KeyError, ValueError):
         raise UsageError(
             f"'{path}' line {number}: needs video, frame, label, {', '.join(CORNERS)} as numbers"
         ) from None
+    crowd = (row.get("crowd") or "").strip().lower()
+    if crowd not in CROWD:
+        raise UsageError(f"'{path}' line {number}: crowd is {crowd!r}; write 1, 0 or nothing")
     inverted = corners[0] > corners[2] or corners[1] > corners[3]
     if inverted or not all(map(math.isfinite, corners)) or not video or not label:
         raise UsageError(f"'{path}' line {number}: {dict(row)} is no box of a class; mend it")
-    return video, frame, (corners, label, (row.get("crowd") or "") in ("1", "true"))
+    return video, frame, (corners, label, CROWD[crowd])

@@ -1,7 +1,7 @@
 """Single images with boxes, however the files that name them are written."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from steadyeye.core.boxes import OOD, Boxes, present
 from steadyeye.core.types import Classes, Labels, Sample
+from steadyeye.footage.annotations import once, repeats
 from steadyeye.images import files
 from steadyeye.storage.place import Place, absent
 
@@ -17,7 +18,8 @@ from steadyeye.storage.place import Place, absent
 class BoxedImage:
     """One image; `path` is None where only saved detections can be scored against it.
 
-    `size`: (height, width) where the annotations say it. `masks`: as in `Sample`.
+    `size`: (height, width) where the annotations say it. `masks`: as in `Sample`. `file_name`: what
+    the annotations call its file, "" where it is the path.
     """
 
     id: str
@@ -25,6 +27,7 @@ class BoxedImage:
     boxes: Boxes
     size: tuple[int, int] | None = None
     masks: Callable[[], NDArray[np.bool_]] | None = None
+    file_name: str = ""
 
     @property
     def labels(self) -> Labels:
@@ -32,9 +35,21 @@ class BoxedImage:
         return present(self.boxes)
 
 
+def without_repeats(
+    images: Sequence[BoxedImage],
+) -> tuple[Sequence[BoxedImage], tuple[str, ...]]:
+    """Images whose boxes are each there once, and the note of how many were there twice."""
+    kept = [replace(image, boxes=once(image.boxes)) for image in images]
+    before, after = (sum(len(each.boxes) for each in some) for some in (images, kept))
+    return kept, repeats(before - after, before)
+
+
 @dataclass(frozen=True, eq=False)
 class BoxedImages:
-    """A `Source` over images with boxes; `category_ids`: what saved detections call its classes."""
+    """A `Source` over images with boxes; `category_ids`: what saved detections call its classes.
+
+    `remarks`: what a reader must know of the files that name them.
+    """
 
     name: str
     classes: Classes
@@ -42,11 +57,17 @@ class BoxedImages:
     images: Sequence[BoxedImage] = field(repr=False)
     category_ids: Sequence[int] | None = None
     columns: tuple[str, ...] = ("truth", "boxes")
+    remarks: tuple[str, ...] = ()
 
     @property
     def ids(self) -> Sequence[str]:
         """The id of every image."""
         return [image.id for image in self.images]
+
+    @property
+    def file_names(self) -> Sequence[str]:
+        """What the file of every image is called, which saved detections may name."""
+        return [image.file_name or (str(image.path) if image.path else "") for image in self.images]
 
     @property
     def truths(self) -> Sequence[Labels]:
@@ -66,6 +87,7 @@ class BoxedImages:
         return (
             f"{len(self.images):,} images with {total:,} boxes, {crowds:,} of them crowds{told}; "
             f"{len(empty):,} images without any object{of}{first}",
+            *self.remarks,
         )
 
     def missing(self) -> Sequence[str]:

@@ -53,11 +53,13 @@ def coco_images(
                 content.boxes(image),
                 _size(image),
                 _masks(path, image),
+                str(image.get("file_name", "")),
             )
             for path, content in zip(files, found, strict=True)
             for image in content.images
         ],
         category_ids=first.category_ids,
+        remarks=tuple(note for each in found for note in each.notes),
     )
 
 

@@ -1,6 +1,5 @@
 """The masks of COCO's annotations, read only once somebody asks for one."""
 
-import json
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
@@ -10,7 +9,9 @@ import cv2
 import numpy as np
 from numpy.typing import NDArray
 
+from steadyeye.classes.files import tree
 from steadyeye.footage.annotations import run_lengths
+from steadyeye.footage.coco_file import distinct, keyed
 from steadyeye.storage.place import Place
 
 
@@ -29,9 +30,11 @@ def masks(path: Place, image: Any, size: tuple[int, int]) -> NDArray[np.bool_]:
 def _segmentations(path: Place) -> Mapping[Any, Sequence[Any]]:
     """Image id → what stands under `segmentation` in each of its annotations."""
     found: dict[Any, list[Any]] = defaultdict(list)
-    for annotation in json.loads(path.read_text(encoding="utf-8"))["annotations"]:
-        found[annotation["image_id"]].append(annotation.get("segmentation"))
-    return found
+    for annotation in tree(path, "annotations")["annotations"]:
+        entry = keyed(annotation, "image_id")
+        found[entry["image_id"]].append(entry)
+    # the same ones as the boxes are of
+    return {image: [e.get("segmentation") for e in distinct(own)] for image, own in found.items()}
 
 
 def _mask(segmentation: Any, size: tuple[int, int]) -> NDArray[np.bool_]:

@@ -13,13 +13,14 @@ whole video::
     bikes.mp4,0,29,car|bicycle
 """
 
-import csv
 import json
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from steadyeye.classes.files import table
 from steadyeye.classes.known import named
 from steadyeye.core.errors import UsageError, unknown
 from steadyeye.core.types import Classes, Labels
@@ -90,38 +91,72 @@ def read(labels: str | None) -> Sidecar:
         return NOTHING
     path = located(labels) if URL.match(labels) else Path(labels)
     if path.suffix.lower() not in {".json", ".csv"}:
-        return _build(named({labels: None}), {"*": {"labels": [{"labels": [labels]}]}}, labels)
+        label = _name(labels)
+        return _build(named({label: None}), {"*": {"labels": [{"labels": [label]}]}}, label)
     if not path.is_file():
         raise UsageError(f"no label file at '{path}'; check the path")
     rows = _json(path) if path.suffix.lower() == ".json" else _csv(path)
     listed = rows.get("classes") or _distinct(rows["videos"])
-    pairs = listed if isinstance(listed, Mapping) else dict.fromkeys(listed)
+    if not isinstance(listed, Mapping | list) or not all(isinstance(one, str) for one in listed):
+        raise UsageError(f"the labels '{path}': classes must be names, or {{name: wnid or null}}")
+    wnids = listed if isinstance(listed, Mapping) else dict.fromkeys(listed)
+    pairs = {_name(name): wnid for name, wnid in wnids.items()}
+    if len(pairs) < len(wnids):
+        raise UsageError(f"the labels '{path}' have two classes that differ by blanks; keep one")
     return _build(named(pairs) if pairs else None, rows["videos"], str(path))
 
 
 def _json(path: Place) -> dict[str, Any]:
     try:
-        content = json.loads(path.read_text(encoding="utf-8"))
+        text = path.read_text(encoding="utf-8-sig")
+        content = json.loads(text, object_pairs_hook=lambda pairs: _once(path, pairs))
     except ValueError as error:
         raise UsageError(f"cannot read the labels '{path}': {error}") from error
     if not isinstance(content, dict) or not isinstance(content.get("videos"), dict):
         raise UsageError(f"the labels '{path}' have no 'videos' object; see the docs on sidecars")
+    for name, video in content["videos"].items():
+        if not isinstance(video, dict) or not isinstance(video.get("labels", []), list):
+            raise UsageError(f"the labels '{path}': '{name}' must be an object with labels or cuts")
+        video["labels"] = [_entry(path, name, entry) for entry in video.get("labels", [])]
     return content
+
+
+def _entry(path: Place, video: str, entry: Any) -> dict[str, Any]:
+    """A range with its labels as a list of names without blanks around them."""
+    labels = entry.get("labels") if isinstance(entry, dict) else None
+    several = [labels] if isinstance(labels, str) else labels
+    if not isinstance(several, list) or not all(isinstance(one, str) for one in several):
+        raise UsageError(f"the labels '{path}': '{video}' has a range without a list of labels")
+    return {**entry, "labels": _names(several)}
+
+
+def _names(labels: Sequence[str]) -> list[str]:
+    return list(dict.fromkeys(filter(None, map(_name, labels))))
+
+
+def _name(label: str) -> str:
+    """A label without blanks around it, which are no part of a name: `car | bicycle`."""
+    return " ".join(label.split())
+
+
+def _once(path: Place, pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    twice = [key for key, times in Counter(key for key, _ in pairs).items() if times > 1]
+    if twice:
+        raise UsageError(f"the labels '{path}' name '{twice[0]}' twice; join the two")
+    return dict(pairs)
 
 
 def _csv(path: Place) -> dict[str, Any]:
     videos: dict[str, Any] = {}
-    with path.open(newline="", encoding="utf-8") as file:
-        for line, row in enumerate(csv.DictReader(file), start=2):
-            labels = row.get("labels") or row.get("label")
-            if not row.get("video") or not labels:
-                raise UsageError(f"'{path}' line {line}: needs the columns video and labels")
-            entry = {
-                "first": row.get("first"),
-                "last": row.get("last"),
-                "labels": labels.split("|"),
-            }
-            videos.setdefault(row["video"], {"labels": []})["labels"].append(entry)
+    for line, row in table(path, "labels"):
+        video, labels = (
+            row.get("video"),
+            _names((row.get("labels") or row.get("label", "")).split("|")),
+        )
+        if not video or not labels:
+            raise UsageError(f"'{path}' line {line}: needs the columns video and labels")
+        entry = {"first": row.get("first"), "last": row.get("last"), "labels": labels}
+        videos.setdefault(video, {"labels": []})["labels"].append(entry)
     return {"videos": videos}
 
 

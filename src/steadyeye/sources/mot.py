@@ -75,7 +75,7 @@ def _size(folder: Path) -> tuple[int, int] | None:
 def _boxes(folder: Path, frames: int) -> list[Boxes]:
     path = folder / "gt" / "gt.txt"
     rows: dict[int, list[tuple[list[float], int, bool]]] = defaultdict(list)
-    with path.open(newline="", encoding="utf-8") as file:
+    with path.open(newline="", encoding="utf-8-sig") as file:
         lines = enumerate(csv.reader(file), start=1)
         for frame, box, label, ignored in every(lines, lambda line: _row(path, *line, frames)):
             rows[frame].append((box, label, ignored))
@@ -98,12 +98,12 @@ def _row(
             f"'{path}', line {number}: {','.join(line)[:80]!r} is no line of MOTChallenge: frame, "
             "id, left, top, width, height, active, class"
         ) from None
-    if not 1 <= label <= len(CLASSES) or width < 0 or height < 0:
+    if label not in range(1, len(CLASSES) + 1) or width < 0 or height < 0:
         raise UsageError(
             f"'{path}', line {number}: class {label:g} and size {width:g} × {height:g}; classes "
             f"go from 1 to {len(CLASSES)} and sizes are not negative"
         )
-    if not 1 <= frame <= frames:
+    if frame not in range(1, frames + 1):
         raise UsageError(f"'{path}', line {number}: frame {frame:g}, but there are {frames} frames")
     if not math.isfinite(left + top + width + height):
         raise UsageError(f"'{path}', line {number}: a box that is no number; mend it")

@@ -6,10 +6,11 @@ from xml.etree import ElementTree
 
 from steadyeye.classes.known import named, read
 from steadyeye.core.boxes import Boxes, boxes
+from steadyeye.core.distinct import repeated
 from steadyeye.core.errors import UsageError, every, unknown
 from steadyeye.core.seeds import fingerprint
 from steadyeye.core.types import Classes
-from steadyeye.footage.boxed_images import BoxedImage, BoxedImages
+from steadyeye.footage.boxed_images import BoxedImage, BoxedImages, without_repeats
 from steadyeye.footage.paths import listed, resolve
 
 SIDES = ("xmin", "ymin", "xmax", "ymax")
@@ -27,18 +28,27 @@ def voc(annotations: str, images: str, classes: str | None = None) -> BoxedImage
     folder, root = resolve(images), resolve(annotations)
     paths = list(listed(root, frozenset({".xml"})))
     found = every(paths, _objects)
+    twice = repeated([name for name, *_ in found])
+    if twice:
+        raise UsageError(
+            f"'{root}': {len(twice):,} images are named by several files, first '{twice[0]}'; "
+            "join their boxes in one"
+        )
     names = sorted({name for *_, objects in found for name, _, _ in objects})
     known = read(classes) if classes else named(dict.fromkeys(names))
+    boxed = every(
+        zip(paths, found, strict=True),
+        lambda each: BoxedImage(
+            each[0].stem, folder / each[1][0], _boxes(each[0], each[1][2], known), each[1][1]
+        ),
+    )
+    kept, remarks = without_repeats(boxed)
     return BoxedImages(
         name=root.name if root.is_dir() else root.stem,
         classes=known,
         fingerprint=fingerprint(*(path.read_bytes() for path in paths), *known.names),
-        images=every(
-            zip(paths, found, strict=True),
-            lambda each: BoxedImage(
-                each[0].stem, folder / each[1][0], _boxes(each[0], each[1][2], known), each[1][1]
-            ),
-        ),
+        images=kept,
+        remarks=(*remarks, *_from_zero(found)),
     )
 
 
@@ -55,10 +65,25 @@ def _objects(path: Path) -> tuple[str, Size, list[Object]]:
         if None in sides:
             raise UsageError(f"'{path}' has an object without {', '.join(SIDES)}; complete it")
         corners = _numbers(path, sides)
-        found.append((each.findtext("name") or "", corners, each.findtext("difficult") == "1"))
-    height, width = (int(float(root.findtext(f"size/{s}") or 0)) for s in ("height", "width"))
-    size = (height, width) if height and width else None
-    return root.findtext("filename") or f"{path.stem}.jpg", size, found
+        name = " ".join((each.findtext("name") or "").split())
+        if not name:
+            raise UsageError(f"'{path}' has an object without a name; complete it")
+        found.append((name, corners, (each.findtext("difficult") or "").strip() in ("1", "true")))
+    height, width = _numbers(path, [root.findtext(f"size/{s}") or "0" for s in ("height", "width")])
+    size = (int(height), int(width)) if height and width else None
+    return (root.findtext("filename") or "").strip() or f"{path.stem}.jpg", size, found
+
+
+def _from_zero(found: list[tuple[str, Size, list[Object]]]) -> tuple[str, ...]:
+    """The note on boxes that begin at 0, which VOC's numbering does not have."""
+    sides = [corners for *_, objects in found for _, corners, _ in objects]
+    zero = sum(corners[0] == 0 or corners[1] == 0 for corners in sides)
+    if not zero:
+        return ()
+    return (
+        f"{zero:,} of {len(sides):,} boxes have xmin or ymin 0, but VOC counts pixels from 1: if "
+        "these files count from 0, all boxes are a pixel too far left and up",
+    )
 
 
 def _numbers(path: Path, sides: list[str | None]) -> tuple[float, ...]:
@@ -67,7 +92,7 @@ def _numbers(path: Path, sides: list[str | None]) -> tuple[float, ...]:
     except ValueError:
         corners = (math.nan,)
     if not all(map(math.isfinite, corners)):
-        raise UsageError(f"'{path}' has a box that is no number, {sides}; mend it")
+        raise UsageError(f"'{path}' has a box or size that is no number, {sides}; mend it")
     return corners
 
 

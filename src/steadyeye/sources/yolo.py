@@ -1,6 +1,7 @@
 """Images with boxes as YOLO trainers keep them."""
 
 import math
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -10,36 +11,43 @@ from steadyeye.classes.known import named
 from steadyeye.core.boxes import Boxes, boxes
 from steadyeye.core.errors import SampleError, UsageError, every
 from steadyeye.core.seeds import fingerprint
-from steadyeye.footage.boxed_images import BoxedImage, BoxedImages
+from steadyeye.footage.boxed_images import BoxedImage, BoxedImages, without_repeats
 from steadyeye.footage.paths import listed, resolve
 from steadyeye.images import files
+
+SLACK = 0.01  # tools round
 
 
 def yolo(data: str, split: str = "val") -> BoxedImages:
     """A data.yaml with `names`, and its folder of images with a text file of boxes for each.
 
     The labels of `images/…/a.jpg` are `labels/…/a.txt`, a line a box: class, centre x, centre y,
-    width, height, as shares of the image. An image without a file has no object. `split`: the key
-    of data.yaml. Raises `UsageError` for lines that are no boxes.
+    width, height, as shares of the image, or class and the corners of a polygon, which counts as
+    the box around it. An image without a file has no object. `split`: the key of data.yaml. Raises
+    `UsageError` for lines that are no boxes.
     """
     path = resolve(data)
     content = _content(path)
     names = content["names"]
-    listed_names = list(names.values()) if isinstance(names, dict) else list(names)
+    listed_names = _names(path, names)
     if split not in content:
         raise UsageError(f"'{path}' has no '{split}'; its keys are {', '.join(map(str, content))}")
-    root = (path.parent / content.get("path", "")).resolve()
+    if not isinstance(content[split], str):
+        raise UsageError(f"'{path}': {split} must be one folder of images; name one")
+    root = (path.parent / (content.get("path") or "")).resolve()
     folder = root / content[split]
     images = sorted(listed(folder, files.SUFFIXES))
     found = every(images, lambda image: _image(folder, image, len(listed_names)))
+    kept, remarks = without_repeats(found)
     marks = [
         f"{each.id} {each.boxes.boxes.tolist()} {each.boxes.labels.tolist()}" for each in found
     ]
     return BoxedImages(
         name=f"{path.parent.name}-{split}",
-        classes=named({str(name): None for name in listed_names}),
-        fingerprint=fingerprint(*marks, *map(str, listed_names)),
-        images=found,
+        classes=named(dict.fromkeys(listed_names)),
+        fingerprint=fingerprint(*marks, *listed_names),
+        images=kept,
+        remarks=remarks,
     )
 
 
@@ -53,6 +61,22 @@ def _content(path: Path) -> dict[str, Any]:
     if not isinstance(content, dict) or not content.get("names"):
         raise UsageError(f"'{path}' has no names; list the classes under names:")
     return content
+
+
+def _names(path: Path, names: Any) -> list[str]:
+    """The names in the order of their numbers. Raises `UsageError` for gaps and for two of one."""
+    if isinstance(names, dict):
+        names = {int(k) if str(k).isdecimal() else k: name for k, name in names.items()}
+        if set(names) != set(range(len(names))):
+            raise UsageError(f"'{path}': the numbers under names: must go from 0, each once")
+        names = [names[number] for number in range(len(names))]
+    if not isinstance(names, list):
+        raise UsageError(f"'{path}': names: is no list of classes")
+    found = [" ".join(str(name).split()) for name in names]
+    twice = [name for name, times in Counter(found).items() if times > 1]
+    if twice:
+        raise UsageError(f"'{path}' names the class '{twice[0]}' twice; tell them apart")
+    return found
 
 
 def _image(folder: Path, image: Path, classes: int) -> BoxedImage:
@@ -77,7 +101,7 @@ def _boxes(image: Path, classes: int) -> tuple[Boxes, tuple[int, int] | None]:
             f"{error}; boxes are shares of the image, so it must be readable"
         ) from error
     corners, labels = [], []
-    for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), start=1):
+    for number, line in enumerate(path.read_text(encoding="utf-8-sig").splitlines(), start=1):
         if not line.strip():
             continue
         label, x, y, w, h = _line(path, number, line, classes)
@@ -91,15 +115,21 @@ def _boxes(image: Path, classes: int) -> tuple[Boxes, tuple[int, int] | None]:
 def _line(
     path: Path, number: int, line: str, classes: int
 ) -> tuple[int, float, float, float, float]:
+    """Class, centre, width and height; of a polygon, which has three corners or more, its box."""
+    where = f"'{path}', line {number}: {line[:60]!r}"
     try:
-        label, x, y, w, h = (float(value) for value in line.split()[:5])
+        label, *values = (float(value) for value in line.split())
     except ValueError:
-        raise UsageError(
-            f"'{path}', line {number}: {line[:60]!r} is no box; write class x y width height"
-        ) from None
-    if not (0 <= label < classes and w >= 0 and h >= 0 and math.isfinite(x + y + w + h)):
-        raise UsageError(
-            f"'{path}', line {number}: {line[:60]!r}: classes go from 0 to {classes - 1}, and "
-            "sizes are not negative"
-        )
+        values = []
+    if len(values) != 4 and (len(values) < 6 or len(values) % 2):
+        raise UsageError(f"{where} is no box; write class x y width height")
+    if len(values) > 4:
+        xs, ys = values[0::2], values[1::2]
+        sides = max(xs) - min(xs), max(ys) - min(ys)
+        values = [(min(xs) + max(xs)) / 2, (min(ys) + max(ys)) / 2, *sides]
+    x, y, w, h = values
+    if not (label in range(classes) and w >= 0 and h >= 0 and math.isfinite(x + y + w + h)):
+        raise UsageError(f"{where}: classes go from 0 to {classes - 1}, and sizes are not negative")
+    if not (0 <= x <= 1 and 0 <= y <= 1 and w <= 1 + SLACK and h <= 1 + SLACK):
+        raise UsageError(f"{where} lies outside the image; boxes are shares of its sides, 0 to 1")
     return int(label), x, y, w, h
