@@ -68,7 +68,7 @@ def test_every_package_has_a_floor():
 @pytest.mark.parametrize("file", FILES, ids=lambda f: str(f.relative_to(SOURCE)))
 def test_files_and_functions_stay_small(file):
     text = file.read_text()
-    assert len(text.splitlines()) <= 250
+    assert len(text.splitlines()) <= 400
     for node in ast.walk(ast.parse(text)):
         if isinstance(node, ast.FunctionDef):
             assert node.end_lineno - node.lineno < 50, f"{node.name} in {file}"

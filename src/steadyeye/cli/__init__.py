@@ -2,6 +2,7 @@
 
 import sys
 from importlib import import_module
+from pathlib import Path
 
 COMMANDS = (
     "commands",
@@ -18,12 +19,16 @@ COMMANDS = (
 
 def main() -> None:
     """Runs the command line; a `UsageError` is its one line on stderr and exit code 2."""
-    from steadyeye.cli.options import app
+    from steadyeye.cli.options import app, check_given_once
     from steadyeye.core.errors import UsageError
 
+    # the user's own modules are named from the folder they stand in, as with `python -m`
+    if str(Path.cwd()) not in sys.path:
+        sys.path.insert(0, str(Path.cwd()))
     for name in COMMANDS:
         import_module(f"steadyeye.cli.{name}")
     try:
+        check_given_once(sys.argv[1:])
         app()
     except UsageError as error:
         for line in str(error).splitlines():

@@ -22,12 +22,14 @@ from steadyeye.cli.options import (
     OnError,
     Operators,
     Out,
+    Overwrite,
     Quiet,
     Reduce,
     Shown,
     Workers,
     app,
     flags,
+    joined,
     shown,
 )
 from steadyeye.storage.place import place
@@ -51,6 +53,7 @@ def run(
     model: Models = None,
     data: Data = None,
     out: Out = None,
+    overwrite: Overwrite = False,
     metrics: Metrics = None,
     class_map: ClassMap = None,
     reduce: Reduce = None,
@@ -77,6 +80,7 @@ def degrade(
     model: Models = None,
     data: Data = None,
     out: Out = None,
+    overwrite: Overwrite = False,
     operators: Operators = None,
     levels: Levels = None,
     images: Annotated[
@@ -110,9 +114,7 @@ def degrade(
 @app.command()
 def picture(
     image: Annotated[Path, typer.Argument(help="An image file.")],
-    operator: Annotated[
-        str, typer.Option(help="Operators, e.g. 'jpeg, white_fog', or all.")
-    ] = "all",
+    operators: Operators = None,
     levels: Annotated[
         str, typer.Option(help="Levels, first:last:step or a list.")
     ] = "0,5,10,20,30",
@@ -128,15 +130,33 @@ def picture(
     """Write a contact sheet: one image under operators at levels."""
     from steadyeye.cli import work
 
-    work.picture(image, operator, levels, out, model=model, size=size, seed=seed)
+    work.picture(image, joined(operators) or "all", levels, out, model=model, size=size, seed=seed)
 
 
 @app.command()
-def check(job: JobFile = None, model: Models = None, data: Data = None) -> None:
+def check(
+    context: typer.Context,
+    job: JobFile = None,
+    model: Models = None,
+    data: Data = None,
+    out: Out = None,
+    metrics: Metrics = None,
+    operators: Operators = None,
+    levels: Levels = None,
+    class_map: ClassMap = None,
+    reduce: Reduce = None,
+    on_error: OnError = None,
+    batch: Batch = None,
+    workers: Workers = None,
+    engine: Engine = None,
+    address: Address = None,
+    cache: Cache = None,
+    no_cache: NoCache = False,
+) -> None:
     """Say what a job would do, or everything that is wrong with it, before any inference."""
     from steadyeye.cli import work
 
-    work.check(job, {"models": model, "data": data})
+    work.check(job, flags(context))
 
 
 @app.command()
@@ -173,7 +193,7 @@ def report(
     """Write the report of one or several runs, from their sealed predictions."""
     from steadyeye.cli import work
 
-    work.report(runs, out, formats, metrics)
+    work.report(runs, out, formats, joined(metrics))
 
 
 @app.command()

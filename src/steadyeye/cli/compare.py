@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from steadyeye.cli.options import Formats, Metrics, app
+from steadyeye.cli.options import Formats, Metrics, app, joined
 
 
 @app.command()
@@ -19,7 +19,7 @@ def compare(
     """Say which models are better, as far as the same samples can tell them apart."""
     from steadyeye.cli import judging
 
-    judging.compare(runs, out, formats, metrics)
+    judging.compare(runs, out, formats, joined(metrics))
 
 
 @app.command()
@@ -34,7 +34,8 @@ def gate(
         str | None, typer.Option(help="By how much it may be worse than that, e.g. 0.02 or 2%.")
     ] = None,
     metrics: Annotated[
-        str | None, typer.Option(help="Metrics to hold against it; those required if left out.")
+        list[str] | None,
+        typer.Option(help="Metrics to hold against it; those required if left out."),
     ] = None,
     least: Annotated[
         int, typer.Option("--min", min=0, help="The least n that shows anything.")
@@ -47,6 +48,6 @@ def gate(
     """Exit with 1 unless the data show what is required: the interval's bound counts."""
     from steadyeye.cli import judging
 
-    asked = judging.Asked(require or (), metrics, max_drop, least)
+    asked = judging.Asked(require or (), joined(metrics), max_drop, least)
     if not judging.gate(run, against, asked, junit, github):
         raise typer.Exit(1)

@@ -1,9 +1,13 @@
 """The app that commands register with, and the options that several of them share."""
 
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+
+from steadyeye.core.errors import UsageError
 
 app = typer.Typer(
     help="How steady a vision model stays when the world changes naturally.",
@@ -20,9 +24,16 @@ Models = Annotated[
 Data = Annotated[
     list[str] | None, typer.Option("--data", help="Data, e.g. \"video(path='clip.mp4', k=10)\".")
 ]
-Out = Annotated[str | None, typer.Option("--out", help="The folder of the run.")]
+Out = Annotated[
+    str | None,
+    typer.Option("--out", help="The folder of the run; runs/<model>-<data>-<n> if left out."),
+]
+Overwrite = Annotated[
+    bool, typer.Option("--overwrite", help="Delete the run in --out first and begin anew.")
+]
 Metrics = Annotated[
-    str | None, typer.Option(help="Metrics, e.g. 'accuracy, pm_k(k=5)'; all that fit if left out.")
+    list[str] | None,
+    typer.Option(help="Metrics, e.g. 'accuracy, pm_k(k=5)'; all that fit if left out."),
 ]
 ClassMap = Annotated[str | None, typer.Option(help="A file that maps model to data classes.")]
 Reduce = Annotated[str | None, typer.Option(help="Join member scores by 'max' (default) or 'sum'.")]
@@ -43,7 +54,10 @@ Address = Annotated[
     str | None, typer.Option(help="The Ray cluster, e.g. 'auto'; one on this machine if left out.")
 ]
 Operators = Annotated[
-    str | None, typer.Option(help="Operators, e.g. 'jpeg, white_fog'; all if left out.")
+    list[str] | None,
+    typer.Option(
+        "--operators", "--operator", help="Operators, e.g. 'jpeg, white_fog'; all if left out."
+    ),
 ]
 Levels = Annotated[str | None, typer.Option(help="Levels, first:last:step or 5,10,20 [0:30].")]
 Cache = Annotated[
@@ -62,7 +76,7 @@ OF_JOB = {
     "model": "models",
     **{name: name for name in ("data", "out", "metrics", "class_map", "reduce", "on_error")},
     **{name: name for name in ("batch", "workers", "engine", "address", "cache")},
-    **{name: name for name in ("operators", "levels", "seed", "fast")},
+    **{name: name for name in ("operators", "levels", "seed", "fast", "overwrite")},
 }
 """The options that a job knows, and what it calls them."""
 
@@ -70,12 +84,37 @@ OF_JOB = {
 def flags(context: typer.Context) -> dict[str, Any]:
     """What was asked of a job, by its own names; what was left out is None or empty."""
     found = {OF_JOB[name]: value for name, value in context.params.items() if name in OF_JOB}
+    for name in ("metrics", "operators"):
+        found[name] = joined(found.get(name))
     if context.params.get("no_cache"):
         found["cache"] = "off"
     if "fast" in found:
         # that it was not asked for says nothing against a job that does
         found["fast"] = found["fast"] or None
     return found
+
+
+def joined(texts: Sequence[str] | None) -> str | None:
+    """One comma-separated list of an option that was given several times; None where it was not."""
+    return ", ".join(texts) if texts else None
+
+
+def check_given_once(arguments: Sequence[str]) -> None:
+    """Raises `UsageError` for an option that takes one value and is given twice.
+
+    `arguments`: those of the command line. Click takes the last of two in silence.
+    """
+    commands: Mapping[str, Any] = getattr(typer.main.get_command(app), "commands", {})
+    if not arguments or arguments[0] not in commands:
+        return
+    options = arguments[1 : arguments.index("--")] if "--" in arguments else arguments[1:]
+    given = Counter(each.partition("=")[0] for each in options if each.startswith("--"))
+    for option in commands[arguments[0]].params:
+        times = sum(given[name] for name in option.opts)
+        # an argument is no option; one that takes several values, or counts, may come again
+        once = option.param_type_name == "option" and not (option.multiple or option.is_flag)
+        if once and times > 1:
+            raise UsageError(f"{option.opts[0]} is given {times} times; give it once")
 
 
 def shown(context: typer.Context) -> str:

@@ -1,6 +1,8 @@
 """What the commands do: call the library, print what came out."""
 
+import shutil
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -9,38 +11,78 @@ from rich.table import Table
 
 from steadyeye.cli.progress import watching
 from steadyeye.core import plugins
+from steadyeye.core.errors import UsageError
 from steadyeye.core.types import Evaluated, Result, Source
 from steadyeye.storage.place import Place, place
 
 if TYPE_CHECKING:
     from steadyeye.evaluation.explain import Explaining
+    from steadyeye.evaluation.job import Job
 
 console = Console(highlight=False, soft_wrap=True)
 
 
 def run(job_file: Path | None, flags: Mapping[str, Any], shown: str) -> None:
     """`steadyeye run`; `shown`: how its progress is."""
-    from steadyeye.evaluation import job, plan
+    # a name that is not there is said before the heavy imports
+    complete_job(read_job(job_file, flags), bool(flags.get("overwrite")), shown)
+
+
+def complete_job(asked: "Job", overwrite: bool, shown: str) -> None:
+    """Checks a job, computes it and prints its numbers; `overwrite`: deletes its folder first."""
+    from steadyeye.evaluation import plan
     from steadyeye.evaluation.run import run as complete
+    from steadyeye.evaluation.short_forms import default_folder
 
     progress = watching(shown)
-    checked = plan.check(job.read(job_file, flags))
+    checked = plan.check(asked if asked.out else replace(asked, out=default_folder(asked)))
+    if overwrite:
+        remove_run(place(checked.job.out))
     with progress as watcher:
         out = complete(checked, watcher)
     _finish(out, [task.source for task in checked.tasks])
+
+
+def read_job(job_file: Path | None, flags: Mapping[str, Any]) -> "Job":
+    """The job with its short forms written out as full specs, which are printed."""
+    from steadyeye.evaluation import job
+    from steadyeye.evaluation.short_forms import expand_job
+
+    asked = {key: value for key, value in flags.items() if key != "overwrite"}
+    given = job.read(job_file, asked, necessary=("models", "data"))
+    full = expand_job(given)
+    for kind, texts, specs in (
+        ("model", given.models, full.models),
+        ("data", given.data, full.data),
+    ):
+        for text, spec in zip(texts, specs, strict=True):
+            if text != spec:
+                console.print(f"{kind} {text}: {spec}", markup=False)
+    return full
+
+
+def remove_run(out: Place) -> None:
+    """Deletes the run in a folder of this machine. Raises `UsageError` where it holds no run."""
+    if not isinstance(out, Path):
+        raise UsageError(f"--overwrite deletes folders of this machine only, not '{out}'")
+    if not out.exists():
+        return
+    if not (out / "run.json").is_file():
+        raise UsageError(f"'{out}' holds no run, so it is not deleted; choose another --out")
+    shutil.rmtree(out)
 
 
 def degrade(
     job_file: Path | None, flags: Mapping[str, Any], images: str, thresholds: str, shown: str
 ) -> None:
     """`steadyeye degrade`."""
-    from steadyeye.evaluation.sweeps import metrics
-
-    asked = dict(flags)
+    operators = {} if job_file else {"operators": flags["operators"] or "all"}
+    asked = read_job(job_file, {**flags, **operators})
     if not job_file:
-        asked["operators"] = flags["operators"] or "all"
-        asked["metrics"] = metrics(images, thresholds, fast=bool(flags["fast"]))
-    run(job_file, asked, shown)
+        from steadyeye.evaluation.sweeps import metrics
+
+        asked = replace(asked, metrics=metrics(images, thresholds, fast=asked.fast))
+    complete_job(asked, bool(flags.get("overwrite")), shown)
 
 
 def picture(image: Path, operators: str, levels: str, out: Path, **view: Any) -> None:
@@ -70,10 +112,11 @@ def score(path: str, classes: str | None, flags: Mapping[str, Any], shown: str) 
 
 def check(job_file: Path | None, flags: Mapping[str, Any]) -> None:
     """`steadyeye check`."""
+    asked = read_job(job_file, {**flags, "out": "-"})
     from steadyeye.classes import partners
-    from steadyeye.evaluation import job, plan
+    from steadyeye.evaluation import plan
 
-    checked = plan.check(job.read(job_file, {**flags, "out": "-"}))
+    checked = plan.check(asked)
     for task in checked.tasks:
         mapped = sum(bool(members) for members in task.class_map.members)
         console.print(

@@ -66,11 +66,16 @@ class Job:
         return {k: v for k, v in asdict(self).items() if k not in HOW}
 
 
-def read(path: Path | None, flags: Mapping[str, Any]) -> Job:
+NECESSARY = {"models": "--model", "data": "--data", "out": "--out"}
+
+
+def read(
+    path: Path | None, flags: Mapping[str, Any], necessary: Collection[str] = tuple(NECESSARY)
+) -> Job:
     """The job in a TOML file, if one is given, with `flags` that are not None put over it.
 
-    Raises `UsageError` for a missing file, an unknown key, a wrong type, and a job without models,
-    data or a folder to write to.
+    `necessary`: what it may not lack, of `NECESSARY`. Raises `UsageError` for a missing file, an
+    unknown key, a wrong type, and a job that lacks what is necessary.
     """
     values = _values(path) if path else {}
     values |= {key: value for key, value in flags.items() if value not in (None, (), [])}
@@ -82,9 +87,11 @@ def read(path: Path | None, flags: Mapping[str, Any]) -> Job:
         if isinstance(values.get(key), list):
             values[key] = ", ".join(values[key])
     job = Job(**values)
-    for key, flag in (("models", "--model"), ("data", "--data"), ("out", "--out")):
+    for key in necessary:
         if not getattr(job, key):
-            raise UsageError(f"the job has no {key}; give {flag} or write it into the job file")
+            raise UsageError(
+                f"the job has no {key}; give {NECESSARY[key]} or write it into the job file"
+            )
     return job
 
 

@@ -2,9 +2,11 @@
 
 import json
 import platform
+import shutil
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import Any, Protocol
@@ -81,7 +83,7 @@ def run(plan: Plan, watcher: Watcher, predict: Predict = shard.predict) -> Place
             packed(each.given)
     out = place(plan.job.out)
     store = kept.store(plan.job) if predict is shard.predict else None
-    with alone(out) as held, kept.closing(store, watcher.say):
+    with _unclaimed(out), alone(out) as held, kept.closing(store, watcher.say):
         _clear(out)
         record = _write_record(out, plan)
         log(out, "run", **_surroundings(plan.job, store))
@@ -95,6 +97,18 @@ def run(plan: Plan, watcher: Watcher, predict: Predict = shard.predict) -> Place
             else:
                 made(task)
     return out
+
+
+@contextmanager
+def _unclaimed(out: Place) -> Iterator[None]:
+    """Removes the folder that a run made if it fails before anything is computed."""
+    fresh = isinstance(out, Path) and not out.exists()
+    try:
+        yield
+    except BaseException:
+        if fresh and isinstance(out, Path) and not any(out.glob("cells/*/*.arrow")):
+            shutil.rmtree(out, ignore_errors=True)
+        raise
 
 
 def complete(job: Job, held: Check, watcher: Watcher, predict: Predict, task: Task) -> Place:
