@@ -23,9 +23,21 @@ def detector(images):
     return [found(image) for image in images]
 
 
+# two scores is all it has: none is cut
+detector.threshold = 0.0
+
+
+def cut(images):
+    """As a detector that keeps what it is less sure of than 0.5 to itself."""
+    return [tuple(each[of[1] >= 0.5] for each in of) for of in detector(images)]
+
+
 def slow(images):
     time.sleep(0.05 * len(images))
     return detector(images)
+
+
+slow.threshold = 0.0
 
 
 def found(image):

@@ -28,10 +28,13 @@ from steadyeye.evaluation import summary
 from steadyeye.evaluation.job import Job
 from steadyeye.evaluation.run import Silent
 from steadyeye.images import backdrops
+from steadyeye.images.files import read as read_image
+from steadyeye.models.onnx_detector import onnx_detector
 from steadyeye.predictions.read import read
 from steadyeye.predictions.rows import Rows, matrix, to_arrow
 from steadyeye.probes.background import composed
 from steadyeye.probes.patch_shuffle import shuffled
+from steadyeye.probing.cutoff import cutoff, lowered
 from steadyeye.probing.effects import difference, effects, mean
 from steadyeye.probing.masks import grabcut, nearest, of_truth, packed
 from steadyeye.probing.matching import matched
@@ -557,6 +560,37 @@ def test_too_few_backgrounds_are_refused_with_why(toy, tmp_path):
     refused(
         toy, tmp_path, asked, r"4 of 5 backgrounds qualify .*6 must \(in 'no.png@64x64' it finds"
     )
+
+
+def test_a_detector_that_cuts_its_scores_cannot_say_that_it_finds_nothing(toy, tmp_path):
+    """Told 0.4 in the light backgrounds, every one of them would qualify: "nothing above 0.1"."""
+    root, model, data = toy
+    cut = (root, model.replace(":detector", ":cut"), data)
+    asked = f"background(folder='{root}/behind')"
+    line = r"cut gives no score below 0.90, so that whether it finds nothing above 0.1 cannot be"
+    refused(cut, tmp_path, asked, line)
+    # where parts are swapped it is no question, but what falls below counts as gone
+    explained = run(cut, tmp_path / "cut", "patch_shuffle(repeats=1)")
+    told = [one.predictions for one in explained.evaluated if one.predictions.probe]
+    assert any("gives no score below 0.90" in note for note in told[0].notes)
+
+
+def test_a_probe_lowers_the_threshold_of_a_recipe(test_data):
+    path, photo = test_data / "models" / "yolox_nano.onnx", test_data / "photos"
+    strict, plain = (
+        onnx_detector(path=str(path), decoder="yolox", recipe=recipe)
+        for recipe in ({"threshold": 0.35}, None)
+    )
+    image = read_image(sorted(photo.glob("*.jpg"))[0])
+    asked = lowered(strict)
+    assert cutoff(asked, None) == 0.001
+    ((all_, all_of_it), (few,)) = (each([image] * n) for each, n in ((asked, 2), (strict, 1)))
+    (expected,) = plain([image])
+    assert len(few) < len(expected) == len(all_) == len(all_of_it)
+    np.testing.assert_array_equal(all_.scores, expected.scores)
+    # what was kept of one must not be served as the other's
+    assert len({strict.fingerprint, asked.fingerprint}) == 2
+    assert lowered(plain) is plain
 
 
 def test_data_without_masks_are_refused_or_guessed(toy, tmp_path):

@@ -15,6 +15,7 @@ from steadyeye.evaluation.job import Job
 from steadyeye.evaluation.run import Watcher, complete
 from steadyeye.evaluation.tasks import Task, task
 from steadyeye.predictions.read import read
+from steadyeye.probing.cutoff import lowered
 from steadyeye.probing.subject import Probe, Subject
 from steadyeye.probing.targets import correct, mistakes, targets
 from steadyeye.storage.lease import Check
@@ -56,7 +57,7 @@ class Pair:
         found = targets(predictions, control, how.score, how.limit, seed)
         if not any(each.cause for each in found):
             return None
-        model: Detector = self.base.model  # type: ignore[assignment]
+        model = lowered(self.base.model)  # type: ignore[arg-type]
         source = self.reference.source if self.reference else None
         sealed = partial(self._sealed, model)
         told = (predictions, source, control, found, seed, sealed, how.score)

@@ -1,7 +1,7 @@
 """A detection network with its recipe: images in, boxes of each image out."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import cv2
@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from steadyeye.core.boxes import Detections
 from steadyeye.core.errors import UsageError, unknown
 from steadyeye.core.parts import Stages
+from steadyeye.core.seeds import fingerprint
 from steadyeye.core.types import Classes, Image
 
 FITS = ("letterbox", "stretch")
@@ -97,6 +98,15 @@ class OnnxDetector:
     def __call__(self, images: Iterable[Image], /) -> list[Detections]:
         """The detections of each image, by falling score."""
         return self._infer(map(self.settings.prepare, images))
+
+    def lowered(self, threshold: float) -> "OnnxDetector":
+        """The same network that leaves out less: only detections of a lower score than this."""
+        return replace(
+            self,
+            settings=replace(self.settings, threshold=threshold),
+            recipe={**self.recipe, "threshold": threshold},
+            fingerprint=fingerprint(self.fingerprint, "threshold", repr(threshold)),
+        )
 
     def stages(self) -> Stages:
         """The fitting of an image to the input, and the network with what follows it."""

@@ -50,7 +50,8 @@ def callable_detector(*, path: str, classes: str = "coco") -> Detector:
     Images are (h, w, 3) uint8 RGB. It returns (boxes, scores, labels) an image: (n, 4) x0 y0 x1 y1
     in pixels, (n,) in 0…1, (n,) indices into `classes` (`coco` or a class file). Calls never
     overlap. The fingerprint covers the function's source text, not the weights it may hold;
-    a function with an attribute `fingerprint`, a text, declares what covers both. Where it has an
+    a function with an attribute `fingerprint`, a text, declares what covers both. An attribute
+    `threshold` says below which score it returns nothing, 0.0 where it has none. Where it has an
     attribute `opened`, image → `steadyeye.inference.opened.Opened`, it can be explained with
     integrated gradients.
     """
@@ -59,7 +60,9 @@ def callable_detector(*, path: str, classes: str = "coco") -> Detector:
         raise UsageError(f"'{path}' is a {type(function).__name__}, not a function")
     name = path.rpartition(":")[2]
     names = read(classes)
-    recipe = {"runtime": "python", "precision": "as returned"}
+    recipe: dict[str, Any] = {"runtime": "python", "precision": "as returned"}
+    if (threshold := getattr(function, "threshold", None)) is not None:
+        recipe["threshold"] = float(threshold)
     own = declared(function)
     mark = fingerprint(name, own or source_text(function), *names.names)
     opened = getattr(function, "opened", None)

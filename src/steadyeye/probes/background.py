@@ -9,7 +9,16 @@ from steadyeye.core.errors import UsageError
 from steadyeye.core.seeds import fingerprint
 from steadyeye.core.spec import parse
 from steadyeye.core.types import Image
-from steadyeye.probing.backgrounds import FEWEST, Backdrops, Background, in_folder, made, qualifying
+from steadyeye.probing.backgrounds import (
+    FEWEST,
+    NOTHING,
+    Backdrops,
+    Background,
+    in_folder,
+    made,
+    qualifying,
+)
+from steadyeye.probing.cutoff import refuse_cut
 from steadyeye.probing.masks import Mask, Masker, grabcut, nearest, of_truth, packed
 from steadyeye.probing.subject import Probe, Subject
 from steadyeye.probing.targets import Target
@@ -28,11 +37,13 @@ def background(
     size of the image. `folder`: of images to stand behind it. `kinds`: backgrounds made up, any of
     "gradient", "noise" (1/f) and "frames" (the data's own, blurred); all of them where there is no
     folder. Only those count in which the detector finds nothing above 0.1 in any size in use,
-    which is a sealed cell of its own; six at least. `masks`: "truth" takes the data's own; where
+    which is a sealed cell of its own; six at least. A detector that cuts its own scores above 0.1
+    and cannot be asked not to is refused. `masks`: "truth" takes the data's own; where
     there is none, "grabcut" guesses from the box by colours, and "hf(name='…')" or
     "torchvision(name='maskrcnn_…')" segment; targets without a mask are left out. Step "" is the
     image as it is. Lau et al. 2021.
     """
+    refuse_cut(subject, "background", NOTHING)
     chosen = most_confident(subject)
     masker, mark = _masker(masks)
     found, notes = _masks(subject, chosen, masker, masks)

@@ -8,6 +8,8 @@ from numpy.random import Generator
 from steadyeye.core.errors import UsageError
 from steadyeye.core.seeds import stream
 from steadyeye.core.types import Image
+from steadyeye.probing.backgrounds import NOTHING
+from steadyeye.probing.cutoff import note_cut
 from steadyeye.probing.subject import Probe, Subject
 from steadyeye.probing.targets import Target
 from steadyeye.probing.trials import Step, Trials
@@ -33,7 +35,8 @@ def patch_shuffle(
     steps = [{"repeat": repeat} for repeat in range(repeats + 1)]
     settings = {"repeats": repeats, "swaps": swaps, "share": share}
     change = partial(_change, subject.seed, swaps, share)
-    return Probe(Trials(subject, "patch_shuffle", steps, change, settings))
+    notes = note_cut(subject, NOTHING)
+    return Probe(Trials(subject, "patch_shuffle", steps, change, settings, notes=notes))
 
 
 def _change(seed: int, swaps: int, share: float, image: Image, target: Target, step: Step) -> Image:
