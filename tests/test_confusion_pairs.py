@@ -74,7 +74,7 @@ def test_intervals_are_over_videos():
     other = confusions(table(truths, said, tags={"video": films}))[0].sure
     assert one.value == other.value == 0.5
     assert other.high - other.low > 2 * (one.high - one.low)
-    assert other.method == "bootstrap over 4 videos"
+    assert other.method == "Gaffke's bounds over 4 videos"
 
 
 def test_the_section_says_shares_control_and_shows_marks(zoo):

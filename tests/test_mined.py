@@ -301,7 +301,7 @@ def test_shares_by_hand(hand):
     assert (of.confident, of.unverified, of.excused, of.judged) == (7, 1, 1, 5)
     assert of.wrong.value == pytest.approx(3 / 5)
     assert [each.value for each in of.causes] == [pytest.approx(1 / 5)] * 3
-    assert of.wrong.method == "bootstrap over 4 images"
+    assert of.wrong.method == "Gaffke's bounds over 4 images"
     assert of.wrong.low < 3 / 5 < of.wrong.high
     filmed = replace(hand, tags={"video": np.array(["a", "a", "b", "c"]), "frame": np.arange(4)})
     assert shares(filmed, judged(filmed)).wrong.method == "bootstrap over 3 videos"

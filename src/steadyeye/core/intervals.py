@@ -1,13 +1,13 @@
 """Intervals for proportions: exact where trials are independent, by video where they are not."""
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import beta
+
+from steadyeye.core import bounded_means
 
 LEVEL = 0.95
 REPLICATES = 2_000
@@ -40,20 +40,30 @@ def proportion(success: NDArray[np.bool_], videos: NDArray[Any]) -> Interval:
     """The share of successes, with the interval that its clustering in videos allows.
 
     `success`: (n,) bool; `videos`: (n,) the video of each trial. One trial a video:
-    Clopper–Pearson. Several: a bootstrap over videos. A single video: Clopper–Pearson, and the
-    method says that it holds within that video only.
+    Clopper–Pearson. Several: Gaffke's bounds over videos, which are Clopper and Pearson's where all
+    trials of each video come out alike. A single video: Clopper–Pearson, and the method says that
+    it holds within that video only. A further success never lowers either end.
     """
     one = np.ones(len(success), dtype=np.int64)
     return proportions(Trials(success, one, videos, np.zeros(len(success), dtype=np.intp)), 1)[0]
+
+
+def mean(values: NDArray[np.floating], videos: NDArray[Any]) -> Interval:
+    """The mean of values in 0…1 with Gaffke's bounds over videos, or over values of one video.
+
+    `values`: (n,), in any order; `videos`: (n,) the video of each.
+    """
+    one = np.ones(len(values), dtype=np.int64)
+    return proportions(Trials(values, one, videos, np.zeros(len(values), dtype=np.intp)), 1)[0]
 
 
 @dataclass(frozen=True, eq=False)
 class Trials:
     """Trials in cells, such as the distances of a curve; n of them, in any order.
 
-    `wins`: (n,) successes out of `totals`: (n,) int, 1 for a frame that one model saw, m for one
-    that m models saw, 0 for one that does not count but whose video may be drawn. `videos`: (n,)
-    the video of each. `cell`: (n,) int.
+    `wins`: (n,) successes, or parts of one, out of `totals`: (n,) int, 1 for a frame that one model
+    saw, m for one that m models saw, 0 for one that does not count. `videos`: (n,) the video of
+    each. `cell`: (n,) int.
     """
 
     wins: NDArray[Any]
@@ -65,9 +75,8 @@ class Trials:
 def proportions(trials: Trials, cells: int) -> list[Interval]:
     """The share of successes in each of the cells 0 … `cells` − 1, each as `proportion` has it.
 
-    All cells are resampled by the same draws of the videos; a draw without a trial in a cell does
-    not count for it. Where several models saw a frame, their answers are not independent: frames
-    of a single video are then resampled as wholes.
+    Where several models saw a frame, their answers are not independent: within a single video the
+    frames are then the clusters.
     """
     _, video = np.unique(trials.videos, return_inverse=True)
     videos = int(video.max(initial=-1)) + 1
@@ -78,76 +87,38 @@ def proportions(trials: Trials, cells: int) -> list[Interval]:
         return np.asarray(found, dtype=np.float64)
 
     wins, totals = counted(trials.wins), counted(trials.totals)
-    n, hits, seen = totals.sum(axis=1), wins.sum(axis=1), (totals > 0).sum(axis=1)
-    clustered = np.flatnonzero((seen > 1) & (seen < n) & (hits > 0) & (hits < n))
-    ends = dict(
-        zip(clustered.tolist(), _bootstrap(wins[clustered], totals[clustered]), strict=True)
-    )
+    n, seen = totals.sum(axis=1), (totals > 0).sum(axis=1)
+    whole = counted(trials.wins % 1 != 0).sum(axis=1) == 0
+    clustered = np.flatnonzero((seen > 1) & ((seen < n) | ~whole))
+    low, high = bounded_means.intervals(wins[clustered], totals[clustered])
+    ends = dict(zip(clustered.tolist(), zip(low.tolist(), high.tolist(), strict=True), strict=True))
     return [
-        _interval(int(hits[c]), int(n[c]), int(seen[c]), ends.get(c), _within(trials, c))
-        for c in range(cells)
+        _within(trials, cell)
+        if seen[cell] == 1
+        else _over_videos(float(wins[cell].sum()), int(n[cell]), int(seen[cell]), ends.get(cell))
+        for cell in range(cells)
     ]
 
 
-def _interval(
-    hits: int,
-    n: int,
-    videos: int,
-    ends: tuple[float, float] | None,
-    within: Callable[[], Interval],
-) -> Interval:
+def _over_videos(hits: float, n: int, videos: int, ends: tuple[float, float] | None) -> Interval:
     if n == 0:
         return Interval(None, None, None, 0, "none: there is nothing to count")
-    if videos == n:
-        return Interval(hits / n, *clopper_pearson(hits, n), n, f"Clopper–Pearson, n = {n}")
-    if videos == 1:
-        return within()
     if ends is None:
-        # every resample equals the sample: fall back on one trial a video, which is exact
-        low, high = clopper_pearson(videos if hits else 0, videos)
-        return Interval(hits / n, low, high, n, f"Clopper–Pearson over {videos} videos")
-    return Interval(hits / n, *ends, n, f"bootstrap over {videos} videos")
+        low, high = clopper_pearson(round(hits), n)
+        return Interval(hits / n, low, high, n, f"Clopper–Pearson, n = {n}")
+    return Interval(hits / n, *ends, n, f"Gaffke's bounds over {videos} videos")
 
 
-def _within(trials: Trials, cell: int) -> Callable[[], Interval]:
+def _within(trials: Trials, cell: int) -> Interval:
     """The interval of a cell all of whose trials are of one video."""
-
-    def found() -> Interval:
-        here = trials.cell == cell
-        wins, totals = trials.wins[here], trials.totals[here]
-        hits, n, frames = int(wins.sum()), int(totals.sum()), int((totals > 0).sum())
-        if frames == n or hits in (0, n):
-            low, high = clopper_pearson(frames if hits == n else min(hits, frames), frames)
-            of = f"n = {n}" if frames == n else f"over {frames} frames"
-            return Interval(
-                hits / n, low, high, n, f"Clopper–Pearson, {of}, within this one video only"
-            )
-        ((low, high),) = _bootstrap(wins[None], totals[None])
-        method = f"bootstrap over {frames} frames, within this one video only"
+    here = (trials.cell == cell) & (trials.totals > 0)
+    wins, totals = trials.wins[here], trials.totals[here]
+    hits, n, frames = float(wins.sum()), int(totals.sum()), len(wins)
+    if frames == n and not np.any(wins % 1):
+        low, high = clopper_pearson(round(hits), n)
+        method = f"Clopper–Pearson, n = {n}, within this one video only"
         return Interval(hits / n, low, high, n, method)
-
-    return found
-
-
-def _bootstrap(wins: NDArray[Any], totals: NDArray[Any]) -> list[tuple[float, float]]:
-    """The percentile interval of Σwins / Σtotals over resampled columns, for each row; seeded."""
-    if not len(wins):
-        return []
-    draws = _draws(wins.shape[1]).astype(np.float64)
-    trials = draws @ totals.T
-    with np.errstate(invalid="ignore"):
-        shares = (draws @ wins.T) / trials
-    tails = [(1 - LEVEL) / 2, (1 + LEVEL) / 2]
-    low, high = (np.quantile if trials.all() else np.nanquantile)(shares, tails, axis=0)
-    return list(zip(low.tolist(), high.tolist(), strict=True))
-
-
-@lru_cache(maxsize=128)
-def _draws(videos: int) -> NDArray[np.unsignedinteger]:
-    """(replicates, videos) how often each video counts in each resample; the same every time."""
-    rng = np.random.default_rng(0)
-    drawn = rng.multinomial(videos, np.full(videos, 1 / videos), size=REPLICATES)
-    # counts fit a byte, and many of these are kept
-    kept = drawn.astype(np.min_scalar_type(int(drawn.max())))
-    kept.flags.writeable = False
-    return kept
+    wins, totals = (np.asarray(each, dtype=np.float64)[None] for each in (wins, totals))
+    (low,), (high,) = bounded_means.intervals(wins, totals)
+    method = f"Gaffke's bounds over {frames} frames, within this one video only"
+    return Interval(hits / n, float(low), float(high), n, method)

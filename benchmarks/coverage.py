@@ -1,0 +1,111 @@
+"""How often intervals hold the truth: simulated videos, few and many, alike within and not.
+
+    python benchmarks/coverage.py [--tries 4000] [--only proportion]
+
+Prints one Markdown table, the same every time. A case is a function of `CASES`; a new kind of
+number adds one.
+"""
+
+import argparse
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from steadyeye.core import bounded_means
+
+VIDEOS = (3, 5, 10, 20, 50)
+CORRELATIONS = (0.05, 0.3, 0.8)
+SHARES = (0.5, 0.7, 0.9, 0.97)
+ANCHORS = 20  # of a video, on average
+WIDTHS = 200  # intervals whose width is measured, of all that are tried
+
+
+@dataclass(frozen=True)
+class Covered:
+    """What became of intervals around one truth.
+
+    `above`, `below`: (tries,) bool, the low end lies above it, the high end below it. `width`:
+    their mean width. All None where nothing but "too few" is said.
+    """
+
+    above: NDArray[np.bool_] | None
+    below: NDArray[np.bool_] | None
+    width: float | None
+
+
+Case = Callable[[np.random.Generator, int, float, int], list[Covered]]
+"""(rng, videos, correlation within a video, tries) → what became of each truth that it tries."""
+
+
+def lengths(videos: int, equal: bool) -> NDArray[np.float64]:
+    """(videos,) anchors of each: 20, or from 4 to 90."""
+    if equal:
+        return np.full(videos, float(ANCHORS))
+    return np.round(ANCHORS * np.exp(np.linspace(-1.5, 1.5, videos)))
+
+
+def proportion(
+    rng: np.random.Generator, videos: int, correlation: float, tries: int
+) -> list[Covered]:
+    """Accuracy, pm-k, flip rate: beta-binomial videos of equal and of unequal length."""
+    found = []
+    for equal in (True, False):
+        anchors = lengths(videos, equal)
+        totals = np.tile(anchors, (tries, 1))
+        for share in SHARES:
+            odds = (1 - correlation) / correlation
+            chance = rng.beta(share * odds, (1 - share) * odds, size=totals.shape)
+            wins = rng.binomial(anchors.astype(int), chance).astype(np.float64)
+            found.append(bounded(wins, totals, share))
+    return found
+
+
+def bounded(
+    wins: NDArray[np.float64], totals: NDArray[np.float64], share: float, scale: float = 1.0
+) -> Covered:
+    """Gaffke's bounds around a share; `scale`: what a share of 1 stands for."""
+    at = np.full(len(wins), share)
+    above = bounded_means.chances(wins, totals, at) < bounded_means.TAIL
+    below = bounded_means.chances(totals - wins, totals, 1 - at) < bounded_means.TAIL
+    low, high = bounded_means.intervals(wins[:WIDTHS], totals[:WIDTHS])
+    return Covered(above, below, scale * float(np.mean(high - low)))
+
+
+CASES: dict[str, Case] = {
+    "proportion": proportion,
+}
+
+
+def line(name: str, case: Case, videos: int, tries: int) -> str:
+    """A row of the table: coverage (width) at each correlation, and the worst single end."""
+    cells, ends = [], 0.0
+    for correlation in CORRELATIONS:
+        rng = np.random.default_rng([videos, round(100 * correlation)])
+        found = [each for each in case(rng, videos, correlation, tries) if each.width is not None]
+        if not found:
+            cells.append("too few")
+            continue
+        missed = [(each.above.mean(), each.below.mean()) for each in found]
+        ends = max(ends, *(max(pair) for pair in missed))
+        width = np.mean([each.width for each in found])
+        cells.append(f"{1 - max(map(sum, missed)):.1%} ({width:.2f})")
+    return f"| {name} | {videos} | {' | '.join(cells)} | {ends:.1%} |"
+
+
+def main() -> None:
+    """Print the table."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--tries", type=int, default=4_000)
+    parser.add_argument("--only", choices=sorted(CASES))
+    given = parser.parse_args()
+    print("| number | videos | " + " | ".join(f"{c}" for c in CORRELATIONS) + " | worst end |")
+    print("|---|---|" + "---|" * (len(CORRELATIONS) + 1))
+    for name in [given.only] if given.only else CASES:
+        for videos in VIDEOS:
+            print(line(name, CASES[name], videos, given.tries), flush=True)
+
+
+if __name__ == "__main__":
+    main()
