@@ -72,6 +72,7 @@ def test_a_job_file_gives_every_form_of_the_result(test_data, tmp_path):
         "self_consistency(k=5)",
         "confidence_jump",
         "conditional_robustness(k=5)",
+        "random_neighbour(k=5)",
     }
     assert metrics["accuracy"]["n"] == 18
     assert metrics["accuracy"]["interval"].endswith("within this one video only")

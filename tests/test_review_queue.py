@@ -227,7 +227,10 @@ def test_export_keeps_every_frame_with_its_verdict(folder, tmp_path):
         "labels_updated": 0,
         "undecided": 0,
     }
-    assert told["table"][1] == {"stage": "pairs", "reviewed": 4, "accepted": 3, "reasons": {}}
+    assert told["table"][1] == {
+        **{"stage": "pairs", "reviewed": 4, "accepted": 3, "gold": 0},
+        "reasons": {"blur": 1},
+    }
     from steadyeye.sources.reviewed import reviewed
 
     kept = reviewed(root=str(tmp_path / "out"))

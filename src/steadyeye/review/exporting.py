@@ -11,9 +11,10 @@ from steadyeye.core.provenance import provenance
 from steadyeye.footage.set_folder import FRAMES, SetFolder, check_vacant, image_path, table
 from steadyeye.predictions.cell import encode
 from steadyeye.review import status
+from steadyeye.review.counting import settled, updated
 from steadyeye.review.pictures import place
 from steadyeye.review.plan import Plan
-from steadyeye.review.verdicts import Verdict, relabelled, undecided, verdicts
+from steadyeye.review.verdicts import Verdict, undecided, verdicts
 from steadyeye.storage.write import write_file
 
 
@@ -40,7 +41,7 @@ def export(
         "anchors_accepted": sum(row["accepted"] and row["offset"] == 0 for row in rows),
         "pairs": sum(row["offset"] != 0 for row in rows),
         "pairs_accepted": sum(row["accepted"] and row["offset"] != 0 for row in rows),
-        "labels_updated": relabelled(folder, found),
+        "labels_updated": updated(folder, settled(connection, plan).get("anchors", {})),
         "undecided": left,
     }
     write_file(out / "frames.parquet", table(rows, FRAMES))

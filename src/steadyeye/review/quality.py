@@ -89,11 +89,16 @@ def paces(connection: Connection) -> Sequence[Pace]:
 
 
 def agreement(connection: Connection, stage: str) -> Agreement:
-    """How far reviewers agree in a stage, over the decisions that stand."""
+    """How far reviewers agree in a stage, over the decisions that stand, gold questions left out.
+
+    These are chosen to be clear and asked of everybody, so that all agree on them.
+    """
     names = {one.id: one.name for one in people.everyone(connection)}
+    gold = set(connection.execute(select(items.c.id).where(items.c.gold.is_not(None))).scalars())
     said = {
         item: {names[who]: verdict(stage, answer) for who, answer in answers if who in names}
         for item, answers in votes(connection, stage=stage).items()
+        if item not in gold
     }
     shared = {item: answers for item, answers in said.items() if len(answers) > 1}
     coders = sorted({name for answers in shared.values() for name in answers})

@@ -1,6 +1,5 @@
 """Where a review stands: its stages, its people, and the numbers of the papers' Table 1."""
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
@@ -9,23 +8,26 @@ from sqlalchemy import Connection, func, select
 
 from steadyeye.footage.set_folder import SetFolder
 from steadyeye.review import auditing, evidence, quality, queue, shortcut
+from steadyeye.review.counting import counted
 from steadyeye.review.people import Reviewer
 from steadyeye.review.plan import Plan
 from steadyeye.review.schema import assignments, items
-from steadyeye.review.stages import STAGES, Outcome
-from steadyeye.review.standing import outcomes
+from steadyeye.review.stages import STAGES
 from steadyeye.review.table_one import table_one
 
 
 def progress(
     connection: Connection, plan: Plan, reviewer: Reviewer | None = None
 ) -> Sequence[Mapping[str, Any]]:
-    """Each stage with how many of its items are waiting, open and done.
+    """Each stage with how many of its items are waiting, open and done, gold questions left out.
 
     Of a reviewer: `mine`, what they answered, and `left`, what waits for them.
     """
+    # gold questions are asked of everybody and are never done
     rows = connection.execute(
-        select(items.c.stage, items.c.state, func.count()).group_by(items.c.stage, items.c.state)
+        select(items.c.stage, items.c.state, func.count())
+        .where(items.c.gold.is_(None))
+        .group_by(items.c.stage, items.c.state)
     )
     counts = {(stage, state): count for stage, state, count in rows}
     mine: dict[str, int] = {}
@@ -82,44 +84,15 @@ def _spared(connection: Connection) -> Mapping[str, Any]:
 
 
 def table(connection: Connection, folder: SetFolder, plan: Plan) -> Sequence[Mapping[str, Any]]:
-    """Reviewed, accepted, updated and why not, of each stage: Table 1 of Shankar et al.
-
-    What was accepted in bulk nobody reviewed, and is not counted.
-    """
-    found = []
-    for name in plan.votes:
-        bulk = _in_bulk(connection) if name == "pairs" else frozenset()
-        known = {
-            key: each
-            for key, each in outcomes(connection, name).items()
-            if each is not None and key not in bulk
+    """Reviewed, accepted, updated and why not, of each stage; what counts: `counting`."""
+    return [
+        {
+            "stage": each.stage,
+            "reviewed": each.reviewed,
+            "accepted": each.accepted,
+            "gold": each.gold,
+            "reasons": each.reasons,
+            **({} if each.updated is None else {"updated": each.updated}),
         }
-        settled = known.values()
-        reasons = Counter(each.reason for each in settled if each.accepted is False)
-        found.append(
-            {
-                "stage": name,
-                "reviewed": len(settled),
-                "accepted": sum(each.accepted is True for each in settled),
-                "reasons": dict(reasons.most_common()),
-                **({"updated": _updated(folder, known)} if name == "anchors" else {}),
-            }
-        )
-    return found
-
-
-def _in_bulk(connection: Connection) -> frozenset[str]:
-    states = shortcut.states(connection)
-    return frozenset(key for key, state in states.items() if state == "bulk")
-
-
-def _updated(folder: SetFolder, known: Mapping[str, Outcome]) -> int:
-    """Accepted anchors whose labels the review changed."""
-    names = folder.classes.names if folder.classes else ()
-    given = {
-        row["group"]: [names[label] for label in row["labels"]]
-        for row in folder.frames.to_pylist()
-        if row["offset"] == 0
-    }
-    accepted = {key: each for key, each in known.items() if each.accepted}
-    return sum(each.answer["labels"] != given[key] for key, each in accepted.items())
+        for each in counted(connection, folder, plan)
+    ]

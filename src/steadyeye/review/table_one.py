@@ -7,9 +7,9 @@ from sqlalchemy import Connection
 
 from steadyeye.core.intervals import clopper_pearson
 from steadyeye.footage.set_folder import SetFolder
+from steadyeye.review.counting import Counted, counted, reviewed_images
 from steadyeye.review.plan import Plan
-from steadyeye.review.standing import outcomes
-from steadyeye.review.verdicts import UNDECIDED, box_verdicts, relabelled, verdicts
+from steadyeye.review.verdicts import box_verdicts
 
 
 @dataclass(frozen=True)
@@ -31,41 +31,30 @@ def table_one(connection: Connection, folder: SetFolder, plan: Plan) -> Sequence
     """The table of a set, over what is decided so far.
 
     "Do Image Classifiers Generalize Across Time?", Table 1. `anchor labels updated`: accepted
-    anchors whose labels the review changed. A pair is reviewed once its outcome stands; pairs of
-    rejected anchors and those across a scene cut are not asked and not counted.
+    anchors whose labels the review changed. Gold questions, pairs of rejected anchors and those
+    across a scene cut are not counted; see `counting`, which the dashboard reads too.
     """
+    stages = {each.stage: each for each in counted(connection, folder, plan)}
     if folder.content.get("kind") == "boxes":
-        return _of_boxes(connection, folder, plan)
-    found = verdicts(connection, folder, plan)
-    rows = folder.frames.to_pylist()
-    anchors = [row for row in rows if row["offset"] == 0]
+        return _of_boxes(connection, folder, plan, stages.get("classification"))
     lines = []
-    if "anchors" in plan.votes:
-        decided = [row for row in anchors if found[row["id"]].reason != UNDECIDED]
-        kept = [row for row in decided if found[row["id"]].accepted]
+    if "anchors" in stages:
+        anchors = stages["anchors"]
         lines += [
-            _line("anchor frames", len(decided), len(kept)),
-            Line("anchor labels updated", None, relabelled(folder, found)),
+            _line("anchor frames", anchors.reviewed, anchors.accepted),
+            Line("anchor labels updated", None, anchors.updated or 0),
         ]
-    if "pairs" in plan.votes:
-        asked = outcomes(connection, "pairs")
-        pairs = [found[key] for key, each in asked.items() if each is not None]
-        decided_pairs = [pair for pair in pairs if pair.reason != UNDECIDED]
-        kept_pairs = sum(pair.accepted for pair in decided_pairs)
-        lines.append(_line("frame pairs", len(decided_pairs), kept_pairs))
+    if "pairs" in stages:
+        lines.append(_line("frame pairs", stages["pairs"].reviewed, stages["pairs"].accepted))
     return lines
 
 
-def _of_boxes(connection: Connection, folder: SetFolder, plan: Plan) -> Sequence[Line]:
-    images = [
-        each for each in box_verdicts(connection, folder, plan).values() if each.reason != UNDECIDED
-    ]
-    lines = []
-    if "classification" in plan.votes:
-        asked = outcomes(connection, "classification").values()
-        decided = [each for each in asked if each is not None]
-        kept = sum(bool(each.accepted) for each in decided)
-        lines.append(_line("suggested boxes", len(decided), kept))
+def _of_boxes(
+    connection: Connection, folder: SetFolder, plan: Plan, objects: Counted | None
+) -> Sequence[Line]:
+    found = box_verdicts(connection, folder, plan)
+    images = [found[image] for image in reviewed_images(connection, plan, found)]
+    lines = [_line("suggested boxes", objects.reviewed, objects.accepted)] if objects else []
     lines.append(_line("images", len(images), sum(each.accepted for each in images)))
     return [*lines, Line("boxes", None, sum(len(each.boxes) for each in images))]
 

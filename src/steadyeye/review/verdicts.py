@@ -91,17 +91,6 @@ def _verdict(outcome: Outcome | None, labels: Sequence[str]) -> Verdict:
     return Verdict(labels, outcome.accepted, outcome.reason)
 
 
-def relabelled(folder: SetFolder, found: Mapping[str, Verdict]) -> int:
-    """Accepted anchors whose labels the review changed; `found`: frame id → verdict."""
-    names = folder.classes.names if folder.classes else ()
-    anchors = [row for row in folder.frames.to_pylist() if row["offset"] == 0]
-    return sum(
-        found[row["id"]].accepted
-        and set(found[row["id"]].labels) != {names[label] for label in row["labels"]}
-        for row in anchors
-    )
-
-
 def undecided(
     what: str, found: Mapping[str, "Verdict | BoxVerdict"], *, partial: bool = False
 ) -> int:
