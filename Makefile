@@ -6,7 +6,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check
 # a file stays with one worker, which shares its fixtures; tests/conftest.py puts the longest first
 SPREAD := -n 2 --dist loadfile --no-loadscope-reorder
 
-.PHONY: demo test quick lint types docs check clean
+.PHONY: demo test quick lint types docs check installs clean
 
 demo: $(VENV)/.demo
 	$(BIN)/steadyeye run examples/demo.toml --out runs/demo
@@ -29,6 +29,10 @@ docs: $(VENV)/.docs
 	$(BIN)/mkdocs build --strict
 
 check: lint types test docs
+
+# the wheel with each extra alone, in an environment of its own, doing its main job
+installs: $(VENV)/.test
+	$(BIN)/python tools/check_installs.py --demo $(VENV)
 
 # torch comes first and pinned: a plain `torch` would bring gigabytes of CUDA libraries
 $(VENV)/.demo: pyproject.toml constraints.txt

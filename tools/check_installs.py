@@ -204,16 +204,20 @@ def do_train(at: Environment) -> None:
 
 def do_explain(at: Environment) -> None:
     """The four explanations of a detector of coloured squares."""
-    at.run(at.python, "-c", "import explain_toys, pathlib; explain_toys.write(pathlib.Path('toy'))")
+    write = "explain_toys.write(pathlib.Path('toy')); explain_toys.write(pathlib.Path('other'), 4)"
+    at.run(at.python, "-c", f"import explain_toys, pathlib; {write}")
     model = "callable_detector(path='explain_toys:detector', classes='toy/classes.json')"
-    data = "coco(annotations='toy/boxes.json', images='toy/images')"
+    data, other = (f"coco(annotations='{d}/boxes.json', images='{d}/images')" for d in FOLDERS)
     embedder = f'blind_spots(embedder="{at.model}")'
     asked = f"patch_shuffle(repeats=2), background(folder='toy/behind'), {embedder}"
     at.steadyeye(
-        *("explain", "--model", model, "--data", data, "--reference", data),
+        *("explain", "--model", model, "--data", data, "--reference", other),
         *("--analyses", asked, "--out", "x"),
         report="x/report.html",
     )
+
+
+FOLDERS = ("toy", "other")
 
 
 def do_review(at: Environment) -> None:
@@ -223,13 +227,24 @@ def do_review(at: Environment) -> None:
 
 
 SERVE = """
-import subprocess, sys, time, urllib.request
+import subprocess, sys, time
+from urllib import error, request
 server = subprocess.Popen([sys.argv[1], "review", "set", "--reviewer", "one", "--port", "8799"],
                           stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
 words = (word for line in server.stdout for word in line.split())
 link = next(word for word in words if word.startswith("http"))
+# the link gives a cookie and leads to the page
+browser = request.build_opener(request.HTTPCookieProcessor())
 try:
-    page = urllib.request.urlopen(link, timeout=30).read()
+    for attempt in range(60):
+        try:
+            page = browser.open(link, timeout=30).read()
+            break
+        except error.HTTPError:
+            raise
+        except OSError:
+            # the link is printed just before the server listens
+            time.sleep(0.5)
     assert b"<html" in page, page[:200]
 finally:
     server.terminate()
