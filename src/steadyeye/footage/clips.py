@@ -37,7 +37,10 @@ class Clip:
 
 @dataclass(frozen=True, eq=False)
 class WholeClips:
-    """A `Source` over every `step`-th frame of clips; a group is a scene of one of them."""
+    """A `Source` over every `step`-th frame of clips; a group is a scene of one of them.
+
+    `reading`: notes on how the clips are read.
+    """
 
     name: str
     columns: tuple[str, ...]
@@ -46,6 +49,7 @@ class WholeClips:
     step: int = 1
     absent: Callable[[], Sequence[str]] = field(repr=False, default=list)
     classes: Classes | None = None
+    reading: tuple[str, ...] = ()
 
     @cached_property
     def _starts(self) -> list[int]:
@@ -72,7 +76,7 @@ class WholeClips:
         cuts = [f"{c.name} at frames {', '.join(map(str, c.cuts))}" for c in self.clips if c.cuts]
         more = f"; and {len(cuts) - 10} more videos" if len(cuts) > 10 else ""
         cut = f"; cuts in {'; '.join(cuts[:10])}{more}" if cuts else "; no cut"
-        return (f"{total}, {_count(scenes, 'scene')}{cut}",)
+        return (f"{total}, {_count(scenes, 'scene')}{cut}", *self.reading)
 
     def missing(self) -> Sequence[str]:
         """Files that inference would need and that are not there."""

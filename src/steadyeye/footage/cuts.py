@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from steadyeye.core.errors import SampleError
-from steadyeye.footage.reader import VideoIndex, readable
+from steadyeye.footage.reader import VideoIndex, every_frame
 from steadyeye.images import files
 from steadyeye.storage.place import Place
 
@@ -23,7 +23,7 @@ WIDTH = 256  # pixels at which frames are compared; PySceneDetect too shrinks th
 def of_video(video: VideoIndex) -> tuple[int, ...]:
     """The first frame of each scene of a video but the first, in native frames.
 
-    Decodes the video once, with all cores. A damaged frame is left out of the comparison.
+    Decodes the video once, in order. A damaged frame is left out of the comparison.
     """
     return _detect(_small_frames(video))
 
@@ -51,22 +51,16 @@ def _detect(frames: Iterable[tuple[int, NDArray[np.uint8]]]) -> tuple[int, ...]:
 
 
 def _small_frames(video: VideoIndex) -> Iterator[tuple[int, NDArray[np.uint8]]]:
-    with av.open(readable(video.path)) as container:
-        stream = container.streams.video[0]
-        stream.thread_type = "AUTO"
-        reformatter = av.video.reformatter.VideoReformatter()
-        for packet in container.demux(stream):
-            try:
-                decoded = packet.decode()
-            except av.FFmpegError:
-                continue  # whoever reads the frame itself is told that it is damaged
-            for native in decoded:
-                number = int(np.searchsorted(video.pts, native.pts or 0))
-                width, height = _small(native.width, native.height)
-                small = reformatter.reformat(
-                    native, width=width, height=height, format="bgr24", interpolation="AREA"
-                )
-                yield number, np.asarray(small.to_ndarray(), dtype=np.uint8)
+    reformatter = av.video.reformatter.VideoReformatter()
+    size: tuple[int, int] | None = None
+    for number, native in every_frame(video):
+        # frames of another size than the first are compared at its size
+        size = size or _small(native.width, native.height)
+        width, height = size
+        small = reformatter.reformat(
+            native, width=width, height=height, format="bgr24", interpolation="AREA"
+        )
+        yield number, np.asarray(small.to_ndarray(), dtype=np.uint8)
 
 
 def _small_images(paths: Sequence[Place]) -> Iterator[tuple[int, NDArray[np.uint8]]]:

@@ -1,179 +1,218 @@
-"""Frame-accurate random access to a video file through PyAV."""
+"""The frames of a video through PyAV: by number, in any order, as decoding in order gives them."""
 
-import hashlib
 import threading
-from collections import OrderedDict, deque
+from collections import OrderedDict
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
-from fractions import Fraction
-from functools import cached_property
 from typing import Any
 
 import av
 import numpy as np
 from av.video.frame import PictureType
-from numpy.typing import NDArray
 
-from steadyeye.core.errors import SampleError, UsageError
+from steadyeye.core.errors import SampleError
 from steadyeye.core.types import Image
+from steadyeye.footage.video_index import VideoIndex, decoded, index, picture_stream, readable
 from steadyeye.storage.place import Place
-from steadyeye.storage.remote import Remote
+
+__all__ = ["UNSEEN", "Frame", "VideoIndex", "every_frame", "frame", "index"]
 
 OPEN_VIDEOS = 4  # decoders a thread keeps open: memory stays flat over a folder of videos
 UNSEEN = "?"  # the type of a frame that was not decoded
 RECENT_BYTES = 32 << 20  # decoded frames a decoder keeps: overlapping sets step back a little
-
-
-@dataclass(frozen=True, eq=False)
-class VideoIndex:
-    """What the container says about a video, read without decoding it.
-
-    `pts`: (frames,) presentation time of each frame, rising, in `time_base` seconds.
-    `key_pts`, `key_dts`: the same for the frames a decoder can start at. `fps`: frames a second.
-    """
-
-    path: Place
-    pts: NDArray[np.int64]
-    key_pts: NDArray[np.int64]
-    key_dts: NDArray[np.int64]
-    time_base: Fraction
-    fps: float
-
-    def __len__(self) -> int:
-        return len(self.pts)
-
-    @cached_property
-    def digest(self) -> str:
-        """What the file holds, asked for once: of an object, what its store says of it."""
-        if isinstance(self.path, Remote):
-            return f"{self.path} {self.path.version()}"
-        with self.path.open("rb") as file:
-            return hashlib.file_digest(file, "sha256").hexdigest()
-
-    def key(self, number: int) -> str:
-        """What names frame `number` by content. Raises `SampleError` for a file that went away."""
-        try:
-            return f"frame {number} of {self.digest}"
-        except OSError as error:
-            raise SampleError(f"cannot read the video '{self.path}': {error.strerror}") from error
-
-
-def readable(path: Place) -> Any:
-    """What PyAV opens: the name of a file, or an object of a store read a piece at a time."""
-    return path.open("rb") if isinstance(path, Remote) else str(path)
-
-
-def index(path: Place) -> VideoIndex:
-    """The index of a video.
-
-    Raises `UsageError` for a file that is missing, no video, empty, or shorter than it says.
-    """
-    if not path.is_file():
-        raise UsageError(f"no video at '{path}'; check the path")
-    try:
-        with av.open(readable(path)) as container:
-            return _index(path, container)
-    except av.EOFError as error:
-        raise _empty(path) from error
-    except av.FFmpegError as error:
-        hint = "it is no video or it is truncated"
-        raise UsageError(f"cannot open the video '{path}': {error.strerror}; {hint}") from error
-
-
-def _index(path: Place, container: Any) -> VideoIndex:
-    if not container.streams.video:
-        raise UsageError(f"'{path}' has no video stream; give a video or a folder of videos")
-    stream = container.streams.video[0]
-    packets = [
-        (p.pts if p.pts is not None else p.dts, p.dts, p.is_keyframe)
-        for p in container.demux(stream)
-        if p.size and not p.is_discard and (p.pts is not None or p.dts is not None)
-    ]
-    if not packets:
-        raise _empty(path)
-    if len(packets) < stream.frames:
-        raise UsageError(
-            f"the video '{path}' is truncated: its header promises {stream.frames} frames, "
-            f"{len(packets)} are there; copy it again or cut it to what is whole"
-        )
-    keys = sorted((pts, dts) for pts, dts, is_key in packets if is_key)
-    return VideoIndex(
-        path=path,
-        pts=np.array(sorted(pts for pts, _, _ in packets), dtype=np.int64),
-        key_pts=np.array([pts for pts, _ in keys], dtype=np.int64),
-        key_dts=np.array([pts if dts is None else dts for pts, dts in keys], dtype=np.int64),
-        time_base=stream.time_base,
-        fps=float(stream.average_rate or stream.guessed_rate or 0),
-    )
-
-
-def _empty(path: Place) -> UsageError:
-    return UsageError(f"the video '{path}' holds no frames; remove it or record it again")
+RECENT_BYTES_IN_ORDER = 256 << 20  # where a step back beyond them means to begin again
+MOST_RECENT = 64
 
 
 @dataclass(frozen=True)
 class Frame:
     """A decoded frame: its picture type (`I`, `P`, `B`; `?` if damaged) and, on call, its pixels.
 
-    `image()`: (h, w, 3) uint8 RGB at the decoded size; raises `SampleError` for a damaged frame.
+    `image()`: (h, w, 3) uint8 RGB at the size it was coded with, turned as the file says a player
+    has to turn it; raises `SampleError` for a damaged frame.
     """
 
     kind: str
     image: Callable[[], Image]
 
 
+class _UnreliableError(Exception):
+    """Decoding from a key frame met what only decoding in order answers."""
+
+
 class _Cursor:
-    """One open decoder, moved forward where that is nearer than seeking."""
+    """One open decoder, moved forward where that is nearer than starting at a key frame.
+
+    A video without proven key frames is decoded from its start; so is one from the moment that
+    decoding from a key frame fails, as a decoder patches damaged pictures with earlier ones.
+    """
 
     def __init__(self, video: VideoIndex) -> None:
         self.video = video
-        self.container = av.open(readable(video.path))
-        self.stream = self.container.streams.video[0]
-        self.stream.thread_type = "NONE"  # the runner's workers are the parallelism
+        self.in_order = bool(video.in_order)
+        self.starts = frozenset(video.key_pts.tolist())
         self.reformatter = av.video.reformatter.VideoReformatter()
+        self.container: Any = None
         self.frames: Iterator[Any] = iter(())
-        self.current: Any = None
-        context = self.stream.codec_context
-        held = RECENT_BYTES // max(context.width * context.height * 3 // 2, 1)
-        self.recent: deque[Any] = deque(maxlen=min(max(held, 4), 64))
+        self.count = 0
+        self.number = -1
+        self._open()
+
+    def close(self) -> None:
+        """Closes the file."""
+        self.container.close()
 
     def frame(self, number: int) -> Frame:
         """Frame `number`, decoded now so that its type is known; its pixels are converted later."""
         try:
-            native = self._decode(int(self.video.pts[number]))
+            native = self._native(number)
         except av.FFmpegError as error:
-            self.current = None
+            self._open()
             return _damaged(self.video, number, error.strerror or "the data is damaged")
         if native is None:
-            return _damaged(self.video, number, "the stream does not yield it")
+            return _damaged(
+                self.video, number, "decoding the video from its start does not yield it"
+            )
 
         def image() -> Image:
             picture = self.reformatter.reformat(native, format="rgb24")
-            return np.asarray(picture.to_ndarray(), dtype=np.uint8)
+            return upright(native, np.asarray(picture.to_ndarray(), dtype=np.uint8))
 
         return Frame(PictureType(native.pict_type).name, image)
 
-    def _decode(self, wanted: int) -> Any:
-        for native in self.recent:
-            if native.pts == wanted:
-                return native
-        start = max(int(np.searchsorted(self.video.key_pts, wanted, side="right")) - 1, 0)
-        behind = self.current is None or self.current.pts > wanted
-        if behind or self.current.pts < self.video.key_pts[start]:
-            # by decoding time: by presentation time a seek may land past leading B-frames
-            self.container.seek(int(self.video.key_dts[start]), stream=self.stream)
-            self.frames = self.container.decode(self.stream)
-            self.recent.clear()
-            self._next()
-        while self.current is not None and self.current.pts < wanted:
-            self._next()
-        found = self.current is not None and self.current.pts == wanted
-        return self.current if found else None
+    def _native(self, wanted: int) -> Any:
+        if not self.in_order:
+            try:
+                return self._from_key_frame(wanted)
+            except (_UnreliableError, av.FFmpegError):
+                self.in_order = True
+                self._open()
+        if wanted in self.recent:
+            return self.recent[wanted]
+        if wanted <= self.number:
+            self._open()
+        # a damaged video may show frames in another order than their times
+        while wanted not in self.recent and self.number <= wanted + MOST_RECENT:
+            if not self._next():
+                break
+        return self.recent.get(wanted)
 
-    def _next(self) -> None:
-        self.current = next(self.frames, None)
-        if self.current is not None:
-            self.recent.append(self.current)
+    def _from_key_frame(self, wanted: int) -> Any:
+        if wanted in self.recent:
+            return self.recent[wanted]
+        video = self.video
+        at = int(np.searchsorted(video.key_pts, video.pts[wanted], side="right")) - 1
+        start = max(at, 0)
+        behind = self.number < 0 or self.number >= wanted
+        if behind or video.pts[self.number] < video.key_pts[start]:
+            # by decoding time: by presentation time a seek may land past leading B-frames
+            self.container.seek(int(video.key_dts[start]), stream=self.stream)
+            self.recent.clear()
+            self.number = -1
+            latest = int(max(video.pts[wanted], video.key_pts[0]))
+            self.frames = _from_start(self.container, self.stream, self.starts, latest)
+        while self.number < wanted:
+            if not self._next():
+                break
+        if wanted not in self.recent:
+            raise _UnreliableError
+        return self.recent[wanted]
+
+    def _open(self) -> None:
+        if self.container is not None:
+            self.container.close()
+        self.container = av.open(readable(self.video.path))
+        self.stream = picture_stream(self.container)
+        self.stream.thread_type = "NONE"  # the runner's workers are the parallelism
+        context = self.stream.codec_context
+        if not self.in_order:
+            # what a decoder would patch is decoded in order instead
+            context.options = {"err_detect": "explode"}
+        self.frames = decoded(self.container, self.stream)
+        self.count = 0
+        self.number = -1
+        self.recent: OrderedDict[int, Any] = OrderedDict()
+        budget = RECENT_BYTES_IN_ORDER if self.in_order else RECENT_BYTES
+        held = budget // max(context.width * context.height * 3 // 2, 1)
+        self.most = min(max(held, 4), MOST_RECENT)
+
+    def _next(self) -> bool:
+        """Whether there was one more frame, which is now among the recent ones."""
+        native = next((each for each in self.frames if each is not None), None)
+        if native is None:
+            return False
+        number = self.count if self.video.in_order else _number(self.video, native.pts)
+        self.count += 1
+        if number is not None:
+            self.number = number
+            self.recent[number] = native
+            if len(self.recent) > self.most:
+                self.recent.popitem(last=False)
+        return True
+
+
+def _from_start(
+    container: Any, stream: Any, starts: frozenset[int] | None, latest: int
+) -> Iterator[Any]:
+    """The frames behind a seek, which has to arrive at one of `starts` up to `latest`."""
+    for packet in container.demux(stream):
+        if starts is not None and not (packet.pts in starts and packet.pts <= latest):
+            raise _UnreliableError
+        starts = None
+        for native in packet.decode():
+            if native.is_corrupt:
+                raise _UnreliableError
+            yield native
+
+
+def every_frame(video: VideoIndex) -> Iterator[tuple[int, Any]]:
+    """Number and native frame of each frame of a video, in order; damaged ones are left out."""
+    last = -1
+    if not video.in_order:
+        with suppress(_UnreliableError, av.FFmpegError):
+            for number, native in _frames(video, strict=True):
+                yield number, native
+                last = number
+            return
+    yield from (each for each in _frames(video, strict=False) if each[0] > last)
+
+
+def _frames(video: VideoIndex, strict: bool) -> Iterator[tuple[int, Any]]:
+    """`strict`: with all cores, up to the first error: patched pictures depend on the threads."""
+    with av.open(readable(video.path)) as container:
+        stream = picture_stream(container)
+        stream.thread_type = "AUTO" if strict else "NONE"
+        if strict:
+            stream.codec_context.options = {"err_detect": "explode"}
+            frames = _from_start(container, stream, None, 0)
+        else:
+            frames = (native for native in decoded(container, stream) if native is not None)
+        for count, native in enumerate(frames):
+            number = count if video.in_order else _number(video, native.pts)
+            if number is not None:
+                yield number, native
+
+
+def _number(video: VideoIndex, pts: int | None) -> int | None:
+    """The number of the frame at a presentation time; None where the index has none there."""
+    if pts is None:
+        return None
+    number = int(np.searchsorted(video.pts, pts))
+    return number if number < len(video) and video.pts[number] == pts else None
+
+
+def upright(native: Any, image: Image) -> Image:
+    """A picture turned by quarters and mirrored as its display matrix says."""
+    matrix = native.side_data.get("DISPLAYMATRIX")
+    if matrix is None:
+        return image
+    a, b, _, c, d = np.frombuffer(bytes(matrix), np.int32)[:5].tolist()
+    if a == d == 0 and b and c:
+        image, a, d = image.transpose(1, 0, 2), c, b
+    elif b or c or not (a and d):
+        return image  # turned by another angle, which would need other pixels
+    return np.ascontiguousarray(image[:: 1 if d > 0 else -1, :: 1 if a > 0 else -1])
 
 
 def _damaged(video: VideoIndex, number: int, why: str) -> Frame:
@@ -192,6 +231,6 @@ def frame(video: VideoIndex, number: int) -> Frame:
     if video.path not in cursors:
         cursors[video.path] = _Cursor(video)
         if len(cursors) > OPEN_VIDEOS:
-            cursors.popitem(last=False)[1].container.close()
+            cursors.popitem(last=False)[1].close()
     cursors.move_to_end(video.path)
     return cursors[video.path].frame(number)

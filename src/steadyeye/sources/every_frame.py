@@ -11,6 +11,7 @@ from steadyeye.footage import reader, sidecar
 from steadyeye.footage.clips import COLUMNS, Clip, WholeClips
 from steadyeye.footage.paths import VIDEOS, holds, listed, located
 from steadyeye.footage.stills import numbered
+from steadyeye.footage.video_index import order_notes
 from steadyeye.images import files
 from steadyeye.storage.place import Place, absent, inside
 
@@ -39,10 +40,11 @@ def every_frame(
         raise UsageError(f"fps={fps} is for folders of images; '{path}' knows its own, leave it")
     clips: list[Clip] = []
     marks: list[str] = []
+    videos: dict[str, reader.VideoIndex] = {}
     single = root.is_file()
     for file in listed(root, VIDEOS):
         name = file.name if single else inside(file, root).as_posix()
-        index = reader.index(file)
+        index = videos[name] = reader.index(file)
         found = known(name) if known else detected.of_video(index)
         clips.append(
             Clip(
@@ -62,6 +64,7 @@ def every_frame(
         fingerprint=fingerprint("every_frame", *marks, str(step)),
         clips=clips,
         step=step,
+        reading=order_notes(videos),
     )
 
 

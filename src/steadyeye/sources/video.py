@@ -21,6 +21,7 @@ from steadyeye.footage.sets import (
     tags,
     unlabelled_notes,
 )
+from steadyeye.footage.video_index import order_notes
 from steadyeye.storage.place import Place, inside
 
 
@@ -100,6 +101,7 @@ def video(  # noqa: PLR0913 — the keyword arguments of a spec
             *set_notes(members),
             *unlabelled_notes(list(there), list(videos)),
             *scenes.notes(cuts, said),
+            *order_notes(videos),
             *_box_notes(known, videos, members),
         ),
     )
