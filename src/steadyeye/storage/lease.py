@@ -8,7 +8,6 @@ are ever compared. A holder that was only asleep sees the higher number at its n
 stops; what it wrote meanwhile is the same bytes, as shards are.
 """
 
-import fcntl
 import json
 import os
 import secrets
@@ -19,6 +18,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from threading import Event, Thread
 from typing import Any
+
+from filelock import FileLock, Timeout
 
 from steadyeye.core.errors import UsageError
 from steadyeye.storage.place import Place
@@ -74,17 +75,18 @@ def alone(out: Place, beat: float = BEAT) -> Iterator[Check]:
 def _locked(out: Path) -> Iterator[None]:
     try:
         out.mkdir(parents=True, exist_ok=True)
-        file = (out / ".lock").open("w")
+        lock = FileLock(out / ".lock", timeout=0)
+        lock.acquire()
+    except Timeout:
+        raise _held(out, "") from None
     except OSError as error:
         raise UsageError(
             f"cannot write to '{out}': {error.strerror}; choose another --out"
         ) from error
-    with file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            raise _held(out, "") from None
+    try:
         yield
+    finally:
+        lock.release()
 
 
 def _kept() -> None:

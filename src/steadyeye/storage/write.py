@@ -19,7 +19,13 @@ def write_file(path: Place, content: bytes) -> None:
         path.write_bytes(content)
         return
     _replace(path, content, synced=True)
-    handle = os.open(path.parent, os.O_RDONLY)
+    if hasattr(os, "O_DIRECTORY"):
+        _sync_folder(path.parent)
+
+
+def _sync_folder(folder: Path) -> None:
+    """Makes a rename durable; Windows has no such call, and none is needed there."""
+    handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     try:
         os.fsync(handle)
     finally:

@@ -92,6 +92,8 @@ def _ready(workers: Sequence[Worker]) -> list[Worker]:
 
 
 def _started() -> Worker:
+    if os.name == "nt":
+        raise UsageError("engine='local(processes=…)' does not run on Windows; use threads")
     ours, theirs = socket.socketpair()
     with theirs:
         paths = os.pathsep.join(path or os.getcwd() for path in sys.path)
