@@ -278,8 +278,8 @@ def test_ties_are_ties():
     board = leaderboard("accuracy", [entry("a", 50), entry("b", 50), entry("c", 51)])
     assert ranks(board) == [("1=", "c"), ("1=", "a"), ("1=", "b")]
     assert board.standings[0].tied == ("a", "b")
-    assert finding(board) == "No two of 3 models are told apart on accuracy."
-    assert headline(board) == "The 3 models are not told apart on accuracy"
+    assert finding(board) == "No difference between any two of 3 models is shown on accuracy."
+    assert headline(board) == "Do the 3 models differ on accuracy? No difference is shown"
 
 
 def test_not_being_told_apart_does_not_carry_over():
@@ -349,8 +349,8 @@ def test_other_samples_are_not_compared():
 
 def test_the_section_says_what_was_found():
     section = comparison([steady("one"), steady("two", scores=np.eye(2)[[0, 0, 0, 0, 1, 0, 0, 0]])])
-    assert section.title == "The two models are not told apart on pm-2"
-    assert section.text[0] == "two and one are not told apart on pm-2."
+    assert section.title == "Do the two models differ on pm-2? No difference is shown"
+    assert section.text[0] == "No difference between two and one is shown on pm-2."
     assert [row[0] for row in section.tables[0].rows[:4]] == [
         "pm-2",
         "pm-2",

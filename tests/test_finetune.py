@@ -9,15 +9,19 @@ import time
 from pathlib import Path
 
 import cv2
+import numpy as np
 import pytest
 import torch
 from toy_training import BIKES, SCENES, Said
 
 from steadyeye.cli import finetune_work
+from steadyeye.comparison.gains import gain
 from steadyeye.core import plugins
 from steadyeye.core.errors import UsageError
+from steadyeye.core.outcomes import Trials
 from steadyeye.core.spec import parse
 from steadyeye.evaluation import finetuning, trained, tuning
+from steadyeye.evaluation.beside import Beside
 from steadyeye.evaluation.run import Silent
 from steadyeye.footage import reader
 from steadyeye.footage.paths import located
@@ -147,7 +151,7 @@ def test_its_report_tells_the_curves_and_how_to_repeat_it(done):
     for text in ("What did training do?", "training_loss", "Every round", "gap: 2 frames"):
         assert text in page
     first, *_ = trained.document(done.out, done.record, done.history).sections
-    assert "from" in first.title or "no better" in first.title
+    assert first.title.startswith("The course of training: held loss ")
     table = first.tables[0]
     assert len(table.rows) == 1 + len(done.history.rounds)
     assert sum("●" in row[0] for row in table.rows) == 1
@@ -351,6 +355,60 @@ def test_the_same_training_augmented_is_another_and_is_recorded(footage, done, t
     other, _ = tuned(footage, tmp_path / "ft", augment="random_noise(levels=0:30)", epochs=1)
     assert other.record["augment"]
     assert other.history.losses[: len(done.history.losses)] != done.history.losses[:7]
+
+
+def test_before_is_the_base_as_it_was_given_and_not_its_replaced_head(footage, tmp_path):
+    """The base through its class map, asked by hand of the held frames; the new head is no before.
+
+    Six steps cannot be asserted to have paid where the paired interval holds 0.
+    """
+    classes = tmp_path / "map.csv"
+    classes.write_text("model,data\n" + "\n".join(f"class {i},{'abcd'[i]}" for i in range(4)))
+    done, _ = tuned(
+        footage, tmp_path / "ft", then_class_map=str(classes), epochs=None, iterations=6, lr="1e-6"
+    )
+    held = finetuning.check(job(footage, "-x")).data.held.items
+    model = plugins.build("models", parse(net(footage)))
+    scores = model([each.image() for each in held])[:, :4]
+    right = [int(s.argmax()) in each.labels for s, each in zip(scores, held, strict=True)]
+    found = done.beside.gain
+    assert found.what == "accuracy"
+    assert (found.before.value, found.before.n) == (sum(right) / len(right), len(held))
+    assert found.after.value == done.history.best.held["accuracy"]
+    gap = found.difference
+    assert gap.low <= 0 <= gap.high
+    assert done.beside.title.startswith("Did training help? accuracy on the held examples: ")
+    page = (done.out / "report.html").read_text()
+    assert "Training paid" not in page
+    assert done.beside.title in page.replace("&#39;", "'")
+    assert "the base, as it was given, has accuracy" in page
+
+
+def test_a_base_that_cannot_name_the_classes_has_no_before(done):
+    assert done.beside.gain is None
+    assert done.beside.sentence.startswith("The base cannot name these classes; there is no before")
+    assert done.beside.title == "What training reached: there is no before"
+    assert done.beside.sentence in trained.sentence(done.record, done.history, done.beside)
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "title"),
+    [
+        (range(20), range(40), "Training raised accuracy on the held examples: 50.0 % before, 100"),
+        (range(40), range(20), "Training lowered accuracy on the held examples: 100.0 % before, "),
+        (range(20), range(22), "Did training help? accuracy on the held examples: 50.0 % before"),
+    ],
+)
+def test_training_is_only_said_to_have_helped_where_the_paired_interval_shows_it(
+    before, after, title
+):
+    """40 images of 40 videos: 20 more right, 20 fewer, or two more (Tango's interval holds 0)."""
+    sides = (
+        Trials(np.isin(np.arange(40), each), np.arange(40).astype(str)) for each in (before, after)
+    )
+    both = Beside(gain("accuracy", *sides), "")
+    assert both.title.replace("\u202f", " ").startswith(title)
+    assert (both.claim is None) == title.startswith("Did")
 
 
 def test_base_and_tuned_are_measured_afterwards(footage, tmp_path):

@@ -381,18 +381,30 @@ def test_a_frame_that_was_not_predicted_makes_it_a_part():
 
 
 def test_the_section_names_the_models_off_the_line_and_draws():
-    steady = Evaluated(anchors(400, 300, 270), {})
-    plain = Evaluated(anchors(400, 300, 235, model="plain <b>"), {})
+    steady = Evaluated(whole("imagenet_vid_robust", 832, 749), {})
+    plain = whole("imagenet_vid_robust", 832, 652)
+    plain = Evaluated(replace(plain, model="plain <b>"), {})
     section = published_models([steady, plain])
     assert section.title == "m: steadier than published models of the same accuracy"
+    assert section.claim.supported
     assert section.text[0].startswith("pm-10: m has 67.5\u202f%, the line at its accuracy 59.")
     verdicts = {row[0]: row[2] for row in section.tables[0].rows}
-    assert verdicts == {"m": "above it", "plain <b>": "not told apart from it"}
+    assert verdicts == {"m": "above it", "plain <b>": "no distance from it shown"}
     assert section == published_models([steady, plain])
     for figure in section.figures:
         svg = vl_convert.vegalite_to_svg(json.loads(json.dumps(figure.spec)))
         assert "50%" in svg
         assert "<b>" not in svg.replace("&lt;b&gt;", "")
+
+
+def test_models_on_other_data_are_not_judged_against_the_line():
+    """The same numbers on 400 anchors of the user's own: shown beside, named as other, no rank."""
+    section = published_models([Evaluated(anchors(400, 300, 270), {})])
+    assert section.title == "Beside published models on ImageNet-Vid-Robust, which is other data"
+    assert section.claim is None
+    assert [row[2] for row in section.tables[0].rows] == ["other data"]
+    assert "nothing is judged against it" in section.tables[0].caption
+    assert "above" not in section.text[0]
 
 
 def test_a_single_video_is_told_and_a_line_drawn_out_too():

@@ -12,6 +12,7 @@ from steadyeye.core.types import Evaluated, needs
 
 DRAWN = 30
 ROW = 44
+SHOWN = {True: "difference shown", False: "no difference shown"}
 
 
 @needs()
@@ -37,10 +38,10 @@ def _meaning(found: Boards) -> str:
     several = len(found.boards[0].standings) > 2
     return (
         "All models are judged on the same samples, so only those count on which two of them "
-        "differ. Two are told apart where the p value of that difference is 0.05 or less"
+        "differ. A difference is said to be shown where its p value is 0.05 or less"
         + (", after Holm's allowance for the number of pairs of a metric" if several else "")
-        + ". A rank is 1 + the number of models that are better and told apart; not told apart "
-        "does not mean the same."
+        + ". A rank is 1 + the number of models that are shown to be better; where no difference "
+        "is shown there may still be one."
     )
 
 
@@ -50,8 +51,9 @@ def _caveats(found: Boards) -> tuple[str, ...]:
         if board.open_triple:
             first, middle, last = board.open_triple
             told.append(
-                f"On {called(board.metric)} {first} is told apart from {last}, and neither from "
-                f"{middle}: not being told apart does not carry over from pair to pair."
+                f"On {called(board.metric)} {first} is shown to be better than {last}, and neither "
+                f"to differ from {middle}: that no difference is shown does not carry over from "
+                "pair to pair."
             )
             break
     if found.one_video:
@@ -77,7 +79,7 @@ def _standings(found: Boards) -> Table:
         for board in found.boards
         for place, each in enumerate(board.standings)
     ]
-    header = ("metric", "rank", "model", "value", "95 % interval", "n", "not told apart from")
+    header = ("metric", "rank", "model", "value", "95 % interval", "n", "no difference shown from")
     return Table("Leaderboard", header, tuple(rows), open=True)
 
 
@@ -90,7 +92,7 @@ def _differences(found: Boards) -> Table:
             reach(pair.difference.low, pair.difference.high, board.unit),
             probability(pair.difference.p),
             probability(pair.adjusted),
-            "told apart" if pair.apart else "not told apart",
+            "shown" if pair.apart else "not shown",
             pair.difference.method,
         )
         for board in found.boards
@@ -108,7 +110,7 @@ def _figure(board: Leaderboard) -> Figure:
             "value": pair.difference.value,
             "low": pair.difference.low,
             "high": pair.difference.high,
-            "told": "told apart" if pair.apart else "not told apart",
+            "told": SHOWN[pair.apart],
         }
         for pair in drawn
     ]
@@ -143,7 +145,7 @@ def _layers(name: str, unit: str) -> list[dict[str, Any]]:
     hue = {
         "field": "told",
         "type": "nominal",
-        "scale": {"domain": ["told apart", "not told apart"], "range": [PALETTE[0], PALETTE[6]]},
+        "scale": {"domain": [SHOWN[True], SHOWN[False]], "range": [PALETTE[0], PALETTE[6]]},
         "legend": {"title": None, "orient": "bottom"},
     }
     zero = {"mark": {"type": "rule", "strokeDash": [4, 3]}, "encoding": {"x": {"datum": 0}}}

@@ -1,11 +1,20 @@
-"""What training further bought under degradation: profiles and failure points before and after."""
+"""Profiles and failure points under degradation before and after training further."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from steadyeye.charts.style import SCHEMA, colour, percent, shares
 from steadyeye.comparison.boards import common
-from steadyeye.comparison.gains import READING, Told, changes, dumbbells, gain, numbers, table
+from steadyeye.comparison.gains import (
+    READING,
+    Told,
+    allowed,
+    changes,
+    dumbbells,
+    gain,
+    numbers,
+    table,
+)
 from steadyeye.comparison.lineage import Step, augmentation, caveats, steps
 from steadyeye.core.results import find
 from steadyeye.core.sections import Figure, Section, Table
@@ -73,7 +82,7 @@ def _told(step: Step, pair: tuple[Predictions, Predictions]) -> Told:
         gain("drop", lost(before), lost(after)),
         gain("kept of what is right", *degraded("right")),
     )
-    return Told(*step.names, found)
+    return Told(*step.names, allowed(found))
 
 
 def _moved(step: Step, pair: tuple[Predictions, Predictions]) -> list[Moved]:

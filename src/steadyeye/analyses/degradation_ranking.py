@@ -18,7 +18,7 @@ from steadyeye.degradation.profiles import profiles
 def degradation_ranking(evaluated: Sequence[Evaluated]) -> Section | None:
     """Models by their accuracy over all operators and levels, on all images alike.
 
-    A rank is 1 + the number of models that are better and told apart, by the paired bootstrap over
+    A rank is 1 + the number of models that are shown to be better, by the paired bootstrap over
     images (or videos) with Holm's allowance for all pairs. None for a single model, or where models
     saw other operators or images.
     """
@@ -42,7 +42,7 @@ def degradation_ranking(evaluated: Sequence[Evaluated]) -> Section | None:
         title="Which model stands it best",
         text=(
             "Ranked by accuracy over all operators and levels, every image counted for every "
-            "model. A rank is 1 + the number of models that are better as far as the data can tell "
+            "model. A rank is 1 + the number of models that are shown to be better "
             "(paired bootstrap, p of 0.05 or less after Holm's allowance for all pairs); = marks "
             "one that is shared.",
         ),

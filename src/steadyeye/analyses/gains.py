@@ -1,4 +1,4 @@
-"""What training further bought: accuracy, pm-k and drop before and after."""
+"""Accuracy, pm-k and drop before and after training further."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -8,13 +8,14 @@ from steadyeye.comparison.gains import (
     READING,
     Gain,
     Told,
+    allowed,
     changes,
     dumbbells,
     gain,
     numbers,
     table,
 )
-from steadyeye.comparison.lineage import Step, augmentation, caveats, steps
+from steadyeye.comparison.lineage import Step, augmentation, caveats, from_scratch, steps
 from steadyeye.comparison.words import called
 from steadyeye.core.sections import Section
 from steadyeye.core.types import Asked, Evaluated, needs
@@ -59,7 +60,7 @@ def _told(step: Step) -> Told:
             outcomes = asked[1].outcomes
             what = _what(asked[0])
             found.append(gain(what, *(outcomes(one.predictions) for one in (before, after))))
-    return Told(*step.names, tuple(each for each in found if each.difference is not None))
+    return Told(*step.names, allowed([each for each in found if each.difference is not None]))
 
 
 def _both(before: Evaluated, after: Evaluated, name: str) -> tuple[str, Asked] | None:
@@ -82,14 +83,21 @@ def _title(told: Sequence[Told]) -> str:
 def _sentence(step: Step, told: Told) -> str:
     """What each number was and is."""
     operators = ", ".join(augmentation(step.after.predictions))
+    anew = from_scratch(step.after.predictions)
     if step.augmented:
+        start = "from weights drawn anew, as that was," if anew else "from the same model"
         begin = (
-            f"{told.after} was trained from the same model and on the same images as "
-            f"{told.before}, augmented with {operators}"
+            f"{told.after} was trained {start} and on the same images as {told.before}, augmented "
+            f"with {operators}"
         )
     else:
         how = f", on images augmented with {operators}" if operators else ""
-        begin = f"{told.after} was trained from {told.before}{how}"
+        start = (
+            f"from scratch in the architecture of {told.before}, none of whose weights it has"
+            if anew
+            else f"from {told.before}"
+        )
+        begin = f"{told.after} was trained {start}{how}"
     return f"{begin}: {numbers(told.gains)}."
 
 
@@ -102,13 +110,13 @@ def _meaning(told: Told) -> str:
         plain,
         "It is more accurate",
         "It is less accurate",
-        "Whether it is more accurate these samples do not tell",
+        "Whether it is more accurate these samples do not show",
     )
     steady = _direction(
         drop,
         "neighbouring frames take more from it than before",
         "neighbouring frames take less from it than before",
-        "what neighbouring frames take is not told apart from before",
+        "no difference is shown in what neighbouring frames take",
     )
     return f"{bought}, and {steady}."
 

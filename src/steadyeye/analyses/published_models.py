@@ -27,6 +27,7 @@ from steadyeye.comparison.testbed import (
     fit,
     strays,
 )
+from steadyeye.core.claims import Claim, above, below, first
 from steadyeye.core.intervals import LEVEL, proportion
 from steadyeye.core.multiplicity import holm
 from steadyeye.core.pm_sets import pm_sets
@@ -35,17 +36,20 @@ from steadyeye.core.table import Predictions
 from steadyeye.core.types import Evaluated, needs
 
 SHOWN = 5
-VERDICTS = {-1: "below it", 0: "not told apart from it", 1: "above it"}
+VERDICTS = {-1: "below it", 0: "no distance from it shown", 1: "above it", None: "other data"}
 
 
 @dataclass(frozen=True)
 class _Row:
-    """A model of the user's: its two shares, and where it lies on either line; `side` −1, 0, 1."""
+    """A model of the user's: its two shares, and where it lies on either line.
+
+    `side`: −1, 0 or 1; None where the line is of other data, against which nothing is judged.
+    """
 
     cross: Cross
     probit: Effective
     plain: Effective
-    side: int
+    side: int | None
 
 
 @needs("truth", "group", "offset")
@@ -53,7 +57,8 @@ def published_models(evaluated: Sequence[Evaluated]) -> Section | None:
     """Accuracy against pm-10 beside 335 published models, their line and effective robustness.
 
     The published models are those of the same set for ImageNet-Vid-Robust and YTBB-Robust, else of
-    ImageNet-Vid-Robust, and the text says so. Verdicts are Holm's over the user's models. A section
+    ImageNet-Vid-Robust, and title and table say so: nothing is judged against those then. Verdicts
+    on the same set are Holm's over the user's models. A section
     that only says why for data that does not reach ±10, and for a part or a variant of a released
     set; None for data without anchors. Taori et al., NeurIPS 2020; Shankar et al., Figure 1.
     """
@@ -66,14 +71,16 @@ def published_models(evaluated: Sequence[Evaluated]) -> Section | None:
     data = evaluated[0].predictions
     models = published(beside(data) or "")
     lines = [fit(models.original, models.perturbed, s, models.anchors) for s in (PROBIT, PLAIN)]
-    rows = _rows([one for one, sets in zip(evaluated, every, strict=True) if len(sets)], lines)
+    there = [one for one, sets in zip(evaluated, every, strict=True) if len(sets)]
+    rows = _rows(there, lines, judged=released(data) is not None)
     crosses = [row.cross for row in rows]
     return Section(
         place=30,
-        title=_title(rows),
+        title=_title(rows, models),
+        claim=_claim(rows, models),
         text=(_finding(rows), _meaning(models, lines[0]), _caveat(rows, models, data)),
         figures=tuple(figure(models, line, crosses, SOURCE) for line in lines),
-        tables=(_table(rows), _lines(models, lines), _furthest(models, lines[0])),
+        tables=(_table(rows, models), _lines(models, lines), _furthest(models, lines[0])),
     )
 
 
@@ -81,8 +88,10 @@ def _not_compared(why: str) -> Section:
     return Section(place=30, title="Not to be compared with published models", text=(why,))
 
 
-def _rows(evaluated: Sequence[Evaluated], lines: Sequence[Line]) -> list[_Row]:
+def _rows(evaluated: Sequence[Evaluated], lines: Sequence[Line], judged: bool) -> list[_Row]:
     rows = [_row(one, lines) for one in evaluated]
+    if not judged:
+        return rows
     adjusted = holm(np.array([row.probit.p for row in rows]))
     return [
         replace(row, side=int(np.sign(row.probit.value or 0)) if p <= 1 - LEVEL else 0)
@@ -99,34 +108,43 @@ def _row(one: Evaluated, lines: Sequence[Line]) -> _Row:
         proportion(steady, sets.videos),
     )
     probit, plain = (effective_robustness(right, steady, sets.videos, line) for line in lines)
-    return _Row(cross, probit, plain, 0)
+    return _Row(cross, probit, plain, None)
 
 
-def _title(rows: Sequence[_Row]) -> str:
+def _title(rows: Sequence[_Row], models: Published) -> str:
     above, below = (_names(rows, side) for side in (1, -1))
     others = "published models of the same accuracy"
+    if rows[0].side is None:
+        return f"Beside published models on {models.title}, which is other data"
     if above and below:
         return f"Steadier, and less steady, than {others}"
     if not above and not below:
-        return f"Not told apart from {others}"
+        return f"Steadier than {others}? No difference is shown"
     off = above or below
     who = off[0] if len(off) == 1 else f"{len(off)} of {len(rows)} models"
     return f"{who}: {'steadier' if above else 'less steady'} than {others}"
+
+
+def _claim(rows: Sequence[_Row], models: Published) -> Claim | None:
+    """What the title asserts: that a model lies off the line; of several the first."""
+    text, found = _title(rows, models), [row for row in rows if row.side]
+    return first([(above if row.side == 1 else below)(text, row.probit) for row in found])
 
 
 def _finding(rows: Sequence[_Row]) -> str:
     def told(row: _Row) -> str:
         return (
             f"{row.cross.model} has {percent(row.probit.perturbed)}, the line at its accuracy "
-            f"{percent(row.probit.expected)}: {_points(row.probit)} points, {VERDICTS[row.side]}"
+            f"{percent(row.probit.expected)}: {_points(row.probit)} points"
+            f"{'' if row.side is None else f', {VERDICTS[row.side]}'}"
         )
 
     # those off the line first, then the furthest from it
-    order = sorted(rows, key=lambda row: (row.side == 0, -abs(row.probit.value or 0)))
+    order = sorted(rows, key=lambda row: (not row.side, -abs(row.probit.value or 0)))
     more = f"; {len(rows) - SHOWN} more in the table" if len(rows) > SHOWN else ""
     several = (
         " The verdicts allow for several models being judged at once; each interval stands alone."
-        if len(rows) > 1
+        if len(rows) > 1 and rows[0].side is not None
         else ""
     )
     return f"pm-{K}: {'; '.join(map(told, order[:SHOWN]))}{more}.{several}"
@@ -161,7 +179,7 @@ def _caveat(rows: Sequence[_Row], models: Published, data: Predictions) -> str:
     return told
 
 
-def _table(rows: Sequence[_Row]) -> Table:
+def _table(rows: Sequence[_Row], models: Published) -> Table:
     header = (
         "model",
         "effective robustness, points",
@@ -187,7 +205,10 @@ def _table(rows: Sequence[_Row]) -> Table:
         )
         for row in rows
     )
-    return Table("Your models against the line (verdicts: 95 %, Holm over models)", header, body)
+    how = "verdicts: 95 %, Holm over models"
+    if rows[0].side is None:
+        how = f"the line is of {models.title}, other data: nothing is judged against it"
+    return Table(f"Your models against the line ({how})", header, body)
 
 
 def _lines(models: Published, lines: Sequence[Line]) -> Table:

@@ -25,7 +25,7 @@ def finetune(job_file: Path | None, flags: Mapping[str, Any], shown: str) -> Non
         done = finetuning.finetune(plan, watcher)
     if not first():
         return
-    console.print(trained.sentence(done.record, done.history), markup=False)
+    console.print(trained.sentence(done.record, done.history, done.beside), markup=False)
     console.print(f"ended: {done.history.ended}", markup=False)
     console.print(f"report: {(done.out / 'report.html').resolve()}", markup=False)
     if done.gains is not None:

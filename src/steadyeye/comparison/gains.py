@@ -1,7 +1,7 @@
 """What a model has before and after, and by how much they differ, paired."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -20,6 +20,7 @@ from steadyeye.comparison.order import ALPHA
 from steadyeye.comparison.paired import Difference, difference, drawn
 from steadyeye.core import bootstrap
 from steadyeye.core.intervals import proportion
+from steadyeye.core.multiplicity import holm
 from steadyeye.core.outcomes import Outcomes, Trials
 from steadyeye.core.sections import Figure, Table
 from steadyeye.core.types import Result
@@ -27,26 +28,38 @@ from steadyeye.core.types import Result
 ROW = 56
 CAPTION = "Before and after, each with its 95 % interval. The dashed line joins the two."
 STILL = 0.01
-"""A change below this share that is not told apart from none is called unchanged."""
+"""A change is called unchanged where its whole interval lies within this share of none."""
 READING = (
-    "A change with a question mark is not told apart from none at p ≤ 0.05; unchanged is one of "
-    "less than a point that is not. Neither says that nothing changed: the intervals do."
+    "A change with a question mark is not shown at p ≤ 0.05, after Holm's allowance for the "
+    "numbers of a comparison, which does not say that there is none; unchanged is one whose whole "
+    "interval lies within a point of none."
 )
 
 
 @dataclass(frozen=True)
 class Gain:
-    """A number before and after. `difference`: after − before; None where either has none."""
+    """A number before and after. `difference`: after − before; None where either has none.
+
+    `adjusted`: its p value where several numbers are compared, as `allowed` makes it.
+    """
 
     what: str
     before: Result
     after: Result
     difference: Difference | None
+    adjusted: float | None = None
+
+    @property
+    def p(self) -> float | None:
+        """The p value that counts: after the allowance for several numbers, where there is one."""
+        if self.difference is None or self.adjusted is not None:
+            return self.adjusted
+        return self.difference.p
 
     @property
     def apart(self) -> bool:
-        """Whether the data tell the two apart."""
-        return self.difference is not None and self.difference.p <= ALPHA
+        """Whether a difference is shown."""
+        return self.p is not None and self.p <= ALPHA
 
 
 @dataclass(frozen=True)
@@ -61,6 +74,15 @@ class Told:
 def gain(what: str, before: Outcomes, after: Outcomes) -> Gain:
     """The gain of outcomes on the same samples, with the interval of each."""
     return Gain(what, result(what, before), result(what, after), paired(before, after))
+
+
+def allowed(found: Sequence[Gain]) -> tuple[Gain, ...]:
+    """The gains of one comparison, their p values adjusted by Holm for how many there are."""
+    p = holm([np.nan if each.difference is None else each.difference.p for each in found])
+    return tuple(
+        each if each.difference is None else replace(each, adjusted=float(value))
+        for each, value in zip(found, p, strict=True)
+    )
 
 
 def paired(before: Outcomes, after: Outcomes) -> Difference | None:
@@ -87,7 +109,7 @@ def change(found: Gain) -> str:
     """The change in a word or two: `accuracy +13.0`, `drop unchanged`, `pm-10 +4.0?`."""
     if found.difference is None:
         return f"{found.what} not known"
-    if not found.apart and abs(found.difference.value) < STILL:
+    if max(abs(found.difference.low), abs(found.difference.high)) <= STILL:
         return f"{found.what} unchanged"
     return f"{found.what} {points(found.difference.value)}{'' if found.apart else '?'}"
 
@@ -123,7 +145,16 @@ def table(caption: str, told: Sequence[Told]) -> Table:
         for one in told
         for each in one.gains
     ]
-    header = ("number", "before", "after", "difference, points", "95 % interval", "p", "", "n")
+    header = (
+        "number",
+        "before",
+        "after",
+        "difference, points",
+        "95 % interval",
+        "p, Holm",
+        "",
+        "n",
+    )
     return Table(caption, (*header, "method"), tuple(rows), open=True)
 
 
@@ -199,6 +230,7 @@ def _difference(found: Gain) -> tuple[str, ...]:
     gap, n = found.difference, f"{found.after.n:,}"
     if gap is None:
         return "—", "—", "—", "not known", n, "—"
-    verdict = "told apart" if found.apart else "not told apart"
+    verdict = "shown" if found.apart else "not shown"
     ends = f"{points(gap.low)} to {points(gap.high)}"
-    return points(gap.value), ends, probability(gap.p), verdict, n, gap.method
+    p = gap.p if found.p is None else found.p
+    return points(gap.value), ends, probability(p), verdict, n, gap.method

@@ -1,4 +1,4 @@
-"""Models that were trained further, beside what they were before, on the same samples."""
+"""Models that were trained, beside those they were trained from, on the same samples."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -54,6 +54,11 @@ def augmentation(predictions: Predictions) -> tuple[str, ...]:
     return tuple(each["operator"] for each in listed if each["operator"] != "plain")
 
 
+def from_scratch(predictions: Predictions) -> bool:
+    """Whether all weights of a trained model were drawn anew, as its training has on record."""
+    return bool(predictions.recipe.get("from scratch"))
+
+
 def caveats(step: Step) -> tuple[str, ...]:
     """What must be known to read the differences of a step."""
     return tuple(filter(None, (_answers(step), _overlap(step), _one_training(step))))
@@ -66,6 +71,8 @@ def _base(one: Evaluated) -> str:
 def _plain_twin(before: Evaluated, after: Evaluated) -> bool:
     """Whether two models differ in that the latter's images were augmented."""
     if not _base(after) or _base(before) != _base(after):
+        return False
+    if from_scratch(before.predictions) != from_scratch(after.predictions):
         return False
     data = [each.predictions.recipe.get("trained on", {}) for each in (before, after)]
     same = data[0].get("fingerprint") == data[1].get("fingerprint")

@@ -43,29 +43,32 @@ def reach(low: float, high: float, unit: str) -> str:
 
 def sentence(pair: Pair, board: Leaderboard) -> str:
     """What was found of two models."""
+    name = called(board.metric)
     if not pair.apart:
-        return f"{pair.better} and {pair.worse} are not told apart on {called(board.metric)}"
+        return f"no difference between {pair.better} and {pair.worse} is shown on {name}"
     gap, unit = pair.difference, board.unit
     return (
-        f"{pair.better} is better than {pair.worse} on {called(board.metric)} by "
+        f"{pair.better} is better than {pair.worse} on {name} by "
         f"{amount(gap.value, unit)} ({reach(gap.low, gap.high, unit)})"
     )
 
 
 def finding(board: Leaderboard) -> str:
-    """What was found of all pairs, in one or two sentences; those told apart come first."""
+    """What was found of all pairs, in one or two sentences; differences that are shown first."""
     apart, tied = board.apart, tuple(pair for pair in board.pairs if not pair.apart)
+    name = called(board.metric)
     if not apart and len(board.standings) > 2:
-        return f"No two of {len(board.standings)} models are told apart on {called(board.metric)}."
+        return f"No difference between any two of {len(board.standings)} models is shown on {name}."
     told = [sentence(pair, board) for pair in apart[:MOST]]
     if len(apart) > MOST:
-        told.append(f"{len(apart) - MOST} more pairs are told apart")
+        told.append(f"{len(apart) - MOST} more pairs differ")
     if tied and len(tied) <= MOST:
         names = ", ".join(f"{pair.better} and {pair.worse}" for pair in tied)
-        told.append(f"{names} are not told apart on {called(board.metric)}")
+        told.append(f"no difference between {names} is shown on {name}")
     elif tied:
-        told.append(f"{len(tied)} of {len(board.pairs)} pairs are not told apart")
-    return "; ".join(told) + "."
+        told.append(f"no difference is shown for {len(tied)} of {len(board.pairs)} pairs")
+    said = "; ".join(told)
+    return f"{said[:1].upper() if said.startswith('no diff') else said[:1]}{said[1:]}."
 
 
 def headline(board: Leaderboard) -> str:
@@ -74,13 +77,13 @@ def headline(board: Leaderboard) -> str:
     first = board.standings[0]
     if not apart:
         several = "two" if len(board.standings) == 2 else f"{len(board.standings)}"
-        return f"The {several} models are not told apart on {name}"
+        return f"Do the {several} models differ on {name}? No difference is shown"
     if sum(pair.better == first.model for pair in apart) == len(board.standings) - 1:
         others = "all others" if len(board.standings) > 2 else board.standings[1].model
         return f"{first.model} is better than {others} on {name}"
     if len(apart) == 1:
         return f"{apart[0].better} is better than {apart[0].worse} on {name}"
-    return f"{len(apart)} of {len(board.pairs)} pairs of models are told apart on {name}"
+    return f"{len(apart)} of {len(board.pairs)} pairs of models differ on {name}"
 
 
 def rank(board: Leaderboard, place: int) -> str:

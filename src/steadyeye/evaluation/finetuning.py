@@ -15,8 +15,10 @@ from steadyeye.core.errors import UsageError
 from steadyeye.core.spec import parse
 from steadyeye.core.types import Source, detects
 from steadyeye.evaluation import gains, run, trained, tuning_record
+from steadyeye.evaluation.beside import Beside, beside
 from steadyeye.evaluation.engines.local import cores
 from steadyeye.evaluation.gains import Measuring
+from steadyeye.evaluation.job import Job
 from steadyeye.evaluation.plan import distinct_ids, present
 from steadyeye.evaluation.run import log
 from steadyeye.evaluation.tuning import Tuning
@@ -61,11 +63,16 @@ class Plan:
 
 @dataclass(frozen=True, eq=False)
 class Tuned:
-    """A finished training: its folder, what is on record of it, and how it went."""
+    """A finished training: its folder, what is on record of it, and how it went.
+
+    `beside`: the base and the trained model on the held examples; None where nothing was kept, and
+    in all processes but the first.
+    """
 
     out: Path
     record: Mapping[str, Any]
     history: History
+    beside: Beside | None
     gains: Document | None
 
 
@@ -116,17 +123,16 @@ def finetune(plan: Plan, watcher: Watching) -> Tuned:
         try:
             went = train(plan.lesson, course, plan.out / CHECKPOINTS, watcher, start)
         except DivergedError as error:
-            _write_diverged(plan, record, str(error))
+            _write_diverged(plan, record, str(error), watcher)
             raise
         seconds = round(time.perf_counter() - started, 3)
         _log(plan.out, "trained", step=went.step, ended=went.ended, seconds=seconds)
-        if first():
-            _write(plan, record, went)
+        both = _write(plan, record, went, watcher) if first() else None
     measured = None
     if plan.measuring is not None and first():
         folder = plan.out / THEN
         measured = gains.measure(plan.job.model, plan.out, plan.measuring, folder, watcher)
-    return Tuned(plan.out, record, went, measured)
+    return Tuned(plan.out, record, went, both, measured)
 
 
 def announcement(plan: Plan) -> str:
@@ -171,25 +177,31 @@ def _searched(plan: Plan, watcher: Watcher) -> Found:
     return found
 
 
-def _write_diverged(plan: Plan, record: dict[str, Any], why: str) -> None:
+def _write_diverged(plan: Plan, record: dict[str, Any], why: str, watcher: Watching) -> None:
     """What the last good checkpoint holds, with why there is no more."""
     _log(plan.out, "diverged", why=why)
     file = checkpoint.last_good(plan.out / CHECKPOINTS)
     if file is None or not first():
         return
     went = history.read(checkpoint.read(file).history)
-    _write(plan, record, replace(went, ended=f"stopped: {why.partition(';')[0]}"))
+    _write(plan, record, replace(went, ended=f"stopped: {why.partition(';')[0]}"), watcher)
 
 
-def _write(plan: Plan, record: Mapping[str, Any], went: History) -> None:
-    """The history, the best weights as a model to load, and the report."""
+def _write(
+    plan: Plan, record: Mapping[str, Any], went: History, watcher: Watching
+) -> Beside | None:
+    """The history, the best weights as a model to load, both models beside, and the report."""
+    found = None
     write_file(plan.out / HISTORY, encode(went.record()))
     if went.best is not None:
         state = checkpoint.read(checkpoint.path(plan.out / CHECKPOINTS, went.best.step))
         about = {**plan.lesson.task.record(), "augmentation": record["augment"]}
         tuned.write(plan.out, about, state.module)
-    text = render_html(trained.document(plan.out, record, went), lambda *_: None)
+        how = Job(class_map=plan.job.then_class_map, workers=plan.job.workers, seed=plan.job.seed)
+        found = beside(plan.job.model, plan.out, plan.data.held, how, watcher)
+    text = render_html(trained.document(plan.out, record, went, found), lambda *_: None)
     write_file(plan.out / "report.html", text.encode())
+    return found
 
 
 def _surroundings(plan: Plan) -> dict[str, Any]:

@@ -125,6 +125,11 @@ def _model_classes(model: Model, source: Source) -> Classes:
     return Classes(tuple(f"class {i}" for i in range(width)))
 
 
+def class_map_of(job: Job, model: Model, source: Source) -> mapping.ClassMap:
+    """How the classes of a model meet those of a source. Raises `UsageError` where none do."""
+    return _class_map(job, model, _model_classes(model, source), (source.name, source))
+
+
 def _class_map(
     job: Job, model: Model, classes: Classes, source: tuple[str, Source]
 ) -> mapping.ClassMap:

@@ -5,22 +5,27 @@ from pathlib import Path
 from typing import Any
 
 from steadyeye.charts.style import chart, colour
+from steadyeye.comparison.gains import Gain, Told, table
 from steadyeye.core.sections import Figure, Section, Table
 from steadyeye.evaluation import tuning
+from steadyeye.evaluation.beside import Beside
 from steadyeye.evaluation.curves import STEP, curve, figures, named, numbers, shown
 from steadyeye.report.document import Document
 from steadyeye.training.history import History, Round
 from steadyeye.training.search import read
 
 
-def document(out: Path, record: Mapping[str, Any], went: History) -> Document:
-    """The report of a training. `record`: of its run.json."""
+def document(
+    out: Path, record: Mapping[str, Any], went: History, both: Beside | None = None
+) -> Document:
+    """The report of a training. `record`: of its run.json; `both`: the base beside what came."""
     found = record.get("search")
     return Document(
         title="What did training do?",
-        headline=(sentence(record, went),),
+        headline=(sentence(record, went, both),),
         evaluated=(),
         sections=(
+            *([_beside(both)] if both else []),
             _curves(record, went),
             *([_search(went, found)] if found else []),
             _data(record),
@@ -33,8 +38,8 @@ def document(out: Path, record: Mapping[str, Any], went: History) -> Document:
     )
 
 
-def sentence(record: Mapping[str, Any], went: History) -> str:
-    """What came of it, in a sentence or two."""
+def sentence(record: Mapping[str, Any], went: History, both: Beside | None = None) -> str:
+    """What came of it, in a sentence or two: the base as it was given, then the loss."""
     n = record["data"]["held"]["n"]
     what = f"{record['base']['name']} on {record['data']['train']['name']}"
     best = went.best
@@ -44,7 +49,21 @@ def sentence(record: Mapping[str, Any], went: History) -> str:
         f"{named(name)} {shown(name, went.start.get(name))} → {shown(name, best.held[name])}"
         for name in numbers(went)
     )
-    return f"{what}: {rose}, on {n:,} held examples, after {best.step:,} steps."
+    began = "" if record["task"].get("head", {}).get("kept") else " (it began with a new head)"
+    course = f"{rose}, on {n:,} held examples, over {best.step:,} steps{began}"
+    return f"{what}: {both.sentence} In training: {course}." if both else f"{what}: {course}."
+
+
+def _beside(both: Beside) -> Section:
+    """The base as it was given and the trained model, on the same held examples."""
+    tables = () if both.gain is None else (table("Before and after", [_told(both.gain)]),)
+    return Section(
+        place=0, title=both.title, claim=both.claim, text=(both.sentence,), tables=tables
+    )
+
+
+def _told(found: Gain) -> Told:
+    return Told("the base", "the trained model", (found,))
 
 
 def _curves(record: Mapping[str, Any], went: History) -> Section:
@@ -62,10 +81,10 @@ def _title(went: History) -> str:
     if best is None:
         return "Training ended before anything was judged"
     before, after = went.start.get(watched), best.held[watched]
-    if not _better(went):
-        return f"Training made it no better: held {named(watched)} {shown(watched, after)}"
-    told = f"held {named(watched)} went from {shown(watched, before)} to {shown(watched, after)}"
-    return f"Training paid: {told}"
+    return (
+        f"The course of training: held {named(watched)} {shown(watched, before)} at first, "
+        f"{shown(watched, after)} at step {best.step:,}"
+    )
 
 
 def _better(went: History) -> bool:
@@ -91,7 +110,7 @@ def _ending(record: Mapping[str, Any], went: History) -> str:
     if not _better(went):
         text += (
             f" Before the first step it was {shown(went.watched, went.start.get(went.watched))}: "
-            "what was trained is no better on these examples."
+            "no step made it better on these examples."
         )
     return text
 
@@ -113,7 +132,7 @@ def _held(record: Mapping[str, Any]) -> str:
 
 def _table(went: History) -> Table:
     names = numbers(went)
-    rows = [("0", "before", "—", "—", *(shown(name, went.start.get(name)) for name in names))]
+    rows = [("0", "at first", "—", "—", *(shown(name, went.start.get(name)) for name in names))]
     rows += [_row(each, names, each == went.best) for each in went.rounds]
     header = ("step", "epoch", "learning rate", "loss", *(f"held {named(n)}" for n in names))
     return Table("Every round; the weights of the one marked ● are kept", header, tuple(rows))
@@ -145,7 +164,7 @@ def _search(went: History, found: Mapping[str, Any]) -> Section:
     held = (f"held {named(name)}" for name in names)
     return Section(
         place=2,
-        title=f"Of {len(tried)} learning rates, {found['rate']:g} was best",
+        title=f"Of {len(tried)} learning rates, {found['rate']:g} was taken",
         text=(
             f"Each was tried for {found['steps']:,} steps from the same weights, on the same "
             f"batches, and judged by the held {named(went.watched)}; of several as good the one "

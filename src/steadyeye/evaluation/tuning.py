@@ -75,7 +75,8 @@ class Tuning:
     def measuring(self) -> Measuring | None:
         """On what both models are measured afterwards; None: on nothing."""
         if not self.then:
-            if self.then_operators or self.then_levels or self.then_class_map:
+            # the class map of the base serves the held examples too, on which it is always measured
+            if self.then_operators or self.then_levels:
                 raise UsageError("nothing to measure both models on afterwards; give --then SPEC")
             return None
         return Measuring(
