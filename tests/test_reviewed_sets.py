@@ -5,11 +5,16 @@ import json
 import cv2
 import numpy as np
 import pytest
+from review_toys import CLASSES, GOOD, NO, YES, Review, draw, source
 
 import steadyeye as se
 from steadyeye.core import plugins
 from steadyeye.core.spec import parse
 from steadyeye.evaluation.summary import document
+from steadyeye.footage import set_folder
+from steadyeye.review import exporting
+from steadyeye.review.sampling import Sampling
+from steadyeye.sources.reviewed import reviewed
 from steadyeye.sources.ytbb_robust import ytbb_robust
 
 CAT, CAR = 7, 23
@@ -89,11 +94,11 @@ def test_pictures_of_reviewed_sets_are_of_their_own_frames(root, tmp_path):
 
 
 def test_without_review_the_rejected_anchors_are_tagged(root):
-    source = ytbb_robust(str(root), k=1, review=False)
-    assert [source[i].tags["accepted"] for i in range(0, 12, 3)] == [0, 1, 1, 0]
-    assert "accepted" in source.columns
+    made = ytbb_robust(str(root), k=1, review=False)
+    assert [made[i].tags["accepted"] for i in range(0, 12, 3)] == [0, 1, 1, 0]
+    assert "accepted" in made.columns
     assert "accepted" not in ytbb_robust(str(root), k=1)[0].tags
-    assert source.fingerprint != ytbb_robust(str(root), k=1).fingerprint
+    assert made.fingerprint != ytbb_robust(str(root), k=1).fingerprint
 
 
 def test_what_was_rejected_is_not_degraded(root, tmp_path):
@@ -110,3 +115,58 @@ def test_the_released_reviews(test_data):
     # of 2,170 called good one is also called unsure
     assert (len(anchors), sum(m.accepted is False for m in anchors)) == (2_467, 298)
     assert [m.id for m in whole.members if m.accepted] == list(plain.ids)
+
+
+def grey(images):
+    """Calls a toy frame of one of these greys a dog, and all others a cat."""
+    dogs = [any(abs(image.mean() - each) < 1 for each in (28, 52, 100, 136)) for image in images]
+    return np.where(np.array(dogs)[:, None], [[0.1, 0.9]], [[0.9, 0.1]]).astype(np.float32)
+
+
+@pytest.fixture
+def exported(tmp_path):
+    """Four sets of five frames, greys 20, 60, 100 and 140 and 4 apart; the third is rejected."""
+    draw([source(4)], tmp_path / "set", Sampling("setB", {}, CLASSES))
+    folder = set_folder.read(tmp_path / "set")
+    review = Review(folder)
+    bad = {"quality": "bad", "labels": []}
+    review.everything("anchors", lambda shown: bad if shown["video"] == "v2" else GOOD)
+    review.everything("pairs", lambda s: NO if (s["video"], s["offset"]) == ("v0", 2) else YES)
+    review.everything("joint", lambda shown: NO)
+    with review.db.reading() as c:
+        exporting.export(c, folder, review.plan, tmp_path / "out")
+    return tmp_path / "out"
+
+
+def test_unreviewed_numbers_are_of_all_that_was_sampled(exported, tmp_path):
+    """v2's anchor is wrong, v0 breaks at its rejected frame, v1 and v3 at frames that stay."""
+    kept = se.evaluate(grey, f"reviewed(root='{exported}')", out=tmp_path / "kept")
+    every = se.evaluate(grey, f"reviewed(root='{exported}', review=False)", out=tmp_path / "all")
+    assert (kept.predictions.data, every.predictions.data) == ("setB", "setB, unreviewed")
+    assert (len(kept.predictions), len(every.predictions)) == (14, 20)
+    assert (kept.accuracy().value, kept.accuracy().n) == (1, 3)
+    assert (every.accuracy().value, every.accuracy().n) == (3 / 4, 4)
+    assert (kept.pm_k(2).value, every.pm_k(2).value) == (1 / 3, 0)
+    (section,) = [s for s in document([every.folder]).sections if s.place == 55]
+    own = [row for row in section.tables[0].rows if row[1] == "grey"]
+    assert [(row[0], row[2], row[3][:4], row[4][:4]) for row in own] == [
+        ("without review", "4", "75.0", "0.0\u202f"),
+        ("with review", "3", "100.", "33.3"),
+    ]
+
+
+def test_a_part_that_is_reviewed_says_so(tmp_path):
+    draw([source(2)], tmp_path / "set", Sampling("setB", {}, CLASSES))
+    folder = set_folder.read(tmp_path / "set")
+    review = Review(folder)
+    review.everything("anchors", lambda shown: GOOD)
+    (served,) = review.next("pairs")
+    review.say(served, YES)
+    with review.db.reading() as c:
+        exporting.export(c, folder, review.plan, tmp_path / "out", partial=True)
+    made = reviewed(root=str(tmp_path / "out"))
+    assert (made.name, len(made)) == ("setB, partly reviewed", 3)
+    assert "7 of 10 frames are not decided yet" in " ".join(made.notes)
+    assert reviewed(root=str(tmp_path / "set")).name == "setB"
+    every = reviewed(root=str(tmp_path / "out"), review=False)
+    assert (every.name, len(every)) == ("setB, unreviewed", 10)

@@ -8,7 +8,9 @@ from steadyeye.charts.style import percent
 from steadyeye.comparison.published import rows_beside
 from steadyeye.core.claims import Claim, above, below, every, first
 from steadyeye.core.pm_sets import PmSets, pm_sets
+from steadyeye.core.reviewed import accepted
 from steadyeye.core.sections import Section, Table
+from steadyeye.core.table import Predictions
 from steadyeye.core.types import Evaluated, needs
 from steadyeye.subsets.display import figure, table
 from steadyeye.subsets.losses import Loss, distance, loss
@@ -30,7 +32,7 @@ def review_impact(evaluated: Sequence[Evaluated]) -> Section | None:
     losses = [each for one in evaluated for each in _losses(one)]
     if not losses:
         return None
-    reviewed = next(one for one in evaluated if one.predictions.candidates is not None)
+    reviewed = next(one for one in evaluated if _both(one.predictions) is not None)
     told = [
         f"{before.model} drops by {percent(before.drop.value)} without the review and by "
         f"{percent(after.drop.value)} with it"
@@ -66,15 +68,25 @@ def published() -> tuple[Loss, ...]:
     return read(DATA, "reviewed", {"no": BEFORE, "yes": AFTER}, "")
 
 
+def _both(predictions: Predictions) -> tuple[Predictions, Predictions] | None:
+    """The table without and with the review; None where it changes nothing."""
+    if "sampled" in predictions.tags:
+        before, after = predictions, accepted(predictions)
+    else:
+        whole = predictions.candidates
+        before, after = predictions if whole is None else whole, predictions
+    return None if len(before) == len(after) else (before, after)
+
+
 def _losses(one: Evaluated) -> list[Loss]:
-    predictions, candidates = one.predictions, one.predictions.candidates
-    if candidates is None or len(candidates) == len(predictions):
+    both = _both(one.predictions)
+    if both is None:
         return []
-    sets = pm_sets(candidates)
-    k = distance(one, sets)
+    before, after = map(pm_sets, both)
+    k = distance(one, before)
     return [
-        loss(predictions.model, BEFORE, sets, k),
-        loss(predictions.model, AFTER, pm_sets(predictions), k),
+        loss(one.predictions.model, BEFORE, before, k),
+        loss(one.predictions.model, AFTER, after, k),
     ]
 
 
@@ -102,8 +114,9 @@ def _question(losses: Sequence[Loss]) -> str:
 
 
 def _counts(one: Evaluated) -> Table:
-    assert one.predictions.candidates is not None
-    before, after = pm_sets(one.predictions.candidates), pm_sets(one.predictions)
+    both = _both(one.predictions)
+    assert both is not None
+    before, after = map(pm_sets, both)
 
     def row(name: str, whole: int, kept: int) -> tuple[str, ...]:
         share = percent(kept / whole) if whole else "—"

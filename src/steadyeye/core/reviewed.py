@@ -12,23 +12,36 @@ from steadyeye.core.table import Predictions
 
 
 def reviewed(predictions: Predictions) -> Predictions:
-    """The rows that people accepted, `candidates` being the whole table.
+    """The rows that numbers count, `candidates` being the whole table.
 
-    The tag `accepted` is 1 or 0; without it the table is returned as it is. A set whose anchor was
-    not accepted leaves with all its frames. Raises `UsageError` for another value.
+    Where there is a tag `sampled`, 1 or 0, those with 1: all that was sampled, whatever the review
+    said. Else those that the review accepted, by the tag `accepted`; without either the table as
+    it is. A set whose anchor leaves takes all its frames along. Raises `UsageError` for another
+    value.
     """
+    if "sampled" in predictions.tags:
+        return _marked(predictions, "sampled", "not part of the sample")
+    return accepted(predictions)
+
+
+def accepted(predictions: Predictions) -> Predictions:
+    """The rows that people accepted, by the tag `accepted`, as `reviewed`."""
     if "accepted" not in predictions.tags:
         return predictions
-    accepted = np.asarray(predictions.tags["accepted"])
-    if not np.isin(accepted, (0, 1)).all():
-        odd = accepted[~np.isin(accepted, (0, 1))][0]
-        raise UsageError(f"the tag accepted of '{predictions.data}' is '{odd}'; write 1 or 0")
-    kept = accepted == 1
+    return _marked(predictions, "accepted", "not accepted by review")
+
+
+def _marked(predictions: Predictions, tag: str, why: str) -> Predictions:
+    marks = np.asarray(predictions.tags[tag])
+    if not np.isin(marks, (0, 1)).all():
+        odd = marks[~np.isin(marks, (0, 1))][0]
+        raise UsageError(f"the tag {tag} of '{predictions.data}' is '{odd}'; write 1 or 0")
+    kept = marks == 1
     if "offset" in predictions.tags:
         anchor = predictions.tags["offset"] == 0
         kept &= ~np.isin(predictions.groups, predictions.groups[anchor & ~kept])
     left = int(np.sum(~kept))
-    note = f"{left:,} of {len(kept):,} candidate frames left out: not accepted by review"
+    note = f"{left:,} of {len(kept):,} candidate frames left out: {why}"
     return replace(
         rows(predictions, np.flatnonzero(kept)),
         candidates=predictions,

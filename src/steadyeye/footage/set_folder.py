@@ -23,7 +23,8 @@ from steadyeye.core.errors import UsageError
 from steadyeye.core.types import Classes
 
 VERSION = 1
-SCENE_CUT = "scene cut"
+SCENE_CUT, UNDECIDED = "scene cut", "not decided"
+"""Reasons why a frame is not accepted."""
 FRAMES = pa.schema(
     {
         "id": pa.string(),

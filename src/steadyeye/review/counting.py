@@ -17,12 +17,12 @@ from typing import TypeAlias
 
 from sqlalchemy import Connection, select
 
-from steadyeye.footage.set_folder import SetFolder
+from steadyeye.footage.set_folder import UNDECIDED, SetFolder
 from steadyeye.review.plan import Plan
 from steadyeye.review.schema import items
 from steadyeye.review.stages import DRAWN, Outcome
 from steadyeye.review.standing import outcomes
-from steadyeye.review.verdicts import UNDECIDED, BoxVerdict
+from steadyeye.review.verdicts import BoxVerdict
 
 Settled: TypeAlias = Mapping[str, Outcome]
 """Key of an item → what people made of it, accepted or not."""

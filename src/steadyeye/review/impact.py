@@ -10,9 +10,9 @@ from steadyeye.core.errors import UsageError
 from steadyeye.core.intervals import Interval, proportion
 from steadyeye.core.pm_sets import farthest, pm_sets
 from steadyeye.core.table import Predictions
-from steadyeye.footage.set_folder import SetFolder
+from steadyeye.footage.set_folder import UNDECIDED, SetFolder
 from steadyeye.review.plan import Plan
-from steadyeye.review.verdicts import UNDECIDED, Verdict
+from steadyeye.review.verdicts import Verdict
 
 WITHOUT, WITH = "without review", "with review"
 
@@ -65,9 +65,12 @@ def impact(
     rows = folder.frames.to_pylist()
     sampled = {r["id"] for r in rows if plan.across_cuts or not r["across_cut"]}
     left = {id_ for id_, each in found.items() if each.accepted or each.reason == UNDECIDED}
-    judged = _relabelled(predictions, ids, found, names)
+    # a run of an exported set has the reviewers' labels already
+    given = {row["id"]: [names[label] for label in row["labels"]] for row in rows}
+    before = _relabelled(predictions, ids, given, names)
+    judged = _relabelled(predictions, ids, {i: v.labels for i, v in found.items()}, names)
     return (
-        _numbers(predictions, WITHOUT, sampled, k),
+        _numbers(before, WITHOUT, sampled, k),
         _numbers(judged, WITH, left & sampled, k),
     )
 
@@ -75,12 +78,12 @@ def impact(
 def _relabelled(
     predictions: Predictions,
     ids: Mapping[str, int],
-    found: Mapping[str, Verdict],
+    labels: Mapping[str, Sequence[str]],
     names: Sequence[str],
 ) -> Predictions:
     truth = predictions.truth.copy()
-    for id_, verdict in found.items():
-        truth[ids[id_]] = np.isin(names, verdict.labels)
+    for id_, own in labels.items():
+        truth[ids[id_]] = np.isin(names, own)
     return replace(predictions, truth=truth)
 
 

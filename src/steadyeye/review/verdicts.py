@@ -7,13 +7,12 @@ from typing import Any
 from sqlalchemy import Connection
 
 from steadyeye.core.errors import UsageError
-from steadyeye.footage.set_folder import SCENE_CUT, SetFolder
+from steadyeye.footage.set_folder import SCENE_CUT, UNDECIDED, SetFolder
 from steadyeye.review import evidence, shortcut
 from steadyeye.review.plan import Plan
 from steadyeye.review.stages import Outcome
 from steadyeye.review.standing import outcomes
 
-UNDECIDED = "not decided"
 LEFT_OUT = "not asked: those around it are dissimilar"
 IN_BULK = "accepted in bulk after an audit"
 NO_OBJECT = "none of its objects was accepted"

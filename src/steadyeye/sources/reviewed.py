@@ -1,6 +1,7 @@
 """A set that people reviewed, or one that waits for them."""
 
-from pathlib import Path
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any
 
 from steadyeye.core.errors import UsageError
 from steadyeye.core.types import Sample
@@ -13,9 +14,10 @@ def reviewed(root: str, review: bool = True) -> FrameSets:
     """A set of `steadyeye sample`, or of `steadyeye review-export`: pm-sets of stored frames.
 
     Of a set that was reviewed only accepted anchors and neighbours count; of one that was not, all
-    frames but those across a scene cut from their anchor. `review=False` takes every frame, with
-    the tag `accepted` (1 or 0), to see what the review changed. Raises `UsageError` for a set of
-    boxes.
+    frames but those across a scene cut from their anchor. `review=False` leaves the decisions
+    aside: every sampled frame counts, tagged `accepted` (1 or 0) for the section on what the review
+    changed; labels are the reviewers' in both. A frame across a scene cut counts in neither, unless
+    people were asked about it (tag `sampled`). Raises `UsageError` for a set of boxes.
     """
     folder = set_folder.read(root)
     if folder.content.get("kind") == "boxes":
@@ -29,6 +31,7 @@ def reviewed(root: str, review: bool = True) -> FrameSets:
     if not kept:
         raise UsageError(f"the review accepted no anchor of '{root}'; evaluate with review=False")
     by_id = {row["id"]: row for row in kept}
+    marks = {} if review else _marks(folder, rows, anchors)
     members = tuple(
         Member(r["id"], r["group"], r["video"], r["frame"], r["offset"], tuple(r["labels"]))
         for r in kept
@@ -37,7 +40,7 @@ def reviewed(root: str, review: bool = True) -> FrameSets:
     def sample(member: Member) -> Sample:
         row = by_id[member.id]
         more = {"seconds": row["seconds"], "fps": row["fps"], "frame_type": row["frame_type"]}
-        more |= {} if review else {"accepted": int(row["accepted"] and row["group"] in anchors)}
+        more |= marks.get(member.id, {})
         image = ImageFile(set_folder.image_path(folder.root, row["image"]))
         told = {**tags(member), **more}
         return Sample(member.id, image, member.truth, member.group, told, key=image.key)
@@ -46,19 +49,57 @@ def reviewed(root: str, review: bool = True) -> FrameSets:
         paths = {set_folder.image_path(folder.root, row["image"]) for row in kept}
         return sorted(str(path) for path in paths if not path.is_file())
 
-    extra = ("seconds", "fps", "frame_type", *(() if review else ("accepted",)))
+    extra = ("seconds", "fps", "frame_type", *(() if review else ("accepted", "sampled")))
     return FrameSets(
-        name=folder.name if review else f"{folder.name}, unreviewed",
+        name=_name(folder, rows, review),
         classes=folder.classes,
         columns=(*COLUMNS, *extra, *(("truth",) if folder.classes else ())),
         fingerprint=f"{folder.fingerprint}{'' if review else '-all'}",
         members=members,
         sample=sample,
         absent=absent,
-        notes=(*set_notes(members), *_left_out(Path(root), len(rows), len(kept))),
+        notes=(*set_notes(members), *_review_notes(folder, rows, len(kept))),
     )
 
 
-def _left_out(root: Path, all_rows: int, kept: int) -> tuple[str, ...]:
-    left = all_rows - kept
-    return (f"{left:,} of {all_rows:,} frames of {root.name} were not accepted",) if left else ()
+def _marks(
+    folder: set_folder.SetFolder, rows: Sequence[Mapping[str, Any]], anchors: Collection[str]
+) -> Mapping[str, Mapping[str, int]]:
+    """Frame id → whether the review accepted it, and whether it is part of the sample at all."""
+    cuts_asked = bool(folder.content.get("review", {}).get("across_cuts"))
+    return {
+        row["id"]: {
+            "accepted": int(row["accepted"] and row["group"] in anchors),
+            "sampled": int(cuts_asked or not row["across_cut"]),
+        }
+        for row in rows
+    }
+
+
+def _undecided(rows: Sequence[Mapping[str, Any]]) -> int:
+    return sum(row["reason"] == set_folder.UNDECIDED for row in rows)
+
+
+def _name(folder: set_folder.SetFolder, rows: Sequence[Mapping[str, Any]], review: bool) -> str:
+    if not review:
+        return f"{folder.name}, unreviewed"
+    return f"{folder.name}, partly reviewed" if _undecided(rows) else folder.name
+
+
+def _review_notes(
+    folder: set_folder.SetFolder, rows: Sequence[Mapping[str, Any]], kept: int
+) -> tuple[str, ...]:
+    """What a reader must know of the review: what it left out, and what it did not come to."""
+    counts = folder.content.get("reviewed", {}).get("counts", {})
+    left, undecided, changed = len(rows) - kept, _undecided(rows), counts.get("labels_updated", 0)
+    found = []
+    if left:
+        found.append(f"{left:,} of {len(rows):,} frames of {folder.root.name} were not accepted")
+    if undecided:
+        found.append(
+            f"{undecided:,} of {len(rows):,} frames are not decided yet and count as not accepted; "
+            "the fewer neighbours count, the higher is pm-k"
+        )
+    if changed and not left:
+        found.append(f"{changed:,} anchors have the labels that reviewers gave them")
+    return tuple(found)
