@@ -80,9 +80,9 @@ def _write(
     from steadyeye.evaluation import summary
     from steadyeye.footage import set_folder
     from steadyeye.images.files import ImageFile
-    from steadyeye.predictions.cell import encode
     from steadyeye.review.box_sampling import store_boxes
     from steadyeye.review.pictures import keep
+    from steadyeye.storage.records import encode
     from steadyeye.storage.write import write_file
 
     def kept(image: Callable[[], "Image"]) -> str:

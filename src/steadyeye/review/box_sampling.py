@@ -12,8 +12,8 @@ from steadyeye.footage.annotations import inside
 from steadyeye.footage.candidates import Candidate, Candidates, read
 from steadyeye.footage.set_folder import BOXES, VERSION, check_vacant, table
 from steadyeye.images.files import ImageFile
-from steadyeye.predictions.cell import encode
 from steadyeye.review.pictures import keep
+from steadyeye.storage.records import encode
 from steadyeye.storage.write import write_file
 
 

@@ -9,12 +9,12 @@ from sqlalchemy import Connection
 from steadyeye.core.errors import UsageError
 from steadyeye.core.provenance import provenance
 from steadyeye.footage.set_folder import FRAMES, SetFolder, check_vacant, image_path, table
-from steadyeye.predictions.cell import encode
 from steadyeye.review import status
 from steadyeye.review.counting import settled, updated
 from steadyeye.review.pictures import place
 from steadyeye.review.plan import Plan
 from steadyeye.review.verdicts import Verdict, undecided, verdicts
+from steadyeye.storage.records import encode
 from steadyeye.storage.write import write_file
 
 

@@ -17,9 +17,9 @@ from steadyeye.core.errors import UsageError
 from steadyeye.core.provenance import provenance
 from steadyeye.core.types import Classes, Sample, Source, Tag
 from steadyeye.footage.set_folder import FRAMES, SCENE_CUT, VERSION, check_vacant, table
-from steadyeye.predictions.cell import encode
 from steadyeye.review.likeness import NEAR, view
 from steadyeye.review.pictures import keep
+from steadyeye.storage.records import encode
 from steadyeye.storage.write import write_file
 
 JUMP = 30.0  # grey levels between consecutive thumbnails: a scene cut

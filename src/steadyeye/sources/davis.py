@@ -45,7 +45,11 @@ def davis(root: str, labels: str, anchors: int | str = 1, k: int = 10, seed: int
         frame = sequences[member.video][member.frame]
         return replace(sets.sample(member), masks=lambda: _there(_parts(frame, several)))
 
-    return replace(sets, sample=sample)
+    def located(member: Member) -> list[Path]:
+        frame = sequences[member.video][member.frame]
+        return [frame, _mask(frame)]
+
+    return replace(sets, sample=sample, located=located)
 
 
 def _sequences(base: Path) -> dict[str, list[Path]]:
@@ -60,13 +64,18 @@ def _sequences(base: Path) -> dict[str, list[Path]]:
 
 def _parts(frame: Path, several: int) -> NDArray[np.bool_]:
     """(n, h, w) the masks of a frame: of all that is not 0, or of 1, 2, … where there are more."""
-    path = Path(str(frame).replace("JPEGImages", "Annotations")).with_suffix(".png")
+    path = _mask(frame)
     mask = cv2.imread(str(path), cv2.IMREAD_UNCHANGED)
     if mask is None:
         raise UsageError(f"there is no mask '{path}' for the frame '{frame}'; complete the data")
     if mask.ndim == 3:
         mask = mask.max(axis=2)
     return np.stack([mask > 0] if several == 1 else [mask == i + 1 for i in range(several)])
+
+
+def _mask(frame: Path) -> Path:
+    """The file of the masks of a frame."""
+    return Path(str(frame).replace("JPEGImages", "Annotations")).with_suffix(".png")
 
 
 def _there(parts: NDArray[np.bool_]) -> NDArray[np.bool_]:

@@ -56,6 +56,7 @@ def imagenet_vid_robust(root: str, videos: list[str] | None = None) -> FrameSets
         fingerprint=fingerprint(*map(_mark, members), *(classes.names if listed.is_file() else ())),
         members=members,
         sample=sampler(locate),
+        located=lambda member: [locate(member)],
         absent=absentees(locate),
         notes=(*set_notes(members), f"{several:,} frames carry several labels"),
     )

@@ -57,6 +57,7 @@ def reviewed(root: str, review: bool = True) -> FrameSets:
         fingerprint=f"{folder.fingerprint}{'' if review else '-all'}",
         members=members,
         sample=sample,
+        located=lambda member: [set_folder.image_path(folder.root, by_id[member.id]["image"])],
         absent=absent,
         notes=(*set_notes(members), *_review_notes(folder, rows, len(kept))),
     )

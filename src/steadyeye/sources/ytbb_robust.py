@@ -78,6 +78,7 @@ def ytbb_robust(
         fingerprint=fingerprint(*map(_mark, members)),
         members=members,
         sample=sampler(locate),
+        located=lambda member: [locate(member)],
         absent=absentees(locate),
         notes=(
             *set_notes(members),

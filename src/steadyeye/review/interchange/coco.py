@@ -13,7 +13,6 @@ from steadyeye.core.provenance import provenance
 from steadyeye.footage.coco_images import OUTSIDE
 from steadyeye.footage.set_folder import SetFolder, image_path
 from steadyeye.images import files as image_files
-from steadyeye.predictions.cell import encode
 from steadyeye.review import status
 from steadyeye.review.box_statistics import statistics
 from steadyeye.review.interchange.card import card
@@ -22,6 +21,7 @@ from steadyeye.review.pictures import place, size
 from steadyeye.review.plan import Plan
 from steadyeye.review.splits import SHARES, origins, split
 from steadyeye.review.verdicts import BoxVerdict, box_verdicts, undecided
+from steadyeye.storage.records import encode
 from steadyeye.storage.write import write_file
 
 Row = Mapping[str, Any]

@@ -17,10 +17,10 @@ from sqlalchemy import Connection
 from steadyeye.classes.known import known
 from steadyeye.core.errors import UsageError
 from steadyeye.footage.set_folder import SetFolder
-from steadyeye.predictions.cell import encode
 from steadyeye.review.pictures import place
 from steadyeye.review.plan import Plan
 from steadyeye.review.verdicts import undecided, verdicts
+from steadyeye.storage.records import encode
 from steadyeye.storage.write import write_file
 
 
