@@ -137,7 +137,7 @@ def of_davis(root):
     for name in NAMES:
         cv2.imwrite(str(masks / f"{name[:6]}.png"), mask)
     (root / "labels.csv").write_text("video,labels\ndog,a\ncat,b\n")
-    spec = f"davis(root='{root}', labels='{root / 'labels.csv'}', anchors=2, k=1)"
+    spec = f"davis(root='{root}', labels='{root / 'labels.csv'}', anchors=8, k=1)"
     return spec, root / "JPEGImages" / "dog" / NAMES[5]
 
 
