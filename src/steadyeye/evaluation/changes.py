@@ -133,14 +133,15 @@ def _path(run: Place, spec: str) -> Place:
 def _seen(source: Source, before: Contents | None, store: Store | None) -> Contents:
     """What a source's images are now."""
     source = source.base if isinstance(source, Sweep) else source
-    files = getattr(source, "files", None)
-    if not callable(files):
+    ask = getattr(source, "files", None)
+    files = ask() if callable(ask) else None
+    if files is None:
         return _of_samples(source)
 
     def known(stamps: Sequence[str]) -> Mapping[str, str]:
         return store.names(stamps) if store else {}
 
-    found = contents.of_files(files(), before, known)
+    found = contents.of_files(files, before, known)
     if store and found.kind == "files":
         pairs = zip(found.stamps, found.names, strict=True)
         store.name({stamp: name for stamp, name in pairs if stamp and name != contents.GONE})

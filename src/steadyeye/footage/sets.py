@@ -34,7 +34,7 @@ class Member:
 class FrameSets:
     """A `Source` over members of pm-sets; `sample` turns a member into what is evaluated.
 
-    `located`: the files that the image of a member is read from.
+    `located`: the files that the image of a member is read from; None where there are none.
     """
 
     name: str
@@ -43,9 +43,9 @@ class FrameSets:
     fingerprint: str
     members: tuple[Member, ...]
     sample: Callable[[Member], Sample] = field(repr=False)
-    located: Callable[[Member], Sequence[Place]] = field(repr=False)
     absent: Callable[[Iterable[Member]], Sequence[str]] = field(repr=False, default=lambda _: ())
     notes: tuple[str, ...] = ()
+    located: Callable[[Member], Sequence[Place]] | None = field(repr=False, default=None)
 
     @property
     def ids(self) -> Sequence[str]:
@@ -61,8 +61,13 @@ class FrameSets:
         """Files that inference would need and that are not there."""
         return self.absent(self.members)
 
-    def files(self) -> Sequence[Place]:
-        """The files that the images are read from, each once, in the order of the samples."""
+    def files(self) -> Sequence[Place] | None:
+        """The files that the images are read from, each once, in the order of the samples.
+
+        None where the images come from no files.
+        """
+        if self.located is None:
+            return None
         found: dict[Place, None] = {}
         for member in self.members:
             found.update(dict.fromkeys(self.located(member)))

@@ -1,6 +1,7 @@
 """A set that people reviewed, or one that waits for them."""
 
 from collections.abc import Collection, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from steadyeye.core.errors import UsageError
@@ -8,6 +9,7 @@ from steadyeye.core.types import Sample
 from steadyeye.footage import set_folder
 from steadyeye.footage.sets import COLUMNS, FrameSets, Member, set_notes, tags
 from steadyeye.images.files import ImageFile
+from steadyeye.storage.sums import NAME, check_sums
 
 
 def reviewed(root: str, review: bool = True) -> FrameSets:
@@ -17,9 +19,11 @@ def reviewed(root: str, review: bool = True) -> FrameSets:
     frames but those across a scene cut from their anchor. `review=False` leaves the decisions
     aside: every sampled frame counts, tagged `accepted` (1 or 0) for the section on what the review
     changed; labels are the reviewers' in both. A frame across a scene cut counts in neither, unless
-    people were asked about it (tag `sampled`). Raises `UsageError` for a set of boxes.
+    people were asked about it (tag `sampled`). Raises `UsageError` for a set of boxes, and where
+    a file is not what `SHA256SUMS` says.
     """
     folder = set_folder.read(root)
+    check_sums(folder.root)
     if folder.content.get("kind") == "boxes":
         raise UsageError(
             f"'{root}' is a set of boxes; export it with `steadyeye review-export` and evaluate "
@@ -59,8 +63,19 @@ def reviewed(root: str, review: bool = True) -> FrameSets:
         sample=sample,
         located=lambda member: [set_folder.image_path(folder.root, by_id[member.id]["image"])],
         absent=absent,
-        notes=(*set_notes(members), *_review_notes(folder, rows, len(kept))),
+        notes=(
+            *set_notes(members),
+            *_unlisted(folder.root),
+            *_review_notes(folder, rows, len(kept)),
+        ),
     )
+
+
+def _unlisted(root: Path) -> tuple[str, ...]:
+    """What is to be known of a set whose files have no sums."""
+    if (root / NAME).is_file():
+        return ()
+    return (f"{root.name} has no {NAME}: nobody would notice a change of it",)
 
 
 def _marks(
