@@ -27,7 +27,7 @@ def absentees(locate: Locate) -> Callable[[Iterable[Member]], Sequence[str]]:
     """The function that lists the files of members that are not there."""
 
     def lacking(members: Iterable[Member]) -> Sequence[str]:
-        return [str(path) for path in absent(map(locate, members))]
+        return [str(path) for path in absent(dict.fromkeys(map(locate, members)))]
 
     return lacking
 
