@@ -3,6 +3,7 @@
 import csv
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from itertools import chain
 from pathlib import Path
 
@@ -68,9 +69,7 @@ def ytbb_robust(
     }
     members = tuple(chain.from_iterable(sets_of.values()))
 
-    def locate(member: Member) -> Path:
-        return base / "frames" / member.id
-
+    locate = partial(_located, base)
     return FrameSets(
         name=_name(anchors, kept, members, pairs is not None),
         classes=classes,
@@ -87,6 +86,10 @@ def ytbb_robust(
             *_gaps(chosen, sets_of, k, pairs),
         ),
     )
+
+
+def _located(base: Path, member: Member) -> Path:
+    return base / "frames" / member.id
 
 
 def _mark(member: Member) -> str:
