@@ -118,7 +118,7 @@ def test_the_bound_is_judged_and_not_the_value():
     assert found[0].numbers == "80.0\u202f% (70.8–87.3\u202f%)"
     assert {each.n for each in found} == {100}
     assert found[0].sentence == (
-        "accuracy >= 0.7 holds for m on d: 80.0\u202f% (70.8–87.3\u202f%), n = 100"
+        "accuracy >= 0.7 holds for m on d: 80.0\u202f% (70.8–87.3\u202f%), n = 100, among 2 classes"
     )
     assert not found[2].why
     assert "not even the far end" in found[3].why

@@ -306,7 +306,9 @@ def test_an_answer_that_never_changes_has_no_median_and_says_so():
     assert "fewer than half of the runs end" in found.notes[1]
     assert found.interval == "none: 2 in one video are too few"
     one = Evaluated(watched("aaaa"), results(watched("aaaa")))
-    assert headline([one]) == ("m does not change its answer within a scene in these 4 frames.",)
+    assert headline([one]) == (
+        "m does not change its answer among 8 classes within a scene in these 4 frames.",
+    )
 
 
 def test_several_videos_are_resampled_as_wholes():
@@ -425,7 +427,8 @@ def test_confidence_jumps_by_hand():
 
 def test_logits_are_made_probabilities():
     predictions = watched("aabab", sure=[0.5, 0.75, 0.6, 0.9, 0.8])
-    logits = replace(predictions, scores=np.log(predictions.scores) + 3)
+    scores = np.log(predictions.scores) + 3
+    logits = replace(predictions, scores=scores, top_scores=scores.max(axis=1, keepdims=True))
     assert confidence_jump(logits).value == pytest.approx(confidence_jump(predictions).value)
     # where only the best logit was kept nothing can be said
     kept = {"predicted": logits.predicted, "confidence": logits.confidence}
@@ -561,8 +564,9 @@ def test_the_timeline_gives_colours_to_what_lasts_and_grey_to_the_rest():
 
 def test_a_detector_that_finds_nothing_says_nothing():
     plain = watched("aabb")
-    said = {"predicted": np.array([0, 0, -1, -1]), "confidence": np.array([0.9, 0.8, 0.0, 0.0])}
-    one = replace(plain, scores=plain.scores[:, :0], stored=said)
+    top, score = np.array([[0], [0], [-1], [-1]]), np.array([[0.9], [0.8], [0.0], [0.0]])
+    said = {"predicted": top[:, 0], "confidence": score[:, 0]}
+    one = replace(plain, scores=plain.scores[:, :0], top=top, top_scores=score, stored=said)
     assert (flip_rate(one).value, self_consistency(one, k=1).value) == (1 / 3, 2 / 4)
     assert confidence_jump(one).value == pytest.approx(0.3)
     section = timeline([Evaluated(one, {})])

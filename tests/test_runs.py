@@ -11,7 +11,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from forged_records import forge_record
 from forked import Command, steadyeye
 
 import steadyeye as se
@@ -184,8 +183,9 @@ def flip_a_byte(path):
 
 def test_another_version_that_goes_on_is_told_beside_the_first(whole, davis, tmp_path):
     shutil.copytree(whole, tmp_path / "run")
-    path = tmp_path / "run" / "run.json"
-    forge_record(path, lambda record: record["provenance"].update(numpy="1.0"))
+    record = json.loads((tmp_path / "run" / "run.json").read_text())
+    record["provenance"]["numpy"] = "1.0"
+    (tmp_path / "run" / "run.json").write_text(json.dumps(record))
     compute(tmp_path / "run", davis)
     after = json.loads((tmp_path / "run" / "run.json").read_text())
     assert after["provenance"]["numpy"] == "1.0"
@@ -384,7 +384,7 @@ def test_the_real_turtle_set(test_data, tmp_path, model, right):
     assert done.pm_k(10).value == 1
 
 
-@pytest.mark.parametrize(("model", "right", "flips"), [("0", 0, 0), ("1", 0, 0), ("2", 3, 6)])
+@pytest.mark.parametrize(("model", "right", "flips"), [("0", 0, 2), ("1", 0, 4), ("2", 3, 6)])
 def test_the_real_cat_set(test_data, tmp_path, model, right, flips):
     root = test_data / "ytbb_robust"
     data = f"ytbb_robust(root='{root}', sets=['8pBTddH5J-E_24400'])"
@@ -403,6 +403,6 @@ def test_the_demo(tmp_path):
     )
     assert done.returncode == 0, done.stderr
     assert done.stdout.startswith(
-        "efficientnet_lite0 is right on 47.5\u202f% of anchors, on every frame within ±10 for 22.5"
+        "efficientnet_lite0 is right on 27.5\u202f% of 40 anchors among 793 classes"
     )
     assert len((out / "report.html").read_text()) > 1_000_000

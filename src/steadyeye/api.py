@@ -24,7 +24,7 @@ from steadyeye.core.spec import parse
 from steadyeye.core.table import Predictions
 from steadyeye.core.types import Model, Result, Source
 from steadyeye.evaluation import comparing, plan, summary
-from steadyeye.evaluation.collect import noted, results
+from steadyeye.evaluation.collect import results
 from steadyeye.evaluation.job import Job
 from steadyeye.evaluation.measure import measure
 from steadyeye.evaluation.run import Silent
@@ -40,6 +40,7 @@ OPTIONS = {
     "on_error",
     "reduce",
     "class_map",
+    "class_list",
     "operators",
     "levels",
     "seed",
@@ -65,8 +66,7 @@ class Run:
 
         Where people judged the frames, those that they accepted.
         """
-        folders = cells(self.folder)[0]
-        return reviewed(noted(self.folder, folders, joined([self.folder], read(*folders))))
+        return reviewed(joined([self.folder], read(*cells(self.folder)[0])))
 
     def measure(self, source: Source | None = None, *, workers: int = 0) -> "Run":
         """The run with its frames measured, once for all models: `predictions.tags["motion"]`.
@@ -104,14 +104,15 @@ def evaluate(
 ) -> Run:
     """Evaluates `model` on `source` and returns the finished `Run`.
 
-    `model`: a spec string, a `Model`, or any callable on (n, h, w, 3) uint8 RGB that returns
-    (n, classes) scores. `classes`: what a callable's scores are over (`imagenet1k` or a class
-    file); the data's classes if left out. `out`: the folder of the run, resumed if it holds the
-    same; a temporary folder if left out. `options`: `workers`, `batch`, `on_error`, `reduce`,
-    `class_map` as in a job; `operators` ("all" or a list of specs), `levels`, `seed` and `fast`
-    degrade the images, as `steadyeye degrade` does; `cache`: the folder where answers are kept, or
-    `off`; `engine`: `local(processes=4)` or `ray(…)`, where objects must be such that another
-    process can import them, and `address`. Raises `UsageError` for everything a user can get wrong.
+    `model`: a spec string, a `Model`, or any callable on (n, h, w, 3) uint8 RGB that returns (n,
+    classes) scores. `classes`: what a callable's scores are over (`imagenet1k` or a class file);
+    the data's classes if left out. `out`: the folder of the run, resumed if it holds the same; a
+    temporary folder if left out. `options`: `workers`, `batch`, `on_error`, `reduce`, `class_map`
+    and `class_list` as in a job; `operators` ("all" or a list of specs), `levels`, `seed` and
+    `fast` degrade the images, as `steadyeye degrade` does; `cache`: the folder where answers are
+    kept, or `off`; `engine`: `local(processes=4)` or `ray(…)`, where objects must be such that
+    another process can import them, and `address`. Raises `UsageError` for everything a user can
+    get wrong.
     """
     named_model, built_model = _model(model, classes)
     named_source, built_source = _source(source)

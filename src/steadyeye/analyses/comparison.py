@@ -46,7 +46,7 @@ def _meaning(found: Boards) -> str:
 
 
 def _caveats(found: Boards) -> tuple[str, ...]:
-    told = []
+    told = list(found.unlike)
     for board in found.boards:
         if board.open_triple:
             first, middle, last = board.open_triple

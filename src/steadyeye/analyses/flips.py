@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from steadyeye.charts.style import interval, percent
+from steadyeye.core.errors import listed
 from steadyeye.core.pm_sets import consecutive
 from steadyeye.core.sections import Exhibit, Picture, Section, Table
 from steadyeye.core.table import Predictions
@@ -33,9 +34,22 @@ def flips(evaluated: Sequence[Evaluated]) -> Section | None:
         text=(
             "From one frame to the next a scene hardly changes. These numbers need no labels. The "
             "pictures show the flips of which the model was surest on both sides.",
+            *_unlike([predictions for predictions, _ in pairs]),
         ),
         tables=(_table(pairs),),
         exhibits=exhibits,
+    )
+
+
+def _unlike(tables: Sequence[Predictions]) -> tuple[str, ...]:
+    """That models have other numbers of classes to change to, where they do."""
+    classes = {table.model: len(table.model_classes) for table in tables}
+    if len(set(classes.values())) < 2:
+        return ()
+    told = listed([f"{model} has {number:,}" for model, number in classes.items()])
+    return (
+        f"The models' answers are over all their own classes, and fewer of these have less to "
+        f"change to: {told}. Their rates cannot be compared with each other.",
     )
 
 
@@ -43,11 +57,11 @@ def _table(pairs: Sequence[tuple[Predictions, NDArray[np.intp]]]) -> Table:
     rows = []
     total = 0
     for predictions, found in pairs:
-        flipped = predictions.predicted[found[:, 0]] != predictions.predicted[found[:, 1]]
+        changed = flipped(predictions, found)
         every, of = predictions.filmed
         there, video = np.unique(of[found[:, 0]], return_inverse=True)
         names = every[there]
-        rates = np.bincount(video, flipped) / np.bincount(video)
+        rates = np.bincount(video, changed) / np.bincount(video)
         total += len(names)
         # none beyond the first rows of a model can be among the first rows of all
         for which in np.lexsort((names, -rates))[:ROWS]:
@@ -65,13 +79,13 @@ def _table(pairs: Sequence[tuple[Predictions, NDArray[np.intp]]]) -> Table:
 
 def _flips(predictions: Predictions, pairs: NDArray[np.intp]) -> list[Exhibit]:
     pairs = pairs[flipped(predictions, pairs)]
-    sure = predictions.confidence[pairs].min(axis=1)
+    sure = predictions.own_score[pairs].min(axis=1)
     order = np.argsort(-sure, kind="stable")
     return [_exhibit(predictions, int(a), int(b)) for a, b in pairs[order][:SHOWN]]
 
 
 def _exhibit(predictions: Predictions, before: int, after: int) -> Exhibit:
-    names = [predictions.answer(row) for row in (before, after)]
+    names = [predictions.own_answer(row) for row in (before, after)]
     return Exhibit(
         title=f"{names[0]} → {names[1]}",
         model=predictions.model,
@@ -84,6 +98,6 @@ def _exhibit(predictions: Predictions, before: int, after: int) -> Exhibit:
 
 
 def _picture(predictions: Predictions, row: int, title: str) -> Picture:
-    said = predictions.answer(row)
-    line = f"says {said}, {percent(float(predictions.confidence[row]))}"
+    said = predictions.own_answer(row)
+    line = f"says {said}, {percent(float(predictions.own_score[row]))}"
     return Picture(str(predictions.ids[row]), title, (line, str(predictions.ids[row])))

@@ -25,6 +25,7 @@ class _Class:
     name: str
     original: Interval
     perturbed: Interval
+    named: bool
 
     @property
     def drop(self) -> float:
@@ -33,13 +34,18 @@ class _Class:
 
 @dataclass(frozen=True)
 class _Median:
-    """The median over classes of accuracy − pm-k, with its 95 % interval."""
+    """The median over classes of accuracy − pm-k, with its 95 % interval.
+
+    `classes`: how many it is over, those that the model can name; `unnamed`: how many it cannot,
+    and so has nothing to lose of.
+    """
 
     model: str
     value: float
     low: float
     high: float
     classes: int
+    unnamed: int
     anchors: int
     method: str
 
@@ -48,18 +54,17 @@ class _Median:
 def per_class(evaluated: Sequence[Evaluated]) -> Section | None:
     """Accuracy and pm-k of each class, over the anchors that carry it, and the median drop.
 
-    An anchor with several labels counts for each. The median's interval is a bootstrap over videos;
-    a class that a resample lacks is left out of that resample's median. None on data without
-    anchors. Shankar et al., Figure 7.
+    An anchor with several labels counts for each. Classes that no class of the model stands for
+    cannot be lost: the median is without them and says how many they are. The median's interval is
+    a bootstrap over videos; a class that a resample lacks is left out of that resample's median.
+    None on data without anchors. Shankar et al., Figure 7.
     """
     rows = [row for one in evaluated for row in _classes(one)]
     if not rows:
         return None
     models = list(dict.fromkeys(row.model for row in rows))
     medians = [median for one in evaluated if (median := _median(one))]
-    said = "; ".join(
-        f"{each.model} {percent(each.value)} ({interval(each.low, each.high)})" for each in medians
-    )
+    said = "; ".join(map(_told, medians))
     return Section(
         place=40,
         title="Class by class",
@@ -70,6 +75,11 @@ def per_class(evaluated: Sequence[Evaluated]) -> Section | None:
         figures=(_figure(rows, models),),
         tables=(_table(rows), _median_table(medians), *_label_table(evaluated)),
     )
+
+
+def _told(each: _Median) -> str:
+    left = f", of the {each.classes:,} that it can name" if each.unnamed else ""
+    return f"{each.model} {percent(each.value)} ({interval(each.low, each.high)}{left})"
 
 
 def _sets(one: Evaluated) -> tuple[PmSets, int]:
@@ -88,16 +98,18 @@ def _classes(one: Evaluated) -> list[_Class]:
             name,
             proportion(sets.breaks_at[carried] > 0, sets.videos[carried]),
             proportion(sets.breaks_at[carried] > k, sets.videos[carried]),
+            bool(named),
         )
-        for name, carried in zip(one.predictions.classes, truth.T, strict=True)
+        for name, carried, named in zip(one.predictions.classes, truth.T, _named(one), strict=True)
         if carried.any()
     ]
 
 
 def _median(one: Evaluated) -> _Median | None:
     sets, k = _sets(one)
-    truth = one.predictions.truth[sets.anchors]
-    truth = truth[:, truth.any(axis=0)]
+    every = one.predictions.truth[sets.anchors]
+    there, named = every.any(axis=0), _named(one)
+    truth = every[:, there & named]
     if not truth.size:
         return None
     broken = (sets.breaks_at > 0) & (sets.breaks_at <= k)
@@ -118,9 +130,16 @@ def _median(one: Evaluated) -> _Median | None:
         low,
         high,
         truth.shape[1],
+        int((there & ~named).sum()),
         len(sets),
         bootstrap.method(sets.videos),
     )
+
+
+def _named(one: Evaluated) -> NDArray[np.bool_]:
+    """(classes,) whether some class of the model stands for a class of the data."""
+    reach, classes = one.predictions.reach, np.arange(len(one.predictions.classes))
+    return np.ones(len(classes), dtype=np.bool_) if reach is None else np.isin(classes, reach)
 
 
 def _by_video(video: NDArray[np.intp], counted: NDArray[np.bool_]) -> NDArray[np.float32]:
@@ -191,7 +210,7 @@ def _table(rows: Sequence[_Class]) -> Table:
             f"{row.original.n:,}",
             f"{percent(row.original.value)} ({interval(row.original.low, row.original.high)})",
             f"{percent(row.perturbed.value)} ({interval(row.perturbed.low, row.perturbed.high)})",
-            percent(row.drop),
+            percent(row.drop) if row.named else "not named",
         )
         for row in sorted(rows, key=lambda row: (-row.drop, row.name, row.model))
     )
@@ -199,13 +218,14 @@ def _table(rows: Sequence[_Class]) -> Table:
 
 
 def _median_table(medians: Sequence[_Median]) -> Table:
-    header = ("model", "median drop", "95 % interval", "classes", "anchors", "method")
+    header = ("model", "median drop", "95 % interval", "classes", "not named", "anchors", "method")
     body = tuple(
         (
             each.model,
             percent(each.value),
             interval(each.low, each.high),
             f"{each.classes}",
+            f"{each.unnamed}",
             f"{each.anchors:,}",
             each.method,
         )

@@ -137,7 +137,7 @@ def _table(tables: Sequence[Predictions], found: Sequence[Runs]) -> Table:
                     f"{int(ended.sum()):,}",
                     duration(length) if np.isfinite(length) else "—",
                     f"{duration(float(seconds[longest]))} "
-                    f"({predictions.answer(int(each.first[here][longest]))})",
+                    f"({predictions.own_answer(int(each.first[here][longest]))})",
                 )
             )
     header = ("video", "model", "length", "changes", "time from change to change", "longest answer")

@@ -91,7 +91,7 @@ def _table(listed: Sequence[tuple[Predictions, Window]]) -> Table:
 
 
 def _exhibit(predictions: Predictions, window: Window) -> Exhibit:
-    rows = _telling(predictions.predicted[window.rows])
+    rows = _telling(predictions.own[window.rows])
     return Exhibit(
         title=f"{_video(predictions, window)}, {_when(predictions, window)}: "
         f"{window.changes} change{'' if window.changes == 1 else 's'} of answer in "
@@ -117,7 +117,7 @@ def _telling(answers: NDArray[np.integer]) -> list[int]:
 
 def _picture(predictions: Predictions, row: int) -> Picture:
     sure = certainty(predictions)
-    said = predictions.answer(row)
+    said = predictions.own_answer(row)
     return Picture(
         sample=str(predictions.ids[row]),
         title=clock(float(predictions.tags["seconds"][row])),

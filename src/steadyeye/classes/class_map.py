@@ -1,7 +1,7 @@
 """A class map and what it does to scores."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -16,9 +16,10 @@ class ClassMap:
     """Model classes (`source`) → dataset classes (`target`).
 
     `members`: for each target class the source classes that map to it, ascending; a source class
-    is a member of at most one. Source classes that are no member do not compete.
-    `origin`: where the map came from, for the record of a run. `ways`: how each source class met
-    its target class, "" where it met none; empty where nobody asked.
+    is a member of at most one. Source classes that are no member do not compete, but for `others`:
+    those that do, each for itself, as the data's list is open. `origin`: where the map came from,
+    for the record of a run. `ways`: how each source class met its target class, "" where it met
+    none; empty where nobody asked.
     """
 
     source: Classes
@@ -26,11 +27,25 @@ class ClassMap:
     members: tuple[tuple[int, ...], ...]
     origin: str
     ways: tuple[str, ...] = ()
+    others: tuple[int, ...] = ()
 
     @property
     def missing(self) -> tuple[str, ...]:
         """The target classes no source class maps to."""
         return tuple(n for n, own in zip(self.target.names, self.members, strict=True) if not own)
+
+    @property
+    def competing(self) -> int:
+        """How many classes an answer is chosen among."""
+        return sum(bool(own) for own in self.members) + len(self.others)
+
+    @cached_property
+    def places(self) -> tuple[int, ...]:
+        """For each source class its place among the target classes and the others, −1: none."""
+        found = list(self.destinations)
+        for place, source in enumerate(self.others, start=len(self.target)):
+            found[source] = place
+        return tuple(found)
 
     @cached_property
     def destinations(self) -> tuple[int, ...]:
@@ -72,6 +87,12 @@ def of_destinations(
     for one in sorted(destinations):
         members[destinations[one]].append(one)
     return ClassMap(source, target, tuple(map(tuple, members)), origin, ways)
+
+
+def with_others(class_map: ClassMap) -> ClassMap:
+    """The map with every source class that is no member competing for itself."""
+    others = (one for one, to in enumerate(class_map.destinations) if to < 0)
+    return replace(class_map, others=tuple(others))
 
 
 def reduce_max(classes: ClassMap, scores: Scores) -> Scores:

@@ -4,6 +4,7 @@ import csv
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import cache
 from typing import Any, TypeAlias
 
@@ -26,7 +27,7 @@ def names() -> tuple[str, ...]:
 
 @cache
 def known(name: str) -> Classes:
-    """A class list we ship, one of `LISTS`, in the order of its release.
+    """A class list we ship, one of `LISTS`, in the order of its release; it is the whole of it.
 
     `coco`: the 80 classes with boxes. `imagenet1k`: ILSVRC-2012 in the order models answer in,
     with short unique English names. `openimages`: the 601 with boxes, with their hierarchy. `voc`:
@@ -38,14 +39,14 @@ def known(name: str) -> Classes:
     if name == "openimages":
         mids = tuple(openimages.released())
         above = openimages.parents(mids, openimages.hierarchy())
-        return Classes(tuple(openimages.released().values()), parents=above)
+        return Classes(tuple(openimages.released().values()), parents=above, closed=True)
     with (wordnet.DATA / f"{name}.csv").open(newline="", encoding="utf-8") as file:
         rows = list(csv.DictReader(file))
     listed = tuple(row["name"] for row in rows)
     wnids = tuple(row["wnid"] for row in rows)
     if not any(wnids):
         wnids = tuple(meanings.wnid_of(name, listed) or "" for name in listed)
-    return Classes(listed, wnids)
+    return Classes(listed, wnids, closed=True)
 
 
 def named(pairs: Mapping[str, str | None]) -> Classes:
@@ -65,6 +66,11 @@ def named(pairs: Mapping[str, str | None]) -> Classes:
     return Classes(tuple(pairs), wnids if any(wnids) else None)
 
 
+def closed(classes: Classes) -> Classes:
+    """The same classes as all that there are: a released set's, or a list given as the whole."""
+    return replace(classes, closed=True)
+
+
 def from_names(texts: Sequence[str]) -> Classes:
     """The classes that names or wnids stand for, in their order; wnids are given English names.
 
@@ -75,7 +81,7 @@ def from_names(texts: Sequence[str]) -> Classes:
 
 
 def read(text: str) -> Classes:
-    """A class list: a known name, or a file with one class after the other.
+    """A class list, given as the whole: a known name, or a file with one class after the other.
 
     `.txt`: a line is a wnid, a name, `wnid name`, `wnid,name` or `name,wnid`. `.csv`: columns
     `name` and, where known, `wnid`. `.json`: a list of names, {name: wnid or null}, or Hugging
@@ -92,7 +98,7 @@ def read(text: str) -> Classes:
     if not entries:
         raise UsageError(f"the {WHAT} '{path}' is empty; give one class a line")
     try:
-        return _classes(entries)
+        return closed(_classes(entries))
     except UsageError as error:
         raise UsageError(f"cannot use the {WHAT} '{path}': {error}") from error
 

@@ -8,6 +8,7 @@ from steadyeye.classes.class_map import (
     of_destinations,
     reduce_max,
     reduce_sum,
+    with_others,
 )
 from steadyeye.classes.map_file import from_file, to_csv
 from steadyeye.classes.matching import (
@@ -41,6 +42,7 @@ __all__ = [
     "reduce_max",
     "reduce_sum",
     "to_csv",
+    "with_others",
 ]
 
 

@@ -10,6 +10,7 @@ from steadyeye.cli.options import (
     Address,
     Batch,
     Cache,
+    ClassList,
     ClassMap,
     Data,
     Engine,
@@ -56,6 +57,7 @@ def run(
     overwrite: Overwrite = False,
     metrics: Metrics = None,
     class_map: ClassMap = None,
+    class_list: ClassList = None,
     reduce: Reduce = None,
     on_error: OnError = None,
     batch: Batch = None,
@@ -94,6 +96,7 @@ def degrade(
     ] = False,
     seed: Annotated[int | None, typer.Option(help="Seed of the operators [0].")] = None,
     class_map: ClassMap = None,
+    class_list: ClassList = None,
     reduce: Reduce = None,
     on_error: OnError = None,
     batch: Batch = None,
@@ -144,6 +147,7 @@ def check(
     operators: Operators = None,
     levels: Levels = None,
     class_map: ClassMap = None,
+    class_list: ClassList = None,
     reduce: Reduce = None,
     on_error: OnError = None,
     batch: Batch = None,
@@ -168,12 +172,9 @@ def score(
     classes: Annotated[
         str | None, typer.Option(help="What the scores are over: imagenet1k or a class file.")
     ] = None,
-    category_ids: Annotated[
-        str | None,
-        typer.Option(help="Of detections: 'data', or the number of the first class, 0 or 1."),
-    ] = None,
     metrics: Metrics = None,
     class_map: ClassMap = None,
+    class_list: ClassList = None,
     reduce: Reduce = None,
     progress: Shown = "bar",
     quiet: Quiet = False,
@@ -182,7 +183,7 @@ def score(
     from steadyeye.cli import work
 
     asked = {**flags(context), "models": [str(place(predictions))]}
-    work.score(predictions, (classes, category_ids), asked, shown(context))
+    work.score(predictions, classes, asked, shown(context))
 
 
 @app.command()

@@ -37,6 +37,13 @@ Metrics = Annotated[
 ]
 ClassMap = Annotated[str | None, typer.Option(help="A file that maps model to data classes.")]
 Reduce = Annotated[str | None, typer.Option(help="Join member scores by 'max' (default) or 'sum'.")]
+ClassList = Annotated[
+    str | None,
+    typer.Option(
+        help="The data's classes are all there is ('closed') or only what occurs ('open'); "
+        "as the data says if left out."
+    ),
+]
 OnError = Annotated[
     str | None, typer.Option(help="A sample that cannot be decoded: 'stop' (default) or 'skip'.")
 ]
@@ -75,6 +82,7 @@ Formats = Annotated[str, typer.Option("--format", help="html, md, json, csv; sev
 OF_JOB = {
     "model": "models",
     **{name: name for name in ("data", "out", "metrics", "class_map", "reduce", "on_error")},
+    "class_list": "class_list",
     **{name: name for name in ("batch", "workers", "engine", "address", "cache")},
     **{name: name for name in ("operators", "levels", "seed", "fast", "overwrite")},
 }

@@ -93,24 +93,18 @@ def picture(image: Path, operators: str, levels: str, out: Path, **view: Any) ->
     console.print(str(out), markup=False)
 
 
-def score(
-    path: str, over: tuple[str | None, str | None], flags: Mapping[str, Any], shown: str
-) -> None:
-    """`steadyeye score`; `over`: the classes that scores are over, and what category ids are."""
+def score(path: str, classes: str | None, flags: Mapping[str, Any], shown: str) -> None:
+    """`steadyeye score`."""
     from steadyeye.classes.known import read
     from steadyeye.evaluation import job, plan, saved, saved_detections
     from steadyeye.evaluation.run import run as complete
 
     progress, file = watching(shown), place(path)
-    classes = read(over[0]) if over[0] else None
-    predictions: Any
-    form: Any
-    if saved_detections.are_detections(file):
-        form, predictions = saved_detections, saved_detections.load(file, classes, over[1])
-    else:
-        form, predictions = saved, saved.load(file, classes)
-    found = plan.with_models(job.read(None, flags), [predictions])
-    checked = replace(found, tasks=tuple(form.ready(predictions, each) for each in found.tasks))
+    form = saved_detections if saved_detections.are_detections(file) else saved
+    predictions = form.load(file, read(classes) if classes else None)
+    checked = plan.with_models(job.read(None, flags), [predictions])
+    for task in checked.tasks:
+        form.check_complete(predictions, task.source)
     with progress as watcher:
         out = complete(checked, watcher, form.predict(predictions))
     _finish(out, [task.source for task in checked.tasks])
@@ -127,13 +121,20 @@ def check(job_file: Path | None, flags: Mapping[str, Any]) -> None:
         mapped = sum(bool(members) for members in task.class_map.members)
         console.print(
             f"{task.model.name} on {task.source.name}: {len(task.source):,} samples, "
-            f"{mapped} of {len(task.class_map.members)} classes ({task.class_map.origin})"
+            f"{mapped} of {len(task.class_map.members)} classes ({task.class_map.origin}), "
+            f"{_competing(task.class_map.competing, len(task.class_map.others))}"
         )
         for line in partners.lines(task.class_map):
             console.print(f"  {line}", markup=False)
-        for note in task.source.notes:
+        for note in task.identity["data"]["notes"]:
             console.print(f"  {note}")
     console.print("nothing is wrong")
+
+
+def _competing(competing: int, others: int) -> str:
+    """How many classes compete for an answer, and how many of them the data does not name."""
+    more = f", {others:,} of them not named by the data" if others else ""
+    return f"{competing:,} class{'es compete' if competing != 1 else ' competes'}{more}"
 
 
 def report(runs: Sequence[str], out: str, formats: str, metrics: str | None) -> None:
@@ -210,17 +211,17 @@ def _finish(out: Place, sources: Sequence[Source]) -> None:
 
 
 def _numbers(evaluated: Sequence[Evaluated]) -> Table:
-    from steadyeye.report.document import numbers
+    from steadyeye.report.document import among, numbers
 
     table = Table(box=None, pad_edge=False)
     for column in ("model", "data", "metric"):
         table.add_column(column, overflow="fold")
-    for column in ("value", "95 % interval", "n"):
+    for column in ("value", "95 % interval", "n", "classes"):
         table.add_column(column, justify="right")
     for one in evaluated:
         for result in numbers(one):
             model, data = one.predictions.model, one.predictions.data
-            table.add_row(model, data, result.name, *_cells(result))
+            table.add_row(model, data, result.name, *_cells(result), among(result))
     return table
 
 

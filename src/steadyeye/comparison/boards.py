@@ -1,12 +1,14 @@
 """The leaderboards of models that were given the same samples."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from steadyeye.comparison.order import Entry, Leaderboard, leaderboard
-from steadyeye.core.table import Predictions, samples
+from steadyeye.comparison.words import called
+from steadyeye.core.errors import listed
+from steadyeye.core.table import Predictions
 from steadyeye.core.types import Evaluated
 
 FIRST = ("pm_k", "pm_k_map", "degraded_accuracy", "accuracy", "map")
@@ -17,12 +19,14 @@ FIRST = ("pm_k", "pm_k_map", "degraded_accuracy", "accuracy", "map")
 class Boards:
     """The leaderboards of models on the same samples, the most telling metric first.
 
-    `left_out`: samples that not all models predicted; none of the numbers counts them.
+    `left_out`: samples that not all models predicted; none of the numbers counts them. `unlike`:
+    what is to be known where the models choose among other numbers of classes, a sentence each.
     """
 
     data: str
     boards: tuple[Leaderboard, ...]
     left_out: int
+    unlike: tuple[str, ...] = ()
 
     @property
     def one_video(self) -> bool:
@@ -36,16 +40,50 @@ def boards(evaluated: Sequence[Evaluated]) -> Boards | None:
 
     None unless two models hold the same samples (the same fingerprint) and share a metric.
     """
-    if len(evaluated) < 2 or len(set(samples([one.predictions for one in evaluated]))) > 1:
+    if len(evaluated) < 2 or len({one.predictions.fingerprint for one in evaluated}) > 1:
         return None
     tables = [one.predictions for one in evaluated]
     if any(not np.array_equal(table.ids, tables[0].ids) for table in tables):
         return None
     names = list(dict.fromkeys(name for one in evaluated for name in one.asked))
     names.sort(key=lambda name: _place(name.partition("(")[0]))
-    found = tuple(filter(None, (_board(name, evaluated) for name in names)))
+    incomparable = [name for name in names if not_ranked(name, evaluated)]
+    kept = (name for name in names if name not in incomparable)
+    found = tuple(filter(None, (_board(name, evaluated) for name in kept)))
     lost = ~np.all([table.valid for table in tables], axis=0)
-    return Boards(tables[0].data, found, int(lost.sum())) if found else None
+    unlike = (*(not_ranked(name, evaluated) for name in incomparable), *_chances(evaluated))
+    return Boards(tables[0].data, found, int(lost.sum()), unlike) if found else None
+
+
+def not_ranked(name: str, evaluated: Sequence[Evaluated]) -> str:
+    """Why models are not ranked by a metric of their own answers; blank where they can be.
+
+    Among fewer classes an answer has less to change to, whatever the model sees.
+    """
+    there = [one for one in evaluated if name in one.asked and one.asked[name].outcomes]
+    classes = {one.predictions.model: one.results[name].classes for one in there}
+    if len(set(classes.values())) < 2 or any(one.asked[name].judged for one in there):
+        return ""
+    return (
+        f"{called(name)[:1].upper()}{called(name)[1:]} is not ranked, as fewer classes have less "
+        f"to change to: {_told(classes)}."
+    )
+
+
+def _chances(evaluated: Sequence[Evaluated]) -> tuple[str, ...]:
+    """What is to be known where models are judged by labels among other numbers of classes."""
+    found: dict[str, int] = {}
+    for one in evaluated:
+        judged = [one.results[name].classes for name, asked in one.asked.items() if asked.judged]
+        for each in filter(None, judged):
+            found[one.predictions.model] = each
+    if len(set(found.values())) < 2:
+        return ()
+    return (f"The models do not choose among as many classes: {_told(found)}.",)
+
+
+def _told(classes: Mapping[str, int] | Mapping[str, int | None]) -> str:
+    return listed([f"{model} among {number or 0:,}" for model, number in classes.items()])
 
 
 def common(tables: Sequence[Predictions]) -> list[Predictions]:

@@ -90,11 +90,16 @@ def _answers(step: Step) -> str:
     reached = len(np.unique(before.reach[before.reach >= 0]))
     none = len(before.classes) - reached
     lost = f", and none of them for {none} of the data's" if none else ""
+    chosen = (
+        f"an answer among the other {len(before.others):,} is wrong"
+        if len(before.others)
+        else "it chooses among these by its class map"
+    )
     own = "the data's own" if after.model_classes == after.classes else "classes of its own"
     return (
         f"{before.model} answers in {len(before.model_classes):,} classes of its own, of which "
-        f"{standing:,} stand for the {len(before.classes):,} of the data{lost}: it chooses among "
-        f"these by its class map. {after.model} answers in {own}. Part of a gain may be that it "
+        f"{standing:,} stand for the {len(before.classes):,} of the data{lost}: {chosen}. "
+        f"{after.model} answers in {own}. Part of a gain may be that it "
         "was told the classes, rather than that it sees better."
     )
 

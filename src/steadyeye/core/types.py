@@ -30,12 +30,16 @@ class Classes:
     """An ordered list of classes: names and, where known, WordNet 3.0 ids (`n02834778`).
 
     `parents`: where the classes have a hierarchy, for each class the indices of those directly
-    above it in this same list; a class may have several, or none.
+    above it in this same list; a class may have several, or none. `closed`: of a source, whether
+    these are all that may be in its images. An open list names only what occurs: then the classes
+    of a model that stand for none of these compete too, and an answer among them is wrong.
     """
 
     names: tuple[str, ...]
     wnids: tuple[str, ...] | None = None
     parents: tuple[tuple[int, ...], ...] | None = None
+    # not in comparisons: two lists of the same classes are the same list
+    closed: bool = field(default=False, compare=False, repr=False)
 
     def __len__(self) -> int:
         return len(self.names)
@@ -77,10 +81,6 @@ class Source(Protocol):
     before saved predictions are scored.
     `fingerprint`: changes when the samples, their labels or their order change.
     `notes`: what a reader of the numbers must know (sets without neighbours, dropped frames).
-
-    One that reads files has a `files()` too: those that its images are read from, each once, in the
-    order of its samples, or None. A run keeps what they held, so that a change of them is noticed;
-    of a source without it every sample is asked for its `key`, or decoded, at the start of a run.
     """
 
     @property
@@ -160,6 +160,8 @@ class Result:
     `value` is None on empty input. `interval` names the method; `cells` are the parts of a curve
     or a breakdown, each with its own n and interval. `unit`: "share" 0…1, "rank" from 0, "level"
     of a sweep, "grey value" 0…255, "seconds" or "frames"; an end that is open stays None.
+    `classes`: among how many classes the answers were chosen that it is about, which says what
+    chance would give; None where it is about no such answers.
     """
 
     name: str
@@ -171,6 +173,7 @@ class Result:
     notes: tuple[str, ...] = ()
     cells: tuple["Result", ...] = ()
     unit: str = "share"
+    classes: int | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -178,12 +181,13 @@ class Asked:
     """A metric with its parameters, to be asked of other predictions of the same samples.
 
     `outcomes`: what models are compared by, None where they cannot be. `lower`: whether the lower
-    of two values is the better.
+    of two values is the better. `judged`: whether it judges answers by labels.
     """
 
     metric: Callable[[Predictions], Result]
     outcomes: Callable[[Predictions], Outcomes] | None
     lower: bool
+    judged: bool = True
 
 
 @dataclass(frozen=True)

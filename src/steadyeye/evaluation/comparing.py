@@ -2,12 +2,11 @@
 
 from collections.abc import Sequence
 
-from steadyeye.comparison.boards import Boards, boards
+from steadyeye.comparison.boards import Boards, boards, not_ranked
 from steadyeye.core.errors import UsageError
 from steadyeye.core.spec import split
-from steadyeye.core.table import Predictions, samples
+from steadyeye.core.table import Predictions
 from steadyeye.core.types import Evaluated
-from steadyeye.evaluation import changes
 from steadyeye.evaluation.collect import collect, tables
 from steadyeye.evaluation.plan import metric, readable
 from steadyeye.storage.place import Place
@@ -27,9 +26,8 @@ def shared(runs: Sequence[Place], metrics: str | None = None) -> list[list[Evalu
         if not any(readable(metric(spec), table.columns) for _, table in named):
             raise UsageError(f"{spec} cannot be asked of any of these models; leave it out")
     found: dict[str, list[Evaluated]] = {}
-    models = collect(runs, metrics)
-    for one, mark in zip(models, samples([one.predictions for one in models]), strict=True):
-        found.setdefault(mark, []).append(one)
+    for one in collect(runs, metrics):
+        found.setdefault(one.predictions.fingerprint, []).append(one)
     return [models for models in found.values() if len(models) > 1]
 
 
@@ -40,35 +38,26 @@ def ordered(models: Sequence[Sequence[Evaluated]]) -> list[Boards]:
     """
     found = [each for each in map(boards, models) if each is not None]
     if not found:
-        raise UsageError("these models have no number in common; compare them on other --metrics")
+        unlike = {not_ranked(name, each) for each in models for one in each for name in one.asked}
+        why = " ".join(sorted(filter(None, unlike)))
+        raise UsageError(
+            why or "these models have no number in common; compare them on other --metrics"
+        )
     return found
 
 
 def _check_shared(named: Sequence[tuple[Place, Predictions]]) -> None:
     """Raises `UsageError` unless every run has data that another model was given too."""
-    marks = samples([table for _, table in named])
+    marks = [table.fingerprint for _, table in named]
     for run in dict.fromkeys(run for run, _ in named):
-        own = [mark for (each, _), mark in zip(named, marks, strict=True) if each == run]
+        own = [table.fingerprint for each, table in named if each == run]
         if not any(marks.count(mark) > 1 for mark in own):
-            pairs = zip(named, marks, strict=True)
-            told = "; ".join(dict.fromkeys(_told(*each, mark) for each, mark in pairs))
+            told = "; ".join(dict.fromkeys(_told(each, table) for each, table in named))
             raise UsageError(
-                f"'{run}' has no samples in common with another model ({told}{_why(run, named)}); "
-                "compare models on the same data with the same parameters"
+                f"'{run}' has no samples in common with another model ({told}); compare models on "
+                "the same data with the same parameters"
             )
 
 
-def _told(run: Place, table: Predictions, mark: str) -> str:
-    return f"{run}: {len(table):,} samples of {table.data} [{mark}]"
-
-
-def _why(run: Place, named: Sequence[tuple[Place, Predictions]]) -> str:
-    """In which files the data of a run differ from those of another run of the same samples."""
-    pairs = (
-        (other, own, table)
-        for own in (table for each, table in named if each == run)
-        for other, table in named
-        if other != run and table.fingerprint == own.fingerprint
-    )
-    found = (changes.difference(run, *pair) for pair in pairs)
-    return next((f"; {text}" for text in found if text), "")
+def _told(run: Place, table: Predictions) -> str:
+    return f"{run}: {len(table):,} samples of {table.data} [{table.fingerprint}]"

@@ -48,8 +48,9 @@ def rows(
 ) -> Rows:
     """The rows of samples with what was detected in each, over the detector's own classes.
 
-    Detections of classes that the data does not have are left out, and counted in the notes.
-    `tags`: the samples' own if left out.
+    Detections of classes that the data does not have are left out, and counted in the notes; where
+    the data's list is open they still compete for the answer of the image as a whole. `tags`: the
+    samples' own if left out.
     """
     mapped, left_out = zip(*(_mapped(task, each) for each in found), strict=True)
     top, top_scores = _best(found)
@@ -60,7 +61,7 @@ def rows(
         tags=tags or [dict(sample.tags) for sample in samples],
         errors=errors,
         scores=np.zeros((len(samples), 0), dtype=np.float32),
-        answers=_answers(samples, mapped),
+        answers=_answers(samples, [_competing(task, each) for each in found]) | _own(len(found)),
         top=top,
         top_scores=top_scores,
         boxes=[sample.boxes or EMPTY for sample in samples],
@@ -81,6 +82,19 @@ def _mapped(task: Task, found: Detections) -> tuple[Detections, NDArray[np.int32
     return kept, found.labels[~there]
 
 
+def _competing(task: Task, found: Detections) -> Detections:
+    """The detections of the classes that compete, numbered as `Predictions.predicted` is."""
+    labels = np.asarray(task.class_map.places, dtype=np.int32)[found.labels]
+    there = labels >= 0
+    return Detections(found.boxes[there], labels[there], found.scores[there])
+
+
+def _own(images: int) -> dict[str, NDArray[Any]]:
+    """The score of a box is a probability, and never a logit."""
+    none = np.full(images, np.nan, dtype=np.float32)
+    return {"softmax": none, "least": np.zeros(images, dtype=np.float32)}
+
+
 def _best(found: Sequence[Detections]) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
     """(n, 1) each: the class and score of the most confident box; −1 and 0 for none."""
     top, score = np.full((len(found), 1), -1, np.int32), np.zeros((len(found), 1), np.float32)
@@ -92,7 +106,10 @@ def _best(found: Sequence[Detections]) -> tuple[NDArray[np.int32], NDArray[np.fl
 
 
 def _answers(samples: Sequence[Sample], found: Sequence[Detections]) -> dict[str, NDArray[Any]]:
-    """A detector as a classifier: the class of its most confident box, and its score."""
+    """A detector as a classifier: the class of its most confident box, and its score.
+
+    `found`: of each image the boxes of the classes that compete.
+    """
     predicted, confidence = _best(found)
     rank = [
         _rank(sample.truth, each) if sample.truth else -1

@@ -17,10 +17,11 @@ from steadyeye.evaluation.plan import check as check_job
 from steadyeye.evaluation.probed import Asking, Pair
 from steadyeye.evaluation.run import Watcher, run
 from steadyeye.mining.causes import SCORE
-from steadyeye.predictions.record import write_record
+from steadyeye.predictions.cell import encode
 from steadyeye.report.document import Document
 from steadyeye.storage.lease import Check, alone
 from steadyeye.storage.place import Place, place
+from steadyeye.storage.write import write_file
 
 FIRST = ("confident_mistakes", "confusion_pairs")
 """The analyses that a report of explanations begins with: what is to be explained."""
@@ -235,4 +236,4 @@ def _write_record(
     settings = {**_settings(how), "analyses": ", ".join(dict.fromkeys(specs))}
     content["cells"] = [*content["cells"], *cells]
     content["explain"] = {"settings": settings, "cells": cells}
-    write_record(out / "run.json", content)
+    write_file(out / "run.json", encode(content))

@@ -10,12 +10,13 @@ from steadyeye.comparison.words import amount, reach
 from steadyeye.core.errors import UsageError
 from steadyeye.core.outcomes import Outcomes
 from steadyeye.core.spec import Spec
-from steadyeye.core.table import Predictions, samples
+from steadyeye.core.table import Predictions
 from steadyeye.core.types import Result
 from steadyeye.evaluation import enough
 from steadyeye.evaluation.collect import ask
 from steadyeye.evaluation.plan import lacks, metric, readable
 from steadyeye.evaluation.requirements import Requirement, Tolerance
+from steadyeye.evaluation.tasks import NO_ACCURACY
 
 HOLDS = "holds"
 FAILS = "does not hold"
@@ -28,7 +29,9 @@ class Verdict:
 
     `outcome`: `HOLDS`, where the bound of the 95 % interval meets it; `FAILS`, where the value does
     not; `OPEN`, where the value does and the bound does not. `numbers`: the value with its
-    interval; of a difference, by how much the model is better. `why`: more about the outcome.
+    interval; of a difference, by how much the model is better. `classes`: among how many the model
+    chose its answers; None where the requirement is not about answers. `why`: more about the
+    outcome.
     """
 
     requirement: str
@@ -39,14 +42,16 @@ class Verdict:
     n: int
     method: str
     why: str
+    classes: int | None = None
 
     @property
     def sentence(self) -> str:
         """The verdict in one line."""
         why = f"; {self.why}" if self.why else ""
+        among = "" if self.classes is None else f", among {self.classes:,} classes"
         return (
             f"{self.requirement} {self.outcome} for {self.model} on {self.data}: {self.numbers}, "
-            f"n = {self.n:,}{why}"
+            f"n = {self.n:,}{among}{why}"
         )
 
 
@@ -82,23 +87,24 @@ def _required(table: Predictions, wanted: Requirement, least: int) -> Verdict:
     near, far = (result.low, result.high) if wanted.floor else (result.high, result.low)
     numbers = f"{shown(result.value, result.unit)} ({span(result.low, result.high, result.unit)})"
     method = "; ".join((result.interval, *result.notes))
-    about = (str(wanted), table.model, table.data)
+    about, among = (str(wanted), table.model, table.data), result.classes
     if result.value is None or near is None or far is None:
-        return Verdict(*about, OPEN, numbers, result.n, method, "there is no interval to judge")
+        why = "there is no interval to judge"
+        return Verdict(*about, OPEN, numbers, result.n, method, why, among)
     outcome = _outcome(wanted.met(result.value), wanted.met(near), result.n >= least)
 
     def needed() -> str:
         return enough.to_show(result, wanted.number, _outcomes(table, wanted.spec))
 
     why = _why(outcome, not wanted.met(far), "" if result.n >= least else _few(least), needed)
-    return Verdict(*about, outcome, numbers, result.n, method, why)
+    return Verdict(*about, outcome, numbers, result.n, method, why, among)
 
 
 def _held(pair: Sequence[Predictions], spec: Spec, drop: float, least: int) -> Verdict:
     """The verdict on a model being worse than its base by no more than `drop`."""
     new, old = pair
     result = _result(new, spec)
-    _result(old, spec)
+    unlike = _unlike(result, _result(old, spec), old)
     if result.unit == "share" and drop > 1:
         raise UsageError(
             f"--max-drop {drop:g}: shares lie in 0…1; write {drop / 100:g} or {drop:g}%"
@@ -115,8 +121,17 @@ def _held(pair: Sequence[Predictions], spec: Spec, drop: float, least: int) -> V
     outcome = _outcome(found.value >= -drop, found.low >= -drop, found.n >= least)
     few = "" if found.n >= least else _few(least)
     why = _why(outcome, found.high < -drop, few, lambda: enough.to_hold(found, drop, outcomes))
+    why = "; ".join(filter(None, (why, unlike)))
     numbers = f"{'+' if found.value > 0 else ''}{gap} ({ends})"
-    return Verdict(*about, outcome, numbers, found.n, found.method + left, why)
+    method = found.method + left
+    return Verdict(*about, outcome, numbers, found.n, method, why, result.classes)
+
+
+def _unlike(new: Result, old: Result, base: Predictions) -> str:
+    """That a model and its base choose among other numbers of classes, where they do."""
+    if new.classes == old.classes:
+        return ""
+    return f"unlike numbers: {base.model} chooses among {old.classes or 0:,} classes"
 
 
 def _outcome(value: bool, bound: bool, many: bool) -> str:
@@ -142,18 +157,16 @@ def _base(
     table: Predictions, tables: Sequence[Predictions], base: Sequence[Predictions]
 ) -> Predictions:
     """The base of a model: on the same data, of the same name or alone there."""
-    own, *marks = samples([table, *base])
-    there = [each for each, mark in zip(base, marks, strict=True) if mark == own]
+    there = [each for each in base if each.fingerprint == table.fingerprint]
     same = [each for each in there if each.model == table.model]
     if len(same) == 1:
         return same[0]
     alone = sum(each.fingerprint == table.fingerprint for each in tables) == 1
     if len(there) == 1 and alone:
         return there[0]
-    pairs = zip(base, marks, strict=True)
-    known = ", ".join(f"{each.model} on {each.data} [{mark}]" for each, mark in pairs)
+    known = ", ".join(f"{each.model} on {each.data} [{each.fingerprint}]" for each in base)
     raise UsageError(
-        f"no base for {table.model} on {table.data} [{own}]: --against has {known}; "
+        f"no base for {table.model} on {table.data} [{table.fingerprint}]: --against has {known}; "
         "run the base on the same samples, with one model or models of the same names"
     )
 
@@ -162,6 +175,11 @@ def _result(table: Predictions, spec: Spec) -> Result:
     plugin = metric(spec)
     if not readable(plugin, table.columns):
         missing = lacks(plugin, table.columns)
+        if "truth" in missing and table.truth.any() and table.competing < 2:
+            raise UsageError(
+                f"{spec} cannot be asked of {table.model} on {table.data}: only one class "
+                f"competes, so that every answer is right; {NO_ACCURACY}"
+            )
         what = f"needs {', '.join(missing)}" if missing else "is no metric of degraded images"
         raise UsageError(
             f"{spec} {what}: it cannot be asked of {table.model} on {table.data}; "

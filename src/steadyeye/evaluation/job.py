@@ -10,7 +10,11 @@ from steadyeye.core.errors import UsageError, unknown
 from steadyeye.evaluation.engines.choice import choice
 
 HOW = {"workers", "out", "engine", "address", "cache"}
-CHOICES = {"reduce": ("max", "sum"), "on_error": ("stop", "skip")}
+CHOICES = {
+    "reduce": ("max", "sum"),
+    "on_error": ("stop", "skip"),
+    "class_list": ("", "open", "closed"),
+}
 
 
 @dataclass(frozen=True)
@@ -19,16 +23,16 @@ class Job:
 
     `models`, `data`: spec strings. `metrics`: a list of specs; None: all that the data allows.
     `class_map`: a mapping file; None: by name or WordNet. `reduce`: how the scores of the model
-    classes of a data class are joined. `on_error`: what a sample that cannot be decoded does.
-    `batch`: images handed to the model at a time; 0: 64 on a GPU, 16 on a processor.
-    `workers`: threads; 0: one a core.
-    `operators`: a list of operators that degrade the images, or `all`; None: images as they are.
-    `levels`: of the operators, `first:last:step` or a list. `seed`: of their random streams.
-    `fast`: only failure points, by search instead of a whole sweep. `engine`: where inference
-    runs, `local` (threads), `local(processes=…)` or `ray(…)`; see
-    `steadyeye.evaluation.engines.choice`. `address`: of the cluster.
-    `cache`: the folder where answers of models are kept, `off` for none; as `steadyeye.cache.place`
-    says if left out.
+    classes of a data class are joined. `class_list`: "closed" where the data's classes are all that
+    its images may hold, "open" where they name only what occurs and the model's other classes
+    compete with them; as the data says if left out. `on_error`: what a sample that cannot be
+    decoded does. `batch`: images handed to the model at a time; 0: 64 on a GPU, 16 on a processor.
+    `workers`: threads; 0: one a core. `operators`: a list of operators that degrade the images, or
+    `all`; None: images as they are. `levels`: of the operators, `first:last:step` or a list.
+    `seed`: of their random streams. `fast`: only failure points, by search instead of a whole
+    sweep. `engine`: where inference runs, `local` (threads), `local(processes=…)` or `ray(…)`; see
+    `steadyeye.evaluation.engines.choice`. `address`: of the cluster. `cache`: the folder where
+    answers of models are kept, `off` for none; as `steadyeye.cache.place` says if left out.
     """
 
     models: tuple[str, ...] = ()
@@ -37,6 +41,7 @@ class Job:
     metrics: str | None = None
     class_map: str | None = None
     reduce: str = "max"
+    class_list: str = ""
     on_error: str = "stop"
     batch: int = 0
     workers: int = 0

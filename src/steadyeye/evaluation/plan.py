@@ -14,7 +14,7 @@ from steadyeye.core.types import Metric, Model, Source, detects
 from steadyeye.degradation.sweep import COLUMNS
 from steadyeye.evaluation.job import Job
 from steadyeye.evaluation.sweeps import degrading
-from steadyeye.evaluation.tasks import Task, distinct, task
+from steadyeye.evaluation.tasks import NO_ACCURACY, Task, distinct, task
 
 Found = TypeVar("Found")
 FIRST = (
@@ -47,6 +47,8 @@ def check(job: Job) -> Plan:
     how = _try(partial(degrading, job, [model for _, model in models]), problems)
     pairs = [(model, source) for source in sources for model in models]
     tasks = [_try(partial(task, job, *pair, how), problems) for pair in pairs]
+    for each in filter(None, tasks):
+        _try(partial(_answerable, job, each), problems)
     if problems:
         raise UsageError("\n".join(dict.fromkeys(problems)))
     return Plan(job, distinct([task for task in tasks if task]))
@@ -80,6 +82,8 @@ def of_objects(
     tasks = [
         replace(task(job, model, source, how), given=given) for source in sources for model in named
     ]
+    for each in tasks:
+        _answerable(job, each)
     return Plan(job, distinct(tasks))
 
 
@@ -145,6 +149,16 @@ def _metric(
                 f"{spec.name} needs {', '.join(missing)}, which '{text}' does not have; "
                 "leave the metric out or give labels"
             )
+
+
+def _answerable(job: Job, task: Task) -> None:
+    """Raises `UsageError` where an accuracy was asked for and every answer would be right."""
+    asked = [spec.name for spec in split(job.metrics or "") if "truth" in lacks(metric(spec), ())]
+    if asked and "truth" in task.source.columns and task.class_map.competing < 2:
+        raise UsageError(
+            f"{asked[0]} cannot be asked of {task.model.name} on {task.source.name}: only one "
+            f"class competes, so that every answer is right; {NO_ACCURACY}"
+        )
 
 
 def lacks(plugin: Callable[..., Any], columns: Sequence[str]) -> list[str]:

@@ -51,6 +51,7 @@ def rows(
     """
     top = best(scores, TOP)
     mapped = REDUCE[task.identity["reduce"]](task.class_map, scores)
+    others = scores[:, list(task.class_map.others)]
     keep = task.identity["keep"] == "scores"
     return Rows(
         ids=[sample.id for sample in samples],
@@ -59,10 +60,18 @@ def rows(
         tags=tags or [dict(sample.tags) for sample in samples],
         errors=errors,
         scores=mapped if keep else mapped[:, :0],
-        answers=_answers(samples, errors, mapped),
+        answers=_answers(samples, errors, np.concatenate([mapped, others], axis=1)) | _own(scores),
         top=top,
         top_scores=np.take_along_axis(scores, top, axis=1),
     )
+
+
+def _own(scores: Scores) -> dict[str, NDArray[Any]]:
+    """What is kept of a row's scores over the model's own classes: see `ANSWERS`."""
+    with np.errstate(invalid="ignore"):
+        shifted = scores.astype(np.float64) - scores.max(axis=1, keepdims=True)
+        best = 1 / np.exp(shifted).sum(axis=1)
+    return {"softmax": best.astype(np.float32), "least": scores.min(axis=1)}
 
 
 def best(scores: Scores, most: int) -> NDArray[np.int32]:
@@ -76,7 +85,7 @@ def best(scores: Scores, most: int) -> NDArray[np.int32]:
 def _answers(
     samples: Sequence[Sample], errors: Sequence[str], scores: Scores
 ) -> dict[str, NDArray[Any]]:
-    """What is kept of the scores of each row, derived in fp32."""
+    """What is kept of the scores of each row over all classes that compete, derived in fp32."""
     truth = np.zeros(scores.shape, dtype=np.bool_)
     for row, sample in enumerate(samples):
         if not errors[row]:

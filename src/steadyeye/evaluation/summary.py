@@ -155,7 +155,10 @@ def _measuring(run: Place) -> tuple[str, ...]:
 
 
 DEFAULT = Job()
-KEYS = ("operators", "levels", "seed", "metrics", "class_map", "reduce", "on_error", "batch")
+KEYS = (
+    *("operators", "levels", "seed", "metrics", "class_map", "reduce", "class_list"),
+    *("on_error", "batch"),
+)
 
 
 def _quoted(text: str) -> str:

@@ -10,7 +10,7 @@ import numpy as np
 
 from steadyeye.cache.store import Store
 from steadyeye.classes import mapping
-from steadyeye.core.errors import UsageError
+from steadyeye.core.errors import UsageError, listed
 from steadyeye.core.parts import Stages, own
 from steadyeye.core.types import Classes, Model, Source, detects
 from steadyeye.degradation.sweep import Degrading
@@ -21,6 +21,7 @@ from steadyeye.predictions.cell import shard_rows
 from steadyeye.storage.place import place
 
 BATCH, BATCHES = 16, {"cuda": MOST}  # images handed to a model at a time, by its runtime
+NO_ACCURACY = "there is no accuracy; take a model with more classes or --class-list open"
 NAMED = 20  # classes without a model class that the notes name
 
 
@@ -94,13 +95,14 @@ def _identity(
             "spec": source[0],
             "name": source[1].name,
             "fingerprint": source[1].fingerprint,
-            "columns": [*source[1].columns, *_detected(model[1], source[1])],
-            "notes": list(source[1].notes),
+            "columns": [*judged(source[1], class_map), *_detected(model[1], source[1])],
+            "notes": [*source[1].notes, *_alone(source[1], class_map)],
             **({} if parents is None else {"parents": [list(above) for above in parents]}),
         },
         "classes": list(class_map.target.names),
         "class_map": class_map.origin,
         "members": [list(members) for members in class_map.members],
+        "others": list(class_map.others),
         "reduce": job.reduce,
         "on_error": job.on_error,
         "keep": "answers" if job.operators or detects(model[1]) else "scores",
@@ -137,9 +139,26 @@ def _class_map(
     if target is None:
         return mapping.identity(classes)
     if job.class_map:
-        return mapping.from_file(place(job.class_map), classes, target)
-    # boxes of a class that the detector does not know can still be found: as some other object
-    return mapping.between(classes, target)
+        found = mapping.from_file(place(job.class_map), classes, target)
+    else:
+        # boxes of a class that the detector does not know can still be found: as some other object
+        found = mapping.between(classes, target)
+    closed = job.class_list == "closed" if job.class_list else target.closed
+    return found if closed else mapping.with_others(found)
+
+
+def judged(source: Source, class_map: mapping.ClassMap) -> tuple[str, ...]:
+    """The columns of a source, without the truth where no answer could be wrong."""
+    alone = class_map.competing < 2
+    return tuple(name for name in source.columns if not (alone and name == "truth"))
+
+
+def _alone(source: Source, class_map: mapping.ClassMap) -> tuple[str, ...]:
+    """Why there is no accuracy, where only one class competes."""
+    if judged(source, class_map) == tuple(source.columns):
+        return ()
+    names = [n for n, own in zip(class_map.target.names, class_map.members, strict=True) if own]
+    return (f"only one class competes, {listed(names)}: every answer is right, so {NO_ACCURACY}",)
 
 
 def _unreached(source: Source, class_map: mapping.ClassMap) -> dict[str, int]:

@@ -56,7 +56,6 @@ def boxed_sets(
         fingerprint=fingerprint(*marks, repr(classes), repr(how)),
         members=tuple(members),
         sample=sample,
-        located=lambda member: [locate(member)],
         absent=absentees(locate),
         notes=(*set_notes(members), *empty_notes(members)),
     )

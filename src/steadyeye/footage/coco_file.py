@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from steadyeye.classes.files import tree
-from steadyeye.classes.known import named
+from steadyeye.classes.known import closed, named
 from steadyeye.core.boxes import EMPTY, OOD, Boxes, boxes
 from steadyeye.core.errors import UsageError, every
 from steadyeye.core.types import Classes
@@ -73,7 +73,7 @@ def read(path: Place, ood: str | None = None) -> CocoFile:
     found = {image: boxes(*zip(*each, strict=True)) for image, each in entries.items()}
     _check_pixels(path, found.values())
     return CocoFile(
-        named(dict.fromkeys(classes.values())),
+        closed(named(dict.fromkeys(classes.values()))),
         tuple(classes),
         content["images"],
         found,

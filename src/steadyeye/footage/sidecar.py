@@ -6,6 +6,9 @@ JSON::
      "videos": {"bikes.mp4": {"cuts": [30, 76],
                               "labels": [{"first": 0, "last": 29, "labels": ["car"]}]}}}
 
+What is listed names what occurs: a model that has more classes may answer any of them. Where
+`classes` lists all that there can be, `"closed": true` beside it says so.
+
 CSV, one range a line, several labels joined by `|`, `first` and `last` empty or left out for the
 whole video::
 
@@ -21,7 +24,7 @@ from pathlib import Path
 from typing import Any
 
 from steadyeye.classes.files import table
-from steadyeye.classes.known import named
+from steadyeye.classes.known import closed, named
 from steadyeye.core.errors import UsageError, unknown
 from steadyeye.core.types import Classes, Labels
 from steadyeye.footage.paths import located
@@ -103,7 +106,10 @@ def read(labels: str | None) -> Sidecar:
     pairs = {_name(name): wnid for name, wnid in wnids.items()}
     if len(pairs) < len(wnids):
         raise UsageError(f"the labels '{path}' have two classes that differ by blanks; keep one")
-    return _build(named(pairs) if pairs else None, rows["videos"], str(path))
+    classes = named(pairs) if pairs else None
+    if rows.get("closed") and classes:
+        classes = closed(classes)
+    return _build(classes, rows["videos"], str(path))
 
 
 def _json(path: Place) -> dict[str, Any]:
@@ -114,6 +120,9 @@ def _json(path: Place) -> dict[str, Any]:
         raise UsageError(f"cannot read the labels '{path}': {error}") from error
     if not isinstance(content, dict) or not isinstance(content.get("videos"), dict):
         raise UsageError(f"the labels '{path}' have no 'videos' object; see the docs on sidecars")
+    whole = content.get("closed", False)
+    if not isinstance(whole, bool) or (whole and not content.get("classes")):
+        raise UsageError(f"the labels '{path}' have closed={whole!r}; list all classes, say true")
     for name, video in content["videos"].items():
         if not isinstance(video, dict) or not isinstance(video.get("labels", []), list):
             raise UsageError(f"the labels '{path}': '{name}' must be an object with labels or cuts")
@@ -131,8 +140,7 @@ def _entry(path: Place, video: str, entry: Any) -> dict[str, Any]:
 
 
 def _names(labels: Sequence[str]) -> list[str]:
-    # in their order and as often as they stand there: DAVIS numbers the objects of a sequence so
-    return list(filter(None, map(_name, labels)))
+    return list(dict.fromkeys(filter(None, map(_name, labels))))
 
 
 def _name(label: str) -> str:
@@ -184,8 +192,7 @@ def _range(entry: Mapping[str, Any], position: Mapping[str, int], where: str) ->
     first, last = _bound(entry.get("first"), 0, where), _bound(entry.get("last"), WHOLE, where)
     if first > last:
         raise UsageError(f"the labels '{where}' have a range from {first} to {last}; swap its ends")
-    # in their order, by which DAVIS numbers the objects of a sequence
-    return Range(first, last, tuple(position[label] for label in entry["labels"]))
+    return Range(first, last, tuple(sorted(position[label] for label in entry["labels"])))
 
 
 def _bound(value: object, default: int, where: str) -> int:

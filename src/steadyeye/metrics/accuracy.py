@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from steadyeye.core.competition import among_competing
 from steadyeye.core.intervals import proportion
 from steadyeye.core.outcomes import Trials, compared
 from steadyeye.core.pm_sets import pm_sets
@@ -20,6 +21,7 @@ def trials(predictions: Predictions) -> Trials:
 
 @needs("truth")
 @compared(trials)
+@among_competing
 def accuracy(predictions: Predictions) -> Result:
     """The share right: of the anchors where samples form pm-sets, of the labelled samples else.
 

@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from steadyeye.core.competition import among_competing
 from steadyeye.core.intervals import Trials, proportions
 from steadyeye.core.pm_sets import farthest, pm_sets
 from steadyeye.core.table import Predictions
@@ -9,6 +10,7 @@ from steadyeye.core.types import Result, needs
 
 
 @needs("truth", "group", "offset")
+@among_competing
 def conditional_robustness(predictions: Predictions, k: int | None = None) -> Result:
     """The share right of the frames exactly ±k from an anchor that is right, n such frames.
 

@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from steadyeye.core import blocks, bootstrap
+from steadyeye.core.competition import among_own
 from steadyeye.core.intervals import Interval
 from steadyeye.core.pm_sets import consecutive
 from steadyeye.core.table import Predictions
@@ -16,6 +17,7 @@ TAIL = 0.95
 
 
 @needs("group", "frame")
+@among_own
 def confidence_jump(predictions: Predictions) -> Result:
     """The mean |Δ confidence| of consecutive frames, 0…1, n pairs.
 

@@ -1,5 +1,6 @@
 """Accuracy under degradation."""
 
+from steadyeye.core.competition import among_competing
 from steadyeye.core.outcomes import Statistic, compared
 from steadyeye.core.table import Predictions
 from steadyeye.core.types import Result, needs
@@ -14,6 +15,7 @@ def outcomes(predictions: Predictions, images: str = "right") -> Statistic:
 
 @needs("truth", "operator", "level", "profile")
 @compared(outcomes)
+@among_competing
 def degraded_accuracy(predictions: Predictions, images: str = "right") -> Result:
     """The share of images still right: the mean over operators of the mean over their levels.
 

@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from steadyeye.core.competition import among_competing
 from steadyeye.core.outcomes import Statistic, compared
 from steadyeye.core.table import Predictions
 from steadyeye.core.types import Result, needs
@@ -16,6 +17,7 @@ def outcomes(predictions: Predictions, images: str = "right") -> Statistic:
 
 @needs("truth", "operator", "level", "profile")
 @compared(outcomes)
+@among_competing
 def degraded_probability(predictions: Predictions, images: str = "right") -> Result:
     """The mean probability of the true class, over levels and then over operators.
 

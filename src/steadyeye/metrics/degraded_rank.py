@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from steadyeye.core.competition import among_competing
 from steadyeye.core.outcomes import Statistic, compared
 from steadyeye.core.table import Predictions
 from steadyeye.core.types import Result, needs
@@ -16,6 +17,7 @@ def outcomes(predictions: Predictions, images: str = "right") -> Statistic:
 
 @needs("truth", "operator", "level", "profile")
 @compared(outcomes, lower=True)
+@among_competing
 def degraded_rank(predictions: Predictions, images: str = "right") -> Result:
     """The mean rank of the true class (0 = first), over levels and then over operators.
 

@@ -1,5 +1,6 @@
 """What the neighbours take away: accuracy − pm-k."""
 
+from steadyeye.core.competition import among_competing
 from steadyeye.core.intervals import proportion
 from steadyeye.core.outcomes import Trials, compared
 from steadyeye.core.pm_sets import farthest, pm_sets
@@ -16,6 +17,7 @@ def trials(predictions: Predictions, k: int | None = None) -> Trials:
 
 @needs("truth", "group", "offset")
 @compared(trials, lower=True)
+@among_competing
 def drop(predictions: Predictions, k: int | None = None) -> Result:
     """Accuracy − pm-k: the share of anchors that are right and have a wrong frame within ±k.
 

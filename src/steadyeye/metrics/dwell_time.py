@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from steadyeye.core import blocks
+from steadyeye.core.competition import among_own
 from steadyeye.core.table import Predictions
 from steadyeye.core.types import Result, needs
 from steadyeye.sequences.runs import Runs, between, median, runs
@@ -14,6 +15,7 @@ Statistic = Callable[[NDArray[np.floating], NDArray[np.bool_]], float]
 
 
 @needs("group", "scene", "frame", "seconds")
+@among_own
 def dwell_time(predictions: Predictions) -> Result:
     """The median time an answer holds before it changes, in seconds, n runs of one answer.
 

@@ -5,6 +5,7 @@ import numpy as np
 from steadyeye.comparison.published import TITLES, K, altered, beside, published, released
 from steadyeye.comparison.testbed import SPACES, fit
 from steadyeye.comparison.testbed import effective_robustness as against
+from steadyeye.core.competition import among_competing
 from steadyeye.core.errors import UsageError, unknown
 from steadyeye.core.pm_sets import pm_sets
 from steadyeye.core.table import Predictions
@@ -16,6 +17,7 @@ def _comparable(predictions: Predictions) -> bool:
 
 
 @needs("truth", "group", "offset", reach=K, when=_comparable)
+@among_competing
 def effective_robustness(
     predictions: Predictions, line: str | None = None, space: str = "probit"
 ) -> Result:

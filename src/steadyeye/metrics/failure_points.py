@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from itertools import groupby
 
+from steadyeye.core.competition import among_competing
 from steadyeye.core.errors import UsageError
 from steadyeye.core.table import Predictions
 from steadyeye.core.types import Result, needs
@@ -13,6 +14,7 @@ from steadyeye.degradation.searched import cost, searched_points
 
 
 @needs("truth", "operator", "level")
+@among_competing
 def failure_points(
     predictions: Predictions,
     thresholds: Sequence[float] = (0.9, 0.5, 0.1),

@@ -1,5 +1,6 @@
 """How often the answer changes from one frame to the next; no labels needed."""
 
+from steadyeye.core.competition import among_own
 from steadyeye.core.outcomes import Trials, compared
 from steadyeye.core.pm_sets import consecutive
 from steadyeye.core.table import Predictions
@@ -15,6 +16,7 @@ def trials(predictions: Predictions) -> Trials:
 
 @needs("group", "frame")
 @compared(trials, lower=True)
+@among_own
 def flip_rate(predictions: Predictions) -> Result:
     """The share of consecutive frame pairs whose top-1 class changes, n pairs.
 

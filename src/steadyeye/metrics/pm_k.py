@@ -1,5 +1,6 @@
 """The share of anchors that a model survives within ±k frames."""
 
+from steadyeye.core.competition import among_competing
 from steadyeye.core.intervals import proportion
 from steadyeye.core.outcomes import Trials, compared
 from steadyeye.core.pm_sets import PmSets, farthest, pm_sets
@@ -15,6 +16,7 @@ def trials(predictions: Predictions, k: int | None = None) -> Trials:
 
 @needs("truth", "group", "offset")
 @compared(trials)
+@among_competing
 def pm_k(predictions: Predictions, k: int | None = None) -> Result:
     """The share of anchors whose every frame within ±k is right, the anchor counting as one.
 

@@ -4,6 +4,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from steadyeye.core import bootstrap
+from steadyeye.core.competition import among_competing
 from steadyeye.core.intervals import clopper_pearson
 from steadyeye.core.outcomes import Statistic, compared
 from steadyeye.core.pm_sets import PmSets, farthest, pm_sets
@@ -25,6 +26,7 @@ def statistic(predictions: Predictions, k: int | None = None) -> Statistic:
 
 @needs("truth", "group", "offset")
 @compared(statistic)
+@among_competing
 def random_neighbour(predictions: Predictions, k: int | None = None) -> Result:
     """The expected share of anchors whose neighbour within ±k, drawn at random, is right.
 

@@ -4,6 +4,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from steadyeye.core import blocks
+from steadyeye.core.competition import among_own
 from steadyeye.core.errors import UsageError
 from steadyeye.core.intervals import Interval, proportion
 from steadyeye.core.pm_sets import farthest, pm_sets
@@ -16,13 +17,15 @@ NEAR = 10  # frames, the k of the published pm-sets
 
 
 @needs("group", "frame")
+@among_own
 def self_consistency(predictions: Predictions, k: int | None = None) -> Result:
     """The share of frames for which every frame within ±k of the scene gets the same top-1 class.
 
-    pm-k with the anchor's own answer in the place of the truth: steady, right or wrong. `k`: native
-    frames; 10 if left out, of pm-sets the largest in the data. Of pm-sets n counts the anchors and
-    the interval is that of `pm_k`. Of whole videos n counts all frames, each an anchor: they share
-    neighbours, so one video is resampled in blocks longer than a window. Value None on empty input.
+    Top-1 of all the model's own classes, whether the data has them or not. pm-k with the anchor's
+    own answer in the place of the truth: steady, right or wrong. `k`: native frames; 10 if left
+    out, of pm-sets the largest in the data. Of pm-sets n counts the anchors and the interval is
+    that of `pm_k`. Of whole videos n counts all frames, each an anchor: they share neighbours, so
+    one video is resampled in blocks longer than a window. Value None on empty input.
     """
     if "offset" in predictions.tags:
         found, reach = _of_sets(predictions, k)
@@ -37,9 +40,9 @@ def _of_sets(predictions: Predictions, k: int | None) -> tuple[Interval, int]:
     sets = pm_sets(predictions, labels=False)
     reach = farthest(sets, k)
     near = np.flatnonzero((sets.set_of >= 0) & (np.abs(sets.offsets) <= reach))
-    which, own = sets.set_of[near], predictions.predicted[sets.anchors]
+    which, own = sets.set_of[near], predictions.own[sets.anchors]
     agrees = np.ones(len(sets), dtype=np.bool_)
-    agrees[which[predictions.predicted[near] != own[which]]] = False
+    agrees[which[predictions.own[near] != own[which]]] = False
     return proportion(agrees, sets.videos), reach
 
 
@@ -63,7 +66,7 @@ def _steady(predictions: Predictions, rows: NDArray[np.intp], k: int) -> NDArray
     frame = np.asarray(predictions.tags["frame"], dtype=np.int64)[rows]
     before, after = rows[:-1], rows[1:]
     scene = predictions.groups[before] != predictions.groups[after]
-    change = scene | (predictions.predicted[before] != predictions.predicted[after])
+    change = scene | (predictions.own[before] != predictions.own[after])
     run = np.append(0, np.cumsum(change))
     starts = np.append(0, np.flatnonzero(change) + 1)
     far = np.iinfo(np.int64).max // 2

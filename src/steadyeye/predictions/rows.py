@@ -21,8 +21,14 @@ ANSWERS = {
     "confidence": pa.float32(),
     "rank": pa.int32(),
     "probability": pa.float32(),
+    "softmax": pa.float32(),
+    "least": pa.float32(),
 }
-"""What is derived in fp32 from the scores of a row, and kept also where they are not."""
+"""What is derived from the scores of a row, and kept also where they are not.
+
+The first four among the classes that compete; `softmax`: of the model's own best class, over all
+its own, should its scores be logits; `least`: the lowest of its own scores, which tells.
+"""
 
 ARROW = {int: pa.int64(), float: pa.float64(), str: pa.string()}
 
@@ -31,14 +37,13 @@ ARROW = {int: pa.int64(), float: pa.float64(), str: pa.string()}
 class Rows:
     """The predictions of consecutive samples, n rows.
 
-    `ids`, `groups`, `truths`, `tags`, `errors`: one entry a row; no error is ''.
-    `scores`: (n, classes) float32, or (n, 0) where only the answers are kept. `answers`: (n,)
-    arrays of `predicted`, `confidence`, `rank` and `probability`, as in `Predictions`. `top`,
-    `top_scores`: (n, m) the model's own best classes. `boxes`, `detections`: of detectors, one
-    entry a row; `sizes`: (height, width) of each image, (0, 0) where it is not known; `left_out`:
-    the detector's own classes of the detections that the data has no class for; `said`: all that
-    it detected, over its own classes; `verified`: the classes verified in each image, of a source
-    that lists them.
+    `ids`, `groups`, `truths`, `tags`, `errors`: one entry a row; no error is ''. `scores`: (n,
+    classes) float32, or (n, 0) where only the answers are kept. `answers`: (n,) arrays of what
+    `ANSWERS` names. `top`, `top_scores`: (n, m) the model's own best classes. `boxes`,
+    `detections`: of detectors, one entry a row; `sizes`: (height, width) of each image, (0, 0)
+    where it is not known; `left_out`: the detector's own classes of the detections that the data
+    has no class for; `said`: all that it detected, over its own classes; `verified`: the classes
+    verified in each image, of a source that lists them.
     """
 
     ids: Sequence[str]

@@ -17,6 +17,11 @@ READING = (
     ("pm_k", "accuracy", "the share of anchors the model gets right."),
     (
         "pm_k",
+        "classes",
+        "among how many the model chooses its answer. Chance alone is right once in as many.",
+    ),
+    (
+        "pm_k",
         "pm-k",
         "the share of anchors for which it is right on the anchor and on every "
         "neighbour up to k frames away.",
@@ -154,6 +159,11 @@ def _not_predicted(one: Evaluated) -> str:
         f"{one.predictions.model}: {len(errors):,} of {len(one.predictions):,} samples of "
         f"{one.predictions.data} were not predicted and are left out; the first: {errors[0]}."
     )
+
+
+def among(result: Result) -> str:
+    """Among how many classes the answers were chosen that a result is about; blank for none."""
+    return "" if result.classes is None else f"{result.classes:,}"
 
 
 def numbers(one: Evaluated) -> tuple[Result, ...]:

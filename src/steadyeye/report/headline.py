@@ -52,10 +52,10 @@ def _steady(name: str, one: Evaluated) -> str | None:
         return None
     begin = f"{name} is right on {percent(original.value)} of {original.n:,}"
     if perturbed is None or perturbed.value is None:
-        return f"{begin} images{_ends(original)}."
+        return f"{begin} images{_among(original)}{_ends(original)}."
     k = reach(perturbed)
     return (
-        f"{begin} anchors{_ends(original)}, and on every frame within ±{k} of "
+        f"{begin} anchors{_among(original)}{_ends(original)}, and on every frame within ±{k} of "
         f"{percent(perturbed.value)} of them{_ends(perturbed, False)}: {_broken(one, k)}."
     )
 
@@ -80,7 +80,7 @@ def _flips(name: str, one: Evaluated) -> str | None:
     if flips is None or flips.value is None:
         return None
     return (
-        f"{name} changes its answer on {percent(flips.value)} of {flips.n:,} "
+        f"{name} changes its answer{_among(flips)} on {percent(flips.value)} of {flips.n:,} "
         f"{'pair' if flips.n == 1 else 'pairs'} of consecutive frames{_ends(flips)}."
     )
 
@@ -93,8 +93,12 @@ def _wavers(name: str, one: Evaluated) -> str | None:
     (between,) = (cell for cell in dwell.cells if cell.name == "between changes, seconds")
     if between.value is None:
         frames = int(one.predictions.valid.sum())
-        return f"{name} does not change its answer within a scene in these {frames:,} frames."
-    said = f"{name} changes its answer every {duration(between.value)}{_ends(between)}"
+        return (
+            f"{name} does not change its answer{_among(dwell)} within a scene in these {frames:,} "
+            "frames."
+        )
+    held = f"{duration(between.value)}{_ends(between)}{_among(dwell)}"
+    said = f"{name} changes its answer every {held}"
     if same is None or same.value is None:
         return f"{said}."
     return (
@@ -115,6 +119,7 @@ def _searched(name: str, one: Evaluated) -> str | None:
         if point.value is not None
     ]
     images = f"{points.n:,} {'image' if points.n == 1 else 'images'} that it has right"
+    images += _among(points)
     told = f"{len(points.cells)} operators, {', '.join(points.notes)}"
     if not every:
         return f"{name}, on {images}, reaches its failure point under none of {told}."
@@ -146,8 +151,8 @@ def _degraded(name: str, one: Evaluated) -> str | None:
     found = harm(one.predictions, degraded)
     begin = (
         f"{name} is right on {percent(degraded.value)} of {degraded.n:,} images{right}"
-        f"{_ends(degraded)}, on average over {len(every)} operator{'s' if len(every) > 1 else ''} "
-        "and all their levels"
+        f"{_among(degraded)}{_ends(degraded)}, on average over {len(every)} "
+        f"operator{'s' if len(every) > 1 else ''} and all their levels"
     )
     if found.next is None:
         return f"{begin}{_half(points, found.worst)}."
@@ -170,6 +175,11 @@ def _half(points: Result | None, worst: Result) -> str:
     if not half:
         return ""
     return f"; half lost by level {half[0].value:.0f} ({span(half[0].low, half[0].high, 'level')})"
+
+
+def _among(result: Result) -> str:
+    """How many classes the answers were chosen among."""
+    return "" if result.classes is None else f" among {result.classes:,} classes"
 
 
 def _broken(one: Evaluated, k: int) -> str:

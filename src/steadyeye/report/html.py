@@ -14,7 +14,7 @@ from markupsafe import Markup
 
 from steadyeye.charts.style import shown, span
 from steadyeye.core.sections import Figure, Picture
-from steadyeye.report.document import Document, numbers
+from steadyeye.report.document import Document, among, numbers
 
 HERE = Path(__file__).resolve().parent
 
@@ -32,7 +32,7 @@ def render_html(document: Document, picture: Pictures) -> str:
         lstrip_blocks=True,
     )
     environment.filters["anchor"] = _anchor
-    environment.globals |= {"numbers": numbers, "shown": shown, "span": span}
+    environment.globals |= {"among": among, "numbers": numbers, "shown": shown, "span": span}
     charts = any(section.figures for section in document.sections)
     page: str = environment.get_template("report.html").render(
         document=document,

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 
 from steadyeye.charts.style import shown, span
 from steadyeye.core.sections import Section
-from steadyeye.report.document import Document, numbers
+from steadyeye.report.document import Document, among, numbers
 
 
 def render_markdown(document: Document) -> str:
@@ -29,12 +29,15 @@ def _numbers(document: Document) -> list[str]:
             shown(result.value, result.unit),
             span(result.low, result.high, result.unit),
             f"{result.n:,}",
+            among(result),
             result.interval,
         )
         for one in document.evaluated
         for result in numbers(one)
     ]
-    return _table(("model", "data", "metric", "value", "95 % interval", "n", "method"), rows)
+    return _table(
+        ("model", "data", "metric", "value", "95 % interval", "n", "classes", "method"), rows
+    )
 
 
 def _section(section: Section) -> list[str]:

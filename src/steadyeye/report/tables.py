@@ -9,7 +9,7 @@ from dataclasses import asdict
 from steadyeye.core.types import Result
 from steadyeye.report.document import Document
 
-HEADER = ("model", "data", "metric", "value", "low", "high", "n", "interval")
+HEADER = ("model", "data", "metric", "value", "low", "high", "n", "interval", "classes")
 
 
 def render_json(document: Document) -> str:
@@ -31,9 +31,9 @@ def render_json(document: Document) -> str:
 
 
 def render_csv(document: Document) -> str:
-    """One row a number, cells of cells too: model, data, metric, value, low, high, n, interval.
+    """One row a number, cells of cells too, under `HEADER`.
 
-    Shares are 0…1.
+    Shares are 0…1. `classes`: among how many the answers were chosen that it is about.
     """
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
@@ -41,7 +41,8 @@ def render_csv(document: Document) -> str:
     for one in document.evaluated:
         for result in one.results.values():
             for name, each in _flat(result.name, result):
-                numbers = (each.value, each.low, each.high, each.n, each.interval)
+                # the cells of a number are about the same answers
+                numbers = (each.value, each.low, each.high, each.n, each.interval, result.classes)
                 writer.writerow((one.predictions.model, one.predictions.data, name, *numbers))
     return out.getvalue()
 

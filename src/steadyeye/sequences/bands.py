@@ -55,7 +55,7 @@ def _named(tables: Sequence[Predictions], strips: Sequence[Strip]) -> list[str]:
 
 
 def _name(predictions: Predictions, answer: int) -> str:
-    return predictions.classes[answer] if answer >= 0 else "nothing"
+    return predictions.own_name(answer)
 
 
 def _y(field: str, models: int) -> dict[str, Any]:

@@ -9,8 +9,8 @@ from steadyeye.core.table import Predictions
 
 
 def flipped(predictions: Predictions, pairs: NDArray[np.intp]) -> NDArray[np.bool_]:
-    """(pairs,) True where the two frames have other top-1 classes."""
-    before, after = predictions.predicted[pairs[:, 0]], predictions.predicted[pairs[:, 1]]
+    """(pairs,) True where the two frames have other top-1 classes, of all the model's own."""
+    before, after = predictions.own[pairs[:, 0]], predictions.own[pairs[:, 1]]
     return np.asarray(before != after, dtype=np.bool_)
 
 
@@ -33,22 +33,25 @@ def jumps(predictions: Predictions, pairs: NDArray[np.intp]) -> NDArray[np.float
 
 
 def certainty(predictions: Predictions) -> NDArray[np.float64] | None:
-    """(n,) the probability of the best class; NaN in rows with an error.
+    """(n,) the probability of the best of the model's own classes; NaN in rows with an error.
 
-    Scores in 0…1 are taken for probabilities, others for logits: a softmax over the classes of the
-    data. None where they are logits of which only the best was kept. A detector that finds nothing
-    is sure of nothing: 0.
+    Scores in 0…1 are taken for probabilities, others for logits: a softmax over all the model's
+    own classes. None where they are logits of which only the best was kept, as earlier versions
+    did. A detector that finds nothing is sure of nothing: 0.
     """
-    scores, valid = predictions.scores[predictions.valid], predictions.valid
-    finite = scores[np.isfinite(scores)] if scores.size else predictions.confidence[valid]
-    if not finite.size or (finite.min() >= 0 and finite.max() <= 1):
-        return np.asarray(predictions.confidence, dtype=np.float64)
-    if not scores.size:
+    valid, best = predictions.valid, predictions.own_score.astype(np.float64)
+    every = predictions.stored.get("least", predictions.scores)[valid].ravel()
+    told = np.append(every, best[valid])
+    told = told[np.isfinite(told)]
+    if not len(told) or (told.min() >= 0 and told.max() <= 1):
+        return best
+    if "softmax" in predictions.stored:
+        return np.where(valid, predictions.stored["softmax"].astype(np.float64), np.nan)
+    if predictions.scores.shape[1] != len(predictions.model_classes):
         return None
-    best = np.full(len(predictions), np.nan)
-    shifted = scores.astype(np.float64) - scores.max(axis=1, keepdims=True)
-    best[valid] = 1 / np.exp(shifted).sum(axis=1)
-    return best
+    with np.errstate(invalid="ignore"):
+        shifted = predictions.scores.astype(np.float64) - best[:, None]
+        return np.asarray(1 / np.exp(shifted).sum(axis=1))
 
 
 def video_of(predictions: Predictions, rows: NDArray[np.intp]) -> NDArray[np.str_]:

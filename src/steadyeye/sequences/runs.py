@@ -44,7 +44,7 @@ def runs(predictions: Predictions) -> Runs:
     before, after = rows[:-1], rows[1:]
     follows = predictions.groups[before] == predictions.groups[after]
     follows &= np.diff(frame) == step[:-1]
-    same = predictions.predicted[before] == predictions.predicted[after]
+    same = predictions.own[before] == predictions.own[after]
     starts = np.flatnonzero(np.append(True, ~(follows & same))[: len(rows)])
     stops = np.append(starts[1:], len(rows)) - 1 if len(rows) else starts
     ended = np.append(follows & ~same, False)[stops]

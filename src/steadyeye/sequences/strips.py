@@ -57,7 +57,7 @@ def strip(predictions: Predictions, video: str) -> Strip:
     spans = list(zip(starts, stops, strict=True))
     joined = np.append(_follow(frame, scene, step, stops[:-1]), False)
     until = np.where(joined, np.append(seconds, 0.0)[stops], seconds[stops - 1] + period[stops - 1])
-    answers = [_commonest(predictions.predicted[rows[a:b]]) for a, b in spans]
+    answers = [_commonest(predictions.own[rows[a:b]]) for a, b in spans]
     sure = certainty(predictions)
     means = [None if sure is None else float(sure[rows[a:b]].mean()) for a, b in spans]
     return Strip(

@@ -55,7 +55,6 @@ def every_frame(
                 partial(_seconds, index),
                 _reader(index),
                 index.key,
-                [file],
             )
         )
         marks.append(f"{name}:{len(index)}:{file.stat().st_size}:{found}")
@@ -83,16 +82,7 @@ def _of_images(
     for name, paths in videos.items():
         found = known(name) if known else detected.of_images(paths)
         clips.append(
-            Clip(
-                name,
-                len(paths),
-                float(fps),
-                found,
-                partial(_at, fps),
-                _still(paths),
-                _key(paths),
-                paths,
-            )
+            Clip(name, len(paths), float(fps), found, partial(_at, fps), _still(paths), _key(paths))
         )
         marks += [f"{name}/{path.name}:{path.stat().st_size}" for path in paths]
         marks.append(str(found))

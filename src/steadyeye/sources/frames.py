@@ -60,7 +60,6 @@ def frames(
         fingerprint=fingerprint(*marks, repr(known), repr(how)),
         members=members,
         sample=sampler(locate),
-        located=lambda member: [locate(member)],
         absent=absentees(locate),
         notes=(*set_notes(members), *left_out, *scenes.notes(cuts, said)),
     )

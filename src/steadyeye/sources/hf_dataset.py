@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from steadyeye.classes.known import from_names, read
+from steadyeye.classes.known import closed, from_names, read
 from steadyeye.core.errors import SampleError, UsageError, unknown
 from steadyeye.core.seeds import fingerprint
 from steadyeye.core.types import Classes, Image, Labels, Sample
@@ -61,7 +61,7 @@ class _Rows:
     notes: tuple[str, ...]
     split: str
     column: str
-    groups: Sequence[_Groups] = field(repr=False)
+    files: Sequence[_Groups] = field(repr=False)
     truths: Joined[Labels] = field(repr=False)
 
     @property
@@ -73,9 +73,6 @@ class _Rows:
         """Nothing: the footers were read, the files are there."""
         return []
 
-    def files(self) -> Sequence[Place]:
-        return [group.path for group in self.groups]
-
     def __len__(self) -> int:
         return len(self.truths)
 
@@ -83,7 +80,7 @@ class _Rows:
         index = range(len(self))[index]
         name = self.ids[index]
         part, row = within(self.truths.first, index)
-        file = self.groups[part]
+        file = self.files[part]
 
         def content() -> bytes:
             group = int(np.searchsorted(file.starts, row, side="right")) - 1
@@ -143,7 +140,7 @@ def hf_dataset(
         notes=(notes,),
         split=split,
         column=image,
-        groups=groups,
+        files=groups,
         truths=joined([_lists(each) for each in places]),
     )
 
@@ -210,7 +207,7 @@ def _known(classes: str | None, file: _Groups, label: str) -> Classes:
             f"'{file.path}' does not name the classes of '{label}'; give classes=…, a known list "
             "or a file"
         )
-    return from_names([str(name) for name in names])
+    return closed(from_names([str(name) for name in names]))
 
 
 def _places(file: _Groups, labels: _Labels, known: Classes) -> NDArray[np.int32]:

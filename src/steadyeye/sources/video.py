@@ -97,7 +97,6 @@ def video(  # noqa: PLR0913 — the keyword arguments of a spec
         fingerprint=fingerprint(*marks, repr(known.labels), repr(how)),
         members=tuple(members),
         sample=lambda member: _sample(videos[member.video], known, member),
-        located=lambda member: [videos[member.video].path],
         notes=(
             *set_notes(members),
             *unlabelled_notes(list(there), list(videos)),

@@ -7,7 +7,7 @@ from typing import Any
 
 import yaml
 
-from steadyeye.classes.known import named
+from steadyeye.classes.known import closed, named
 from steadyeye.core.boxes import Boxes, boxes
 from steadyeye.core.errors import SampleError, UsageError, every
 from steadyeye.core.seeds import fingerprint
@@ -44,7 +44,7 @@ def yolo(data: str, split: str = "val") -> BoxedImages:
     ]
     return BoxedImages(
         name=f"{path.parent.name}-{split}",
-        classes=named(dict.fromkeys(listed_names)),
+        classes=closed(named(dict.fromkeys(listed_names))),
         fingerprint=fingerprint(*marks, *listed_names),
         images=kept,
         remarks=remarks,

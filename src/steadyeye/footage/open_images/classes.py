@@ -10,7 +10,7 @@ from typing import Any
 
 from steadyeye.classes import files, openimages
 from steadyeye.classes.hierarchy import ancestors, descendants
-from steadyeye.classes.known import known, named
+from steadyeye.classes.known import closed, known, named
 from steadyeye.core.errors import UsageError
 from steadyeye.core.types import Classes
 
@@ -72,7 +72,7 @@ def _described(path: Path) -> tuple[tuple[str, ...], Classes]:
         if twice:
             raise UsageError(f"'{path}' has {len(twice):,} classes twice, first '{twice[0]}'")
     mids, names = zip(*pairs, strict=True)
-    return mids, named(dict.fromkeys(names))
+    return mids, closed(named(dict.fromkeys(names)))
 
 
 def _tree(path: Path) -> Mapping[str, tuple[str, ...]]:
