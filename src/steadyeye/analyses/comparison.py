@@ -6,7 +6,7 @@ from typing import Any
 from steadyeye.charts.style import PALETTE, chart, probability, rows_of, shown, span
 from steadyeye.comparison.boards import Boards, boards
 from steadyeye.comparison.order import Leaderboard
-from steadyeye.comparison.words import amount, called, finding, headline, rank, reach
+from steadyeye.comparison.words import amount, called, claim, finding, headline, rank, reach
 from steadyeye.core.sections import Figure, Section, Table
 from steadyeye.core.types import Evaluated, needs
 
@@ -28,6 +28,7 @@ def comparison(evaluated: Sequence[Evaluated]) -> Section | None:
     return Section(
         place=3,
         title=headline(first),
+        claim=claim(first),
         text=(finding(first), _meaning(found), *_caveats(found)),
         tables=(_standings(found), _differences(found)),
         figures=(_figure(first),),

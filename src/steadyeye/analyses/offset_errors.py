@@ -20,6 +20,7 @@ from steadyeye.core.types import Evaluated, needs
 from steadyeye.subsets.losses import distance
 
 GREY = "#8a8a8a"
+LEAST = 0.01  # share of wrong frames next to the anchor that is worth a title, at least
 UNREVIEWED = "without review"
 
 
@@ -97,6 +98,7 @@ def _claims(whole: _Line, k: int) -> list[Claim]:
         above(
             f"{percent(near.value)} of frames next to a right anchor are wrong already",
             near,
+            LEAST,
         ),
     ]
 

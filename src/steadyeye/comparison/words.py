@@ -1,6 +1,7 @@
 """Comparisons in words: differences with their intervals, and what was found."""
 
 from steadyeye.comparison.order import Leaderboard, Pair
+from steadyeye.core.claims import Claim, above, every, first
 
 MOST = 4
 """Pairs that a sentence names."""
@@ -72,15 +73,27 @@ def finding(board: Leaderboard) -> str:
 
 
 def headline(board: Leaderboard) -> str:
-    """The finding as a title."""
+    """The finding as a title: what is shown of the pairs, else a question."""
+    shown = claim(board)
+    if shown is not None:
+        return shown.text
+    several = "two" if len(board.standings) == 2 else f"{len(board.standings)}"
+    return f"Do the {several} models differ on {called(board.metric)}? No difference is shown"
+
+
+def claim(board: Leaderboard) -> Claim | None:
+    """What a title may assert: that the pairs differ whose adjusted p values show it."""
+    text = _asserted(board)
+    pairs = [above(text, pair.difference, p=pair.adjusted) for pair in board.apart]
+    return first([every(text, pairs)])
+
+
+def _asserted(board: Leaderboard) -> str:
     apart, name = board.apart, called(board.metric)
-    first = board.standings[0]
-    if not apart:
-        several = "two" if len(board.standings) == 2 else f"{len(board.standings)}"
-        return f"Do the {several} models differ on {name}? No difference is shown"
-    if sum(pair.better == first.model for pair in apart) == len(board.standings) - 1:
+    best = board.standings[0]
+    if sum(pair.better == best.model for pair in apart) == len(board.standings) - 1:
         others = "all others" if len(board.standings) > 2 else board.standings[1].model
-        return f"{first.model} is better than {others} on {name}"
+        return f"{best.model} is better than {others} on {name}"
     if len(apart) == 1:
         return f"{apart[0].better} is better than {apart[0].worse} on {name}"
     return f"{len(apart)} of {len(board.pairs)} pairs of models differ on {name}"
