@@ -196,6 +196,23 @@ def test_jpeg_is_the_codec_at_32_minus_level():
         assert np.array_equal(at("jpeg", image, level), simplejpeg.decode_jpeg(data, "RGB"))
 
 
+def test_jpeg_differs_from_cv2_in_its_encoder_s_transform_alone():
+    """Below quality 96 TurboJPEG takes a coarser DCT; from 96 on, and in decoding, they agree."""
+    image = picture()
+
+    def apart(quality):
+        ours = simplejpeg.encode_jpeg(image, quality, "RGB", "420")
+        how = [cv2.IMWRITE_JPEG_QUALITY, quality, cv2.IMWRITE_JPEG_SAMPLING_FACTOR, 0x221111]
+        _, theirs = cv2.imencode(".jpg", image[..., ::-1], how)
+        decoded = simplejpeg.decode_jpeg(ours, "RGB")
+        assert np.array_equal(decoded, cv2.imdecode(np.frombuffer(ours, np.uint8), 1)[..., ::-1])
+        other = cv2.imdecode(theirs, 1)[..., ::-1]
+        return int(np.abs(decoded.astype(int) - other).max())
+
+    assert apart(96) == 0
+    assert apart(31) > 0
+
+
 # ---------------------------------------------------------------- stochastic: distributions
 
 

@@ -7,6 +7,7 @@ a claim says what the claim says, and the interval is checked here by its arithm
 import re
 from dataclasses import replace
 
+import explain_toys
 import numpy as np
 import pytest
 from hypothesis import given
@@ -26,8 +27,10 @@ from steadyeye.core.reviewed import reviewed
 from steadyeye.core.types import Evaluated
 from steadyeye.degradation.harm import harm
 from steadyeye.evaluation.collect import evaluated
-from steadyeye.evaluation.plan import readable
-from steadyeye.evaluation.summary import sections
+from steadyeye.evaluation.job import Job
+from steadyeye.evaluation.plan import check, readable
+from steadyeye.evaluation.run import Silent, run
+from steadyeye.evaluation.summary import document, sections
 from steadyeye.measurement.names import COLUMNS
 from steadyeye.metrics.degraded_accuracy import degraded_accuracy
 from steadyeye.report.headline import headline
@@ -324,3 +327,23 @@ def test_gradient_descent_counts_in_the_mean_and_as_the_worst():
         [Evaluated(predictions, {"degraded_accuracy": result})], ["degradation_map"]
     )
     assert "fewest stay right under gradient_descent (aimed at the model itself)" in section.text[1]
+
+
+def test_a_degraded_detector_says_that_it_is_measured_as_a_classifier(tmp_path):
+    explain_toys.write(tmp_path)
+    (tmp_path / "classes.txt").write_text("a\nb\n")
+    model = f"callable_detector(path='explain_toys:detector', classes='{tmp_path}/classes.txt')"
+    job = Job(
+        models=(model,),
+        data=(f"coco(annotations='{tmp_path}/boxes.json', images='{tmp_path}/images')",),
+        out=str(tmp_path / "run"),
+        operators="fade_black, global_blur",
+        levels="0:2",
+        metrics="degraded_accuracy",
+        workers=1,
+    )
+    content = document([run(check(job), Silent())])
+    (said,) = content.headline
+    assert "Right means the class of its most confident box: this is a detector." in said
+    notes = content.evaluated[0].predictions.notes
+    assert any("the class of its most confident box, as of a classifier" in note for note in notes)

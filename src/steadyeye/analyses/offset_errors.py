@@ -90,13 +90,13 @@ def _claims(whole: _Line, k: int) -> list[Claim]:
     near, far = whole.near, whole.far
     return [
         higher(
-            f"Errors grow with distance: {percent(near.value)} of frames one away from a right "
-            f"anchor are wrong, {percent(far.value)} of those {k} away",
+            f"Errors grow with distance: {percent(near.value)} of frames one away are wrong while "
+            f"their anchor is right, {percent(far.value)} of those {k} away",
             far,
             near,
         ),
         above(
-            f"{percent(near.value)} of frames next to a right anchor are wrong already",
+            f"{percent(near.value)} of frames one away are wrong already, their anchor being right",
             near,
             LEAST,
         ),

@@ -76,8 +76,8 @@ def _mean_ends(
     """The 95 % interval of a mean over images, by videos; by images where they are of one video.
 
     The linearised standard error and Student's t. Cochran, "Sampling Techniques", 1977,
-    Equation 6.13. None for a single image, and where all videos agree, which tells nothing of their
-    spread.
+    Equation 6.13. Where all agree, which tells nothing of their spread, the mean alone if so many
+    would not fall to one side by chance (sign test), else None, as for a single image.
     """
     names, video = np.unique(videos, return_inverse=True)
     if len(names) == 1:
@@ -86,6 +86,6 @@ def _mean_ends(
     residuals = np.bincount(video, values - mean, units)
     error = float(np.sqrt(units / max(units - 1, 1) * np.sum(residuals**2)) / len(values))
     if units < 2 or not error > 1e-12:
-        return None, None
+        return (mean, mean) if abs(mean) > 1e-12 and 2 * 0.5**units <= 1 - LEVEL else (None, None)
     reach = float(t.ppf((1 + LEVEL) / 2, units - 1)) * error
     return mean - reach, mean + reach

@@ -10,7 +10,11 @@ def jpeg(subsampling: str = "420") -> Operator:
     """The image as JPEG of quality 32 − level, 31 at level 1 and 2 at level 30.
 
     Of the image itself, not of the level before. `subsampling`: of the colours, "420" as most
-    encoders do unless told otherwise, or "422" or "444". libjpeg-turbo. Swingler 2022.
+    encoders do unless told otherwise, or "422" or "444". libjpeg-turbo by its TurboJPEG interface,
+    which below quality 96 encodes with the faster, coarser integer DCT, where cv2 and Pillow take
+    the accurate one: a picture differs from theirs by less than one grey level on average and by up
+    to 53 at single pixels (six photographs at 224², all levels). The same bytes decode alike in
+    all three. Swingler 2022.
     """
 
     def coded(image: Image, level: int) -> Image:

@@ -197,7 +197,13 @@ def _write(
         state = checkpoint.read(checkpoint.path(plan.out / CHECKPOINTS, went.best.step))
         about = {**plan.lesson.task.record(), "augmentation": record["augment"]}
         tuned.write(plan.out, about, state.module)
-        how = Job(class_map=plan.job.then_class_map, workers=plan.job.workers, seed=plan.job.seed)
+        # both choose among the classes that are learned: only those are comparable
+        how = Job(
+            class_map=plan.job.then_class_map,
+            class_list="closed",
+            workers=plan.job.workers,
+            seed=plan.job.seed,
+        )
         found = beside(plan.job.model, plan.out, plan.data.held, how, watcher)
     text = render_html(trained.document(plan.out, record, went, found), lambda *_: None)
     write_file(plan.out / "report.html", text.encode())

@@ -9,13 +9,17 @@ from steadyeye.core import plugins
 from steadyeye.core.errors import UsageError, unknown
 from steadyeye.core.parts import AtInput, own
 from steadyeye.core.spec import Spec, split
-from steadyeye.core.types import Model, Source
+from steadyeye.core.types import Model, Source, detects
 from steadyeye.degradation.levels import named
 from steadyeye.degradation.operators import LEVELS, Operator
 from steadyeye.degradation.profiles import CHOICES
 from steadyeye.degradation.sweep import Degrading, Sweep, refuse_without_gradient
 from steadyeye.evaluation.job import Job
 
+AS_CLASSIFIER = (
+    "what is measured is the class of its most confident box, as of a classifier; where its boxes "
+    "are, and all but the most confident, do not count, and no mAP is measured"
+)
 USERS_OWN = "callable"  # an operator only once it is told which function
 
 
@@ -108,6 +112,8 @@ def swept(
         raise UsageError(f"'{source.name}' has no labels; degradation is measured on labelled data")
     unlabelled = len(source) - len(images)
     notes = (*source.notes, *([f"{unlabelled:,} unlabelled left out"] if unlabelled else []))
+    if detects(model):
+        notes = (*notes, f"{model.name} is a detector: {AS_CLASSIFIER}")
     cells = how.baseline(images) if fast else how.grid(images)
     sweep = Sweep(source, parts, how, cells, class_map.members, notes, exhaustive=not fast)
     return parts.model, sweep

@@ -30,6 +30,8 @@ def _sentence(one: Evaluated, several: bool) -> str:
     name = one.predictions.model + (f" on {one.predictions.data}" if several else "")
     told = (tell(name, one) for tell in TELLERS)
     said = next(filter(None, told), f"{name} was run on {len(one.predictions):,} samples.")
+    if "operator" in one.predictions.columns and one.predictions.said is not None:
+        said = f"{said} Right means the class of its most confident box: this is a detector."
     lost = _partnerless(one.predictions)
     return f"{said} {lost[0].upper()}{lost[1:]}." if lost else said
 
