@@ -377,3 +377,27 @@ def test_the_fingerprint_changes_with_a_box(tmp_path):
         for y in (5, 6)
     ]  # fmt: skip
     assert made[0] != made[1]
+
+
+def test_the_labels_of_a_davis_sequence_are_in_the_order_of_its_masks(tmp_path):
+    for kind in ("JPEGImages", "Annotations"):
+        (tmp_path / kind / "pair").mkdir(parents=True)
+    masks = np.zeros((20, 20), np.uint8)
+    masks[:5, :5], masks[10:, 10:] = 1, 2
+    cv2.imwrite(
+        str(tmp_path / "JPEGImages" / "pair" / "00000.jpg"), np.zeros((20, 20, 3), np.uint8)
+    )
+    cv2.imwrite(str(tmp_path / "Annotations" / "pair" / "00000.png"), masks)
+    labels = tmp_path / "labels.csv"
+    labels.write_text("video,labels\npair,dog|car\n")
+    source = built(f"davis(root='{tmp_path}', labels='{labels}', k=0)")
+    found = source[0].boxes
+    named = {
+        source.classes.names[label]: box
+        for label, box in zip(found.labels, found.boxes, strict=True)
+    }
+    assert named["dog"].tolist() == [0, 0, 5, 5]
+    assert named["car"].tolist() == [10, 10, 20, 20]
+    labels.write_text("video,first,last,labels\npair,0,0,dog\npair,1,1,car\n")
+    with pytest.raises(UsageError, match="give one line for all of it"):
+        built(f"davis(root='{tmp_path}', labels='{labels}', k=0)")

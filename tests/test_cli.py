@@ -124,7 +124,7 @@ def test_classmap_prints_a_map_that_can_be_given_back(tmp_path):
 
 MISTAKES = [
     (["--data", "video(path='absent.mp4')"], "no file or folder at 'absent.mp4'"),
-    (["--data", "video(path='clip.mp4', k=400)"], "k=400 reaches past the clip"),
+    (["--data", "video(path='clip.mp4', anchors=400)"], "anchors=400, but no video has more than"),
     (["--data", "video(path='clip.mp4', anchor=3)"], "did you mean 'anchors'?"),
     (["--data", "video(path='clip.mp4', labels='gone.csv')"], "no label file at 'gone.csv'"),
     (["--data", "video(path='clip.mp4', labels='bad.json')"], "did you mean 'bicycle'?"),

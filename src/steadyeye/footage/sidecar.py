@@ -54,6 +54,21 @@ class VideoLabels:
         found = {c for r in self.ranges if r.first <= frame <= r.last for c in r.labels}
         return tuple(sorted(found))
 
+    def within(self, video: str, frames: int) -> "VideoLabels":
+        """The same, of a video of `frames` frames.
+
+        Raises `UsageError` where a frame is named that it does not have: such labels are of another
+        video, of another cut of it, or counted from 1.
+        """
+        named = [frame for each in self.ranges for frame in (each.first, each.last)]
+        beyond = [frame for frame in (*named, *self.cuts) if frames <= frame < WHOLE]
+        if beyond:
+            raise UsageError(
+                f"the labels or cuts name frame {max(beyond)} of '{video}', which has frames 0 to "
+                f"{frames - 1}; mend them, and leave 'last' empty for the rest of a video"
+            )
+        return self
+
 
 @dataclass(frozen=True)
 class Sidecar:
@@ -181,7 +196,10 @@ def _build(classes: Classes | None, videos: Mapping[str, Any], where: str) -> Si
 
 def _video(video: Mapping[str, Any], position: Mapping[str, int], where: str) -> VideoLabels:
     ranges = tuple(_range(entry, position, where) for entry in video.get("labels", []))
-    return VideoLabels(ranges, tuple(sorted(int(cut) for cut in video.get("cuts", []))))
+    cuts = video.get("cuts", [])
+    if not isinstance(cuts, list):
+        raise UsageError(f"the labels '{where}' have the cuts '{cuts}'; give a list of frames")
+    return VideoLabels(ranges, tuple(sorted({_bound(cut, 0, where) for cut in cuts})))
 
 
 def _range(entry: Mapping[str, Any], position: Mapping[str, int], where: str) -> Range:
@@ -199,6 +217,13 @@ def _bound(value: object, default: int, where: str) -> int:
     if value is None or value == "":
         return default
     try:
-        return int(str(value))
+        number = int(str(value))
     except ValueError:
-        raise UsageError(f"the labels '{where}' have the frame number '{value}'") from None
+        raise UsageError(
+            f"the labels '{where}' have the frame number '{value}'; give a whole number"
+        ) from None
+    if number < 0:
+        raise UsageError(
+            f"the labels '{where}' have the frame number {number}; frames count from 0"
+        )
+    return number

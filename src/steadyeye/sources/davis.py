@@ -37,6 +37,10 @@ def davis(root: str, labels: str, anchors: int | str = 1, k: int = 10, seed: int
         ranges = known.of(name).ranges
         if not ranges:
             raise UsageError(f"'{labels}' says nothing of the sequence '{name}'; give its class")
+        if ranges != (sidecar.Range(0, sidecar.WHOLE, ranges[0].labels),):
+            raise UsageError(
+                f"'{labels}' has frames for the sequence '{name}'; give one line for all of it"
+            )
         found[name] = [_boxes(frame, ranges[0].labels) for frame in frames]
     sets = boxed_sets(base.name, sequences, found, known.classes, how)
 

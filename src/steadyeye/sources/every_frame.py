@@ -45,7 +45,7 @@ def every_frame(
     for file in listed(root, VIDEOS):
         name = file.name if single else inside(file, root).as_posix()
         index = videos[name] = reader.index(file)
-        found = known(name) if known else detected.of_video(index)
+        found = known(name, len(index)) if known else detected.of_video(index)
         clips.append(
             Clip(
                 name,
@@ -69,7 +69,7 @@ def every_frame(
 
 
 def _of_images(
-    root: Place, step: int, known: Callable[[str], Cuts] | None, fps: float | None
+    root: Place, step: int, known: Callable[[str, int], Cuts] | None, fps: float | None
 ) -> WholeClips:
     if fps is None or not 0 < fps < float("inf"):
         raise UsageError(
@@ -80,7 +80,7 @@ def _of_images(
     marks: list[str] = []
     videos = numbered(root)
     for name, paths in videos.items():
-        found = known(name) if known else detected.of_images(paths)
+        found = known(name, len(paths)) if known else detected.of_images(paths)
         clips.append(
             Clip(name, len(paths), float(fps), found, partial(_at, fps), _still(paths), _key(paths))
         )
@@ -100,18 +100,18 @@ def _of_images(
     )
 
 
-def _known(cuts: str) -> Callable[[str], Cuts] | None:
+def _known(cuts: str) -> Callable[[str, int], Cuts] | None:
     """What names the cuts of a video; None where they are to be found."""
     if cuts == "detect":
         return None
     if cuts == "none":
-        return lambda _: ()
+        return lambda *_: ()
     if Path(cuts).suffix.lower() != ".json":
         raise UsageError(
             f"cuts='{cuts}' is neither 'detect' nor 'none' nor a JSON sidecar that names the cuts"
         )
     said = sidecar.read(cuts)
-    return lambda name: said.of(name).cuts
+    return lambda name, frames: said.of(name).within(name, frames).cuts
 
 
 def _seconds(index: reader.VideoIndex, number: int) -> float:

@@ -11,8 +11,9 @@ from steadyeye.footage.sets import (
     Drawing,
     FrameSets,
     Member,
+    check_anchors,
     draw,
-    set_notes,
+    draw_notes,
     unlabelled_notes,
 )
 from steadyeye.footage.stills import absentees, numbered, sampler
@@ -38,7 +39,9 @@ def frames(
     there = numbered(root)
     videos = {name: there[name] for name in known.labelled(list(there))}
     said = {
-        name: scenes.cut(cuts, known.of(name), partial(detected.of_images, found))
+        name: scenes.cut(
+            cuts, known.of(name).within(name, len(found)), partial(detected.of_images, found)
+        )
         for name, found in videos.items()
     }
     members = tuple(
@@ -46,6 +49,8 @@ def frames(
         for name, found in videos.items()
         for member in draw(name, len(found), said[name], how)
     )
+    check_anchors(members, how)
+    lengths = {name: len(found) for name, found in videos.items()}
     left_out = unlabelled_notes(list(there), list(videos))
 
     def locate(member: Member) -> Place:
@@ -61,5 +66,5 @@ def frames(
         members=members,
         sample=sampler(locate),
         absent=absentees(locate),
-        notes=(*set_notes(members), *left_out, *scenes.notes(cuts, said)),
+        notes=(*draw_notes(members, lengths, how), *left_out, *scenes.notes(cuts, said)),
     )

@@ -15,9 +15,10 @@ from steadyeye.footage.sets import (
     Drawing,
     FrameSets,
     Member,
+    check_anchors,
     draw,
+    draw_notes,
     empty_notes,
-    set_notes,
     tags,
     unlabelled_notes,
 )
@@ -42,7 +43,8 @@ class _Known:
         return videos if self.boxes else self.labels.labelled(videos)
 
     def of(self, video: str, index: reader.VideoIndex) -> sidecar.VideoLabels:
-        return scenes.cut(self.cuts, self.labels.of(video), lambda: detected.of_video(index))
+        said = self.labels.of(video).within(video, len(index))
+        return scenes.cut(self.cuts, said, lambda: detected.of_video(index))
 
     def members(
         self, video: str, frames: int, said: sidecar.VideoLabels, how: Drawing
@@ -86,6 +88,8 @@ def video(  # noqa: PLR0913 — the keyword arguments of a spec
     for name, index in videos.items():
         members += known.members(name, len(index), said[name], how)
 
+    check_anchors(members, how)
+    lengths = {name: len(each) for name, each in videos.items()}
     marks = [f"{name}:{len(each)}:{each.path.stat().st_size}" for name, each in videos.items()]
     marks += [located(boxes).read_text(encoding="utf-8")] if boxes else []
     marks += scenes.marks(cuts, said)
@@ -98,7 +102,7 @@ def video(  # noqa: PLR0913 — the keyword arguments of a spec
         members=tuple(members),
         sample=lambda member: _sample(videos[member.video], known, member),
         notes=(
-            *set_notes(members),
+            *draw_notes(members, lengths, how),
             *unlabelled_notes(list(there), list(videos)),
             *scenes.notes(cuts, said),
             *order_notes(videos),
