@@ -1,6 +1,6 @@
 """Video files: anchors drawn from each, with the frames around them."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from steadyeye.core.boxes import present
@@ -89,26 +89,30 @@ def video(  # noqa: PLR0913 — the keyword arguments of a spec
         members += known.members(name, len(index), said[name], how)
 
     check_anchors(members, how)
-    lengths = {name: len(each) for name, each in videos.items()}
-    marks = [f"{name}:{len(each)}:{each.path.stat().st_size}" for name, each in videos.items()]
-    marks += [located(boxes).read_text(encoding="utf-8")] if boxes else []
-    marks += scenes.marks(cuts, said)
     truth = (*(("truth",) if known.classes else ()), *(("boxes",) if boxes else ()))
     return FrameSets(
         name=root.stem,
         classes=known.classes,
         columns=(*COLUMNS, "seconds", "fps", "frame_type", *truth),
-        fingerprint=fingerprint(*marks, repr(known.labels), repr(how)),
+        fingerprint=fingerprint(
+            *_marks(videos, boxes), *scenes.marks(cuts, said), repr(known.labels), repr(how)
+        ),
         members=tuple(members),
         sample=lambda member: _sample(videos[member.video], known, member),
         notes=(
-            *draw_notes(members, lengths, how),
+            *draw_notes(members, {name: len(each) for name, each in videos.items()}, how),
             *unlabelled_notes(list(there), list(videos)),
             *scenes.notes(cuts, said),
             *order_notes(videos),
             *_box_notes(known, videos, members),
         ),
     )
+
+
+def _marks(videos: Mapping[str, reader.VideoIndex], boxes: str | None) -> list[str]:
+    """What the fingerprint of a source knows of its videos and boxes."""
+    marks = [f"{name}:{len(each)}:{each.path.stat().st_size}" for name, each in videos.items()]
+    return marks + ([located(boxes).read_text(encoding="utf-8")] if boxes else [])
 
 
 def _name(file: Place, root: Place) -> str:
