@@ -2,10 +2,12 @@
 
 import json
 from dataclasses import replace
-from itertools import combinations
+from itertools import combinations, product
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from scipy.optimize import brentq
 from scipy.stats import binom, multinomial, norm
 from test_cli import refused, steadyeye
@@ -16,11 +18,13 @@ from test_score import score
 import steadyeye as se
 from steadyeye.analyses.comparison import comparison
 from steadyeye.comparison.boards import boards, common
+from steadyeye.comparison.clustered import chances
 from steadyeye.comparison.order import Entry, leaderboard
 from steadyeye.comparison.paired import difference, drawn
 from steadyeye.comparison.proportions import mcnemar, tango
 from steadyeye.comparison.words import called, finding, headline, rank, reach
 from steadyeye.core import bootstrap
+from steadyeye.core.bounded_means import lower_bounds
 from steadyeye.core.boxes import BoxTable
 from steadyeye.core.multiplicity import holm
 from steadyeye.core.outcomes import Statistic, Trials
@@ -106,18 +110,83 @@ def clustered(rng, videos, each, shift=0.0):
     return [Trials(rng.random(len(names)) < np.repeat(c, each), names) for c in chances]
 
 
-def test_clusters_are_drawn_together_and_alike():
-    """Against a bootstrap written anew: the same resampled videos for both models."""
-    one, other = clustered(np.random.default_rng(3), 30, 4, 1.0)
-    found = difference(drawn(one, 20_000), drawn(other, 20_000))
-    assert found.method == "paired bootstrap over 30 videos, 20,000 resamples"
-    gain = (one.success.astype(float) - other.success).reshape(30, 4).mean(axis=1)
-    assert found.value == pytest.approx(gain.mean())
-    picks = np.random.default_rng(9).integers(0, 30, (20_000, 30))
-    low, high = np.quantile(gain[picks].mean(axis=1), [0.025, 0.975])
-    # widened as Student's: by about 6 % at 30 videos
-    assert (found.low, found.high) == pytest.approx((low, high), abs=0.02)
-    assert found.high - found.low >= high - low
+def test_exchanging_models_is_the_sum_over_all_ways_to_exchange_them():
+    rng = np.random.default_rng(0)
+    for videos in (1, 2, 6, 10):
+        ahead = rng.integers(-4, 6, videos).astype(float)
+        signs = np.array(list(product([-1, 1], repeat=videos)))
+        sums = signs @ ahead
+        expected = np.mean(sums >= ahead.sum()), np.mean(sums <= ahead.sum())
+        assert chances(ahead) == pytest.approx(expected)
+
+
+def test_one_trial_a_video_is_mcnemars_test():
+    for ahead, behind in [(5, 0), (7, 2), (3, 3), (0, 9)]:
+        each = np.repeat([1.0, -1.0, 0.0], [ahead, behind, 6])
+        assert min(1, 2 * min(chances(each))) == pytest.approx(mcnemar(ahead, behind))
+
+
+def test_many_and_long_videos_are_counted_nearly():
+    rng = np.random.default_rng(0)
+    ahead = rng.integers(-300, 305, 3000).astype(float)
+    z = ahead.sum() / np.sqrt(np.sum(ahead**2))
+    assert chances(ahead) == pytest.approx((norm.sf(z), norm.cdf(z)), rel=0.02)
+
+
+def test_clusters_by_hand():
+    """Two trials each in eight videos, one ahead in seven of them and none in the last."""
+    names = np.repeat([f"v{i}" for i in range(8)], 2)
+    one = Trials(np.arange(16) % 2 < np.repeat([1] * 7 + [0], 2), names)
+    found = difference(drawn(one), drawn(Trials(np.zeros(16, dtype=bool), names)))
+    assert found.p == pytest.approx(2 / 2**7)
+    assert (found.value, found.n, found.units) == (7 / 16, 16, 8)
+    # of the 256 subsets the means in order: seven are 0.25 or less
+    subsets = [np.mean(s) / 2 for r in range(1, 9) for s in combinations([1] * 7 + [0], r)]
+    assert found.low == pytest.approx(sorted([-1, *subsets])[int(0.025 * 256)])
+    # no video is known that differs by less: the other end is Gaffke's
+    upper = -2 * lower_bounds(np.array([[0.25] * 7 + [0.5]]), np.ones((1, 8)))[0] + 1
+    assert found.high == pytest.approx(upper)
+    assert found.method == (
+        "exact test that exchanges the models in 8 videos, higher in 7 and lower in 0; "
+        "Gaffke's bounds"
+    )
+
+
+def test_five_videos_tell_nothing_apart_and_say_so():
+    names = np.repeat([f"v{i}" for i in range(5)], 4)
+    one, other = (Trials(np.full(20, right), names) for right in (True, False))
+    found = difference(drawn(one), drawn(other))
+    assert found.p == pytest.approx(2 / 2**5)
+    assert found.low <= 0
+    assert found.method.endswith("; 5 are too few to tell models apart")
+
+
+@st.composite
+def pairs(draw):
+    sizes = draw(st.lists(st.integers(1, 6), min_size=1, max_size=9))
+    answers = st.lists(st.booleans(), min_size=sum(sizes), max_size=sum(sizes))
+    names = np.repeat([f"v{i}" for i in range(len(sizes))], sizes)
+    return [Trials(np.array(draw(answers)), names) for _ in range(2)]
+
+
+@settings(max_examples=100, deadline=None, derandomize=True)
+@given(pairs(), st.data())
+def test_a_right_answer_more_never_lowers_an_end_and_p_agrees(both, data):
+    one, other = both
+    found = difference(drawn(one), drawn(other))
+    assert -1 <= found.low <= found.value <= found.high <= 1
+    back = difference(drawn(other), drawn(one))
+    assert (-back.high, -back.low, back.p) == pytest.approx((found.low, found.high, found.p))
+    if found.method.startswith("exact"):
+        assert (found.p <= 0.05) >= (found.low > 0 or found.high < 0)
+        assert found.p > 0.05 or found.low >= 0 or found.high <= 0
+    if one.success.all():
+        return
+    more = one.success.copy()
+    more[data.draw(st.sampled_from(np.flatnonzero(~more).tolist()))] = True
+    better = difference(drawn(Trials(more, one.videos)), drawn(other))
+    assert better.low >= found.low - 1e-7
+    assert better.high >= found.high - 1e-7
 
 
 @pytest.mark.parametrize("videos", [5, 12, 40])
@@ -131,21 +200,7 @@ def test_the_clustered_interval_covers_and_the_test_keeps_its_level(videos):
     assert np.mean([each.p <= 0.05 for each in found]) < 0.08
 
 
-@pytest.mark.parametrize("videos", [8, 40])
-def test_of_many_models_the_linearised_interval_is_nearly_that_of_the_bootstrap(videos):
-    rng = np.random.default_rng(videos)
-    pair = clustered(rng, videos, 6, 0.1)
-    several = difference(*(drawn(each) for each in pair))
-    many = difference(*(drawn(each, 10**6) for each in pair))
-    assert many.value == pytest.approx(several.value)
-    assert many.method == f"paired, linearised over {videos} videos, Student's t"
-    width = several.high - several.low
-    assert many.high - many.low == pytest.approx(width, rel=0.15)
-    assert many.low == pytest.approx(several.low, abs=0.1 * width)
-    assert (many.p < 0.05) == (many.low > 0 or many.high < 0)
-
-
-def test_the_interval_and_the_p_value_of_a_bootstrap_agree():
+def test_the_interval_and_the_p_value_of_clusters_agree():
     rng = np.random.default_rng(1)
     for _ in range(60):
         found = difference(*(drawn(each) for each in clustered(rng, 15, 3, 0.8)))
@@ -167,7 +222,8 @@ def test_a_model_and_itself_do_not_differ(each):
     found = difference(drawn(one), drawn(one))
     assert (found.value, found.p) == (0, 1)
     # which does not show that they never will
-    assert (found.low, found.high) == pytest.approx(tango(0, 0, 20))
+    wide = tango(0, 0, 20)[1] if each == 1 else 1 - 0.025 ** (1 / 20)
+    assert (found.low, found.high) == pytest.approx((-wide, wide))
 
 
 # ---------------------------------------------------------------- statistics

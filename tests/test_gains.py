@@ -161,7 +161,7 @@ def test_several_anchors_of_a_video_are_resampled_with_it():
     videos = np.repeat([f"v{i}" for i in range(5)], 4)
     found = section(base(videos=videos), tuned(videos=videos))
     rows = {row[0]: row for row in found.tables[0].rows}
-    assert "over 5 videos" in rows["accuracy"][8]
+    assert "exchanges the models in 5 videos" in rows["accuracy"][8]
     assert "Intervals are of other videos of this kind" in found.text[-1]
 
 

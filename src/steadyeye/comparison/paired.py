@@ -1,13 +1,14 @@
 """The difference of two models on the same samples: estimate, interval and p value."""
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import norm, t
 
+from steadyeye.comparison import clustered
 from steadyeye.comparison.proportions import mcnemar, tango
-from steadyeye.core import bootstrap
+from steadyeye.core import blocks, bootstrap
 from steadyeye.core.intervals import LEVEL, REPLICATES
 from steadyeye.core.outcomes import Outcomes, Statistic, Trials
 
@@ -34,7 +35,7 @@ class Difference:
 class Drawn:
     """Outcomes with their `value` and the (r,) values of resamples, where any are needed.
 
-    `wins`, `totals`: (v,) successes and trials of each video; none for a statistic.
+    `wins`, `totals`: (g,) successes and trials of each cluster; none for a statistic.
     """
 
     outcomes: Outcomes
@@ -43,72 +44,68 @@ class Drawn:
     wins: NDArray[np.float64] = field(default_factory=lambda: np.zeros(0))
     totals: NDArray[np.float64] = field(default_factory=lambda: np.zeros(0))
 
-    @property
-    def single(self) -> bool:
-        """Whether trials stand for themselves: one a video, or all of one video."""
-        return len(self.totals) in {1, len(self.outcomes.videos)}
-
 
 def drawn(outcomes: Outcomes, replicates: int = REPLICATES) -> Drawn:
-    """The outcomes of a model, resampled as those of any other on the same samples are.
+    """The outcomes of a model, a statistic resampled as that of any other on the same samples is.
 
-    At most 20,000 times; trials that would need more are not resampled.
+    At most 20,000 times.
     """
     if isinstance(outcomes, Statistic):
         weight = bootstrap.weights(outcomes.videos, min(replicates, MOST))
         return Drawn(outcomes, outcomes.value, outcomes.resampled(weight))
-    success, _videos = outcomes.success, outcomes.videos
+    success = outcomes.success
     value = float(success.mean()) if len(success) else float("nan")
-    names, wins, totals = _by_video(outcomes)
-    found = Drawn(outcomes, value, np.zeros(0), wins, totals)
-    if found.single or replicates > MOST:
-        return found
-    weight = bootstrap.weights(names, replicates).astype(np.float64)
-    return replace(found, replicates=(weight @ wins) / (weight @ totals))
+    cluster = blocks.clusters(outcomes.videos, outcomes.block)
+    wins = np.bincount(cluster, weights=success).astype(np.float64)
+    return Drawn(outcomes, value, np.zeros(0), wins, np.bincount(cluster).astype(np.float64))
 
 
 def difference(one: Drawn, other: Drawn) -> Difference | None:
     """The value of one model minus that of the other; None where either has none.
 
     Trials that stand for themselves, one a video, or all of a single video, which the method then
-    says: McNemar's exact test and Tango's score interval. Anything else: a bootstrap over videos
-    (images, where each is its own) that draws the same for both models. Trials of too many models
-    to resample: the linearised standard error over videos, and Student's t.
+    says: McNemar's exact test and Tango's score interval. Trials that do not, several a video or in
+    the time of one: the models are exchanged cluster by cluster, and Gaffke's bounds
+    (`comparison.clustered`). Anything else: a bootstrap over videos (images, where each is its own)
+    that draws the same for both models.
     """
     assert np.array_equal(one.outcomes.videos, other.outcomes.videos), "of the same samples"
     if np.isnan(one.value) or np.isnan(other.value):
         return None
     first, second = one.outcomes, other.outcomes
-    if isinstance(first, Trials) and isinstance(second, Trials) and one.single:
-        return _of_trials(first, second, len(one.totals))
-    if not len(one.replicates):
-        return _of_clusters(one, other)
-    return _of_replicates(one, other)
+    if not isinstance(first, Trials) or not isinstance(second, Trials):
+        return _of_replicates(one, other)
+    if len(one.totals) == len(first.success):
+        return _of_trials(first, second)
+    return _of_clusters(one, other, first.block)
 
 
-def _of_trials(one: Trials, other: Trials, videos: int) -> Difference:
+def _of_trials(one: Trials, other: Trials) -> Difference:
     ahead = int(np.sum(one.success & ~other.success))
     behind = int(np.sum(~one.success & other.success))
     n = len(one.success)
     method = f"McNemar's exact test, {ahead} against {behind} of {n:,}; Tango's interval"
-    if n > 1 and videos == 1:
+    if n > 1 and len(np.unique(one.videos)) == 1:
         method += ", within this one video only"
     ends = tango(ahead, behind, n)
     return Difference((ahead - behind) / n, *ends, mcnemar(ahead, behind), n, n, method)
 
 
-def _of_clusters(one: Drawn, other: Drawn) -> Difference:
-    """Of the ratio of sums over videos. Cochran, "Sampling Techniques", 1977, Equation 6.13."""
+def _of_clusters(one: Drawn, other: Drawn, block: int) -> Difference:
     ahead, totals = one.wins - other.wins, one.totals
     n, units = int(totals.sum()), len(totals)
-    value = float(ahead.sum() / n)
-    error = float(np.sqrt(units / (units - 1) * np.sum((ahead - value * totals) ** 2)) / n)
-    if not error:
-        return _alike(value, n, units)
-    reach = float(t.ppf((1 + LEVEL) / 2, units - 1)) * error
-    p = float(2 * t.sf(abs(value) / error, units - 1))
-    method = f"paired, linearised over {units:,} videos, Student's t"
-    return Difference(value, value - reach, value + reach, p, n, units, method)
+    low, high, p = clustered.ends(ahead, totals)
+    single = len(np.unique(one.outcomes.videos)) == 1
+    of = f"{units:,} blocks of {block} in a row" if single else f"{units:,} videos"
+    method = (
+        f"exact test that exchanges the models in {of}, higher in {int(np.sum(ahead > 0)):,} and "
+        f"lower in {int(np.sum(ahead < 0)):,}; Gaffke's bounds"
+    )
+    if units <= clustered.FEW:
+        method += f"; {units} are too few to tell models apart"
+    if single:
+        method += ", within this one video only"
+    return Difference(float(ahead.sum() / n), low, high, p, n, units, method)
 
 
 def _alike(value: float, n: int, units: int) -> Difference:
@@ -170,11 +167,3 @@ def _units(videos: NDArray[np.str_]) -> int:
     """What a resample draws: videos, or the images of a single one."""
     several = len(np.unique(videos))
     return several if several > 1 else len(videos)
-
-
-def _by_video(trials: Trials) -> tuple[NDArray[np.str_], NDArray[np.float64], NDArray[np.float64]]:
-    """The names of the videos, their successes and their trials."""
-    names, video = np.unique(trials.videos, return_inverse=True)
-    wins = np.bincount(video, weights=trials.success, minlength=len(names))
-    totals = np.bincount(video, minlength=len(names))
-    return names, wins.astype(np.float64), totals.astype(np.float64)

@@ -48,7 +48,7 @@ def proportion(success: NDArray[np.bool_], videos: NDArray[Any]) -> Interval:
     return proportions(Trials(success, one, videos, np.zeros(len(success), dtype=np.intp)), 1)[0]
 
 
-def mean(values: NDArray[np.floating], videos: NDArray[Any]) -> Interval:
+def mean(values: NDArray[Any], videos: NDArray[Any]) -> Interval:
     """The mean of values in 0…1 with Gaffke's bounds over videos, or over values of one video.
 
     `values`: (n,), in any order; `videos`: (n,) the video of each.

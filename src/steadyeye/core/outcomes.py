@@ -12,11 +12,13 @@ from numpy.typing import NDArray
 class Trials:
     """The trials a proportion counts, n of them.
 
-    `success`: (n,) bool, what the metric counts. `videos`: (n,) the video of each.
+    `success`: (n,) bool, what the metric counts. `videos`: (n,) the video of each. `block`: trials
+    of a single video that follow each other in time and tell nearly the same; 1 where they do not.
     """
 
     success: NDArray[np.bool_]
     videos: NDArray[np.str_]
+    block: int = 1
 
 
 @dataclass(frozen=True, eq=False)

@@ -4,14 +4,17 @@ import math
 from collections.abc import Callable, Sequence
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.stats import beta
 
-from steadyeye.comparison.paired import Difference
+from steadyeye.comparison.clustered import lower_bound
+from steadyeye.comparison.paired import Difference, drawn
 from steadyeye.comparison.proportions import tango
 from steadyeye.core.intervals import LEVEL
 from steadyeye.core.outcomes import Outcomes, Trials
 from steadyeye.core.types import Result
 
+Floats = NDArray[np.float64]
 MOST = 10_000_000
 
 
@@ -19,8 +22,9 @@ def to_show(result: Result, number: float, outcomes: Outcomes) -> str:
     """About how many trials or videos would show that a result is beyond `number`, in words.
 
     Were the value the same. Of trials that stand for themselves, the least n whose Clopper–Pearson
-    interval ends there; of anything else what the end nearer to the number, drawing closer by the
-    square root of the number of videos, would need.
+    interval ends there; of trials in videos, how many videos like these Gaffke's bounds would need;
+    of anything else what the end nearer to the number, drawing closer by the square root of the
+    number of videos, would need.
     """
     assert result.value is not None, "what cannot be shown has a value"
     assert result.low is not None, "and an interval"
@@ -29,8 +33,13 @@ def to_show(result: Result, number: float, outcomes: Outcomes) -> str:
     n = len(outcomes.videos)
     if result.value == number:
         return "the value is the number itself, which no amount of data could show to be passed"
-    if isinstance(outcomes, Trials) and several in {1, n}:
-        return _told(_clopper_pearson(result.value, number), "samples", n, several == 1)
+    if isinstance(outcomes, Trials):
+        one = drawn(outcomes)
+        if len(one.totals) == n:
+            return _told(_clopper_pearson(result.value, number), "samples", n, several == 1)
+        above = result.value > number
+        wins, at = (one.wins, number) if above else (one.totals - one.wins, 1 - number)
+        return _of_clusters(2 * wins - one.totals, one.totals, 2 * at - 1, several, n)
     bound = result.low if result.value > number else result.high
     factor = ((result.value - bound) / (result.value - number)) ** 2
     return _scaled(factor, several, n)
@@ -39,19 +48,32 @@ def to_show(result: Result, number: float, outcomes: Outcomes) -> str:
 def to_hold(found: Difference, drop: float, pair: Sequence[Outcomes]) -> str:
     """About how much data would show that a difference is no drop of more than `drop`, in words.
 
-    Were it the same: of trials that stand for themselves, by Tango's interval; of anything else,
-    its lower end drawing closer by the square root of the number of videos.
+    Were it the same: of trials that stand for themselves, by Tango's interval; of trials in videos,
+    by Gaffke's bound over videos like these; of anything else, its lower end drawing closer by the
+    square root of the number of videos.
     """
     if found.value == -drop:
         return "the drop is the most that is allowed; no amount of data could show it to be less"
     first, second = pair
     several, n = len(np.unique(first.videos)), found.n
-    if isinstance(first, Trials) and isinstance(second, Trials) and several in {1, n}:
+    if isinstance(first, Trials) and isinstance(second, Trials):
+        one, other = drawn(first), drawn(second)
+        if len(one.totals) < n:
+            return _of_clusters(one.wins - other.wins, one.totals, -drop, several, n)
         ahead = float(np.mean(first.success & ~second.success))
         behind = float(np.mean(~first.success & second.success))
         needed = _least(lambda many: tango(ahead * many, behind * many, many)[0] >= -drop)
         return _told(needed, "samples", n, several == 1)
     return _scaled(((found.value - found.low) / (found.value + drop)) ** 2, several, n)
+
+
+def _of_clusters(ahead: Floats, totals: Floats, beyond: float, several: int, n: int) -> str:
+    """How many videos like these, or samples of a single one, put Gaffke's bound at `beyond`."""
+    units = len(totals)
+    needed = _least(lambda many: lower_bound(ahead, totals, many / units) >= beyond)
+    if several == 1:
+        return _told(math.ceil(needed / units * n), "samples", n, one_video=True)
+    return _told(needed, "videos", units, one_video=False)
 
 
 def _scaled(factor: float, several: int, n: int) -> str:

@@ -1,5 +1,6 @@
 """How often the answer changes from one frame to the next; no labels needed."""
 
+from steadyeye.core import blocks
 from steadyeye.core.competition import among_own
 from steadyeye.core.outcomes import Trials, compared
 from steadyeye.core.pm_sets import consecutive
@@ -11,7 +12,8 @@ from steadyeye.sequences.changes import flip_share, flipped, video_of
 def trials(predictions: Predictions) -> Trials:
     """The pairs of consecutive frames whose top-1 class changes."""
     pairs = consecutive(predictions)
-    return Trials(flipped(predictions, pairs), video_of(predictions, pairs[:, 0]))
+    videos = video_of(predictions, pairs[:, 0])
+    return Trials(flipped(predictions, pairs), videos, blocks.length(len(pairs)))
 
 
 @needs("group", "frame")
@@ -20,8 +22,8 @@ def trials(predictions: Predictions) -> Trials:
 def flip_rate(predictions: Predictions) -> Result:
     """The share of consecutive frame pairs whose top-1 class changes, n pairs.
 
-    A pair that several sets share counts once. The interval is clustered by video; of one whole
-    video it is by blocks. Value None where no two frames are consecutive.
+    A pair that several sets share counts once. The interval is clustered by video; of one video it
+    is by blocks of consecutive pairs. Value None where no two frames are consecutive.
     """
     found = flip_share(predictions, consecutive(predictions))
     return Result("flip_rate", found.value, found.low, found.high, found.n, found.method)

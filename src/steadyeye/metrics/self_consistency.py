@@ -55,7 +55,7 @@ def _of_clips(predictions: Predictions, k: int | None) -> tuple[Interval, int, t
     agrees = _steady(predictions, rows, reach)
     near = 2 * (reach // step) + 1
     block = blocks.length(len(rows), near)
-    found = blocks.share(agrees, video_of(predictions, rows), block)
+    found = blocks.mean(agrees, video_of(predictions, rows), block)
     return found, reach, ("frames near an end or a cut have fewer neighbours",)
 
 

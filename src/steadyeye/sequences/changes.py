@@ -4,7 +4,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from steadyeye.core import blocks
-from steadyeye.core.intervals import Interval, proportion
+from steadyeye.core.intervals import Interval
 from steadyeye.core.table import Predictions
 
 
@@ -17,13 +17,11 @@ def flipped(predictions: Predictions, pairs: NDArray[np.intp]) -> NDArray[np.boo
 def flip_share(predictions: Predictions, pairs: NDArray[np.intp]) -> Interval:
     """The share of pairs, in the order of time, whose answer changes.
 
-    Of a whole video the pairs follow each other, and the interval is by blocks of them; of pm-sets
-    it is that of a proportion, clustered by video.
+    Several videos are what it is clustered by; of one, pairs follow each other, and the interval is
+    by blocks of them.
     """
     changed, videos = flipped(predictions, pairs), video_of(predictions, pairs[:, 0])
-    if "scene" in predictions.tags:
-        return blocks.share(changed, videos, blocks.length(len(pairs)))
-    return proportion(changed, videos)
+    return blocks.mean(changed, videos, blocks.length(len(pairs)))
 
 
 def jumps(predictions: Predictions, pairs: NDArray[np.intp]) -> NDArray[np.float64] | None:
