@@ -1,6 +1,7 @@
 """What the commands of a review do."""
 
 from collections.abc import Mapping, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -21,6 +22,7 @@ def sample(
 ) -> None:
     """`steadyeye sample`; `what`: videos, and sources of other frames."""
     from steadyeye.footage.sidecar import read
+    from steadyeye.review.class_lists import Labelled, joined, relabelled
     from steadyeye.review.sampling import Sampling
     from steadyeye.review.sampling import sample as write
     from steadyeye.review.watched import watched
@@ -30,12 +32,21 @@ def sample(
         raise UsageError("nothing to sample; give videos, --data, or --boxes with --images")
     specs = [Spec("video", {"path": str(path), **drawn}) for path in videos]
     others = [parse(text) for text in data]
-    known = [read(drawn["labels"]), *(plugins.build("sources", spec) for spec in others)]
-    listed = next((each.classes for each in known if each.classes), None)
+    beside = read(drawn["labels"])
+    lists = [Labelled(str(drawn["labels"]), beside.classes, beside.present)] * len(specs)
+    for spec in others:
+        source = plugins.build("sources", spec)
+        present = frozenset(label for truth in source.truths for label in truth)
+        lists.append(Labelled(str(spec), source.classes, present))
+    merged, places = joined(lists, _classes(classes))
     drawn_from = {**drawn, "data": list(data)} if data else drawn
-    how = Sampling(out.name, drawn_from, _classes(classes) or listed)
+    how = Sampling(out.name, drawn_from, merged)
     with watching(shown) as watcher:
-        frames = write(watched([*specs, *others], out, watcher.begin), out, how)
+        stored = (
+            relabelled(watched([spec], out, watcher.begin), own)
+            for spec, own in zip([*specs, *others], places, strict=True)
+        )
+        frames = write(chain.from_iterable(stored), out, how)
     console.print(f"{out}: {frames:,} frames; next: steadyeye review {out}", markup=False)
 
 
@@ -59,7 +70,9 @@ def _classes(text: str | None) -> Any:
 
     if text is None:
         return None
-    return named(dict.fromkeys(text.split(","))) if "," in text else read(text)
+    if "," not in text:
+        return read(text)
+    return named(dict.fromkeys(" ".join(name.split()) for name in text.split(",") if name.strip()))
 
 
 def serve(

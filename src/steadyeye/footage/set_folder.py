@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from steadyeye.core.errors import UsageError
@@ -117,7 +118,26 @@ def read(root: str | Path) -> SetFolder:
     if version > VERSION:
         raise UsageError(f"'{path}' is of version {version}; this steadyeye reads {VERSION}")
     frames = _table(base / "frames.parquet", FRAMES)
-    return SetFolder(base, content, frames, _table(base / "boxes.parquet", BOXES))
+    found = SetFolder(base, content, frames, _table(base / "boxes.parquet", BOXES))
+    _check_labels(found)
+    return found
+
+
+def _check_labels(found: SetFolder) -> None:
+    """Raises `UsageError` where a frame has a label that the list of the set has not."""
+    try:
+        classes = len(found.classes or ())
+    except (AttributeError, KeyError, TypeError):
+        raise UsageError(
+            f"'{found.root / 'set.json'}' has no list of classes; sample again"
+        ) from None
+    labels = pc.list_flatten(found.frames["labels"]).to_numpy()
+    outside = labels[(labels < 0) | (labels >= classes)]
+    if len(outside):
+        raise UsageError(
+            f"the set in '{found.root}' has {len(outside):,} labels that its {classes:,} classes "
+            f"do not have, first {outside[0]}; sample it again"
+        )
 
 
 def _table(path: Path, schema: pa.Schema) -> pa.Table:

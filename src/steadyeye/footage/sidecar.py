@@ -77,6 +77,12 @@ class Sidecar:
     classes: Classes | None
     videos: Mapping[str, VideoLabels]
 
+    @property
+    def present(self) -> frozenset[int]:
+        """The classes that some frame carries."""
+        ranges = (each for video in self.videos.values() for each in video.ranges)
+        return frozenset(label for each in ranges for label in each.labels)
+
     def of(self, video: str) -> VideoLabels:
         """What is known of a video: by its name, its name without suffix, or for all (`*`)."""
         for key in (video, Path(video).stem, "*"):
