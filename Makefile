@@ -33,6 +33,7 @@ check: lint types test docs
 # the wheel with each extra alone, in an environment of its own, doing its main job
 installs: $(VENV)/.test
 	$(BIN)/python tools/check_installs.py --demo $(VENV)
+	$(BIN)/python tools/check_installs.py --demo $(VENV) --lowest core review s3 gcs hub
 
 # torch comes first and pinned: a plain `torch` would bring gigabytes of CUDA libraries
 $(VENV)/.demo: pyproject.toml constraints.txt

@@ -4,6 +4,7 @@
 
     python tools/check_installs.py --demo .venv            # all
     python tools/check_installs.py --demo .venv core hf    # some
+    python tools/check_installs.py --demo .venv --lowest   # on the lowest versions declared
 
 `--demo`: an environment in which `make demo` ran; its packaged video is the input. Packages are
 shared between the environments as links to uv's cache. Prints a table of times and sizes, and ends
@@ -18,7 +19,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -281,6 +282,7 @@ def main() -> int:
     """Checks the extras named, all if none; the number of those that failed."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--demo", type=Path, required=True, help="an environment after make demo")
+    parser.add_argument("--lowest", action="store_true", help="on the lowest declared versions")
     parser.add_argument("extras", nargs="*", choices=[*JOBS, []], help="which; all if left out")
     arguments = parser.parse_args()
     # as it stands, since a virtual environment is found by the place of its link
@@ -292,18 +294,19 @@ def main() -> int:
         video, lite0 = find_video(demo), export_lite0(shared, demo)
         for name in arguments.extras or JOBS:
             at = Environment(shared / "bin" / "python", shared / name, video, lite0, demo)
-            failed += not check(name, at, wheel)
+            failed += not check(name, at, wheel, lowest=arguments.lowest)
     return failed
 
 
-def check(name: str, at: Environment, wheel: Path) -> bool:
+def check(name: str, at: Environment, wheel: Path, *, lowest: bool) -> bool:
     """Whether an extra does its main job; prints its row of the table."""
     begin = time.monotonic()
     home = at.work / "environment"
     here = Environment(home / "bin" / "python", at.work / "job", at.video, at.lite0, at.demo)
     here.work.mkdir(parents=True)
     try:
-        install(here, home, f"{wheel}[{name}]" if name != "core" else str(wheel))
+        versions = ["--resolution", "lowest-direct"] if lowest else ["--constraint", CONSTRAINTS]
+        install(here, home, [f"{wheel}[{name}]" if name != "core" else str(wheel), *versions])
         installed, size = time.monotonic(), megabytes(home)
         JOBS[name](here)
         outcome = "ok"
@@ -319,15 +322,12 @@ def check(name: str, at: Environment, wheel: Path) -> bool:
     return not outcome.startswith("FAILED")
 
 
-def install(at: Environment, home: Path, what: str) -> None:
+def install(at: Environment, home: Path, what: Sequence[object]) -> None:
     """Makes an environment and installs the wheel with its extra, linked from uv's cache."""
     uv = [str(at.demo), "-m", "uv"]
     execute([*uv, "venv", "--quiet", "--python", str(at.demo), str(home)], at.work)
     execute(
-        [
-            *(*uv, "pip", "install", "--quiet", "--python", str(at.python)),
-            *("--constraint", str(CONSTRAINTS), what),
-        ],
+        [*uv, "pip", "install", "--quiet", "--python", str(at.python), *map(str, what)],
         at.work,
         find_links(at.demo),
     )

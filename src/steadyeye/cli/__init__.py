@@ -19,7 +19,9 @@ COMMANDS = (
 
 def main() -> None:
     """Runs the command line; a `UsageError` is its one line on stderr and exit code 2."""
-    from steadyeye.cli.options import app, check_given_once
+    import typer
+
+    from steadyeye.cli.options import ParsingError, app, check_given_once
     from steadyeye.core.errors import UsageError
 
     # the user's own modules are named from the folder they stand in, as with `python -m`
@@ -29,8 +31,17 @@ def main() -> None:
         import_module(f"steadyeye.cli.{name}")
     try:
         check_given_once(sys.argv[1:])
-        app()
+        sys.exit(app(standalone_mode=False) or 0)
     except UsageError as error:
-        for line in str(error).splitlines():
-            sys.stderr.write(f"steadyeye: {line}\n")
-        sys.exit(2)
+        _end_with(str(error))
+    except ParsingError as error:
+        hint = "`steadyeye COMMAND --help` lists what there is"
+        _end_with(f"{' '.join(error.format_message().split())} {hint}")
+    except typer.Abort:
+        sys.exit(1)
+
+
+def _end_with(text: str) -> None:
+    for line in text.splitlines():
+        sys.stderr.write(f"steadyeye: {line}\n")
+    sys.exit(2)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from rich.table import Table
 
 from steadyeye.cli.progress import Watching, watching
-from steadyeye.cli.work import console
+from steadyeye.cli.work import ALL, console, read_job
 from steadyeye.core.errors import UsageError
 
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ def _runs(
     if files and flags["models"]:
         raise UsageError("give models, or files of what they detected; not both")
     if not files:
-        checked = plan.check(job.read(None, flags))
+        checked = plan.check(read_job(None, flags, necessary=ALL))
         return [complete(checked, watcher)], [task.source for task in checked.tasks]
     saved: list[Any] = [saved_detections.load(each, None) for each in files]
     named = {**flags, "models": [str(each) for each in files]}

@@ -79,6 +79,9 @@ Shown = Annotated[
 Quiet = Annotated[bool, typer.Option("--quiet", help="No progress, only the result.")]
 Formats = Annotated[str, typer.Option("--format", help="html, md, json, csv; several with commas.")]
 
+# what a wrong word on the command line raises; typer exports only what derives from it
+ParsingError: type[Any] = typer.BadParameter.__mro__[1]
+
 OF_JOB = {
     "model": "models",
     **{name: name for name in ("data", "out", "metrics", "class_map", "reduce", "on_error")},

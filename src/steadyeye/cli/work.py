@@ -43,13 +43,21 @@ def complete_job(asked: "Job", overwrite: bool, shown: str) -> None:
     _finish(out, [task.source for task in checked.tasks])
 
 
-def read_job(job_file: Path | None, flags: Mapping[str, Any]) -> "Job":
-    """The job with its short forms written out as full specs, which are printed."""
+ALL = ("models", "data", "out")
+
+
+def read_job(
+    job_file: Path | None, flags: Mapping[str, Any], necessary: Sequence[str] = ALL[:2]
+) -> "Job":
+    """The job with its short forms written out as full specs, which are printed.
+
+    `necessary`: what the job may not lack.
+    """
     from steadyeye.evaluation import job
     from steadyeye.evaluation.short_forms import expand_job
 
     asked = {key: value for key, value in flags.items() if key != "overwrite"}
-    given = job.read(job_file, asked, necessary=("models", "data"))
+    given = job.read(job_file, asked, necessary)
     full = expand_job(given)
     for kind, texts, specs in (
         ("model", given.models, full.models),
@@ -98,11 +106,15 @@ def score(path: str, classes: str | None, flags: Mapping[str, Any], shown: str) 
     from steadyeye.classes.known import read
     from steadyeye.evaluation import job, plan, saved, saved_detections
     from steadyeye.evaluation.run import run as complete
+    from steadyeye.evaluation.short_forms import default_folder, expand_data
 
     progress, file = watching(shown), place(path)
+    asked = job.read(None, flags, necessary=ALL[:2])
+    asked = replace(asked, data=tuple(map(expand_data, asked.data)))
     form = saved_detections if saved_detections.are_detections(file) else saved
     predictions = form.load(file, read(classes) if classes else None)
-    checked = plan.with_models(job.read(None, flags), [predictions])
+    asked = asked if asked.out else replace(asked, out=default_folder(asked))
+    checked = plan.with_models(asked, [predictions])
     for task in checked.tasks:
         form.check_complete(predictions, task.source)
     with progress as watcher:
@@ -166,11 +178,16 @@ def measure(runs: Sequence[str], workers: int, shown: str) -> None:
 
 def explain(how: "Explaining", flags: Mapping[str, Any], shown: str) -> None:
     """`steadyeye explain`."""
-    from steadyeye.evaluation import explain, job
+    from steadyeye.evaluation import explain
+    from steadyeye.evaluation.short_forms import expand_data
 
     progress, given = watching(shown), tuple(flags["data"] or ())
-    data = [*given, *([how.reference] if how.reference and how.reference not in given else [])]
-    checked = explain.check(job.read(None, {**flags, "data": data}), how)
+    data = [expand_data(text) for text in given]
+    if how.reference:
+        how = replace(how, reference=expand_data(how.reference))
+        # one that is among the data is computed once
+        data = list(dict.fromkeys([*data, str(how.reference)]))
+    checked = explain.check(read_job(None, {**flags, "data": data}, necessary=ALL), how)
     with progress as watcher:
         explained = explain.explain(checked, watcher)
     content = explain.report(explained)

@@ -8,7 +8,7 @@ import ast
 import importlib
 import importlib.util
 import inspect
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -49,6 +49,14 @@ EXTRAS = {
 
 # import name → the name it is installed by, where the two differ and no extra brings it
 DISTRIBUTIONS = {"PIL": "pillow", "cv2": "opencv-python-headless", "yaml": "pyyaml"}
+
+# annotation of a parameter → what its value must be, and how that is said
+PLAIN: Mapping[Any, tuple[Any, str]] = {
+    int: (int, "a whole number"),
+    float: ((int, float), "a number"),
+    bool: (bool, "True or False"),
+    str: (str, "text in quotes"),
+}
 
 
 @dataclass(frozen=True)
@@ -119,9 +127,16 @@ def check_arguments(plugin: Callable[..., Any], spec: Spec, given: int = 0) -> N
     """Raises `UsageError` unless `spec` fits the signature after `given` positional arguments."""
     parameters = list(inspect.signature(plugin).parameters.values())[given:]
     known = {parameter.name: parameter for parameter in parameters}
-    for key in spec.kwargs:
+    for key, value in spec.kwargs.items():
         if key not in known:
             raise unknown(f"parameter of {spec.name}", key, known)
+        wanted = PLAIN.get(known[key].annotation)
+        # True is a whole number to Python and to no one else
+        if (wanted and (type(value) is bool) != (wanted[0] is bool)) or not isinstance(
+            value, wanted[0] if wanted else object
+        ):
+            what = wanted[1] if wanted else ""
+            raise UsageError(f"{spec.name}({key}={value!r}): give {what}")
     for name, parameter in known.items():
         if parameter.default is parameter.empty and name not in spec.kwargs:
             raise UsageError(f"{spec.name} needs '{name}'; write {spec.name}({name}=…)")

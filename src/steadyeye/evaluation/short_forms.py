@@ -297,10 +297,12 @@ def _job_in(folder: Path) -> Any:
         return None
 
 
-def _short_name(specs: Sequence[str], several: str) -> str:
-    if len(specs) != 1:
-        return f"{len(specs)}-{several}"
-    spec = parse(specs[0])
+def _short_name(texts: Sequence[str], several: str) -> str:
+    if len(texts) != 1:
+        return f"{len(texts)}-{several}"
+    if Path(texts[0]).is_file():
+        return Path(texts[0]).stem  # saved predictions
+    spec = parse(texts[0])
     named = next((str(spec.kwargs[key]) for key in NAMING if key in spec.kwargs), spec.name)
     text = Path(named.rpartition(":")[2]).stem
     return "".join(c if c.isalnum() or c in "._" else "_" for c in text) or spec.name

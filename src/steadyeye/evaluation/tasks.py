@@ -136,6 +136,11 @@ def _class_map(
     job: Job, model: Model, classes: Classes, source: tuple[str, Source]
 ) -> mapping.ClassMap:
     target = source[1].classes
+    if target is None and job.class_map:
+        raise UsageError(
+            f"'{source[0]}' has no labels, so that --class-map {job.class_map} maps to nothing; "
+            "leave it out or give labels"
+        )
     if target is None:
         return mapping.identity(classes)
     if job.class_map:

@@ -8,6 +8,7 @@ from typing import Any
 from steadyeye.core.errors import UsageError
 from steadyeye.evaluation.gains import Measuring
 from steadyeye.evaluation.job import toml
+from steadyeye.evaluation.short_forms import expand_data, expand_model
 from steadyeye.training.course import Course
 from steadyeye.training.data import Selection
 from steadyeye.training.recipes import TrainingRecipe
@@ -148,7 +149,11 @@ def read(path: Path | None, flags: Mapping[str, Any]) -> Tuning:
         if not values.get(key):
             raise UsageError(f"nothing says the {key}; give --{key} or write it into the job file")
     then = values.get("then", ())
-    values["then"] = (then,) if isinstance(then, str) else tuple(then)
+    values["then"] = tuple(map(expand_data, (then,) if isinstance(then, str) else then))
+    values["model"] = expand_model(values["model"])
+    for key in ("data", "val"):
+        if values.get(key):
+            values[key] = expand_data(values[key])
     if "lr" in values:
         values["lr"] = str(values["lr"])
     return Tuning(**values)

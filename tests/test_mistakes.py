@@ -1,0 +1,130 @@
+"""What people get wrong at the command line: each is one line that names the cure."""
+
+import pytest
+from forked import steadyeye
+from test_short_forms import FUNCTION, write_image, write_video
+
+RUN = ("run", "--model", "mine:predict")
+CLIP = (*RUN, "--data", "clip.mp4")
+DEGRADE = ("degrade", "--model", "mine:predict", "--data", "photos")
+GATE = ("gate", "a", "--require")
+MISTAKES = [
+    (("rnu",), "Did you mean 'run'?"),
+    (("run",), "give --model"),
+    (RUN, "give --data"),
+    (("run", "--data", "clip.mp4"), "give --model"),
+    (("run", "--modle", "mine:predict"), "Possible options: --model"),
+    ((*CLIP, "--metrics", "pmk"), "did you mean 'pm_k'?"),
+    ((*CLIP, "--metrics", "pm_k(k=10"), "write it like name(key='text', n=10)"),
+    ((*CLIP, "--metrics", "pm_k(10)"), "arguments need their names"),
+    ((*CLIP, "--metrics", "accuracy"), "leave the metric out or give labels"),
+    ((*CLIP, "--workers", "-1"), "give 0 for one a core, or more"),
+    ((*CLIP, "--workers", "two"), "'--workers'"),
+    ((*CLIP, "--batch", "-5"), "give 0 for what suits the model"),
+    ((*CLIP, "--engine", "rya"), "did you mean 'ray'?"),
+    ((*CLIP, "--engine", "local(process=2)"), "did you mean 'processes'?"),
+    ((*CLIP, "--reduce", "mean"), "did you mean 'max'?"),
+    ((*CLIP, "--on-error", "ignore"), "known: skip, stop"),
+    ((*CLIP, "--progress", "fancy"), "known: bar, json, none"),
+    ((*CLIP, "--class-map", "absent.csv"), "leave it out or give labels"),
+    ((*CLIP, "--out", "clip.mp4"), "choose another --out"),
+    ((*CLIP, "--out", "a", "--out", "b"), "give it once"),
+    (("run", "missing.toml"), "cannot read the job 'missing.toml'"),
+    (("run", "bad.toml"), "cannot read the job 'bad.toml'"),
+    (("run", "key.toml"), "did you mean 'models'?"),
+    ((*RUN, "--data", "clp.mp4"), "did you mean 'clip.mp4'?"),
+    ((*RUN, "--data", "vidio(path='clip.mp4')"), "did you mean 'video'?"),
+    ((*RUN, "--data", "video(path=clip.mp4)"), "quote text"),
+    ((*RUN, "--data", "video('clip.mp4')"), "arguments need their names"),
+    ((*RUN, "--data", "video(path='clip.mp4', anchor=3)"), "did you mean 'anchors'?"),
+    ((*RUN, "--data", "video(path='clip.mp4', k='ten')"), "k='ten'): give a whole number"),
+    ((*RUN, "--data", "video(path='clip.mp4', k=True)"), "k=True): give a whole number"),
+    ((*RUN, "--data", "video(path='clip.mp4', k=-1)"), "the distance cannot be negative"),
+    ((*RUN, "--data", "video(path='clip.mp4', anchors=0)"), "draw at least one anchor"),
+    ((*RUN, "--data", "video(path='clip.mp4', labels='no.csv')"), "no label file at 'no.csv'"),
+    ((*RUN, "--data", "video(path='clip.mp4', labels='wrong.csv')"), "columns video and labels"),
+    ((*RUN, "--data", "video(path='folder.mp4')"), "folder.mp4"),
+    ((*RUN, "--data", "photos/cat/1.png"), "give the folder of images, or a video"),
+    ((*RUN, "--data", "names.txt"), "write it as a spec"),
+    ((*RUN, "--data", "image_folder(root='phtos')"), "no file or folder at 'phtos'"),
+    ((*RUN, "--data", "image_folder(path='photos')"), "known: "),
+    ((*RUN, "--data", "coco(annotations='wrong.csv')"), "wrong.csv"),
+    (("run", "--model", "text.onnx", "--data", "clip.mp4"), "cannot load 'text.onnx'"),
+    (("run", "--model", "clip.mp4", "--data", "clip.mp4"), "known: .onnx"),
+    (("run", "--model", "resnet50", "--data", "clip.mp4"), "timm:resnet50"),
+    (("run", "--model", "mine:predct", "--data", "clip.mp4"), "has no 'predct'"),
+    (("run", "--model", "mien:predict", "--data", "clip.mp4"), "cannot import 'mien'"),
+    (
+        ("run", "--model", "callable(path='mine.predict')", "--data", "clip.mp4"),
+        "write package.module:name",
+    ),
+    (
+        ("run", "--model", "torch(path='py:mine:predict')", "--data", "clip.mp4"),
+        "give classes='…'",
+    ),
+    ((*DEGRADE, "--operators", "jpg"), "did you mean 'jpeg'?"),
+    ((*DEGRADE, "--operators", "jpeg", "--levels", "0-30"), "write first:last"),
+    ((*DEGRADE, "--operators", "jpeg", "--levels", "0:99"), "levels go from 0 to 30"),
+    ((*DEGRADE, "--failure-points", "half"), "write shares such as 0.9,0.5"),
+    (("report",), "Missing argument"),
+    (("report", "nowhere"), "give the --out folder of `steadyeye run`"),
+    (("report", "a", "--out", "x.pdf"), "known: csv, html, json, md"),
+    (("compare", "nowhere", "a"), "give the --out folder of `steadyeye run`"),
+    (("gate", "a"), "give --require, or --against a base"),
+    ((*GATE, "pm_k(k=10)"), 'write it like "pm_k(k=10) >= 0.70"'),
+    ((*GATE, "acuracy >= 70%"), "did you mean 'accuracy'?"),
+    (("gate", "a", "--against", "a"), "give --max-drop"),
+    (("score", "absent.json", "--data", "clip.mp4"), "cannot read the predictions 'absent.json'"),
+    (("measure", "nowhere"), "give the --out folder of `steadyeye run`"),
+    (("ls", "model"), "'models'"),
+    (("classmap", "--from", "imagnet", "--to", "vid30"), "did you mean 'imagenet1k'?"),
+    (("picture", "absent.png"), "cannot read the image 'absent.png'"),
+    (("picture", "clip.mp4"), "cannot decode the image 'clip.mp4'"),
+    (("review", "photos"), "make one with `steadyeye sample`"),
+    (("sample", "clip.mp4"), "'--out'"),
+    (("sample", "absent.mp4", "--out", "s"), "no file or folder at 'absent.mp4'"),
+    (("mine", "nowhere", "--out", "m"), "neither a run nor a file of detections"),
+    (
+        ("explain", *CLIP[1:], "--analyses", "patch", "--out", "e"),
+        "did you mean 'patch_shuffle'?",
+    ),
+    (("finetune", *CLIP[1:], "--out", "f"), "give --val SPEC or --holdout 0.2"),
+]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """A folder with a clip, photos, a model, and files that are not what they are taken for."""
+    root = tmp_path_factory.mktemp("mistakes")
+    write_video(root / "clip.mp4")
+    write_image(root / "photos" / "cat" / "1.png")
+    write_image(root / "photos" / "dog" / "1.png")
+    (root / "folder.mp4").mkdir()
+    files = {
+        "mine.py": FUNCTION,
+        "names.txt": "dark\nbright\n",
+        "wrong.csv": "file,a\nclip.mp4,0\n",
+        "bad.toml": "models = [",
+        "key.toml": 'modles = ["a"]',
+        "text.onnx": "no network",
+    }
+    for name, text in files.items():
+        (root / name).write_text(text)
+    return root
+
+
+@pytest.mark.parametrize(("words", "cure"), MISTAKES, ids=[" ".join(w) for w, _ in MISTAKES])
+def test_a_mistake_is_one_line_that_names_the_cure(words, cure, folder):
+    before = sorted(folder.rglob("*"))
+    done = steadyeye(*words, cwd=folder)
+    assert done.returncode == 2, done.stdout + done.stderr
+    lines = done.stderr.strip().splitlines()
+    assert len(lines) == 1, done.stderr
+    assert lines[0].startswith("steadyeye: ")
+    assert cure in lines[0]
+    after = [path for path in sorted(folder.rglob("*")) if "__pycache__" not in path.parts]
+    assert after == [path for path in before if "__pycache__" not in path.parts]
+
+
+def test_there_are_as_many_mistakes_as_are_promised():
+    assert len({words for words, _ in MISTAKES}) >= 60
