@@ -20,7 +20,7 @@ PICKED = ((True, 3), (False, 2))
 
 
 def figure(one: Told, name: str, way: str) -> Figure:
-    """The share of every target, by cause, with means and areas. Lau et al. 2021, Figure 10."""
+    """The share of every target, by cause, with means and areas. Lau et al. 2021, Figure 7."""
     effects = one.effects
     drawn = groups(effects)
     dots: list[dict[str, Any]] = []

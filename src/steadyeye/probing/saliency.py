@@ -18,7 +18,7 @@ def share(values: Floats, box: Sequence[float]) -> float:
 
     `values`: (h, w) over an image; `box`: x0 y0 x1 y1 in cells of them. A cell that the box cuts
     counts with the part of it that lies inside, so that values all alike give the area of the box
-    over that of the image. Lau et al. 2021, Figure 10.
+    over that of the image. Lau et al. 2021, Figure 7.
     """
     size = np.abs(values)
     total = float(size.sum())
