@@ -19,7 +19,7 @@ from steadyeye.footage import set_folder
 from steadyeye.images import files
 from steadyeye.metrics.pm_k import pm_k
 from steadyeye.predictions.read import cells, read
-from steadyeye.review import exporting, items
+from steadyeye.review import exporting, items, status
 from steadyeye.review.box_sampling import sample_boxes
 from steadyeye.review.impact import impact
 from steadyeye.review.interchange import coco as coco_form
@@ -170,6 +170,36 @@ def test_a_note_to_turn_a_picture_is_taken_out_and_its_pixels_stay():
         assert np.array_equal(files.decode(kept, ""), files.decode(sink.getvalue(), ""))
         turned = cv2.imdecode(np.frombuffer(kept, np.uint8), cv2.IMREAD_COLOR)
         assert turned.shape == (16, 24, 3)
+
+
+def test_gold_questions_of_boxes_are_no_review(boxes):
+    """Of four suggestions one has a known answer, and of the three drawings another."""
+    rows = boxes.boxes.to_pylist()
+    alone = next(r for r in rows if [x["image"] for x in rows].count(r["image"]) == 1)
+    plain = Boxes(boxes, 2, stages={"classification": 2, "boxes": 1, "box_check": 1})
+    with plain.db.writing() as c:
+        items.set_gold(c, "classification", alone["id"], FINE)
+    for number in (0, 1):
+        plain.everything("classification", lambda shown: FINE, number)
+    drawn = plain.everything("boxes", lambda shown: {"boxes": [BOX]}, 0)
+    plain.everything("box_check", lambda shown: {"boxes": [BOX]}, 1)
+    with plain.db.writing() as c:
+        items.set_gold(c, "box_check", drawn[0]["image"], {"boxes": [BOX]})
+    with plain.db.reading() as c:
+        lines = table_one(c, boxes, plain.plan)
+        told = status.status(c, boxes, plain.plan)
+    assert (len(rows), len(drawn)) == (4, 2)  # an image opens once people answered of it
+    asked = {each["stage"]: each for each in told["table"]}
+    assert [(e["reviewed"], e["accepted"], e["gold"]) for e in asked.values()] == [
+        (3, 3, 1),
+        (2, 2, 0),
+        (1, 1, 1),
+    ]
+    assert [(line.item, line.reviewed, line.accepted) for line in lines] == [
+        ("suggested boxes", 3, 3),
+        ("images", 1, 1),
+        ("boxes", None, 1),
+    ]
 
 
 def test_objects_confirmed_then_boxes_drawn_and_decided(boxes, tmp_path):

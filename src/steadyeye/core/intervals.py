@@ -24,7 +24,7 @@ class Interval:
     method: str
 
 
-def clopper_pearson(successes: float, n: int, level: float = LEVEL) -> tuple[float, float]:
+def clopper_pearson(successes: int, n: int, level: float = LEVEL) -> tuple[float, float]:
     """The exact interval of a binomial proportion, n > 0.
 
     No successes give a lower end of 0 and no failures an upper end of 1.

@@ -3,9 +3,8 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from steadyeye.core import bootstrap
 from steadyeye.core.competition import among_competing
-from steadyeye.core.intervals import clopper_pearson
+from steadyeye.core.intervals import mean
 from steadyeye.core.outcomes import Statistic, compared
 from steadyeye.core.pm_sets import PmSets, farthest, pm_sets
 from steadyeye.core.table import Predictions
@@ -33,26 +32,16 @@ def random_neighbour(predictions: Predictions, k: int | None = None) -> Result:
     Mean over sets of the share of their accepted neighbours that are right: the expectation of the
     third number of the released scorer, which draws one neighbour an anchor. `k`: native frames,
     the largest in the data if left out. A set without a neighbour counts as its anchor alone; the
-    released scorer calls it right, and the note says what that makes. With one set a video the
-    interval is Clopper–Pearson, which is wide for means of shares; with several it is a bootstrap
-    over videos. Value None on empty input.
+    released scorer calls it right, and the note says what that makes. The interval is that of a
+    mean over videos. Value None on empty input.
     Shankar et al., "Do Image Classifiers Generalize Across Time?", Section 2.
     """
     sets = pm_sets(predictions)
     reach = farthest(sets, k)
     share, lone = _shares(predictions, sets, reach)
-    name, n = f"random_neighbour(k={reach})", len(share)
-    if not n:
-        return Result(name, None, None, None, 0, "none: there is nothing to count")
-    value = float(share.mean())
-    if len(np.unique(sets.videos)) == n:
-        low, high = clopper_pearson(float(share.sum()), n)
-        how = f"Clopper–Pearson, n = {n}"
-    else:
-        draws = bootstrap.weights(sets.videos)
-        low, high = bootstrap.ends(bootstrap.means(share, draws))
-        how = bootstrap.method(sets.videos)
-    return Result(name, value, low, high, n, how, _notes(share, lone))
+    name, found = f"random_neighbour(k={reach})", mean(share, sets.videos)
+    notes = _notes(share, lone)
+    return Result(name, found.value, found.low, found.high, found.n, found.method, notes)
 
 
 def _shares(
