@@ -169,6 +169,17 @@ def test_an_image_that_is_listed_twice_is_refused(tmp_path):
         score(tmp_path, f"coco(annotations='{path}')", said(truth()))
 
 
+def test_synsets_of_lvis_say_what_a_name_means(tmp_path):
+    categories = [
+        {"id": 1, "name": "kite", "synset": "kite.n.03"},
+        {"id": 2, "name": "crane", "synset": "crane.n.05"},
+        {"id": 3, "name": "cab_(taxi)", "synset": "cab.n.03"},
+        {"id": 4, "name": "gnome", "synset": "gnome.n.99"},
+    ]
+    found = coco(written(tmp_path, annotations=[], categories=categories)).classes
+    assert found.wnids == ("n03621473", "n02012849", "n02930766", "")
+
+
 # --- YOLO
 
 

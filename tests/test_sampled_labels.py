@@ -127,6 +127,13 @@ def test_lists_are_joined_by_meaning():
     assert places == ((0, 1), (2, 1, 0))
 
 
+def test_a_list_is_closed_where_all_of_its_parts_are():
+    ytbb, vid30, some = known("ytbb"), known("vid30"), listed("dog")
+    assert joined([source(vid30)], None)[0] == vid30
+    assert joined([source(vid30), source(ytbb)], None)[0].closed
+    assert not joined([source(vid30), source(some)], None)[0].closed
+
+
 def test_a_kind_of_a_class_is_a_class_of_its_own():
     whole, places = joined([source(listed("dog")), source(listed("beagle"))], None)
     assert whole.names == ("dog", "beagle")

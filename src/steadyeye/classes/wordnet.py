@@ -59,6 +59,20 @@ def synset(name: str) -> str | None:
     return _meanings().get(plain(name))
 
 
+def of_sense(text: str) -> str | None:
+    """The wnid of a synset as NLTK and LVIS write it, `cab.n.03`. None: it is not shipped."""
+    return _senses().get(text.casefold())
+
+
+@cache
+def _senses() -> Mapping[str, str]:
+    return {
+        f"{lemma.casefold()}.n.{number:02d}": wnid
+        for wnid, one in synsets().items()
+        for lemma, number in one.lemmas.items()
+    }
+
+
 def is_wnid(text: str) -> bool:
     """Whether `text` is written like a wnid, `n02084071`."""
     return re.fullmatch(r"n\d{8}", text) is not None

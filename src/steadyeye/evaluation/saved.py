@@ -94,7 +94,7 @@ def _scores(saved: SavedPredictions, id_: str, names: Sequence[str]) -> Scores:
         if value not in names:
             raise UsageError(f"'{saved.name}', sample '{id_}': {unknown('class', value, names)}")
         value = names.index(value)
-    if not isinstance(value, int) or not 0 <= value < len(names):
+    if type(value) is not int or not 0 <= value < len(names):
         raise UsageError(
             f"'{saved.name}' has {value!r} for '{id_}'; "
             f"give scores, a class name or an index from 0 to {len(names) - 1}"

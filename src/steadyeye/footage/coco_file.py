@@ -10,6 +10,7 @@ import numpy as np
 
 from steadyeye.classes.files import tree
 from steadyeye.classes.known import closed, named
+from steadyeye.classes.wordnet import of_sense
 from steadyeye.core.boxes import EMPTY, OOD, Boxes, boxes
 from steadyeye.core.errors import UsageError, every
 from steadyeye.core.types import Classes
@@ -73,7 +74,7 @@ def read(path: Place, ood: str | None = None) -> CocoFile:
     found = {image: boxes(*zip(*each, strict=True)) for image, each in entries.items()}
     _check_pixels(path, found.values())
     return CocoFile(
-        closed(named(dict.fromkeys(classes.values()))),
+        closed(named({name: _synset(content["categories"], i) for i, name in classes.items()})),
         tuple(classes),
         content["images"],
         found,
@@ -132,6 +133,12 @@ def _categories(path: Place, listed: Sequence[Any]) -> Mapping[int, str]:
             said = words.format(len(twice))
             raise UsageError(f"'{path}' {said}, first '{twice[0]}'; tell them apart")
     return dict(sorted(entries))
+
+
+def _synset(categories: Sequence[Mapping[str, Any]], number: int) -> str | None:
+    """The wnid of a category that says its synset, as LVIS does (`cab.n.03`), where it is known."""
+    said = next(each.get("synset") for each in categories if each["id"] == number)
+    return of_sense(said) if isinstance(said, str) else None
 
 
 def _category(path: Place, entry: Any) -> tuple[int, str]:

@@ -54,7 +54,7 @@ def _with(whole: Classes | None, source: Labelled) -> Classes:
     assert source.classes is not None, "asked before"
     more = source.classes
     if whole is None:
-        return Classes(more.names, more.wnids)
+        return replace(more, parents=None)
     found = _same(more, whole)
     names, wnids = list(whole.names), list(whole.wnids or ("",) * len(whole))
     for index, name in enumerate(more.names):
@@ -67,7 +67,8 @@ def _with(whole: Classes | None, source: Labelled) -> Classes:
             )
         names.append(name)
         wnids.append(more.wnids[index] if more.wnids else "")
-    return Classes(tuple(names), tuple(wnids) if any(wnids) else None)
+    both = whole.closed and more.closed
+    return Classes(tuple(names), tuple(wnids) if any(wnids) else None, closed=both)
 
 
 def _places(source: Labelled, whole: Classes | None) -> tuple[int, ...]:
