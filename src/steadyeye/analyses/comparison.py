@@ -7,6 +7,7 @@ from steadyeye.charts.style import PALETTE, chart, probability, rows_of, shown, 
 from steadyeye.comparison.boards import Boards, boards
 from steadyeye.comparison.order import Leaderboard
 from steadyeye.comparison.words import amount, called, claim, finding, headline, rank, reach
+from steadyeye.core.results import among
 from steadyeye.core.sections import Figure, Section, Table
 from steadyeye.core.types import Evaluated, needs
 
@@ -75,12 +76,22 @@ def _standings(found: Boards) -> Table:
             shown(each.result.value, board.unit),
             span(each.result.low, each.result.high, board.unit),
             f"{each.result.n:,}",
+            among(each.result),
             ", ".join(each.tied) or "—",
         )
         for board in found.boards
         for place, each in enumerate(board.standings)
     ]
-    header = ("metric", "rank", "model", "value", "95 % interval", "n", "no difference shown from")
+    header = (
+        "metric",
+        "rank",
+        "model",
+        "value",
+        "95 % interval",
+        "n",
+        "classes",
+        "no difference shown from",
+    )
     return Table("Leaderboard", header, tuple(rows), open=True)
 
 

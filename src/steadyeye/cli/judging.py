@@ -11,6 +11,7 @@ from steadyeye.charts.style import shown, span
 from steadyeye.cli.work import console, reports
 from steadyeye.comparison.boards import Boards
 from steadyeye.comparison.words import called, finding, rank
+from steadyeye.core.results import among
 from steadyeye.storage.place import place
 
 COMPARING = ("comparison", "gains", "degradation_gains")
@@ -79,7 +80,7 @@ def _print(found: Boards, several: bool) -> None:
     table = Table(box=None, pad_edge=False)
     for column in ("metric", "rank", "model"):
         table.add_column(column)
-    for column in ("value", "95 % interval", "n"):
+    for column in ("value", "95 % interval", "n", "classes"):
         table.add_column(column, justify="right")
     for board in found.boards:
         for at, each in enumerate(board.standings):
@@ -91,8 +92,11 @@ def _print(found: Boards, several: bool) -> None:
                 shown(result.value, board.unit),
                 span(result.low, result.high, board.unit),
                 f"{result.n:,}",
+                among(result),
             )
     console.print(table)
+    for line in found.unlike:
+        console.print(line, markup=False)
     for board in found.boards:
         console.print(finding(board), markup=False)
     if found.left_out:

@@ -228,7 +228,8 @@ def _finish(out: Place, sources: Sequence[Source]) -> None:
 
 
 def _numbers(evaluated: Sequence[Evaluated]) -> Table:
-    from steadyeye.report.document import among, numbers
+    from steadyeye.core.results import among
+    from steadyeye.report.document import numbers
 
     table = Table(box=None, pad_edge=False)
     for column in ("model", "data", "metric"):

@@ -20,6 +20,11 @@ def reach(result: Result) -> int:
     return int(result.name.partition("k=")[2].rstrip(")") or 0)
 
 
+def among(result: Result) -> str:
+    """Among how many classes the answers were chosen that a result is about; blank for none."""
+    return "" if result.classes is None else f"{result.classes:,}"
+
+
 def alike(evaluated: Sequence[Evaluated]) -> list[Evaluated]:
     """The models that saw the very same samples as the first of them, in the same order."""
     first = evaluated[0].predictions

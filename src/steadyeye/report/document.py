@@ -161,11 +161,6 @@ def _not_predicted(one: Evaluated) -> str:
     )
 
 
-def among(result: Result) -> str:
-    """Among how many classes the answers were chosen that a result is about; blank for none."""
-    return "" if result.classes is None else f"{result.classes:,}"
-
-
 def numbers(one: Evaluated) -> tuple[Result, ...]:
     """The results that are one number each; the others are told in sections of their own."""
     return tuple(r for r in one.results.values() if r.value is not None or not r.cells)

@@ -13,8 +13,9 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
 from steadyeye.charts.style import shown, span
+from steadyeye.core.results import among
 from steadyeye.core.sections import Figure, Picture
-from steadyeye.report.document import Document, among, numbers
+from steadyeye.report.document import Document, numbers
 
 HERE = Path(__file__).resolve().parent
 

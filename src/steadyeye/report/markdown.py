@@ -3,8 +3,9 @@
 from collections.abc import Iterable, Sequence
 
 from steadyeye.charts.style import shown, span
+from steadyeye.core.results import among
 from steadyeye.core.sections import Section
-from steadyeye.report.document import Document, among, numbers
+from steadyeye.report.document import Document, numbers
 
 
 def render_markdown(document: Document) -> str:
