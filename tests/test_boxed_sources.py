@@ -5,6 +5,7 @@ import json
 import cv2
 import numpy as np
 import pytest
+from PIL import Image
 
 from steadyeye.classes.known import known
 from steadyeye.core import plugins
@@ -85,6 +86,105 @@ def test_imagenet_vid(truth, tmp_path):
     (annotated / VIDEO / f"{frames[7].stem}.xml").unlink()
     with pytest.raises(UsageError, match="cannot read the annotation"):
         built(f"imagenet_vid(root='{tmp_path}')")
+
+
+def pictures(folder, numbers, size=(8, 6)):
+    folder.mkdir(parents=True, exist_ok=True)
+    for number in numbers:
+        cv2.imwrite(str(folder / f"{number:06d}.jpg"), np.full((*size[::-1], 3), 90, np.uint8))
+
+
+def sequence(root, numbers, length=None):
+    """A sequence of MOTChallenge with one box a frame, at x = 10 · frame."""
+    pictures(root / "a" / "img1", numbers)
+    (root / "a" / "gt").mkdir()
+    lines = [f"{frame},1,{frame},1,2,2,1,1,1" for frame in range(1, len(numbers) + 1)]
+    (root / "a" / "gt" / "gt.txt").write_text("\n".join(lines))
+    if length:
+        (root / "a" / "seqinfo.ini").write_text(f"[Sequence]\nseqLength={length}\n")
+    return f"mot(root='{root}', anchors=1, k=1)"
+
+
+@pytest.mark.parametrize(
+    ("numbers", "length", "why"),
+    [
+        ([1, 2, 4, 5], None, "lacks the frames between '000002.jpg' and '000004.jpg'"),
+        ([2, 3, 4], None, "3 frames from number 2, where a sequence begins at 1"),
+        ([1, 2, 3], 5, "where a sequence begins at 1 and has 5"),
+    ],
+)
+def test_frames_of_mot_that_are_missing_are_not_filled_by_the_next(tmp_path, numbers, length, why):
+    with pytest.raises(UsageError, match=why):
+        built(sequence(tmp_path, numbers, length))
+
+
+def test_mot_has_an_object_once_a_frame(tmp_path):
+    spec = sequence(tmp_path, [1, 2, 3], 3)
+    assert len(built(spec)) >= 2
+    gt = tmp_path / "a" / "gt" / "gt.txt"
+    gt.write_text(f"{gt.read_text()}\n2,1,2,1,2,2,1,1,1")
+    with pytest.raises(UsageError, match="the object 1 twice in frame 2"):
+        built(spec)
+
+
+def test_a_gap_between_frames_is_no_offset_of_one(tmp_path, truth):
+    frames, _ = truth
+    for kind in ("JPEGImages", "Annotations"):
+        (tmp_path / kind / "s").mkdir(parents=True)
+        for path in frames[:6]:
+            suffix = ".png" if kind == "Annotations" else path.suffix
+            file = path.parent.parent.parent / kind / VIDEO / f"{path.stem}{suffix}"
+            (tmp_path / kind / "s" / file.name).symlink_to(file)
+    (tmp_path / "labels.csv").write_text("video,labels\ns,car\n")
+    spec = f"davis(root='{tmp_path}', labels='{tmp_path}/labels.csv', k=1)"
+    assert built(spec)
+    (tmp_path / "JPEGImages" / "s" / frames[3].name).unlink()
+    with pytest.raises(UsageError, match=r"'s' lacks the frames between '00002.jpg' and '00004"):
+        built(spec)
+
+
+def several(root, labels, write):
+    """A sequence of DAVIS: object 1 at the left, object 2 at the right, as `write` stores them."""
+    pictures(root / "JPEGImages" / "s", range(3), (40, 30))
+    (root / "Annotations" / "s").mkdir(parents=True)
+    mask = np.zeros((30, 40), np.uint8)
+    mask[5:10, 2:12], mask[8:20, 25:35] = 1, 2
+    for number in range(3):
+        write(root / "Annotations" / "s" / f"{number:06d}.png", mask)
+    (root / "labels.csv").write_text(f"video,labels\ns,{labels}\n")
+    return f"davis(root='{root}', labels='{root}/labels.csv', k=1)"
+
+
+def with_palette(path, mask):
+    image = Image.fromarray(mask).convert("P")
+    image.putdata(mask.ravel().tolist())
+    image.putpalette([0, 0, 0, 128, 0, 0, 0, 128, 0] + [0] * 759)
+    image.save(path)
+
+
+def as_numbers(path, mask):
+    cv2.imwrite(str(path), mask)
+
+
+@pytest.mark.parametrize("write", [as_numbers, with_palette])
+@pytest.mark.parametrize("labels", ["person|dog", "dog|person", "dog|dog"])
+def test_objects_of_davis_have_the_labels_in_their_order(tmp_path, labels, write):
+    sample = built(several(tmp_path, labels, write))
+    first = sample[0]
+    names = [sample.classes.names[label] for label in first.boxes.labels]
+    assert names == labels.split("|")
+    assert first.boxes.boxes.tolist() == [[2, 5, 12, 10], [25, 8, 35, 20]]
+
+
+def test_masks_with_more_objects_than_labels_are_refused(tmp_path):
+    with pytest.raises(UsageError, match=r"has the objects 1, 2, but there is one label"):
+        built(several(tmp_path, "dog", as_numbers))
+
+
+def test_masks_of_colours_are_refused(tmp_path):
+    colours = np.array([[0, 0, 0], [0, 0, 128], [0, 128, 0]], np.uint8)
+    with pytest.raises(UsageError, match="has colours; write the number of each object"):
+        built(several(tmp_path, "dog|cat", lambda p, mask: cv2.imwrite(str(p), colours[mask])))
 
 
 def test_yolo(truth, tmp_path):

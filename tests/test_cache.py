@@ -32,6 +32,7 @@ from steadyeye.evaluation.run import run
 from steadyeye.images import files
 from steadyeye.inference.function import FunctionClassifier
 from steadyeye.inference.weights import covered, weights_fingerprint
+from steadyeye.storage import contents
 
 __all__ = ["davis", "small_disk"]
 
@@ -111,7 +112,11 @@ def test_a_file_that_is_as_it_was_is_not_read_again(clip, declared, tmp_path, mo
     hashed = []
     key = files.key
     monkeypatch.setattr(files, "key", lambda data: hashed.append(data) or key(data))
-    monkeypatch.setattr(files, "SETTLED", 3600.0)
+    name = contents.name
+    monkeypatch.setattr(
+        contents, "name", lambda path: hashed.append(path.read_bytes()) or name(path)
+    )
+    monkeypatch.setattr(contents, "SETTLED", 3600.0)
 
     def again(name):
         hashed.clear()
@@ -121,7 +126,7 @@ def test_a_file_that_is_as_it_was_is_not_read_again(clip, declared, tmp_path, mo
     different = len({path.read_bytes() for path in (tmp_path / "clip").iterdir()})
     assert again("new") == (40, different)
     assert again("too new to be trusted") == (0, different)
-    monkeypatch.setattr(files, "SETTLED", 0.0)
+    monkeypatch.setattr(contents, "SETTLED", 0.0)
     assert again("settled") == (0, different)
     assert again("known") == (0, 0)
     victim = tmp_path / "clip" / "020.jpg"

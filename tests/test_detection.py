@@ -395,7 +395,7 @@ def score(results, data, out):
     saved = saved_detections.load(results, None)
     job = Job(models=(str(results),), data=(data,), out=str(out))
     checked = plan.with_models(job, [saved])
-    saved_detections.check_complete(saved, checked.tasks[0].source)
+    saved_detections.ready(saved, checked.tasks[0])
     run(checked, Silent(), saved_detections.predict(saved))
     return se.opened(out)
 

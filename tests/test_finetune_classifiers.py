@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 import torch
 import toy_networks
+from forged_records import forge_record
 from torchvision_ops import torchvision
 
 from steadyeye.core import plugins
@@ -492,9 +493,11 @@ def test_folders_that_hold_no_model_are_refused(net, tmp_path):
     assert "weights.pt' is not what model.json says; copy both" in refused(spec)
     (folder / "weights.pt").write_bytes(weights)
     (folder / "model.json").write_text(written.replace('"version": 1', '"version": 2'))
+    assert "model.json' is not what was written; copy it again or run finetune" in refused(spec)
+    forge_record(folder / "model.json", lambda record: record.update(version=2))
     assert "holds a classifier of version 2; this steadyeye reads 1" in refused(spec)
     (folder / "model.json").write_text(written[:100])
-    assert "cannot read" in refused(spec)
+    assert "model.json' is not what was written" in refused(spec)
     (folder / "model.json").write_text(written)
     tuned.write(folder, task.record(), {"linear.weight": torch.zeros(3, 8)})
     assert "weights.pt' does not fit: '" in refused(spec)

@@ -2,15 +2,20 @@
 
 import io
 import json
+import tempfile
 from contextlib import redirect_stdout
+from dataclasses import replace
+from pathlib import Path
 
 import cv2
 import numpy as np
 import pytest
 from pycocotools.coco import COCO
 from pycocotools.cocoeval import COCOeval
+from test_cli import steadyeye
 from test_runs import Watcher
 
+from steadyeye.classes.known import known
 from steadyeye.core import plugins
 from steadyeye.core.errors import UsageError
 from steadyeye.core.spec import parse
@@ -62,12 +67,12 @@ def coco(path):
 def score(folder, spec, entries):
     (folder / "said.json").write_text(json.dumps(entries))
     saved = saved_detections.load(folder / "said.json", None)
-    job = Job(models=("said.json",), data=(spec,), out=str(folder / "run"))
-    checked = plan.with_models(job, [saved])
-    for task in checked.tasks:
-        saved_detections.check_complete(saved, task.source)
+    out = Path(tempfile.mkdtemp(dir=folder))
+    job = Job(models=("said.json",), data=(spec,), out=str(out))
+    found = plan.with_models(job, [saved])
+    checked = replace(found, tasks=tuple(saved_detections.ready(saved, t) for t in found.tasks))
     run(checked, Watcher(), saved_detections.predict(saved))
-    return read(*cells(folder / "run")[0])
+    return read(*cells(out)[0])
 
 
 def reference(folder, annotations, entries):
@@ -329,3 +334,214 @@ def test_a_crowd_that_is_neither_is_refused(tmp_path):
     (tmp_path / "boxes.csv").write_text(HEADER + "a.mp4,0,car,1,2,30,40,yes\n")
     with pytest.raises(UsageError, match="line 2: crowd is 'yes'; write 1, 0 or nothing"):
         box_file.read(str(tmp_path / "boxes.csv"))
+
+
+# --- detections: whose images, which classes
+
+NAMES = ("person", "car", "dog", "chair", "tv")
+
+
+def detected(found, number=lambda category: category, **keys):
+    """COCO's results of a detector that is right in all but its last few boxes."""
+    made = []
+    for place, each in enumerate(found):
+        entry = {
+            "image_id": each["image_id"],
+            "category_id": number(each["category_id"]),
+            "bbox": each["bbox"],
+            "score": 0.9 - place / 1000,
+        }
+        made.append({**entry, **{key: make(each) for key, make in keys.items()}})
+    return made
+
+
+@pytest.fixture
+def yolo_data(tmp_path):
+    """Images and boxes as YOLO keeps them, and the same as COCO's annotations with file names."""
+    rng = np.random.default_rng(3)
+    for kind in ("images", "labels"):
+        (tmp_path / kind / "val").mkdir(parents=True)
+    found, images = [], []
+    for i in range(8):
+        name = f"{100 + i}"
+        cv2.imwrite(str(tmp_path / "images" / "val" / f"{name}.jpg"), np.zeros((480, 640, 3), "u1"))
+        images.append({"id": i + 1, "file_name": f"{name}.jpg", "width": 640, "height": 480})
+        lines = []
+        for j in range(4):
+            label = int(rng.integers(0, 5))
+            x, y, w, h = 10.0 + 150 * j, 20.0 + 10 * i, 120.0, 200.0
+            lines.append(f"{label} {(x + w / 2) / 640} {(y + h / 2) / 480} {w / 640} {h / 480}")
+            found.append(annotation(len(found) + 1, i + 1, label, [x, y, w, h]))
+        (tmp_path / "labels" / "val" / f"{name}.txt").write_text("\n".join(lines))
+    (tmp_path / "data.yaml").write_text(f"val: images/val\nnames: {list(NAMES)}\n")
+    return tmp_path, images, found
+
+
+def as_coco(folder, images, found, first):
+    """COCO's annotations of the same, with categories counted from `first`."""
+    categories = [{"id": i + first, "name": name} for i, name in enumerate(NAMES)]
+    moved = [{**a, "category_id": a["category_id"] + first} for a in found]
+    path = folder / f"from{first}.json"
+    path.write_text(json.dumps(content(moved, images, categories)))
+    return f"coco(annotations='{path}')"
+
+
+def ultralytics(images, found, **keys):
+    """predictions.json: stems as numbers, the name of the file, categories from 1."""
+    name = {image["id"]: image["file_name"] for image in images}
+    return detected(
+        found,
+        lambda category: category + 1,
+        image_id=lambda a: int(name[a["image_id"]].removesuffix(".jpg")),
+        **keys or {"file_name": lambda a: name[a["image_id"]]},
+    )
+
+
+@pytest.mark.parametrize("first", [0, 1, None])
+@pytest.mark.parametrize("with_names", [True, False])
+def test_predictions_of_ultralytics_are_read_as_they_are_meant(yolo_data, first, with_names):
+    folder, images, found = yolo_data
+    spec = f"yolo(data='{folder / 'data.yaml'}')"
+    spec = spec if first is None else as_coco(folder, images, found, first)
+    entries = ultralytics(images, found)
+    if not with_names:
+        entries = [{k: v for k, v in e.items() if k != "file_name"} for e in entries]
+    table = score(folder, spec, entries)
+    assert mean_ap(table).value == 1
+    if first != 1:
+        assert any("read as counted from 1" in note for note in table.notes)
+    assert any("told by" in note for note in table.notes)
+
+
+def test_ids_that_are_numbers_of_other_files_do_not_mislead(yolo_data):
+    folder, images, found = yolo_data
+    # image 1 has the file 102.jpg, and 102 is the id of another one
+    images = [{**image, "id": image["id"] + 101} for image in images]
+    found = [{**a, "image_id": a["image_id"] + 101} for a in found]
+    images = [*images, {"id": 100, "file_name": "x.jpg"}, {"id": 101, "file_name": "y.jpg"}]
+    spec = as_coco(folder, images, found, 1)
+    table = score(folder, spec, ultralytics(images, found))
+    assert mean_ap(table).value == 1
+    note = next(note for note in table.notes if "told by file_name" in note)
+    assert "as ids of the data their image_id would name others in 32" in note
+
+
+def test_results_of_coco_stay_what_they_are_as_by_pycocotools(yolo_data):
+    folder, images, found = yolo_data
+    for first in (0, 1, 7):
+        spec = as_coco(folder, images, found, first)
+        entries = detected(found, lambda category, first=first: category + first)
+        table = score(folder, spec, entries)
+        assert mean_ap(table).value == 1
+        assert not [note for note in table.notes if "read as" in note or "told by" in note]
+
+
+def test_a_bad_detector_is_no_other_numbering(yolo_data):
+    folder, images, found = yolo_data
+    rng = np.random.default_rng(5)
+    entries = detected(found, lambda _: int(rng.integers(1, 6)))
+    table = score(folder, as_coco(folder, images, found, 1), entries)
+    assert mean_ap(table).value < 0.5
+    assert not [note for note in table.notes if "read as" in note]
+
+
+def test_where_nothing_tells_the_numbering_is_asked_for(yolo_data):
+    folder, images, found = yolo_data
+    spec = f"yolo(data='{folder / 'data.yaml'}')"
+    inner = [a for a in found if a["category_id"] in (1, 2)]
+    away = [{**e, "bbox": [600, 400, 10, 10]} for e in ultralytics(images, inner)]
+    with pytest.raises(UsageError, match=r"from 0 or counted from 1 .* --category-ids 0 or"):
+        score(folder, spec, away)
+
+
+def test_the_user_says_the_numbering(yolo_data):
+    folder, images, found = yolo_data
+    (folder / "said.json").write_text(json.dumps(ultralytics(images, found)))
+    for base, right in (("1", True), ("0", False)):
+        done = steadyeye(
+            *("score", str(folder / "said.json"), "--data", f"yolo(data='{folder / 'data.yaml'}')"),
+            *("--category-ids", base, "--out", str(folder / f"run{base}"), "--metrics", "map"),
+        )
+        if not right:
+            assert "have a category_id that the data does not have" in done.stderr
+            continue
+        assert done.returncode == 0, done.stderr
+        assert "100.0%" in done.stdout
+
+
+def test_names_of_categories_decide(yolo_data):
+    folder, images, found = yolo_data
+    other = (40, 10, 30, 20, 50)
+    spelt = ("Person", "automobile", "dog", "chair", "tvmonitor")
+    entries = detected(
+        found, lambda category: other[category], category_name=lambda a: spelt[a["category_id"]]
+    )
+    table = score(folder, as_coco(folder, images, found, 1), entries)
+    assert mean_ap(table).value == 1
+    assert "category ids are told by category_name" in table.notes
+
+
+def test_cocos_own_numbers_are_read_over_cocos_classes(tmp_path):
+    numbers = [n for n in range(1, 91) if n not in (12, 26, 29, 30, 45, 66, 68, 69, 71, 83)]
+    assert len(numbers) == 80
+    coco_names = known("coco").names
+    categories = [{"id": i, "name": name} for i, name in enumerate(coco_names)]
+    found = [annotation(i, i % 3 + 1, i, [5.0 * i, 10, 100, 100]) for i in range(0, 80, 3)]
+    spec = f"coco(annotations='{written(tmp_path, annotations=found, categories=categories)}')"
+    table = score(tmp_path, spec, detected(found, lambda category: numbers[category]))
+    assert mean_ap(table).value == 1
+    assert any("read as COCO's own numbers, 1 to 90" in note for note in table.notes)
+
+
+def test_boxes_of_results_that_are_corners_or_shares_are_refused(yolo_data):
+    folder, images, found = yolo_data
+    spec = as_coco(folder, images, found, 1)
+    entries = detected(found, lambda category: category + 1)
+    x0y0x1y1 = [{**e, "bbox": [x, y, x + w, y + h]} for e in entries for x, y, w, h in [e["bbox"]]]
+    with pytest.raises(UsageError, match="reach out of their image as x, y, width, height"):
+        score(folder, spec, x0y0x1y1)
+    shares = [{**e, "bbox": (np.array(e["bbox"]) / 640).tolist()} for e in entries]
+    with pytest.raises(UsageError, match="as if they were shares of the image's"):
+        score(folder, spec, shares)
+
+
+def test_images_without_a_detection_and_detections_that_stand_twice_are_noted(yolo_data):
+    folder, images, found = yolo_data
+    entries = detected(found, lambda category: category + 1)
+    table = score(folder, as_coco(folder, images, found, 1), [*entries[4:], entries[-1]])
+    told = "\n".join(table.notes)
+    assert "the file has no detection in 1 of 8 images, first '1'" in told
+    assert "1 of 29 detections stand in the file twice; each counts" in told
+
+
+@pytest.mark.parametrize(
+    ("change", "why"),
+    [
+        ({"score": 90.0}, "have a score outside 0…1"),
+        ({"score": -0.1}, "have a score outside 0…1"),
+        ({"score": float("nan")}, "have a score outside 0…1"),
+        ({"score": "0.9"}, "have a score outside 0…1"),
+        ({"category_id": "1"}, "have a category_id that the data does not have"),
+        ({"category_id": 1.5}, "have a category_id that the data does not have"),
+        ({"image_id": "nowhere"}, "are of images that the data does not have"),
+    ],
+)
+def test_detections_that_are_none_are_refused(yolo_data, change, why):
+    folder, images, found = yolo_data
+    entries = detected(found, lambda category: category + 1)
+    with pytest.raises(UsageError, match=f"1 detections {why}"):
+        score(folder, as_coco(folder, images, found, 1), [*entries, {**entries[0], **change}])
+
+
+def test_ids_of_images_as_texts_or_whole_floats_and_a_bom_are_read(yolo_data):
+    folder, images, found = yolo_data
+    entries = detected(found, lambda category: category + 1)
+    mixed = [
+        {**e, "image_id": make(e["image_id"])}
+        for e, make in zip(entries, [str, float] * 16, strict=True)
+    ]
+    assert mean_ap(score(folder, as_coco(folder, images, found, 1), mixed)).value == 1
+    path = folder / "bom.json"
+    path.write_text(json.dumps(entries), encoding="utf-8-sig")
+    assert saved_detections.are_detections(path)
+    assert len(saved_detections.load(path, None).entries) == 32

@@ -11,6 +11,7 @@ import pytest
 import simplejpeg
 import vl_convert
 from conftest import ROOT
+from forged_records import forge_cell
 from forked import Command, steadyeye
 from scipy.special import expit
 from scipy.stats import t
@@ -307,20 +308,23 @@ def test_reports_tell_how_to_measure_and_then_what_changed(evaluated_run, measur
     assert f"steadyeye measure {measured_run.folder}" in both.commands
 
 
+def other_spec(run, old, new):
+    def change(identity):
+        identity["data"]["spec"] = identity["data"]["spec"].replace(old, new)
+
+    forge_cell(next(run.glob("cells/*")), change)
+
+
 def test_other_data_is_not_measured_beside_a_run(evaluated_run, tmp_path):
     run = copied(evaluated_run, tmp_path / "run")
-    cell = next(run.folder.glob("cells/*/cell.json"))
-    identity = json.loads(cell.read_text())
-    identity["data"]["spec"] = identity["data"]["spec"].replace("anchors=24", "anchors=23")
-    cell.write_text(json.dumps(identity))
+    other_spec(run.folder, "anchors=24", "anchors=23")
     with pytest.raises(UsageError, match="is not what the run evaluated: its fingerprint is"):
         run.measure()
 
 
 def test_data_that_is_gone_is_told_with_what_to_do(evaluated_run, tmp_path):
     run = copied(evaluated_run, tmp_path / "run")
-    cell = next(run.folder.glob("cells/*/cell.json"))
-    cell.write_text(cell.read_text().replace("bikes.mp4'", "gone.mp4'"))
+    other_spec(run.folder, "bikes.mp4'", "gone.mp4'")
     with pytest.raises(UsageError, match=r"cannot open .*gone\.mp4.*from the same folder$"):
         run.measure()
 

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from forged_records import forge_record
 from forked import Command, steadyeye
 
 import steadyeye as se
@@ -183,9 +184,8 @@ def flip_a_byte(path):
 
 def test_another_version_that_goes_on_is_told_beside_the_first(whole, davis, tmp_path):
     shutil.copytree(whole, tmp_path / "run")
-    record = json.loads((tmp_path / "run" / "run.json").read_text())
-    record["provenance"]["numpy"] = "1.0"
-    (tmp_path / "run" / "run.json").write_text(json.dumps(record))
+    path = tmp_path / "run" / "run.json"
+    forge_record(path, lambda record: record["provenance"].update(numpy="1.0"))
     compute(tmp_path / "run", davis)
     after = json.loads((tmp_path / "run" / "run.json").read_text())
     assert after["provenance"]["numpy"] == "1.0"

@@ -30,7 +30,7 @@ def ids(data):
 def score(path, data, out, classes=None):
     predictions = saved.load(path, classes)
     checked = plan.with_models(Job(models=(str(path),), data=(data,), out=str(out)), [predictions])
-    saved.check_complete(predictions, checked.tasks[0].source)
+    saved.ready(predictions, checked.tasks[0])
     run(checked, Watcher(), saved.predict(predictions))
     return read(*cells(out)[0])
 

@@ -24,7 +24,7 @@ from steadyeye.core.spec import parse
 from steadyeye.core.table import Predictions
 from steadyeye.core.types import Model, Result, Source
 from steadyeye.evaluation import comparing, plan, summary
-from steadyeye.evaluation.collect import results
+from steadyeye.evaluation.collect import noted, results
 from steadyeye.evaluation.job import Job
 from steadyeye.evaluation.measure import measure
 from steadyeye.evaluation.run import Silent
@@ -66,7 +66,8 @@ class Run:
 
         Where people judged the frames, those that they accepted.
         """
-        return reviewed(joined([self.folder], read(*cells(self.folder)[0])))
+        folders = cells(self.folder)[0]
+        return reviewed(noted(self.folder, folders, joined([self.folder], read(*folders))))
 
     def measure(self, source: Source | None = None, *, workers: int = 0) -> "Run":
         """The run with its frames measured, once for all models: `predictions.tags["motion"]`.

@@ -172,6 +172,10 @@ def score(
     classes: Annotated[
         str | None, typer.Option(help="What the scores are over: imagenet1k or a class file.")
     ] = None,
+    category_ids: Annotated[
+        str | None,
+        typer.Option(help="Of detections: 'data', or the number of the first class, 0 or 1."),
+    ] = None,
     metrics: Metrics = None,
     class_map: ClassMap = None,
     class_list: ClassList = None,
@@ -183,7 +187,7 @@ def score(
     from steadyeye.cli import work
 
     asked = {**flags(context), "models": [str(place(predictions))]}
-    work.score(predictions, classes, asked, shown(context))
+    work.score(predictions, (classes, category_ids), asked, shown(context))
 
 
 @app.command()

@@ -30,12 +30,14 @@ class Asked:
 
 def compare(runs: Sequence[str], out: str, formats: str, metrics: str | None) -> None:
     """`steadyeye compare`."""
-    from steadyeye.evaluation import comparing, summary
+    from steadyeye.evaluation import changes, comparing, summary
 
     files, folders = reports(out, formats), [place(run) for run in runs]
     summary.check_formats(files)
     models = comparing.shared(folders, metrics)
     found = comparing.ordered(models)
+    for line in changes.notes(folders):
+        console.print(line, markup=False)
     for each in found:
         _print(each, len(found) > 1)
     together = [one for several in models for one in several]
@@ -46,7 +48,7 @@ def compare(runs: Sequence[str], out: str, formats: str, metrics: str | None) ->
 
 def gate(run: str, against: str | None, asked: Asked, junit: str | None, github: bool) -> bool:
     """`steadyeye gate`; returns whether everything that is required holds."""
-    from steadyeye.evaluation import annotations
+    from steadyeye.evaluation import annotations, changes
     from steadyeye.evaluation.collect import tables
     from steadyeye.evaluation.gate import HOLDS
     from steadyeye.evaluation.gate import gate as judge
@@ -58,6 +60,8 @@ def gate(run: str, against: str | None, asked: Asked, junit: str | None, github:
     cells = [table for _, table in tables([place(run)])]
     base = [table for _, table in tables([place(against)])] if against else []
     verdicts = judge(cells, required, base, allowed, asked.least)
+    for line in changes.notes([place(each) for each in (run, against) if each]):
+        console.print(line, markup=False)
     for verdict in verdicts:
         console.print(f"{MARKS[verdict.outcome == HOLDS]} {verdict.sentence}", markup=False)
         console.print(f"  {verdict.method}", markup=False, style="dim")

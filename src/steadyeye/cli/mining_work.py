@@ -1,6 +1,7 @@
 """What `mine` does: evaluate, mine, write, print what came out."""
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -59,10 +60,12 @@ def _runs(
     saved: list[Any] = [saved_detections.load(each, None) for each in files]
     named = {**flags, "models": [str(each) for each in files]}
     checked = plan.with_models(job.read(None, named), saved)
-    by_mark = {each.fingerprint: saved_detections.predict(each) for each in saved}
-    for each in saved:
-        for task in checked.tasks:
-            saved_detections.check_complete(each, task.source)
+    of_mark = {each.fingerprint: each for each in saved}
+    by_mark = {mark: saved_detections.predict(each) for mark, each in of_mark.items()}
+    checked = replace(
+        checked,
+        tasks=tuple(saved_detections.ready(of_mark[t.model.fingerprint], t) for t in checked.tasks),
+    )
     done = complete(
         checked, watcher, lambda task, *rest: by_mark[task.model.fingerprint](task, *rest)
     )
@@ -77,9 +80,9 @@ def _write(
     from steadyeye.evaluation import summary
     from steadyeye.footage import set_folder
     from steadyeye.images.files import ImageFile
-    from steadyeye.predictions.cell import encode
     from steadyeye.review.box_sampling import store_boxes
     from steadyeye.review.pictures import keep
+    from steadyeye.storage.records import encode
     from steadyeye.storage.write import write_file
 
     def kept(image: Callable[[], "Image"]) -> str:

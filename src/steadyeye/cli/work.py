@@ -101,8 +101,10 @@ def picture(image: Path, operators: str, levels: str, out: Path, **view: Any) ->
     console.print(str(out), markup=False)
 
 
-def score(path: str, classes: str | None, flags: Mapping[str, Any], shown: str) -> None:
-    """`steadyeye score`."""
+def score(
+    path: str, over: tuple[str | None, str | None], flags: Mapping[str, Any], shown: str
+) -> None:
+    """`steadyeye score`; `over`: the classes that scores are over, and what category ids are."""
     from steadyeye.classes.known import read
     from steadyeye.evaluation import job, plan, saved, saved_detections
     from steadyeye.evaluation.run import run as complete
@@ -111,12 +113,16 @@ def score(path: str, classes: str | None, flags: Mapping[str, Any], shown: str) 
     progress, file = watching(shown), place(path)
     asked = job.read(None, flags, necessary=ALL[:2])
     asked = replace(asked, data=tuple(map(expand_data, asked.data)))
-    form = saved_detections if saved_detections.are_detections(file) else saved
-    predictions = form.load(file, read(classes) if classes else None)
+    classes = read(over[0]) if over[0] else None
+    predictions: Any
+    form: Any
+    if saved_detections.are_detections(file):
+        form, predictions = saved_detections, saved_detections.load(file, classes, over[1])
+    else:
+        form, predictions = saved, saved.load(file, classes)
     asked = asked if asked.out else replace(asked, out=default_folder(asked))
-    checked = plan.with_models(asked, [predictions])
-    for task in checked.tasks:
-        form.check_complete(predictions, task.source)
+    found = plan.with_models(asked, [predictions])
+    checked = replace(found, tasks=tuple(form.ready(predictions, each) for each in found.tasks))
     with progress as watcher:
         out = complete(checked, watcher, form.predict(predictions))
     _finish(out, [task.source for task in checked.tasks])

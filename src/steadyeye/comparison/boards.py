@@ -8,7 +8,7 @@ import numpy as np
 from steadyeye.comparison.order import Entry, Leaderboard, leaderboard
 from steadyeye.comparison.words import called
 from steadyeye.core.errors import listed
-from steadyeye.core.table import Predictions
+from steadyeye.core.table import Predictions, samples
 from steadyeye.core.types import Evaluated
 
 FIRST = ("pm_k", "pm_k_map", "degraded_accuracy", "accuracy", "map")
@@ -40,7 +40,7 @@ def boards(evaluated: Sequence[Evaluated]) -> Boards | None:
 
     None unless two models hold the same samples (the same fingerprint) and share a metric.
     """
-    if len(evaluated) < 2 or len({one.predictions.fingerprint for one in evaluated}) > 1:
+    if len(evaluated) < 2 or len(set(samples([one.predictions for one in evaluated]))) > 1:
         return None
     tables = [one.predictions for one in evaluated]
     if any(not np.array_equal(table.ids, tables[0].ids) for table in tables):

@@ -1,6 +1,6 @@
 """Predictions in memory: one row a sample, columns as arrays."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -39,6 +39,7 @@ class Predictions:
     `said`: of a detector, all that it says is there, over `model_classes`, those that the data has
     not included; None where it was not kept. `reach`: (model classes,) the data's class of each of
     the model's own, −1: none; None where it is not known. `model_mark`: the model's fingerprint.
+    `content`: changes with the bytes of the images, '' where nobody looked at them.
     `recipe`: what its recipe says; of a model that was trained further also of what and on what.
     """
 
@@ -68,6 +69,7 @@ class Predictions:
     said: BoxTable | None = None
     reach: NDArray[np.int64] | None = None
     model_mark: str = ""
+    content: str = ""
     recipe: Mapping[str, Any] = field(default_factory=dict)
     others: NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
 
@@ -187,6 +189,27 @@ class Predictions:
     def labelled(self) -> NDArray[np.bool_]:
         """(n,) True where the sample carries a label."""
         return np.asarray(self.truth.any(axis=1), dtype=np.bool_)
+
+
+def samples(tables: Sequence[Predictions]) -> list[str]:
+    """What names the samples of each table: the same text for tables of the same samples.
+
+    The source's fingerprint; with what the images held where two tables with the same one tell
+    otherwise. What nobody looked at, as of saved predictions, and what cannot be compared, such as
+    the version of an object and the digest of a file, counts as the same.
+    """
+    held: dict[tuple[str, str], set[str]] = {}
+    for table in tables:
+        if table.content:
+            kind = table.content.partition(" ")[0]
+            held.setdefault((table.fingerprint, kind), set()).add(table.content)
+    apart = {mark for (mark, _), found in held.items() if len(found) > 1}
+    return [
+        f"{table.fingerprint}, images {table.content}"
+        if table.fingerprint in apart
+        else table.fingerprint
+        for table in tables
+    ]
 
 
 def true_rank(scores: NDArray[np.float32], truth: NDArray[np.bool_]) -> NDArray[np.int32]:

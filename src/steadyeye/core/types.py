@@ -81,6 +81,10 @@ class Source(Protocol):
     before saved predictions are scored.
     `fingerprint`: changes when the samples, their labels or their order change.
     `notes`: what a reader of the numbers must know (sets without neighbours, dropped frames).
+
+    One that reads files has a `files()` too: those that its images are read from, each once, in the
+    order of its samples, or None. A run keeps what they held, so that a change of them is noticed;
+    of a source without it every sample is asked for its `key`, or decoded, at the start of a run.
     """
 
     @property

@@ -10,8 +10,9 @@ import numpy as np
 
 from steadyeye.core.reviewed import reviewed
 from steadyeye.core.spec import Spec, split
-from steadyeye.core.table import Predictions
+from steadyeye.core.table import Predictions, samples
 from steadyeye.core.types import Asked, Evaluated, Result
+from steadyeye.evaluation import changes
 from steadyeye.evaluation.plan import available, metric, readable
 from steadyeye.predictions.measured import joined
 from steadyeye.predictions.read import cells, read
@@ -29,9 +30,15 @@ def collect(runs: Sequence[Place], metrics: str | None) -> list[Evaluated]:
 def tables(runs: Sequence[Place]) -> list[tuple[Place, Predictions]]:
     """Every cell of the runs with the run it is of, named so that no two are mistaken."""
     folders = [(run, cell) for run in runs for cell in cells(run)]
-    read_ones = shared(reviewed(joined(runs, read(*cell))) for _, cell in folders)
+    told = (noted(run, cell, joined(runs, read(*cell))) for run, cell in folders)
+    read_ones = shared(reviewed(table) for table in told)
     found = [(run, table) for (run, _), table in zip(folders, read_ones, strict=True)]
     return _models(_data(found))
+
+
+def noted(run: Place, cell: Sequence[Place], table: Predictions) -> Predictions:
+    """The table with what is to be known of its images today."""
+    return replace(table, notes=(*table.notes, *changes.note(run, cell[0])))
 
 
 def evaluated(predictions: Predictions, metrics: Sequence[Spec] = ()) -> Evaluated:
@@ -82,11 +89,12 @@ def _data(found: Sequence[tuple[Place, Predictions]]) -> list[tuple[Place, Predi
     """The tables with other data of the same name told apart by a number."""
     numbers: dict[str, list[str]] = {}
     named = []
-    for run, predictions in found:
+    marks = samples([predictions for _, predictions in found])
+    for (run, predictions), mark in zip(found, marks, strict=True):
         seen = numbers.setdefault(predictions.data, [])
-        if predictions.fingerprint not in seen:
-            seen.append(predictions.fingerprint)
-        number = seen.index(predictions.fingerprint) + 1
+        if mark not in seen:
+            seen.append(mark)
+        number = seen.index(mark) + 1
         name = predictions.data if number == 1 else f"{predictions.data} #{number}"
         named.append((run, replace(predictions, data=name)))
     return named

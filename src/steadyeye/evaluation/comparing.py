@@ -5,8 +5,9 @@ from collections.abc import Sequence
 from steadyeye.comparison.boards import Boards, boards, not_ranked
 from steadyeye.core.errors import UsageError
 from steadyeye.core.spec import split
-from steadyeye.core.table import Predictions
+from steadyeye.core.table import Predictions, samples
 from steadyeye.core.types import Evaluated
+from steadyeye.evaluation import changes
 from steadyeye.evaluation.collect import collect, tables
 from steadyeye.evaluation.plan import metric, readable
 from steadyeye.storage.place import Place
@@ -26,8 +27,9 @@ def shared(runs: Sequence[Place], metrics: str | None = None) -> list[list[Evalu
         if not any(readable(metric(spec), table.columns) for _, table in named):
             raise UsageError(f"{spec} cannot be asked of any of these models; leave it out")
     found: dict[str, list[Evaluated]] = {}
-    for one in collect(runs, metrics):
-        found.setdefault(one.predictions.fingerprint, []).append(one)
+    models = collect(runs, metrics)
+    for one, mark in zip(models, samples([one.predictions for one in models]), strict=True):
+        found.setdefault(mark, []).append(one)
     return [models for models in found.values() if len(models) > 1]
 
 
@@ -48,16 +50,29 @@ def ordered(models: Sequence[Sequence[Evaluated]]) -> list[Boards]:
 
 def _check_shared(named: Sequence[tuple[Place, Predictions]]) -> None:
     """Raises `UsageError` unless every run has data that another model was given too."""
-    marks = [table.fingerprint for _, table in named]
+    marks = samples([table for _, table in named])
     for run in dict.fromkeys(run for run, _ in named):
-        own = [table.fingerprint for each, table in named if each == run]
+        own = [mark for (each, _), mark in zip(named, marks, strict=True) if each == run]
         if not any(marks.count(mark) > 1 for mark in own):
-            told = "; ".join(dict.fromkeys(_told(each, table) for each, table in named))
+            pairs = zip(named, marks, strict=True)
+            told = "; ".join(dict.fromkeys(_told(*each, mark) for each, mark in pairs))
             raise UsageError(
-                f"'{run}' has no samples in common with another model ({told}); compare models on "
-                "the same data with the same parameters"
+                f"'{run}' has no samples in common with another model ({told}{_why(run, named)}); "
+                "compare models on the same data with the same parameters"
             )
 
 
-def _told(run: Place, table: Predictions) -> str:
-    return f"{run}: {len(table):,} samples of {table.data} [{table.fingerprint}]"
+def _told(run: Place, table: Predictions, mark: str) -> str:
+    return f"{run}: {len(table):,} samples of {table.data} [{mark}]"
+
+
+def _why(run: Place, named: Sequence[tuple[Place, Predictions]]) -> str:
+    """In which files the data of a run differ from those of another run of the same samples."""
+    pairs = (
+        (other, own, table)
+        for own in (table for each, table in named if each == run)
+        for other, table in named
+        if other != run and table.fingerprint == own.fingerprint
+    )
+    found = (changes.difference(run, *pair) for pair in pairs)
+    return next((f"; {text}" for text in found if text), "")

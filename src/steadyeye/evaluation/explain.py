@@ -17,11 +17,10 @@ from steadyeye.evaluation.plan import check as check_job
 from steadyeye.evaluation.probed import Asking, Pair
 from steadyeye.evaluation.run import Watcher, run
 from steadyeye.mining.causes import SCORE
-from steadyeye.predictions.cell import encode
+from steadyeye.predictions.record import write_record
 from steadyeye.report.document import Document
 from steadyeye.storage.lease import Check, alone
 from steadyeye.storage.place import Place, place
-from steadyeye.storage.write import write_file
 
 FIRST = ("confident_mistakes", "confusion_pairs")
 """The analyses that a report of explanations begins with: what is to be explained."""
@@ -236,4 +235,4 @@ def _write_record(
     settings = {**_settings(how), "analyses": ", ".join(dict.fromkeys(specs))}
     content["cells"] = [*content["cells"], *cells]
     content["explain"] = {"settings": settings, "cells": cells}
-    write_file(out / "run.json", encode(content))
+    write_record(out / "run.json", content)

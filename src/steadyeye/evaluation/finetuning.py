@@ -23,11 +23,11 @@ from steadyeye.evaluation.plan import distinct_ids, present
 from steadyeye.evaluation.run import log
 from steadyeye.evaluation.tuning import Tuning
 from steadyeye.inference import tuned
-from steadyeye.predictions.cell import encode
 from steadyeye.report.document import Document
 from steadyeye.report.html import render_html
 from steadyeye.storage.lease import alone
 from steadyeye.storage.place import place
+from steadyeye.storage.records import encode_record
 from steadyeye.storage.write import write_file
 from steadyeye.training import checkpoint, history, loop
 from steadyeye.training.augmentation import Augmentation, augmentation
@@ -192,7 +192,7 @@ def _write(
 ) -> Beside | None:
     """The history, the best weights as a model to load, both models beside, and the report."""
     found = None
-    write_file(plan.out / HISTORY, encode(went.record()))
+    write_file(plan.out / HISTORY, encode_record(went.record()))
     if went.best is not None:
         state = checkpoint.read(checkpoint.path(plan.out / CHECKPOINTS, went.best.step))
         about = {**plan.lesson.task.record(), "augmentation": record["augment"]}

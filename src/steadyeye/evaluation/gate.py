@@ -10,7 +10,7 @@ from steadyeye.comparison.words import amount, reach
 from steadyeye.core.errors import UsageError
 from steadyeye.core.outcomes import Outcomes
 from steadyeye.core.spec import Spec
-from steadyeye.core.table import Predictions
+from steadyeye.core.table import Predictions, samples
 from steadyeye.core.types import Result
 from steadyeye.evaluation import enough
 from steadyeye.evaluation.collect import ask
@@ -157,16 +157,18 @@ def _base(
     table: Predictions, tables: Sequence[Predictions], base: Sequence[Predictions]
 ) -> Predictions:
     """The base of a model: on the same data, of the same name or alone there."""
-    there = [each for each in base if each.fingerprint == table.fingerprint]
+    own, *marks = samples([table, *base])
+    there = [each for each, mark in zip(base, marks, strict=True) if mark == own]
     same = [each for each in there if each.model == table.model]
     if len(same) == 1:
         return same[0]
     alone = sum(each.fingerprint == table.fingerprint for each in tables) == 1
     if len(there) == 1 and alone:
         return there[0]
-    known = ", ".join(f"{each.model} on {each.data} [{each.fingerprint}]" for each in base)
+    pairs = zip(base, marks, strict=True)
+    known = ", ".join(f"{each.model} on {each.data} [{mark}]" for each, mark in pairs)
     raise UsageError(
-        f"no base for {table.model} on {table.data} [{table.fingerprint}]: --against has {known}; "
+        f"no base for {table.model} on {table.data} [{own}]: --against has {known}; "
         "run the base on the same samples, with one model or models of the same names"
     )
 

@@ -16,6 +16,7 @@ from steadyeye.core.errors import UsageError
 from steadyeye.core.spec import parse
 from steadyeye.core.table import Predictions
 from steadyeye.core.types import Source
+from steadyeye.evaluation import changes
 from steadyeye.evaluation.engines import local
 from steadyeye.evaluation.plan import present
 from steadyeye.evaluation.run import Watcher, begun, log
@@ -69,6 +70,7 @@ def footage(run: Place, sources: Sequence[Source] = ()) -> tuple[Footage, ...]:
             continue
         table = read(*folders)
         source = at_hand.get(data["fingerprint"]) or rebuilt(data)
+        changes.refuse_changed(run, data)
         present(data["spec"], source)
         found[data["fingerprint"]] = Footage(source, table, _sets(table))
     if not found:

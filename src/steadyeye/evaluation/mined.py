@@ -18,9 +18,9 @@ from steadyeye.evaluation.mining import Found, Mined, Wanted
 from steadyeye.footage.candidates import Candidate, Candidates
 from steadyeye.mining.causes import MISTAKES
 from steadyeye.mining.shares import shares
-from steadyeye.predictions.cell import encode
 from steadyeye.report.document import Document
 from steadyeye.storage.place import Place
+from steadyeye.storage.records import encode
 
 Keep = Callable[[Callable[[], Image]], str]
 """Keeps a picture and returns its path among the pictures."""

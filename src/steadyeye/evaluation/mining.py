@@ -11,6 +11,7 @@ from steadyeye.core.errors import UsageError, unknown
 from steadyeye.core.seeds import stream
 from steadyeye.core.table import Predictions
 from steadyeye.core.types import Source
+from steadyeye.evaluation import changes
 from steadyeye.evaluation.collect import tables as read_tables
 from steadyeye.evaluation.crops import Box, Crop, Embed, Place, clipped, crops, sample
 from steadyeye.evaluation.measure import rebuilt
@@ -116,6 +117,7 @@ def _opened(
         for folders in cells(run):
             data = open_cell(folders[0]).identity["data"]
             if data["fingerprint"] in marks and data["fingerprint"] not in found:
+                changes.refuse_changed(run, data)
                 found[data["fingerprint"]] = rebuilt(data)
     return {mark: found[mark] for mark in found if mark in marks}
 

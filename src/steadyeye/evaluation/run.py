@@ -15,7 +15,7 @@ from steadyeye.cache.store import Store
 from steadyeye.core import tally
 from steadyeye.core.errors import UsageError, listed
 from steadyeye.core.provenance import provenance
-from steadyeye.evaluation import kept, shard
+from steadyeye.evaluation import changes, kept, shard
 from steadyeye.evaluation.engines import elsewhere, local
 from steadyeye.evaluation.engines.choice import choice
 from steadyeye.evaluation.engines.desk import Desk
@@ -24,12 +24,12 @@ from steadyeye.evaluation.fast import search
 from steadyeye.evaluation.job import Job
 from steadyeye.evaluation.plan import Plan
 from steadyeye.evaluation.tasks import Task
-from steadyeye.predictions.cell import Cell, begin, encode, mend, seal
-from steadyeye.predictions.record import RUN, damaged, read_record
+from steadyeye.predictions.cell import Cell, begin, mend, seal
+from steadyeye.predictions.record import RUN, damaged, read_record, write_record
 from steadyeye.predictions.rows import Rows
 from steadyeye.storage.lease import Check, alone
 from steadyeye.storage.place import Place, place
-from steadyeye.storage.write import append, write_file
+from steadyeye.storage.write import append
 
 
 class Watcher(Protocol):
@@ -87,13 +87,15 @@ def run(plan: Plan, watcher: Watcher, predict: Predict = shard.predict) -> Place
         _clear(out)
         record = _write_record(out, plan)
         log(out, "run", **_surroundings(plan.job, store))
-        for each in plan.tasks:
+        # saved predictions are scored without the images
+        seen = predict is shard.predict
+        for each in changes.marked(out, plan.tasks, store) if seen else plan.tasks:
             task = kept.serving(store, each)
             made = partial(complete, plan.job, held, watcher, predict)
             if plan.job.fast:
                 for rounds in search(plan.job, task, made):
                     record["rounds"][task.folder] = rounds
-                    write_file(out / "run.json", encode(record))
+                    write_record(out / "run.json", record)
             else:
                 made(task)
     return out
@@ -189,7 +191,7 @@ def _write_record(out: Place, plan: Plan) -> dict[str, Any]:
         if found["provenance"] != record["provenance"]:
             # the first shards were made by what is on record; both are told
             record |= {"provenance": found["provenance"], "continued_with": record["provenance"]}
-    write_file(path, encode(record))
+    write_record(path, record)
     return record
 
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from steadyeye.core.errors import UsageError, unknown
 from steadyeye.core.seeds import fingerprint
-from steadyeye.core.types import Classes, Image, Scores, Source
+from steadyeye.core.types import Classes, Image, Scores
 from steadyeye.evaluation import shard
 from steadyeye.evaluation.tasks import Task
 from steadyeye.predictions.rows import Rows
@@ -42,7 +42,7 @@ def load(path: Place, classes: Classes | None) -> SavedPredictions:
     for a file that is no such object and for an id that stands in it twice.
     """
     try:
-        text = path.read_text(encoding="utf-8")
+        text = path.read_text(encoding="utf-8-sig")
         said = json.loads(text, object_pairs_hook=lambda pairs: _once(path, pairs))
     except OSError as error:
         raise UsageError(f"cannot read the predictions '{path}': {error.strerror}") from error
@@ -66,15 +66,16 @@ def predict(saved: SavedPredictions) -> Callable[[Task, range, Callable[[], bool
     return look_up
 
 
-def check_complete(saved: SavedPredictions, source: Source) -> None:
-    """Raises `UsageError` naming the samples that the file says nothing about."""
-    ids = source.ids
+def ready(saved: SavedPredictions, task: Task) -> Task:
+    """The task. Raises `UsageError` naming the samples that the file says nothing about."""
+    ids = task.source.ids
     lacking = [id_ for id_ in ids if id_ not in saved.said]
     if lacking:
         raise UsageError(
             f"'{saved.name}' lacks {len(lacking):,} of {len(ids):,} samples: "
             f"{', '.join(lacking[:3])}{', …' if len(lacking) > 3 else ''}; predict them too"
         )
+    return task
 
 
 def _once(path: Place, pairs: list[tuple[str, Any]]) -> dict[str, Any]:

@@ -1,9 +1,9 @@
 """Saved detections in COCO's format of results: scored without the detector and the pixels."""
 
 import json
-from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -11,8 +11,9 @@ import numpy as np
 from steadyeye.core.boxes import Detections
 from steadyeye.core.errors import UsageError
 from steadyeye.core.seeds import fingerprint
-from steadyeye.core.types import Classes, Image, Source
-from steadyeye.evaluation import detect
+from steadyeye.core.types import Classes, Image
+from steadyeye.evaluation import detect, saved_boxes, saved_ids
+from steadyeye.evaluation.saved_boxes import Entry
 from steadyeye.evaluation.tasks import Task
 from steadyeye.predictions.rows import Rows
 from steadyeye.storage.place import Place
@@ -22,13 +23,18 @@ KEYS = ("image_id", "category_id", "bbox", "score")
 
 @dataclass(frozen=True, eq=False)
 class SavedDetections:
-    """A stand-in for the detector that made a file; `said`: image id → its entries in order."""
+    """A stand-in for the detector that made a file.
+
+    `entries`: what the file holds, in order; `base`: what its category ids are, where the user says
+    it: "data", "0" or "1".
+    """
 
     name: str
     classes: Classes | None
     fingerprint: str
     recipe: Mapping[str, Any]
-    said: Mapping[str, Sequence[Mapping[str, Any]]] = field(repr=False)
+    entries: Sequence[Entry] = field(repr=False)
+    base: str | None = None
     detects: bool = True
 
     def __call__(self, images: Iterable[Image]) -> list[Detections]:
@@ -39,20 +45,21 @@ class SavedDetections:
 def are_detections(path: Place) -> bool:
     """Whether a file is a list, as COCO's results are; saved scores are an object."""
     try:
-        with path.open(encoding="utf-8") as file:
+        with path.open(encoding="utf-8-sig") as file:
             return file.read(64).lstrip().startswith("[")
     except (OSError, ValueError):
         return False  # whoever reads it whole says what is wrong
 
 
-def load(path: Place, classes: Classes | None) -> SavedDetections:
+def load(path: Place, classes: Classes | None, base: str | None = None) -> SavedDetections:
     """The detections in a JSON list of {image_id, category_id, bbox, score}.
 
     `bbox`: x y width height in pixels. `category_id`: the data's category ids, or the index of a
-    class where the data has none. Raises `UsageError` for entries that are none, with how many
-    and the first.
+    class where the data has none; what else they may be is found out when they meet the data, see
+    `saved_ids`. `base`: as in `SavedDetections`. Raises `UsageError` for entries that are none,
+    with how many and the first.
     """
-    text = path.read_text(encoding="utf-8")
+    text = path.read_text(encoding="utf-8-sig")
     try:
         entries = json.loads(text)
     except ValueError as error:
@@ -63,27 +70,29 @@ def load(path: Place, classes: Classes | None) -> SavedDetections:
     _refuse(path, "have a box of negative size", [e for e in entries if min(e["bbox"][2:]) < 0])
     outside = [e for e in entries if not (_number(e["score"]) and 0 <= e["score"] <= 1)]
     _refuse(path, "have a score outside 0…1", outside)
-    said: dict[str, list[Mapping[str, Any]]] = defaultdict(list)
-    for entry in entries:
-        said[str(entry["image_id"])].append(entry)
-    recipe = {"saved predictions": path.name}
-    return SavedDetections(path.stem, classes, fingerprint(text), recipe, said)
+    recipe = {"saved predictions": path.name, **({"category ids": base} if base else {})}
+    return SavedDetections(path.stem, classes, fingerprint(text), recipe, entries, base)
 
 
-def check_complete(saved: SavedDetections, source: Source) -> None:
-    """Raises `UsageError` for images and categories that the data does not have.
+@dataclass(frozen=True, eq=False)
+class Reading:
+    """How a file is read: sample id → its entries, category id → class of the model, and notes."""
 
-    Images without any detection are no fault: nothing was found in them.
+    entries: Mapping[str, Sequence[Entry]]
+    places: Mapping[int, int]
+    notes: tuple[str, ...]
+
+
+def ready(saved: SavedDetections, task: Task) -> Task:
+    """The task with the notes of how the file is read.
+
+    Raises `UsageError` for images and categories that the data does not have, and where the file
+    may be read in several ways. Images without any detection are no fault: nothing was found there.
     """
-    if "boxes" not in source.columns:
-        raise UsageError(f"'{source.name}' has no boxes to score detections against")
-    known = set(source.ids)
-    foreign = [e for image, entries in saved.said.items() if image not in known for e in entries]
-    _refuse(saved.name, "are of images that the data does not have", foreign)
-    places = _places(source, saved.classes)
-    every = (entry for entries in saved.said.values() for entry in entries)
-    odd = [e for e in every if not _number(e["category_id"]) or e["category_id"] not in places]
-    _refuse(saved.name, "have a category_id that the data does not have", odd)
+    notes = _reading(saved, task).notes
+    model = task.identity["model"]
+    named = {**model, "notes": [*notes, *model.get("notes", ())]}
+    return replace(task, identity={**task.identity, "model": named})
 
 
 def predict(saved: SavedDetections) -> Callable[[Task, range, Callable[[], bool]], Rows]:
@@ -91,27 +100,53 @@ def predict(saved: SavedDetections) -> Callable[[Task, range, Callable[[], bool]
 
     def look_up(task: Task, span: range, stopped: Callable[[], bool]) -> Rows:
         samples = [task.source[i] for i in span]
-        places = _places(task.source, saved.classes)
-        found = [_detections(saved.said.get(sample.id, ()), places) for sample in samples]
+        reading = _reading(saved, task)
+        found = [_detections(reading.entries.get(s.id, ()), reading.places) for s in samples]
         return detect.rows(task, samples, [""] * len(samples), found)
 
     return look_up
 
 
-def _places(source: Source, classes: Classes | None) -> Mapping[int, int]:
-    """Category id → class."""
-    ids = getattr(source, "category_ids", None)
-    names = classes or source.classes
-    if ids is None or classes is not None:
-        ids = range(len(names or ()))
-    return {int(category): place for place, category in enumerate(ids)}
+@lru_cache(maxsize=8)
+def _reading(saved: SavedDetections, task: Task) -> Reading:
+    source = task.source
+    if "boxes" not in source.columns:
+        raise UsageError(f"'{source.name}' has no boxes to score detections against")
+    found, foreign = saved_ids.images(saved.entries, source)
+    _refuse(saved.name, "are of images that the data does not have", foreign)
+    odd = [e for e in saved.entries if not _number(e["category_id"]) or e["category_id"] % 1]
+    _refuse(saved.name, "have a category_id that the data does not have", odd)
+    there = [i for i, id_ in enumerate(source.ids) if id_ in found.entries]
+    saved_boxes.check_sides(found.entries, (source[i] for i in there), saved.name)
+    places, told = _places(saved, task, found, there)
+    notes = (*found.notes, *told, *saved_boxes.doubles(saved.entries))
+    return Reading(found.entries, places, notes)
 
 
-def _detections(entries: Sequence[Mapping[str, Any]], places: Mapping[int, int]) -> Detections:
-    sides = np.array([entry["bbox"] for entry in entries], dtype=np.float64).reshape(-1, 4)
-    corners = np.concatenate([sides[:, :2], sides[:, :2] + sides[:, 2:]], axis=1)
+def _places(
+    saved: SavedDetections, task: Task, found: saved_ids.Images, there: Sequence[int]
+) -> tuple[Mapping[int, int], tuple[str, ...]]:
+    """Category id → class of the model, and how that was found."""
+    source, used = task.source, sorted({int(e["category_id"]) for e in saved.entries})
+    ways = saved_ids.namings(source, saved.classes, saved.base)
+    spoken = None if saved.base else saved_ids.by_name(saved.entries, task.class_map.source)
+    if spoken:
+        ways = [spoken]
+    told = saved_boxes.on_true_boxes(found.entries, (source[i] for i in there))
+    plain = saved.classes is None and getattr(source, "category_ids", None) is not None
+    way, notes = saved_ids.chosen(ways, used, told, task.class_map.destinations, plain)
+    if way is None:
+        odd = [e for e in saved.entries if e["category_id"] not in ways[0].places]
+        _refuse(saved.name, "have a category_id that the data does not have", odd)
+        return {}, ()
+    said = (f"category ids are {way.words}",) if spoken else notes
+    return way.places, said
+
+
+def _detections(entries: Sequence[Entry], places: Mapping[int, int]) -> Detections:
     labels = [places[entry["category_id"]] for entry in entries]
     scores = [entry["score"] for entry in entries]
+    corners = saved_boxes.corners(entries)
     return Detections(corners, np.array(labels, np.int32), np.array(scores, np.float64))
 
 

@@ -8,9 +8,8 @@ from typing import Any
 from steadyeye.core.errors import UsageError
 from steadyeye.core.provenance import provenance
 from steadyeye.evaluation.tuning import Tuning
-from steadyeye.predictions.cell import encode
-from steadyeye.predictions.record import read_record
-from steadyeye.storage.write import write_file
+from steadyeye.predictions.record import read_record, write_record
+from steadyeye.storage.records import encode
 from steadyeye.training.augmentation import Augmentation
 from steadyeye.training.course import Course
 from steadyeye.training.data import Data
@@ -64,7 +63,7 @@ def write(out: Path, content: Mapping[str, Any]) -> dict[str, Any]:
     elif any(out.glob("*.json")):
         raise UsageError(f"'{out}' holds something else; choose another --out")
     if first():
-        write_file(path, encode(found))
+        write_record(path, found)
     return found
 
 

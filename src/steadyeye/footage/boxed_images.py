@@ -96,6 +96,10 @@ class BoxedImages:
             return ["the folder of the images (give images=…)"]
         return [str(path) for path in absent(image.path or Path() for image in self.images)]
 
+    def files(self) -> Sequence[Place]:
+        """The files that the images are read from, each once, in the order of the samples."""
+        return list(dict.fromkeys(image.path for image in self.images if image.path is not None))
+
     def __len__(self) -> int:
         return len(self.images)
 

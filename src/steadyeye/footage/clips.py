@@ -8,6 +8,7 @@ from itertools import accumulate
 
 from steadyeye.core.types import Classes, Labels, Sample, Tag
 from steadyeye.footage.reader import UNSEEN, Frame
+from steadyeye.storage.place import Place
 
 COLUMNS = ("group", "video", "frame", "step", "scene", "seconds", "fps")
 
@@ -28,6 +29,7 @@ class Clip:
     seconds: Callable[[int], float] = field(repr=False)
     read: Callable[[int], Frame] = field(repr=False)
     key: Callable[[int], str] = field(repr=False)
+    files: Sequence[Place] = field(repr=False)
 
     @property
     def scenes(self) -> int:
@@ -81,6 +83,10 @@ class WholeClips:
     def missing(self) -> Sequence[str]:
         """Files that inference would need and that are not there."""
         return self.absent()
+
+    def files(self) -> Sequence[Place]:
+        """The files that the images are read from, each once, in the order of the samples."""
+        return list(dict.fromkeys(file for clip in self.clips for file in clip.files))
 
     def __len__(self) -> int:
         return self._starts[-1]

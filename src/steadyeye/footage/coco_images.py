@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ from steadyeye.core.seeds import fingerprint
 from steadyeye.footage import coco_file, coco_masks
 from steadyeye.footage.boxed_images import BoxedImage, BoxedImages
 from steadyeye.storage.place import Place
+from steadyeye.storage.sums import check_sums, listing
 
 Locate = Callable[[Mapping[str, Any]], Place | None]
 """Entry of an image → its file."""
@@ -29,6 +31,9 @@ def coco_images(
 
     `ood`: see `coco_file.read`; another name than the usual one must be among the categories.
     """
+    exported = {listing(path) for path in files if isinstance(path, Path)}
+    for folder in filter(None, exported):
+        check_sums(folder)
     found = [coco_file.read(path, ood or None) for path in files]
     first = found[0]
     for path, other in zip(files, found, strict=True):

@@ -6,6 +6,7 @@
     frames.parquet  one row a frame of a pm-set
     boxes.parquet   one row a suggested box, where the set has any
     images/ab/…jpg  the frames, each named by the SHA-256 of its bytes
+    SHA256SUMS      what each file held when it was written
 """
 
 import hashlib
@@ -22,8 +23,10 @@ import pyarrow.parquet as pq
 
 from steadyeye.core.errors import UsageError
 from steadyeye.core.types import Classes
+from steadyeye.storage.sums import check_sums
 
 VERSION = 1
+FILES = ("set.json", "frames.parquet", "boxes.parquet")
 SCENE_CUT, UNDECIDED = "scene cut", "not decided"
 """Reasons why a frame is not accepted."""
 FRAMES = pa.schema(
@@ -105,11 +108,15 @@ class SetFolder:
 
 
 def read(root: str | Path) -> SetFolder:
-    """The set in a folder. Raises `UsageError` where there is none or it is of a later version."""
+    """The set in a folder.
+
+    Raises `UsageError` where there is none, it is of a later version, or it was altered since.
+    """
     base = Path(root)
     path = base / "set.json"
     if not path.is_file():
         raise UsageError(f"no set in '{base}'; make one with `steadyeye sample`")
+    check_sums(base, [name for name in FILES if (base / name).is_file()])
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
         version = int(content["version"])

@@ -9,6 +9,7 @@ from steadyeye.core.errors import UsageError
 from steadyeye.core.seeds import stream
 from steadyeye.core.types import Classes, Labels, Sample
 from steadyeye.footage.sidecar import VideoLabels
+from steadyeye.storage.place import Place
 
 ALL = "all"
 """For `anchors`: every frame that can be one, as for training, where k=0 is enough."""
@@ -32,7 +33,10 @@ class Member:
 
 @dataclass(frozen=True)
 class FrameSets:
-    """A `Source` over members of pm-sets; `sample` turns a member into what is evaluated."""
+    """A `Source` over members of pm-sets; `sample` turns a member into what is evaluated.
+
+    `located`: the files that the image of a member is read from; None where there are none.
+    """
 
     name: str
     classes: Classes | None
@@ -42,6 +46,7 @@ class FrameSets:
     sample: Callable[[Member], Sample] = field(repr=False)
     absent: Callable[[Iterable[Member]], Sequence[str]] = field(repr=False, default=lambda _: ())
     notes: tuple[str, ...] = ()
+    located: Callable[[Member], Sequence[Place]] | None = field(repr=False, default=None)
 
     @property
     def ids(self) -> Sequence[str]:
@@ -56,6 +61,18 @@ class FrameSets:
     def missing(self) -> Sequence[str]:
         """Files that inference would need and that are not there."""
         return self.absent(self.members)
+
+    def files(self) -> Sequence[Place] | None:
+        """The files that the images are read from, each once, in the order of the samples.
+
+        None where the images come from no files.
+        """
+        if self.located is None:
+            return None
+        found: dict[Place, None] = {}
+        for member in self.members:
+            found.update(dict.fromkeys(self.located(member)))
+        return list(found)
 
     def __len__(self) -> int:
         return len(self.members)

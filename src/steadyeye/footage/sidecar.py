@@ -161,7 +161,8 @@ def _entry(path: Place, video: str, entry: Any) -> dict[str, Any]:
 
 
 def _names(labels: Sequence[str]) -> list[str]:
-    return list(dict.fromkeys(filter(None, map(_name, labels))))
+    # in their order and as often as they stand there: DAVIS numbers the objects of a sequence so
+    return list(filter(None, map(_name, labels)))
 
 
 def _name(label: str) -> str:
@@ -216,7 +217,8 @@ def _range(entry: Mapping[str, Any], position: Mapping[str, int], where: str) ->
     first, last = _bound(entry.get("first"), 0, where), _bound(entry.get("last"), WHOLE, where)
     if first > last:
         raise UsageError(f"the labels '{where}' have a range from {first} to {last}; swap its ends")
-    return Range(first, last, tuple(sorted(position[label] for label in entry["labels"])))
+    # in their order, by which DAVIS numbers the objects of a sequence
+    return Range(first, last, tuple(position[label] for label in entry["labels"]))
 
 
 def _bound(value: object, default: int, where: str) -> int:

@@ -2,7 +2,10 @@
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import pairwise
+from pathlib import Path
 
+from steadyeye.core.distinct import repeated
 from steadyeye.core.errors import UsageError
 from steadyeye.core.types import Sample
 from steadyeye.footage.paths import listed
@@ -27,7 +30,7 @@ def absentees(locate: Locate) -> Callable[[Iterable[Member]], Sequence[str]]:
     """The function that lists the files of members that are not there."""
 
     def lacking(members: Iterable[Member]) -> Sequence[str]:
-        return [str(path) for path in absent(map(locate, members))]
+        return [str(path) for path in absent(dict.fromkeys(map(locate, members)))]
 
     return lacking
 
@@ -43,7 +46,33 @@ def numbered(root: Place) -> Mapping[str, Sequence[Place]]:
         relative = inside(file, root).parent
         name = relative.as_posix() if relative.parts and folder else root.name
         folders.setdefault(name, []).append(file)
+    for name, found in folders.items():
+        twice = repeated([str(_number(file)) for file in found])
+        if twice:
+            raise UsageError(
+                f"'{name}' has {len(twice):,} frame numbers more than once, first {twice[0]}; "
+                "their order is not known; keep one of each"
+            )
     return {name: sorted(found, key=_number) for name, found in folders.items()}
+
+
+def without_gaps(video: str, files: Sequence[Path]) -> Sequence[Path]:
+    """The frames of a video in the order of their numbers, of which each is one above the last.
+
+    Else an offset would not be in native frames, and annotations by number would be of other
+    frames. Raises `UsageError` for a gap and for a number that occurs twice.
+    """
+    found = sorted(files, key=_number)
+    for before, after in pairwise(found):
+        one, two = _number(before), _number(after)
+        if two == one:
+            raise UsageError(f"'{video}' has two frames {one}, '{before}' and '{after}'; keep one")
+        if two > one + 1:
+            raise UsageError(
+                f"'{video}' lacks the frames between '{before.name}' and '{after.name}'; complete "
+                "them, or number the frames anew if k is to count those that are there"
+            )
+    return found
 
 
 def _number(file: Place) -> int:

@@ -1,7 +1,6 @@
 """Image files to RGB arrays and back."""
 
 import hashlib
-import time
 from dataclasses import dataclass
 
 import cv2
@@ -10,13 +9,11 @@ import simplejpeg
 
 from steadyeye.core.errors import SampleError, unknown
 from steadyeye.core.types import Image
+from steadyeye.storage import contents
 from steadyeye.storage.place import Place
 from steadyeye.storage.remote import Remote
 
 MOST_PIXELS = 2**28  # a file of a few kB can promise far more than memory holds
-
-SETTLED = 2.0
-"""Seconds after a change of a file in which another could bear the same times."""
 
 START = 2**16  # bytes in which most headers end; those with long metadata are read whole
 
@@ -43,22 +40,11 @@ class ImageFile:
         return key(_content(self.path))
 
     def stamp(self) -> str | None:
-        """What the disk says of the file, which changes whenever its content does.
+        """What the disk says of the file, as `storage.contents.stamp`; None where it says nothing.
 
-        Device, inode, size and the times of its last change, of content and of anything, as Git
-        compares them. None for an object of a store, for a file that is not there and for one
-        changed within the last `SETTLED` seconds: there only the content tells.
+        None for an object of a store too: there its version tells.
         """
-        if isinstance(self.path, Remote):
-            return None
-        try:
-            found = self.path.stat()
-        except OSError:
-            return None
-        if time.time() - max(found.st_mtime, found.st_ctime) < SETTLED:
-            return None
-        times = f"{found.st_mtime_ns} {found.st_ctime_ns}"
-        return f"{found.st_dev} {found.st_ino} {found.st_size} {times}"
+        return None if isinstance(self.path, Remote) else contents.stamp(self.path) or None
 
 
 def read(path: Place) -> Image:

@@ -8,7 +8,6 @@
 
 import hashlib
 import importlib
-import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -19,10 +18,13 @@ from steadyeye.core.errors import UsageError
 from steadyeye.core.types import Classes, Detector, Model
 from steadyeye.inference.torch_classifier import Execution
 from steadyeye.inference.weights import loaded, serialised
+from steadyeye.storage.records import encode_record, read_checked
 from steadyeye.storage.write import sha256, write_file
 
 VERSION = 1
 FILE, WEIGHTS = "model.json", "weights.pt"
+UNPROTECTED = "record"
+BARE = f"{FILE} is of an earlier version and bears no checksum: nobody would notice a change of it"
 
 READERS = {
     "classifier": "steadyeye.inference.tuned_classifier:read_classifier",
@@ -43,13 +45,14 @@ def write(folder: Path, record: Mapping[str, Any], weights: Mapping[str, Tensor]
     kept = serialised({name: value.detach().cpu() for name, value in weights.items()})
     write_file(folder / WEIGHTS, kept)
     content = {"version": VERSION, **record, "sha256": hashlib.sha256(kept).hexdigest()}
-    write_file(folder / FILE, json.dumps(content, indent=1, ensure_ascii=False).encode())
+    write_file(folder / FILE, encode_record(content))
 
 
 def read(folder: Path, execution: Execution) -> Model | Detector:
     """The trained model in a folder, named as the folder is.
 
-    Raises `UsageError` for a folder that holds none, or whose two files are not of one model.
+    Raises `UsageError` for a folder that holds none, whose files are not what was written, or
+    are not of one model. One of an earlier version says so in its recipe.
     """
     record = content(folder)
     module, _, name = READERS[record["kind"]].partition(":")
@@ -67,8 +70,11 @@ def content(folder: Path) -> Mapping[str, Any]:
     path = folder / FILE
     if not path.is_file():
         raise UsageError(f"the folder '{folder}' has no {FILE}; give one that finetune wrote")
+    found = read_checked(path)
+    if found is None:
+        raise UsageError(f"'{path}' is not what was written; copy it again or run finetune again")
+    record = found.content if found.protected else {**found.content, UNPROTECTED: BARE}
     try:
-        record: Mapping[str, Any] = json.loads(path.read_text(encoding="utf-8"))
         version, kind = int(record["version"]), record["kind"]
     except (ValueError, KeyError, TypeError) as error:
         raise UsageError(f"cannot read '{path}': {error}; run finetune again") from error
@@ -106,5 +112,5 @@ def classes_record(classes: Classes) -> dict[str, Any]:
 
 def origin(record: Mapping[str, Any]) -> dict[str, Any]:
     """What the recipe of the trained model says of where it is from."""
-    kept = ("base", "build", "trained on", "augmentation", "loss", "from scratch")
+    kept = ("base", "build", "trained on", "augmentation", "loss", "from scratch", UNPROTECTED)
     return {key: record[key] for key in kept if key in record}

@@ -21,9 +21,10 @@ from typing import Any
 import pyarrow as pa
 
 from steadyeye.core.errors import UsageError
-from steadyeye.predictions.record import CELL, found_in, read_record
+from steadyeye.predictions.record import CELL, found_in, read_record, write_record
 from steadyeye.predictions.rows import Rows, to_arrow
 from steadyeye.storage.place import Place, below, together
+from steadyeye.storage.records import encode
 from steadyeye.storage.write import sha256, write_file, write_lightly
 
 
@@ -87,6 +88,11 @@ def begin(folder: Place, identity: Mapping[str, Any]) -> Cell:
     before = found_in(path) if path.is_file() else None
     if before is not None:
         for key, value in json.loads(json.dumps(identity)).items():
+            if key == "content" and before.get(key) != value:
+                raise UsageError(
+                    f"'{folder}' holds predictions of images that may have been others (the record "
+                    "of them is lost, or an earlier version kept none); choose another --out"
+                )
             if before.get(key) != value:
                 raise UsageError(
                     f"'{folder}' holds predictions with another {key.replace('_', ' ')} "
@@ -95,7 +101,7 @@ def begin(folder: Place, identity: Mapping[str, Any]) -> Cell:
     else:
         folder.mkdir(parents=True, exist_ok=True)
         _check_same(Cell(folder, identity))
-        write_file(path, encode(identity))
+        write_record(path, identity)
     return Cell(folder, identity)
 
 
@@ -181,10 +187,8 @@ def seal(cell: Cell) -> None:
         }
         for n in range(cell.shards)
     ]
-    write_file(
-        cell.folder / "seal.json",
-        encode({"rows": cell.rows, "cell": cell.fingerprint, "shards": shards}),
-    )
+    content = {"rows": cell.rows, "cell": cell.fingerprint, "shards": shards}
+    write_record(cell.folder / "seal.json", content)
 
 
 def _written(cell: Cell) -> dict[int, Mapping[str, Any]]:
@@ -231,11 +235,6 @@ def _sealed(there: Mapping[str, Place]) -> dict[int, Mapping[str, Any]] | None:
 def _content(path: Place) -> Mapping[str, Any]:
     """A small JSON file; empty where a power failure or a fault of the disk left no JSON."""
     return found_in(path) or {}
-
-
-def encode(content: Mapping[str, Any]) -> bytes:
-    """JSON with a final newline, the same bytes for the same content."""
-    return (json.dumps(content, indent=1, ensure_ascii=False) + "\n").encode()
 
 
 def _short(value: object, most: int = 60) -> str:

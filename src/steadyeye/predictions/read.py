@@ -1,7 +1,8 @@
 """Reading sealed predictions; what is not whole is refused, with what is wrong."""
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from hashlib import sha256 as digest
 from pathlib import Path
@@ -21,7 +22,7 @@ from steadyeye.predictions.boxes import (
 )
 from steadyeye.predictions.caveats import caveats
 from steadyeye.predictions.cell import Cell, open_cell
-from steadyeye.predictions.record import RUN, SEAL, read_record
+from steadyeye.predictions.record import CELL, RUN, SEAL, protected, read_record
 from steadyeye.predictions.rows import ANSWERS, matrix, membership
 from steadyeye.predictions.verified import verified_from_arrow
 from steadyeye.storage.place import Place, together
@@ -38,7 +39,20 @@ def read(*folders: Place) -> Predictions:
     that occur twice.
     """
     tables = [sealed(folder) for folder in folders]
-    return _predictions(open_cell(folders[0]), pa.concat_tables(in_all(tables)))
+    found = _predictions(open_cell(folders[0]), pa.concat_tables(in_all(tables)))
+    return replace(found, notes=(*found.notes, *_unprotected(folders)))
+
+
+def _unprotected(folders: Sequence[Place]) -> tuple[str, ...]:
+    """What is to be known of cells whose records bear no checksum."""
+    records = [folder / name for folder in folders for name in ("cell.json", "seal.json")]
+    bare = [path for path in records if not protected(path)]
+    if not bare:
+        return ()
+    return (
+        f"{bare[0].name} of '{bare[0].parent.name}' is of an earlier version, which wrote no "
+        "checksum into it: nobody would notice a change of it; run again into another folder",
+    )
 
 
 def sealed(folder: Place) -> pa.Table:
@@ -53,6 +67,9 @@ def sealed(folder: Place) -> pa.Table:
         done = len(cell.finished())
         raise UsageError(f"'{folder}' has {done} of {cell.shards} shards; {AGAIN}")
     seal = read_record(folder / "seal.json", SEAL, ("shards",))
+    # a seal of an earlier version may say nothing of its cell
+    if seal.get("cell", cell.fingerprint) != cell.fingerprint:
+        raise UsageError(f"'{folder / 'cell.json'}' is not what was sealed; {CELL}")
     shards = together(folder, partial(_shard, folder), seal["shards"])
     return pa.concat_tables(in_all(list(shards)))
 
@@ -121,6 +138,7 @@ def _predictions(cell: Cell, table: pa.Table) -> Predictions:
         detections=detections_from_arrow(table),
         said=said_from_arrow(table),
         reach=_reach(identity),
+        content=identity.get("content", ""),
         others=np.array(identity.get("others", []), dtype=np.int64),
         model_mark=identity["model"]["fingerprint"],
         recipe=identity["model"]["recipe"],

@@ -12,8 +12,9 @@ from steadyeye.footage.annotations import inside
 from steadyeye.footage.candidates import Candidate, Candidates, read
 from steadyeye.footage.set_folder import BOXES, VERSION, check_vacant, table
 from steadyeye.images.files import ImageFile
-from steadyeye.predictions.cell import encode
 from steadyeye.review.pictures import keep
+from steadyeye.storage.records import encode
+from steadyeye.storage.sums import write_sums
 from steadyeye.storage.write import write_file
 
 
@@ -63,7 +64,9 @@ def store_boxes(
         rows += [_row(one, name, (width, height)) for one in candidates]
         advance(1)
     write_file(out / "boxes.parquet", table(rows, BOXES))
-    write_file(out / "set.json", encode(_manifest(origin, out, found, len(of_file))))
+    content = encode(_manifest(origin, out, found, len(of_file)))
+    write_sums(out, [out / "boxes.parquet"], {"set.json": content})
+    write_file(out / "set.json", content)
     return len(of_file), len(rows)
 
 

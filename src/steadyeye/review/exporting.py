@@ -9,12 +9,13 @@ from sqlalchemy import Connection
 from steadyeye.core.errors import UsageError
 from steadyeye.core.provenance import provenance
 from steadyeye.footage.set_folder import FRAMES, SetFolder, check_vacant, image_path, table
-from steadyeye.predictions.cell import encode
 from steadyeye.review import status
 from steadyeye.review.counting import settled, updated
 from steadyeye.review.pictures import place
 from steadyeye.review.plan import Plan
 from steadyeye.review.verdicts import Verdict, undecided, verdicts
+from steadyeye.storage.records import encode
+from steadyeye.storage.sums import write_sums
 from steadyeye.storage.write import write_file
 
 
@@ -34,7 +35,8 @@ def export(
     left = undecided("frames", found, partial=partial)
     names = folder.classes.names if folder.classes else ()
     rows = [_decided(row, found[row["id"]], names) for row in folder.frames.to_pylist()]
-    for image in sorted({row["image"] for row in rows}):
+    images = sorted({row["image"] for row in rows})
+    for image in images:
         place(folder.root, image, image_path(out, image))
     counts = {
         "anchors": sum(row["offset"] == 0 for row in rows),
@@ -50,7 +52,10 @@ def export(
         "reviewed": {"counts": counts, "status": status.status(connection, folder, plan)},
         "provenance": provenance(),
     }
-    write_file(out / "set.json", encode(manifest))
+    content = encode(manifest)
+    files = [out / "frames.parquet", *(image_path(out, image) for image in images)]
+    write_sums(out, files, {"set.json": content})
+    write_file(out / "set.json", content)
     return counts
 
 

@@ -17,9 +17,10 @@ from steadyeye.core.errors import UsageError
 from steadyeye.core.provenance import provenance
 from steadyeye.core.types import Classes, Sample, Source, Tag
 from steadyeye.footage.set_folder import FRAMES, SCENE_CUT, VERSION, check_vacant, table
-from steadyeye.predictions.cell import encode
 from steadyeye.review.likeness import NEAR, view
 from steadyeye.review.pictures import keep
+from steadyeye.storage.records import encode
+from steadyeye.storage.sums import write_sums
 from steadyeye.storage.write import write_file
 
 JUMP = 30.0  # grey levels between consecutive thumbnails: a scene cut
@@ -73,7 +74,9 @@ def sample(stored: Iterable[Stored], out: Path, how: Sampling) -> int:
         raise UsageError("there are no frames to review; give videos")
     marked = [_beyond(row) for row in _duplicates(_cuts(rows, views), views)]
     write_file(out / "frames.parquet", table(marked, FRAMES))
-    write_file(out / "set.json", encode(_manifest(how)))
+    content = encode(_manifest(how))
+    write_sums(out, [out / "frames.parquet"], {"set.json": content})
+    write_file(out / "set.json", content)
     return len(rows)
 
 

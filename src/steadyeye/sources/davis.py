@@ -1,8 +1,10 @@
 """DAVIS: sequences of frames with a mask each, as boxes."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
+import av
 import cv2
 import numpy as np
 from numpy.typing import NDArray
@@ -15,7 +17,10 @@ from steadyeye.footage.annotations import extent
 from steadyeye.footage.boxed_sets import boxed_sets
 from steadyeye.footage.paths import listed, resolve
 from steadyeye.footage.sets import Drawing, FrameSets, Member
+from steadyeye.footage.stills import without_gaps
 from steadyeye.images.files import SUFFIXES
+
+PNG, PALETTE = b"\x89PNG\r\n\x1a\n", 3
 
 
 def davis(root: str, labels: str, anchors: int | str = 1, k: int = 10, seed: int = 0) -> FrameSets:
@@ -49,28 +54,59 @@ def davis(root: str, labels: str, anchors: int | str = 1, k: int = 10, seed: int
         frame = sequences[member.video][member.frame]
         return replace(sets.sample(member), masks=lambda: _there(_parts(frame, several)))
 
-    return replace(sets, sample=sample)
+    def located(member: Member) -> list[Path]:
+        frame = sequences[member.video][member.frame]
+        return [frame, _mask(frame)]
+
+    return replace(sets, sample=sample, located=located)
 
 
-def _sequences(base: Path) -> dict[str, list[Path]]:
+def _sequences(base: Path) -> dict[str, Sequence[Path]]:
     folder = base / "JPEGImages"
     # the released archive has the resolution as one more folder
     folder = folder / "480p" if (folder / "480p").is_dir() else folder
     if not folder.is_dir():
         raise UsageError(f"'{base}' has no folder JPEGImages; give the root of DAVIS")
     names = sorted(path.name for path in folder.iterdir() if path.is_dir())
-    return {name: sorted(listed(folder / name, SUFFIXES)) for name in names}
+    return {name: without_gaps(name, listed(folder / name, SUFFIXES)) for name in names}
 
 
 def _parts(frame: Path, several: int) -> NDArray[np.bool_]:
     """(n, h, w) the masks of a frame: of all that is not 0, or of 1, 2, … where there are more."""
-    path = Path(str(frame).replace("JPEGImages", "Annotations")).with_suffix(".png")
-    mask = cv2.imread(str(path), cv2.IMREAD_UNCHANGED)
-    if mask is None:
+    path = _mask(frame)
+    if not path.is_file():
         raise UsageError(f"there is no mask '{path}' for the frame '{frame}'; complete the data")
-    if mask.ndim == 3:
-        mask = mask.max(axis=2)
-    return np.stack([mask > 0] if several == 1 else [mask == i + 1 for i in range(several)])
+    mask = _numbers(path)
+    numbers = np.unique(mask[mask > 0]).tolist()
+    if several == 1 and len(numbers) < 2:
+        return (mask > 0)[None]
+    if max(numbers, default=0) > several:
+        raise UsageError(
+            f"the mask '{path}' has the objects {', '.join(map(str, numbers[:5]))}, but there "
+            f"{'is one label' if several == 1 else f'are {several} labels'} for it; give one for "
+            "each object, as dog|dog"
+        )
+    return np.stack([mask == i + 1 for i in range(several)])
+
+
+def _numbers(path: Path) -> NDArray[np.uint8]:
+    """(h, w) the number of the object at each pixel, 0: none; of a palette not the colour."""
+    content = path.read_bytes()
+    if content[:8] == PNG and content[25] == PALETTE:
+        with av.open(str(path)) as file:
+            indices, _ = next(file.decode(video=0)).to_ndarray()
+        return np.asarray(indices, dtype=np.uint8)
+    mask = cv2.imdecode(np.frombuffer(content, np.uint8), cv2.IMREAD_UNCHANGED)
+    if mask is None:
+        raise UsageError(f"cannot read the mask '{path}'; give a PNG")
+    if mask.ndim == 3 and len(np.unique(mask.reshape(-1, mask.shape[2]), axis=0)) > 2:
+        raise UsageError(f"the mask '{path}' has colours; write the number of each object instead")
+    return np.asarray(mask.max(axis=2) if mask.ndim == 3 else mask, dtype=np.uint8)
+
+
+def _mask(frame: Path) -> Path:
+    """The file of the masks of a frame."""
+    return Path(str(frame).replace("JPEGImages", "Annotations")).with_suffix(".png")
 
 
 def _there(parts: NDArray[np.bool_]) -> NDArray[np.bool_]:

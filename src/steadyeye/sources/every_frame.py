@@ -55,6 +55,7 @@ def every_frame(
                 partial(_seconds, index),
                 _reader(index),
                 index.key,
+                [file],
             )
         )
         marks.append(f"{name}:{len(index)}:{file.stat().st_size}:{found}")
@@ -82,7 +83,16 @@ def _of_images(
     for name, paths in videos.items():
         found = known(name, len(paths)) if known else detected.of_images(paths)
         clips.append(
-            Clip(name, len(paths), float(fps), found, partial(_at, fps), _still(paths), _key(paths))
+            Clip(
+                name,
+                len(paths),
+                float(fps),
+                found,
+                partial(_at, fps),
+                _still(paths),
+                _key(paths),
+                paths,
+            )
         )
         marks += [f"{name}/{path.name}:{path.stat().st_size}" for path in paths]
         marks.append(str(found))

@@ -65,6 +65,7 @@ def frames(
         fingerprint=fingerprint(*marks, repr(known), repr(how)),
         members=members,
         sample=sampler(locate),
+        located=lambda member: [locate(member)],
         absent=absentees(locate),
         notes=(*draw_notes(members, lengths, how), *left_out, *scenes.notes(cuts, said)),
     )

@@ -61,7 +61,7 @@ class _Rows:
     notes: tuple[str, ...]
     split: str
     column: str
-    files: Sequence[_Groups] = field(repr=False)
+    groups: Sequence[_Groups] = field(repr=False)
     truths: Joined[Labels] = field(repr=False)
 
     @property
@@ -73,6 +73,9 @@ class _Rows:
         """Nothing: the footers were read, the files are there."""
         return []
 
+    def files(self) -> Sequence[Place]:
+        return [group.path for group in self.groups]
+
     def __len__(self) -> int:
         return len(self.truths)
 
@@ -80,7 +83,7 @@ class _Rows:
         index = range(len(self))[index]
         name = self.ids[index]
         part, row = within(self.truths.first, index)
-        file = self.files[part]
+        file = self.groups[part]
 
         def content() -> bytes:
             group = int(np.searchsorted(file.starts, row, side="right")) - 1
@@ -140,7 +143,7 @@ def hf_dataset(
         notes=(notes,),
         split=split,
         column=image,
-        files=groups,
+        groups=groups,
         truths=joined([_lists(each) for each in places]),
     )
 

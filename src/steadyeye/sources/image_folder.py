@@ -26,6 +26,9 @@ class _Images:
     def missing(self) -> Sequence[str]:
         return [str(path) for path in absent(self.paths)]
 
+    def files(self) -> Sequence[Place]:
+        return self.paths
+
     def __len__(self) -> int:
         return len(self.paths)
 

@@ -9,6 +9,7 @@ from steadyeye.core.errors import UsageError, every, unknown
 from steadyeye.footage.boxed_sets import boxed_sets
 from steadyeye.footage.paths import listed, resolve
 from steadyeye.footage.sets import Drawing, FrameSets
+from steadyeye.footage.stills import without_gaps
 from steadyeye.images.files import SUFFIXES
 
 SIDES = ("xmin", "ymin", "xmax", "ymax")
@@ -21,7 +22,7 @@ def imagenet_vid(
 
     Corners are taken as they are written, half-open. Anchors are drawn among the frames with an
     object, "all" takes each, as for training (with k=0); neighbours are all frames within ±k.
-    Raises `UsageError` for frames without annotation.
+    Raises `UsageError` for frames without annotation, and for gaps between the frames.
     """
     base, how = resolve(root), Drawing(anchors, k, seed)
     data, annotated = base / "Data" / "VID" / split, base / "Annotations" / "VID" / split
@@ -30,7 +31,8 @@ def imagenet_vid(
     # videos are one folder below the split, or in train one more
     folders = sorted({path.parent for path in listed(data, SUFFIXES)})
     frames = {
-        folder.relative_to(data).as_posix(): sorted(listed(folder, SUFFIXES)) for folder in folders
+        (name := folder.relative_to(data).as_posix()): without_gaps(name, listed(folder, SUFFIXES))
+        for folder in folders
     }
     classes = known("vid30")
     position = {wnid: i for i, wnid in enumerate(classes.wnids or ())}

@@ -13,6 +13,7 @@ from steadyeye.core.seeds import fingerprint
 from steadyeye.footage.paths import resolve
 from steadyeye.footage.sets import COLUMNS, FrameSets, Member, set_notes
 from steadyeye.footage.stills import absentees, sampler
+from steadyeye.storage.sums import check_sums
 
 NAME = "imagenet_vid_robust"
 VIDEOS = "val/ILSVRC2015_val_"
@@ -31,6 +32,8 @@ def imagenet_vid_robust(root: str, videos: list[str] | None = None) -> FrameSets
     Shankar et al., "Do Image Classifiers Generalize Across Time?", Section 2.
     """
     base = resolve(root)
+    # there where a review was exported in this layout
+    check_sums(base)
     metadata = base / "metadata"
     sets, labels = _load(metadata / "pmsets.json"), _load(metadata / "labels.json")
     wanted = None if videos is None else set(videos)
@@ -59,6 +62,7 @@ def imagenet_vid_robust(root: str, videos: list[str] | None = None) -> FrameSets
         fingerprint=fingerprint(*map(_mark, members), *(classes.names if listed.is_file() else ())),
         members=members,
         sample=sampler(locate),
+        located=lambda member: [locate(member)],
         absent=absentees(locate),
         notes=(*set_notes(members), f"{several:,} frames carry several labels"),
     )

@@ -3,7 +3,9 @@
 import configparser
 import csv
 import math
+import re
 from collections import defaultdict
+from collections.abc import Sequence
 from pathlib import Path
 
 from steadyeye.classes.known import closed, named
@@ -12,6 +14,7 @@ from steadyeye.core.errors import UsageError, every
 from steadyeye.footage.boxed_sets import boxed_sets
 from steadyeye.footage.paths import listed, resolve
 from steadyeye.footage.sets import Drawing, FrameSets
+from steadyeye.footage.stills import without_gaps
 from steadyeye.images.files import SUFFIXES
 
 CLASSES = (
@@ -60,9 +63,18 @@ def _info(folder: Path) -> configparser.ConfigParser:
     return info
 
 
-def _frames(folder: Path) -> list[Path]:
-    images = folder / _info(folder).get("Sequence", "imDir", fallback="img1")
-    return sorted(listed(images, SUFFIXES))
+def _frames(folder: Path) -> Sequence[Path]:
+    info = _info(folder)
+    images = folder / info.get("Sequence", "imDir", fallback="img1")
+    frames = without_gaps(folder.name, listed(images, SUFFIXES))
+    first = int(re.findall(r"\d+", frames[0].stem)[-1]) if frames else 1
+    length = info.getint("Sequence", "seqLength", fallback=len(frames))
+    if first > 1 or length != len(frames):
+        raise UsageError(
+            f"'{images}' has {len(frames):,} frames from number {first}, where a sequence begins "
+            f"at 1 and has {length:,}; complete them, as gt.txt counts them"
+        )
+    return frames
 
 
 def _size(folder: Path) -> tuple[int, int] | None:
@@ -77,8 +89,13 @@ def _boxes(folder: Path, frames: int) -> list[Boxes]:
     rows: dict[int, list[tuple[list[float], int, bool]]] = defaultdict(list)
     with path.open(newline="", encoding="utf-8-sig") as file:
         lines = enumerate(csv.reader(file), start=1)
-        for frame, box, label, ignored in every(lines, lambda line: _row(path, *line, frames)):
-            rows[frame].append((box, label, ignored))
+        found = every(lines, lambda line: _row(path, *line, frames))
+    seen: set[tuple[int, int]] = set()
+    for frame, track, box, label, ignored in found:
+        if (frame, track) in seen:
+            raise UsageError(f"'{path}' has the object {track} twice in frame {frame}; keep one")
+        seen.add((frame, track))
+        rows[frame].append((box, label, ignored))
     return [
         boxes([b for b, _, _ in rows[i]], [c for _, c, _ in rows[i]], [x for *_, x in rows[i]])
         if i in rows
@@ -89,10 +106,10 @@ def _boxes(folder: Path, frames: int) -> list[Boxes]:
 
 def _row(
     path: Path, number: int, line: list[str], frames: int
-) -> tuple[int, list[float], int, bool]:
-    """Frame, corners, class from 0 and whether it is ignored."""
+) -> tuple[int, int, list[float], int, bool]:
+    """Frame, object, corners, class from 0 and whether it is ignored."""
     try:
-        frame, _, left, top, width, height, active, label = (float(v) for v in line[:8])
+        frame, track, left, top, width, height, active, label = (float(v) for v in line[:8])
     except ValueError:
         raise UsageError(
             f"'{path}', line {number}: {','.join(line)[:80]!r} is no line of MOTChallenge: frame, "
@@ -109,4 +126,4 @@ def _row(
         raise UsageError(f"'{path}', line {number}: a box that is no number; mend it")
     x, y = left - 1, top - 1
     ignored = active == 0 or CLASSES[int(label) - 1] in IGNORED
-    return int(frame), [x, y, x + width, y + height], int(label) - 1, ignored
+    return int(frame), int(track), [x, y, x + width, y + height], int(label) - 1, ignored

@@ -1,13 +1,16 @@
 """A set that people reviewed, or one that waits for them."""
 
 from collections.abc import Collection, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from steadyeye.core.errors import UsageError
 from steadyeye.core.types import Sample
 from steadyeye.footage import set_folder
 from steadyeye.footage.sets import COLUMNS, FrameSets, Member, set_notes, tags
+from steadyeye.footage.stills import absentees
 from steadyeye.images.files import ImageFile
+from steadyeye.storage.sums import NAME, check_sums
 
 
 def reviewed(root: str, review: bool = True) -> FrameSets:
@@ -17,14 +20,10 @@ def reviewed(root: str, review: bool = True) -> FrameSets:
     frames but those across a scene cut from their anchor. `review=False` leaves the decisions
     aside: every sampled frame counts, tagged `accepted` (1 or 0) for the section on what the review
     changed; labels are the reviewers' in both. A frame across a scene cut counts in neither, unless
-    people were asked about it (tag `sampled`). Raises `UsageError` for a set of boxes.
+    people were asked about it (tag `sampled`). Raises `UsageError` for a set of boxes, and where
+    a file is not what `SHA256SUMS` says.
     """
-    folder = set_folder.read(root)
-    if folder.content.get("kind") == "boxes":
-        raise UsageError(
-            f"'{root}' is a set of boxes; export it with `steadyeye review-export` and evaluate "
-            "that with coco(annotations=…, images=…)"
-        )
+    folder = _frames(root)
     rows = folder.frames.to_pylist()
     anchors = {row["group"] for row in rows if row["offset"] == 0 and row["accepted"]}
     kept = [row for row in rows if not review or (row["accepted"] and row["group"] in anchors)]
@@ -41,13 +40,11 @@ def reviewed(root: str, review: bool = True) -> FrameSets:
         row = by_id[member.id]
         more = {"seconds": row["seconds"], "fps": row["fps"], "frame_type": row["frame_type"]}
         more |= marks.get(member.id, {})
-        image = ImageFile(set_folder.image_path(folder.root, row["image"]))
-        told = {**tags(member), **more}
+        image, told = ImageFile(locate(member)), {**tags(member), **more}
         return Sample(member.id, image, member.truth, member.group, told, key=image.key)
 
-    def absent(asked: object) -> list[str]:
-        paths = {set_folder.image_path(folder.root, row["image"]) for row in kept}
-        return sorted(str(path) for path in paths if not path.is_file())
+    def locate(member: Member) -> Path:
+        return set_folder.image_path(folder.root, by_id[member.id]["image"])
 
     extra = ("seconds", "fps", "frame_type", *(() if review else ("accepted", "sampled")))
     return FrameSets(
@@ -57,9 +54,29 @@ def reviewed(root: str, review: bool = True) -> FrameSets:
         fingerprint=f"{folder.fingerprint}{'' if review else '-all'}",
         members=members,
         sample=sample,
-        absent=absent,
+        located=lambda member: [locate(member)],
+        absent=absentees(locate),
         notes=(*set_notes(members), *_review_notes(folder, rows, len(kept))),
     )
+
+
+def _frames(root: str) -> set_folder.SetFolder:
+    """The set in a folder, all of whose files are what was written, which holds frames."""
+    check_sums(Path(root))
+    folder = set_folder.read(root)
+    if folder.content.get("kind") == "boxes":
+        raise UsageError(
+            f"'{root}' is a set of boxes; export it with `steadyeye review-export` and evaluate "
+            "that with coco(annotations=…, images=…)"
+        )
+    return folder
+
+
+def _unlisted(root: Path) -> tuple[str, ...]:
+    """What is to be known of a set whose files have no sums."""
+    if (root / NAME).is_file():
+        return ()
+    return (f"{root.name} has no {NAME}: nobody would notice a change of it",)
 
 
 def _marks(
@@ -92,7 +109,7 @@ def _review_notes(
     """What a reader must know of the review: what it left out, and what it did not come to."""
     counts = folder.content.get("reviewed", {}).get("counts", {})
     left, undecided, changed = len(rows) - kept, _undecided(rows), counts.get("labels_updated", 0)
-    found = []
+    found = [*_unlisted(folder.root)]
     if left:
         found.append(f"{left:,} of {len(rows):,} frames of {folder.root.name} were not accepted")
     if undecided:

@@ -99,6 +99,7 @@ def video(  # noqa: PLR0913 — the keyword arguments of a spec
         ),
         members=tuple(members),
         sample=lambda member: _sample(videos[member.video], known, member),
+        located=lambda member: [videos[member.video].path],
         notes=(
             *draw_notes(members, {name: len(each) for name, each in videos.items()}, how),
             *unlabelled_notes(list(there), list(videos)),

@@ -21,7 +21,7 @@ from steadyeye.footage.paths import listed, located
 from steadyeye.footage.tar_samples import TarSamples, samples
 from steadyeye.images import files
 from steadyeye.storage import tars
-from steadyeye.storage.place import together
+from steadyeye.storage.place import Place, together
 from steadyeye.storage.remote import Remote
 
 TAR = frozenset({".tar"})
@@ -71,6 +71,10 @@ class _Packed:
     def missing(self) -> Sequence[str]:
         """Nothing: the headers were read, the tars are there and whole."""
         return []
+
+    def files(self) -> Sequence[Place]:
+        """The files that the images are read from, each once, in the order of the samples."""
+        return [shard.tar for shard in self.shards]
 
     def __len__(self) -> int:
         return len(self.ids)

@@ -3,6 +3,7 @@
 import csv
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from itertools import chain
 from pathlib import Path
 
@@ -41,15 +42,15 @@ def ytbb_robust(
 ) -> FrameSets:
     """YTBB-Robust in its released layout: anchors reviewed as good, their labels on their sets.
 
-    `root` holds `metadata/` (anchor CSV, reviews) and `frames/<video>_<ms>/` with
-    `frame-<n>.jpg`. An anchor counts if its review says good and neither bad nor unsure; its labels
-    are the annotated class (in the CSV the labels 22 and 23 are exchanged) and those its reviewers
-    added; they hold for the frames within ±`k`. Classes that no ImageNet model can name stay.
-    `metadata/pmk_labels.json` says which neighbours are accepted and which anchors are dropped:
-    with it the set is the released one, 2,030 anchors and 36,827 pairs. Without it every frame
-    within ±`k` counts, the source's name says so, and no published number is shown beside it.
-    `sets`: only these `<video>_<ms>`. With `review=False` all that was reviewed comes, tagged
-    `accepted` 1 or 0, for the section on the review's impact; other numbers leave out the 0.
+    `root` holds `metadata/` (anchor CSV, reviews) and `frames/<video>_<ms>/frame-<n>.jpg`. An
+    anchor counts if its review says good and neither bad nor unsure; its labels are the annotated
+    class (in the CSV the labels 22 and 23 are exchanged) and those its reviewers added; they hold
+    within ±`k`. Classes that no ImageNet model can name stay. `metadata/pmk_labels.json` says which
+    neighbours are accepted and which anchors are dropped: with it the set is the released one,
+    2,030 anchors and 36,827 pairs. Without it every frame within ±`k` counts, the source's name
+    says so, and no published number is shown beside it. `sets`: only these `<video>_<ms>`. With
+    `review=False` all that was reviewed comes, tagged `accepted` 1 or 0, for the section on the
+    review's impact; other numbers leave out the 0.
     Shankar et al., "Do Image Classifiers Generalize Across Time?", Section 2; the rules are those
     of its released scorer. Raises `UsageError` for metadata that do not fit together.
     """
@@ -68,9 +69,7 @@ def ytbb_robust(
     }
     members = tuple(chain.from_iterable(sets_of.values()))
 
-    def locate(member: Member) -> Path:
-        return base / "frames" / member.id
-
+    locate = partial(_located, base)
     return FrameSets(
         name=_name(anchors, kept, members, pairs is not None),
         classes=classes,
@@ -78,6 +77,7 @@ def ytbb_robust(
         fingerprint=fingerprint(*map(_mark, members)),
         members=members,
         sample=sampler(locate),
+        located=lambda member: [locate(member)],
         absent=absentees(locate),
         notes=(
             *set_notes(members),
@@ -86,6 +86,10 @@ def ytbb_robust(
             *_gaps(chosen, sets_of, k, pairs),
         ),
     )
+
+
+def _located(base: Path, member: Member) -> Path:
+    return base / "frames" / member.id
 
 
 def _mark(member: Member) -> str:

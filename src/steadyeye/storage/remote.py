@@ -113,9 +113,17 @@ class Remote:
 
     def version(self) -> str:
         """What changes when the object does: its ETag or the store's time of its change."""
-        info = self._ask("look up", lambda store: store.info(self.url))
-        marks = (info.get(key) for key in ("ETag", "etag", "LastModified", "mtime", "blob_id"))
-        return f"{info['size']} {next((str(mark) for mark in marks if mark), '')}"
+        return _version(self._ask("look up", lambda store: store.info(self.url)))
+
+    def versions(self) -> dict[str, str]:
+        """The version of every object below it, by URL, in one listing."""
+        found = self._in_bucket("list", lambda store: store.find(self.url, detail=True))
+        scheme = self.url.partition("://")[0]
+        return {
+            f"{scheme}://{name}": _version(info)
+            for name, info in found.items()
+            if info["type"] == "file"
+        }
 
     def below(self) -> Iterator["Remote"]:
         """Every object below it, with its size, in one listing."""
@@ -238,3 +246,9 @@ class _Pieces(io.RawIOBase):
         buffer[: len(data)] = data
         self.at += len(data)
         return len(data)
+
+
+def _version(info: Any) -> str:
+    """What a store's entry says of the content of an object."""
+    marks = (info.get(key) for key in ("ETag", "etag", "LastModified", "mtime", "blob_id"))
+    return f"{info['size']} {next((str(mark) for mark in marks if mark), '')}"

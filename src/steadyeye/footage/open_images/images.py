@@ -13,6 +13,7 @@ from steadyeye.footage.open_images.classes import Kinds
 from steadyeye.footage.open_images.folder import ImageFolder
 from steadyeye.footage.open_images.table import ImageTable
 from steadyeye.images import files
+from steadyeye.storage.place import Place
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,6 +61,10 @@ class OpenImages:
             return ["the folder of the images (give images=…)"]
         there, folder = self.folder.files, self.folder
         return [str(folder.path(id_)) for id_ in self.ids if id_ not in there]
+
+    def files(self) -> Sequence[Place]:
+        """The files that the images are read from, each once, in the order of the samples."""
+        return [] if self.folder is None else [self.folder.path(id_) for id_ in self.ids]
 
     def __len__(self) -> int:
         return len(self.table)

@@ -13,7 +13,6 @@ from steadyeye.core.provenance import provenance
 from steadyeye.footage.coco_images import OUTSIDE
 from steadyeye.footage.set_folder import SetFolder, image_path
 from steadyeye.images import files as image_files
-from steadyeye.predictions.cell import encode
 from steadyeye.review import status
 from steadyeye.review.box_statistics import statistics
 from steadyeye.review.interchange.card import card
@@ -22,6 +21,8 @@ from steadyeye.review.pictures import place, size
 from steadyeye.review.plan import Plan
 from steadyeye.review.splits import SHARES, origins, split
 from steadyeye.review.verdicts import BoxVerdict, box_verdicts, undecided
+from steadyeye.storage.records import encode
+from steadyeye.storage.sums import write_sums
 from steadyeye.storage.write import write_file
 
 Row = Mapping[str, Any]
@@ -74,7 +75,8 @@ def export(
     told = {"counts": counts, "status": status.status(connection, folder, plan)}
     made = {"reviewed": told, "statistics": asdict(counted), "provenance": provenance()}
     whole = {"info": {"description": folder.name, **made}, **content}
-    _write(out, whole)
+    written = _write(out, whole)
+    write_sums(out, [*written, *(out / "images" / files[image] for image in kept)])
     write_file(out / "README.md", card(whole, folder.content, plan).encode())
     return counts
 
@@ -84,10 +86,11 @@ def file_name(name: str) -> str:
     return name if name.lower().endswith((".jpg", ".jpeg")) else f"{name}.jpg"
 
 
-def _write(out: Path, whole: Mapping[str, Any]) -> None:
-    """The files of the splits, and last the one with everything."""
+def _write(out: Path, whole: Mapping[str, Any]) -> list[Path]:
+    """Writes the files of the splits, and last the one with everything; returns them."""
+    files = [out / "annotations" / f"instances_{called}.json" for called in PARTS.values()]
     (out / "annotations").mkdir(parents=True, exist_ok=True)
-    for name, called in PARTS.items():
+    for name, file in zip(PARTS, files, strict=True):
         images = [image for image in whole["images"] if image["split"] == name]
         here = {image["id"] for image in images}
         part = {
@@ -96,8 +99,9 @@ def _write(out: Path, whole: Mapping[str, Any]) -> None:
             "categories": whole["categories"],
             "annotations": [each for each in whole["annotations"] if each["image_id"] in here],
         }
-        write_file(out / "annotations" / f"instances_{called}.json", encode(part))
+        write_file(file, encode(part))
     write_file(out / "annotations.json", encode(whole))
+    return [*files, out / "annotations.json"]
 
 
 def _categories(folder: SetFolder, kept: Sequence[BoxVerdict]) -> Mapping[str, int]:

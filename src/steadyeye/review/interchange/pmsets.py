@@ -17,10 +17,11 @@ from sqlalchemy import Connection
 from steadyeye.classes.known import known
 from steadyeye.core.errors import UsageError
 from steadyeye.footage.set_folder import SetFolder
-from steadyeye.predictions.cell import encode
 from steadyeye.review.pictures import place
 from steadyeye.review.plan import Plan
 from steadyeye.review.verdicts import undecided, verdicts
+from steadyeye.storage.records import encode
+from steadyeye.storage.sums import write_sums
 from steadyeye.storage.write import write_file
 
 
@@ -60,14 +61,17 @@ def export(
             sets[anchors[row["group"]]].append(file)
     for file, image in images.items():
         place(folder.root, image, out / file)
-    _write(out / "metadata", {"pmsets": sets, "labels": labels, **_classes(folder)})
+    written = _write(out / "metadata", {"pmsets": sets, "labels": labels, **_classes(folder)})
+    write_sums(out, [*written, *(out / file for file in images)])
     return {"anchors": len(sets), "frames": len(labels), "undecided": left}
 
 
-def _write(metadata: Path, files: Mapping[str, Mapping[str, Any]]) -> None:
+def _write(metadata: Path, files: Mapping[str, Mapping[str, Any]]) -> list[Path]:
+    """Writes JSON files by name; returns them."""
     metadata.mkdir(parents=True)
     for name, content in files.items():
         write_file(metadata / f"{name}.json", encode(content))
+    return [metadata / f"{name}.json" for name in files]
 
 
 def _classes(folder: SetFolder) -> Mapping[str, Mapping[str, str | None]]:
