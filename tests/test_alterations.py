@@ -209,6 +209,8 @@ def silent(part, count, seed):
             refused += 1
             if "\n" in str(error):
                 wrong.append((path.name, str(error)))
+        except Exception as error:
+            wrong.append((path.name, repr(error)))
         else:
             if without_states(found) != without_states(before):
                 wrong.append((path.name, "another answer without a word"))

@@ -6,7 +6,7 @@
     frames.parquet  one row a frame of a pm-set
     boxes.parquet   one row a suggested box, where the set has any
     images/ab/…jpg  the frames, each named by the SHA-256 of its bytes
-    SHA256SUMS      what each file held when it was written
+    SHA256SUMS      what each file held when it was written; set.json only of a reviewed set
 """
 
 import hashlib
@@ -23,10 +23,10 @@ import pyarrow.parquet as pq
 
 from steadyeye.core.errors import UsageError
 from steadyeye.core.types import Classes
-from steadyeye.storage.sums import check_sums
+from steadyeye.storage.sums import check_sums, read_sums
 
 VERSION = 1
-FILES = ("set.json", "frames.parquet", "boxes.parquet")
+TABLES = ("frames.parquet", "boxes.parquet")
 SCENE_CUT, UNDECIDED = "scene cut", "not decided"
 """Reasons why a frame is not accepted."""
 FRAMES = pa.schema(
@@ -101,7 +101,7 @@ class SetFolder:
     def fingerprint(self) -> str:
         """The SHA-256 of the tables: changes when any frame, label or decision changes."""
         digest = hashlib.sha256()
-        for name in ("frames.parquet", "boxes.parquet"):
+        for name in TABLES:
             path = self.root / name
             digest.update(path.read_bytes() if path.is_file() else b"")
         return digest.hexdigest()[:16]
@@ -116,7 +116,9 @@ def read(root: str | Path) -> SetFolder:
     path = base / "set.json"
     if not path.is_file():
         raise UsageError(f"no set in '{base}'; make one with `steadyeye sample`")
-    check_sums(base, [name for name in FILES if (base / name).is_file()])
+    tables = [name for name in TABLES if (base / name).is_file()]
+    # of a set that waits for people set.json is theirs to write into
+    check_sums(base, [*tables, *({"set.json"} & read_sums(base).keys())])
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
         version = int(content["version"])

@@ -75,7 +75,8 @@ def sample(stored: Iterable[Stored], out: Path, how: Sampling) -> int:
     marked = [_beyond(row) for row in _duplicates(_cuts(rows, views), views)]
     write_file(out / "frames.parquet", table(marked, FRAMES))
     content = encode(_manifest(how))
-    write_sums(out, [out / "frames.parquet"], {"set.json": content})
+    # set.json is not listed: people write into it how the set is to be reviewed
+    write_sums(out, [out / "frames.parquet"])
     write_file(out / "set.json", content)
     return len(rows)
 
