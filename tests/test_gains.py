@@ -19,7 +19,6 @@ from steadyeye.core.boxes import BoxTable
 from steadyeye.core.errors import UsageError
 from steadyeye.core.spec import parse, split
 from steadyeye.degradation.moved import lost, moved, original
-from steadyeye.detection.frames import REPLICATES
 from steadyeye.evaluation.collect import evaluated
 from steadyeye.evaluation.gains import Measuring, check_base, findings, measure
 from steadyeye.evaluation.run import Silent
@@ -264,7 +263,7 @@ def test_the_drop_of_map_is_its_two_parts_in_every_resample():
     # every detection is a hit, so AP is what recall allows: 7 of 8 found against 4 of 8
     assert parts == pytest.approx((88 / 101, 51 / 101))
     statistic = drop_outcomes(predictions)
-    weights = bootstrap.weights(statistic.videos, REPLICATES)
+    weights = bootstrap.weights(statistic.videos, 1_000)
     drawn = statistic.resampled(weights)
     anchors, worst = np.array(found[:, 0]), np.array(found.all(axis=1))
     recalls = [weights @ each / weights.sum(axis=1) for each in (anchors, worst)]
@@ -312,29 +311,32 @@ def test_failure_points_move_by_hand():
     other = swept({"fog": grown(later)}, "tuned", "t", base=BASE)
     (half,) = moved(one, other, (0.5,), "right")
     assert half.after.level - half.before.level == half.value == 3
-    assert (half.low, half.high) == (3, 3)
+    assert (half.low, half.high) == (2, 4)
     assert (half.open, half.n) == (False, 40)
 
 
-def test_the_move_is_paired_as_a_plain_bootstrap_has_it():
+def test_the_move_is_paired_as_a_bayesian_bootstrap_with_one_more_image_has_it():
     rng = np.random.default_rng(2)
     first, later = rng.integers(0, 7, 40), rng.integers(2, 8, 40)
     one = swept({"fog": grown(first)}, "base", "b")
     other = swept({"fog": grown(later)}, "tuned", "t", base=BASE)
     (half,) = moved(one, other, (0.5,), "right")
 
-    def level(at, drawn):
-        accuracy = [np.mean(at[drawn] >= k) for k in range(9)]
-        below = [k for k, share in enumerate(accuracy) if share < 0.5 - 1e-6]
+    def level(at, weight, further):
+        """The first of 8 levels with less than half of the weight right; `further`: of one more."""
+        at, levels = np.append(at, further), range(9)
+        below = [k for k in levels if weight[at >= k].sum() < (0.5 - 1e-6) * weight.sum()]
         return below[0] if below else 9
 
-    # photos in the order of their names, in which resamples draw them
-    order = np.argsort([f"photo {i}" for i in range(40)])
-    weights = bootstrap.weights(np.array([f"photo {i}" for i in range(40)]))[:, :]
-    drawn = [np.repeat(np.arange(40), each.astype(int)) for each in weights]
-    shifts = sorted(level(later, each) - level(first, each) for each in drawn)
-    assert half.value == level(later, order) - level(first, order)
-    assert (half.low, half.high) == (shifts[int(0.025 * 2000) - 1], shifts[int(0.975 * 2000) - 1])
+    # one image more, on which one model fails at once and the other never
+    weights = np.random.default_rng(7).dirichlet(np.ones(41), 4_000)
+    ends = [
+        np.quantile([level(later, w, b) - level(first, w, a) for w in weights], share)
+        for share, a, b in ((0.025, 8, 0), (0.975, 0, 8))
+    ]
+    plain = np.append(np.ones(40), 0)
+    assert half.value == level(later, plain, 0) - level(first, plain, 0)
+    assert (half.low, half.high) == tuple(ends)
 
 
 def test_a_point_beyond_the_last_level_bounds_the_move():

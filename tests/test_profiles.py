@@ -2,6 +2,8 @@
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from scipy.stats import bootstrap as scipy_bootstrap
 
 from steadyeye.analyses.degradation_ranking import degradation_ranking
@@ -142,20 +144,57 @@ def falling(rng, images=60, last=30, wobble=0.0):
     return right
 
 
-def test_the_interval_of_a_failure_point_is_that_of_scipy_s_bootstrap():
+def test_the_interval_of_a_failure_point_is_where_that_of_accuracy_crosses():
     right = falling(np.random.default_rng(1))
     point = failure_points(sweep({"fog": np.where(right, 0, 1)})).cells[0].cells[1]
+    # one 0 or 1 an image: Clopper and Pearson's ends
+    ends = [clopper_pearson(int(each.sum()), 60) for each in right[1:]]
+    low, high = (1 + int(np.argmax(np.array(each) < 0.5)) for each in zip(*ends, strict=True))
+    assert point.low == pytest.approx(low, abs=1)
+    assert point.high == pytest.approx(high, abs=1)
+    assert point.low < point.value < point.high
 
-    def level(*sample, axis=-1):
-        del axis
-        below = right[:, list(map(int, sample[0]))].mean(axis=1) < 0.5
-        return float(below.argmax())
 
-    own = scipy_bootstrap(
-        (np.arange(60),), level, method="percentile", vectorized=False, n_resamples=2_000, rng=0
-    ).confidence_interval
-    assert point.low == pytest.approx(own.low, abs=1)
-    assert point.high == pytest.approx(own.high, abs=1)
+def test_means_over_levels_and_operators_keep_open_ends():
+    always = np.zeros((4, 12), dtype=int)
+    found = degraded_accuracy(sweep({"blur": always, "fog": always}))
+    assert (found.value, found.high) == (1, 1)
+    # all of 12 images, at every level: no surer than 12 of 12
+    assert found.low == pytest.approx(clopper_pearson(12, 12)[0], abs=0.01)
+    assert all(cell.low < 0.8 for cell in found.cells)
+    never = always.copy()
+    never[1:] = 1
+    lost = degraded_accuracy(sweep({"blur": never, "fog": never}))
+    assert (lost.value, lost.low) == (0, 0)
+    assert lost.high == pytest.approx(clopper_pearson(0, 12)[1], abs=0.01)
+    ranks = degraded_rank(sweep({"fog": always}))
+    assert ranks.value == 0
+    assert ranks.high > 0
+    assert ranks.cells[0].cells[0].interval == "none: right at level 0 by selection"
+
+
+@given(
+    st.lists(st.lists(st.booleans(), min_size=3, max_size=3), min_size=2, max_size=9),
+    st.data(),
+)
+@settings(max_examples=60, deadline=None, derandomize=True)
+def test_one_more_right_answer_never_lowers_an_end(answers, data):
+    """Right or wrong at three levels of one operator; videos of one to three images."""
+    right = np.array(answers).T
+    images = right.shape[1]
+    videos = [f"v{min(i // 2, 3)}" for i in range(images)]
+    level, image = data.draw(st.integers(0, 2)), data.draw(st.integers(0, images - 1))
+    better = right.copy()
+    better[level, image] = True
+    before, after = (
+        degraded_accuracy(
+            sweep({"fog": np.vstack([np.zeros(images, int), np.where(each, 0, 1)])}, videos=videos)
+        )
+        for each in (right, better)
+    )
+    # but for the rounding of float32 sums
+    assert after.low >= before.low - 1e-6
+    assert after.high >= before.high - 1e-6
 
 
 def test_images_of_one_video_are_resampled_together():
@@ -167,8 +206,8 @@ def test_images_of_one_video_are_resampled_together():
     free = degraded_accuracy(sweep({"fog": np.where(right, 0, 1)}))
     held = degraded_accuracy(table)
     assert held.high - held.low > 1.5 * (free.high - free.low)
-    assert held.interval == "bootstrap over 2 videos"
-    weight = bootstrap.weights(np.array(videos))
+    assert held.interval == "Gaffke's bounds over 2 videos"
+    weight = bootstrap.draws(np.array(videos)).seen
     assert (weight[:, :30] == weight[:, :1]).all()
 
 

@@ -74,7 +74,7 @@ def _question(found: Sequence[Told], way: str) -> str:
     if len(found) > 1 or wrong is None or right is None:
         return asked
     none = difference(effects).low is None
-    end = "no interval" if none else "no difference shown"
+    end = f"too few {effects.of} to tell" if none else "no difference shown"
     return f"{asked} Mistakes {percent(wrong)}, correct detections {percent(right)}: {end}"
 
 

@@ -7,7 +7,6 @@ import numpy as np
 from steadyeye.charts.style import interval, percent
 from steadyeye.comparison.order import Entry, leaderboard
 from steadyeye.comparison.words import rank
-from steadyeye.core import bootstrap
 from steadyeye.core.sections import Section, Table
 from steadyeye.core.types import Evaluated, Result, needs
 from steadyeye.degradation.curves import statistic
@@ -52,9 +51,8 @@ def degradation_ranking(evaluated: Sequence[Evaluated]) -> Section | None:
 
 def _entry(one: Evaluated) -> Entry:
     found = statistic(one.predictions, one.predictions.right, "all")
-    low, high = bootstrap.ends(found.resampled(bootstrap.weights(found.videos)))
-    n, method = len(found.videos), bootstrap.method(found.videos)
-    result = Result("degraded_accuracy", found.value, low, high, n, method)
+    own = found.interval()
+    result = Result("degraded_accuracy", own.value, own.low, own.high, own.n, own.method)
     return Entry(one.predictions.model, result, found)
 
 

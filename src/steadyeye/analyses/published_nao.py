@@ -11,8 +11,8 @@ from steadyeye.core.claims import Claim, above, below, every, first
 from steadyeye.core.sections import Figure, Section, Table
 from steadyeye.core.table import Predictions
 from steadyeye.core.types import Evaluated, Result, needs
-from steadyeye.detection.by_class import ap, by_class, recall, relative_drop, resampled
-from steadyeye.detection.frames import counted, frames, frames_without_ood
+from steadyeye.detection.by_class import by_class, measured, recall, relative_drop
+from steadyeye.detection.frames import ap, counted, frames, frames_without_ood
 from steadyeye.detection.matching import IOUS
 
 ROW = 26
@@ -68,17 +68,17 @@ def _about(predictions: Predictions) -> bool:
 def _scores(one: Evaluated) -> Scores:
     predictions = one.predictions
     rows, classes = counted(predictions), predictions.classes
-    measured = resampled(frames(predictions, rows), ap(IOUS))
-    without = resampled(frames_without_ood(predictions, rows), ap(IOUS))
-    found = resampled(frames(predictions, rows), recall)
+    plain = measured(frames(predictions, rows), ap(IOUS))
+    without = measured(frames_without_ood(predictions, rows), ap(IOUS))
+    found = measured(frames(predictions, rows), recall)
     drops = {}
     for other in filter(_is_reference, one.elsewhere):
-        reference = resampled(frames(other, counted(other)), ap(IOUS))
+        reference = measured(frames(other, counted(other)), ap(IOUS))
         there = by_class("map", reference, other.classes)
-        drops[other.data] = there, relative_drop(measured, reference)
+        drops[other.data] = there, relative_drop(plain.whole, reference.whole)
     return Scores(
         predictions.model,
-        by_class("map", measured, classes),
+        by_class("map", plain, classes),
         by_class("map_without_ood", without, classes),
         by_class("mar", found, classes),
         drops,

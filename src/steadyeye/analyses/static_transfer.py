@@ -13,7 +13,6 @@ from steadyeye.comparison.paired import difference, drawn
 from steadyeye.core import bootstrap
 from steadyeye.core.claims import Claim, above, below, first
 from steadyeye.core.intervals import Interval, proportion
-from steadyeye.core.outcomes import Statistic
 from steadyeye.core.pm_sets import pm_sets
 from steadyeye.core.results import alike
 from steadyeye.core.sections import Figure, Section, Table
@@ -135,7 +134,9 @@ def _claim(found: _Neighbours) -> Claim | None:
     # an anchor that is wrong cannot break: it takes no part on either side
     shared = (found.anchor_right.astype(np.float64) - (kept & found.anchor_right)).mean(axis=0)
     alone = ((kept & found.anchor_right).astype(np.float64) - found.survives).mean(axis=0)
-    gap = difference(*(drawn(_mean(each, found.videos)) for each in (shared, alone)))
+    gap = difference(
+        *(drawn(bootstrap.mean_statistic(each, found.videos, (-1, 1))) for each in (shared, alone))
+    )
     if gap is None:
         return None
     words = "Most of what neighbours take away is on frames"
@@ -145,13 +146,6 @@ def _claim(found: _Neighbours) -> Claim | None:
             below(f"{words} of each model's own", gap, p=gap.p),
         ]
     )
-
-
-def _mean(values: NDArray[np.float64], videos: NDArray[np.str_]) -> Statistic:
-    def resampled(weights: NDArray[np.float32]) -> NDArray[np.float64]:
-        return bootstrap.means(values, weights)
-
-    return Statistic(float(values.mean()), videos, resampled)
 
 
 def _figure(scores: dict[str, tuple[Interval, ...]]) -> Figure:

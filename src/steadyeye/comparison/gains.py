@@ -18,7 +18,6 @@ from steadyeye.charts.style import (
 )
 from steadyeye.comparison.order import ALPHA
 from steadyeye.comparison.paired import Difference, difference, drawn
-from steadyeye.core import bootstrap
 from steadyeye.core.intervals import proportion
 from steadyeye.core.multiplicity import holm
 from steadyeye.core.outcomes import Outcomes, Trials
@@ -98,11 +97,8 @@ def result(what: str, outcomes: Outcomes) -> Result:
     n, value = len(outcomes.videos), outcomes.value
     if np.isnan(value):
         return Result(what, None, None, None, n, "none: there is nothing to count")
-    replicates = drawn(outcomes).replicates
-    replicates = replicates[~np.isnan(replicates)]
-    ends = bootstrap.corrected(replicates, value) if outcomes.skewed else bootstrap.ends(replicates)
-    corrected = "bias-corrected " if outcomes.skewed else ""
-    return Result(what, value, *ends, n, f"{corrected}{bootstrap.method(outcomes.videos)}")
+    found = outcomes.interval()
+    return Result(what, value, found.low, found.high, n, found.method)
 
 
 def change(found: Gain) -> str:

@@ -7,6 +7,8 @@ from typing import Any, TypeAlias, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from steadyeye.core.intervals import Interval
+
 
 @dataclass(frozen=True, eq=False)
 class Trials:
@@ -27,12 +29,15 @@ class Statistic:
 
     `value`: NaN where there is none. `videos`: (n,) the video of each image. `resampled`: (r, n)
     how often each image counts → (r,) values, NaN where there is none. `skewed`: whether resamples
-    lie to one side of the value, so that its interval is bias-corrected.
+    lie to one side of the value, so that the interval of a difference is bias-corrected.
+    `interval`: the value with its own interval, which resamples are no good for where there are
+    few videos.
     """
 
     value: float
     videos: NDArray[np.str_]
     resampled: Callable[[NDArray[np.float32]], NDArray[np.float64]]
+    interval: Callable[[], Interval]
     skewed: bool = False
 
 

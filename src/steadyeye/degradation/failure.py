@@ -31,19 +31,25 @@ class FailurePoint:
 def failure_points(found: Profiles, thresholds: tuple[float, ...]) -> list[FailurePoint]:
     """The failure points of every operator, thresholds in the order given, over the baseline set.
 
-    The interval is the percentile interval of the level over resampled images (or videos).
+    The interval goes from the first level at which accuracy may be below, as far as its lower end
+    says, to the first at which its upper end is: the threshold lies within the interval of accuracy
+    (`bootstrap.mean_ends`) or beyond it from one level to the next. None where that end never is.
     """
-    weight = bootstrap.weights(found.videos)
-    method = bootstrap.method(found.videos)
+    drawn = bootstrap.draws(found.videos)
     predictions = found.predictions
     points = []
     for operator, levels, rows in found.curves():
         right = predictions.right[rows].astype(np.float32)
         accuracy = right.mean(axis=1)
-        drawn = bootstrap.means(right, weight)
+        ends_of = bootstrap.mean_ends(right, drawn, (0, 1))
+        if found.baseline == "right":
+            # right at level 0 by selection: nothing is estimated there
+            for end in ends_of:
+                end[0] = 1
         for threshold in thresholds:
-            at = first_below(accuracy[:, None], levels, threshold)[0]
-            low, high = bootstrap.ends(first_below(drawn, levels, threshold))
+            at, low, high = (
+                first_below(each[:, None], levels, threshold)[0] for each in (accuracy, *ends_of)
+            )
             there = rows[levels == at]
             changed, brightness = (
                 float(predictions.tags[tag][there].mean()) if there.size else None
@@ -51,7 +57,9 @@ def failure_points(found: Profiles, thresholds: tuple[float, ...]) -> list[Failu
             )
             ends = (finite(at), finite(low), finite(high))
             n = len(found.images)
-            points.append(FailurePoint(operator, threshold, *ends, changed, brightness, n, method))
+            points.append(
+                FailurePoint(operator, threshold, *ends, changed, brightness, n, drawn.method)
+            )
     return points
 
 

@@ -36,23 +36,33 @@ def moved(
 ) -> list[Moved]:
     """How far every failure point of a model moved; paired: the same images are drawn for both.
 
-    `images` as in `degraded_accuracy`: "right", of those that each model has right at level 0. A
-    percentile interval of a bootstrap over images, or over videos where several are of one.
+    `images` as in `degraded_accuracy`: "right", of those that each model has right at level 0. The
+    interval is of a Bayesian bootstrap over images, or over videos where several are of one, with
+    one more than was seen, on which one model never fails and the other at once.
     """
     blocks = [profiles(each, "all") for each in (before, after)]
-    weight = bootstrap.weights(blocks[0].videos)
     kept = [profiles(each, images) for each in (before, after)]
     points = [failure_points(each, thresholds) for each in kept]
-    counted = [weight * _counts(*each) for each in zip(blocks, kept, strict=True)]
-    drawn = [_levels(*each, thresholds) for each in zip(blocks, counted, strict=True)]
+    weights = [
+        bootstrap.draws(blocks[0].videos, _counts(*each)) for each in zip(blocks, kept, strict=True)
+    ]
+    # of each model the levels where the further video fails at once, and where it never does
+    drawn = [
+        [_levels(*each, further, thresholds) for further in (0.0, 1.0)]
+        for each in zip(kept, blocks, weights, strict=True)
+    ]
+    (soon_before, late_before), (soon_after, late_after) = drawn
     last = {operator: int(levels[-1]) for operator, levels, _ in blocks[0].curves()}
-    method = f"paired {bootstrap.method(blocks[0].videos)}"
+    method = f"paired {bootstrap.draws(blocks[0].videos).method}"
     found = []
-    for was, now, *replicates in zip(*points, *drawn, strict=True):
+    for was, now, *replicates in zip(
+        *points, late_before, soon_after, soon_before, late_after, strict=True
+    ):
         beyond = last[was.operator] + 1
-        shift = np.diff([np.minimum(each, beyond) for each in replicates], axis=0)[0]
-        low, high = bootstrap.ends(shift[~np.isnan(shift)])
+        levels = [np.minimum(each, beyond) for each in replicates]
         ends = [beyond if each.level is None else each.level for each in (was, now)]
+        low = min(bootstrap.ends(levels[1] - levels[0])[0], ends[1] - ends[0])
+        high = max(bootstrap.ends(levels[3] - levels[2])[1], ends[1] - ends[0])
         value = None if was.level is None and now.level is None else ends[1] - ends[0]
         some = was.level is None or now.level is None
         n = len(blocks[0].images)
@@ -76,10 +86,7 @@ def lost(predictions: Predictions) -> Statistic:
     degraded = np.mean([right[rows][1:].mean(axis=0) for _, _, rows in found.curves()], axis=0)
     each = right[found.row[0, 0]] - degraded
 
-    def resampled(weights: NDArray[np.float32]) -> NDArray[np.float64]:
-        return bootstrap.means(each, weights)
-
-    return Statistic(float(each.mean()), found.videos, resampled)
+    return bootstrap.mean_statistic(each, found.videos, (-1, 1))
 
 
 def _counts(every: Profiles, kept: Profiles) -> NDArray[np.bool_]:
@@ -88,16 +95,23 @@ def _counts(every: Profiles, kept: Profiles) -> NDArray[np.bool_]:
 
 
 def _levels(
-    found: Profiles, weight: NDArray[np.float32], thresholds: Sequence[float]
+    kept: Profiles,
+    every: Profiles,
+    drawn: bootstrap.Draws,
+    further: float,
+    thresholds: Sequence[float],
 ) -> list[NDArray[np.float64]]:
-    """The failure levels of each resample, by operator and threshold; NaN where none is drawn."""
-    total = weight.sum(axis=1)
+    """The failure levels of each resample, by operator and threshold.
+
+    `further`: what the video that nobody saw has at every level; at level 0 it is right where the
+    images that count were chosen so.
+    """
     levels_of_all = []
-    for _, levels, rows in found.curves():
-        right = found.predictions.right[rows].astype(np.float32)
-        with np.errstate(invalid="ignore"):
-            accuracy = right @ weight.T / total
-        for threshold in thresholds:
-            level = first_below(accuracy, levels, threshold)
-            levels_of_all.append(np.where(total > 0, level, np.nan))
+    for _, levels, rows in every.curves():
+        right = every.predictions.right[rows].astype(np.float32)
+        beyond = np.full(len(levels), further, dtype=np.float32)
+        if kept.baseline == "right":
+            beyond[0] = 1
+        accuracy = drawn.means(right, beyond)
+        levels_of_all += [first_below(accuracy, levels, each) for each in thresholds]
     return levels_of_all

@@ -6,20 +6,20 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from steadyeye.core import bootstrap
 from steadyeye.core.boxes import OOD, BoxTable, in_classes, select, take
 from steadyeye.core.errors import UsageError
+from steadyeye.core.intervals import Interval
 from steadyeye.core.outcomes import Statistic
 from steadyeye.core.pm_sets import PmSets
 from steadyeye.core.table import Predictions
 from steadyeye.core.types import Result
 from steadyeye.detection.average_precision import dataset_ap, frame_ap
 from steadyeye.detection.matching import IOUS, Matched, excused, match
+from steadyeye.detection.spread import Spread, mean_of_classes, spread
 
-REPLICATES = 1_000
-
-Measure = Callable[[Matched, NDArray[np.int64] | None], float]
-"""`(matched, weight) -> value`, each image counting `weight` times."""
+Table = Callable[[Matched, NDArray[np.int64] | None], NDArray[np.float64]]
+"""`(matched, weight) -> (ious, classes)`, each image counting `weight` times; NaN for classes
+without an object. What is measured is its mean."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -139,42 +139,58 @@ def ious(iou: float | str) -> tuple[float, ...]:
     return (near[0],)
 
 
-def mean_ap(thresholds: Sequence[float]) -> Measure:
-    """The mAP at some thresholds: the mean over thresholds and over the classes that are there."""
-
-    def measure(matched: Matched, weight: NDArray[np.int64] | None) -> float:
-        return _mean(dataset_ap(matched, thresholds, weight))
-
-    return measure
+def ap(thresholds: Sequence[float]) -> Table:
+    """AP at some thresholds, whose mean is mAP."""
+    return lambda matched, weight: dataset_ap(matched, thresholds, weight)
 
 
-def result(name: str, found: Frames, measure: Measure, notes: tuple[str, ...] = ()) -> Result:
-    """A measure of images with a bootstrap over images, or over videos where they share some.
+def mean(table: NDArray[np.float64]) -> float:
+    """The mean of a `Table` over thresholds and the classes that are there; NaN without any."""
+    there = table[~np.isnan(table)]
+    return float(there.mean()) if there.size else float("nan")
 
-    Matched once; a replicate only counts images anew. Value None without objects.
+
+def spread_of(
+    matched: Matched, table: Table, videos: NDArray[np.str_], rows: NDArray[np.intp] | None = None
+) -> Spread:
+    """How the values of classes move with the videos.
+
+    `rows`: (images,) which of `videos`, and of the weights of a resample, is that of each image;
+    None: the same in order.
     """
-    matched = found.matched()
-    value = measure(matched, None)
-    n = len(found.rows)
-    if np.isnan(value):
-        return Result(name, None, None, None, n, "none: there are no objects", notes)
-    weights = bootstrap.weights(found.videos, REPLICATES).astype(np.int64)
-    drawn = np.array([measure(matched, weight) for weight in weights])
-    low, high = bootstrap.corrected(drawn[~np.isnan(drawn)], value)
-    method = f"bias-corrected {bootstrap.method(found.videos)}, {REPLICATES:,} replicates"
-    return Result(name, value, low, high, n, method, notes)
+    groups = matched.groups
+    at = np.arange(groups.images) if rows is None else rows
+    presence = np.zeros((len(videos), groups.classes), dtype=np.bool_)
+    some = matched.positives > 0
+    presence[at[groups.image[some]], groups.label[some]] = True
+
+    def evaluate(weight: NDArray[np.int64] | None) -> NDArray[np.float64]:
+        found = table(matched, None if weight is None else weight[at])
+        return np.asarray(found.mean(axis=0), dtype=np.float64)
+
+    return spread(evaluate, presence, videos)
 
 
-def statistic(found: Frames, measure: Measure) -> Statistic:
+def result(name: str, found: Frames, table: Table, notes: tuple[str, ...] = ()) -> Result:
+    """A mean over classes with its interval (`detection.spread`), and on how much a class stands.
+
+    Matched once; what is counted anew only weighs images. Value None without objects.
+    """
+    measured = spread_of(found.matched(), table, found.videos)
+    own = mean_of_classes(measured, len(found.rows))
+    notes = notes if own.value is None else (*notes, measured.note())
+    return Result(name, own.value, own.low, own.high, own.n, own.method, notes)
+
+
+def statistic(found: Frames, table: Table) -> Statistic:
     """What models are compared by on a measure of images."""
     matched = found.matched()
 
     def resampled(weights: NDArray[np.float32]) -> NDArray[np.float64]:
-        return np.array([measure(matched, weight) for weight in weights.astype(np.int64)])
+        return np.array([mean(table(matched, weight)) for weight in weights.astype(np.int64)])
 
-    return Statistic(measure(matched, None), found.videos, resampled, skewed=True)
+    def interval() -> Interval:
+        return mean_of_classes(spread_of(matched, table, found.videos), len(found.rows))
 
-
-def _mean(values: NDArray[np.float64]) -> float:
-    there = values[~np.isnan(values)]
-    return float(there.mean()) if there.size else float("nan")
+    value = mean(table(matched, None))
+    return Statistic(value, found.videos, resampled, interval, skewed=True)

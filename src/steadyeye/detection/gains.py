@@ -10,14 +10,14 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from steadyeye.core import bootstrap
 from steadyeye.core.boxes import BoxTable, take
 from steadyeye.core.types import Result
 from steadyeye.detection.average_precision import dataset_ap
 from steadyeye.detection.errors import FOREGROUND, KINDS, Errors, errors
-from steadyeye.detection.frames import REPLICATES, Frames
+from steadyeye.detection.frames import Frames, Table, ap, spread_of
 from steadyeye.detection.groups import grouped
 from steadyeye.detection.matching import Matched
+from steadyeye.detection.spread import less, mean_difference
 
 IOU = (FOREGROUND,)
 
@@ -48,7 +48,7 @@ def gains(found: Frames) -> tuple[Result, ...]:
     all go whose object was found. Errors of both kinds, duplicates and those on background go.
     Missed objects are struck from the ground truth; a class that has none left counts as 0. The
     100 best detections of an image and class count. Value None without objects; intervals as of
-    mAP, of the difference within each resample.
+    mAP, of the difference where each video is left out of both.
     """
     rows = np.sort(found.matched().groups.row)
     truth, said = found.truth, take(found.detections, rows)
@@ -59,33 +59,24 @@ def gains(found: Frames) -> tuple[Result, ...]:
     )
     before = plain.matched(*size)
     after = [_fixed(truth, plain, what, kind).matched(*size) for kind in range(len(KINDS))]
-    value = _differences(before, after, None)
     n = size[0]
-    if np.isnan(value).all():
-        return tuple(
-            Result(kind, None, None, None, n, "none: there are no objects") for kind in KINDS
-        )
-    weights = bootstrap.weights(found.videos, REPLICATES).astype(np.int64)
-    drawn = np.array([_differences(before, after, weight) for weight in weights])
-    drawn = drawn[~np.isnan(drawn).any(axis=1)]
-    method = f"bias-corrected {bootstrap.method(found.videos)}, {REPLICATES:,} replicates"
-    return tuple(
-        Result(kind, float(value[i]), *bootstrap.corrected(drawn[:, i], float(value[i])), n, method)
-        for i, kind in enumerate(KINDS)
-    )
+    plain_ap = spread_of(before, ap(IOU), found.videos)
+    results = []
+    for kind, fixed in zip(KINDS, after, strict=True):
+        mended = spread_of(before, _in_its_classes(before, fixed), found.videos)
+        gain = mean_difference(less(mended, plain_ap), n)
+        results.append(Result(kind, gain.value, gain.low, gain.high, n, gain.method))
+    return tuple(results)
 
 
-def _differences(
-    before: Matched, after: list[Matched], weight: NDArray[np.int64] | None
-) -> NDArray[np.float64]:
-    """(kinds,) the gain of each; NaN without objects."""
-    plain = dataset_ap(before, IOU, weight)[0]
-    there = ~np.isnan(plain)
-    if not there.any():
-        return np.full(len(after), np.nan)
-    aps = (dataset_ap(each, IOU, weight)[0][there] for each in after)
-    mended = np.array([np.nan_to_num(ap).mean() for ap in aps])
-    return np.asarray(mended - plain[there].mean(), dtype=np.float64)
+def _in_its_classes(before: Matched, fixed: Matched) -> Table:
+    """AP of what was put right over the classes that were there, 0 for one that has none left."""
+
+    def table(_: Matched, weight: NDArray[np.int64] | None) -> NDArray[np.float64]:
+        there = ~np.isnan(dataset_ap(before, IOU, weight))
+        return np.where(there, np.nan_to_num(dataset_ap(fixed, IOU, weight)), np.nan)
+
+    return table
 
 
 def _fixed(truth: BoxTable, judged: _Judged, what: Errors, kind: int) -> _Judged:

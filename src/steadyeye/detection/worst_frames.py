@@ -5,19 +5,23 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
+from steadyeye.core.intervals import Interval
 from steadyeye.core.outcomes import Statistic
 from steadyeye.core.pm_sets import farthest, pm_sets
 from steadyeye.core.table import Predictions
 from steadyeye.core.types import Result
 from steadyeye.detection.frames import (
+    ap,
     frame_quality,
     frames,
     ious,
-    mean_ap,
+    mean,
     result,
+    spread_of,
     statistic,
     worst,
 )
+from steadyeye.detection.spread import less, mean_difference
 
 
 def worst_frames(
@@ -36,11 +40,11 @@ def worst_frames(
     for near in range(reach + 1):
         rows, _ = worst(sets, quality, near)
         found = frames(predictions, rows, one_class)
-        cells.append(result(f"k={near}", found, mean_ap(thresholds)))
+        cells.append(result(f"k={near}", found, ap(thresholds)))
     without = len(sets) - cells[-1].n
     # rows that were not predicted are in no set
     blank = predictions.ids[(sets.set_of >= 0) & np.isnan(quality)]
-    notes = []
+    notes = list(cells[-1].notes)
     if without:
         notes.append(f"{without:,} sets left out: no object in any frame")
     if len(blank):
@@ -64,7 +68,7 @@ def worst_statistic(
     rows, members = worst(sets, quality, farthest(sets, k))
     # named after its set, a frame is drawn with that of the other model
     found = replace(frames(predictions, rows, one_class), videos=sets.videos[members])
-    return statistic(found, mean_ap(thresholds))
+    return statistic(found, ap(thresholds))
 
 
 def drop_statistic(predictions: Predictions, k: int | None, iou: float | str) -> Statistic:
@@ -73,12 +77,21 @@ def drop_statistic(predictions: Predictions, k: int | None, iou: float | str) ->
     thresholds = ious(iou)
     quality = frame_quality(predictions, thresholds[0])
     rows, members = worst(sets, quality, farthest(sets, k))
-    measure = mean_ap(thresholds)
+    table = ap(thresholds)
     plain, least = (frames(predictions, each).matched() for each in (sets.anchors, rows))
 
-    def resampled(weights: NDArray[np.float32]) -> NDArray[np.float64]:
-        drawn = weights.astype(np.int64)
-        return np.array([measure(plain, each) - measure(least, each[members]) for each in drawn])
+    def drop(weight: NDArray[np.int64] | None) -> float:
+        of_worst = None if weight is None else weight[members]
+        return mean(table(plain, weight)) - mean(table(least, of_worst))
 
-    value = measure(plain, None) - measure(least, None)
-    return Statistic(value, sets.videos, resampled, skewed=True)
+    def resampled(weights: NDArray[np.float32]) -> NDArray[np.float64]:
+        return np.array([drop(weight) for weight in weights.astype(np.int64)])
+
+    def interval() -> Interval:
+        if np.isnan(drop(None)):
+            return Interval(None, None, None, len(sets), "none: there are no objects")
+        anchors = spread_of(plain, table, sets.videos)
+        lowest = spread_of(least, table, sets.videos, members)
+        return mean_difference(less(anchors, lowest), len(sets))
+
+    return Statistic(drop(None), sets.videos, resampled, interval, skewed=True)

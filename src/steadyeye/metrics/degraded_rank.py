@@ -12,7 +12,7 @@ from steadyeye.degradation.profiles import profiles
 
 def outcomes(predictions: Predictions, images: str = "right") -> Statistic:
     """The images of the sweep, counted anew."""
-    return statistic(predictions, predictions.rank, images)
+    return statistic(predictions, predictions.rank, images, "rank")
 
 
 @needs("truth", "operator", "level", "profile")

@@ -3,12 +3,12 @@
 from steadyeye.core.outcomes import Statistic, compared
 from steadyeye.core.table import Predictions
 from steadyeye.core.types import Result, needs
-from steadyeye.detection.frames import counted, frames, ious, mean_ap, result, statistic
+from steadyeye.detection.frames import ap, counted, frames, ious, result, statistic
 
 
 def outcomes(predictions: Predictions, iou: float | str = 0.5) -> Statistic:
     """The images that count, counted anew."""
-    return statistic(frames(predictions, counted(predictions)), mean_ap(ious(iou)))
+    return statistic(frames(predictions, counted(predictions)), ap(ious(iou)))
 
 
 @needs("boxes", "detections")
@@ -21,4 +21,4 @@ def map(predictions: Predictions, iou: float | str = 0.5) -> Result:
     without objects. Lin et al., "Microsoft COCO", 2014.
     """
     found = frames(predictions, counted(predictions))
-    return result(f"map(iou={iou})", found, mean_ap(ious(iou)))
+    return result(f"map(iou={iou})", found, ap(ious(iou)))

@@ -1,13 +1,9 @@
 """What the neighbours take from mAP: mAP − pm-k mAP."""
 
-import numpy as np
-
-from steadyeye.core import bootstrap
 from steadyeye.core.outcomes import Statistic, compared
 from steadyeye.core.pm_sets import farthest, pm_sets
 from steadyeye.core.table import Predictions
 from steadyeye.core.types import Result, needs
-from steadyeye.detection.frames import REPLICATES
 from steadyeye.detection.worst_frames import drop_statistic
 
 
@@ -21,16 +17,10 @@ def outcomes(predictions: Predictions, k: int | None = None, iou: float | str = 
 def map_drop(predictions: Predictions, k: int | None = None, iou: float | str = 0.5) -> Result:
     """The mAP of the anchors less that of the worst frames within ±k of them.
 
-    `k` and `iou` as in `pm_k_map`. The interval is of the difference within each resample of the
-    sets; a chosen worst frame has another mix of objects, so that a drop may be below 0. Value None
-    without objects. Shankar et al., Section 4.2.
+    `k` and `iou` as in `pm_k_map`. The interval is of the difference where each video is left out
+    of both; a chosen worst frame has another mix of objects, so that a drop may be below 0. Value
+    None without objects. Shankar et al., Section 4.2.
     """
     name = f"map_drop(k={farthest(pm_sets(predictions), k)})"
-    found = outcomes(predictions, k, iou)
-    n = len(found.videos)
-    if np.isnan(found.value):
-        return Result(name, None, None, None, n, "none: there are no objects")
-    drawn = found.resampled(bootstrap.weights(found.videos, REPLICATES))
-    ends = bootstrap.corrected(drawn[~np.isnan(drawn)], found.value)
-    method = f"bias-corrected {bootstrap.method(found.videos)}, {REPLICATES:,} replicates"
-    return Result(name, found.value, *ends, n, method)
+    found = outcomes(predictions, k, iou).interval()
+    return Result(name, found.value, found.low, found.high, found.n, found.method)

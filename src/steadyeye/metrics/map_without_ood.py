@@ -7,12 +7,12 @@ import numpy as np
 from steadyeye.core.outcomes import Statistic, compared
 from steadyeye.core.table import Predictions
 from steadyeye.core.types import Result, needs
-from steadyeye.detection.by_class import ap, by_class, resampled
+from steadyeye.detection.by_class import by_class, measured
 from steadyeye.detection.frames import (
+    ap,
     counted,
     frames_without_ood,
     ious,
-    mean_ap,
     outside,
     statistic,
 )
@@ -20,7 +20,7 @@ from steadyeye.detection.frames import (
 
 def outcomes(predictions: Predictions, iou: float | str = 0.5) -> Statistic:
     """The images that count, counted anew."""
-    return statistic(frames_without_ood(predictions, counted(predictions)), mean_ap(ious(iou)))
+    return statistic(frames_without_ood(predictions, counted(predictions)), ap(ious(iou)))
 
 
 def has_outside(predictions: Predictions) -> bool:
@@ -42,8 +42,8 @@ def map_without_ood(predictions: Predictions, iou: float | str = 0.5) -> Result:
     Objects", 2021, Section 4 and Table 2.
     """
     found = frames_without_ood(predictions, counted(predictions))
-    measured = resampled(found, ap(ious(iou)))
-    result = by_class(f"map_without_ood(iou={iou})", measured, predictions.classes)
+    of_classes = measured(found, ap(ious(iou)))
+    result = by_class(f"map_without_ood(iou={iou})", of_classes, predictions.classes)
     assert found.outside is not None, "given by frames_without_ood"
     images = len(np.unique(found.outside.image))
     note = (
@@ -51,4 +51,4 @@ def map_without_ood(predictions: Predictions, iou: float | str = 0.5) -> Result:
         if len(found.outside)
         else "no object lies outside the classes: as mAP"
     )
-    return replace(result, notes=(note,))
+    return replace(result, notes=(note, *result.notes))

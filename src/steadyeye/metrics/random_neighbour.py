@@ -3,6 +3,7 @@
 import numpy as np
 from numpy.typing import NDArray
 
+from steadyeye.core import bootstrap
 from steadyeye.core.competition import among_competing
 from steadyeye.core.intervals import mean
 from steadyeye.core.outcomes import Statistic, compared
@@ -15,12 +16,7 @@ def statistic(predictions: Predictions, k: int | None = None) -> Statistic:
     """The mean over sets of the share of neighbours within ±k that are right."""
     sets = pm_sets(predictions)
     share, _ = _shares(predictions, sets, farthest(sets, k))
-
-    def resampled(weight: NDArray[np.float32]) -> NDArray[np.float64]:
-        with np.errstate(invalid="ignore"):
-            return np.asarray(weight @ share / weight.sum(axis=1), dtype=np.float64)
-
-    return Statistic(float(share.mean()) if len(share) else np.nan, sets.videos, resampled)
+    return bootstrap.mean_statistic(share, sets.videos, (0, 1))
 
 
 @needs("truth", "group", "offset")

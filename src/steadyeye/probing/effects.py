@@ -1,6 +1,6 @@
 """What a probe did to the probability of its targets, one number a target, with intervals."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -10,6 +10,9 @@ from steadyeye.core import bootstrap
 from steadyeye.core.intervals import Interval
 from steadyeye.core.table import Predictions
 from steadyeye.probing.matching import Matched, matched
+
+FEW = "none: too few to tell"
+"""How the method of a difference begins that has no interval for want of images or videos."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -22,7 +25,8 @@ class Effects:
     `kept`: (m,) share of the changes in which it is as confident as a target must be. `cause`:
     (m,) "" for the control. `label`: (m,) the detector's own class. `cluster`: (m,) what
     is resampled, the video or else the image; `of`: "videos" or "images". `lost`: targets left
-    out because of errors. `found`: of every row of the probe.
+    out because of errors. `found`: of every row of the probe. `bounds`: between which every change
+    lies.
     """
 
     plain: NDArray[np.intp]
@@ -36,16 +40,12 @@ class Effects:
     of: str
     lost: int
     found: Matched
+    bounds: tuple[float, float] = (0.0, 1.0)
 
     @cached_property
     def mistake(self) -> NDArray[np.bool_]:
         """(m,) True for a mistake, False for the control."""
         return np.asarray(self.cause != "")
-
-    @cached_property
-    def weight(self) -> NDArray[np.float32]:
-        """(replicates, m) how often each target counts in each resample of whole clusters."""
-        return bootstrap.weights(self.cluster)
 
 
 def effects(predictions: Predictions, plain: NDArray[np.bool_]) -> Effects:
@@ -84,10 +84,10 @@ def effects(predictions: Predictions, plain: NDArray[np.bool_]) -> Effects:
 def mean(
     effects: Effects, which: NDArray[np.bool_], values: NDArray[np.float64] | None = None
 ) -> Interval:
-    """The mean change of some targets, (m,) bool, with a bootstrap over images or videos.
+    """The mean change of some targets, (m,) bool, with Gaffke's bounds.
 
-    `values`: (m,) other values than the change. None on nothing; no interval for one target, nor
-    where all are the same, of which no resample differs.
+    Over images or videos. `values`: (m,) other values than the change, within the same bounds. None
+    on nothing; no interval for one target.
     """
     n = int(which.sum())
     if n == 0:
@@ -95,42 +95,48 @@ def mean(
     chosen = (effects.change if values is None else values)[which]
     if n == 1:
         return Interval(float(chosen[0]), None, None, 1, "none: a single detection")
-    if np.ptp(chosen) == 0:
-        return Interval(float(chosen[0]), None, None, n, "none: all are the same")
-    weight = bootstrap.weights(effects.cluster[which])
-    low, high = bootstrap.ends(bootstrap.means(chosen, weight))
-    return Interval(float(chosen.mean()), low, high, n, _method(effects, which))
+    if np.isnan(chosen).any():
+        return Interval(float(chosen.mean()), None, None, n, "none: not known of all")
+    found = bootstrap.mean_interval(chosen, effects.cluster[which], effects.bounds)
+    return replace(found, method=_method(effects, which, found.method))
 
 
 def difference(effects: Effects) -> Interval:
     """Mean change of the mistakes minus that of the control, both resampled together.
 
-    A resample without either does not count. No interval where either are of a single image or
-    video, which says nothing of others.
+    The interval has one more image or video than was seen, on which mistakes and control lie as far
+    apart as they can, either way. There is none where so few were seen that not even mistakes at
+    one bound and a control at the other would be told apart, with one video each below six.
     """
     wrong = effects.mistake
     n = len(wrong)
     if not wrong.any() or wrong.all():
         return Interval(None, None, None, n, "none: mistakes or control alone")
     value = float(effects.change[wrong].mean() - effects.change[~wrong].mean())
-    if any(len(np.unique(effects.cluster[of])) < 2 for of in (wrong, ~wrong)):
-        return Interval(
-            value, None, None, n, f"none: one of the two is of one {effects.of[:-1]} only"
-        )
-    sums = [(effects.weight[:, w], effects.change[w]) for w in (wrong, ~wrong)]
-    with np.errstate(invalid="ignore", divide="ignore"):
-        one, other = (weight @ values / weight.sum(axis=1) for weight, values in sums)
-    both = (one - other)[np.isfinite(one - other)]
-    low, high = bootstrap.ends(both)
-    return Interval(value, low, high, n, _method(effects, np.ones(n, dtype=np.bool_)))
+    one, other = (bootstrap.draws(effects.cluster, of) for of in (wrong, ~wrong))
+    least, most = effects.bounds
+
+    def ends(values: NDArray[np.float64]) -> tuple[float, float]:
+        low = bootstrap.ends(one.means(values, least) - other.means(values, most))[0]
+        return low, bootstrap.ends(one.means(values, most) - other.means(values, least))[1]
+
+    several = min(len(np.unique(effects.cluster[of])) for of in (wrong, ~wrong))
+    if several < 2 or ends(np.where(wrong, most, least))[0] <= 0:
+        few = f"{several} {effects.of if several > 1 else effects.of.removesuffix('s')}"
+        return Interval(value, None, None, n, f"{FEW}: one of the two is of {few} only")
+    low, high = ends(effects.change)
+    method = _method(effects, np.ones(n, dtype=np.bool_), one.method)
+    return Interval(value, min(low, value), max(high, value), n, method)
 
 
-def _method(effects: Effects, which: NDArray[np.bool_]) -> str:
+def _method(effects: Effects, which: NDArray[np.bool_], method: str) -> str:
+    """What the interval is called, in detections, images or videos."""
     several = len(np.unique(effects.cluster[which]))
+    kind, _, _ = method.partition(" over ")
     if several == 1:
         one = effects.of.removesuffix("s")
-        return f"bootstrap over {int(which.sum())} detections, within this one {one} only"
-    return f"bootstrap over {several} {effects.of}"
+        return f"{kind} over {int(which.sum())} detections, within this one {one} only"
+    return f"{kind} over {several} {effects.of}"
 
 
 def _alike(keys: NDArray[np.str_]) -> list[NDArray[np.intp]]:

@@ -46,7 +46,8 @@ class Told:
     @property
     def beyond(self) -> Effects:
         """The shares less the areas: what a map all alike would not explain."""
-        return replace(self.effects, change=self.effects.change - self.area)
+        change = self.effects.change - self.area
+        return replace(self.effects, change=change, bounds=(-1.0, 1.0))
 
 
 def told(predictions: Predictions, attributions: Sequence[Attribution]) -> Told:
@@ -100,7 +101,7 @@ def table(one: Told) -> Table:
                 cell(inside),
                 cell(mean(effects, which, one.area)),
                 percent(mean(effects, which, one.even).value),
-                apart(mean(effects, which, one.beyond.change)),
+                apart(mean(one.beyond, which)),
                 inside.method,
             )
         )

@@ -88,8 +88,9 @@ def question(doing: str, told: Sequence[Told]) -> str:
     asked = f"{doing}: do confident mistakes change less than correct detections?"
     if len(told) > 1:
         return asked
-    none = difference(told[0].effects).low is None
-    return f"{asked} {_by(told[0])[2:].capitalize()}, {'no interval' if none else 'not shown'}"
+    few = f"too few {told[0].effects.of} to tell"
+    end = few if verdicts == {"few"} else "not shown"
+    return f"{asked} {_by(told[0])[2:].capitalize()}, {end}"
 
 
 def _by(one: Told) -> str:
@@ -101,11 +102,13 @@ def _by(one: Told) -> str:
 def verdict(found: Interval) -> str:
     """Whether mistakes change "less" or "more" than the control, or it is "open"; or "alone".
 
-    "open" where the interval holds 0 and where there is none.
+    "few" where so few images or videos were seen that there is no interval.
     """
     if found.value is None:
         return "alone"
-    if found.low is None or found.high is None or found.low <= 0 <= found.high:
+    if found.low is None or found.high is None:
+        return "few"
+    if found.low <= 0 <= found.high:
         return "open"
     return "less" if found.high < 0 else "more"
 

@@ -18,7 +18,8 @@ from steadyeye.core.boxes import (
 )
 from steadyeye.core.errors import UsageError
 from steadyeye.core.types import Classes, Image
-from steadyeye.detection.frames import mean_ap
+from steadyeye.detection.average_precision import dataset_ap
+from steadyeye.detection.frames import mean
 from steadyeye.detection.matching import IOUS, match
 from steadyeye.inference import tuned
 from steadyeye.inference.torch_detector import TorchDetector
@@ -185,4 +186,4 @@ def _precision(
     if not all(np.isfinite(each.scores).all() and np.isfinite(each.boxes).all() for each in said):
         return {"ap": float("nan"), "ap50": float("nan")}
     matched = match(truth, detection_table(said), len(there), classes)
-    return {"ap": mean_ap(IOUS)(matched, None), "ap50": mean_ap(IOUS[:1])(matched, None)}
+    return {"ap": mean(dataset_ap(matched)), "ap50": mean(dataset_ap(matched, IOUS[:1]))}

@@ -1,6 +1,6 @@
 """How often intervals hold the truth: simulated videos, few and many, alike within and not.
 
-    python benchmarks/coverage.py [--tries 4000] [--only proportion]
+    python benchmarks/interval_coverage.py [--tries 4000] [--only proportion]
 
 Prints one Markdown table, the same every time. A case is a function of `CASES`; a new kind of
 number adds one.

@@ -1,0 +1,249 @@
+"""Cases of `benchmarks/interval_coverage.py` for numbers that are no plain proportions.
+
+Means over levels and operators of a sweep, their failure points, the changes that `explain`
+measures and their difference from a control, and mAP. The truth is the mean of a large population,
+of mAP that of the classes that a sample holds. Intervals are those of the package itself.
+
+    python benchmarks/coverage_statistics.py [--tries 2000] [--only map]
+"""
+
+import argparse
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import expit
+from scipy.stats import norm
+
+from steadyeye.core import bootstrap, bounded_means
+from steadyeye.core.boxes import BoxTable
+from steadyeye.degradation.failure import first_below
+from steadyeye.detection.frames import ap, spread_of
+from steadyeye.detection.matching import Matched, match
+from steadyeye.detection.spread import FEWEST, mean_of_classes
+
+VIDEOS = (3, 5, 10, 20, 50)
+CORRELATIONS = (0.05, 0.3, 0.8)
+POPULATION = 40_000  # images
+WIDTHS = 200
+LEVELS = 30
+Floats = NDArray[np.float64]
+
+
+class Covered(NamedTuple):
+    """As in `coverage.py`: (tries,) low end above the truth, high end below it, mean width."""
+
+    above: NDArray[np.bool_] | None
+    below: NDArray[np.bool_] | None
+    width: float | None
+
+
+def latent(
+    rng: np.random.Generator, tries: int, videos: int, correlation: float
+) -> tuple[Floats, NDArray[np.int64]]:
+    """(tries, n) standard normal numbers of images, and (n,) the video of each: 1 to 12 images."""
+    sizes = np.round(np.exp(np.linspace(0, 2.5, videos))).astype(int)
+    video = np.repeat(np.arange(videos), sizes)
+    shared = rng.normal(size=(tries, videos))[:, video]
+    own = rng.normal(size=(tries, len(video)))
+    return np.sqrt(correlation) * shared + np.sqrt(1 - correlation) * own, video
+
+
+def means(
+    values: Callable[[Floats], Floats],
+    rng: np.random.Generator,
+    videos: int,
+    correlation: float,
+    tries: int,
+) -> Covered:
+    """The mean of bounded values of images; `values`: of standard normal numbers, 0…1."""
+    truth = float(values(norm.ppf((np.arange(100_000) + 0.5) / 100_000)).mean())
+    drawn, video = latent(rng, tries, videos, correlation)
+    found = values(drawn)
+    totals = np.tile(np.bincount(video).astype(float), (tries, 1))
+    sums = np.stack([found[:, video == v].sum(axis=1) for v in range(videos)], axis=1)
+    at = np.full(tries, truth)
+    above = bounded_means.chances(sums, totals, at) < bounded_means.TAIL
+    below = bounded_means.chances(totals - sums, totals, 1 - at) < bounded_means.TAIL
+    low, high = bounded_means.intervals(sums[:WIDTHS], totals[:WIDTHS])
+    return Covered(above, below, float(np.mean(high - low)))
+
+
+def degraded(
+    rng: np.random.Generator, videos: int, correlation: float, tries: int
+) -> list[Covered]:
+    """Accuracy over 30 levels: an image is right up to its own level; 6, 58 and 95 % on average."""
+    levels = ((-8, 12), (18, 8), (40, 12))
+    return [
+        means(
+            lambda z, a=a, b=b: np.clip(np.floor(a + b * z), 0, LEVELS) / LEVELS,
+            rng, videos, correlation, tries,
+        )
+        for a, b in levels
+    ]  # fmt: skip
+
+
+def changed(rng: np.random.Generator, videos: int, correlation: float, tries: int) -> list[Covered]:
+    """|Δ probability|: most change little; or nine in ten by 0.02 and one in ten by 0.8."""
+    shapes = (lambda z: norm.cdf(z) ** 6, lambda z: np.where(z > 1.28, 0.8, 0.02))
+    return [means(shape, rng, videos, correlation, tries) for shape in shapes]
+
+
+def failure(rng: np.random.Generator, videos: int, correlation: float, tries: int) -> list[Covered]:
+    """The level at which half of the images fail, on average level 9 of 30."""
+    level = np.arange(LEVELS + 1)
+    truth = int(first_below(norm.cdf((9.5 - level) / 5)[:, None], level, 0.5)[0])
+    drawn, video = latent(rng, tries, videos, correlation)
+    weights = bootstrap.draws(video.astype(str))
+    ends = np.empty((tries, 2))
+    for i, z in enumerate(drawn):
+        right = (level[:, None] < 9.5 + 5 * z).astype(np.float32)
+        ends[i] = [
+            first_below(each[:, None], level, 0.5)[0]
+            for each in bootstrap.mean_ends(right, weights, (0, 1))
+        ]
+    width = float(np.mean(np.minimum(ends[:, 1], LEVELS + 1) - ends[:, 0]))
+    return [Covered(ends[:, 0] > truth, ends[:, 1] < truth, width)]
+
+
+class Pictures(NamedTuple):
+    """A population of images with objects and detections; `skill`: how well objects are found."""
+
+    classes: int
+    skill: float
+    correlation: float
+
+    def draw(self, rng: np.random.Generator, videos: int, size: int) -> tuple[Matched, NDArray]:
+        """Detections matched to objects, and the video of each image, `size` on average.
+
+        Classes are as unequal as words are (1, 1/2, 1/3 …) and the more of one kind within a video
+        the higher the correlation; so are difficulty and the number of false positives. Two objects
+        and one false positive an image.
+        """
+        k, rho = self.classes, self.correlation
+        often = 1 / np.arange(1, k + 1)
+        often /= often.sum()
+        sizes = (
+            np.ones(videos, int)
+            if size == 1
+            else rng.integers(size // 2, 3 * size // 2 + 1, videos)
+        )
+        video = np.repeat(np.arange(videos), sizes)
+        n = len(video)
+        mix = (
+            rng.dirichlet(often * k * (1 - rho) / rho, videos)
+            if rho
+            else np.tile(often, (videos, 1))
+        )
+        cumulated = mix.cumsum(axis=1)[:, :-1]
+        shared, own = rng.normal(size=videos), rng.normal(size=n)
+
+        def labels(of: NDArray) -> NDArray:
+            return (rng.random(len(of))[:, None] > cumulated[video[of]]).sum(axis=1)
+
+        image = np.repeat(np.arange(n), rng.poisson(2, n))
+        label = labels(image)
+        ease = np.random.default_rng(0).normal(0, 1, k)[label] + self.skill
+        ease = ease + 1.5 * (
+            np.sqrt(rho) * shared[video[image]]
+            + np.sqrt((1 - rho) / 2) * (own[image] + rng.normal(size=len(image)))
+        )
+        seen = rng.random(len(image)) < expit(ease + 1.5)
+        score = expit(ease + 0.7 * rng.normal(size=len(image)) + 0.5)
+        false = np.repeat(np.arange(n), rng.poisson(np.exp(0.5 * shared[video] * np.sqrt(rho))))
+        other = np.where(
+            rng.random(len(false)) < 0.5, rng.choice(k, len(false), p=often), labels(false)
+        )
+        sure = expit(1.2 * rng.normal(size=len(false)) - 1.2)
+        place = np.arange(len(image)) * 20.0
+        boxes = np.stack([place, 0 * place, place + 10, 0 * place + 10], axis=1)
+        nowhere = np.tile([0.0, 100, 10, 110], (len(false), 1))
+        truth = table(image, label, boxes, np.ones(len(image)))
+        at = np.concatenate([image[seen], false])
+        order = np.argsort(at, kind="stable")
+        columns = (
+            at,
+            np.concatenate([label[seen], other]),
+            np.concatenate([boxes[seen], nowhere]),
+            np.concatenate([score[seen], sure]),
+        )
+        return match(truth, table(*(each[order] for each in columns)), n, k), video
+
+
+def table(image: NDArray, label: NDArray, boxes: Floats, score: Floats) -> BoxTable:
+    """Boxes of 10 × 10 pixels."""
+    n = len(image)
+    return BoxTable(image, label, boxes, score, np.zeros(n, bool), np.full(n, 100.0))
+
+
+def mean_ap(
+    rng: np.random.Generator, videos: int, correlation: float, tries: int, size: int = 6
+) -> list[Covered]:
+    """MAP at IoU 0.5: 8 or 30 classes, of AP 0.3, 0.75 and 0.95 on average."""
+    found = []
+    measure = ap((0.5,))
+    for classes in (8, 30):
+        for skill in (-2.0, 0.5, 2.5):
+            pictures = Pictures(classes, skill, correlation if size > 1 else 0.0)
+            every, _ = pictures.draw(np.random.default_rng(5), POPULATION // size, size)
+            truths = measure(every, None)[0]
+            rows = []
+            for _ in range(tries):
+                matched, video = pictures.draw(rng, videos, size)
+                moved = spread_of(matched, measure, video.astype(str))
+                if not moved.there.any() or np.median(moved.videos[moved.there]) < FEWEST:
+                    continue
+                own = mean_of_classes(moved, len(video))
+                rows.append((own.low, own.high, truths[moved.there].mean()))
+            # where one sample in ten or fewer gets an interval, "too few" is what it says
+            if len(rows) <= tries / 10:
+                found.append(Covered(None, None, None))
+                continue
+            low, high, truth = np.array(rows).T
+            found.append(Covered(low > truth, high < truth, float(np.mean(high - low))))
+    return found
+
+
+def single(rng: np.random.Generator, videos: int, correlation: float, tries: int) -> list[Covered]:
+    """MAP of images that each stand for themselves, eight of them where there is one video."""
+    return mean_ap(rng, 4 * videos, 0.0, tries, 1)
+
+
+CASES = {
+    "mean over levels": degraded,
+    "change in `explain`": changed,
+    "failure point": failure,
+    "mAP": mean_ap,
+    "mAP, 4 × as many single images": single,
+}
+
+
+def main() -> None:
+    """Print the coverage of each case."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--tries", type=int, default=2_000)
+    parser.add_argument("--only", choices=sorted(CASES))
+    given = parser.parse_args()
+    print("| number | videos | " + " | ".join(f"{c}" for c in CORRELATIONS) + " | worst end |")
+    print("|---|---|" + "---|" * (len(CORRELATIONS) + 1))
+    for name in [given.only] if given.only else CASES:
+        for videos in VIDEOS:
+            cells, ends = [], 0.0
+            for correlation in CORRELATIONS[: 1 if CASES[name] is single else None]:
+                rng = np.random.default_rng([videos, round(100 * correlation)])
+                tried = CASES[name](rng, videos, correlation, given.tries)
+                found = [each for each in tried if each.width is not None]
+                if not found:
+                    cells.append("too few")
+                    continue
+                missed = [(each.above.mean(), each.below.mean()) for each in found]
+                ends = max(ends, *(max(pair) for pair in missed))
+                width = np.mean([each.width for each in found])
+                part = "" if len(found) == len(tried) else f", {len(found)} of {len(tried)}"
+                cells.append(f"{1 - max(map(sum, missed)):.1%} ({width:.2f}{part})")
+            print(f"| {name} | {videos} | {' | '.join(cells)} | {ends:.1%} |", flush=True)
+
+
+if __name__ == "__main__":
+    main()
