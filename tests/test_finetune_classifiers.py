@@ -494,6 +494,7 @@ def test_folders_that_hold_no_model_are_refused(net, tmp_path):
     (folder / "weights.pt").write_bytes(weights)
     (folder / "model.json").write_text(written.replace('"version": 1', '"version": 2'))
     assert "model.json' is not what was written; copy it again or run finetune" in refused(spec)
+    (folder / "model.json").write_text(written)
     forge_record(folder / "model.json", lambda record: record.update(version=2))
     assert "holds a classifier of version 2; this steadyeye reads 1" in refused(spec)
     (folder / "model.json").write_text(written[:100])
