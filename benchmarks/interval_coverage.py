@@ -12,14 +12,17 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.stats import norm
 
+from steadyeye.comparison import clustered
 from steadyeye.core import bounded_means
 
 VIDEOS = (3, 5, 10, 20, 50)
 CORRELATIONS = (0.05, 0.3, 0.8)
 SHARES = (0.5, 0.7, 0.9, 0.97)
+PAIRS = ((0.5, 0.5), (0.7, 0.6), (0.9, 0.88), (0.97, 0.97), (0.97, 0.95), (0.97, 0.9))
 ANCHORS = 20  # of a video, on average
-WIDTHS = 200  # intervals whose width is measured, of all that are tried
+WIDTHS = 100  # intervals whose width is measured, of all that are tried
 
 
 @dataclass(frozen=True)
@@ -73,8 +76,53 @@ def bounded(
     return Covered(above, below, scale * float(np.mean(high - low)))
 
 
+def difference(
+    rng: np.random.Generator, videos: int, correlation: float, tries: int
+) -> list[Covered]:
+    """Two models, half of what makes a video hard shared: probit-normal videos of 20 anchors."""
+    found = []
+    totals = np.full((tries, videos), float(ANCHORS))
+    for share, other in PAIRS:
+        shared = rng.normal(size=(tries, videos))
+        wins = [
+            rng.binomial(ANCHORS, _chance(rng, shared, correlation, each))
+            for each in (share, other)
+        ]
+        ahead = (wins[0] - wins[1]).astype(np.float64)
+        gap = share - other
+        some = [clustered.ends(*each)[:2] for each in zip(ahead[:WIDTHS], totals, strict=False)]
+        width = float(np.mean([high - low for low, high in some]))
+        above, below = _beyond(ahead, totals, gap), _beyond(-ahead, totals, -gap)
+        # the same as the ends themselves say, without working them out
+        assert sum(above[:WIDTHS] != [low > gap + 1e-9 for low, _ in some]) <= WIDTHS // 50
+        found.append(Covered(above, below, width))
+    return found
+
+
+def _chance(
+    rng: np.random.Generator, shared: NDArray[np.float64], correlation: float, share: float
+) -> NDArray[np.float64]:
+    """(tries, videos) how likely an anchor is right: a normal hardness of each video."""
+    hard = (shared + rng.normal(size=shared.shape)) * np.sqrt(correlation / 2)
+    return np.asarray(norm.cdf((norm.ppf(share) - hard) / np.sqrt(1 - correlation)))
+
+
+def _beyond(
+    ahead: NDArray[np.float64], totals: NDArray[np.float64], gap: float
+) -> NDArray[np.bool_]:
+    """(tries,) whether the low end of `clustered.ends` lies above a gap."""
+    half = clustered.subsets(ahead.shape[1])
+    tail = bounded_means.TAIL
+    told = np.mean((ahead - max(gap, 0) * totals) @ half.T <= 1e-9, axis=1) <= tail
+    if gap >= 0:
+        return told
+    shares, at = (ahead + totals) / 2, np.full(len(ahead), (1 + gap) / 2)
+    return told | (bounded_means.chances(shares, totals, at) < tail)
+
+
 CASES: dict[str, Case] = {
     "proportion": proportion,
+    "difference": difference,
 }
 
 

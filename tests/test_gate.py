@@ -13,9 +13,11 @@ from test_metrics import table
 from test_profiles import BLUR, FOG, sweep
 from test_score import score
 
+from steadyeye.comparison.paired import difference, drawn
 from steadyeye.comparison.proportions import tango
 from steadyeye.core.errors import UsageError
-from steadyeye.core.intervals import clopper_pearson
+from steadyeye.core.intervals import clopper_pearson, proportion
+from steadyeye.core.outcomes import Trials
 from steadyeye.core.spec import Spec
 from steadyeye.evaluation.annotations import github, junit
 from steadyeye.evaluation.gate import FAILS, HOLDS, OPEN, Verdict, gate
@@ -237,6 +239,48 @@ def test_a_lower_flip_rate_is_no_drop():
     assert against([steady], [shaky], 0.01, Spec("flip_rate"))[0].outcome == HOLDS
     (worse,) = against([shaky], [steady], 0.01, Spec("flip_rate"))
     assert (worse.outcome, worse.why) == (FAILS, "not even the far end of its interval meets it")
+
+
+def test_the_better_of_two_models_passes_where_the_worse_does():
+    """Of three videos 12 of 12 right once had a lower bound (29 %) than 11 of 12 (75 %)."""
+    videos = np.repeat(["a", "b", "c"], 4)
+    perfect, worse = (anchors(np.arange(12) >= wrong, videos=videos) for wrong in (0, 1))
+    for number in (0.2, 0.25, 0.29, 0.5, 0.7):
+        (one,), (other,) = (judged(each, f"accuracy >= {number}") for each in (perfect, worse))
+        assert (one.outcome == HOLDS) >= (other.outcome == HOLDS)
+    # and no better model may lose more against the same base
+    for drop in (0.2, 0.5, 0.75, 0.9):
+        (one,), (other,) = (against([each], [perfect], drop) for each in (perfect, worse))
+        assert (one.outcome == HOLDS) >= (other.outcome == HOLDS)
+
+
+@pytest.mark.parametrize("videos", [2, 3, 5, 10, 20, 50])
+def test_a_model_at_the_number_hardly_ever_passes(videos):
+    """With 2 videos 34 % of models at exactly 70 % passed `>= 70%`, with 5 videos 12 %."""
+    rng = np.random.default_rng(videos)
+    names = np.repeat([f"v{i:02}" for i in range(videos)], 10)
+    passed = 0
+    for _ in range(100):
+        chance = np.repeat(rng.beta(1.4, 0.6, videos), 10)
+        lower = proportion(rng.random(len(names)) < chance, names).low
+        passed += lower >= 0.7
+    # 2.5 % at most; 8 of 100 has a chance of 0.5 %
+    assert passed <= 7
+
+
+@pytest.mark.parametrize("videos", [2, 3, 5, 10, 20])
+def test_a_drop_at_the_allowance_hardly_ever_passes(videos):
+    """Seven points in rare videos, of which Student's t let up to 17 % pass."""
+    rng = np.random.default_rng(videos)
+    names = np.repeat([f"v{i:02}" for i in range(videos)], 10)
+    passed = 0
+    for _ in range(60):
+        broken = np.repeat(rng.random(videos) < 0.07, 10)
+        old = rng.random(len(names)) < 0.98
+        new = rng.random(len(names)) < np.where(broken, 0.0, 0.98)
+        found = difference(drawn(Trials(new, names)), drawn(Trials(old, names)))
+        passed += found.low >= -0.0686
+    assert passed <= 5
 
 
 def test_bases_are_found_by_data_and_name():

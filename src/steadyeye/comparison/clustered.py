@@ -65,7 +65,7 @@ def chances(ahead: Floats) -> tuple[float, float]:
 def _low(ahead: Floats, totals: Floats, chance: float) -> float:
     if chance > bounded_means.TAIL:
         return min(lower_bound(ahead, totals), 0.0)
-    some = _subsets(len(ahead))
+    some = subsets(len(ahead))
     with np.errstate(invalid="ignore"):
         means = np.where((count := some @ totals) > 0, some @ ahead / count, -np.inf)
     place = int(bounded_means.TAIL * len(means))
@@ -73,7 +73,7 @@ def _low(ahead: Floats, totals: Floats, chance: float) -> float:
 
 
 @lru_cache(maxsize=32)
-def _subsets(clusters: int) -> NDArray[np.float32]:
+def subsets(clusters: int) -> NDArray[np.float32]:
     """(subsets, clusters) 1 where a cluster is in a subset: all of them, or a seeded choice."""
     if 2**clusters <= SUBSETS:
         every = np.arange(2**clusters)[:, None] >> np.arange(clusters) & 1
