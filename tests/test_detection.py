@@ -600,8 +600,9 @@ def test_gains_are_those_of_tidecv(val2014, tmp_path, change, expected, toleranc
     found = gains(everything)
     assert [100 * each.value for each in found] == pytest.approx(expected[1], abs=tolerance)
     for each in found:
-        assert each.low <= each.value <= each.high
-        assert each.interval == "bias-corrected bootstrap over 100 images, 1,000 replicates"
+        # a hundred images for eighty classes: half of them stand on one to four
+        assert (each.low, each.high) == (None, None)
+        assert each.interval.startswith("none: too few images: the median class stands on ")
 
 
 def test_kinds_are_counted_as_tidecv_counts_them(val2014, tmp_path):
