@@ -1,5 +1,6 @@
 """Frames in any order are those of decoding in order: codecs and containers, pixel by pixel."""
 
+import gc
 import random
 import threading
 
@@ -181,6 +182,20 @@ def test_frames_are_turned_as_players_turn_them(degrees, quarters, tmp_path):
             container.mux(packet)
     # FFmpeg counts degrees against the clock, as numpy does quarters
     check(path, lambda image: np.rot90(image, quarters))
+
+
+def test_frames_that_were_read_leave_memory_at_once(tmp_path):
+    video = reader.index(encoded.write(tmp_path / "long.mp4", "libx264", count=90))
+    gc.collect()
+    before = sum(isinstance(each, av.VideoFrame) for each in gc.get_objects())
+    gc.disable()
+    try:
+        for number in range(len(video)):
+            reader.frame(video, number).image()
+        after = sum(isinstance(each, av.VideoFrame) for each in gc.get_objects())
+    finally:
+        gc.enable()
+    assert after - before <= reader.MOST_RECENT + 2
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,7 @@ from typing import Any
 
 import av
 import numpy as np
+from av.sidedata.sidedata import SideDataContainer
 from av.video.frame import PictureType
 
 from steadyeye.core.errors import SampleError
@@ -204,7 +205,10 @@ def _number(video: VideoIndex, pts: int | None) -> int | None:
 
 def upright(native: Any, image: Image) -> Image:
     """A picture turned by quarters and mirrored as its display matrix says."""
-    matrix = native.side_data.get("DISPLAYMATRIX")
+    # what `native.side_data` keeps refers back to its frame, which then stays in memory until
+    # Python looks for cycles: hundreds of megabytes
+    read: Any = SideDataContainer  # its stub lacks the argument
+    matrix = read(native).get("DISPLAYMATRIX")
     if matrix is None:
         return image
     a, b, _, c, d = np.frombuffer(bytes(matrix), np.int32)[:5].tolist()
