@@ -222,7 +222,7 @@ def test_overwritten_images_are_named_by_resume_and_report(kind, tmp_path):
         se.evaluate(model, spec, out=tmp_path / "run")
     told = str(error.value)
     assert "\n" not in told
-    assert "holds predictions of other images" in told
+    assert "is of other images" in told
     assert "1 differ, first" in told
     assert victim.name in told
     assert "choose another --out" in told
@@ -316,7 +316,7 @@ def test_gate_and_compare_say_what_changed_and_measure_refuses(tmp_path):
     done = steadyeye("compare", str(run.folder), str(tmp_path / "second"), cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     assert "changed since" in done.stdout
-    with pytest.raises(UsageError, match="holds predictions of other images"):
+    with pytest.raises(UsageError, match="is of other images"):
         run.measure()
     third = se.evaluate(bright, spec, out=tmp_path / "third")
     done = steadyeye(

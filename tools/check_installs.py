@@ -300,24 +300,27 @@ def main() -> int:
 
 def check(name: str, at: Environment, wheel: Path, *, lowest: bool) -> bool:
     """Whether an extra does its main job; prints its row of the table."""
-    begin = time.monotonic()
     home = at.work / "environment"
     here = Environment(home / "bin" / "python", at.work / "job", at.video, at.lite0, at.demo)
     here.work.mkdir(parents=True)
+    outcome, times = "ok", [time.monotonic()]
     try:
         versions = ["--resolution", "lowest-direct"] if lowest else ["--constraint", CONSTRAINTS]
         install(here, home, [f"{wheel}[{name}]" if name != "core" else str(wheel), *versions])
-        installed, size = time.monotonic(), megabytes(home)
+        times.append(time.monotonic())
         JOBS[name](here)
-        outcome = "ok"
     except JobError as error:
-        installed, size = time.monotonic(), megabytes(home)
         outcome = (
             f"{TORCHVISION}: as documented" if TORCHVISION in str(error) else f"FAILED {error}"
         )
-    job = time.monotonic() - installed
+    times.append(time.monotonic())
+    size = megabytes(home)
     shutil.rmtree(at.work)
-    print(f"{name:8} {size:6,} MB  install {installed - begin:5.1f} s  job {job:5.1f} s  {outcome}")
+    steps = "  ".join(
+        f"{step} {after - before:5.1f} s"
+        for step, before, after in zip(("install", "job"), times, times[1:], strict=False)
+    )
+    print(f"{name:8} {size:6,} MB  {steps}  {outcome}")
     sys.stdout.flush()
     return not outcome.startswith("FAILED")
 

@@ -32,11 +32,28 @@ def marked(out: Place, tasks: Sequence[Task], store: Store | None = None) -> tup
     for task in tasks:
         spec = str(task.identity["data"]["spec"])
         if spec not in marks:
-            marks[spec] = _mark(out, spec, task, store)
+            marks[spec] = keep(out, spec, task.source, store)
     return tuple(
         replace(task, identity={**task.identity, "content": marks[task.identity["data"]["spec"]]})
         for task in tasks
     )
+
+
+def keep(out: Place, spec: str, source: Source, store: Store | None = None) -> str:
+    """Keeps what the files of a source hold in the folder `out`; returns the mark of them.
+
+    `spec`: the text that names the source there. Raises `UsageError` where what is kept is another.
+    """
+    path = _path(out, spec)
+    before = contents.read(path)
+    now = _seen(source, before, store)
+    if before is not None:
+        if found := contents.change(before, now):
+            raise _changed(out, source.name, before, found)
+        if before == now:
+            return now.mark
+    contents.write(path, now)
+    return now.mark
 
 
 def refuse_changed(run: Place, data: Mapping[str, str]) -> None:
@@ -105,23 +122,10 @@ def _of(run: Place, table: Predictions) -> Contents | None:
     return None
 
 
-def _mark(out: Place, spec: str, task: Task, store: Store | None) -> str:
-    path = _path(out, spec)
-    before = contents.read(path)
-    now = _seen(task.source, before, store)
-    if before is not None:
-        if found := contents.change(before, now):
-            raise _changed(out, task.source.name, before, found)
-        if before == now:
-            return now.mark
-    contents.write(path, now)
-    return now.mark
-
-
 def _changed(run: Place, name: str, before: Contents, found: contents.Change) -> UsageError:
     what = "samples" if before.kind == "samples" else "files"
     return UsageError(
-        f"'{run}' holds predictions of other images: {name} changed since, "
+        f"'{run}' is of other images: {name} changed since, "
         f"{contents.sentence(found, len(before), what)}; put them back, or choose another --out"
     )
 

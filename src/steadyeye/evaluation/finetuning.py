@@ -14,7 +14,7 @@ from steadyeye.core import plugins
 from steadyeye.core.errors import UsageError
 from steadyeye.core.spec import parse
 from steadyeye.core.types import Source, detects
-from steadyeye.evaluation import gains, run, trained, tuning_record
+from steadyeye.evaluation import changes, gains, run, trained, tuning_record
 from steadyeye.evaluation.beside import Beside, beside
 from steadyeye.evaluation.engines.local import cores
 from steadyeye.evaluation.gains import Measuring
@@ -49,7 +49,10 @@ CHECKPOINTS, HISTORY, SEARCH, THEN = "checkpoints", "history.json", "search", "t
 
 @dataclass(frozen=True, eq=False)
 class Plan:
-    """A training whose every part was found and checked."""
+    """A training whose every part was found and checked.
+
+    `sources`: the labelled data by their specs, as they were given.
+    """
 
     job: Tuning
     out: Path
@@ -59,6 +62,7 @@ class Plan:
     augmentation: Augmentation | None
     lesson: Lesson
     measuring: Measuring | None
+    sources: Mapping[str, Source]
 
 
 @dataclass(frozen=True, eq=False)
@@ -94,14 +98,15 @@ def check(job: Tuning) -> Plan:
     recipe = training_recipe(_kind(model), model.name)
     course = job.course(recipe)
     operators = augmentation(job.augment, job.seed) if job.augment else None
-    val = None if job.val is None else _source(job.val)
-    found = data(_source(job.data), val, replace(job.selection, boxed=detects(model)))
+    sources = {text: _source(text) for text in filter(None, (job.data, job.val))}
+    val = None if job.val is None else sources[job.val]
+    found = data(sources[job.data], val, replace(job.selection, boxed=detects(model)))
     if measuring is not None:
         gains.check_base(job.model, measuring)
     task = _task(model, job, found.train)
     augment = mirrored(operators, job.seed) if job.mirror else operators
     lesson = Lesson(task, found.train, found.held, augment, job.workers or cores())
-    return Plan(job, out, recipe, course, found, operators, lesson, measuring)
+    return Plan(job, out, recipe, course, found, operators, lesson, measuring, sources)
 
 
 def finetune(plan: Plan, watcher: Watching) -> Tuned:
@@ -113,6 +118,10 @@ def finetune(plan: Plan, watcher: Watching) -> Tuned:
     with alone(plan.out) if first() else nullcontext():
         parts = (plan.job, plan.recipe, plan.course, plan.data, plan.augmentation)
         record = tuning_record.write(plan.out, tuning_record.record(*parts, plan.lesson.task))
+        if first():
+            # resumed on other images it would be another training
+            for text, source in plan.sources.items():
+                changes.keep(plan.out, text, source)
         _log(plan.out, "finetune", **_surroundings(plan))
         started = time.perf_counter()
         course, start = plan.course, None
