@@ -212,8 +212,7 @@ def test_an_interrupt_keeps_a_checkpoint_and_exits_with_130(footage, tmp_path):
 def test_images_that_changed_since_are_no_longer_trained_on(footage, done, tmp_path):
     copy = tmp_path / "footage"
     shutil.copytree(footage, copy)
-    went, _ = tuned(copy, tmp_path / "ft", epochs=1)
-    assert went.history.rounds
+    tuned(copy, tmp_path / "ft", epochs=1)
     image = copy / "frames" / "b" / "003.png"
     cv2.imwrite(str(image), 255 - cv2.imread(str(image)))
     with pytest.raises(UsageError, match=r"of 64 files 1 differ, first '.*b/003\.png'"):

@@ -116,10 +116,12 @@ def finetune(plan: Plan, watcher: Watching) -> Tuned:
     `DivergedError` after what was best before is written.
     """
     with alone(plan.out) if first() else nullcontext():
+        for text, source in plan.sources.items():
+            # resumed on other images it would be another training
+            changes.refuse_changed(plan.out, {"spec": text, "name": source.name})
         parts = (plan.job, plan.recipe, plan.course, plan.data, plan.augmentation)
         record = tuning_record.write(plan.out, tuning_record.record(*parts, plan.lesson.task))
         if first():
-            # resumed on other images it would be another training
             for text, source in plan.sources.items():
                 changes.keep(plan.out, text, source)
         _log(plan.out, "finetune", **_surroundings(plan))
