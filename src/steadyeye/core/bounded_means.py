@@ -11,6 +11,7 @@ docs/coverage.md has it simulated, also for clusters of unequal size.
 """
 
 from collections.abc import Callable
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,6 +24,7 @@ TAIL = 0.025
 NODES = 64  # the tail to 1e-9 of itself at 50 clusters, 1e-4 at 500 at worst
 AT_ONCE = 2_000_000  # complex numbers held together
 CLOSE = 1e-9  # of the normal quantile of the tail
+SEVERAL = 8  # how many times as long a kind of cluster takes as a cluster does
 TURNS = np.array([2.0, 2.5, 3, 4, 5, 6.5, 8, 10, 12.5])
 
 
@@ -36,10 +38,11 @@ def lower_bounds(sums: Floats, weights: Floats, copies: float = 1.0) -> Floats:
     """
     bounds = np.zeros(len(sums))
     rows = np.flatnonzero(sums.sum(axis=1) > 0)
-    size = max(AT_ONCE // (NODES * (sums.shape[1] + 1)), 1)
+    merged = _merged(sums[rows], weights[rows], copies)
+    size = max(AT_ONCE // (NODES * (merged.sums.shape[1] + 1)), 1)
     for start in range(0, len(rows), size):
-        some = rows[start : start + size]
-        bounds[some] = _solved(sums[some], weights[some], copies)
+        some = slice(start, start + size)
+        bounds[rows[some]] = _solved(Clusters(*(each[some] for each in merged)))
     return bounds
 
 
@@ -52,23 +55,65 @@ def intervals(sums: Floats, weights: Floats) -> tuple[Floats, Floats]:
 
 def chances(sums: Floats, weights: Floats, at: Floats, copies: float = 1.0) -> Floats:
     """(c,) one-sided p values of the means being `at` (0…1) or less: the tails `at` bounds."""
-    further = np.sum(weights**2, axis=1) / weights.sum(axis=1)
+    return _tails(_merged(sums, weights, copies), at)
+
+
+class Clusters(NamedTuple):
+    """(c, m) sums and weights of rows of kinds of clusters, and how many there are of each."""
+
+    sums: Floats
+    weights: Floats
+    times: Floats
+
+    def further(self) -> Floats:
+        """(c,) the weight of the cluster that nobody saw."""
+        weight = self.times * self.weights
+        return np.asarray(np.sum(weight * self.weights, axis=1) / weight.sum(axis=1))
+
+    def moments(self) -> tuple[Floats, Floats]:
+        """(c,) sums and weights of all clusters of a row."""
+        return np.sum(self.times * self.sums, axis=1), np.sum(self.times * self.weights, axis=1)
+
+
+def _merged(sums: Floats, weights: Floats, copies: float) -> Clusters:
+    """The clusters of rows, those that are alike as one where that leaves few.
+
+    Rows with fewer kinds than others have some that are there 0 times.
+    """
+    order = np.lexsort((sums, weights), axis=1)
+    ordered = [np.take_along_axis(each, order, axis=1) for each in (sums, weights)]
+    new = np.ones(sums.shape, dtype=np.bool_)
+    new[:, 1:] = np.any([np.diff(each, axis=1) != 0 for each in ordered], axis=0)
+    kind = new.cumsum(axis=1) - 1
+    kinds = int(kind.max(initial=-1)) + 1
+    if kinds * SEVERAL > sums.shape[1]:
+        return Clusters(sums, weights, np.full(sums.shape, copies))
+    row, column = np.nonzero(new)
+    of_kinds = np.zeros((2, len(sums), kinds))
+    of_kinds[:, row, kind[row, column]] = [each[row, column] for each in ordered]
+    place = kind + kinds * np.arange(len(sums))[:, None]
+    times = np.bincount(place.ravel(), minlength=len(sums) * kinds).reshape(len(sums), kinds)
+    return Clusters(*of_kinds, times * copies)
+
+
+def _tails(clusters: Clusters, at: Floats) -> Floats:
+    """(c,) the chances of `chances`."""
     # Σ E·sum ≤ at · (Σ E·weight + E₀·further): a sum of exponentials below 0
-    slopes = np.column_stack([sums - at[:, None] * weights, -at * further])
-    times = np.full(slopes.shape[1], copies)
-    times[-1] = 1.0
-    return _below_zero(slopes, times)
+    own = clusters.sums - at[:, None] * clusters.weights
+    slopes = np.column_stack([own, -at * clusters.further()])
+    return _below_zero(slopes, np.column_stack([clusters.times, np.ones(len(at))]))
 
 
-def _solved(sums: Floats, weights: Floats, copies: float) -> Floats:
+def _solved(clusters: Clusters) -> Floats:
     """The bounds by the secant method, on scales on which the tail is nearly straight."""
 
     def gap(rows: NDArray[np.intp], at: Floats) -> Floats:
-        tail = chances(sums[rows], weights[rows], at, copies)
+        tail = _tails(Clusters(*(each[rows] for each in clusters)), at)
         return np.asarray(ndtri(np.clip(tail, 1e-300, 1 - 1e-16)) - ndtri(TAIL))
 
-    low, high = np.zeros(len(sums)), sums.sum(axis=1) / weights.sum(axis=1)
-    at = np.clip(_guess(sums, weights, copies), 1e-12, high * (1 - 1e-9))
+    sums, weights = clusters.moments()
+    low, high = np.zeros(len(sums)), sums / weights
+    at = np.clip(_guess(clusters), 1e-12, high * (1 - 1e-9))
     return _roots(gap, at, low, high)
 
 
@@ -99,13 +144,14 @@ def _roots(
     return found
 
 
-def _guess(sums: Floats, weights: Floats, copies: float) -> Floats:
+def _guess(clusters: Clusters) -> Floats:
     """The bounds of beta distributions with the mean and the variance of the pooled share."""
-    further = np.sum(weights**2, axis=1) / weights.sum(axis=1)
-    total = copies * weights.sum(axis=1) + further
-    mean = copies * sums.sum(axis=1) / total
-    squares = copies * np.sum((sums - mean[:, None] * weights) ** 2, axis=1) + (mean * further) ** 2
-    spread = squares / total**2
+    further = clusters.further()
+    sums, weights = clusters.moments()
+    total = weights + further
+    mean = sums / total
+    gaps = clusters.sums - mean[:, None] * clusters.weights
+    spread = (np.sum(clusters.times * gaps**2, axis=1) + (mean * further) ** 2) / total**2
     size = np.clip(mean * (1 - mean) / np.maximum(spread, 1e-30) - 1, 0.5, 1e9)
     return np.asarray(betaincinv(size * mean, size * (1 - mean), TAIL), dtype=np.float64)
 
@@ -120,31 +166,49 @@ def _below_zero(slopes: Floats, times: Floats) -> Floats:
     ratios = slopes / slopes.min(axis=1, keepdims=True)
     saddle = _saddle(ratios, times)
     poles = ratios / (1 - ratios * saddle[:, None])
-    width = 1 / np.sqrt(poles**2 @ times + 1 / saddle**2)
+    width = 1 / np.sqrt(np.sum(poles**2 * times, axis=1) + 1 / saddle**2)
     heights = width[:, None] * np.sinh(TURNS)
-    falls = np.stack([np.log1p((poles * y[:, None]) ** 2) @ times / 2 for y in heights.T], axis=1)
+    falls = np.stack(
+        [np.sum(np.log1p((poles * y[:, None]) ** 2) * times, axis=1) / 2 for y in heights.T],
+        axis=1,
+    )
     falls += np.log1p((heights / saddle[:, None]) ** 2) / 2 - np.log(np.cosh(TURNS))
     ends = TURNS[np.where((falls > 30).any(axis=1), (falls > 30).argmax(axis=1), -1)]
     turns = np.linspace(0, 1, NODES) * ends[:, None]
     heights = width[:, None] * np.sinh(turns)
-    factors = 1 - 1j * poles[:, :, None] * heights[:, None, :]
-    if (times == 1).all():
-        product = np.prod(factors, axis=1)
-    else:
-        product = np.exp(np.einsum("j,cjt->ct", times, np.log(factors)))
-    values = (np.cosh(turns) / (product * (1 + 1j * heights / saddle[:, None]))).real
+    product = 1 + 1j * heights / saddle[:, None]
+    product *= _powers(poles, heights, times)
+    values = (np.cosh(turns) / product).real
     values[:, 0] /= 2
-    level = -np.log1p(-ratios * saddle[:, None]) @ times - np.log(saddle)
+    level = -np.sum(np.log1p(-ratios * saddle[:, None]) * times, axis=1) - np.log(saddle)
     area = values.sum(axis=1) * ends / (NODES - 1)
     return np.asarray(np.exp(level) * width * area / np.pi, dtype=np.float64)
 
 
+def _powers(poles: Floats, heights: Floats, times: Floats) -> NDArray[np.complex128]:
+    """(c, nodes) the products over kinds of (1 − i · pole · height) to the power of `times`."""
+    if (times == 1).all():
+        product = np.ones(heights.shape, dtype=np.complex128)
+        factor = np.ones(heights.shape, dtype=np.complex128)
+        for pole in poles.T:
+            np.multiply(-pole[:, None], heights, out=factor.imag)
+            product *= factor
+        return product
+    log, angle = np.zeros(heights.shape), np.zeros(heights.shape)
+    for pole, several in zip(poles.T, times.T, strict=True):
+        slant = pole[:, None] * heights
+        log += several[:, None] / 2 * np.log1p(slant**2)
+        angle -= several[:, None] * np.arctan(slant)
+    return np.asarray(np.exp(log) * (np.cos(angle) + 1j * np.sin(angle)))
+
+
 def _saddle(ratios: Floats, times: Floats) -> Floats:
     """(c,) where −Σ times · log(1 − ratio · u) − log u is least, 0 < u < 1, nearly."""
-    at = np.minimum(0.5, 1.5 / np.sqrt(ratios**2 @ times))
+    at = np.minimum(0.5, 1.5 / np.sqrt(np.sum(ratios**2 * times, axis=1)))
     for _ in range(8):
         terms = ratios / (1 - ratios * at[:, None])
-        there = at - (terms @ times - 1 / at) / (terms**2 @ times + 1 / at**2)
+        slope, bend = np.sum(terms * times, axis=1), np.sum(terms**2 * times, axis=1)
+        there = at - (slope - 1 / at) / (bend + 1 / at**2)
         at = np.where(there <= 0, at / 2, np.where(there >= 1, (1 + at) / 2, there))
     return at
 
