@@ -65,8 +65,13 @@ def test_the_median_class_has_an_interval_over_videos():
     section = per_class([evaluated(predictions)])
     row = section.tables[1].rows[0]
     assert row[:2] == ("m", "50.0\u202f%")
-    # a resample that draws only videos that hold has median 0, one of those that break 1
-    assert row[2:] == ("0.0–100.0\u202f%", "4", "4", "bootstrap over 4 images")
+    # of the two classes that hold nothing bounds the loss from below, of the others from above
+    method = (
+        "Gaffke's bounds over 4 videos, of the half of the classes that loses least and of the one "
+        "that loses most"
+    )
+    assert row[2:6] == ("0.0–100.0\u202f%", "4", "0", "4")
+    assert row[6:] == (method,)
 
 
 def test_the_median_class_interval_covers_the_truth():

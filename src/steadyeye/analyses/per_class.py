@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from steadyeye.charts.style import PALETTE, SCHEMA, interval, percent, shares
-from steadyeye.core import bootstrap
+from steadyeye.core import medians
 from steadyeye.core.intervals import Interval, proportion
 from steadyeye.core.pm_sets import PmSets, farthest, pm_sets
 from steadyeye.core.results import find, reach
@@ -16,7 +16,6 @@ from steadyeye.core.sections import Figure, Section, Table
 from steadyeye.core.types import Evaluated, needs
 
 MEASURES = ("accuracy", "pm-k")
-REPLICATES = 1_000
 
 
 @dataclass(frozen=True)
@@ -55,9 +54,9 @@ def per_class(evaluated: Sequence[Evaluated]) -> Section | None:
     """Accuracy and pm-k of each class, over the anchors that carry it, and the median drop.
 
     An anchor with several labels counts for each. Classes that no class of the model stands for
-    cannot be lost: the median is without them and says how many they are. The median's interval is
-    a bootstrap over videos; a class that a resample lacks is left out of that resample's median.
-    None on data without anchors. Shankar et al., Figure 7.
+    cannot be lost: the median is without them and says how many they are. The median's interval
+    (`core.medians`) holds for few videos, and for classes of few anchors. None on data without
+    anchors. Shankar et al., Figure 7.
     """
     rows = [row for one in evaluated for row in _classes(one)]
     if not rows:
@@ -118,22 +117,25 @@ def _median(one: Evaluated) -> _Median | None:
         # nothing to resample but the anchors themselves; the method says so
         video = np.arange(len(sets))
     carried, lost = (_by_video(video, counted) for counted in (truth, truth & broken[:, None]))
-    weight = bootstrap.weights(np.arange(len(carried)).astype(np.str_), REPLICATES)
-    with np.errstate(invalid="ignore"):
-        drops = (weight @ lost) / (weight @ carried)
-    replicates = np.nanmedian(drops, axis=1)
     value = float(np.median(lost.sum(axis=0) / carried.sum(axis=0)))
-    low, high = bootstrap.corrected(replicates[~np.isnan(replicates)], value)
+    low, high = medians.interval(lost, carried)
     return _Median(
         one.predictions.model,
         value,
-        low,
-        high,
+        min(low, value),
+        max(high, value),
         truth.shape[1],
         int((there & ~named).sum()),
         len(sets),
-        bootstrap.method(sets.videos),
+        f"Gaffke's bounds over {_several(names, sets)}, of the half of the classes that loses "
+        "least and of the one that loses most",
     )
+
+
+def _several(names: NDArray[np.str_], sets: PmSets) -> str:
+    if len(names) == 1:
+        return f"{len(sets)} anchors within this one video only"
+    return f"{len(names)} videos"
 
 
 def _named(one: Evaluated) -> NDArray[np.bool_]:
@@ -142,9 +144,9 @@ def _named(one: Evaluated) -> NDArray[np.bool_]:
     return np.ones(len(classes), dtype=np.bool_) if reach is None else np.isin(classes, reach)
 
 
-def _by_video(video: NDArray[np.intp], counted: NDArray[np.bool_]) -> NDArray[np.float32]:
+def _by_video(video: NDArray[np.intp], counted: NDArray[np.bool_]) -> NDArray[np.float64]:
     """(videos, classes) how many anchors of each video count for each class."""
-    found = np.zeros((int(video.max()) + 1, counted.shape[1]), dtype=np.float32)
+    found = np.zeros((int(video.max()) + 1, counted.shape[1]), dtype=np.float64)
     np.add.at(found, video, counted)
     return found
 

@@ -26,6 +26,8 @@ AT_ONCE = 2_000_000  # complex numbers held together
 CLOSE = 1e-9  # of the normal quantile of the tail
 SEVERAL = 8  # how many times as long a kind of cluster takes as a cluster does
 TURNS = np.array([2.0, 2.5, 3, 4, 5, 6.5, 8, 10, 12.5])
+GRID = TURNS[:, None] * np.linspace(0, 1, NODES)
+SINH, COSH = np.sinh(GRID), np.cosh(GRID)
 
 
 def lower_bounds(sums: Floats, weights: Floats, copies: float = 1.0) -> Floats:
@@ -59,49 +61,44 @@ def chances(sums: Floats, weights: Floats, at: Floats, copies: float = 1.0) -> F
 
 
 class Clusters(NamedTuple):
-    """(c, m) sums and weights of rows of kinds of clusters, and how many there are of each."""
+    """(c, m) sums and weights of rows of kinds of clusters, and how many there are of each.
+
+    The last is the one that nobody saw.
+    """
 
     sums: Floats
     weights: Floats
     times: Floats
 
-    def further(self) -> Floats:
-        """(c,) the weight of the cluster that nobody saw."""
-        weight = self.times * self.weights
-        return np.asarray(np.sum(weight * self.weights, axis=1) / weight.sum(axis=1))
-
-    def moments(self) -> tuple[Floats, Floats]:
-        """(c,) sums and weights of all clusters of a row."""
-        return np.sum(self.times * self.sums, axis=1), np.sum(self.times * self.weights, axis=1)
-
 
 def _merged(sums: Floats, weights: Floats, copies: float) -> Clusters:
-    """The clusters of rows, those that are alike as one where that leaves few.
+    """The clusters of rows and a further one; those alike as one where that leaves few.
 
     Rows with fewer kinds than others have some that are there 0 times.
     """
+    further = np.sum(weights**2, axis=1) / weights.sum(axis=1)
     order = np.lexsort((sums, weights), axis=1)
     ordered = [np.take_along_axis(each, order, axis=1) for each in (sums, weights)]
     new = np.ones(sums.shape, dtype=np.bool_)
     new[:, 1:] = np.any([np.diff(each, axis=1) != 0 for each in ordered], axis=0)
     kind = new.cumsum(axis=1) - 1
     kinds = int(kind.max(initial=-1)) + 1
-    if kinds * SEVERAL > sums.shape[1]:
-        return Clusters(sums, weights, np.full(sums.shape, copies))
-    row, column = np.nonzero(new)
-    of_kinds = np.zeros((2, len(sums), kinds))
-    of_kinds[:, row, kind[row, column]] = [each[row, column] for each in ordered]
-    place = kind + kinds * np.arange(len(sums))[:, None]
-    times = np.bincount(place.ravel(), minlength=len(sums) * kinds).reshape(len(sums), kinds)
-    return Clusters(*of_kinds, times * copies)
+    times = np.full(sums.shape, copies)
+    if kinds * SEVERAL <= sums.shape[1]:
+        row, column = np.nonzero(new)
+        at = row, kind[row, column]
+        sums, weights = np.zeros((2, len(sums), kinds))
+        sums[at], weights[at] = (each[row, column] for each in ordered)
+        place = (kind + kinds * np.arange(len(sums))[:, None]).ravel()
+        times = copies * np.bincount(place, minlength=sums.size).reshape(sums.shape)
+    columns = (sums, 0 * further), (weights, further), (times, np.ones(len(further)))
+    return Clusters(*map(np.column_stack, columns))
 
 
 def _tails(clusters: Clusters, at: Floats) -> Floats:
     """(c,) the chances of `chances`."""
     # Σ E·sum ≤ at · (Σ E·weight + E₀·further): a sum of exponentials below 0
-    own = clusters.sums - at[:, None] * clusters.weights
-    slopes = np.column_stack([own, -at * clusters.further()])
-    return _below_zero(slopes, np.column_stack([clusters.times, np.ones(len(at))]))
+    return _below_zero(clusters.sums - at[:, None] * clusters.weights, clusters.times)
 
 
 def _solved(clusters: Clusters) -> Floats:
@@ -111,19 +108,27 @@ def _solved(clusters: Clusters) -> Floats:
         tail = _tails(Clusters(*(each[rows] for each in clusters)), at)
         return np.asarray(ndtri(np.clip(tail, 1e-300, 1 - 1e-16)) - ndtri(TAIL))
 
-    sums, weights = clusters.moments()
-    low, high = np.zeros(len(sums)), sums / weights
-    at = np.clip(_guess(clusters), 1e-12, high * (1 - 1e-9))
-    return _roots(gap, at, low, high)
+    total = _total(clusters.weights, clusters.times) - clusters.weights[:, -1]
+    low, high = np.zeros(len(total)), _total(clusters.sums, clusters.times) / total
+    at, rise = _guess(clusters)
+    at = np.clip(at, 1e-12, high * (1 - 1e-9))
+    return _roots(gap, at, rise, (low, high))
 
 
 def _roots(
-    gap: Callable[[NDArray[np.intp], Floats], Floats], at: Floats, low: Floats, high: Floats
+    gap: Callable[[NDArray[np.intp], Floats], Floats],
+    at: Floats,
+    rise: Floats,
+    ends: tuple[Floats, Floats],
 ) -> Floats:
-    """(c,) where the rising `gap` of each row is 0, between `low` and `high`; from `at` on."""
+    """(c,) where the rising `gap` of each row is 0, between two `ends`; from `at` on.
+
+    `rise`: (c,) about how fast it rises with the logit there.
+    """
+    low, high = ends
     rows = np.arange(len(at))
     before, step = at.copy(), gap(rows, at)
-    here = _logistic(_logit(at) - 0.3 * np.clip(step, -1, 1))
+    here = _logistic(_logit(at) - np.clip(step / rise, -1, 1))
     found = at.copy()
     for _ in range(60):
         low[rows] = np.where(step < 0, np.maximum(low[rows], before), low[rows])
@@ -131,29 +136,33 @@ def _roots(
         out = (here <= low[rows]) | (here >= high[rows])
         here = np.where(out, (low[rows] + high[rows]) / 2, here)
         now = gap(rows, here)
-        found[rows] = here
-        open_ = (np.abs(now) > CLOSE) & (high[rows] - low[rows] > 1e-13)
-        if not open_.any():
-            break
         x, y = _logit(before), _logit(here)
         with np.errstate(divide="ignore", invalid="ignore"):
             after = y - now * (y - x) / (now - step)
         after = np.where(np.isfinite(after), after, y)
+        # what is left after a further step is a part of the product of these two gaps
+        last = np.abs(now * step) < CLOSE
+        found[rows] = np.where(last, np.clip(_logistic(after), low[rows], high[rows]), here)
+        open_ = ~last & (np.abs(now) > CLOSE) & (high[rows] - low[rows] > 1e-13)
+        if not open_.any():
+            break
         rows, before, step = rows[open_], here[open_], now[open_]
         here = _logistic(after[open_])
     return found
 
 
-def _guess(clusters: Clusters) -> Floats:
-    """The bounds of beta distributions with the mean and the variance of the pooled share."""
-    further = clusters.further()
-    sums, weights = clusters.moments()
-    total = weights + further
-    mean = sums / total
+def _guess(clusters: Clusters) -> tuple[Floats, Floats]:
+    """The bounds of beta distributions with the mean and the variance of the pooled share.
+
+    And how fast the normal quantile of the tail rises with the logit of a bound, about.
+    """
+    total = _total(clusters.weights, clusters.times)
+    mean = _total(clusters.sums, clusters.times) / total
     gaps = clusters.sums - mean[:, None] * clusters.weights
-    spread = (np.sum(clusters.times * gaps**2, axis=1) + (mean * further) ** 2) / total**2
+    spread = _total(gaps**2, clusters.times) / total**2
     size = np.clip(mean * (1 - mean) / np.maximum(spread, 1e-30) - 1, 0.5, 1e9)
-    return np.asarray(betaincinv(size * mean, size * (1 - mean), TAIL), dtype=np.float64)
+    at = np.asarray(betaincinv(size * mean, size * (1 - mean), TAIL), dtype=np.float64)
+    return at, np.sqrt(np.maximum(size * mean * (1 - mean), 1.0))
 
 
 def _below_zero(slopes: Floats, times: Floats) -> Floats:
@@ -166,23 +175,27 @@ def _below_zero(slopes: Floats, times: Floats) -> Floats:
     ratios = slopes / slopes.min(axis=1, keepdims=True)
     saddle = _saddle(ratios, times)
     poles = ratios / (1 - ratios * saddle[:, None])
-    width = 1 / np.sqrt(np.sum(poles**2 * times, axis=1) + 1 / saddle**2)
-    heights = width[:, None] * np.sinh(TURNS)
-    falls = np.stack(
-        [np.sum(np.log1p((poles * y[:, None]) ** 2) * times, axis=1) / 2 for y in heights.T],
-        axis=1,
-    )
-    falls += np.log1p((heights / saddle[:, None]) ** 2) / 2 - np.log(np.cosh(TURNS))
-    ends = TURNS[np.where((falls > 30).any(axis=1), (falls > 30).argmax(axis=1), -1)]
-    turns = np.linspace(0, 1, NODES) * ends[:, None]
-    heights = width[:, None] * np.sinh(turns)
-    product = 1 + 1j * heights / saddle[:, None]
+    width = 1 / np.sqrt(_total(poles**2, times) + 1 / saddle**2)
+    # up to where the integrand has fallen below e⁻³⁰ of itself
+    heights = width[:, None] * SINH[:, -1]
+    logs = np.log1p((poles[:, :, None] * heights[:, None]) ** 2)
+    falls = np.einsum("cjt,cj->ct", logs, times) + np.log1p((heights / saddle[:, None]) ** 2)
+    far = falls / 2 - np.log(COSH[:, -1]) > 30
+    far[:, -1] = True
+    end = far.argmax(axis=1)
+    heights = width[:, None] * SINH[end]
+    product = np.ones(heights.shape, dtype=np.complex128)
+    np.divide(heights, saddle[:, None], out=product.imag)
     product *= _powers(poles, heights, times)
-    values = (np.cosh(turns) / product).real
-    values[:, 0] /= 2
-    level = -np.sum(np.log1p(-ratios * saddle[:, None]) * times, axis=1) - np.log(saddle)
-    area = values.sum(axis=1) * ends / (NODES - 1)
+    values = (COSH[end] / product).real
+    area = (values.sum(axis=1) - values[:, 0] / 2) * TURNS[end] / (NODES - 1)
+    level = -_total(np.log1p(-ratios * saddle[:, None]), times) - np.log(saddle)
     return np.asarray(np.exp(level) * width * area / np.pi, dtype=np.float64)
+
+
+def _total(values: Floats, times: Floats) -> Floats:
+    """(c,) the sums of (c, j) values that are each there so many times."""
+    return np.asarray(np.vecdot(values, times), dtype=np.float64)
 
 
 def _powers(poles: Floats, heights: Floats, times: Floats) -> NDArray[np.complex128]:
@@ -204,12 +217,16 @@ def _powers(poles: Floats, heights: Floats, times: Floats) -> NDArray[np.complex
 
 def _saddle(ratios: Floats, times: Floats) -> Floats:
     """(c,) where −Σ times · log(1 − ratio · u) − log u is least, 0 < u < 1, nearly."""
-    at = np.minimum(0.5, 1.5 / np.sqrt(np.sum(ratios**2 * times, axis=1)))
+    at = np.minimum(0.5, 1.5 / np.sqrt(_total(ratios**2, times)))
     for _ in range(8):
         terms = ratios / (1 - ratios * at[:, None])
-        slope, bend = np.sum(terms * times, axis=1), np.sum(terms**2 * times, axis=1)
+        slope, bend = _total(terms, times), _total(terms**2, times)
         there = at - (slope - 1 / at) / (bend + 1 / at**2)
-        at = np.where(there <= 0, at / 2, np.where(there >= 1, (1 + at) / 2, there))
+        there = np.where(there <= 0, at / 2, np.where(there >= 1, (1 + at) / 2, there))
+        near = bool((np.abs(there - at) < 0.1 * at).all())
+        at = there
+        if near:
+            break
     return at
 
 

@@ -78,7 +78,7 @@ def proportions(trials: Trials, cells: int) -> list[Interval]:
     Where several models saw a frame, their answers are not independent: within a single video the
     frames are then the clusters.
     """
-    _, video = np.unique(trials.videos, return_inverse=True)
+    video = _numbered(trials.videos)
     videos = int(video.max(initial=-1)) + 1
     place = np.asarray(trials.cell, dtype=np.intp) * videos + video
 
@@ -98,6 +98,14 @@ def proportions(trials: Trials, cells: int) -> list[Interval]:
         else _over_videos(float(wins[cell].sum()), int(n[cell]), int(seen[cell]), ends.get(cell))
         for cell in range(cells)
     ]
+
+
+def _numbered(videos: NDArray[Any]) -> NDArray[np.intp]:
+    """(n,) the number of each video; trials of one mostly follow each other, which is quick."""
+    first = np.ones(len(videos), dtype=np.bool_)
+    first[1:] = videos[1:] != videos[:-1]
+    _, number = np.unique(videos[first], return_inverse=True)
+    return np.asarray(np.repeat(number, np.diff(np.flatnonzero(np.append(first, True)))))
 
 
 def _over_videos(hits: float, n: int, videos: int, ends: tuple[float, float] | None) -> Interval:

@@ -1,7 +1,10 @@
 """The share of anchors that a model survives within ±k frames."""
 
+import numpy as np
+
 from steadyeye.core.competition import among_competing
-from steadyeye.core.intervals import proportion
+from steadyeye.core.intervals import Trials as Counts
+from steadyeye.core.intervals import proportions
 from steadyeye.core.outcomes import Trials, compared
 from steadyeye.core.pm_sets import PmSets, farthest, pm_sets
 from steadyeye.core.table import Predictions
@@ -27,7 +30,7 @@ def pm_k(predictions: Predictions, k: int | None = None) -> Result:
     sets = pm_sets(predictions)
     reach = farthest(sets, k)
     # the anchor counts too: pm-0 is plain accuracy
-    cells = tuple(_at(sets, near) for near in range(reach + 1))
+    cells = _cells(sets, reach)
     last = cells[-1]
     return Result(
         f"pm_k(k={reach})",
@@ -41,9 +44,17 @@ def pm_k(predictions: Predictions, k: int | None = None) -> Result:
     )
 
 
-def _at(sets: PmSets, k: int) -> Result:
-    found = proportion(sets.breaks_at > k, sets.videos)
-    return Result(f"k={k}", found.value, found.low, found.high, found.n, found.method)
+def _cells(sets: PmSets, reach: int) -> tuple[Result, ...]:
+    """Pm-0 … pm-reach, the intervals of all in one go."""
+    near = np.arange(reach + 1)
+    survived = (sets.breaks_at > near[:, None]).ravel()
+    cell = np.repeat(near, len(sets))
+    one = np.ones(len(cell), dtype=np.int64)
+    found = proportions(Counts(survived, one, np.tile(sets.videos, reach + 1), cell), reach + 1)
+    return tuple(
+        Result(f"k={k}", each.value, each.low, each.high, each.n, each.method)
+        for k, each in enumerate(found)
+    )
 
 
 def _notes(sets: PmSets) -> tuple[str, ...]:
