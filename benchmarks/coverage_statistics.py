@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from scipy.special import expit
 from scipy.stats import norm
 
-from steadyeye.core import bootstrap, bounded_means
+from steadyeye.core import bootstrap, bounded_means, medians
 from steadyeye.core.boxes import BoxTable
 from steadyeye.degradation.failure import first_below
 from steadyeye.detection.frames import ap, spread_of
@@ -105,6 +105,33 @@ def failure(rng: np.random.Generator, videos: int, correlation: float, tries: in
         ]
     width = float(np.mean(np.minimum(ends[:, 1], LEVELS + 1) - ends[:, 0]))
     return [Covered(ends[:, 0] > truth, ends[:, 1] < truth, width)]
+
+
+def median_class(
+    rng: np.random.Generator, videos: int, correlation: float, tries: int
+) -> list[Covered]:
+    """The median over classes of their drops: all alike, one half lower, and spread; 8 or 31.
+
+    A video has 12 anchors, most of one or two classes; classes are as unequal as words are.
+    """
+    found = []
+    for classes in (8, 31):
+        alike = np.full(classes, 0.3)
+        halves = np.where(np.arange(classes) % 2, 0.1, 0.6)
+        for chance in (alike, halves, norm.cdf(np.linspace(-2, 1, classes))[::-1]):
+            often = 1 / np.arange(1, classes + 1)
+            odds = (1 - correlation) / correlation
+            rows = []
+            for _ in range(tries):
+                mix = rng.dirichlet(2 * often, videos)
+                totals = rng.multinomial(12, mix / mix.sum(axis=1, keepdims=True))
+                own = rng.beta(chance * odds, (1 - chance) * odds, size=totals.shape)
+                wins, there = rng.binomial(totals, own), totals.any(axis=0)
+                ends = medians.interval(wins[:, there] * 1.0, totals[:, there] * 1.0)
+                rows.append((*ends, np.median(chance[there])))
+            low, high, truth = np.array(rows).T
+            found.append(Covered(low > truth, high < truth, float(np.mean(high - low))))
+    return found
 
 
 class Pictures(NamedTuple):
@@ -214,6 +241,7 @@ CASES = {
     "mean over levels": degraded,
     "change in `explain`": changed,
     "failure point": failure,
+    "median class": median_class,
     "mAP": mean_ap,
     "mAP, 4 × as many single images": single,
 }
