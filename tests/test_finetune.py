@@ -389,6 +389,7 @@ def test_before_is_the_base_as_it_was_given_and_not_its_replaced_head(footage, t
     assert found.after.value == done.history.best.held["accuracy"]
     gap = found.difference
     assert gap.low <= 0 <= gap.high
+    assert "Both choose among the " in done.beside.sentence
     assert done.beside.title.startswith("Did training help? accuracy on the held examples: ")
     page = (done.out / "report.html").read_text()
     assert "Training paid" not in page

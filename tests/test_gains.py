@@ -351,6 +351,20 @@ def test_a_point_beyond_the_last_level_bounds_the_move():
     assert rows[1][2:6] == ("4 (4–4)", "not reached (beyond–beyond)", "≥ +5", "+5 to +5")
 
 
+def test_a_point_that_may_have_moved_is_not_said_to_stand_still():
+    still, wide = grown([3] * 40), grown([1] * 16 + [3] * 8 + [6] * 16)
+    other = grown([6] * 16 + [3] * 8 + [1] * 16)
+    for before, after, said in ((still, still, "did not move"), (wide, other, "moved 0 levels?")):
+        one = swept({"fog": before}, "base", "b")
+        two = swept({"fog": after}, "tuned", "t", base=BASE)
+        (half,) = moved(one, two, (0.5,), "right")
+        assert half.value == 0
+        assert (half.low < -1 and half.high > 1) == ("?" in said)
+        found = degradation_gains([evaluated(each, ASKED) for each in (one, two)])
+        assert f"its 50\u202f% failure point under fog {said}" in found.title
+        assert f"after: {said}" in found.text[1]
+
+
 def test_each_model_is_counted_on_what_it_has_right():
     """Of four images the base has three right at level 0, the tuned model all."""
     one = swept({"fog": FOG, "blur": BLUR}, "base", "b")

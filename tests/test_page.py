@@ -152,8 +152,8 @@ def test_the_headline_without_labels_tells_of_flips():
     flip_rate = {"flip_rate": results(predictions)["flip_rate"]}
     (said,) = headline([Evaluated(predictions, flip_rate)])
     assert said.replace("\u202f", " ") == (
-        "m changes its answer on 100.0 % of 1 pair of consecutive frames (95 % interval "
-        "2.5–100.0 %)."
+        "m changes its answer among 2 classes on 100.0 % of 1 pair of consecutive frames "
+        "(95 % interval 2.5–100.0 %)."
     )
 
 
@@ -162,6 +162,10 @@ def test_a_headline_without_an_interval_says_so():
     predictions = table(**HAND)
     (said,) = headline([Evaluated(predictions, cells)])
     assert said == "m is right on 50.0\u202f% of 2 images (no interval)."
+    few = "none: too few images: the median class stands on 1 video; more"
+    cells = {"map": Result("map", 0.5, None, None, 1, few)}
+    (said,) = headline([Evaluated(predictions, cells)])
+    assert said == "m has a mAP of 50.0\u202f% on 1 image (no interval: too few images)."
 
 
 @pytest.fixture
@@ -193,6 +197,17 @@ def test_in_a_browser_all_charts_draw_and_nothing_complains(opened, document):
     page.wait_for_function(f"document.documentElement.dataset.drawn === '{charts(document)}'")
     assert page.locator("figure.chart svg").count() == charts(document)
     assert complaints == []
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("width", [375, 1100, 1280])
+def test_the_table_of_numbers_needs_no_scrolling(opened, width):
+    page, _ = opened
+    page.set_viewport_size({"width": width, "height": 800})
+    box = page.locator(".scroll", has=page.locator(".numbers")).first
+    inner, outer = box.evaluate("each => [each.scrollWidth, each.clientWidth]")
+    assert inner <= outer
+    assert page.locator(".numbers thead th").last.is_visible()
 
 
 @pytest.mark.slow

@@ -1,5 +1,7 @@
 """Profiles, failure points and searches on tables worked by hand."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -84,6 +86,17 @@ def test_all_images_count_when_asked():
     found = degraded_accuracy(sweep({"fog": FOG}), images="all")
     assert [cell.value for cell in found.cells[0].cells] == [3 / 4, 2 / 4, 2 / 4, 1 / 4]
     assert found.notes == ()
+
+
+def test_ranks_among_other_classes_have_an_interval_around_them():
+    """Three classes of the data and 27 others: the true class can stand behind 29."""
+    ranks = np.vstack([np.zeros(6), [2, 20, 9, 29, 0, 14], [5, 20, 29, 29, 3, 8]]).astype(int)
+    table = sweep({"fog": ranks, "rain": ranks}, videos=list("aabbcc"))
+    table = replace(table, others=np.arange(3, 30))
+    for images in ("all", "right"):
+        found = degraded_rank(table, images)
+        for cell in (found, *found.cells, *(each for one in found.cells for each in one.cells[1:])):
+            assert 0 <= cell.low < cell.value < cell.high <= 29
 
 
 def test_rank_and_probability_by_hand():

@@ -133,7 +133,7 @@ def _by(found: Moved) -> str:
     """By how far it moved, in words."""
     if found.value is None:
         return "lies beyond the last level before and after"
-    if not found.value and not found.open:
+    if not found.value and not found.open and max(-found.low, found.high) <= 1:
         return "did not move"
     unit = "level" if abs(found.value) == 1 else "levels"
     unsure = "?" if found.low <= 0 <= found.high else ""

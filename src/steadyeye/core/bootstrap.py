@@ -135,6 +135,9 @@ def mean_interval(
     """
     least, most = bounds
     width = max(most - least, 1e-300)
+    slack = 1e-6 * width  # float32
+    assert values.min() >= least - slack, "no value lies below the bounds"
+    assert values.max() <= most + slack, "no value lies above the bounds"
     found = mean((values.astype(np.float64) - least) / width, videos)
     assert found.low is not None, "of something"
     assert found.high is not None, "of something"

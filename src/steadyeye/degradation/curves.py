@@ -60,7 +60,9 @@ def statistic(
 
 def _bounds(predictions: Predictions, unit: str) -> tuple[float, float]:
     """Between which a quantity lies: a share, or the rank of a class."""
-    return (0.0, 1.0) if unit == "share" else (0.0, max(len(predictions.classes) - 1.0, 0.0))
+    # in an open list, classes that the data does not have stand before the true one too
+    most = len(predictions.classes) + len(predictions.others) - 1.0
+    return (0.0, 1.0) if unit == "share" else (0.0, max(most, 0.0))
 
 
 def _curves(

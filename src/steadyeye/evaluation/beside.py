@@ -102,8 +102,8 @@ class Held:
 class Beside:
     """The held number of the base and of the trained model; `gain` is None without a base.
 
-    `why`: what there is to say of the base, such as why there is none, or which of the classes it
-    cannot name; empty where it names them all.
+    `why`: what there is to say of the base, such as why there is none, among how many classes it
+    chooses, or which of them it cannot name.
     """
 
     gain: Gain | None
@@ -180,7 +180,12 @@ def beside(base: str, tuned: Place, held: Examples, how: Job, watcher: Watcher) 
     )
     if detects(models[1]):
         return Beside(gain("mAP", outcomes(before), outcomes(after)), why)
-    return Beside(gain("accuracy", _trials(before, held), _trials(after, held)), why)
+    among = (
+        f"Both choose among the {len(held.classes)} classes that are learned; what else the base "
+        "would answer is left out."
+    )
+    said = f"{among} {why}" if why else among
+    return Beside(gain("accuracy", _trials(before, held), _trials(after, held)), said)
 
 
 def _built(tuned: Place) -> Any:

@@ -21,7 +21,7 @@ def outcomes(predictions: Predictions, images: str = "right") -> Statistic:
 def degraded_rank(predictions: Predictions, images: str = "right") -> Result:
     """The mean rank of the true class (0 = first), over levels and then over operators.
 
-    Among the classes of the data, derived in fp32. `images` and `cells` as in
+    Among the classes that compete, derived in fp32. `images` and `cells` as in
     `degraded_accuracy`. Swingler 2022.
     """
     found = profiles(predictions, images)

@@ -1,5 +1,6 @@
 """The one sentence a model and source with which a report begins."""
 
+import re
 from collections.abc import Sequence
 
 import numpy as np
@@ -54,10 +55,11 @@ def _steady(name: str, one: Evaluated) -> str | None:
         return None
     begin = f"{name} is right on {percent(original.value)} of {original.n:,}"
     if perturbed is None or perturbed.value is None:
-        return f"{begin} images{_among(original)}{_ends(original)}."
+        return f"{begin} image{_s(original)}{_among(original)}{_ends(original)}."
     k = reach(perturbed)
     return (
-        f"{begin} anchors{_among(original)}{_ends(original)}, and on every frame within ±{k} of "
+        f"{begin} anchor{_s(original)}{_among(original)}{_ends(original)}, and on every frame "
+        f"within ±{k} of "
         f"{percent(perturbed.value)} of them{_ends(perturbed, False)}: {_broken(one, k)}."
     )
 
@@ -69,9 +71,10 @@ def _detected(name: str, one: Evaluated) -> str | None:
         return None
     begin = f"{name} has a mAP of {percent(plain.value)} on {plain.n:,}"
     if worst is None or worst.value is None:
-        return f"{begin} images{_ends(plain)}."
+        return f"{begin} image{_s(plain)}{_ends(plain)}."
     return (
-        f"{begin} anchors{_ends(plain)}, and of {percent(worst.value)}{_ends(worst, False)} on the "
+        f"{begin} anchor{_s(plain)}{_ends(plain)}, and of {percent(worst.value)}"
+        f"{_ends(worst, False)} on the "
         f"worst frame within ±{reach(worst)} of each."
     )
 
@@ -83,7 +86,7 @@ def _flips(name: str, one: Evaluated) -> str | None:
         return None
     return (
         f"{name} changes its answer{_among(flips)} on {percent(flips.value)} of {flips.n:,} "
-        f"{'pair' if flips.n == 1 else 'pairs'} of consecutive frames{_ends(flips)}."
+        f"pair{_s(flips)} of consecutive frames{_ends(flips)}."
     )
 
 
@@ -120,7 +123,7 @@ def _searched(name: str, one: Evaluated) -> str | None:
         for point in _middle(operator)
         if point.value is not None
     ]
-    images = f"{points.n:,} {'image' if points.n == 1 else 'images'} that it has right"
+    images = f"{points.n:,} image{_s(points)} that it has right"
     images += _among(points)
     told = f"{len(points.cells)} operators, {', '.join(points.notes)}"
     if not every:
@@ -152,7 +155,8 @@ def _degraded(name: str, one: Evaluated) -> str | None:
     right = " that it has right as they are" if every[0].cells[0].value == 1 else ""
     found = harm(one.predictions, degraded)
     begin = (
-        f"{name} is right on {percent(degraded.value)} of {degraded.n:,} images{right}"
+        f"{name} is right on {percent(degraded.value)} of {degraded.n:,} "
+        f"image{_s(degraded)}{right}"
         f"{_among(degraded)}{_ends(degraded)}, on average over {len(every)} "
         f"operator{'s' if len(every) > 1 else ''} and all their levels"
     )
@@ -179,6 +183,11 @@ def _half(points: Result | None, worst: Result) -> str:
     return f"; half lost by level {half[0].value:.0f} ({span(half[0].low, half[0].high, 'level')})"
 
 
+def _s(counted: Result) -> str:
+    """The plural ending of what was counted."""
+    return "" if counted.n == 1 else "s"
+
+
 def _among(result: Result) -> str:
     """How many classes the answers were chosen among."""
     return "" if result.classes is None else f" among {result.classes:,} classes"
@@ -198,7 +207,9 @@ def _ends(found: Result | Interval, first: bool = True) -> str:
     """The interval of a number in brackets; `first`: with what it is, once a sentence."""
     unit = found.unit if isinstance(found, Result) else "share"
     if found.low is None and found.high is None:
-        return " (no interval)" if first else ""
+        said = found.interval if isinstance(found, Result) else found.method
+        why = re.match(r"none(: [^:;]+)", said)
+        return f" (no interval{why[1] if why else ''})" if first else ""
     what = "95\u202f% interval " if first else ""
     return f" ({what}{span(found.low, found.high, unit)})"
 
