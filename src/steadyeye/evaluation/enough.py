@@ -40,6 +40,11 @@ def to_show(result: Result, number: float, outcomes: Outcomes) -> str:
         above = result.value > number
         wins, at = (one.wins, number) if above else (one.totals - one.wins, 1 - number)
         return _of_clusters(2 * wins - one.totals, one.totals, 2 * at - 1, several, n)
+    if result.unit == "share" and result.value in {0.0, 1.0}:
+        # all or none: the end that is not closed draws nearer by the number itself, not its root
+        what = "samples" if several in {1, n} else "videos"
+        count = n if several == 1 else several
+        return _told(_clopper_pearson(result.value, number), what, count, several == 1)
     bound = result.low if result.value > number else result.high
     factor = ((result.value - bound) / (result.value - number)) ** 2
     return _scaled(factor, several, n)

@@ -30,11 +30,18 @@ def headline(evaluated: Sequence[Evaluated]) -> tuple[str, ...]:
 def _sentence(one: Evaluated, several: bool) -> str:
     name = one.predictions.model + (f" on {one.predictions.data}" if several else "")
     told = (tell(name, one) for tell in TELLERS)
-    said = next(filter(None, told), f"{name} was run on {len(one.predictions):,} samples.")
+    said = next(filter(None, told), _run(name, one.predictions))
     if "operator" in one.predictions.columns and one.predictions.said is not None:
         said = f"{said} Right means the class of its most confident box: this is a detector."
     lost = _partnerless(one.predictions)
     return f"{said} {lost[0].upper()}{lost[1:]}." if lost else said
+
+
+def _run(name: str, table: Predictions) -> str:
+    """What is left to say where nothing has a value."""
+    said = f"{name} was run on {len(table):,} samples"
+    alone = table.truth.any() and table.competing < 2
+    return f"{said}; only one class competes, so there is no accuracy." if alone else f"{said}."
 
 
 def _partnerless(table: Predictions) -> str | None:

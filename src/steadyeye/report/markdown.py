@@ -17,6 +17,8 @@ def render_markdown(document: Document) -> str:
     for section in document.sections:
         lines += _section(section)
     lines += [_escaped(document.left_out), ""] if document.left_out else []
+    notes = _notes(document)
+    lines += ["## Notes", "", *(f"- {_escaped(each)}" for each in notes), ""] if notes else []
     lines += ["## How to reproduce it", "", "```", *document.commands, "```", ""]
     return "\n".join(lines)
 
@@ -39,6 +41,16 @@ def _numbers(document: Document) -> list[str]:
     return _table(
         ("model", "data", "metric", "value", "95 % interval", "n", "classes", "method"), rows
     )
+
+
+def _notes(document: Document) -> list[str]:
+    """What a reader has to know of the samples of each source, and of each number."""
+    found: list[str] = []
+    for one in document.evaluated:
+        who = f"{one.predictions.model}, {one.predictions.data}"
+        found += [f"{who}, {r.name}: {note}" for r in numbers(one) for note in r.notes]
+        found += [f"{one.predictions.data}: {note}" for note in one.predictions.notes]
+    return list(dict.fromkeys(found))
 
 
 def _section(section: Section) -> list[str]:
