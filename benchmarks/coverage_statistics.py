@@ -8,7 +8,7 @@ of mAP that of the classes that a sample holds. Intervals are those of the packa
 """
 
 import argparse
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -18,10 +18,10 @@ from scipy.stats import norm
 
 from steadyeye.core import bootstrap, bounded_means, medians
 from steadyeye.core.boxes import BoxTable
+from steadyeye.core.spread import FEWEST, less, mean_difference, mean_of_classes
 from steadyeye.degradation.failure import first_below
 from steadyeye.detection.frames import ap, spread_of
 from steadyeye.detection.matching import Matched, match
-from steadyeye.detection.spread import FEWEST, mean_of_classes
 
 VIDEOS = (3, 5, 10, 20, 50)
 CORRELATIONS = (0.05, 0.3, 0.8)
@@ -142,7 +142,14 @@ class Pictures(NamedTuple):
     correlation: float
 
     def draw(self, rng: np.random.Generator, videos: int, size: int) -> tuple[Matched, NDArray]:
-        """Detections matched to objects, and the video of each image, `size` on average.
+        """Detections matched to objects, and the video of each image, `size` on average."""
+        (matched,), video = self.draw_both(rng, videos, size, (self.skill,))
+        return matched, video
+
+    def draw_both(
+        self, rng: np.random.Generator, videos: int, size: int, skills: Sequence[float]
+    ) -> tuple[list[Matched], NDArray]:
+        """As `draw`, for detectors of several skills on the same images.
 
         Classes are as unequal as words are (1, 1/2, 1/3 …) and the more of one kind within a video
         the higher the correlation; so are difficulty and the number of false positives. Two objects
@@ -171,31 +178,35 @@ class Pictures(NamedTuple):
 
         image = np.repeat(np.arange(n), rng.poisson(2, n))
         label = labels(image)
-        ease = np.random.default_rng(0).normal(0, 1, k)[label] + self.skill
-        ease = ease + 1.5 * (
+        plain = np.random.default_rng(0).normal(0, 1, k)[label] + 1.5 * (
             np.sqrt(rho) * shared[video[image]]
             + np.sqrt((1 - rho) / 2) * (own[image] + rng.normal(size=len(image)))
         )
-        seen = rng.random(len(image)) < expit(ease + 1.5)
-        score = expit(ease + 0.7 * rng.normal(size=len(image)) + 0.5)
-        false = np.repeat(np.arange(n), rng.poisson(np.exp(0.5 * shared[video] * np.sqrt(rho))))
-        other = np.where(
-            rng.random(len(false)) < 0.5, rng.choice(k, len(false), p=often), labels(false)
-        )
-        sure = expit(1.2 * rng.normal(size=len(false)) - 1.2)
         place = np.arange(len(image)) * 20.0
         boxes = np.stack([place, 0 * place, place + 10, 0 * place + 10], axis=1)
-        nowhere = np.tile([0.0, 100, 10, 110], (len(false), 1))
         truth = table(image, label, boxes, np.ones(len(image)))
-        at = np.concatenate([image[seen], false])
-        order = np.argsort(at, kind="stable")
-        columns = (
-            at,
-            np.concatenate([label[seen], other]),
-            np.concatenate([boxes[seen], nowhere]),
-            np.concatenate([score[seen], sure]),
-        )
-        return match(truth, table(*(each[order] for each in columns)), n, k), video
+
+        def detect(ease: Floats) -> Matched:
+            seen = rng.random(len(image)) < expit(ease + 1.5)
+            score = expit(ease + 0.7 * rng.normal(size=len(image)) + 0.5)
+            often_false = np.exp(0.5 * shared[video] * np.sqrt(rho))
+            false = np.repeat(np.arange(n), rng.poisson(often_false))
+            other = np.where(
+                rng.random(len(false)) < 0.5, rng.choice(k, len(false), p=often), labels(false)
+            )
+            sure = expit(1.2 * rng.normal(size=len(false)) - 1.2)
+            nowhere = np.tile([0.0, 100, 10, 110], (len(false), 1))
+            at = np.concatenate([image[seen], false])
+            order = np.argsort(at, kind="stable")
+            columns = (
+                at,
+                np.concatenate([label[seen], other]),
+                np.concatenate([boxes[seen], nowhere]),
+                np.concatenate([score[seen], sure]),
+            )
+            return match(truth, table(*(each[order] for each in columns)), n, k)
+
+        return [detect(plain + skill) for skill in skills], video
 
 
 def table(image: NDArray, label: NDArray, boxes: Floats, score: Floats) -> BoxTable:
@@ -232,6 +243,38 @@ def mean_ap(
     return found
 
 
+def apart(
+    rng: np.random.Generator, videos: int, correlation: float, tries: int, size: int = 6
+) -> list[Covered]:
+    """The difference of mAP of two detectors on the same images, 8 classes: none, some and much."""
+    found = []
+    measure = ap((0.5,))
+    for skills in ((0.5, 0.5), (2.5, 2.5), (1.0, 0.0), (2.5, -2.0)):
+        pictures = Pictures(8, 0.0, correlation if size > 1 else 0.0)
+        every, _ = pictures.draw_both(np.random.default_rng(5), POPULATION // size, size, skills)
+        first, second = (measure(each, None)[0] for each in every)
+        rows = []
+        for _ in range(tries):
+            both, video = pictures.draw_both(rng, videos, size, skills)
+            moved = less(*(spread_of(each, measure, video.astype(str)) for each in both))
+            own = mean_difference(moved, len(video))
+            if own.low is not None:
+                rows.append((own.low, own.high, (first - second)[moved.there].mean()))
+        if len(rows) <= tries / 10:
+            found.append(Covered(None, None, None))
+            continue
+        low, high, truth = np.array(rows).T
+        found.append(Covered(low > truth, high < truth, float(np.mean(high - low))))
+    return found
+
+
+def singly_apart(
+    rng: np.random.Generator, videos: int, correlation: float, tries: int
+) -> list[Covered]:
+    """The same of images that each stand for themselves, four where there is one video."""
+    return apart(rng, 4 * videos, 0.0, tries, 1)
+
+
 def single(rng: np.random.Generator, videos: int, correlation: float, tries: int) -> list[Covered]:
     """MAP of images that each stand for themselves, eight of them where there is one video."""
     return mean_ap(rng, 4 * videos, 0.0, tries, 1)
@@ -244,6 +287,8 @@ CASES = {
     "median class": median_class,
     "mAP": mean_ap,
     "mAP, 4 × as many single images": single,
+    "difference of mAP": apart,
+    "difference of mAP, 4 × as many single images": singly_apart,
 }
 
 
@@ -252,13 +297,14 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--tries", type=int, default=2_000)
     parser.add_argument("--only", choices=sorted(CASES))
+    parser.add_argument("--videos", type=int, nargs="*", default=VIDEOS)
     given = parser.parse_args()
     print("| number | videos | " + " | ".join(f"{c}" for c in CORRELATIONS) + " | worst end |")
     print("|---|---|" + "---|" * (len(CORRELATIONS) + 1))
     for name in [given.only] if given.only else CASES:
-        for videos in VIDEOS:
+        for videos in given.videos:
             cells, ends = [], 0.0
-            for correlation in CORRELATIONS[: 1 if CASES[name] is single else None]:
+            for correlation in CORRELATIONS[: 1 if CASES[name] in (single, singly_apart) else None]:
                 rng = np.random.default_rng([videos, round(100 * correlation)])
                 tried = CASES[name](rng, videos, correlation, given.tries)
                 found = [each for each in tried if each.width is not None]

@@ -23,7 +23,6 @@ from steadyeye.comparison.order import Entry, leaderboard
 from steadyeye.comparison.paired import difference, drawn
 from steadyeye.comparison.proportions import mcnemar, tango
 from steadyeye.comparison.words import called, finding, headline, rank, reach
-from steadyeye.core import bootstrap
 from steadyeye.core.bounded_means import lower_bounds
 from steadyeye.core.boxes import BoxTable
 from steadyeye.core.intervals import Interval
@@ -193,9 +192,7 @@ def test_a_right_answer_more_never_lowers_an_end_and_p_agrees(both, data):
 @pytest.mark.parametrize("videos", [5, 12, 40])
 def test_the_clustered_interval_covers_and_the_test_keeps_its_level(videos):
     rng = np.random.default_rng(videos)
-    found = [
-        difference(*(drawn(each, 1_000) for each in clustered(rng, videos, 5))) for _ in range(300)
-    ]
+    found = [difference(*map(drawn, clustered(rng, videos, 5))) for _ in range(300)]
     # of 300, 0.92 and 0.08 lie more than two standard deviations from 0.95 and 0.05
     assert np.mean([each.low <= 0 <= each.high for each in found]) > 0.92
     assert np.mean([each.p <= 0.05 for each in found]) < 0.08
@@ -271,22 +268,32 @@ def detected(rng, miss, videos=60, model="m"):
 
 
 @pytest.mark.parametrize("name", ["map", "mar", "pm_k_map(k=1)", "localization(k=1)"])
-def test_detectors_are_resampled_in_pairs(name):
+def test_detectors_are_compared_in_pairs(name):
     rng = np.random.default_rng(0)
     good, bad = detected(rng, 0.05), detected(rng, 0.5)
     asked = ask(parse(name))
     for each in (good, bad):
         assert asked.outcomes(each).value == pytest.approx(asked.metric(each).value)
-    first, second = (drawn(asked.outcomes(each), 500) for each in (good, bad))
+    first, second = (drawn(asked.outcomes(each)) for each in (good, bad))
     found = difference(first, second)
     assert found.low < found.value < found.high
     assert found.p < 0.05
-    assert found.method == "paired bias-corrected bootstrap over 60 images, 500 resamples"
+    assert found.method.startswith("paired jackknife over 60 images, Student's t with ")
     again = difference(first, first)
     assert (again.value, again.p) == (0, 1)
-    # the resamples are the same for both: video by video, not only in distribution
-    weight = bootstrap.weights(first.outcomes.videos, 500)
-    assert first.outcomes.resampled(weight[:3]) == pytest.approx(first.replicates[:3])
+    assert again.low < 0 < again.high
+    # paired: what both miss is no difference, so that one of few images is seen
+    same = detected(np.random.default_rng(0), 0.5)
+    worse = detected(np.random.default_rng(0), 0.52)
+    close, apart = (
+        difference(drawn(asked.outcomes(same)), drawn(asked.outcomes(each)))
+        for each in (worse, bad)
+    )
+    assert close.high - close.low < (apart.high - apart.low) / 2
+    few = [drawn(asked.outcomes(detected(rng, miss, 4))) for miss in (0.0, 0.9)]
+    nothing = difference(*few)
+    assert (nothing.low, nothing.high, nothing.p) == (-1, 1, 1)
+    assert "too few images" in nothing.method
 
 
 # ---------------------------------------------------------------- several pairs

@@ -409,8 +409,9 @@ def test_saved_results_have_the_published_statistics(val2014, tmp_path):
     assert round(found.map(iou=0.75).value, 3) == 0.573
     assert [round(found.mar(detections=n).value, 3) for n in (1, 10, 100)] == [0.387, 0.594, 0.595]
     interval = found.map(iou="coco")
-    assert interval.low < 0.505 < interval.high
-    assert interval.interval == "bias-corrected bootstrap over 100 images, 1,000 replicates"
+    # a hundred images are few for eighty classes
+    assert (interval.low, interval.high) == (None, None)
+    assert interval.interval.startswith("none: too few images: the median class stands on 3 ")
 
 
 @pytest.mark.parametrize(

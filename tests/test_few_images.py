@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from steadyeye.core import bootstrap
 from steadyeye.core.boxes import BoxTable
 from steadyeye.core.intervals import clopper_pearson
+from steadyeye.core.spread import less, mean_difference, mean_of_classes
 from steadyeye.detection.frames import ap, spread_of
 from steadyeye.detection.matching import match
-from steadyeye.detection.spread import less, mean_difference, mean_of_classes
 from steadyeye.probing.effects import Effects, difference, mean
 
 BENCHMARKS = Path(__file__).resolve().parents[1] / "benchmarks"

@@ -15,12 +15,12 @@ from steadyeye.core import plugins
 from steadyeye.core.boxes import OOD, BoxTable, boxes, in_classes, present
 from steadyeye.core.errors import UsageError
 from steadyeye.core.spec import Spec, parse
+from steadyeye.core.spread import FEWEST
 from steadyeye.detection.average_precision import dataset_ap
 from steadyeye.detection.by_class import by_class, measured, recall
 from steadyeye.detection.errors import iou
 from steadyeye.detection.frames import counted, frames, frames_without_ood
 from steadyeye.detection.matching import IOUS, excused, match
-from steadyeye.detection.spread import FEWEST
 from steadyeye.evaluation.collect import ask, evaluated
 from steadyeye.evaluation.plan import readable
 from steadyeye.measurement.objects import box_changes

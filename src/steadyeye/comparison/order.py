@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from itertools import combinations
 
 from steadyeye.comparison.paired import Difference, difference, drawn
-from steadyeye.core.intervals import REPLICATES
 from steadyeye.core.multiplicity import holm
 from steadyeye.core.outcomes import Outcomes
 from steadyeye.core.types import Result
@@ -105,8 +104,7 @@ def leaderboard(metric: str, entries: Sequence[Entry], lower: bool = False) -> L
 def _pairs(entries: Sequence[Entry], lower: bool) -> list[Pair]:
     """All pairs of entries that stand in the order of their numbers."""
     both = list(combinations(range(len(entries)), 2))
-    # enough resamples for the smallest p value they allow to survive the adjustment
-    many = [drawn(entry.outcomes, max(REPLICATES, 100 * len(both))) for entry in entries]
+    many = [drawn(entry.outcomes) for entry in entries]
     found = []
     for better, worse in both:
         first, second = (worse, better) if lower else (better, worse)

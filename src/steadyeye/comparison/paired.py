@@ -4,15 +4,22 @@ from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import norm, t
+from scipy.stats import t
 
 from steadyeye.comparison import clustered
 from steadyeye.comparison.proportions import mcnemar, tango
-from steadyeye.core import blocks, bootstrap
-from steadyeye.core.intervals import LEVEL, REPLICATES
+from steadyeye.core import blocks
+from steadyeye.core.intervals import LEVEL
 from steadyeye.core.outcomes import Outcomes, Statistic, Trials
+from steadyeye.core.spread import (
+    FEWEST,
+    Spread,
+    chance_of_none,
+    less,
+    mean_difference,
+)
 
-MOST = 20_000  # resamples: what twenty models need for their pairs to survive Holm's adjustment
+FINE = 1_000.0  # parts of an image that the exact test counts in
 
 
 @dataclass(frozen=True)
@@ -33,31 +40,29 @@ class Difference:
 
 @dataclass(frozen=True, eq=False)
 class Drawn:
-    """Outcomes with their `value` and the (r,) values of resamples, where any are needed.
+    """Outcomes with their `value`, and what their difference from others is found by.
 
-    `wins`, `totals`: (g,) successes and trials of each cluster; none for a statistic.
+    `wins`, `totals`: (g,) successes and trials of each cluster; none for a statistic. `spread`: of
+    a mean over classes.
     """
 
     outcomes: Outcomes
     value: float
-    replicates: NDArray[np.float64]
     wins: NDArray[np.float64] = field(default_factory=lambda: np.zeros(0))
     totals: NDArray[np.float64] = field(default_factory=lambda: np.zeros(0))
+    spread: Spread | None = None
 
 
-def drawn(outcomes: Outcomes, replicates: int = REPLICATES) -> Drawn:
-    """The outcomes of a model, a statistic resampled as that of any other on the same samples is.
-
-    At most 20,000 times.
-    """
+def drawn(outcomes: Outcomes) -> Drawn:
+    """The outcomes of a model, made ready to be compared with those of others."""
     if isinstance(outcomes, Statistic):
-        weight = bootstrap.weights(outcomes.videos, min(replicates, MOST))
-        return Drawn(outcomes, outcomes.value, outcomes.resampled(weight))
+        find = None if np.isnan(outcomes.value) else outcomes.spread
+        return Drawn(outcomes, outcomes.value, spread=find() if find else None)
     success = outcomes.success
     value = float(success.mean()) if len(success) else float("nan")
     cluster = blocks.clusters(outcomes.videos, outcomes.block)
     wins = np.bincount(cluster, weights=success).astype(np.float64)
-    return Drawn(outcomes, value, np.zeros(0), wins, np.bincount(cluster).astype(np.float64))
+    return Drawn(outcomes, value, wins, np.bincount(cluster).astype(np.float64))
 
 
 def difference(one: Drawn, other: Drawn) -> Difference | None:
@@ -65,19 +70,80 @@ def difference(one: Drawn, other: Drawn) -> Difference | None:
 
     Trials that stand for themselves, one a video, or all of a single video, which the method then
     says: McNemar's exact test and Tango's score interval. Trials that do not, several a video or in
-    the time of one: the models are exchanged cluster by cluster, and Gaffke's bounds
-    (`comparison.clustered`). Anything else: a bootstrap over videos (images, where each is its own)
-    that draws the same for both models.
+    the time of one, and means over images: the models are exchanged cluster by cluster, and
+    Gaffke's bounds (`comparison.clustered`). Means over classes: the jackknife of their difference
+    (`core.spread`). Anything else, such as means over each model's own choice of images: a
+    jackknife over videos (images, where each is its own) with Student's t. Where there are too few
+    images or videos for an interval, it is −1…1 or as wide as values may lie apart, p is 1, and the
+    method says so.
     """
     assert np.array_equal(one.outcomes.videos, other.outcomes.videos), "of the same samples"
     if np.isnan(one.value) or np.isnan(other.value):
         return None
     first, second = one.outcomes, other.outcomes
-    if not isinstance(first, Trials) or not isinstance(second, Trials):
-        return _of_replicates(one, other)
-    if len(one.totals) == len(first.success):
-        return _of_trials(first, second)
-    return _of_clusters(one, other, first.block)
+    if isinstance(first, Trials) and isinstance(second, Trials):
+        if len(one.totals) == len(first.success):
+            return _of_trials(first, second)
+        return _of_clusters(one, other, first.block)
+    if one.spread is not None and other.spread is not None:
+        return _of_classes(one.spread, other.spread, len(first.videos))
+    assert isinstance(first, Statistic), "trials are compared with trials"
+    assert isinstance(second, Statistic), "trials are compared with trials"
+    if first.each is not None and second.each is not None:
+        return _of_means(first, second)
+    return _of_others(first, second)
+
+
+def _of_classes(one: Spread, other: Spread, n: int) -> Difference:
+    apart = less(one, other)
+    own, p = mean_difference(apart, n), chance_of_none(apart)
+    assert own.value is not None, "asked before"
+    if own.low is None or own.high is None:
+        method = f"{own.method.removeprefix('none: ')}: they may differ by anything"
+        return Difference(own.value, -1.0, 1.0, 1.0, n, apart.units, method)
+    return Difference(own.value, own.low, own.high, p, n, apart.units, f"paired {own.method}")
+
+
+def _of_means(one: Statistic, other: Statistic) -> Difference:
+    assert one.each is not None, "asked before"
+    assert other.each is not None, "asked before"
+    width = max(one.each[1], other.each[1], 1e-300)
+    apart = (one.each[0] - other.each[0]) / width
+    cluster, units = _clusters(one.videos)
+    totals = np.bincount(cluster).astype(np.float64)
+    ahead = np.asarray(FINE * np.bincount(cluster, apart), dtype=np.float64)
+    low, high, p = clustered.ends(ahead, FINE * totals)
+    n, value = len(apart), one.value - other.value
+    method = (
+        f"exact test that exchanges the models in {_named(one.videos)}; Gaffke's bounds"
+        + _within(one.videos)
+    )
+    if units <= clustered.FEW:
+        method += f"; {units} are too few to tell models apart"
+    return Difference(value, min(low * width, value), max(high * width, value), p, n, units, method)
+
+
+def _of_others(one: Statistic, other: Statistic) -> Difference:
+    """A jackknife; degrees of freedom by the kurtosis of what leaving a unit out moves."""
+    cluster, units = _clusters(one.videos)
+    n, value = len(cluster), one.value - other.value
+    of = _named(one.videos)
+    if units < FEWEST:
+        low, high = (-np.inf, np.inf)
+        return Difference(value, low, high, 1.0, n, units, f"{of} are too few for an interval")
+    kept = (cluster != np.arange(units)[:, None]).astype(np.float32)
+    moved = one.resampled(kept) - other.resampled(kept)
+    moved = moved[~np.isnan(moved)] - np.nanmean(moved)
+    squares = float(np.sum(moved**2))
+    if squares < 1e-24:
+        return _alike(value, n, units)
+    kurtosis = units * float(np.sum(moved**4)) / squares**2
+    df = min(units - 1, max(1.0, 2 * units / max(kurtosis - 1, 1e-9)))
+    error = float(np.sqrt((units - 1) / units * squares))
+    reach = float(t.ppf((1 + LEVEL) / 2, df)) * error
+    p = float(min(2 * t.sf(abs(value) / error, df), 1.0))
+    method = f"paired jackknife over {of}, Student's t with {df:.0f} degrees{_within(one.videos)}"
+    return Difference(value, value - reach, value + reach, p, n, units, method)
 
 
 def _of_trials(one: Trials, other: Trials) -> Difference:
@@ -116,54 +182,20 @@ def _alike(value: float, n: int, units: int) -> Difference:
     return Difference(value, *ends, mcnemar(units if value else 0, 0), n, units, method)
 
 
-def _of_replicates(one: Drawn, other: Drawn) -> Difference:
-    videos = one.outcomes.videos
-    n, units = len(videos), _units(videos)
-    value = one.value - other.value
-    skewed = isinstance(one.outcomes, Statistic) and one.outcomes.skewed
-    replicates = one.replicates - other.replicates
-    replicates = replicates[~np.isnan(replicates)]
-    if np.ptp(replicates) > 0:
-        shift = 2 * bootstrap.bias(replicates, value) if skewed else 0.0
-        low, high = _ends(replicates, shift, units)
-        p = _p_value(replicates, shift, units)
-        corrected = "bias-corrected " if skewed else ""
-        method = f"paired {corrected}{bootstrap.method(videos)}, {len(replicates):,} resamples"
-        return Difference(value, min(low, value), max(high, value), p, n, units, method)
-    return _alike(value, n, units)
+def _clusters(videos: NDArray[np.str_]) -> tuple[NDArray[np.intp], int]:
+    """(n,) the video of each image, and how many there are; of a single one its images."""
+    names, video = np.unique(videos, return_inverse=True)
+    if len(names) == 1:
+        return np.arange(len(videos)), len(videos)
+    return np.asarray(video, dtype=np.intp), len(names)
 
 
-def _ends(replicates: NDArray[np.float64], shift: float, units: int) -> tuple[float, float]:
-    """The percentile interval, corrected by `shift` and widened as Student's is for few units.
-
-    Hesterberg, "What Teachers Should Know About the Bootstrap", The American Statistician 69,
-    2015: the expanded percentile interval.
-    """
-    tail = _widened(units) * t.ppf((1 - LEVEL) / 2, units - 1)
-    shares = norm.cdf(shift + np.array([tail, -tail]))
-    low, high = np.quantile(replicates, shares, method="inverted_cdf")
-    return float(low), float(high)
-
-
-def _p_value(replicates: NDArray[np.float64], shift: float, units: int) -> float:
-    """Two-sided, of the level at which the interval reaches 0; the sample counts as a resample.
-
-    From the share of resamples on the far side of 0, one added. Davison and Hinkley, "Bootstrap
-    Methods and their Application", 1997, Section 4.2.
-    """
-    most = len(replicates) + 1
-    below = norm.ppf((1 + np.sum(replicates <= 0)) / most) - shift
-    above = norm.ppf((1 + np.sum(replicates >= 0)) / most) + shift
-    far = min(below, above) / _widened(units)
-    return float(min(2 * t.cdf(far, units - 1), 1.0))
-
-
-def _widened(units: int) -> float:
-    # resamples vary by (n − 1)/n of what samples do
-    return float(np.sqrt(units / (units - 1)))
-
-
-def _units(videos: NDArray[np.str_]) -> int:
-    """What a resample draws: videos, or the images of a single one."""
+def _named(videos: NDArray[np.str_]) -> str:
     several = len(np.unique(videos))
-    return several if several > 1 else len(videos)
+    if several in (1, len(videos)):
+        return f"{len(videos):,} images"
+    return f"{several:,} videos"
+
+
+def _within(videos: NDArray[np.str_]) -> str:
+    return ", within this one video only" if len(np.unique(videos)) < min(len(videos), 2) else ""

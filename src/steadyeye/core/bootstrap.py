@@ -162,4 +162,5 @@ def mean_statistic(
         return mean_interval(values, videos, bounds)
 
     value = float(np.mean(values, dtype=np.float64)) if len(values) else float("nan")
-    return Statistic(value, videos, resampled, interval)
+    each = (values.astype(np.float64), float(bounds[1] - bounds[0]))
+    return Statistic(value, videos, resampled, interval, each=each)

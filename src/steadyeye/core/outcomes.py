@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from steadyeye.core.intervals import Interval
+from steadyeye.core.spread import Spread
 
 
 @dataclass(frozen=True, eq=False)
@@ -28,17 +29,17 @@ class Statistic:
     """A number of n images that is no proportion, and how it is counted anew.
 
     `value`: NaN where there is none. `videos`: (n,) the video of each image. `resampled`: (r, n)
-    how often each image counts → (r,) values, NaN where there is none. `skewed`: whether resamples
-    lie to one side of the value, so that the interval of a difference is bias-corrected.
-    `interval`: the value with its own interval, which resamples are no good for where there are
-    few videos.
+    how often each image counts → (r,) values, NaN where there is none. `interval`: the value with
+    its own interval. `spread`: of a mean over classes, how these move with the videos. `each`: of a
+    mean over images, the (n,) value of each, and how far two of them may lie apart at most.
     """
 
     value: float
     videos: NDArray[np.str_]
     resampled: Callable[[NDArray[np.float32]], NDArray[np.float64]]
     interval: Callable[[], Interval]
-    skewed: bool = False
+    spread: Callable[[], Spread] | None = None
+    each: tuple[NDArray[np.float64], float] | None = None
 
 
 Outcomes: TypeAlias = Trials | Statistic

@@ -55,7 +55,10 @@ def statistic(
         bounds = _bounds(predictions, unit)
         return bootstrap.mean_interval(each[counts], everything.videos[counts], bounds)
 
-    return Statistic(float(each[counts].mean()), everything.videos, resampled, interval)
+    least, most = _bounds(predictions, unit)
+    plain = (each, most - least) if counts.all() else None
+    value = float(each[counts].mean())
+    return Statistic(value, everything.videos, resampled, interval, each=plain)
 
 
 def _bounds(predictions: Predictions, unit: str) -> tuple[float, float]:

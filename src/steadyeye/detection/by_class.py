@@ -8,11 +8,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from steadyeye.core.intervals import Interval
+from steadyeye.core.spread import Spread, mean_of_classes, of_class
 from steadyeye.core.types import Result
 from steadyeye.detection.average_precision import average_recall
 from steadyeye.detection.frames import Frames, Table, spread_of
 from steadyeye.detection.matching import Matched
-from steadyeye.detection.spread import Spread, mean_of_classes, of_class
 
 
 @dataclass(frozen=True, eq=False)

@@ -11,11 +11,12 @@ from steadyeye.core.errors import UsageError
 from steadyeye.core.intervals import Interval
 from steadyeye.core.outcomes import Statistic
 from steadyeye.core.pm_sets import PmSets
+from steadyeye.core.spread import Spread, mean_of_classes
+from steadyeye.core.spread import spread as find_spread
 from steadyeye.core.table import Predictions
 from steadyeye.core.types import Result
 from steadyeye.detection.average_precision import dataset_ap, frame_ap
 from steadyeye.detection.matching import IOUS, Matched, excused, match
-from steadyeye.detection.spread import Spread, mean_of_classes, spread
 
 Table = Callable[[Matched, NDArray[np.int64] | None], NDArray[np.float64]]
 """`(matched, weight) -> (ious, classes)`, each image counting `weight` times; NaN for classes
@@ -168,11 +169,11 @@ def spread_of(
         found = table(matched, None if weight is None else weight[at])
         return np.asarray(found.mean(axis=0), dtype=np.float64)
 
-    return spread(evaluate, presence, videos)
+    return find_spread(evaluate, presence, videos)
 
 
 def result(name: str, found: Frames, table: Table, notes: tuple[str, ...] = ()) -> Result:
-    """A mean over classes with its interval (`detection.spread`), and on how much a class stands.
+    """A mean over classes with its interval (`core.spread`), and on how much a class stands.
 
     Matched once; what is counted anew only weighs images. Value None without objects.
     """
@@ -189,8 +190,11 @@ def statistic(found: Frames, table: Table) -> Statistic:
     def resampled(weights: NDArray[np.float32]) -> NDArray[np.float64]:
         return np.array([mean(table(matched, weight)) for weight in weights.astype(np.int64)])
 
+    def spread() -> Spread:
+        return spread_of(matched, table, found.videos)
+
     def interval() -> Interval:
-        return mean_of_classes(spread_of(matched, table, found.videos), len(found.rows))
+        return mean_of_classes(spread(), len(found.rows))
 
     value = mean(table(matched, None))
-    return Statistic(value, found.videos, resampled, interval, skewed=True)
+    return Statistic(value, found.videos, resampled, interval, spread)

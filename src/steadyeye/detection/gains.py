@@ -11,13 +11,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from steadyeye.core.boxes import BoxTable, take
+from steadyeye.core.spread import less, mean_difference
 from steadyeye.core.types import Result
 from steadyeye.detection.average_precision import dataset_ap
 from steadyeye.detection.errors import FOREGROUND, KINDS, Errors, errors
 from steadyeye.detection.frames import Frames, Table, ap, spread_of
 from steadyeye.detection.groups import grouped
 from steadyeye.detection.matching import Matched
-from steadyeye.detection.spread import less, mean_difference
 
 IOU = (FOREGROUND,)
 

@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 from steadyeye.core.intervals import Interval
 from steadyeye.core.outcomes import Statistic
 from steadyeye.core.pm_sets import farthest, pm_sets
+from steadyeye.core.spread import Spread, less, mean_difference
 from steadyeye.core.table import Predictions
 from steadyeye.core.types import Result
 from steadyeye.detection.frames import (
@@ -21,7 +22,6 @@ from steadyeye.detection.frames import (
     statistic,
     worst,
 )
-from steadyeye.detection.spread import less, mean_difference
 
 
 def worst_frames(
@@ -90,8 +90,10 @@ def drop_statistic(predictions: Predictions, k: int | None, iou: float | str) ->
     def interval() -> Interval:
         if np.isnan(drop(None)):
             return Interval(None, None, None, len(sets), "none: there are no objects")
-        anchors = spread_of(plain, table, sets.videos)
-        lowest = spread_of(least, table, sets.videos, members)
-        return mean_difference(less(anchors, lowest), len(sets))
+        return mean_difference(spread(), len(sets))
 
-    return Statistic(drop(None), sets.videos, resampled, interval, skewed=True)
+    def spread() -> Spread:
+        anchors = spread_of(plain, table, sets.videos)
+        return less(anchors, spread_of(least, table, sets.videos, members))
+
+    return Statistic(drop(None), sets.videos, resampled, interval, spread)

@@ -200,6 +200,26 @@ def mean_difference(found: Spread, n: int) -> Interval:
     return Interval(value, max(low, -1.0), min(high, 1.0), n, method)
 
 
+def chance_of_none(found: Spread) -> float:
+    """The two-sided p value of no difference: of the level at which the interval reaches 0.
+
+    1 where there is no interval, or no class; `found` as `less` makes it.
+    """
+    if not found.there.any() or _too_few(found):
+        return 1.0
+    value = float(found.values[found.there].mean())
+    if not found.moves.any():
+        own = mean_difference(found, 0)
+        assert own.low is not None, "not too few"
+        assert own.high is not None, "not too few"
+        # the far end is exact at one in forty, and nothing is said of other levels
+        return 1 - LEVEL if own.low > 0 or own.high < 0 else 1.0
+    error, df = _error(found)
+    bias = OPTIMISM * float(found.bias[found.there].mean())
+    sure = abs(value) - max(bias * np.sign(value), 0.0)
+    return float(min(2 * t.sf(sure / error, df), 1.0))
+
+
 def of_class(found: Spread, at: int, n: int) -> Interval:
     """One class alone, with the interval of the images that it stands on."""
     alone = replace(
