@@ -718,7 +718,7 @@ def test_two_models_are_told_in_one_section_with_their_own_pictures(toy, tmp_pat
 def test_a_vector_that_was_measured_comes_back():
     measured = [np.arange(3, dtype=np.float32) + i for i in range(2)]
     nothing = np.zeros((2, 0), dtype=np.float32)
-    answers = {name: np.zeros(2) for name in ("confidence", "probability")}
+    answers = {name: np.zeros(2) for name in ("confidence", "probability", "softmax", "least")}
     answers |= {name: np.zeros(2, dtype=np.int32) for name in ("predicted", "rank")}
     rows = Rows(
         ids=["a", "b"],

@@ -257,7 +257,7 @@ def test_a_folder_of_something_else_is_refused(footage, tmp_path):
 
 def test_a_damaged_record_is_one_line(footage, tmp_path):
     (tmp_path / "run.json").write_text('{"kind": "finetune", "jo')
-    with pytest.raises(UsageError, match=r"run.json' is damaged, 24 bytes without JSON in it; put"):
+    with pytest.raises(UsageError, match=r"run.json' is damaged, its 24 bytes are not what was"):
         tuned(footage, tmp_path)
 
 
@@ -271,7 +271,7 @@ def test_a_rate_is_searched_recorded_and_shown(footage, tmp_path):
         line.startswith(f"learning rate {best['rate']:g}: best of 5") for line in watcher.lines
     )
     _, search, *_ = trained.document(done.out, done.record, done.history).sections
-    assert search.title == f"Of 5 learning rates, {best['rate']:g} was best"
+    assert search.title == f"Of 5 learning rates, {best['rate']:g} was taken"
     assert len(search.tables[0].rows) == 5
     # what was tried is not tried again
     (tmp_path / "ft" / "checkpoints").rename(tmp_path / "gone")

@@ -44,14 +44,14 @@ def _one_thread():
 
 @pytest.fixture(scope="module")
 def davis(test_data, tmp_path_factory):
-    """A spec of every fifth frame of four sequences, eight of each, with a box each."""
+    """A spec of every fifth frame of four sequences, numbered anew, eight of each, a box each."""
     root = tmp_path_factory.mktemp("davis")
     for kind in ("JPEGImages", "Annotations"):
         for sequence in SEQUENCES:
             (root / kind / sequence).mkdir(parents=True)
             listed = sorted((test_data / "davis" / kind / sequence).iterdir())
-            for file in listed[::5][:FRAMES]:
-                (root / kind / sequence / file.name).symlink_to(file)
+            for number, file in enumerate(listed[::5][:FRAMES]):
+                (root / kind / sequence / f"{number:05d}{file.suffix}").symlink_to(file)
     rows = [f"{sequence},{name}" for sequence, name in SEQUENCES.items()]
     (root / "labels.csv").write_text("\n".join(["video,labels", *rows]))
     return f"davis(root='{root}', labels='{root / 'labels.csv'}', anchors='all', k=0)"

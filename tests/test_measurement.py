@@ -536,7 +536,9 @@ def test_distances_by_hand():
     assert section.title == "ℓ∞ to the anchor: half of 5 neighbours lie within 0.40 (0.02–0.80)"
     assert "20.0\u202f% (0.5–71.6\u202f%) lie within 8/255" in section.text[0]
     assert "Natural neighbours look alike" not in section.text[0]
-    assert "The smallest distance at which a model breaks is 0.400 (m)" in section.text[1]
+    assert (
+        "The smallest distance at which a model breaks in this data is 0.400 (m)" in section.text[1]
+    )
     rows = {row[0]: row for row in section.tables[0].rows}
     assert rows["all pairs"][1:3] == ("5", "0.020")
     assert rows["accepted pairs"][1] == "3"

@@ -304,7 +304,7 @@ def test_shares_by_hand(hand):
     assert of.wrong.method == "Gaffke's bounds over 4 images"
     assert of.wrong.low < 3 / 5 < of.wrong.high
     filmed = replace(hand, tags={"video": np.array(["a", "a", "b", "c"]), "frame": np.arange(4)})
-    assert shares(filmed, judged(filmed)).wrong.method == "bootstrap over 3 videos"
+    assert shares(filmed, judged(filmed)).wrong.method == "Gaffke's bounds over 3 videos"
 
 
 def test_the_section_by_hand(hand):

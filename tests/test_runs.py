@@ -129,11 +129,12 @@ def command(*words):
 
 
 def tree(out):
-    """Every file of a run but the log, where times are kept."""
+    """Every file of a run but the log and what the disk said of images, where times are kept."""
     return {
         str(path.relative_to(out)): path.read_bytes()
         for path in sorted(out.rglob("*"))
         if path.is_file() and path.name not in {"log.jsonl", ".lock"}
+        if path.suffix != ".contents"
     }
 
 

@@ -10,8 +10,9 @@ import pytest
 
 import steadyeye as se
 from steadyeye.core.reviewed import reviewed
-from steadyeye.predictions.cell import encode, open_cell
+from steadyeye.predictions.cell import open_cell
 from steadyeye.predictions.read import cells, read
+from steadyeye.predictions.record import found_in, write_record
 from steadyeye.storage.write import sha256
 
 PERSON, KITE = 0, 33
@@ -40,7 +41,7 @@ def folder(tmp_path):
 
 def strip(cell, shards):
     """Makes shards what an earlier version wrote, and seals them again."""
-    seal = json.loads((cell / "seal.json").read_text())
+    seal = found_in(cell / "seal.json")
     for entry in seal["shards"][:shards]:
         path = cell / entry["file"]
         table = pa.ipc.open_file(path.read_bytes()).read_all()
@@ -48,7 +49,7 @@ def strip(cell, shards):
         with pa.ipc.new_file(str(path), old.schema) as writer:
             writer.write_table(old)
         entry |= {"bytes": path.stat().st_size, "sha256": sha256(path)}
-    (cell / "seal.json").write_bytes(encode(seal))
+    write_record(cell / "seal.json", seal)
 
 
 def test_all_that_was_said_is_read_back(folder):
