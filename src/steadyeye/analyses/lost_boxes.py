@@ -52,7 +52,7 @@ def lost_boxes(evaluated: Sequence[Evaluated]) -> Section | None:
 
 
 def _lost(one: Evaluated) -> tuple[Table, str, list[Exhibit]]:
-    predictions, sets = one.predictions, pm_sets(one.predictions)
+    predictions, sets = one.predictions, pm_sets(one.predictions, labels=False)
     asked = find(one.results, "pm_k_map")
     k = farthest(sets, reach(asked) if asked else None)
     quality = frame_quality(predictions, 0.5)

@@ -31,7 +31,7 @@ def map_breakdown(evaluated: Sequence[Evaluated]) -> Section | None:
     rows: list[dict[str, Any]] = []
     tables = []
     for one in asked:
-        predictions, sets = one.predictions, pm_sets(one.predictions)
+        predictions, sets = one.predictions, pm_sets(one.predictions, labels=False)
         quality = frame_quality(predictions, IOU[0])
         result = find(one.results, "pm_k_map")
         chosen, members = worst(sets, quality, farthest(sets, reach(result) if result else None))

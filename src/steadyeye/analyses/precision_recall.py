@@ -31,7 +31,7 @@ def precision_recall(evaluated: Sequence[Evaluated]) -> Section | None:
         if result is None:
             continue
         models.append(one.predictions.model)
-        sets = pm_sets(one.predictions)
+        sets = pm_sets(one.predictions, labels=False)
         quality = frame_quality(one.predictions, IOUS[0])
         chosen, members = worst(sets, quality, farthest(sets, reach(result)))
         for title, those in (("anchors", sets.anchors[members]), ("worst frames", chosen)):

@@ -32,7 +32,7 @@ def worst_frames(
     The worst frame has the lowest frame AP at the lowest of the thresholds. A set without any
     object has no worst frame and is left out, which the notes count.
     """
-    sets = pm_sets(predictions)
+    sets = pm_sets(predictions, labels=False)
     reach = farthest(sets, k)
     thresholds = ious(iou)
     quality = frame_quality(predictions, thresholds[0], one_class)
@@ -62,7 +62,7 @@ def worst_statistic(
     predictions: Predictions, k: int | None, iou: float | str, one_class: bool
 ) -> Statistic:
     """What models are compared by on `worst_frames`; their worst frames are each one's own."""
-    sets = pm_sets(predictions)
+    sets = pm_sets(predictions, labels=False)
     thresholds = ious(iou)
     quality = frame_quality(predictions, thresholds[0], one_class)
     rows, members = worst(sets, quality, farthest(sets, k))
@@ -73,7 +73,7 @@ def worst_statistic(
 
 def drop_statistic(predictions: Predictions, k: int | None, iou: float | str) -> Statistic:
     """The mAP of the anchors less that of the worst frames, both of the same resampled sets."""
-    sets = pm_sets(predictions)
+    sets = pm_sets(predictions, labels=False)
     thresholds = ious(iou)
     quality = frame_quality(predictions, thresholds[0])
     rows, members = worst(sets, quality, farthest(sets, k))

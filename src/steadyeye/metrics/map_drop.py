@@ -21,6 +21,6 @@ def map_drop(predictions: Predictions, k: int | None = None, iou: float | str = 
     of both; a chosen worst frame has another mix of objects, so that a drop may be below 0. Value
     None without objects. Shankar et al., Section 4.2.
     """
-    name = f"map_drop(k={farthest(pm_sets(predictions), k)})"
+    name = f"map_drop(k={farthest(pm_sets(predictions, labels=False), k)})"
     found = outcomes(predictions, k, iou).interval()
     return Result(name, found.value, found.low, found.high, found.n, found.method)
