@@ -73,6 +73,9 @@ def test_classes_on_few_images_have_no_interval_and_say_so():
     assert found.method == (
         "none: too few images: the median class stands on 2 images, the rarest on 1"
     )
+    moved, n = judged([0, 1, 2], np.ones(3, bool))
+    assert "stands on 1 image, the rarest on 1" in mean_of_classes(moved, n).method
+    assert moved.note() == "a class stands on 1 image in the median, 1 at the least"
     # many images of two videos are two, not many
     assert judged([0] * 40, np.arange(40) % 2 == 0, ["a", "b"] * 20)[0].videos.tolist() == [2]
     moved, n = judged([0] * 40, np.arange(40) % 2 == 0, ["a", "b"] * 20)

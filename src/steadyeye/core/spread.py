@@ -78,7 +78,8 @@ class Spread:
         images, videos = self.images[self.there], self.videos[self.there]
         if not len(images):
             return "no class has an object"
-        said = f"{np.median(images):g} images in the median, {images.min()} at the least"
+        what = "image" if np.median(images) == 1 else "images"
+        said = f"{np.median(images):g} {what} in the median, {images.min()} at the least"
         if self.of == "videos":
             said += f"; on {np.median(videos):g} and {videos.min()} videos"
         return f"a class stands on {said}"
@@ -240,6 +241,7 @@ def _too_few(found: Spread) -> str:
     if np.median(videos) >= FEWEST:
         return ""
     what = found.of.split(" ")[0]
+    what = what.removesuffix("s") if np.median(videos) == 1 else what
     if len(videos) == 1:
         return f"none: too few images: there are objects in {int(videos[0])} {what}"
     return (
