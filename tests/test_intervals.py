@@ -1,4 +1,5 @@
 import csv
+from itertools import combinations
 from pathlib import Path
 
 import numpy as np
@@ -7,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import binomtest
 
-from steadyeye.core import bounded_means
+from steadyeye.core import bounded_means, medians
 from steadyeye.core.intervals import Trials, clopper_pearson, mean, proportion, proportions
 
 ANCHORS = 1109
@@ -188,3 +189,37 @@ def test_means_of_shares_are_bounded_by_video():
 def test_nothing_to_count_has_no_value():
     found = proportion(np.zeros(0, dtype=bool), np.zeros(0, dtype=str))
     assert (found.value, found.low, found.high, found.n) == (None, None, None, 0)
+
+
+@settings(max_examples=60, deadline=None, derandomize=True)
+@given(st.integers(1, 5), st.integers(2, 6), st.data())
+def test_the_median_of_classes_is_bounded_by_every_half_of_them(classes, videos, data):
+    """Against the least of the bounds over all halves, taken one by one."""
+    rng = np.random.default_rng(data.draw(st.integers(0, 10_000)))
+    totals = rng.integers(0, 6, (videos, classes)) + (np.arange(videos) == 0)[:, None]
+    wins = rng.integers(0, totals + 1)
+    low, high = medians.interval(wins.astype(float), totals.astype(float))
+
+    def bound(hits):
+        ends = []
+        for half in combinations(range(classes), -(-classes // 2)):
+            own, n = (each[:, list(half)].sum(axis=1) for each in (hits, totals))
+            own, n = own[n > 0].astype(float), n[n > 0].astype(float)
+            ends.append(bounded_means.lower_bounds(own[None], n[None])[0])
+        return min(ends)
+
+    assert low == pytest.approx(bound(wins), abs=1e-6)
+    assert 1 - high == pytest.approx(bound(totals - wins), abs=1e-6)
+    share = np.median(wins.sum(axis=0) / totals.sum(axis=0))
+    assert low <= share <= high
+
+
+@pytest.mark.parametrize("kinds", [1, 3])
+def test_clusters_that_are_alike_count_as_so_many(kinds):
+    """Merged, against as many of which each differs from the others by nearly nothing."""
+    wins, totals = np.tile([[0.0, 1, 2][:kinds]], 20), np.full((1, 20 * kinds), 2.0)
+    apart = totals + 1e-9 * np.arange(20 * kinds)
+    wins[0, 0] = 1
+    found = bounded_means.intervals(wins, totals)
+    expected = bounded_means.intervals(wins, apart)
+    assert np.array(found) == pytest.approx(np.array(expected), abs=1e-7)

@@ -28,14 +28,17 @@ def length(n: int, reach: int = 0) -> int:
 
 
 def bootstrap(
-    statistic: Callable[[NDArray[np.intp]], float], videos: NDArray[np.str_], block: int
+    statistic: Callable[[NDArray[np.intp]], float],
+    videos: NDArray[np.str_],
+    block: int,
+    fewest: int = FEW,
 ) -> Interval:
     """A statistic of values in the order of time, with an expanded percentile interval, seeded.
 
     `statistic`: of (m,) positions in the values, with repeats; `inf` where it is not reached, which
     makes a None. `videos`: (n,) the video of each value. Several are resampled as wholes; one in
-    circular blocks of `block` consecutive values, and the method says so. Fewer than 5 videos have
-    no interval.
+    circular blocks of `block` consecutive values, and the method says so. Fewer than `fewest`
+    videos have no interval.
     """
     n = len(videos)
     if n == 0:
@@ -44,7 +47,7 @@ def bootstrap(
     names = len(np.unique(videos))
     if names == 1 and n < FEWEST * block:
         return Interval(value, None, None, n, f"none: {n} in one video are too few")
-    if 1 < names < FEW:
+    if 1 < names < fewest:
         return Interval(value, None, None, n, f"none: {names} videos are too few")
     found = np.array([statistic(drawn) for drawn in resamples(videos, block)])
     low, high = map(_finite, _ends(found, names if names > 1 else n // block))

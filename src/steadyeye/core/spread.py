@@ -10,8 +10,10 @@ Wu, "A General Theory for Jackknife Variance Estimation", 1989): AP is read at 1
 one video of many moves it by a step or not at all. Three things are added, each found by simulation
 (`docs/coverage.md`):
 
-- a class that stands on few images is not as sure as it looks: its variance is at least half of
-  that of so many right or wrong images, its own value drawn towards the mean by one image more;
+- a class that stands on few images is not as sure as it looks: its variance is at least that of
+  so many right or wrong images, its own value drawn towards the mean by one image more; half of it
+  for the upper end. Of few images in which nearly all is found the jackknife alone says too little,
+  and a requirement of exactly the true mAP passed in 7.5 % of samples of 60 images;
 - AP of few objects is too high, because precision is taken at its best at that recall or a higher
   one. By how much is read off random halves of the videos, and the lower end goes down by it;
 - where all is found, or nothing, the other end is that of exact tests: the least (largest) mean
@@ -171,10 +173,10 @@ def mean_of_classes(found: Spread, n: int) -> Interval:
         far = _least(found.share[kept])
         ends = (0.0, 1 - far) if value == 0 else (far, 1.0)
         return Interval(value, *ends, n, f"exact, over {found.units:,} {found.of}")
-    error, df = _error(found)
+    error, df = _error(found, 0.5)
     high = _beta(value, error, df)[1]
     bias = OPTIMISM * max(float(found.bias[kept].mean()), 0.0)
-    low = _beta(max(value - bias, 0.0), error, df)[0]
+    low = _beta(max(value - bias, 0.0), *_error(found, 1.0))[0]
     method = f"jackknife over {found.units:,} {found.of}, Student's t with {df:.0f} degrees"
     return Interval(value, min(low, value), max(high, value), n, method)
 
@@ -193,7 +195,7 @@ def mean_difference(found: Spread, n: int) -> Interval:
         far = 1 - _least(found.share[kept])
         ends = (max(value - far, -1.0), min(value + far, 1.0))
         return Interval(value, *ends, n, f"exact, over {found.units:,} {found.of}, all alike")
-    error, df = _error(found)
+    error, df = _error(found, 0.5)
     reach = float(t.ppf((1 + LEVEL) / 2, df)) * error
     bias = OPTIMISM * float(found.bias[kept].mean())
     low, high = value - reach - max(bias, 0), value + reach - min(bias, 0)
@@ -215,7 +217,7 @@ def chance_of_none(found: Spread) -> float:
         assert own.high is not None, "not too few"
         # the far end is exact at one in forty, and nothing is said of other levels
         return 1 - LEVEL if own.low > 0 or own.high < 0 else 1.0
-    error, df = _error(found)
+    error, df = _error(found, 0.5)
     bias = OPTIMISM * float(found.bias[found.there].mean())
     sure = abs(value) - max(bias * np.sign(value), 0.0)
     return float(min(2 * t.sf(sure / error, df), 1.0))
@@ -250,8 +252,11 @@ def _too_few(found: Spread) -> str:
     )
 
 
-def _error(found: Spread) -> tuple[float, float]:
-    """The standard error of the mean over classes, above 0, and its degrees of freedom."""
+def _error(found: Spread, part: float) -> tuple[float, float]:
+    """The standard error of the mean over classes, above 0, and its degrees of freedom.
+
+    `part`: of the variance of so many right or wrong images, the least that a class has.
+    """
     kept = found.there
     moves = found.moves[:, kept] - found.moves[:, kept].mean(axis=0)
     several = len(moves)
@@ -260,7 +265,7 @@ def _error(found: Spread) -> tuple[float, float]:
     videos = found.videos[kept]
     middle = (found.units * size.mean() + 0.5) / (found.units + 1)
     drawn = (videos * size + middle) / (videos + 1)
-    least = drawn * (1 - drawn) / (2 * videos)
+    least = part * drawn * (1 - drawn) / videos
     lacking = np.maximum(least - factor * np.sum(moves**2, axis=0), 0).sum() / kept.sum() ** 2
     each = moves.mean(axis=1)
     squares = float(np.sum(each**2))

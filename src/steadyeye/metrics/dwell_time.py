@@ -11,6 +11,9 @@ from steadyeye.core.table import Predictions
 from steadyeye.core.types import Result, needs
 from steadyeye.sequences.runs import Runs, between, median, runs
 
+FEWEST_BETWEEN = 20
+"""Videos for an interval of the time between changes: over 5 and 10 it covers 92 %."""
+
 Statistic = Callable[[NDArray[np.floating], NDArray[np.bool_]], float]
 
 
@@ -56,7 +59,10 @@ def _result(
     # answers come and go in spells, so that short runs stand beside short ones
     block = max(1, min(round(len(found) ** 0.5), len(found) // blocks.FEWEST))
     told = blocks.bootstrap(
-        lambda rows: statistic(lengths[rows], found.ended[rows]), found.videos, block
+        lambda rows: statistic(lengths[rows], found.ended[rows]),
+        found.videos,
+        block,
+        FEWEST_BETWEEN if statistic is between else blocks.FEW,
     )
     named = name if name == "dwell_time" else f"{name}, {unit}"
     return Result(named, told.value, told.low, told.high, told.n, told.method, unit=unit)
