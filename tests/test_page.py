@@ -168,6 +168,18 @@ def test_a_headline_without_an_interval_says_so():
     assert said == "m has a mAP of 50.0\u202f% on 1 image (no interval: too few images)."
 
 
+def test_a_search_that_ended_early_does_not_say_that_nothing_fails():
+    """A point without a level whose interval begins at one may lie there; `None` is beyond all."""
+    predictions = table(**HAND)
+    for low, said in ((5, "leaves its failure point open under 1 of 1 operators"),
+                      (None, "reaches its failure point under none of 1 operators")):  # fmt: skip
+        point = Result("below 0.5", None, low, None, 2, "search", unit="level")
+        jpeg = Result("jpeg", None, None, None, 2, "search", cells=(point,), unit="level")
+        found = Result("failure_points", None, None, None, 2, "search", ("4 passes",), (jpeg,))
+        (sentence_,) = headline([Evaluated(predictions, {"failure_points": found})])
+        assert said in sentence_
+
+
 @pytest.fixture
 def opened(browser, document, tmp_path):
     """The report in a browser without a network, and what it complained of."""

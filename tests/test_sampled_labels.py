@@ -53,6 +53,9 @@ def test_two_sources_with_lists_in_another_order_keep_their_labels(sources, tmp_
     out = tmp_path / "set"
     done = steadyeye("sample", "--data", sources[0], "--data", sources[1], "--out", str(out))
     assert done.returncode == 0, done.stderr
+    # --k and --anchors are of videos: data says itself how it is drawn
+    drawn = json.loads((out / "set.json").read_text())["drawn"]
+    assert drawn == {"data": list(sources[:2])}
     assert set_folder.read(out).classes.names == ("motorbike", "dog", "gnome", "cat")
     found = [tuple(each) for each in labels(out).values()]
     assert found == [("gnome",)] * 3 + [("motorbike",)] * 3

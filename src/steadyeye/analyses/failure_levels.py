@@ -64,7 +64,9 @@ def _table(model: str, result: Result) -> Table:
 def _point(point: Result) -> tuple[str, str, str]:
     if point.value is None:
         low = "" if point.low is None else f" ({span(point.low, None, 'level')})"
-        return f"not reached{low}", "—", "—"
+        # a search that ends early has not looked at every level
+        looked = low and point.interval.startswith("sequential tests")
+        return f"not {'found' if looked else 'reached'}{low}", "—", "—"
     level = f"{shown(point.value, 'level')} ({span(point.low, point.high, 'level')})"
     measured = {cell.name: cell.value for cell in point.cells}
     return level, percent(measured["pixels changed"]), shown(measured["mean value"], "grey value")

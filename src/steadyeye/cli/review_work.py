@@ -39,7 +39,8 @@ def sample(
         present = frozenset(label for truth in source.truths for label in truth)
         lists.append(Labelled(str(spec), source.classes, present))
     merged, places = joined(lists, _classes(classes))
-    drawn_from = {**drawn, "data": list(data)} if data else drawn
+    # data is drawn as its spec says, whatever the flags for videos
+    drawn_from = {**(drawn if videos else {}), **({"data": list(data)} if data else {})}
     how = Sampling(out.name, drawn_from, merged)
     with watching(shown) as watcher:
         stored = (

@@ -134,6 +134,11 @@ def _searched(name: str, one: Evaluated) -> str | None:
     images += _among(points)
     told = f"{len(points.cells)} operators, {', '.join(points.notes)}"
     if not every:
+        # an end of None lies beyond the last level; another one the search has not settled
+        may = sum(each.low is not None for o in points.cells for each in _middle(o))
+        if may:
+            begin = f"{name}, on {images}: the search leaves its failure point open"
+            return f"{begin} under {may} of {told}."
         return f"{name}, on {images}, reaches its failure point under none of {told}."
     level, operator, point = min(every, key=lambda each: each[:2])
     # an end of None lies beyond the last level

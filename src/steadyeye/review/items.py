@@ -171,7 +171,10 @@ def set_gold(connection: Connection, stage: str, key: str, answer: Mapping[str, 
     here = (items.c.stage == stage) & (items.c.key == key)
     found = connection.execute(select(items.c.id).where(here)).scalar()
     if found is None:
-        raise UsageError(f"no item '{key}' in the stage {stage}; take an id of the set")
+        raise UsageError(
+            f"no item '{key}' in the stage {stage}; take an id of the set that is asked about: "
+            "no neighbour across a scene cut"
+        )
     changed = update(items).where(items.c.id == found)
     connection.execute(changed.values(gold=dict(answer), state="open"))
     return int(found)
