@@ -88,7 +88,9 @@ def proportions(trials: Trials, cells: int) -> list[Interval]:
 
     wins, totals = counted(trials.wins), counted(trials.totals)
     n, seen = totals.sum(axis=1), (totals > 0).sum(axis=1)
-    whole = counted(trials.wins % 1 != 0).sum(axis=1) == 0
+    whole = np.ones(cells, dtype=np.bool_)
+    if np.issubdtype(trials.wins.dtype, np.floating):
+        whole = counted(trials.wins % 1 != 0).sum(axis=1) == 0
     clustered = np.flatnonzero((seen > 1) & ((seen < n) | ~whole))
     low, high = bounded_means.intervals(wins[clustered], totals[clustered])
     ends = dict(zip(clustered.tolist(), zip(low.tolist(), high.tolist(), strict=True), strict=True))
