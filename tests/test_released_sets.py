@@ -10,7 +10,11 @@ import pytest
 
 from steadyeye.classes.known import known
 from steadyeye.classes.mapping import between
+from steadyeye.core import plugins
 from steadyeye.core.errors import UsageError
+from steadyeye.core.spec import parse
+from steadyeye.evaluation.job import Job
+from steadyeye.evaluation.tasks import task
 from steadyeye.sources.imagenet_vid_robust import imagenet_vid_robust
 from steadyeye.sources.ytbb_robust import UNNAMEABLE, ytbb_robust
 
@@ -334,3 +338,14 @@ def test_an_anchor_twice_in_the_file_is_refused(vid):
     (vid / "pmsets.json").write_text(text.rstrip()[:-1] + f', "{first}": []}}')
     with pytest.raises(UsageError, match=f"have '{first}' twice"):
         imagenet_vid_robust(str(vid.parent))
+
+
+def test_a_model_that_cannot_name_a_class_of_ytbb_is_not_refused(test_data):
+    """Its samples stay in the set, and the model is wrong on them."""
+    spec = f"ytbb_robust(root='{test_data / 'ytbb_robust'}')"
+    source = plugins.build("sources", parse(spec))
+    model = plugins.build("models", parse("efficientnet_lite0"))
+    made = task(
+        Job(models=("efficientnet_lite0",), data=(spec,)), ("m", model), (spec, source), None
+    )
+    assert any(note.startswith("toilet: no class of") for note in made.identity["model"]["notes"])

@@ -58,7 +58,7 @@ def task(
     classes = _model_classes(model[1], source[1])
     class_map = _class_map(job, model[1], classes, source)
     unreached = _unreached(source[1], class_map)
-    if unreached and not detects(model[1]):
+    if unreached and not detects(model[1]) and not getattr(source[1], "fixed", False):
         raise UsageError(
             f"no class of {model[0]} maps to {', '.join(unreached)}, the only labels of "
             f"{sum(unreached.values()):,} of {len(source[1]):,} samples of '{source[0]}'; "

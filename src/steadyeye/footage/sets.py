@@ -47,6 +47,8 @@ class FrameSets:
     absent: Callable[[Iterable[Member]], Sequence[str]] = field(repr=False, default=lambda _: ())
     notes: tuple[str, ...] = ()
     located: Callable[[Member], Sequence[Place]] | None = field(repr=False, default=None)
+    # a released set keeps classes that a model cannot name: it is wrong on them
+    fixed: bool = False
 
     @property
     def ids(self) -> Sequence[str]:

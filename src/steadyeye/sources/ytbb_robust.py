@@ -71,6 +71,7 @@ def ytbb_robust(
 
     locate = partial(_located, base)
     return FrameSets(
+        fixed=True,
         name=_name(anchors, kept, members, pairs is not None),
         classes=classes,
         columns=(*COLUMNS, "truth", *(() if review else ("accepted",))),
