@@ -122,6 +122,23 @@ def test_a_set_whose_labels_are_out_of_range_is_one_line_in_run_and_review(tmp_p
         assert f"3 labels that its 1 classes do not have, first {label}" in told
 
 
+def test_a_sampled_set_is_not_read_with_other_class_names(tmp_path):
+    out = tmp_path / "set"
+    done = steadyeye("sample", CLIP, "--labels", "bicycle", "--k", "1", "--out", str(out))
+    assert done.returncode == 0, done.stderr
+    path = out / "set.json"
+    content = json.loads(path.read_text())
+    names = content["classes"]["names"]
+    content["classes"] = {"names": ["cat", *names[1:]]}
+    path.write_text(json.dumps(content))
+    for words in (("review-status", str(out)), ("review", str(out))):
+        assert "lists other classes than the set was sampled with (bicycle" in refused(*words)
+    # a class more, for people to label with, changes no label
+    content["classes"] = {"names": [*names, "cat"]}
+    path.write_text(json.dumps(content))
+    assert "not reviewed yet" in refused("review-status", str(out))
+
+
 # --- lists
 
 

@@ -27,6 +27,8 @@ from steadyeye.storage.sums import check_sums, read_sums
 
 VERSION = 1
 TABLES = ("frames.parquet", "boxes.parquet")
+CLASSES = b"steadyeye.classes"
+"""The key under which frames.parquet has the names of the classes."""
 SCENE_CUT, UNDECIDED = "scene cut", "not decided"
 """Reasons why a frame is not accepted."""
 FRAMES = pa.schema(
@@ -140,6 +142,13 @@ def _check_labels(found: SetFolder) -> None:
         raise UsageError(
             f"'{found.root / 'set.json'}' has no list of classes; sample again"
         ) from None
+    sampled = _sampled_classes(found.root / "frames.parquet")
+    listed = list(found.classes.names) if found.classes else []
+    if listed[: len(sampled)] != sampled:
+        raise UsageError(
+            f"'{found.root / 'set.json'}' lists other classes than the set was sampled with "
+            f"({', '.join(sampled[:5])}, …); put them back, new ones go to the end"
+        )
     labels = pc.list_flatten(found.frames["labels"]).to_numpy()
     outside = labels[(labels < 0) | (labels >= classes)]
     if len(outside):
@@ -147,6 +156,14 @@ def _check_labels(found: SetFolder) -> None:
             f"the set in '{found.root}' has {len(outside):,} labels that its {classes:,} classes "
             f"do not have, first {outside[0]}; sample it again"
         )
+
+
+def _sampled_classes(path: Path) -> list[str]:
+    """The names that the labels of a table are indices of; none where it does not say."""
+    if not path.is_file():
+        return []
+    metadata = pq.read_schema(path).metadata or {}
+    return list(json.loads(metadata.get(CLASSES, b"[]")))
 
 
 def _table(path: Path, schema: pa.Schema) -> pa.Table:
@@ -165,10 +182,19 @@ def check_vacant(root: Path) -> None:
         raise UsageError(f"'{root}' holds a set already; choose another --out")
 
 
-def table(rows: Sequence[Mapping[str, Any]], schema: pa.Schema) -> bytes:
-    """The Parquet file of rows; `schema`: FRAMES or BOXES."""
+def table(
+    rows: Sequence[Mapping[str, Any]], schema: pa.Schema, classes: Sequence[str] = ()
+) -> bytes:
+    """The Parquet file of rows; `schema`: FRAMES or BOXES.
+
+    `classes`: the names that its labels are indices of. People write into set.json, which lists
+    them too; here they are under the sum of the file.
+    """
     sink = pa.BufferOutputStream()
-    pq.write_table(pa.Table.from_pylist(list(rows), schema=schema), sink)
+    content = pa.Table.from_pylist(list(rows), schema=schema)
+    if classes:
+        content = content.replace_schema_metadata({CLASSES: json.dumps(list(classes))})
+    pq.write_table(content, sink)
     return sink.getvalue().to_pybytes()  # type: ignore[no-any-return]
 
 

@@ -46,7 +46,8 @@ def export(
         "labels_updated": updated(folder, settled(connection, plan).get("anchors", {})),
         "undecided": left,
     }
-    write_file(out / "frames.parquet", table(rows, FRAMES))
+    names = folder.classes.names if folder.classes else ()
+    write_file(out / "frames.parquet", table(rows, FRAMES, names))
     manifest = {
         **folder.content,
         "reviewed": {"counts": counts, "status": status.status(connection, folder, plan)},

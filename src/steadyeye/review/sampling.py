@@ -73,7 +73,8 @@ def sample(stored: Iterable[Stored], out: Path, how: Sampling) -> int:
     if not rows:
         raise UsageError("there are no frames to review; give videos")
     marked = [_beyond(row) for row in _duplicates(_cuts(rows, views), views)]
-    write_file(out / "frames.parquet", table(marked, FRAMES))
+    names = how.classes.names if how.classes else ()
+    write_file(out / "frames.parquet", table(marked, FRAMES, names))
     content = encode(_manifest(how))
     # set.json is not listed: people write into it how the set is to be reviewed
     write_sums(out, [out / "frames.parquet"])
