@@ -557,7 +557,7 @@ def test_missed_objects_gain_what_recall_lacks():
     assert missed.value == pytest.approx(1 - 51 / 101)
     # of a single image there is no interval
     assert (missed.low, missed.high) == (None, None)
-    assert missed.interval == "none: too few images: there are objects in 1 images"
+    assert missed.interval == "none: too few images: there are objects in 1 image"
     same = found_in([[ONE, (50, 50, 60, 60, 0)]] * 6, [[ONE]] * 6, [0.9] * 6, classes=1)
     missed = gains(same)[KINDS.index("missed")]
     assert missed.low <= missed.value <= missed.high
