@@ -14,6 +14,7 @@ from steadyeye.core.errors import UsageError
 from steadyeye.core.spec import parse
 from steadyeye.evaluation.job import Job
 from steadyeye.evaluation.short_forms import default_folder, expand_data, expand_model
+from steadyeye.storage.lease import alone
 
 
 @pytest.fixture
@@ -209,6 +210,10 @@ def test_overwrite_deletes_a_run_and_nothing_else(here):
     other = (*words, "--metrics", "flip_rate", "--on-error", "skip")
     assert "holds another job" in steadyeye(*other, cwd=here).stderr
     assert steadyeye(*other, "--overwrite", cwd=here).returncode == 0
+    with alone(here / "a"):
+        busy = steadyeye(*other, "--overwrite", cwd=here)
+    assert "another process is writing" in busy.stderr
+    assert (here / "a" / "report.html").is_file()
     (here / "b").mkdir()
     (here / "b" / "notes.txt").write_text("mine")
     refusal = steadyeye(*words[:-1], "b", "--overwrite", cwd=here)

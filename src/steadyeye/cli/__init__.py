@@ -30,8 +30,9 @@ def main() -> None:
     for name in COMMANDS:
         import_module(f"steadyeye.cli.{name}")
     try:
-        check_given_once(sys.argv[1:])
-        sys.exit(app(standalone_mode=False) or 0)
+        command = typer.main.get_command(app)
+        check_given_once(getattr(command, "commands", {}), sys.argv[1:])
+        sys.exit(command(standalone_mode=False) or 0)
     except UsageError as error:
         _end_with(str(error))
     except ParsingError as error:

@@ -110,12 +110,12 @@ def joined(texts: Sequence[str] | None) -> str | None:
     return ", ".join(texts) if texts else None
 
 
-def check_given_once(arguments: Sequence[str]) -> None:
+def check_given_once(commands: Mapping[str, Any], arguments: Sequence[str]) -> None:
     """Raises `UsageError` for an option that takes one value and is given twice.
 
-    `arguments`: those of the command line. Click takes the last of two in silence.
+    `commands`: by name; `arguments`: those of the command line. Click takes the last of two in
+    silence.
     """
-    commands: Mapping[str, Any] = getattr(typer.main.get_command(app), "commands", {})
     if not arguments or arguments[0] not in commands:
         return
     options = arguments[1 : arguments.index("--")] if "--" in arguments else arguments[1:]

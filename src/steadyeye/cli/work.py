@@ -70,13 +70,20 @@ def read_job(
 
 
 def remove_run(out: Place) -> None:
-    """Deletes the run in a folder of this machine. Raises `UsageError` where it holds no run."""
+    """Deletes the run in a folder of this machine.
+
+    Raises `UsageError` where it holds no run, or another process is writing there.
+    """
+    from steadyeye.storage.lease import alone
+
     if not isinstance(out, Path):
         raise UsageError(f"--overwrite deletes folders of this machine only, not '{out}'")
     if not out.exists():
         return
     if not (out / "run.json").is_file():
         raise UsageError(f"'{out}' holds no run, so it is not deleted; choose another --out")
+    with alone(out):
+        pass  # raises where another process is writing there
     shutil.rmtree(out)
 
 

@@ -130,13 +130,11 @@ def check_arguments(plugin: Callable[..., Any], spec: Spec, given: int = 0) -> N
     for key, value in spec.kwargs.items():
         if key not in known:
             raise unknown(f"parameter of {spec.name}", key, known)
-        wanted = PLAIN.get(known[key].annotation)
+        kind, wanted = PLAIN.get(known[key].annotation, (object, ""))
         # True is a whole number to Python and to no one else
-        if (wanted and (type(value) is bool) != (wanted[0] is bool)) or not isinstance(
-            value, wanted[0] if wanted else object
-        ):
-            what = wanted[1] if wanted else ""
-            raise UsageError(f"{spec.name}({key}={value!r}): give {what}")
+        mistaken = isinstance(value, bool) and kind not in (bool, object)
+        if mistaken or not isinstance(value, kind):
+            raise UsageError(f"{spec.name}({key}={value!r}): give {wanted}")
     for name, parameter in known.items():
         if parameter.default is parameter.empty and name not in spec.kwargs:
             raise UsageError(f"{spec.name} needs '{name}'; write {spec.name}({name}=…)")

@@ -160,15 +160,20 @@ def less(one: Spread, other: Spread) -> Spread:
     )
 
 
-def mean_of_classes(found: Spread, n: int) -> Interval:
-    """The mean over the classes that are there, 0…1. `n`: what the interval says it is of."""
+def _without_ends(found: Spread, n: int) -> Interval | None:
+    """The mean alone, where there are no objects or too few images; None where there are enough."""
     if not found.there.any():
         return Interval(None, None, None, n, "none: there are no objects")
-    kept = found.there
-    value = float(found.values[kept].mean())
     few = _too_few(found)
-    if few:
-        return Interval(value, None, None, n, few)
+    return Interval(float(found.values[found.there].mean()), None, None, n, few) if few else None
+
+
+def mean_of_classes(found: Spread, n: int) -> Interval:
+    """The mean over the classes that are there, 0…1. `n`: what the interval says it is of."""
+    kept = found.there
+    if (without := _without_ends(found, n)) is not None:
+        return without
+    value = float(found.values[kept].mean())
     if value in (0.0, 1.0):
         far = _least(found.share[kept])
         ends = (0.0, 1 - far) if value == 0 else (far, 1.0)
@@ -183,13 +188,10 @@ def mean_of_classes(found: Spread, n: int) -> Interval:
 
 def mean_difference(found: Spread, n: int) -> Interval:
     """The mean over classes of differences, −1…1, as `less` makes them."""
-    if not found.there.any():
-        return Interval(None, None, None, n, "none: there are no objects")
     kept = found.there
+    if (without := _without_ends(found, n)) is not None:
+        return without
     value = float(found.values[kept].mean())
-    few = _too_few(found)
-    if few:
-        return Interval(value, None, None, n, few)
     if not found.moves.any():
         # all images alike tell nothing of their spread
         far = 1 - _least(found.share[kept])
