@@ -84,7 +84,7 @@ def test_the_page_asks_no_network_and_escapes_what_it_is_given(document):
     assert "alert(1)" in html
     assert EVIL not in html
     scripts = [attrs for tag, attrs in page.tags if tag == "script"]
-    assert len(scripts) == charts(document) + 2  # Vega, our module
+    assert len(scripts) == charts(document) + 3  # Vega, the page, its viewer
     titles = "".join(page.texts)
     assert all(section.title in titles for section in document.sections)
     assert "picture not kept" in titles

@@ -40,8 +40,9 @@ def render_html(document: Document, picture: Pictures) -> str:
         picture=lambda exhibit, shot: _data_uri(picture(exhibit.data, shot)),
         specification=lambda figure: _specification(_pictured(figure, picture)),
         record=_record,
-        style=Markup(_static("report.css")),  # noqa: S704 - our own files
+        style=Markup(_static("report.css") + _static("viewer.css")),  # noqa: S704 - our own files
         script=Markup(_static("report.js")),  # noqa: S704
+        viewer=Markup(_static("viewer.js")),  # noqa: S704
         vega=Markup(_vega()) if charts else None,  # noqa: S704
     )
     return page
