@@ -69,11 +69,43 @@ class Figure:
 
 
 @dataclass(frozen=True)
+class Frame:
+    """One frame of a film: the sample it is of and what the model says there.
+
+    `at`: its place on the film as one reads it, such as "3 frames later" or "level 12". `score`:
+    the probability of what the model says, 0…1, None where there is none. `right`, `marks`: as of
+    a `Picture`.
+    """
+
+    sample: str
+    at: str
+    line: str
+    score: float | None = None
+    right: bool | None = None
+    marks: tuple[Mark, ...] = ()
+
+
+@dataclass(frozen=True)
+class Film:
+    """Frames in order, to be played and stepped through around the pictures of an exhibit.
+
+    Such as all frames of a set, all levels of an operator, or one second of a video; all images
+    are of one size. `start`: the frame that is shown first. `fixed`: how many of the exhibit's
+    first pictures stay beside it, such as the anchor.
+    """
+
+    frames: tuple[Frame, ...]
+    start: int = 0
+    fixed: int = 0
+
+
+@dataclass(frozen=True)
 class Exhibit:
     """Pictures to be seen side by side, such as an anchor and the frame that breaks it.
 
     `wide`: a strip of up to four across the page, rather than a pair. `group`: the heading over it
-    and those of the same group after it, none if empty.
+    and those of the same group after it, none if empty. `film`: the frames around the pictures.
+    `labels`, `kinds`: what a reader can filter by, the classes it is about and the kinds of break.
     """
 
     title: str
@@ -82,6 +114,9 @@ class Exhibit:
     pictures: tuple[Picture, ...]
     wide: bool = False
     group: str = ""
+    film: Film | None = None
+    labels: tuple[str, ...] = ()
+    kinds: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
