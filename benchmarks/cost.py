@@ -4,7 +4,7 @@
 
 A simulation with constants measured here, and with assumptions where nothing can be measured here:
 both are printed. `--check` also runs EfficientNet-Lite0 for real with one and two workers and
-compares the time with what the simulation predicts for them. docs/cost.md explains it.
+compares the time with what the simulation predicts for them. docs/explanation/cost.md explains it.
 """
 
 import argparse

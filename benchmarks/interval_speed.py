@@ -5,7 +5,8 @@
 A curve has 31 cells, pm-0 … pm-30: the first frame at which an anchor breaks is drawn, more alike
 within a video than between them. Both are timed in turn, round by round; printed are the medians
 and the median of the ratios within a round. The bootstrap, which covers too little with few videos
-(`docs/coverage.md`), is what a curve took before: 2,000 resamples of the videos, drawn once.
+(`docs/explanation/coverage.md`), is what a curve took before: 2,000 resamples of the videos,
+drawn once.
 """
 
 import argparse

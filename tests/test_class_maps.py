@@ -12,7 +12,7 @@ from steadyeye.classes.known import from_names, known, named, names, read
 from steadyeye.core.errors import UsageError
 from steadyeye.core.types import Classes
 
-# docs/class-maps.md, "YTBB-Robust": index, released, with the plain meaning
+# docs/reference/class-maps.md, "YTBB-Robust": index, released, with the plain meaning
 PLAIN_YTBB = {"cow": "n02402425", "potted plant": "n11536230"}
 PLAIN_DIFFERENCES = [
     (345, None, "cow"),
@@ -133,7 +133,7 @@ def test_plain_meanings_differ_from_the_ytbb_release_as_documented(test_data):
         if release.get(i) != plain.get(i)
     ]
     assert differences == PLAIN_DIFFERENCES
-    page = Path(__file__).parent.parent / "docs" / "class-maps.md"
+    page = Path(__file__).parent.parent / "docs" / "reference" / "class-maps.md"
     rows = [
         line
         for line in page.read_text(encoding="utf-8").splitlines()

@@ -16,7 +16,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-# what each YTBB class means; docs/class-maps.md gives the reasons for the three marked ones
+# what each YTBB class means; docs/reference/class-maps.md says why, of the three marked ones
 YTBB = {
     "person": "n00007846",
     "bird": "n01503061",

@@ -126,7 +126,7 @@ class Bars:
 
 
 class Lines:
-    """A JSON object a line on stderr; docs/runs.md names the keys."""
+    """A JSON object a line on stderr; docs/reference/runs.md names the keys."""
 
     def __init__(self) -> None:
         self._cells: dict[str, _Cell] = {}

@@ -7,7 +7,7 @@ success adds to every draw, so one more never lowers it. N. Gaffke, "Three test 
 nonparametric one-sided hypothesis on the mean of a nonnegative variable", Mathematical Methods of
 Statistics 14, 2005; Learned-Miller and Thomas, "A new confidence interval for the mean of a bounded
 random variable", 2019. That it covers is proven for shares of two values and conjectured for all;
-docs/coverage.md has it simulated, also for clusters of unequal size.
+docs/explanation/coverage.md has it simulated, also for clusters of unequal size.
 """
 
 from collections.abc import Callable

@@ -8,7 +8,7 @@ Proportions With Small Expected Number of Positive Counts Estimated From Survey 
 stays within 0…1. Beyond fifty videos random halves are left out instead of single videos (Shao and
 Wu, "A General Theory for Jackknife Variance Estimation", 1989): AP is read at 101 recalls, so that
 one video of many moves it by a step or not at all. Three things are added, each found by simulation
-(`docs/coverage.md`):
+(`docs/explanation/coverage.md`):
 
 - a class that stands on few images is not as sure as it looks: its variance is at least that of
   so many right or wrong images, its own value drawn towards the mean by one image more; half of it

@@ -1,0 +1,241 @@
+"""Writes the reference from the code: a new plugin or option is documented by being there.
+
+A hook of MkDocs. One page a module: of every folder of plugins and of the modules in `INTERFACE`;
+one page for the command line, from the command tree itself.
+"""
+
+import ast
+import typing
+from collections.abc import Iterator, Mapping
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+from mkdocs.config.defaults import MkDocsConfig
+from mkdocs.structure.files import File, Files
+
+PACKAGE = Path(__file__).resolve().parent.parent / "src" / "steadyeye"
+KINDS: Mapping[str, tuple[str, str]] = {
+    "metrics": (
+        "Metrics",
+        'Asked for by name: `--metrics "accuracy, pm_k(k=5)"`, `run.pm_k(5)`, '
+        '`steadyeye gate --require "pm_k(k=10) >= 70%"`.',
+    ),
+    "degrade": (
+        "Operators",
+        'What degrades an image, level by level: `--operators "jpeg, white_fog"`. '
+        "The same operators stand under *augment* of a training job.",
+    ),
+    "sources": (
+        "Sources",
+        "Where images and labels come from: `--data \"video(path='clip.mp4')\"`.",
+    ),
+    "models": ("Models", "How a model is loaded: `--model \"onnx(path='model.onnx')\"`."),
+    "analyses": (
+        "Analyses",
+        "The sections of a report. Each is there where the data and the runs have what it needs.",
+    ),
+    "probes": (
+        "Probes",
+        'What `steadyeye explain` does: `--analyses "patch_shuffle, background"`.',
+    ),
+}
+INTERFACE: Mapping[str, tuple[str, ...]] = {
+    "steadyeye": ("api",),
+    "Predictions and results": (
+        "core.types",
+        "core.table",
+        "core.results",
+        "core.sections",
+        "core.spec",
+        "core.plugins",
+        "core.errors",
+    ),
+    "Statistics": ("core.pm_sets", "core.intervals", "core.blocks", "core.multiplicity"),
+    "Detection": ("core.boxes", "detection.matching", "detection.average_precision"),
+    "Degradation": ("degradation.operators", "degradation.search", "degradation.moved"),
+    "Videos": ("footage.sidecar", "footage.cuts"),
+    "Unlabelled footage": ("sequences.runs", "sequences.changes", "sequences.windows"),
+    "Measurement": ("measurement.pixels", "measurement.motion", "measurement.logistic"),
+    "Mining and review": (
+        "mining.causes",
+        "mining.candidates",
+        "mining.novelty",
+        "core.reviewed",
+    ),
+    "Explanation": (
+        "probing",
+        "probing.targets",
+        "probing.subject",
+        "probing.trials",
+        "embedding.thinness",
+        "embedding.crops",
+        "embedding.spots",
+    ),
+    "Models and classes": ("images.preprocessing", "classes.known", "classes.mapping"),
+    "Training": ("training.augmentation",),
+}
+GENERATED = "Generated"
+"""The entry of the navigation that the pages take the place of."""
+
+
+def on_config(config: MkDocsConfig) -> MkDocsConfig:
+    """The navigation with the written pages in it."""
+    for group in config.nav or []:
+        for entries in group.values():
+            if isinstance(entries, list) and GENERATED in entries:
+                at = entries.index(GENERATED)
+                entries[at : at + 1] = list(list_entries())
+    return config
+
+
+def on_files(files: Files, config: MkDocsConfig) -> Files:
+    """The files of the site with the written pages among them."""
+    for path, text in write_pages():
+        files.append(File.generated(config, path, content=text))
+    return files
+
+
+def list_entries() -> Iterator[dict[str, Any]]:
+    """The entries of the navigation, in its order."""
+    yield {"Command line": "reference/cli.md"}
+    for kind, (title, _) in KINDS.items():
+        pages = [{name: f"reference/{kind}/{name}.md"} for name in list_plugins(kind)]
+        yield {title: [f"reference/{kind}/index.md", *pages]}
+    groups = [
+        {title: [{name_module(each): f"reference/api/{each}.md"} for each in modules]}
+        for title, modules in INTERFACE.items()
+    ]
+    yield {"Python": ["reference/api/index.md", *groups]}
+
+
+def write_pages() -> Iterator[tuple[str, str]]:
+    """Path and text of every page."""
+    yield "reference/cli.md", write_commands()
+    for kind, (title, opening) in KINDS.items():
+        rows = ["| name | |", "|---|---|"]
+        for name in list_plugins(kind):
+            rows.append(f"| [`{name}`]({name}.md) | {read_summary(PACKAGE / kind / name)} |")
+            # a dotted name in a heading is cut at the dots: the page has a short one of its own
+            text = f"# {name}\n\n::: steadyeye.{kind}.{name}.{name}\n"
+            yield f"reference/{kind}/{name}.md", text
+        yield f"reference/{kind}/index.md", "\n".join([f"# {title}", "", opening, "", *rows])
+    lines = ["# Python", "", "Written from the docstrings of the code; one page a module.", ""]
+    for title, modules in INTERFACE.items():
+        lines += [f"## {title}", "", "| module | |", "|---|---|"]
+        for each in modules:
+            summary = read_summary(PACKAGE.joinpath(*each.split(".")))
+            lines.append(f"| [`{name_module(each)}`]({each}.md) | {summary} |")
+            text = f"# {name_module(each)}\n\n::: steadyeye.{each}\n"
+            yield f"reference/api/{each}.md", text
+        lines.append("")
+    yield "reference/api/index.md", "\n".join(lines)
+
+
+def name_module(module: str) -> str:
+    """The name that a module of the package is imported by."""
+    return f"steadyeye.{module}"
+
+
+def list_plugins(kind: str) -> list[str]:
+    """The names of a folder of plugins, sorted."""
+    stems = (file.stem for file in (PACKAGE / kind).glob("*.py"))
+    return sorted(stem for stem in stems if not stem.startswith("_"))
+
+
+def read_summary(module: Path) -> str:
+    """The first line of a module's docstring, fit for a cell of a table."""
+    file = module / "__init__.py" if module.is_dir() else module.with_suffix(".py")
+    opening = (ast.get_docstring(ast.parse(file.read_text())) or "").partition("\n\n")[0]
+    return " ".join(opening.split()).replace("|", "\\|").removesuffix("::").strip()
+
+
+def write_commands() -> str:
+    """The page of the command line: every command with its arguments and options."""
+    import typer
+
+    from steadyeye.cli import COMMANDS
+    from steadyeye.cli.options import app
+
+    for name in COMMANDS:
+        import_module(f"steadyeye.cli.{name}")
+    tree: Any = typer.main.get_command(app)
+    lines = [
+        "# Command line",
+        "",
+        "Written from the command tree.",
+        "",
+        "| command | |",
+        "|---|---|",
+    ]
+    sections: list[str] = []
+    for words, command in walk_commands(tree, ("steadyeye",)):
+        opening = first_sentences(command.help)
+        anchor = "-".join(words[1:])
+        lines.append(f"| [`{' '.join(words)}`](#{anchor}) | {opening} |")
+        sections += write_command(words, command)
+    return "\n".join([*lines, "", *sections])
+
+
+def walk_commands(tree: Any, words: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], Any]]:
+    """Every command below `tree` with the words that call it."""
+    for name, command in tree.commands.items():
+        if hasattr(command, "commands"):
+            yield from walk_commands(command, (*words, name))
+        else:
+            yield (*words, name), command
+
+
+def write_command(words: tuple[str, ...], command: Any) -> list[str]:
+    """The section of one command."""
+    annotations = typing.get_type_hints(command.callback)
+    arguments = [each for each in command.params if each.param_type_name == "argument"]
+    options = [each for each in command.params if each.param_type_name == "option"]
+    usage = " ".join([*words, *map(name_argument, arguments), "[OPTIONS]" if options else ""])
+    lines = [
+        f"## {' '.join(words[1:])}",
+        "",
+        command.help or "",
+        "",
+        "```",
+        usage.strip(),
+        "```",
+        "",
+    ]
+    rows = [
+        f"| {spell(each, annotations.get(each.name))} | {describe(each)} |"
+        for each in (*arguments, *options)
+        if not each.hidden
+    ]
+    return [*lines, "| option | |", "|---|---|", *rows, ""] if rows else lines
+
+
+def name_argument(argument: Any) -> str:
+    """An argument as the usage line has it."""
+    name = argument.name.upper() + ("..." if argument.nargs == -1 else "")
+    return name if argument.required else f"[{name}]"
+
+
+def spell(parameter: Any, annotation: Any) -> str:
+    """How a parameter is written on the command line, with the kind of its value."""
+    if parameter.param_type_name == "argument":
+        return f"`{name_argument(parameter)}`"
+    names = ", ".join(f"`{each}`" for each in (*parameter.opts, *parameter.secondary_opts))
+    kinds = {int: "whole number", float: "number", Path: "path", str: "text"}
+    parts = {annotation, *typing.get_args(annotation)}
+    parts |= {inner for part in parts for inner in typing.get_args(part)}
+    value = next((word for kind, word in kinds.items() if kind in parts), "")
+    return names if parameter.is_flag else f"{names} *{value}*"
+
+
+def describe(parameter: Any) -> str:
+    """The help of a parameter, its default and whether it may be given again."""
+    text = " ".join((parameter.help or "").split()).replace("|", "\\|")
+    if parameter.default not in (None, False, "", []) and not callable(parameter.default):
+        text += f" Default: `{parameter.default}`."
+    return text + (" May be given several times." if parameter.multiple else "")
+
+
+def first_sentences(text: str | None) -> str:
+    """The first paragraph of a help text, on one line."""
+    return " ".join((text or "").partition("\n\n")[0].split()).replace("|", "\\|")
