@@ -170,7 +170,7 @@ def write_commands() -> str:
     ]
     sections: list[str] = []
     for words, command in walk_commands(tree, ("steadyeye",)):
-        opening = first_sentences(command.help)
+        opening = first_paragraph(command.help)
         anchor = "-".join(words[1:])
         lines.append(f"| [`{' '.join(words)}`](#{anchor}) | {opening} |")
         sections += write_command(words, command)
@@ -236,6 +236,6 @@ def describe(parameter: Any) -> str:
     return text + (" May be given several times." if parameter.multiple else "")
 
 
-def first_sentences(text: str | None) -> str:
+def first_paragraph(text: str | None) -> str:
     """The first paragraph of a help text, on one line."""
     return " ".join((text or "").partition("\n\n")[0].split()).replace("|", "\\|")
