@@ -470,7 +470,7 @@ def test_compare_from_the_command_line(saved_runs):
     assert "better than poor on pm-10 by" in said
     page = (saved_runs / "c.md").read_text()
     assert "Paired differences" in page
-    assert "What breaks it" not in page
+    assert "frames that break it" not in page
     assert (saved_runs / "c.html").stat().st_size > 100_000
 
 

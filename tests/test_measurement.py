@@ -442,8 +442,8 @@ def test_the_section_says_what_breaks_it(planted):
     assert section.text[0].endswith(
         f"{judged.broken.sum()} of 240 neighbours of right anchors broke."
     )
-    assert "a jackknife over videos" in section.text[1]
-    assert "within" not in section.text[1]
+    assert "a jackknife over videos" in section.method[0]
+    assert "within" not in section.method[0]
     assert [figure.name for figure in section.figures] == ["what_changed", "what_changed_dose"]
     assert len(section.exhibits) == 3
     farthest = [
@@ -463,7 +463,7 @@ def test_few_videos_are_clustered_by_set_and_say_so(planted):
     one = replace(predictions, tags={**predictions.tags, "video": np.full(len(predictions), "v")})
     found = outcomes(one)
     assert (found.within, found.over) == ("within this one video only", "30 pm-sets")
-    assert "within this one video only" in what_changed([Evaluated(one, {})]).text[1]
+    assert "within this one video only" in what_changed([Evaluated(one, {})]).method[0]
 
 
 @pytest.mark.parametrize(

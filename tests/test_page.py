@@ -242,6 +242,6 @@ def test_the_gallery_works_with_the_keyboard(opened):
 def test_figures_are_saved(opened, kind, start):
     page, _ = opened
     with page.expect_download() as download:
-        page.locator(f"[data-save={kind}]").first.click()
+        page.locator(f"[data-name=pm_curve] [data-save={kind}]").click()
     assert download.value.suggested_filename == f"pm_curve.{kind}"
     assert Path(download.value.path()).read_bytes().startswith(start)

@@ -49,7 +49,7 @@ NEUTRAL = {
     "degradation_ranking": "Which model stands it best",
     "failure_levels": "The level at which accuracy falls below each threshold",
     "failure_strips": "One image at the levels where accuracy falls below a threshold",
-    "failures": "What breaks it",
+    "failures": "The frames that break it",
     "flips": "Changes of mind",
     "frame_rates": "Frame rate by frame rate",
     "frame_types": r"(Does the drop go with frames of one type\?"

@@ -6,7 +6,7 @@ import numpy as np
 
 from steadyeye.charts.style import percent
 from steadyeye.core.claims import Claim, above, below, first
-from steadyeye.core.sections import Section
+from steadyeye.core.sections import Section, Topic
 from steadyeye.core.types import Evaluated, needs
 from steadyeye.probing.attributions import COMPLETE, attributions, method
 from steadyeye.probing.effects import difference, mean
@@ -30,6 +30,7 @@ def attribution(evaluated: Sequence[Evaluated]) -> Section | None:
     way = NAMES[method(found[0].predictions)]
     claim = first(_claims(found, way))
     return Section(
+        topic=Topic.WHY,
         place=44,
         title=claim.text if claim else _question(found, way),
         claim=claim,

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from steadyeye.core.sections import Section, Table
+from steadyeye.core.sections import Section, Table, Topic
 from steadyeye.core.types import Evaluated, needs
 from steadyeye.probing.drawing import exhibits, figure
 from steadyeye.probing.effects import mean
@@ -38,6 +38,7 @@ def background(evaluated: Sequence[Evaluated]) -> Section | None:
     settings = told[0].predictions.probe["settings"]
     shown = claim("Another background", told)
     return Section(
+        topic=Topic.WHY,
         place=41,
         title=shown.text if shown else question("Another background", told),
         claim=shown,

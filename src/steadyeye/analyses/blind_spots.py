@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from steadyeye.charts.style import interval, percent
-from steadyeye.core.sections import Exhibit, Picture, Section, Table
+from steadyeye.core.sections import Exhibit, Picture, Section, Table, Topic
 from steadyeye.core.table import Predictions
 from steadyeye.core.types import Evaluated, needs
 from steadyeye.embedding.blindness import FAR, Blindness, Contents, blindness, contents, examples
@@ -33,6 +33,7 @@ def blind_spots(evaluated: Sequence[Evaluated]) -> Section | None:
     found = [(table, blindness(table)) for table in tables]
     told = [each for _, each in found if each]
     return Section(
+        topic=Topic.WHY,
         place=46,
         title=_title(found, told),
         text=(

@@ -8,7 +8,7 @@ from steadyeye.comparison.boards import Boards, boards
 from steadyeye.comparison.order import Leaderboard
 from steadyeye.comparison.words import amount, called, claim, finding, headline, rank, reach
 from steadyeye.core.results import among
-from steadyeye.core.sections import Figure, Section, Table
+from steadyeye.core.sections import Figure, Section, Table, Topic
 from steadyeye.core.types import Evaluated, needs
 
 DRAWN = 30
@@ -27,10 +27,12 @@ def comparison(evaluated: Sequence[Evaluated]) -> Section | None:
         return None
     first = found.boards[0]
     return Section(
+        topic=Topic.COMPARED,
         place=3,
         title=headline(first),
         claim=claim(first),
-        text=(finding(first), _meaning(found), *_caveats(found)),
+        text=(finding(first), *_caveats(found)),
+        method=(_meaning(found),),
         tables=(_standings(found), _differences(found)),
         figures=(_figure(first),),
     )

@@ -10,7 +10,7 @@ from steadyeye.charts.style import chart, colour, interval, percent, shares
 from steadyeye.core.intervals import Interval, proportion
 from steadyeye.core.pm_sets import pm_sets
 from steadyeye.core.results import find
-from steadyeye.core.sections import Figure, Section, Table
+from steadyeye.core.sections import Figure, Section, Table, Topic
 from steadyeye.core.types import Evaluated, Result, needs
 
 MEASURES = ("frames exactly d away", "all frames within d")
@@ -48,6 +48,7 @@ def conditional_robustness(evaluated: Sequence[Evaluated]) -> Section | None:
         for c in curves
     ]
     return Section(
+        topic=Topic.WHEN,
         place=11,
         title=_title(curves),
         text=(

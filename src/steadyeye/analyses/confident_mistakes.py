@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from steadyeye.charts.style import chart, colour, interval, percent
-from steadyeye.core.sections import Exhibit, Figure, Mark, Picture, Section, Table
+from steadyeye.core.sections import Exhibit, Figure, Mark, Picture, Section, Table, Topic
 from steadyeye.core.table import Predictions
 from steadyeye.core.types import Evaluated, needs
 from steadyeye.mining.candidates import Candidate, candidates, name_of
@@ -38,6 +38,7 @@ def confident_mistakes(evaluated: Sequence[Evaluated], score: float = SCORE) -> 
         "said; run again to see its confident mistakes here.",
     )
     return Section(
+        topic=Topic.WHAT,
         place=22,
         title=_title(counted),
         text=(

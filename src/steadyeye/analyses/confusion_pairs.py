@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from steadyeye.charts.style import interval, percent
 from steadyeye.core.claims import leads
 from steadyeye.core.intervals import Interval
-from steadyeye.core.sections import Exhibit, Mark, Picture, Section, Table
+from steadyeye.core.sections import Exhibit, Mark, Picture, Section, Table, Topic
 from steadyeye.core.table import Predictions
 from steadyeye.core.types import Evaluated, needs
 from steadyeye.mining.causes import IOU, SCORE
@@ -28,6 +28,7 @@ def confusion_pairs(evaluated: Sequence[Evaluated]) -> Section | None:
     if not told:
         return None
     return Section(
+        topic=Topic.WHAT,
         place=23,
         title=_title(told),
         text=(

@@ -17,7 +17,7 @@ from steadyeye.comparison.gains import (
 )
 from steadyeye.comparison.lineage import Step, augmentation, caveats, steps
 from steadyeye.core.results import find
-from steadyeye.core.sections import Figure, Section, Table
+from steadyeye.core.sections import Figure, Section, Table, Topic
 from steadyeye.core.table import Predictions
 from steadyeye.core.types import Evaluated, needs
 from steadyeye.degradation.curves import MEAN, statistic
@@ -45,17 +45,20 @@ def degradation_gains(evaluated: Sequence[Evaluated]) -> Section | None:
     tables = [table("Before and after, under degradation", told)]
     tables += [_shifts(each, shifts) for _, each, shifts in found if shifts]
     return Section(
+        topic=Topic.TRAINING,
         place=9,
         # what augmentation alone did is told first
         title=_title(*next((each for each in found if each[0].augmented), found[0]))
         + (f"; {len(found) - 1} more below" if len(found) > 1 else ""),
         text=(
             *(line for each in found for line in _sentences(*each)),
+            *dict.fromkeys(line for step, _, _ in found for line in caveats(step)),
+        ),
+        method=(
             "Under degradation: the mean over operators of the mean over their levels. Kept: of "
             "the images that a model has right at level 0, which are other images for another "
             "model. Failure points are of these too. One that lies beyond the last level counts "
             f"as one level beyond it; a move that it takes part in is marked ≥ or ≤. {READING}",
-            *dict.fromkeys(line for step, _, _ in found for line in caveats(step)),
         ),
         tables=tuple(tables),
         figures=(

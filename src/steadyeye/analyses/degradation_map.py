@@ -5,7 +5,7 @@ from typing import Any
 
 from steadyeye.charts.style import SCHEMA, interval, percent
 from steadyeye.core.results import find
-from steadyeye.core.sections import Figure, Section
+from steadyeye.core.sections import Figure, Section, Topic
 from steadyeye.core.types import Evaluated, Result, needs
 from steadyeye.degradation.curves import operators
 from steadyeye.degradation.harm import harm, named
@@ -37,6 +37,7 @@ def degradation_map(evaluated: Sequence[Evaluated]) -> Section | None:
         return None
     maps = [_sentence(one, result) for one, result in found if result and result.cells]
     return Section(
+        topic=Topic.WHAT,
         place=14,
         title="Accuracy by operator and level",
         text=("Dark is right, light is wrong; the operators that cost most stand first.", *maps),

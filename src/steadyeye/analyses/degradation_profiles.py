@@ -5,7 +5,7 @@ from typing import Any
 
 from steadyeye.charts.style import SCHEMA, colour, percent, shares, shown, span
 from steadyeye.core.results import find
-from steadyeye.core.sections import Figure, Section, Table
+from steadyeye.core.sections import Figure, Section, Table, Topic
 from steadyeye.core.types import Evaluated, Result, needs
 from steadyeye.degradation.curves import MEAN
 
@@ -36,6 +36,7 @@ def degradation_profiles(evaluated: Sequence[Evaluated]) -> Section | None:
     if not figures:
         return None
     return Section(
+        topic=Topic.WHEN,
         place=10,
         title="Accuracy, probability and rank by level, operator by operator",
         text=(

@@ -7,7 +7,7 @@ import numpy as np
 from steadyeye.charts.style import interval, percent
 from steadyeye.comparison.order import Entry, leaderboard
 from steadyeye.comparison.words import rank
-from steadyeye.core.sections import Section, Table
+from steadyeye.core.sections import Section, Table, Topic
 from steadyeye.core.types import Evaluated, Result, needs
 from steadyeye.degradation.curves import statistic
 from steadyeye.degradation.profiles import profiles
@@ -37,9 +37,10 @@ def degradation_ranking(evaluated: Sequence[Evaluated]) -> Section | None:
     ]
     header = ("rank", "model", "degraded accuracy, all images", "of what it had right", "level 0")
     return Section(
+        topic=Topic.COMPARED,
         place=12,
         title="Which model stands it best",
-        text=(
+        method=(
             "Ranked by accuracy over all operators and levels, every image counted for every "
             "model. A rank is 1 + the number of models that are shown to be better "
             "(paired bootstrap, p of 0.05 or less after Holm's allowance for all pairs); = marks "

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from steadyeye.charts.style import percent, shown, span
 from steadyeye.core.results import find
-from steadyeye.core.sections import Section, Table
+from steadyeye.core.sections import Section, Table, Topic
 from steadyeye.core.types import Evaluated, Result, needs
 
 DATA = Path(__file__).resolve().parent / "data" / "published_degradation.csv"
@@ -31,6 +31,7 @@ def failure_levels(evaluated: Sequence[Evaluated]) -> Section | None:
     if not tables:
         return None
     return Section(
+        topic=Topic.WHEN,
         place=16,
         title="The level at which accuracy falls below each threshold",
         text=(

@@ -6,7 +6,7 @@ import numpy as np
 
 from steadyeye.charts.style import percent
 from steadyeye.core.results import find
-from steadyeye.core.sections import Exhibit, Picture, Section
+from steadyeye.core.sections import Exhibit, Picture, Section, Topic
 from steadyeye.core.table import Predictions
 from steadyeye.core.types import Evaluated, Result, needs
 from steadyeye.degradation.profiles import Profiles, profiles
@@ -27,6 +27,7 @@ def failure_strips(evaluated: Sequence[Evaluated]) -> Section | None:
     image = _typical(found)
     strips = [_strip(found, image, which, cell) for which, cell in enumerate(points.cells)]
     return Section(
+        topic=Topic.WHAT,
         place=18,
         title="One image at the levels where accuracy falls below a threshold",
         text=(

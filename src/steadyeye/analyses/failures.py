@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from steadyeye.charts.style import percent
 from steadyeye.core.pm_sets import PmSets, farthest, pm_sets
 from steadyeye.core.results import find, reach
-from steadyeye.core.sections import Exhibit, Picture, Section
+from steadyeye.core.sections import Exhibit, Picture, Section, Topic
 from steadyeye.core.table import Predictions
 from steadyeye.core.types import Evaluated, needs
 
@@ -40,8 +40,9 @@ def failures(evaluated: Sequence[Evaluated]) -> Section | None:
     shown = _in_turn(distinct, SHOWN)
     counts = "; ".join(f"{model} {len(broken)}" for model, broken in found.items())
     return Section(
+        topic=Topic.WHAT,
         place=20,
-        title="What breaks it",
+        title="The frames that break it",
         text=(
             f"Each pair is an anchor that the model gets right and a frame near it that it gets "
             f"wrong, the most confident mistakes first. Broken anchors: {counts}. "

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from steadyeye.charts.style import interval, percent
 from steadyeye.core.errors import listed
 from steadyeye.core.pm_sets import consecutive
-from steadyeye.core.sections import Exhibit, Picture, Section, Table
+from steadyeye.core.sections import Exhibit, Picture, Section, Table, Topic
 from steadyeye.core.table import Predictions
 from steadyeye.core.types import Evaluated, needs
 from steadyeye.sequences.changes import flip_share, flipped
@@ -29,6 +29,7 @@ def flips(evaluated: Sequence[Evaluated]) -> Section | None:
     shown = [_flips(predictions, rows) for predictions, rows in pairs]
     exhibits = tuple(exhibit for each in shown for exhibit in each[: -(-SHOWN // len(shown))])
     return Section(
+        topic=Topic.WHEN,
         place=50,
         title="Changes of mind",
         text=(

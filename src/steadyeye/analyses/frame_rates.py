@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from steadyeye.charts.style import percent
 from steadyeye.comparison.published import rows_beside
 from steadyeye.core.pm_sets import pm_sets
-from steadyeye.core.sections import Section
+from steadyeye.core.sections import Section, Topic
 from steadyeye.core.types import Evaluated, needs
 from steadyeye.subsets.display import figure, table
 from steadyeye.subsets.losses import Loss, distance, loss
@@ -45,6 +45,7 @@ def frame_rates(evaluated: Sequence[Evaluated]) -> Section | None:
         shown, distance(evaluated[0], pm_sets(shown)), published(), PUBLISHED
     )
     return Section(
+        topic=Topic.SURE,
         place=62,
         title="Frame rate by frame rate",
         text=(

@@ -10,7 +10,7 @@ from steadyeye.charts.style import percent
 from steadyeye.comparison.published import rows_beside
 from steadyeye.core.claims import Claim, above, below, every, first
 from steadyeye.core.pm_sets import pm_sets
-from steadyeye.core.sections import Section
+from steadyeye.core.sections import Section, Topic
 from steadyeye.core.types import Evaluated, needs
 from steadyeye.subsets.display import figure, table
 from steadyeye.subsets.losses import Loss, distance, loss
@@ -41,6 +41,7 @@ def frame_types(evaluated: Sequence[Evaluated]) -> Section | None:
     )
     claim = first([_none_alone(losses), *_goes(losses)])
     return Section(
+        topic=Topic.SURE,
         place=60,
         title=claim.text if claim else _question(losses),
         claim=claim,

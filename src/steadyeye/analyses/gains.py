@@ -17,7 +17,7 @@ from steadyeye.comparison.gains import (
 )
 from steadyeye.comparison.lineage import Step, augmentation, caveats, from_scratch, steps
 from steadyeye.comparison.words import called
-from steadyeye.core.sections import Section
+from steadyeye.core.sections import Section, Topic
 from steadyeye.core.types import Asked, Evaluated, needs
 
 OF_LABELS = ("accuracy", "pm_k", "drop")
@@ -36,13 +36,14 @@ def gains(evaluated: Sequence[Evaluated]) -> Section | None:
         return None
     told = [each for _, each in found]
     return Section(
+        topic=Topic.TRAINING,
         place=2,
         title=_title(told),
         text=(
             *(line for step, each in found for line in (_sentence(step, each), _meaning(each))),
-            f"Both models are judged on the same samples. {READING}",
             *dict.fromkeys(line for step, _ in found for line in caveats(step)),
         ),
+        method=(f"Both models are judged on the same samples. {READING}",),
         tables=(table("Before and after", told),),
         figures=(dumbbells("gains", told),),
     )

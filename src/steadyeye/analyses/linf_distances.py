@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from steadyeye.charts.style import chart, colour, interval, percent, shares
 from steadyeye.core.intervals import proportion
-from steadyeye.core.sections import Figure, Section, Table
+from steadyeye.core.sections import Figure, Section, Table, Topic
 from steadyeye.core.table import Predictions
 from steadyeye.core.types import Evaluated, needs
 from steadyeye.measurement.distances import STEPS, Distribution, distribution
@@ -35,6 +35,7 @@ def linf_distances(evaluated: Sequence[Evaluated]) -> Section | None:
     found = _series([one.predictions for one in evaluated], pairs)
     half, low, high = found["all pairs"][0].quantile(0.5)
     return Section(
+        topic=Topic.SURE,
         place=60,
         title=f"ℓ∞ to the anchor: half of {found['all pairs'][0].n:,} neighbours lie within "
         f"{half:.2f} ({_range(low, high)})",

@@ -10,7 +10,7 @@ from steadyeye.core.boxes import BoxTable, in_classes, select, take
 from steadyeye.core.claims import higher
 from steadyeye.core.pm_sets import farthest, pm_sets
 from steadyeye.core.results import find, reach
-from steadyeye.core.sections import Exhibit, Mark, Picture, Section, Table
+from steadyeye.core.sections import Exhibit, Mark, Picture, Section, Table, Topic
 from steadyeye.core.table import Predictions
 from steadyeye.core.types import Evaluated, Result, needs
 from steadyeye.detection.errors import KINDS, errors, frame_errors
@@ -35,6 +35,7 @@ def lost_boxes(evaluated: Sequence[Evaluated]) -> Section | None:
     longest = max(len(exhibits) for *_, exhibits in found)
     exhibits = [each[i] for i in range(longest) for *_, each in found if i < len(each)]
     return Section(
+        topic=Topic.WHAT,
         place=21,
         title="What is lost on the worst frame",
         text=(

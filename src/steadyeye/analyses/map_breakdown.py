@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from steadyeye.charts.style import chart, colour, percent, shares
 from steadyeye.core.pm_sets import PmSets, farthest, pm_sets
 from steadyeye.core.results import find, reach
-from steadyeye.core.sections import Figure, Section, Table
+from steadyeye.core.sections import Figure, Section, Table, Topic
 from steadyeye.core.table import Predictions
 from steadyeye.core.types import Evaluated, needs
 from steadyeye.detection.average_precision import dataset_ap
@@ -38,6 +38,7 @@ def map_breakdown(evaluated: Sequence[Evaluated]) -> Section | None:
         tables += _tables(predictions, sets.anchors[members], chosen)
         rows += _by_offset(predictions.model, sets, quality)
     return Section(
+        topic=Topic.WHAT,
         place=24,
         title="Class by class, size by size, frame by frame",
         text=(

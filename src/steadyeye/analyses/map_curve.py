@@ -5,7 +5,7 @@ from typing import Any
 
 from steadyeye.charts.style import chart, colour, interval, percent, shares
 from steadyeye.core.results import find
-from steadyeye.core.sections import Figure, Section, Table
+from steadyeye.core.sections import Figure, Section, Table, Topic
 from steadyeye.core.types import Evaluated, needs
 
 METRICS = {"pm_k_map": "pm-k mAP", "localization": "localization"}
@@ -35,6 +35,7 @@ def map_curve(evaluated: Sequence[Evaluated]) -> Section | None:
         return None
     models = list(dict.fromkeys(row["model"] for row in rows))
     return Section(
+        topic=Topic.WHEN,
         place=9,
         title="The worst frame nearby",
         text=(

@@ -14,7 +14,7 @@ from steadyeye.core.claims import Claim, above, first, higher
 from steadyeye.core.intervals import Interval, Trials, proportions
 from steadyeye.core.pm_sets import pm_sets
 from steadyeye.core.results import alike
-from steadyeye.core.sections import Figure, Section, Table
+from steadyeye.core.sections import Figure, Section, Table, Topic
 from steadyeye.core.table import Predictions
 from steadyeye.core.types import Evaluated, needs
 from steadyeye.subsets.losses import distance
@@ -69,6 +69,7 @@ def offset_errors(evaluated: Sequence[Evaluated]) -> Section | None:
     whole = everyone[0] if len(together) > 1 else lines[0]
     claim = first(_claims(whole, k))
     return Section(
+        topic=Topic.WHEN,
         place=12,
         title=claim.text if claim else _question(whole, k),
         claim=claim,

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from steadyeye.charts.style import percent
-from steadyeye.core.sections import Section
+from steadyeye.core.sections import Section, Topic
 from steadyeye.core.types import Evaluated, needs
 from steadyeye.probing.drawing import exhibits, figure
 from steadyeye.probing.words import by_cause, by_class, changed, claim, question, sentence
@@ -22,6 +22,7 @@ def patch_shuffle(evaluated: Sequence[Evaluated]) -> Section | None:
     settings = told[0].predictions.probe["settings"]
     shown = claim("Shuffling the inside", told)
     return Section(
+        topic=Topic.WHY,
         place=40,
         title=shown.text if shown else question("Shuffling the inside", told),
         claim=shown,

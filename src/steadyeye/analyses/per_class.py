@@ -12,7 +12,7 @@ from steadyeye.core import medians
 from steadyeye.core.intervals import Interval, proportion
 from steadyeye.core.pm_sets import PmSets, farthest, pm_sets
 from steadyeye.core.results import find, reach
-from steadyeye.core.sections import Figure, Section, Table
+from steadyeye.core.sections import Figure, Section, Table, Topic
 from steadyeye.core.types import Evaluated, needs
 
 MEASURES = ("accuracy", "pm-k")
@@ -65,6 +65,7 @@ def per_class(evaluated: Sequence[Evaluated]) -> Section | None:
     medians = [median for one in evaluated if (median := _median(one))]
     said = "; ".join(map(_told, medians))
     return Section(
+        topic=Topic.WHAT,
         place=40,
         title="Class by class",
         text=(

@@ -6,7 +6,7 @@ from typing import Any
 from steadyeye.charts.crowd import drawn, told
 from steadyeye.charts.style import chart, colour, interval, percent, shares
 from steadyeye.core.results import find
-from steadyeye.core.sections import Figure, Section, Table
+from steadyeye.core.sections import Figure, Section, Table, Topic
 from steadyeye.core.types import Evaluated, needs
 
 
@@ -27,6 +27,7 @@ def pm_curve(evaluated: Sequence[Evaluated]) -> Section | None:
         return None
     models = list(dict.fromkeys(row["model"] for row in rows))
     return Section(
+        topic=Topic.WHEN,
         place=10,
         title="Right on every frame within ±k, by distance",
         text=(

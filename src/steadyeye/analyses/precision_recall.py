@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from steadyeye.charts.style import chart, colour, shares
 from steadyeye.core.pm_sets import farthest, pm_sets
 from steadyeye.core.results import find, reach
-from steadyeye.core.sections import Figure, Section
+from steadyeye.core.sections import Figure, Section, Topic
 from steadyeye.core.table import Predictions
 from steadyeye.core.types import Evaluated, needs
 from steadyeye.detection.frames import frame_quality, frames, worst
@@ -42,6 +42,7 @@ def precision_recall(evaluated: Sequence[Evaluated]) -> Section | None:
     if not rows:
         return None
     return Section(
+        topic=Topic.WHAT,
         place=22,
         title="Precision and recall",
         text=(

@@ -8,7 +8,7 @@ from pathlib import Path
 from steadyeye.charts.style import interval, percent
 from steadyeye.comparison.published import why_not
 from steadyeye.core.results import find, reach
-from steadyeye.core.sections import Section, Table
+from steadyeye.core.sections import Section, Table, Topic
 from steadyeye.core.types import Evaluated, needs
 
 DATA = Path(__file__).resolve().parent / "data" / "published_detection.csv"
@@ -28,6 +28,7 @@ def published_detectors(evaluated: Sequence[Evaluated]) -> Section | None:
     why = why_not(evaluated[0].predictions, _distance(evaluated))
     header = ("task", "model", "anchors", "worst frame", "drop", "data")
     return Section(
+        topic=Topic.COMPARED,
         place=23,
         title="Anchors and worst frames" if why else "Among published detectors",
         text=(

@@ -31,7 +31,7 @@ from steadyeye.core.claims import Claim, above, below, first
 from steadyeye.core.intervals import LEVEL, proportion
 from steadyeye.core.multiplicity import holm
 from steadyeye.core.pm_sets import pm_sets
-from steadyeye.core.sections import Section, Table
+from steadyeye.core.sections import Section, Table, Topic
 from steadyeye.core.table import Predictions
 from steadyeye.core.types import Evaluated, needs
 
@@ -75,17 +75,24 @@ def published_models(evaluated: Sequence[Evaluated]) -> Section | None:
     rows = _rows(there, lines, judged=released(data) is not None)
     crosses = [row.cross for row in rows]
     return Section(
+        topic=Topic.COMPARED,
         place=30,
         title=_title(rows, models),
         claim=_claim(rows, models),
-        text=(_finding(rows), _meaning(models, lines[0]), _caveat(rows, models, data)),
+        text=(_finding(rows), _caveat(rows, models, data)),
+        method=(_meaning(models, lines[0]),),
         figures=tuple(figure(models, line, crosses, SOURCE) for line in lines),
         tables=(_table(rows, models), _lines(models, lines), _furthest(models, lines[0])),
     )
 
 
 def _not_compared(why: str) -> Section:
-    return Section(place=30, title="Not to be compared with published models", text=(why,))
+    return Section(
+        topic=Topic.COMPARED,
+        place=30,
+        title="Not to be compared with published models",
+        text=(why,),
+    )
 
 
 def _rows(evaluated: Sequence[Evaluated], lines: Sequence[Line], judged: bool) -> list[_Row]:

@@ -8,7 +8,7 @@ from steadyeye.charts.style import chart, interval, percent
 from steadyeye.comparison.nao import SOURCE, Published, layers, published
 from steadyeye.core.boxes import OOD
 from steadyeye.core.claims import Claim, above, below, every, first
-from steadyeye.core.sections import Figure, Section, Table
+from steadyeye.core.sections import Figure, Section, Table, Topic
 from steadyeye.core.table import Predictions
 from steadyeye.core.types import Evaluated, Result, needs
 from steadyeye.detection.by_class import by_class, measured, recall, relative_drop
@@ -48,6 +48,7 @@ def published_nao(evaluated: Sequence[Evaluated]) -> Section | None:
     beside = [_published_row(each) for each in published()]
     header = ("model", "mAP", "mAP without OOD", "mAR", "reference", "mAP there", "drop")
     return Section(
+        topic=Topic.COMPARED,
         place=20,
         title=claim.text if claim else _question(scores),
         claim=claim,

@@ -9,7 +9,7 @@ from steadyeye.comparison.published import rows_beside
 from steadyeye.core.claims import Claim, above, below, every, first
 from steadyeye.core.pm_sets import PmSets, pm_sets
 from steadyeye.core.reviewed import accepted
-from steadyeye.core.sections import Section, Table
+from steadyeye.core.sections import Section, Table, Topic
 from steadyeye.core.table import Predictions
 from steadyeye.core.types import Evaluated, needs
 from steadyeye.subsets.display import figure, table
@@ -42,6 +42,7 @@ def review_impact(evaluated: Sequence[Evaluated]) -> Section | None:
     others, source = rows_beside(shown, distance(reviewed, pm_sets(shown)), published(), PUBLISHED)
     claim = first(_claims(losses))
     return Section(
+        topic=Topic.SURE,
         place=55,
         title=claim.text if claim else _question(losses),
         claim=claim,

@@ -15,7 +15,7 @@ from steadyeye.core.claims import Claim, above, below, first
 from steadyeye.core.intervals import Interval, proportion
 from steadyeye.core.pm_sets import pm_sets
 from steadyeye.core.results import alike
-from steadyeye.core.sections import Figure, Section, Table
+from steadyeye.core.sections import Figure, Section, Table, Topic
 from steadyeye.core.types import Evaluated, needs
 from steadyeye.subsets.losses import distance
 
@@ -66,6 +66,7 @@ def static_transfer(evaluated: Sequence[Evaluated]) -> Section | None:
     anchors = np.mean([s[0].value or 0.0 for s in scores.values()])
     claim = _claim(found)
     return Section(
+        topic=Topic.COMPARED,
         place=34,
         title=claim.text if claim else "Do models break on the same frames?",
         claim=claim,

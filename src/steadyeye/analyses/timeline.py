@@ -6,7 +6,7 @@ import numpy as np
 
 from steadyeye.charts.style import clock, duration, percent, shown, span
 from steadyeye.core.results import find
-from steadyeye.core.sections import Section, Table
+from steadyeye.core.sections import Section, Table, Topic
 from steadyeye.core.table import Predictions
 from steadyeye.core.types import Evaluated, needs
 from steadyeye.sequences.bands import bands
@@ -35,6 +35,7 @@ def timeline(evaluated: Sequence[Evaluated]) -> Section | None:
     ]
     more = f" Of {len(videos)} videos the {VIDEOS} with the most changes a second are drawn."
     return Section(
+        topic=Topic.WHEN,
         place=12,
         title=_title(tables, found),
         text=(

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from steadyeye.charts.style import clock, percent
-from steadyeye.core.sections import Exhibit, Picture, Section, Table
+from steadyeye.core.sections import Exhibit, Picture, Section, Table, Topic
 from steadyeye.core.table import Predictions
 from steadyeye.core.types import Evaluated, needs
 from steadyeye.sequences.changes import certainty
@@ -38,6 +38,7 @@ def unstable_clips(evaluated: Sequence[Evaluated]) -> Section | None:
         if place < len(ranked)
     ][:SHOWN]
     return Section(
+        topic=Topic.WHEN,
         place=14,
         title="The seconds with the most changes of answer",
         text=(

@@ -7,7 +7,7 @@ import numpy as np
 
 from steadyeye.charts.style import probability
 from steadyeye.core.claims import Claim, first
-from steadyeye.core.sections import Section, Table
+from steadyeye.core.sections import Section, Table, Topic
 from steadyeye.core.table import Predictions
 from steadyeye.core.types import Evaluated, needs
 from steadyeye.measurement.dose import dose, dose_figure, dose_table, edges
@@ -37,10 +37,12 @@ def what_changed(evaluated: Sequence[Evaluated]) -> Section | None:
     if strongest is not None and not _claim(judged, strongest):
         strongest = None
     section = Section(
+        topic=Topic.WHAT,
         place=22,
         title=f"What changed when it broke: {_finding(judged, strongest)}",
         claim=_claim(judged, strongest),
-        text=(" ".join(_sentence(*each) for each in judged), _method(judged)),
+        text=(" ".join(_sentence(*each) for each in judged),),
+        method=(_method(judged),),
         tables=tuple(_table(*each) for each in judged),
         figures=(forest(fits),) if fitted else (),
     )

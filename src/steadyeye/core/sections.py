@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from enum import Enum
 from typing import Any
 
 from steadyeye.core.claims import Claim
@@ -119,18 +120,46 @@ class Exhibit:
     kinds: tuple[str, ...] = ()
 
 
+class Topic(Enum):
+    """The question that a section answers; a report asks them in this order, under these heads."""
+
+    TRAINING = "What training changed"
+    WHAT = "What breaks it"
+    WHEN = "When it happens"
+    WHY = "Why"
+    SURE = "How sure the numbers are"
+    COMPARED = "Compared with what"
+    MORE = "More"
+
+
 @dataclass(frozen=True)
 class Section:
     """One section of a report; `text` is plain prose, one string a paragraph.
 
-    `place`: sections stand in rising order of it. `claim`: what the title asserts and the interval
-    that shows it; None where the title only names, counts or asks.
+    `topic`: the question it answers. `place`: the sections of a topic stand in rising order of it.
+    `method`: paragraphs on how its numbers were computed, which a page folds away. `lead`: pictures
+    for the first screen of a report, those that show the clearest break; None where there are none.
+    `claim`: what the title asserts and the interval that shows it; None where the title only names,
+    counts or asks.
     """
 
     title: str
+    topic: Topic = Topic.MORE
     place: int = 100
     text: tuple[str, ...] = ()
+    method: tuple[str, ...] = ()
     tables: tuple[Table, ...] = ()
     figures: tuple[Figure, ...] = ()
     exhibits: tuple[Exhibit, ...] = ()
+    lead: Exhibit | None = None
     claim: Claim | None = None
+
+    @property
+    def order(self) -> tuple[int, int]:
+        """Where it stands in a report: sections are sorted by this."""
+        return list(Topic).index(self.topic), self.place
+
+    @property
+    def empty(self) -> bool:
+        """Whether there is nothing in it to read or to look at."""
+        return not (self.text or self.tables or self.figures or self.exhibits)

@@ -24,10 +24,10 @@ def sections(evaluated: Sequence[Evaluated], analyses: Sequence[str] = ()) -> tu
             if not analyses and plugins.declaration("analyses", name).missing_packages:
                 continue
             section = plugins.load("analyses", name)(models)
-            if section is not None:
+            if section is not None and not section.empty:
                 title = f"{section.title} · {data}" if several else section.title
                 found.append(replace(section, title=title))
-    return tuple(sorted(found, key=lambda section: section.place))
+    return tuple(sorted(found, key=lambda section: section.order))
 
 
 def analyses_not_installed(evaluated: Sequence[Evaluated]) -> str:

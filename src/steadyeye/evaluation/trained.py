@@ -6,7 +6,7 @@ from typing import Any
 
 from steadyeye.charts.style import chart, colour
 from steadyeye.comparison.gains import Gain, Told, table
-from steadyeye.core.sections import Figure, Section, Table
+from steadyeye.core.sections import Figure, Section, Table, Topic
 from steadyeye.evaluation import tuning
 from steadyeye.evaluation.beside import Beside
 from steadyeye.evaluation.curves import STEP, curve, figures, named, numbers, shown
@@ -58,7 +58,12 @@ def _beside(both: Beside) -> Section:
     """The base as it was given and the trained model, on the same held examples."""
     tables = () if both.gain is None else (table("Before and after", [_told(both.gain)]),)
     return Section(
-        place=0, title=both.title, claim=both.claim, text=(both.sentence,), tables=tables
+        topic=Topic.TRAINING,
+        place=0,
+        title=both.title,
+        claim=both.claim,
+        text=(both.sentence,),
+        tables=tables,
     )
 
 
@@ -68,6 +73,7 @@ def _told(found: Gain) -> Told:
 
 def _curves(record: Mapping[str, Any], went: History) -> Section:
     return Section(
+        topic=Topic.TRAINING,
         place=1,
         title=_title(went),
         text=(_ending(record, went), _held(record)),
@@ -163,6 +169,7 @@ def _search(went: History, found: Mapping[str, Any]) -> Section:
     }
     held = (f"held {named(name)}" for name in names)
     return Section(
+        topic=Topic.TRAINING,
         place=2,
         title=f"Of {len(tried)} learning rates, {found['rate']:g} was taken",
         text=(
@@ -190,6 +197,7 @@ def _data(record: Mapping[str, Any]) -> Section:
         for what, each in (("trained on", sides["train"]), ("held out", sides["held"]))
     )
     return Section(
+        topic=Topic.TRAINING,
         place=3,
         title=f"What it learned: {len(sides['classes'])} classes",
         text=tuple(

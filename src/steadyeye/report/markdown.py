@@ -59,6 +59,8 @@ def _section(section: Section) -> list[str]:
         lines += [_escaped(paragraph), ""]
     for table in section.tables:
         lines += [f"**{_escaped(table.caption)}**", "", *_table(table.header, table.rows), ""]
+    for paragraph in section.method:
+        lines += [_escaped(paragraph), ""]
     group = ""
     for exhibit in section.exhibits:
         if exhibit.group != group:
