@@ -38,7 +38,6 @@ PACKAGES = (
     "sklearn.cluster",
     "torch.export",
     "typer.main",
-    "vl_convert",
     "yaml",
 )
 _server = None

@@ -4,11 +4,9 @@ import base64
 import hashlib
 import json
 from collections.abc import Callable, Mapping
-from functools import cache
 from pathlib import Path
 from typing import Any
 
-import vl_convert
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
@@ -16,6 +14,7 @@ from steadyeye.charts.style import shown, span
 from steadyeye.core.results import among
 from steadyeye.core.sections import Figure, Picture
 from steadyeye.report.document import Document, numbers
+from steadyeye.report.vega import read_vega
 
 HERE = Path(__file__).resolve().parent
 
@@ -43,19 +42,13 @@ def render_html(document: Document, picture: Pictures) -> str:
         style=Markup(_static("report.css") + _static("viewer.css")),  # noqa: S704 - our own files
         script=Markup(_static("report.js")),  # noqa: S704
         viewer=Markup(_static("viewer.js")),  # noqa: S704
-        vega=Markup(_vega()) if charts else None,  # noqa: S704
+        vega=Markup(read_vega()) if charts else None,  # noqa: S704
     )
     return page
 
 
 def _static(name: str) -> str:
     return (HERE / "static" / name).read_text(encoding="utf-8")
-
-
-@cache
-def _vega() -> str:
-    bundle: str = vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;")
-    return bundle.replace("</script", "<\\/script")
 
 
 def _data_uri(jpeg: bytes | None) -> str | None:
