@@ -7,6 +7,7 @@ start is itself what is tested are started with `test_runs.command`.
 """
 
 import atexit
+import fcntl
 import gc
 import json
 import os
@@ -14,9 +15,11 @@ import runpy
 import select
 import signal
 import socket
+import struct
 import subprocess
 import sys
 import tempfile
+import termios
 import threading
 import traceback
 import warnings
@@ -46,8 +49,8 @@ _server = None
 class Command:
     """A command that runs; as `subprocess.Popen`, as far as the tests ask."""
 
-    def __init__(self, *words, cwd=None, env=None):
-        self.files = [tempfile.TemporaryFile() for _ in range(2)]  # noqa: SIM115
+    def __init__(self, *words, cwd=None, env=None, files=None):
+        self.files = files or [tempfile.TemporaryFile() for _ in range(2)]  # noqa: SIM115
         self.returncode = None
         self.socket = socket.socket(socket.AF_UNIX)
         self.socket.connect(_address())
@@ -97,6 +100,30 @@ def steadyeye(*words, cwd=None, env=None, check=False):
     if check:
         assert not done.returncode, stderr
     return done
+
+
+def on_terminal(columns, *words, cwd=None):
+    """A command on a terminal of so many columns: its exit code and what it wrote there."""
+    main, terminal = os.openpty()
+    fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", 50, columns, 0, 0))
+    there = {**os.environ, "TERM": "xterm-256color"}
+    env = {name: value for name, value in there.items() if name not in ("COLUMNS", "NO_COLOR")}
+    said = bytearray()
+    reading = threading.Thread(target=_read, args=(main, said))
+    reading.start()
+    with os.fdopen(terminal, "wb", buffering=0) as files:
+        running = Command(*words, cwd=cwd, env=env, files=[files, files])
+        code = running.wait()
+    # the reader ends when nobody has the terminal open any more
+    reading.join()
+    os.close(main)
+    return code, said.decode()
+
+
+def _read(main, said):
+    with suppress(OSError):
+        while read := os.read(main, 65536):
+            said += read
 
 
 def _address():

@@ -215,7 +215,7 @@ def test_score_from_the_command_line(test_data, tmp_path):
     data = f"imagenet_vid_robust(root='{root}')"
     done = steadyeye("score", "p.json", "--data", data, "--out", "c", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
-    assert "p is right on 100.0\u202f% of 1,109 anchors among 30 classes" in done.stdout
+    assert "p is right on 100.0 % of 1,109 anchors among 30 classes" in done.stdout
     assert "steadyeye score p.json" in (tmp_path / "c" / "report.html").read_text()
     (tmp_path / "bad.json").write_text(json.dumps(dict.fromkeys(list(labels)[1:], 26)))
     said = refused("score", "bad.json", "--data", data, "--out", "d", cwd=tmp_path)

@@ -466,7 +466,7 @@ def test_the_user_says_the_numbering(yolo_data):
             assert "have a category_id that the data does not have" in done.stderr
             continue
         assert done.returncode == 0, done.stderr
-        assert "100.0%" in done.stdout
+        assert "100.0 %" in done.stdout
 
 
 def test_names_of_categories_decide(yolo_data):

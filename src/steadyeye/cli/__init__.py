@@ -43,6 +43,8 @@ def main() -> None:
 
 
 def _end_with(text: str) -> None:
+    from steadyeye.cli.terminal import progress_console, say
+
     for line in text.splitlines():
-        sys.stderr.write(f"steadyeye: {line}\n")
+        say(f"steadyeye: {line}", to=progress_console)
     sys.exit(2)

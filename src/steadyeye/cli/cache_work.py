@@ -4,11 +4,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from rich.table import Table
-
 from steadyeye.cache import place, upkeep
 from steadyeye.cache.upkeep import Group
-from steadyeye.cli.work import console
+from steadyeye.cli.terminal import show, show_table
 from steadyeye.core.errors import UsageError
 
 
@@ -26,19 +24,21 @@ def ls(given: str) -> None:
     """`steadyeye cache ls`: a line a run and model, used last first."""
     folder = _folder(given)
     found = upkeep.groups(folder)
-    table = Table(box=None, pad_edge=False)
-    for column in ("model", "fingerprint", "data"):
-        table.add_column(column, overflow="fold")
-    for column in ("answers", "size", "days unused"):
-        table.add_column(column, justify="right")
-    for each in found:
-        size = _size(each.bytes)
-        table.add_row(
-            each.model, each.mark, each.data, f"{each.entries:,}", size, f"{each.used:.1f}"
+    rows = [
+        (
+            f"{each.entries:,}",
+            _size(each.bytes),
+            f"{each.used:.1f}",
+            each.model,
+            each.data,
+            each.mark,
         )
-    if found:
-        console.print(table)
-    console.print(f"{folder}: {_told(found)}, {_size(place.limit())} at most", markup=False)
+        for each in found
+    ]
+    if rows:
+        columns = ("answers", "size", "unused", "model", "data", "fingerprint")
+        show_table(columns, rows, 3)
+    show(f"{folder}: {_told(found)}, {_size(place.limit())} at most")
 
 
 def prune(given: str, which: Which) -> None:
@@ -46,7 +46,7 @@ def prune(given: str, which: Which) -> None:
     folder = _folder(given)
     if which.everything:
         there = upkeep.clear(folder)
-        console.print(f"{folder}: {'emptied' if there else 'there was nothing'}", markup=False)
+        show(f"{folder}: {'emptied' if there else 'there was nothing'}")
         return
     if not (which.model or which.older or which.size):
         raise UsageError("say what to take out: --model, --older-than, --size or --all")
@@ -59,7 +59,7 @@ def prune(given: str, which: Which) -> None:
 
     most = place.size(which.size) if which.size else None
     gone = upkeep.prune(folder, wanted, most)
-    console.print(f"{folder}: taken out {_told(gone)}", markup=False)
+    show(f"{folder}: taken out {_told(gone)}")
 
 
 def _folder(given: str) -> Path:
@@ -67,6 +67,10 @@ def _folder(given: str) -> Path:
     if folder is None:
         raise UsageError(f"{place.VARIABLE} is off; name the folder with --cache")
     return folder
+
+
+def _numbers(group: Group) -> tuple[str, str, str]:
+    return f"{group.entries:,}", _size(group.bytes), f"{group.used:.1f} d"
 
 
 def _told(groups: Sequence[Group]) -> str:

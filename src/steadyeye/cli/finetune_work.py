@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from steadyeye.cli.progress import watching
-from steadyeye.cli.work import console
+from steadyeye.cli.terminal import say, show
 from steadyeye.core import plugins
 
 
@@ -25,15 +25,13 @@ def finetune(job_file: Path | None, flags: Mapping[str, Any], shown: str) -> Non
         done = finetuning.finetune(plan, watcher)
     if not first():
         return
-    console.print(trained.sentence(done.record, done.history, done.beside), markup=False)
-    console.print(f"ended: {done.history.ended}", markup=False)
-    console.print(f"report: {(done.out / 'report.html').resolve()}", markup=False)
+    say(trained.sentence(done.record, done.history, done.beside))
+    say(f"ended: {done.history.ended}")
+    show(f"report: {(done.out / 'report.html').resolve()}")
     if done.gains is not None:
         for line in gains.findings(done.gains):
-            console.print(line, markup=False)
+            say(line)
         report = (done.out / finetuning.THEN / "report.html").resolve()
-        console.print(f"before and after: {report}", markup=False)
+        show(f"before and after: {report}")
         return
-    console.print(
-        f"next: steadyeye run --model \"torch(path='{done.out}')\" --data …", markup=False
-    )
+    show(f"next: steadyeye run --model \"torch(path='{done.out}')\" --data …")

@@ -4,14 +4,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import typer
-from rich.table import Table
-from rich.text import Text
 
-from steadyeye.charts.style import shown, span
-from steadyeye.cli.work import console, reports
+from steadyeye.cli.terminal import say, show, show_table
+from steadyeye.cli.work import NUMBERS, number_cells, reports
 from steadyeye.comparison.boards import Boards
 from steadyeye.comparison.words import called, finding, rank
-from steadyeye.core.results import among
 from steadyeye.storage.place import place
 
 COMPARING = ("comparison", "gains", "degradation_gains")
@@ -37,13 +34,13 @@ def compare(runs: Sequence[str], out: str, formats: str, metrics: str | None) ->
     models = comparing.shared(folders, metrics)
     found = comparing.ordered(models)
     for line in changes.notes(folders):
-        console.print(line, markup=False)
+        say(line)
     for each in found:
         _print(each, len(found) > 1)
     together = [one for several in models for one in several]
     summary.save(summary.written(folders, together, COMPARING), folders, files)
     for file in files:
-        console.print(f"report: {file.resolve()}", markup=False)
+        show(f"report: {file.resolve()}")
 
 
 def gate(run: str, against: str | None, asked: Asked, junit: str | None, github: bool) -> bool:
@@ -61,10 +58,10 @@ def gate(run: str, against: str | None, asked: Asked, junit: str | None, github:
     base = [table for _, table in tables([place(against)])] if against else []
     verdicts = judge(cells, required, base, allowed, asked.least)
     for line in changes.notes([place(each) for each in (run, against) if each]):
-        console.print(line, markup=False)
+        say(line)
     for verdict in verdicts:
-        console.print(f"{MARKS[verdict.outcome == HOLDS]} {verdict.sentence}", markup=False)
-        console.print(f"  {verdict.method}", markup=False, style="dim")
+        say(f"{MARKS[verdict.outcome == HOLDS]} {verdict.sentence}")
+        say(f"  {verdict.method}", style="dim")
     if github:
         for verdict in verdicts:
             typer.echo(annotations.github(verdict))
@@ -73,37 +70,27 @@ def gate(run: str, against: str | None, asked: Asked, junit: str | None, github:
         file.parent.mkdir(parents=True, exist_ok=True)
         write_file(file, annotations.junit(verdicts))
     held = sum(verdict.outcome == HOLDS for verdict in verdicts)
-    console.print(f"{held} of {len(verdicts)} hold", markup=False)
+    show(f"{held} of {len(verdicts)} hold")
     return held == len(verdicts)
 
 
 def _print(found: Boards, several: bool) -> None:
     """The leaderboards of one of the data, and which pairs are told apart."""
     if several:
-        console.print(found.data, markup=False, style="bold")
-    table = Table(box=None, pad_edge=False)
-    for column in ("metric", "rank", "model"):
-        table.add_column(column)
-    for column in ("value", "95 % interval", "n", "classes"):
-        table.add_column(column, justify="right")
+        show(found.data, style="bold")
     for board in found.boards:
-        for at, each in enumerate(board.standings):
-            result = each.result
-            table.add_row(
-                called(board.metric),
-                rank(board, at),
-                Text(each.model),
-                shown(result.value, board.unit),
-                span(result.low, result.high, board.unit),
-                f"{result.n:,}",
-                among(result),
-            )
-    console.print(table)
+        rows = [
+            (*number_cells(each.result), rank(board, at), each.model)
+            for at, each in enumerate(board.standings)
+        ]
+        columns = (*NUMBERS, "rank", "model")
+        show_table(columns, rows, len(NUMBERS) + 1, heading=called(board.metric))
+    show("")
     for line in found.unlike:
-        console.print(line, markup=False)
+        say(line)
     for board in found.boards:
-        console.print(finding(board), markup=False)
+        say(finding(board))
     if found.left_out:
-        console.print(f"{found.left_out:,} samples left out: not predicted by every model")
+        say(f"{found.left_out:,} samples left out: not predicted by every model")
     if found.one_video:
-        console.print("All of this holds within this one video only.")
+        say("All of this holds within this one video only.")

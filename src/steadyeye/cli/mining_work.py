@@ -5,10 +5,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rich.table import Table
-
 from steadyeye.cli.progress import Watching, watching
-from steadyeye.cli.work import ALL, console, read_job
+from steadyeye.cli.terminal import say, show, show_table
+from steadyeye.cli.work import ALL, read_job
 from steadyeye.core.errors import UsageError
 
 if TYPE_CHECKING:
@@ -132,17 +131,14 @@ def _command(out: Path, wanted: "Wanted", runs: Sequence["Place"]) -> str:
 def _print(out: Path, mined: "Mined") -> None:
     from steadyeye.evaluation.mined import counts
 
-    header, *rows = counts(mined)
-    table = Table(box=None, pad_edge=False)
-    for i, column in enumerate(header):
-        table.add_column(column, justify="right" if i else "left", overflow="fold")
-    for row in rows:
-        table.add_row(*row)
-    console.print(table)
+    (above, *models), *rows = counts(mined)
+    for i, model in enumerate(models, start=1):
+        counted = [(row[i], row[0]) for row in rows]
+        show_table(("n", above), counted, 1, heading=model)
     for note in mined.notes:
-        console.print(note, markup=False)
+        say(note)
     many = len(mined.found)
-    console.print(f"{many:,} candidates of {mined.mistakes:,} mistakes: {out / 'candidates.json'}")
-    console.print(f"report: {(out / 'report.html').resolve()}", markup=False)
+    show(f"{many:,} candidates of {mined.mistakes:,} mistakes: {out / 'candidates.json'}")
+    show(f"report: {(out / 'report.html').resolve()}")
     if many and mined.pictured:
-        console.print(f"next: steadyeye review {out}", markup=False)
+        show(f"next: steadyeye review {out}")

@@ -4,20 +4,22 @@ import json
 import sys
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from datetime import timedelta
 from types import TracebackType
 from typing import Protocol, Self
 
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.cells import cell_len
+from rich.live import Live
+from rich.text import Text
 
+from steadyeye.cli.terminal import progress_console, say, width
 from steadyeye.core.errors import unknown
-
-progress_console = Console(stderr=True, highlight=False, soft_wrap=True)
 
 STOPPED = "stopped; run the same command again to go on"
 EVERY = 1.0  # seconds between two lines of a cell
+LONGEST, SHORTEST = 40, 10  # columns of a bar
 
 
 class Watching(Protocol):
@@ -62,45 +64,47 @@ def watching(shown: str) -> Watching:
 
 
 class Bars:
-    """A Rich progress bar a cell; silent when quiet."""
+    """A bar a cell that is being worked on, and a line a cell that is done; nothing when quiet.
+
+    Where stderr is no terminal there are only the lines.
+    """
 
     def __init__(self, quiet: bool) -> None:
         self.quiet = quiet
-        self.bars = Progress(
-            TextColumn("{task.description}"),
-            BarColumn(),
-            MofNCompleteColumn(),
-            TextColumn("{task.fields[rate]}"),
-            TimeRemainingColumn(),
-            TextColumn("{task.fields[counts]}"),
+        self._cells: dict[str, _Cell] = {}
+        self._lock = threading.RLock()
+        self._live = Live(
+            get_renderable=self._bars,
             console=progress_console,
-            disable=quiet,
+            refresh_per_second=8,
+            transient=True,
         )
-        self._of: dict[str, object] = {}
 
     def __enter__(self) -> Self:
-        self.bars.start()
+        if not self.quiet and width(progress_console) is not None:
+            self._live.start()
         return self
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        self.bars.stop()
+        self._settle(all_of_them=True)
+        self._live.stop()
         if kind is KeyboardInterrupt:
             # Typer turns the interrupt into exit code 130 without a word
-            progress_console.print(f"steadyeye: {STOPPED}")
+            say(f"steadyeye: {STOPPED}", to=progress_console)
 
     def begin(self, name: str, rows: int | None, done: int = 0) -> Callable[[int], None]:
         """Begins a bar; what is returned is called with how many more are done.
 
         `rows`: None where nobody knows how many there are. `done`: how many were before.
         """
-        bar = self._of[name] = self.bars.add_task(
-            name, total=rows, completed=done, rate="", counts=""
-        )
+        self._settle()
+        cell = _Cell(name, rows, began=time.monotonic(), done=done, found=done or None)
+        with self._lock:
+            self._cells[name] = cell
 
         def advance(done: int) -> None:
-            self.bars.advance(bar, done)
-            speed = self.bars.tasks[bar].speed
-            self.bars.update(bar, rate=f"{speed:.0f} images/s" if speed else "")
+            with self._lock:
+                cell.advance(done)
 
         return advance
 
@@ -110,19 +114,59 @@ class Bars:
 
     def counted(self, name: str, found: Mapping[str, float]) -> None:
         """Shows how many samples came from the cache and how many failed."""
-        hits, errors = int(found["hits"]), int(found["errors"])
-        told = [f"{hits:,} from the cache"] if hits else []
-        told += [f"{errors:,} errors"] if errors else []
-        self.bars.update(self._of[name], counts=", ".join(told))  # type: ignore[arg-type]
+        with self._lock:
+            self._cells[name].count(found)
 
     def learned(self, name: str, loss: float) -> None:
         """Shows the loss of a training."""
-        self.bars.update(self._of[name], counts=f"loss {loss:.4f}")  # type: ignore[arg-type]
+        with self._lock:
+            self._cells[name].loss = loss
 
     def say(self, line: str) -> None:
         """Prints a line above the bars."""
+        self._settle()
         if not self.quiet:
-            progress_console.print(line, markup=False)
+            say(line, to=progress_console)
+
+    def _settle(self, all_of_them: bool = False) -> None:
+        """Turns the bars of cells that are done, or of all, into lines above the others."""
+        with self._lock:
+            bars = [each for each in self._cells.values() if not each.settled]
+            over = [each for each in bars if all_of_them or each.done == each.rows]
+            for cell in over:
+                cell.settled = True
+        if over and self._live.is_started:
+            self._live.refresh()  # what is printed now would else be followed by their last bars
+        for cell in over:
+            if not self.quiet and (cell.done or cell.rows):
+                say(f"{cell.name}: {', '.join(cell.facts())}", to=progress_console)
+
+    def _bars(self) -> Text:
+        with self._lock:
+            bars = [each for each in self._cells.values() if not each.settled]
+            # a full line would wrap on terminals that go on below at once
+            columns = progress_console.width - 1
+            lines = [line for each in bars for line in bar(each, columns)]
+        return Text("\n".join(lines), no_wrap=True, overflow="crop")
+
+
+def bar(cell: "_Cell", columns: int) -> list[str]:
+    """How far a cell is, as lines of at most so many columns; the name is never broken.
+
+    The bar itself gives way first, then the name gets a line of its own.
+    """
+    name, facts = cell.name, "  ".join(cell.facts())
+    long = min(columns - cell_len(facts) - cell_len(name) - 4, LONGEST)
+    if long >= SHORTEST:
+        return [f"{name}  {_drawn(cell, long)}  {facts}"]
+    long = min(columns - cell_len(facts) - 4, LONGEST)
+    drawn = f"{_drawn(cell, long)}  " if long >= SHORTEST else ""
+    return [name, f"  {drawn}{facts}"]
+
+
+def _drawn(cell: "_Cell", long: int) -> str:
+    full = round(long * cell.done / cell.rows) if cell.rows else 0
+    return "━" * full + "─" * (long - full)
 
 
 class Lines:
@@ -152,9 +196,7 @@ class Lines:
 
         def advance(done: int) -> None:
             with self._lock:
-                if cell.found is None:
-                    cell.found = done  # what an earlier run had done says nothing of the speed
-                cell.done += done
+                cell.advance(done)
                 now = time.monotonic()
                 if now - cell.told >= EVERY or cell.done == rows:
                     cell.told = now
@@ -169,8 +211,7 @@ class Lines:
     def counted(self, name: str, found: Mapping[str, float]) -> None:
         """Takes in how many samples came from the cache and how many failed."""
         with self._lock:
-            cell = self._cells[name]
-            cell.hits, cell.errors = int(found["hits"]), int(found["errors"])
+            self._cells[name].count(found)
 
     def learned(self, name: str, loss: float) -> None:
         """Takes in the loss of a training."""
@@ -182,16 +223,15 @@ class Lines:
         self._write(event="message", message=line)
 
     def _progress(self, cell: "_Cell") -> None:
-        rate = (cell.done - (cell.found or 0)) / max(time.monotonic() - cell.began, 1e-3)
-        left = None if cell.rows is None or rate <= 0 else (cell.rows - cell.done) / rate
         counts: dict[str, float] = {"hits": cell.hits, "errors": cell.errors}
+        left = cell.seconds_left
         self._write(
             event="progress",
             cell=cell.name,
             rows=cell.rows,
             done=cell.done,
             **(counts if cell.loss is None else {"loss": round(cell.loss, 5)}),
-            images_per_second=round(rate, 1),
+            images_per_second=round(cell.rate, 1),
             seconds_left=None if left is None else round(left, 1),
         )
 
@@ -202,14 +242,58 @@ class Lines:
 
 @dataclass(eq=False)
 class _Cell:
-    """How far a cell is. `found`: what was done before; `began`, `told`: monotonic seconds."""
+    """How far a cell is.
+
+    `found`: what was done before. `began`, `told`, `latest`: monotonic seconds of its begin, of the
+    last line of it, of the last image. `settled`: whether its last line was written.
+    """
 
     name: str
     rows: int | None
     began: float
-    told: float
+    told: float = 0.0
     done: int = 0
     found: int | None = None
     hits: int = 0
     errors: int = 0
     loss: float | None = None
+    latest: float = 0.0
+    settled: bool = False
+
+    def advance(self, done: int) -> None:
+        """Takes in how many more are done."""
+        if self.found is None:
+            self.found = done  # what an earlier run had done says nothing of the speed
+        self.done += done
+        self.latest = time.monotonic()
+
+    def count(self, found: Mapping[str, float]) -> None:
+        """Takes in how many samples came from the cache and how many failed."""
+        self.hits, self.errors = int(found["hits"]), int(found["errors"])
+
+    @property
+    def rate(self) -> float:
+        """Images a second, of those that were done here."""
+        over = self.settled or self.done == self.rows
+        seconds = (self.latest if over else time.monotonic()) - self.began
+        return (self.done - (self.found or 0)) / max(seconds, 1e-3)
+
+    @property
+    def seconds_left(self) -> float | None:
+        """None where nobody knows how many there are, or nothing is done yet."""
+        return None if self.rows is None or self.rate <= 0 else (self.rows - self.done) / self.rate
+
+    def facts(self) -> Iterator[str]:
+        """How far it is, each fact a few words."""
+        yield f"{self.done:,}" if self.rows is None else f"{self.done:,}/{self.rows:,}"
+        if self.rate >= 0.05:
+            yield f"{self.rate:,.0f} images/s" if self.rate >= 10 else f"{self.rate:.1f} images/s"
+        left = self.seconds_left
+        if left:
+            yield f"{timedelta(seconds=round(left))} left"
+        if self.hits:
+            yield f"{self.hits:,} from the cache"
+        if self.errors:
+            yield f"{self.errors:,} error{'' if self.errors == 1 else 's'}"
+        if self.loss is not None:
+            yield f"loss {self.loss:.4f}"

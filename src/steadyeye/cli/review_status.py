@@ -2,18 +2,25 @@
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from rich.markup import escape
-from rich.table import Table
-
+from steadyeye.charts.style import interval, percent
 from steadyeye.cli.review_work import installed, opened
-from steadyeye.cli.work import console
+from steadyeye.cli.terminal import console, show, show_table
 from steadyeye.core.errors import UsageError, unknown
 
 FORMS = ("table", "json")
+
+
+@dataclass(frozen=True)
+class Table:
+    """Rows under the titles of their columns, of which the first `numbers` are of numbers."""
+
+    columns: tuple[str, ...]
+    numbers: int
+    rows: Sequence[tuple[str, ...]]
 
 
 def status(root: Path, runs: Sequence[Path], database: str | None, form: str) -> None:
@@ -31,11 +38,11 @@ def status(root: Path, runs: Sequence[Path], database: str | None, form: str) ->
     if form == "json":
         console.print_json(json.dumps(found))
         return
-    console.print(f"{found['set']}: where its review stands", markup=False)
+    show(f"{found['set']}: where its review stands")
     for table in _tables(found):
-        if table.row_count:
-            console.print()
-            console.print(table)
+        if table.rows:
+            show("")
+            show_table(table.columns, table.rows, table.numbers)
 
 
 def _impact(connection: Any, folder: Any, plan: Any, runs: Sequence[Path]) -> list[dict[str, Any]]:
@@ -57,84 +64,79 @@ def _impact(connection: Any, folder: Any, plan: Any, runs: Sequence[Path]) -> li
 
 
 def _tables(found: Mapping[str, Any]) -> Sequence[Table]:
-    reasons = _table("stage", "not accepted because", n="n")
-    for stage in found["table"]:
-        for reason, count in stage["reasons"].items():
-            reasons.add_row(stage["stage"], escape(reason) or "—", f"{count:,}")
     return [
         _stages(found["stages"]),
         _table_one(found["table_one"]),
-        reasons,
+        _reasons(found["table"]),
         _people(found["reviewers"]),
         _agreement(found["agreement"]),
         _changes(found.get("impact", ())),
     ]
 
 
-def _stages(rows: Sequence[Mapping[str, Any]]) -> Table:
-    table = _table("stage", votes="votes", waiting="waiting", open="open", done="done")
-    for row in rows:
-        votes = str(row["votes"] or "all")
-        table.add_row(row["title"], votes, *(f"{row[s]:,}" for s in ("waiting", "open", "done")))
-    return table
+def _stages(stages: Sequence[Mapping[str, Any]]) -> Table:
+    rows = [
+        (
+            *(f"{row[s]:,}" for s in ("waiting", "open", "done")),
+            str(row["votes"] or "all"),
+            row["title"],
+        )
+        for row in stages
+    ]
+    return Table(("waiting", "open", "done", "votes", "stage"), 4, rows)
 
 
-def _table_one(rows: Sequence[Mapping[str, Any]]) -> Table:
-    table = _table("item", n="reviewed", m="accepted", share="share", interval="95 % interval")
-    for row in rows:
+def _table_one(items: Sequence[Mapping[str, Any]]) -> Table:
+    rows = []
+    for row in items:
         reviewed, accepted = row["reviewed"], row["accepted"]
-        if reviewed:
-            share = f"{accepted / reviewed:.1%}", f"{row['low']:.1%} – {row['high']:.1%}"
-        else:
-            share = "—", "—"
+        share = percent(accepted / reviewed) if reviewed else "—"
+        ends = interval(row["low"], row["high"]) if reviewed else "—"
         told = "—" if reviewed is None else f"{reviewed:,}"
-        table.add_row(row["item"], told, f"{accepted:,}", *share)
-    return table
+        rows.append((share, ends, f"{accepted:,}", told, row["item"]))
+    return Table(("share", "95 % interval", "accepted", "reviewed", "item"), 4, rows)
 
 
-def _people(rows: Sequence[Mapping[str, Any]]) -> Table:
-    table = _table("reviewer", n="decisions", undone="undone", gold="gold", s="median s")
-    table.add_column("paused")
-    for row in rows:
+def _reasons(stages: Sequence[Mapping[str, Any]]) -> Table:
+    rows = [
+        (f"{count:,}", stage["stage"], reason or "—")
+        for stage in stages
+        for reason, count in stage["reasons"].items()
+    ]
+    return Table(("n", "stage", "not accepted because"), 1, rows)
+
+
+def _people(people: Sequence[Mapping[str, Any]]) -> Table:
+    rows = []
+    for row in people:
         right, asked = row["gold"]
         took = "—" if row["median_seconds"] is None else f"{row['median_seconds']:.1f}"
         gold = f"{right} of {asked}" if asked else "—"
         told = f"{row['decisions']:,}", f"{row['undone']:,}", gold, took
-        table.add_row(escape(row["name"]), *told, escape(row["paused"]))
-    return table
+        rows.append((*told, row["name"], row["paused"]))
+    return Table(("decisions", "undone", "gold", "median s", "reviewer", "paused"), 4, rows)
 
 
-def _agreement(rows: Sequence[Mapping[str, Any]]) -> Table:
-    table = _table("agreement in", "of", measure="", n="items")
-    for row in rows:
+def _agreement(stages: Sequence[Mapping[str, Any]]) -> Table:
+    rows = []
+    for row in stages:
         if row["n"]:
             alpha = "undefined" if row["alpha"] is None else f"{row['alpha']:.2f}"
-            table.add_row(row["stage"], "all, Krippendorff's alpha", alpha, f"{row['n']:,}")
+            rows.append((alpha, f"{row['n']:,}", row["stage"], "all, Krippendorff's alpha"))
         for pair in row["kappa"]:
             who = f"{' and '.join(pair['reviewers'])}, Cohen's kappa"
-            table.add_row(row["stage"], escape(who), f"{pair['kappa']:.2f}", f"{pair['n']:,}")
-    return table
+            rows.append((f"{pair['kappa']:.2f}", f"{pair['n']:,}", row["stage"], who))
+    return Table(("agreement", "items", "stage", "of"), 2, rows)
 
 
-def _changes(rows: Sequence[Mapping[str, Any]]) -> Table:
-    table = _table("model", "review", "number", value="value", interval="95 % interval", n="n")
-    for row in rows:
+def _changes(impacts: Sequence[Mapping[str, Any]]) -> Table:
+    rows = []
+    for row in impacts:
         review = row["review"].removesuffix(" review")
         named = {"accuracy": "original", f"pm-{row['k']}": "perturbed", "drop": "drop"}
         for name, key in named.items():
             found = row[key]
-            value, interval = "—", "—"
-            if found["value"] is not None:
-                value = f"{found['value']:.1%}"
-                interval = f"{found['low']:.1%} – {found['high']:.1%}"
-            table.add_row(escape(row["model"]), review, name, value, interval, f"{found['n']:,}")
-    return table
-
-
-def _table(*words: str, **numbers: str) -> Table:
-    table = Table(box=None, pad_edge=False)
-    for word in words:
-        table.add_column(word)
-    for number in numbers.values():
-        table.add_column(number, justify="right", no_wrap=True)
-    return table
+            ends = interval(found["low"], found["high"])
+            told = percent(found["value"]), ends, f"{found['n']:,}"
+            rows.append((*told, name, review, row["model"]))
+    return Table(("value", "95 % interval", "n", "number", "review", "model"), 3, rows)

@@ -7,7 +7,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from steadyeye.cli.progress import watching
-from steadyeye.cli.work import console
+from steadyeye.cli.terminal import say, show
 from steadyeye.core import plugins
 from steadyeye.core.errors import UsageError
 from steadyeye.core.spec import Spec, parse
@@ -48,7 +48,7 @@ def sample(
             for spec, own in zip([*specs, *others], places, strict=True)
         )
         frames = write(chain.from_iterable(stored), out, how)
-    console.print(f"{out}: {frames:,} frames; next: steadyeye review {out}", markup=False)
+    show(f"{out}: {frames:,} frames; next: steadyeye review {out}")
 
 
 def sample_boxes(
@@ -61,9 +61,7 @@ def sample_boxes(
         raise UsageError("a set of boxes needs --boxes and --images, and no videos beside")
     with watching(shown) as watcher:
         pictures, found = draw(boxes, images, out, watcher.begin("images", None))
-    console.print(
-        f"{out}: {found:,} boxes in {pictures:,} images; next: steadyeye review {out}", markup=False
-    )
+    show(f"{out}: {found:,} boxes in {pictures:,} images; next: steadyeye review {out}")
 
 
 def _classes(text: str | None) -> Any:
@@ -100,8 +98,8 @@ def serve(
     hosts = ["127.0.0.1", "localhost", host, urlsplit(base).hostname or host]
     made = app(folder, data, hosts)
     for name, token in _links(data, made.state.rules.plan, *people):
-        console.print(f"{name}: {base}/r/{token}", markup=False, soft_wrap=True)
-    console.print(f"reviewing {folder.name} at {base}; Ctrl-C stops, nothing is lost")
+        show(f"{name}: {base}/r/{token}")
+    show(f"reviewing {folder.name} at {base}; Ctrl-C stops, nothing is lost")
     uvicorn.run(made, host=host, port=port, log_level="warning", proxy_headers=bool(url))
 
 
@@ -136,9 +134,9 @@ def export(root: Path, out: Path, chosen: tuple[str | None, str | None], *, part
         with data.reading() as connection:
             counts = formats.write(connection, folder, plan, out, name=name, partial=partial)
         for what, count in counts.items():
-            console.print(f"{what.replace('_', ' ')}: {count:,}", markup=False)
+            show(f"{what.replace('_', ' ')}: {count:,}")
         for line in formats.following(name, out, plan):
-            console.print(line, markup=False)
+            show(line)
 
 
 def audit(root: Path, most: float, seed: int, database: str | None) -> None:
@@ -148,7 +146,7 @@ def audit(root: Path, most: float, seed: int, database: str | None) -> None:
     from steadyeye.review.auditing import audit as step
 
     told = data.write(lambda connection: step(connection, plan, most, seed))
-    console.print(told, markup=False)
+    say(told)
 
 
 def take(root: Path, file: Path, how: tuple[str, str, str], database: str | None) -> None:
@@ -167,7 +165,7 @@ def take(root: Path, file: Path, how: tuple[str, str, str], database: str | None
         items.fill(connection, folder, plan)
         counts = admit(connection, rules, given, prefix)
     for what, count in counts.items():
-        console.print(f"{what.replace('_', ' ')}: {count:,}", markup=False)
+        show(f"{what.replace('_', ' ')}: {count:,}")
 
 
 def opened(root: Path, database: str | None, *, begin: bool = False) -> tuple[Any, Any, Any]:

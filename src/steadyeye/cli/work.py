@@ -6,20 +6,19 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rich.console import Console
-from rich.table import Table
-
+from steadyeye.charts.style import shown as in_unit
+from steadyeye.charts.style import span
 from steadyeye.cli.progress import watching
+from steadyeye.cli.terminal import console, say, show, show_table
 from steadyeye.core import plugins
 from steadyeye.core.errors import UsageError
+from steadyeye.core.results import among
 from steadyeye.core.types import Evaluated, Result, Source
 from steadyeye.storage.place import Place, place
 
 if TYPE_CHECKING:
     from steadyeye.evaluation.explain import Explaining
     from steadyeye.evaluation.job import Job
-
-console = Console(highlight=False, soft_wrap=True)
 
 
 def run(job_file: Path | None, flags: Mapping[str, Any], shown: str) -> None:
@@ -65,7 +64,7 @@ def read_job(
     ):
         for text, spec in zip(texts, specs, strict=True):
             if text != spec:
-                console.print(f"{kind} {text}: {spec}", markup=False)
+                show(f"{kind} {text}: {spec}")
     return full
 
 
@@ -105,7 +104,7 @@ def picture(image: Path, operators: str, levels: str, out: Path, **view: Any) ->
     from steadyeye.evaluation import contact
 
     contact.write(out, contact.sheet(image, operators, levels, contact.View(**view)))
-    console.print(str(out), markup=False)
+    show(str(out))
 
 
 def score(
@@ -144,16 +143,16 @@ def check(job_file: Path | None, flags: Mapping[str, Any]) -> None:
     checked = plan.check(asked)
     for task in checked.tasks:
         mapped = sum(bool(members) for members in task.class_map.members)
-        console.print(
+        say(
             f"{task.model.name} on {task.source.name}: {len(task.source):,} samples, "
             f"{mapped} of {len(task.class_map.members)} classes ({task.class_map.origin}), "
             f"{_competing(task.class_map.competing, len(task.class_map.others))}"
         )
         for line in partners.lines(task.class_map):
-            console.print(f"  {line}", markup=False)
+            say(f"  {line}")
         for note in task.identity["data"]["notes"]:
-            console.print(f"  {note}")
-    console.print("nothing is wrong")
+            say(f"  {note}")
+    show("nothing is wrong")
 
 
 def _competing(competing: int, others: int) -> str:
@@ -169,7 +168,7 @@ def report(runs: Sequence[str], out: str, formats: str, metrics: str | None) -> 
     files = reports(out, formats)
     summary.write([place(run) for run in runs], files, metrics)
     for file in files:
-        console.print(str(file))
+        show(str(file))
 
 
 def reports(out: str, formats: str) -> list[Place]:
@@ -205,18 +204,18 @@ def explain(how: "Explaining", flags: Mapping[str, Any], shown: str) -> None:
         explained = explain.explain(checked, watcher)
     content = explain.report(explained)
     for line in content.headline:
-        console.print(line, markup=False)
+        say(line)
     for section in content.sections:
-        console.print(section.title, markup=False)
-    console.print(f"report: {(explained.out / 'report.html').resolve()}", markup=False)
+        say(section.title)
+    show(f"report: {(explained.out / 'report.html').resolve()}")
 
 
 def ls(kind: str) -> None:
     """`steadyeye ls`."""
     described = plugins.describe("degrade" if kind == "operators" else kind)
-    width = max(map(len, described), default=0)
+    longest = max(map(len, described), default=0)
     for name, line in described.items():
-        console.print(f"{name:<{width}}  {line}", markup=False)
+        say(f"{name:<{longest}}  {line}", hang=longest + 2)
 
 
 def classmap(source: str, target: str) -> None:
@@ -234,39 +233,28 @@ def _finish(out: Place, sources: Sequence[Source]) -> None:
     summary.store_pictures(out, sources, content)
     summary.save(content, [out], [out / f for f in ("report.html", "results.json", "results.csv")])
     for line in content.headline:
-        console.print(line, markup=False)
-    if content.has_numbers:
-        console.print(_numbers(content.evaluated))
-    console.print(f"report: {(out / 'report.html').resolve()}", markup=False)
+        say(line)
+    for one in content.evaluated:
+        show_numbers(one)
+    for caveat in content.caveats:
+        say(caveat)
+    show(f"report: {(out / 'report.html').resolve()}")
 
 
-def _numbers(evaluated: Sequence[Evaluated]) -> Table:
-    from steadyeye.core.results import among
+def show_numbers(one: Evaluated) -> None:
+    """Prints the numbers of one model on one of the data, a line each."""
     from steadyeye.report.document import numbers
 
-    table = Table(box=None, pad_edge=False)
-    for column in ("model", "data", "metric"):
-        table.add_column(column, overflow="fold")
-    for column in ("value", "95 % interval", "n", "classes"):
-        table.add_column(column, justify="right")
-    for one in evaluated:
-        for result in numbers(one):
-            model, data = one.predictions.model, one.predictions.data
-            table.add_row(model, data, result.name, *_cells(result), among(result))
-    return table
+    rows = [(*number_cells(result), result.name) for result in numbers(one)]
+    if rows:
+        heading = f"{one.predictions.model} on {one.predictions.data}"
+        show_table((*NUMBERS, "metric"), rows, len(NUMBERS), heading=heading)
 
 
-def _cells(result: Result) -> tuple[str, str, str]:
-    if result.value is None:
-        return "—", "—", f"{result.n:,}"
-    if result.unit == "difference":
-        from steadyeye.charts.style import shown, span
+NUMBERS = ("value", "95 % interval", "n", "classes")
 
-        ends = span(result.low, result.high, result.unit)
-        return shown(result.value, result.unit), ends, f"{result.n:,}"
-    form, unit = {"share": (".1%", ""), "seconds": (".2f", " s")}.get(result.unit, (".1f", ""))
-    value = f"{result.value:{form}}{unit}"
-    if result.low is None:
-        return value, "—", f"{result.n:,}"
-    high = "…" if result.high is None else f"{result.high:{form}}{unit}"
-    return value, f"{result.low:{form}} – {high}", f"{result.n:,}"
+
+def number_cells(result: Result) -> tuple[str, str, str, str]:
+    """What stands under `NUMBERS`, as text."""
+    value, ends = in_unit(result.value, result.unit), span(result.low, result.high, result.unit)
+    return value, ends, f"{result.n:,}", among(result)

@@ -1,0 +1,119 @@
+"""What is printed: sentences that wrap at words, and tables that fit the terminal.
+
+Where the output is no terminal (a pipe, a file), nothing is wrapped: a sentence is one line.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from textwrap import TextWrapper
+
+from rich.cells import cell_len
+from rich.console import Console
+
+console = Console(highlight=False, soft_wrap=True)
+"""Prints what the command was asked for, to stdout."""
+
+progress_console = Console(stderr=True, highlight=False, soft_wrap=True)
+"""Prints what happens meanwhile, to stderr."""
+
+NARROW = "\u202f"
+"""The space between a number and its unit, at which no line is broken."""
+
+Row = Sequence[str]
+
+
+def say(text: str, *, style: str = "", to: Console = console, hang: int = 2) -> None:
+    """Prints sentences, a line each; on a terminal they wrap at words.
+
+    `hang`: by how many columns the lines after the first are indented more.
+    """
+    for line in text.splitlines():
+        for part in wrapped(line, width(to), hang):
+            show(part, style=style, to=to)
+
+
+def show(line: str, *, style: str = "", to: Console = console) -> None:
+    """Prints a line as it is, so that a path or a command in it can be copied."""
+    to.print(line.replace(NARROW, " "), markup=False, style=style or None)
+
+
+def show_table(columns: Row, rows: Sequence[Row], numbers: int, *, heading: str = "") -> None:
+    """Prints a table under a heading; of its columns the first `numbers` are of numbers."""
+    if heading:
+        show("")
+        show(heading, style="bold")
+    title, *lines = table_lines(columns, rows, numbers, width(console))
+    for line in title.splitlines():
+        show(line, style="dim")
+    for line in lines:
+        show(line)
+
+
+def table_lines(columns: Row, rows: Sequence[Row], numbers: int, limit: int | None) -> Row:
+    """The title and the rows of a table, each one line or, where that does not fit, several.
+
+    `numbers`: how many columns, the first, are aligned to the right. `limit`: the width of
+    the terminal, None where anything fits. Where a row does not fit, its words stand below its
+    numbers: no word is broken.
+    """
+    every = [columns, *rows]
+    short = [row for row in every if limit is None or cell_len("  ".join(row)) <= limit]
+    widths = [*_widths(every)[:numbers], *_widths(short or every)[numbers:]]
+    if limit is not None and sum(widths) + 2 * (len(widths) - 1) > limit:
+        short = []
+    return [
+        "  ".join(_cells(row, widths, numbers)).rstrip()
+        if row in short
+        else "\n".join(_stacked(row, widths, numbers, limit or 0))
+        for row in every
+    ]
+
+
+def _widths(rows: Sequence[Row]) -> list[int]:
+    return [max(map(cell_len, column)) for column in zip(*rows, strict=True)]
+
+
+def wrapped(line: str, limit: int | None, hang: int = 2) -> list[str]:
+    """A sentence in lines of at most `limit` columns, all but the first indented more by `hang`.
+
+    Broken between words only, never within a name or between a number and its unit; None: anything
+    fits.
+    """
+    if limit is None or cell_len(line) <= limit:
+        return [line]
+    first = len(line) - len(line.lstrip())
+    # a hang of more than half the line would leave no room for a word of some length
+    later = first + (hang if first + hang <= limit // 2 else 2)
+    return TextWrapper(
+        limit,
+        initial_indent=" " * first,
+        subsequent_indent=" " * later,
+        break_long_words=False,
+        break_on_hyphens=False,
+    ).wrap(line.lstrip())
+
+
+def width(to: Console) -> int | None:
+    """The columns of the terminal that a console prints to; None where that is none."""
+    return to.width if to.file.isatty() else None
+
+
+def _cells(row: Row, widths: Sequence[int], numbers: int) -> Iterator[str]:
+    for i, (text, wide) in enumerate(zip(row, widths, strict=True)):
+        space = " " * (wide - cell_len(text))
+        yield space + text if i < numbers else text + space
+
+
+def _stacked(row: Row, widths: Sequence[int], numbers: int, columns: int) -> Iterable[str]:
+    """A row's numbers, and below them its words in as few lines as they fit in."""
+    if numbers:
+        yield "  ".join(_cells(row[:numbers], widths[:numbers], numbers)).rstrip()
+    indent = "  " if numbers else ""
+    line = ""
+    for text in filter(None, row[numbers:]):
+        longer = f"{line}  {text}" if line else indent + text
+        if line and cell_len(longer) > columns:
+            yield line
+            longer = indent + text
+        line = longer
+    if line:
+        yield line

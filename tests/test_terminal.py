@@ -1,0 +1,104 @@
+"""What stands on a terminal of 80 columns, of fewer and of more, and in a pipe."""
+
+import re
+from pathlib import Path
+
+import pytest
+from forked import on_terminal, steadyeye
+from test_progress import work
+
+from steadyeye.cli.progress import _Cell, bar
+from steadyeye.cli.terminal import table_lines, wrapped
+
+__all__ = ["work"]
+
+HERE = Path(__file__).parent
+ESCAPES = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
+TITLES = ("value", "95 % interval", "n", "classes", "metric")
+METRICS = ("flip_rate", "self_consistency(k=1)", "confidence_jump")
+
+
+@pytest.fixture(scope="module")
+def asked(work):
+    """The words of a run with a name that is long, and of commands that read it."""
+    root, words = work
+    out = root / "a-run-with-a-long-name"
+    steadyeye(*words["run"], "--out", out, cwd=HERE, check=True)
+    return {
+        "run": (*words["run"], "--out", str(out)),
+        "measure": ("measure", str(out)),
+        "gate": ("gate", str(out), "--require", "flip_rate <= 0.5"),
+        "check": ("check", *words["run"][1:]),
+        "ls": ("ls", "metrics"),
+    }
+
+
+def drawn(said):
+    """What was written, each line as it was drawn, without colours."""
+    return [line.rstrip() for line in re.split(r"[\r\n]+", ESCAPES.sub("", said))]
+
+
+@pytest.mark.parametrize("columns", [40, 60, 80, 200])
+@pytest.mark.parametrize("command", ["run", "measure", "gate", "check", "ls"])
+def test_nothing_is_wider_than_the_terminal(asked, command, columns):
+    code, said = on_terminal(columns, *asked[command], cwd=HERE)
+    lines = drawn(said)
+    assert code in (0, 1), said
+    assert "Traceback" not in said
+    wide = [line for line in lines if len(line) > columns]
+    assert all(line.startswith("report: ") for line in wide), "a path stays whole"
+    if command in ("run", "measure"):
+        at = next(i for i, line in enumerate(lines) if line == "light on clip")
+        assert lines[at + 1].split() == " ".join(TITLES if columns > 50 else TITLES[:-1]).split()
+        assert {line.split()[-1] for line in lines[at + 2 :] if line} >= set(METRICS)
+
+
+def test_a_pipe_gets_whole_lines_without_escape_codes(asked):
+    done = steadyeye(*asked["run"], cwd=HERE, env={"COLUMNS": "40"}, check=True)
+    assert "\x1b" not in done.stdout + done.stderr
+    assert "\u202f" not in done.stdout
+    sentence, _, heading, titles, *rows = done.stdout.splitlines()
+    assert sentence.startswith("light changes its answer")
+    assert heading == "light on clip"
+    assert titles.endswith("classes  metric")
+    assert [row.split()[-1] for row in rows[:3]] == list(METRICS)
+    assert done.stderr.splitlines()[-1].startswith("light@clip: ")
+
+
+def test_words_that_do_not_fit_beside_the_numbers_stand_below():
+    columns, rows = ("n", "share", "model"), [("7", "25.0 %", "one"), ("12", "5.0 %", "a-long-one")]
+    assert table_lines(columns, rows, 2, None) == [
+        " n   share  model",
+        " 7  25.0 %  one",
+        "12   5.0 %  a-long-one",
+    ]
+    assert table_lines(columns, rows, 2, 17) == [
+        " n   share  model",
+        " 7  25.0 %  one",
+        "12   5.0 %\n  a-long-one",
+    ]
+    assert table_lines(columns, rows, 2, 12)[1] == " 7  25.0 %\n  one"
+
+
+def test_sentences_break_between_words_only():
+    line = "  efficientnet_lite0-of-a-long-name is right on 47.5\u202f% of 40"
+    assert wrapped(line, None) == [line]
+    assert wrapped(line, 26) == [
+        "  efficientnet_lite0-of-a-long-name",
+        "    is right on 47.5\u202f% of",
+        "    40",
+    ]
+
+
+@pytest.mark.parametrize("columns", [30, 59, 79, 199])
+def test_the_bar_gives_way_before_the_name(columns):
+    cell = _Cell("a-model-with-a-name@data-with-one", 1000, began=0.0, done=500, hits=20, found=0)
+    lines = bar(cell, columns)
+    assert lines[0].startswith(cell.name)
+    assert "500/1,000" in lines[-1]
+    assert "20 from the cache" in lines[-1]
+    drawn_one = [line for line in lines if "━" in line]
+    if drawn_one:
+        (line,) = drawn_one
+        assert len(line) <= columns
+        assert line.count("━") == pytest.approx(line.count("─"), abs=1)
