@@ -30,10 +30,12 @@ docs: $(VENV)/.docs
 
 check: lint types test docs
 
-# the wheel with each extra alone, in an environment of its own, doing its main job
+# the wheel with each extra alone, in an environment of its own, doing its main job; core on the lowest
+# versions declared, and on every Python of those that this machine has
 installs: $(VENV)/.test
 	$(BIN)/python tools/check_installs.py --demo $(VENV)
 	$(BIN)/python tools/check_installs.py --demo $(VENV) --lowest core review s3 gcs hub
+	$(BIN)/python tools/check_installs.py --demo $(VENV) --python 3.12 --python 3.13 --python 3.14 core
 
 # torch comes first and pinned: a plain `torch` would bring gigabytes of CUDA libraries
 $(VENV)/.demo: pyproject.toml constraints.txt

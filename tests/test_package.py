@@ -1,0 +1,191 @@
+"""What is published: the wheel and the sdist, their metadata, and the files around them."""
+
+import email
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tarfile
+import zipfile
+from pathlib import Path
+
+import pytest
+import yaml
+
+ROOT = Path(__file__).resolve().parent.parent
+PACKAGE = ROOT / "src" / "steadyeye"
+HOME = "https://github.com/steadyeye/steadyeye"
+RAW = "https://raw.githubusercontent.com/steadyeye/steadyeye"
+LINK = re.compile(r"!?\[[^\]]*\]\(([^)\s]+)\)")
+PLUGIN = re.compile(r"```python\n# src/steadyeye/(\S+)\n(.*?)```", re.DOTALL)
+
+
+def execute(*command, cwd, **environment):
+    done = subprocess.run(
+        [*map(str, command)],
+        cwd=cwd,
+        env={**os.environ, **environment},
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stderr[-2000:]
+    return done.stdout
+
+
+@pytest.fixture(scope="module")
+def checkout(tmp_path_factory):
+    """The files of this checkout that git knows or would know, without git."""
+    folder = tmp_path_factory.mktemp("checkout")
+    listed = ("git", "ls-files", "--cached", "--others", "--exclude-standard")
+    for name in execute(*listed, cwd=ROOT).splitlines():
+        if (ROOT / name).is_file():
+            (folder / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(ROOT / name, folder / name)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def built(checkout):
+    """The sdist of a checkout whose last tag is v1.2.3, and the wheel built from that sdist."""
+    git = ("git", "-c", "user.name=a", "-c", "user.email=a@b")
+    execute(*git, "init", "-q", cwd=checkout)
+    execute(*git, "add", "-A", cwd=checkout)
+    execute(*git, "commit", "-q", "-m", "all", cwd=checkout)
+    execute(*git, "tag", "v1.2.3", cwd=checkout)
+    execute(sys.executable, "-m", "uv", "build", "--quiet", cwd=checkout)
+    (sdist,), (wheel,) = (list((checkout / "dist").glob(end)) for end in ("*.tar.gz", "*.whl"))
+    return sdist, wheel
+
+
+@pytest.mark.slow
+def test_the_tag_is_the_version(built):
+    assert built[0].name == "steadyeye-1.2.3.tar.gz"
+    assert built[1].name == "steadyeye-1.2.3-py3-none-any.whl"
+
+
+@pytest.mark.slow
+def test_the_wheel_holds_the_package_and_nothing_else(built, checkout):
+    with zipfile.ZipFile(built[1]) as wheel:
+        held = {name for name in wheel.namelist() if ".dist-info/" not in name}
+        licences = {Path(name).name for name in wheel.namelist() if "/licenses/" in name}
+        script = wheel.read("steadyeye/report/static/vega.js").decode()
+    sources = (f for f in (checkout / "src").rglob("*") if f.is_file())
+    wanted = {f.relative_to(checkout / "src").as_posix() for f in sources}
+    assert held == wanted | {"steadyeye/report/static/vega.js"}
+    assert "steadyeye/py.typed" in held
+    assert {"LICENSE", "NOTICE", "VEGA_LICENSES.txt", "WORDNET_LICENSE.txt"} <= licences
+    assert "window.vegaEmbed" in script
+    assert "</script" not in script
+
+
+@pytest.mark.slow
+def test_the_sdist_holds_the_sources_and_no_data(built):
+    with tarfile.open(built[0]) as sdist:
+        held = {name.partition("/")[2] for name in sdist.getnames()}
+        size = sum(member.size for member in sdist.getmembers())
+    assert {"LICENSE", "README.md", "hatch_build.py", "src/steadyeye/__init__.py"} <= held
+    assert {"tests/test_package.py", "CHANGELOG.md", "constraints.txt"} <= held
+    first = {name.partition("/")[0] for name in held}
+    assert not first & {"runs", "shared", "site", ".venv", "dist"}
+    assert size < 15e6
+
+
+@pytest.mark.slow
+def test_the_description_on_the_package_index(built):
+    with zipfile.ZipFile(built[1]) as wheel:
+        (name,) = (n for n in wheel.namelist() if n.endswith(".dist-info/METADATA"))
+        said = email.message_from_bytes(wheel.read(name))
+    assert said["Description-Content-Type"] == "text/markdown"
+    assert said.get_payload(decode=True).decode() == (ROOT / "README.md").read_text()
+    assert said["Author"] == "The steadyeye authors"
+    assert said["Requires-Python"] == ">=3.11"
+    for url in said.get_all("Project-URL"):
+        assert url.partition(", ")[2].startswith(("https://github.com/", "https://steadyeye."))
+
+
+@pytest.mark.slow
+def test_without_git_the_version_says_that_it_is_none(checkout, tmp_path):
+    bare = tmp_path / "bare"
+    shutil.copytree(checkout, bare, ignore=shutil.ignore_patterns(".git", "dist"))
+    execute(sys.executable, "-m", "uv", "build", "--quiet", "--sdist", cwd=bare)
+    assert [file.name for file in (bare / "dist").glob("*.gz")] == ["steadyeye-0.0.0.tar.gz"]
+
+
+def test_links_of_the_readme_lead_somewhere_from_anywhere():
+    """The package index shows README.md without the files around it."""
+    for link in LINK.findall((ROOT / "README.md").read_text()):
+        assert link.startswith("https://"), f"write {HOME}/blob/main/{link}"
+        for start in (f"{HOME}/blob/main/", f"{RAW}/main/"):
+            if link.startswith(start):
+                assert_there(link.removeprefix(start), ROOT)
+
+
+@pytest.mark.parametrize("name", ["CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md"])
+def test_links_of_other_files_lead_somewhere(name):
+    for link in LINK.findall((ROOT / name).read_text()):
+        if not link.startswith("https://"):
+            assert_there(link, ROOT)
+
+
+def assert_there(link, folder):
+    """Whether a file is there, with the heading that the link names."""
+    path, _, heading = link.partition("#")
+    assert (folder / path).is_file(), link
+    if heading:
+        titles = re.findall(r"^#+ (.*)$", (folder / path).read_text(), re.MULTILINE)
+        assert heading in [re.sub(r"[^\w -]", "", t).lower().replace(" ", "-") for t in titles]
+
+
+def test_contributing_names_files_and_every_folder():
+    text = (ROOT / "CONTRIBUTING.md").read_text()
+    steps = text.partition("## The way of one image")[2].partition("\n## ")[0]
+    for name in re.findall(r"`([\w/]+(?:\.py|/))`", steps.replace("`src/steadyeye/`", "")):
+        assert (PACKAGE / name).exists(), name
+    packages = {f"src/steadyeye/{f.parent.name}" for f in PACKAGE.glob("*/__init__.py")}
+    named = set(re.findall(r"^\| `([\w/]+)` \|", text, re.MULTILINE))
+    assert named == packages | {"tests", "docs", "examples", "benchmarks", "tools"}
+
+
+@pytest.mark.slow
+def test_the_plugins_of_contributing_work_as_they_stand(tmp_path):
+    shutil.copytree(PACKAGE, tmp_path / "src" / "steadyeye")
+    plugins = dict(PLUGIN.findall((ROOT / "CONTRIBUTING.md").read_text()))
+    kinds = {Path(name).parent.name for name in plugins}
+    assert kinds == {"sources", "models", "degrade", "metrics", "analyses"}
+    for name, text in plugins.items():
+        (tmp_path / "src" / "steadyeye" / name).write_text(text)
+    command = (sys.executable, "-m", "steadyeye")
+    model = ("--model", "by_brightness(threshold=0.7)", "--data", "grey_levels(n=20)", "--quiet")
+    here = {"cwd": tmp_path, "PYTHONPATH": str(tmp_path / "src")}
+    execute(*command, "run", *model, "--metrics", "accuracy, mean_confidence", "--out", "a", **here)
+    numbers = (tmp_path / "a" / "results.csv").read_text()
+    # 10 to 13 of 0…19 are light by their label and dark to a threshold of 0.7
+    assert re.search(r"accuracy,0\.8\b", numbers)
+    assert "mean_confidence" in numbers
+    page = (tmp_path / "a" / "report.html").read_text()
+    assert "How confident the models are where they are wrong" in page
+    swept = ("--operators", "darken", "--levels", "0,15,30", "--out", "d")
+    execute(*command, "degrade", *model, *swept, **here)
+    assert "darken" in (tmp_path / "d" / "results.csv").read_text()
+
+
+def test_the_citation_says_what_the_package_says():
+    cited = yaml.safe_load((ROOT / "CITATION.cff").read_text())
+    assert cited["cff-version"] == "1.2.0"
+    assert {"message", "title", "authors"} <= set(cited)
+    assert cited["title"].partition(":")[0] == "steadyeye"
+    assert cited["license"] == "Apache-2.0"
+    assert cited["repository-code"] == HOME
+    released = re.findall(r"^## \[(\d\S*)\]", (ROOT / "CHANGELOG.md").read_text(), re.MULTILINE)
+    assert cited.get("version") == (released[0] if released else None)
+
+
+def test_workflows_test_every_version_that_is_declared():
+    declared = re.findall(r"Python :: (3\.\d+)", (ROOT / "pyproject.toml").read_text())
+    ci = yaml.safe_load((ROOT / ".github" / "workflows" / "ci.yml").read_text())
+    assert ci["jobs"]["core"]["strategy"]["matrix"]["python"] == declared
+    release = yaml.safe_load((ROOT / ".github" / "workflows" / "release.yml").read_text())
+    assert release["jobs"]["publish"]["permissions"] == {"id-token": "write"}
+    # `on` is a truth value in YAML 1.1
+    assert release[True]["push"]["tags"] == ["v*"]
