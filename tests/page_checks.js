@@ -9,7 +9,7 @@
     const kind = one.tagName.toLowerCase() + (one.classList.length ? "." + [...one.classList].join(".") : "");
     return `${kind} "${words.slice(0, 50)}"` + (section && section.id ? ` in #${section.id}` : "");
   };
-  const shown = (one) => one.checkVisibility({ visibilityProperty: true }) && one.getClientRects().length;
+  const shown = (one) => one.checkVisibility({ visibilityProperty: true, opacityProperty: true }) && one.getClientRects().length;
   if (document.documentElement.scrollWidth > wide) found.push("the page scrolls sideways");
   for (const one of document.body.querySelectorAll("*")) {
     if (!shown(one) || one.closest(".skip, .hidden, .sr, [hidden], dialog:not([open])")) continue;

@@ -446,7 +446,7 @@ def test_base_and_tuned_are_measured_and_reported(measured):
     assert plain.startswith("ft after efficientnet_lite0: ")
     assert degraded.startswith("ft after efficientnet_lite0, degraded: its 50\u202f% failure point")
     page = (out / "report.html").read_text()
-    assert "Failure points: efficientnet_lite0 → ft" in page
+    assert "Failure points: ft after efficientnet_lite0" in page
     text = " ".join(line for section in content.sections for line in section.text)
     assert "efficientnet_lite0 answers in 1,000 classes of its own" in text
     assert "ft answers in the data's own" in text

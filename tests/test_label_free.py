@@ -517,14 +517,15 @@ def test_windows_share_no_frame_and_none_left_is_worse(seed, n):
         assert within.any()
 
 
-def test_a_strip_shows_the_longest_answers():
+def test_a_strip_shows_both_sides_of_the_first_changes():
     section = unstable_clips([Evaluated(watched("aabcccabba"), {})])
     (exhibit,) = section.exhibits
     assert exhibit.wide
     assert exhibit.title == "v, 0:00.0–0:00.9: 5 changes of answer in 10 frames"
-    # ccc, aa, bb, and of the three runs of one the first: b
-    assert [p.sample for p in exhibit.pictures] == [f"v/{f:06d}" for f in (0, 2, 3, 7)]
-    assert exhibit.pictures[1].lines == ("says c1, 75.0\u202f%", "frame 2")
+    # all equally certain: aa|b|ccc, whose three frames leave no room for those of another change
+    assert [p.sample for p in exhibit.pictures] == [f"v/{f:06d}" for f in (1, 2, 3, 4)]
+    assert exhibit.pictures[1].title == "frame 2"
+    assert exhibit.pictures[1].lines == ("says c1, 75.0\u202f%", "0:00.2, between two changes")
     assert "this second holds 5 of its 5 changes." in section.text[0]
     assert "changes its answer 5 times in 10 frames" in section.text[0]
 

@@ -173,7 +173,7 @@ def test_flips_do_not_cross_sets_and_count_a_pair_once():
     section = flips([Evaluated(predictions, {})])
     assert section.tables[0].rows[0][:4] == ("v", "m", "2", "50.0\u202f%")
     (exhibit,) = section.exhibits
-    assert exhibit.title == "c0 → c1"
+    assert exhibit.title == "c0, then c1"
     assert [picture.sample for picture in exhibit.pictures] == ["s0", "s1"]
 
 

@@ -36,8 +36,8 @@ DAVIS = {
     "blackswan": "bird",
     "car-shadow": "car",
     "dog": "dog",
-    "horsejump-high": "person horse",
-    "scooter-black": "motorcycle person",
+    "horsejump-high": "horse",
+    "scooter-black": "motorcycle",
 }
 
 
@@ -172,7 +172,7 @@ def make_explain(at: Place) -> Iterator[str]:
         *("--analyses", asked, "--out", "explain", "--quiet"),
     )
     yield "explain/report.html"
-    asked = "patch_shuffle(repeats=3), occlusion(patches=6)"
+    asked = "patch_shuffle(repeats=3), attribution(probe='rise', masks=60)"
     how = ("--data", at.coco, "--score", "0.6", "--limit", "6", "--analyses", asked)
     at.steadyeye("explain", *at.yolox, *how, "--out", "explained", "--quiet")
     yield "explained/report.html"

@@ -133,7 +133,7 @@ def _table(found: Blindness) -> Table:
             "Images or videos",
             "Mistakes (95\u202f%)",
             "n",
-            "Mostly (is → says)",
+            "Mostly (label → prediction)",
             "Density ratio",
             "Farther than",
         ),

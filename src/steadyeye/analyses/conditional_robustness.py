@@ -6,7 +6,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from steadyeye.charts.crowd import drawn, told
-from steadyeye.charts.style import chart, colour, interval, percent, shares
+from steadyeye.charts.lines import dash, faint, line_colour
+from steadyeye.charts.style import chart, interval, percent, shares
 from steadyeye.core.intervals import Interval, proportion
 from steadyeye.core.pm_sets import pm_sets
 from steadyeye.core.results import find
@@ -115,16 +116,10 @@ def _figure(curves: Sequence[_Curve]) -> Figure:
         "title": "distance d from the anchor (native frames)",
         "axis": {"tickMinStep": 1, "format": "d"},
     }
-    dash = {
-        "field": "measure",
-        "type": "nominal",
-        "scale": {"domain": list(MEASURES), "range": [[1, 0], [5, 4]]},
-        "legend": None,  # the caption says which is which
-    }
     title = "right, given the anchor is"
-    hue, detail = colour(models, "model", ""), {"field": "measure"}
+    hue, detail = line_colour(models, "model"), {"field": "measure"}
     band = {
-        "mark": {"type": "area", "opacity": 0.12},
+        "mark": {"type": "area", "opacity": faint(2 * len(models))},
         "encoding": {
             "x": x,
             "y": shares("low", title),
@@ -135,7 +130,12 @@ def _figure(curves: Sequence[_Curve]) -> Figure:
     }
     line = {
         "mark": {"type": "line", "point": True, "tooltip": True},
-        "encoding": {"x": x, "y": shares("value", title), "color": hue, "strokeDash": dash},
+        "encoding": {
+            "x": x,
+            "y": shares("value", title),
+            "color": hue,
+            "strokeDash": dash(MEASURES, "measure"),
+        },
     }
     return Figure(
         name="conditional_robustness",

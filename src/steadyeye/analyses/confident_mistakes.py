@@ -117,7 +117,7 @@ def _tables(
     pairs = _confusions(tables, found)
     if pairs:
         more = f", the {PAIRS} most frequent of {len(pairs):,}" if len(pairs) > PAIRS else ""
-        names = ("says → is", "model", "detections", "images", "highest score")
+        names = ("label → prediction", "model", "detections", "images", "highest score")
         made.append(Table(f"What is taken for what{more}", names, tuple(pairs[:PAIRS])))
     return made
 
@@ -151,7 +151,7 @@ def _confusions(
         ]
     rows.sort(key=lambda row: (-row[0], row[1], row[2]))
     return [
-        (f"{said} → {there}", model, f"{n:,}", f"{len(where):,}", f"{top:.2f}")
+        (f"{there} → {said}", model, f"{n:,}", f"{len(where):,}", f"{top:.2f}")
         for n, (said, there), model, where, top in rows
     ]
 
@@ -235,7 +235,7 @@ def _exhibit(predictions: Predictions, one: Candidate, group: str) -> Exhibit:
     picture = Picture(one.sample, one.sample, tuple(lines), False, tuple(marks))
     there = one.truth or "nothing"
     return Exhibit(
-        title=f"{one.said} → {there}",
+        title=f"{there} → {one.said}",
         model=", ".join(one.models),
         data=predictions.data,
         pictures=(picture,),

@@ -89,7 +89,7 @@ def _table(table: Predictions, pairs: Sequence[Confusion]) -> Table:
     return Table(
         caption=f"{table.model}: pairs{first}",
         header=(
-            "Is → says",
+            "Label → prediction",
             "Objects taken so",
             "Share of the class (95\u202f%)",
             f"Above {LOWER:g}: share (95\u202f%)",

@@ -3,7 +3,8 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from steadyeye.charts.style import SCHEMA, colour, percent, shares
+from steadyeye.charts.lines import faint, lines
+from steadyeye.charts.style import SCHEMA, percent, shares
 from steadyeye.comparison.boards import common
 from steadyeye.comparison.gains import (
     READING,
@@ -170,7 +171,7 @@ def _shifts(told: Told, shifts: Sequence[Moved]) -> Table:
         for each in shifts
     ]
     header = ("operator", "below", "before", "after", "moved by", "95 % interval", "n", "method")
-    return Table(f"Failure points: {told.before} → {told.after}", header, tuple(rows))
+    return Table(f"Failure points: {told.after} after {told.before}", header, tuple(rows))
 
 
 def _bound(found: Moved) -> str:
@@ -225,14 +226,19 @@ def _spec(
     rows: Sequence[Mapping[str, Any]], models: Sequence[str], names: Sequence[str]
 ) -> dict[str, Any]:
     x = {"field": "level", "type": "quantitative", "title": "", "axis": {"tickCount": 4}}
-    hue = colour(models, "model", "")
+    channels = lines(models, "model")
     band = {
-        "mark": {"type": "area", "opacity": 0.15},
-        "encoding": {"x": x, "y": shares("low", ""), "y2": {"field": "high"}, "color": hue},
+        "mark": {"type": "area", "opacity": faint(len(models))},
+        "encoding": {
+            "x": x,
+            "y": shares("low", ""),
+            "y2": {"field": "high"},
+            "color": channels["color"],
+        },
     }
     line = {
         "mark": {"type": "line", "tooltip": True},
-        "encoding": {"x": x, "y": shares("value", ""), "color": hue},
+        "encoding": {"x": x, "y": shares("value", ""), **channels},
     }
     header = {"labelAnchor": "start"}
     facet = {"field": "operator", "type": "nominal", "title": "", "sort": names, "header": header}
@@ -242,5 +248,7 @@ def _spec(
         "facet": facet,
         "columns": COLUMNS,
         "spacing": 12,
+        # or the last row has axes below charts that are not there
+        "resolve": {"axis": {"x": "independent"}},
         "spec": {"width": WIDTH, "height": HEIGHT, "layer": [band, line]},
     }

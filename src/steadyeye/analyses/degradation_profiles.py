@@ -3,7 +3,8 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from steadyeye.charts.style import SCHEMA, colour, percent, shares, shown, span
+from steadyeye.charts.lines import faint, lines
+from steadyeye.charts.style import SCHEMA, percent, shares, shown, span
 from steadyeye.core.results import find
 from steadyeye.core.sections import Figure, Section, Table, Topic
 from steadyeye.core.types import Evaluated, Result, needs
@@ -88,14 +89,14 @@ def _spec(
     low: Mapping[str, Any],
 ) -> dict[str, Any]:
     x = {"field": "level", "type": "quantitative", "title": "", "axis": {"tickCount": 4}}
-    hue = colour(models, "model", "")
+    channels = lines(models, "model")
     band = {
-        "mark": {"type": "area", "opacity": 0.15},
-        "encoding": {"x": x, "y": low, "y2": {"field": "high"}, "color": hue},
+        "mark": {"type": "area", "opacity": faint(len(models))},
+        "encoding": {"x": x, "y": low, "y2": {"field": "high"}, "color": channels["color"]},
     }
     line = {
         "mark": {"type": "line", "tooltip": True},
-        "encoding": {"x": x, "y": value, "color": hue},
+        "encoding": {"x": x, "y": value, **channels},
     }
     names = list(dict.fromkeys(row["operator"] for row in rows))
     facet = {
@@ -111,6 +112,8 @@ def _spec(
         "facet": facet,
         "columns": COLUMNS,
         "spacing": 12,
+        # or the last row has axes below charts that are not there
+        "resolve": {"axis": {"x": "independent"}},
         "spec": {"width": WIDTH, "height": HEIGHT, "layer": [band, line]},
     }
 

@@ -5,11 +5,12 @@ from collections.abc import Sequence
 import numpy as np
 
 from steadyeye.charts.style import percent
+from steadyeye.core.errors import listed
 from steadyeye.core.results import find
 from steadyeye.core.sections import Exhibit, Picture, Section, Topic
 from steadyeye.core.table import Predictions
 from steadyeye.core.types import Evaluated, Result, needs
-from steadyeye.degradation.profiles import Profiles, profiles
+from steadyeye.degradation.profiles import UNKNOWN, Profiles, profiles
 
 
 @needs("truth", "operator", "level", "profile")
@@ -17,7 +18,8 @@ def failure_strips(evaluated: Sequence[Evaluated]) -> Section | None:
     """The picture of one image at level 0 and at the failure points, a strip an operator.
 
     Of the first model; the image is the one whose own accuracy over all operators and levels is
-    the median. None without `failure_points`. Swingler 2022, Figures 7–9.
+    the median. Thresholds that are reached at the same level share a picture; where one is not
+    reached the last level is shown. None without `failure_points`. Swingler 2022, Figures 7–9.
     """
     points = find(evaluated[0].results, "failure_points")
     if points is None:
@@ -46,13 +48,25 @@ def _typical(found: Profiles) -> int:
 
 def _strip(found: Profiles, image: int, which: int, operator: Result) -> Exhibit:
     rows = found.row[which, :, image]
-    pictures = [_picture(found.predictions, int(rows[0]), "level 0")]
+    there = np.flatnonzero(rows != UNKNOWN)
+    last = int(found.levels[there[-1]])
+    reached: dict[int, list[str]] = {}
+    never = []
     for point in operator.cells:
-        share = percent(float(point.name.removeprefix("below ")), 0)
-        if point.value is not None:
-            at = int(np.searchsorted(found.levels, point.value))
-            title = f"level {point.value:.0f}: below {share}"
-            pictures.append(_picture(found.predictions, int(rows[at]), title))
+        threshold = float(point.name.removeprefix("below "))
+        if point.value is None:
+            never.append(threshold)
+        else:
+            reached.setdefault(round(point.value), []).append(percent(threshold, 0))
+    titles = {level: f"level {level}: below {listed(shares)}" for level, shares in reached.items()}
+    if never:
+        begin = titles.get(last, f"level {last}, the last")
+        titles[last] = f"{begin}; never below {percent(max(never), 0)}"
+    titles = {0: "level 0", **titles}
+    pictures = [
+        _picture(found.predictions, int(rows[np.searchsorted(found.levels, level)]), titles[level])
+        for level in sorted(titles)
+    ]
     return Exhibit(
         title=operator.name,
         model=found.predictions.model,

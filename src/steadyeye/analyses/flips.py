@@ -88,7 +88,7 @@ def _flips(predictions: Predictions, pairs: NDArray[np.intp]) -> list[Exhibit]:
 def _exhibit(predictions: Predictions, before: int, after: int) -> Exhibit:
     names = [predictions.own_answer(row) for row in (before, after)]
     return Exhibit(
-        title=f"{names[0]} → {names[1]}",
+        title=f"{names[0]}, then {names[1]}",
         model=predictions.model,
         data=predictions.data,
         pictures=(

@@ -5,7 +5,8 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from steadyeye.charts.style import chart, colour, interval, percent, shares
+from steadyeye.charts.lines import lines
+from steadyeye.charts.style import chart, interval, percent, shares
 from steadyeye.core.intervals import proportion
 from steadyeye.core.sections import Figure, Section, Table, Topic
 from steadyeye.core.table import Predictions
@@ -135,7 +136,7 @@ def _figure(found: Series) -> Figure:
         "scale": {"domain": [0, 1]},
     }
     names = list(found)
-    encoding = {"x": x, "y": shares("share", "pairs within"), "color": colour(names, "pairs", "")}
+    encoding = {"x": x, "y": shares("share", "pairs within"), **lines(names, "pairs")}
     bound = {"type": "rule", "strokeDash": [4, 4], "color": "#888"}
     layers = [
         {"data": {"values": [{"distance": CUSTOMARY}]}, "mark": bound, "encoding": {"x": x}},

@@ -132,7 +132,7 @@ def _exhibit(
     side = "later" if offset > 0 else "earlier"
     frames = "frame" if abs(offset) == 1 else "frames"
     return Exhibit(
-        title=f"frame AP {percent(quality[anchor], 0)} → {percent(quality[row], 0)}",
+        title=f"frame AP {percent(quality[anchor], 0)}, then {percent(quality[row], 0)}",
         model=predictions.model,
         data=predictions.data,
         pictures=(

@@ -6,7 +6,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from steadyeye.charts.style import chart, colour, percent, shares
+from steadyeye.charts.lines import lines
+from steadyeye.charts.style import chart, percent, shares
 from steadyeye.core.pm_sets import PmSets, farthest, pm_sets
 from steadyeye.core.results import find, reach
 from steadyeye.core.sections import Figure, Section, Table, Topic
@@ -106,7 +107,7 @@ def _figure(rows: list[dict[str, Any]], models: list[str]) -> Figure:
             "axis": {"tickMinStep": 1, "format": "d"},
         },
         "y": shares("value", "mean frame AP"),
-        "color": colour(models, "model", ""),
+        **lines(models, "model"),
     }
     line = {"mark": {"type": "line", "point": True, "tooltip": True}, "encoding": encoding}
     return Figure(

@@ -3,7 +3,8 @@
 from collections.abc import Sequence
 from typing import Any
 
-from steadyeye.charts.style import chart, colour, interval, percent, shares
+from steadyeye.charts.lines import dash, faint, line_colour
+from steadyeye.charts.style import chart, interval, percent, shares
 from steadyeye.core.results import find
 from steadyeye.core.sections import Figure, Section, Table, Topic
 from steadyeye.core.types import Evaluated, needs
@@ -56,14 +57,9 @@ def _figure(rows: list[dict[str, Any]], models: list[str]) -> Figure:
         "title": "distance k from the anchor (native frames)",
         "axis": {"tickMinStep": 1, "format": "d"},
     }
-    hue = colour(models, "model", "")
-    dash = {
-        "field": "metric",
-        "type": "nominal",
-        "legend": {"title": "", "orient": "bottom", "symbolType": "stroke"},
-    }
+    hue = line_colour(models, "model")
     band = {
-        "mark": {"type": "area", "opacity": 0.12},
+        "mark": {"type": "area", "opacity": faint(2 * len(models))},
         "encoding": {
             "x": x,
             "y": shares("low", "mAP"),
@@ -74,7 +70,12 @@ def _figure(rows: list[dict[str, Any]], models: list[str]) -> Figure:
     }
     line = {
         "mark": {"type": "line", "point": True, "tooltip": True},
-        "encoding": {"x": x, "y": shares("value", "mAP"), "color": hue, "strokeDash": dash},
+        "encoding": {
+            "x": x,
+            "y": shares("value", "mAP"),
+            "color": hue,
+            "strokeDash": dash(list(METRICS.values()), "metric"),
+        },
     }
     return Figure(
         name="map_curve",

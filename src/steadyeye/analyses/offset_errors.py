@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from steadyeye.charts.crowd import ONE_COLUMN, drawn, told
-from steadyeye.charts.style import PALETTE, chart, interval, percent
+from steadyeye.charts.crowd import drawn, told
+from steadyeye.charts.lines import DASHES, faint, lines
+from steadyeye.charts.style import GREY, PALETTE, chart, interval, percent
 from steadyeye.core.claims import Claim, above, first, higher
 from steadyeye.core.intervals import Interval, Trials, proportions
 from steadyeye.core.pm_sets import pm_sets
@@ -19,7 +20,6 @@ from steadyeye.core.table import Predictions
 from steadyeye.core.types import Evaluated, needs
 from steadyeye.subsets.losses import distance
 
-GREY = "#8a8a8a"
 LEAST = 0.01  # share of wrong frames next to the anchor that is worth a title, at least
 UNREVIEWED = "without review"
 
@@ -151,7 +151,7 @@ def _figure(lines: Sequence[_Line], everyone: Sequence[_Line]) -> Figure:
     }
     dash = channels.pop("strokeDash")
     band = {
-        "mark": {"type": "area", "opacity": 0.12},
+        "mark": {"type": "area", "opacity": faint(len(shown))},
         "encoding": {**channels, "y": {**y, "field": "low"}, "y2": {"field": "high"}},
     }
     line = {
@@ -189,9 +189,9 @@ def _values(lines: Sequence[_Line]) -> list[dict[str, Any]]:
 def _channels(models: list[str], everyone: Sequence[_Line]) -> dict[str, Any]:
     names = [*models, *(line.name for line in everyone)]
     colours = [*PALETTE[: len(models)], *(GREY for _ in everyone)]
-    dashes = [[1, 0] for _ in models]
-    dashes += [[2, 3] if line.name.endswith(UNREVIEWED) else [6, 3] for line in everyone]
-    name = {"field": "line", "type": "nominal", "legend": ONE_COLUMN}
+    # of all models together: grey, solid, and dotted without review
+    dashes = [*DASHES[: len(models)]]
+    dashes += [(1, 4) if line.name.endswith(UNREVIEWED) else (1, 0) for line in everyone]
     return {
         "x": {
             "field": "offset",
@@ -203,8 +203,7 @@ def _channels(models: list[str], everyone: Sequence[_Line]) -> dict[str, Any]:
                 "labelExpr": "datum.value ? datum.label : '0'",
             },
         },
-        "color": {**name, "scale": {"domain": names, "range": colours}},
-        "strokeDash": {**name, "scale": {"domain": names, "range": dashes}},
+        **lines(names, "line", colours, dashes),
         "detail": {"field": "side"},
     }
 

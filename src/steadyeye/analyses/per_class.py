@@ -199,6 +199,7 @@ def _figure(rows: Sequence[_Class], models: Sequence[str]) -> Figure:
             "data": {"values": values},
             "facet": facet,
             "columns": min(len(models), 3),
+            "spacing": 28,
             "spec": {"width": 190, "height": {"step": 13}, "layer": [bars, whiskers]},
         },
     )

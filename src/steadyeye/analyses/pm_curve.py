@@ -4,7 +4,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from steadyeye.charts.crowd import drawn, told
-from steadyeye.charts.style import chart, colour, interval, percent, shares
+from steadyeye.charts.lines import faint, lines
+from steadyeye.charts.style import chart, interval, percent, shares
 from steadyeye.core.results import find
 from steadyeye.core.sections import Figure, Section, Table, Topic
 from steadyeye.core.types import Evaluated, needs
@@ -49,17 +50,18 @@ def _figure(rows: list[dict[str, Any]]) -> Figure:
         "title": "distance k from the anchor (native frames)",
         "axis": {"tickMinStep": 1, "format": "d"},
     }
+    channels = lines(models, "model")
     line = {
         "mark": {"type": "line", "point": True, "tooltip": True},
-        "encoding": {"x": x, "y": shares("value", "pm-k"), "color": colour(models, "model", "")},
+        "encoding": {"x": x, "y": shares("value", "pm-k"), **channels},
     }
     band = {
-        "mark": {"type": "area", "opacity": 0.15},
+        "mark": {"type": "area", "opacity": faint(len(models))},
         "encoding": {
             "x": x,
             "y": shares("low", "pm-k"),
             "y2": {"field": "high"},
-            "color": colour(models, "model", ""),
+            "color": channels["color"],
         },
     }
     return Figure(

@@ -6,7 +6,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from steadyeye.charts.style import chart, colour, shares
+from steadyeye.charts.lines import dash, line_colour
+from steadyeye.charts.style import chart, shares
 from steadyeye.core.pm_sets import farthest, pm_sets
 from steadyeye.core.results import find, reach
 from steadyeye.core.sections import Figure, Section, Topic
@@ -76,14 +77,13 @@ def _curve(predictions: Predictions, rows: NDArray[np.intp]) -> list[dict[str, f
 
 
 def _figure(rows: list[dict[str, Any]], models: list[str]) -> Figure:
-    legend = {"title": "", "orient": "bottom", "symbolType": "stroke"}
     line = {
         "mark": {"type": "line", "tooltip": True},
         "encoding": {
             "x": shares("recall", "recall"),
             "y": shares("precision", "precision"),
-            "color": colour(models, "model", ""),
-            "strokeDash": {"field": "frames", "type": "nominal", "legend": legend},
+            "color": line_colour(models, "model"),
+            "strokeDash": dash(list(dict.fromkeys(row["frames"] for row in rows)), "frames"),
         },
     }
     return Figure(

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from steadyeye.charts.crowd import ONE_COLUMN
+from steadyeye.charts.crowd import BELOW
 from steadyeye.charts.style import PALETTE, SCHEMA, interval, percent, shares
 from steadyeye.comparison.paired import difference, drawn
 from steadyeye.core import bootstrap
@@ -173,7 +173,7 @@ def _figure(scores: dict[str, tuple[Interval, ...]]) -> Figure:
 
 def _layers(names: list[str]) -> list[dict[str, Any]]:
     domain = list(MEASURES)
-    what = {"field": "frames", "type": "nominal", "legend": ONE_COLUMN}
+    what = {"field": "frames", "type": "nominal", "legend": BELOW}
     axis = {"labelLimit": 150}
     channels = {
         "y": {"field": "model", "type": "nominal", "title": None, "sort": names, "axis": axis},

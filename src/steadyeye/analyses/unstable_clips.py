@@ -1,7 +1,6 @@
 """The least steady seconds, as strips of frames."""
 
 from collections.abc import Sequence
-from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,7 +23,7 @@ def unstable_clips(evaluated: Sequence[Evaluated]) -> Section | None:
 
     Instability of a second = changes of answer + Σ |Δ confidence| from frame to frame. Seconds do
     not overlap and do not cross scene cuts; at most eight over all models, each model in turn. A
-    strip shows the first frames of the longest answers. None where no answer changes.
+    strip shows the frames just before and just after changes. None where no answer changes.
     """
     tables = [one.predictions for one in evaluated]
     each = -(-SHOWN // len(tables))
@@ -92,38 +91,59 @@ def _table(listed: Sequence[tuple[Predictions, Window]]) -> Table:
 
 
 def _exhibit(predictions: Predictions, window: Window) -> Exhibit:
-    rows = _telling(predictions.own[window.rows])
+    answers, sure = predictions.own[window.rows], certainty(predictions)
+    places = _both_sides(answers, None if sure is None else sure[window.rows])
     return Exhibit(
         title=f"{_video(predictions, window)}, {_when(predictions, window)}: "
         f"{window.changes} change{'' if window.changes == 1 else 's'} of answer in "
         f"{len(window.rows)} frames",
         model=predictions.model,
         data=predictions.data,
-        pictures=tuple(_picture(predictions, int(window.rows[row])) for row in rows),
+        pictures=tuple(
+            _picture(predictions, int(window.rows[place]), _side(answers, place))
+            for place in places
+        ),
         wide=True,
     )
 
 
-def _telling(answers: NDArray[np.integer]) -> list[int]:
-    """The places of up to four frames that tell the most, in order.
+def _both_sides(answers: NDArray[np.integer], sure: NDArray[np.floating] | None) -> list[int]:
+    """The places of up to four frames, in order: both frames of each change that is shown.
 
-    The first frames of the longest runs of one answer (ties: the earlier); where there are fewer
-    than four runs also their last frames, the longest first.
+    First the change whose less certain frame is the most certain (ties: the earlier), then those
+    whose frames still fit; what room is left goes to the frames around them.
     """
-    starts = [0, *(np.flatnonzero(np.diff(answers)) + 1).tolist(), len(answers)]
-    spans = sorted(pairwise(starts), key=lambda span: (span[0] - span[1], span[0]))
-    order = [first for first, _ in spans] + [stop - 1 for _, stop in spans]
-    return sorted(list(dict.fromkeys(order))[:FRAMES])
+    changes = np.flatnonzero(np.diff(answers))
+    least = np.zeros(len(changes)) if sure is None else np.minimum(sure[changes], sure[changes + 1])
+    places: set[int] = set()
+    for before in changes[np.argsort(-least, kind="stable")].tolist():
+        both = places | {before, before + 1}
+        places = both if len(both) <= FRAMES else places
+    while len(places) < min(FRAMES, len(answers)):
+        first, last = min(places), max(places)
+        earlier = first > 0 and (len(answers) - 1 == last or len(places) % 2 == 0)
+        places.add(first - 1 if earlier else last + 1)
+    return sorted(places)
 
 
-def _picture(predictions: Predictions, row: int) -> Picture:
+def _side(answers: NDArray[np.integer], place: int) -> str:
+    """On which side of a change a frame lies, as a line of its picture; empty for neither."""
+    after = place > 0 and answers[place - 1] != answers[place]
+    before = place + 1 < len(answers) and answers[place] != answers[place + 1]
+    if before and after:
+        return "between two changes"
+    return "just before a change" if before else "just after a change" if after else ""
+
+
+def _picture(predictions: Predictions, row: int, side: str) -> Picture:
     sure = certainty(predictions)
     said = predictions.own_answer(row)
+    when = clock(float(predictions.tags["seconds"][row]))
     return Picture(
         sample=str(predictions.ids[row]),
-        title=clock(float(predictions.tags["seconds"][row])),
+        title=f"frame {predictions.tags['frame'][row]}",
         lines=(
             f"says {said}" + (f", {percent(float(sure[row]))}" if sure is not None else ""),
-            f"frame {predictions.tags['frame'][row]}",
+            f"{when}, {side}" if side else when,
         ),
     )

@@ -6,14 +6,8 @@ from typing import Any
 MOST = 7
 """As many as the palette has colours."""
 
-ONE_COLUMN: Mapping[str, Any] = {
-    "title": None,
-    "orient": "bottom",
-    "columns": 1,
-    "labelLimit": 320,
-    "symbolOpacity": 1,
-}
-"""A legend that fits a phone."""
+BELOW: Mapping[str, Any] = {"title": None, "orient": "bottom", "symbolOpacity": 1}
+"""A legend below its chart; how many of its columns fit is for the page to say."""
 
 
 def drawn(values: Mapping[str, float | None], most: int = MOST) -> list[str]:

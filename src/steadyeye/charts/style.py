@@ -5,6 +5,8 @@ from typing import Any
 
 # Okabe and Ito's palette, distinct to colour-blind readers, on light and on dark ground
 PALETTE = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#999999")
+GREY = "#8a8a8a"
+"""Of what is no model's: seen on light and on dark ground."""
 SCHEMA = "https://vega.github.io/schema/vega-lite/v6.json"
 
 
@@ -85,15 +87,12 @@ def rows_of(field: str) -> dict[str, Any]:
 
 
 def colour(names: Sequence[str], field: str, title: str) -> dict[str, Any]:
-    """A colour channel with a fixed colour for each of `names`."""
+    """A colour channel with a fixed colour for each of `names`.
+
+    How many columns of its legend fit is for the page to say.
+    """
     colours = [PALETTE[i % len(PALETTE)] for i in range(len(names))]
-    legend = {
-        "title": title,
-        "orient": "bottom",
-        "columns": 2,
-        "labelLimit": 320,
-        "symbolOpacity": 1,
-    }
+    legend = {"title": title or None, "orient": "bottom", "symbolOpacity": 1}
     scale = {"domain": list(names), "range": colours}
     return {"field": field, "type": "nominal", "scale": scale, "legend": legend}
 

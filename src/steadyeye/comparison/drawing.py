@@ -7,13 +7,12 @@ from typing import Any
 import numpy as np
 from scipy.stats import norm
 
-from steadyeye.charts.style import chart, colour
+from steadyeye.charts.style import GREY, chart, colour
 from steadyeye.comparison.published import K, Published
 from steadyeye.comparison.testbed import PROBIT, Line, Space, expected, prediction_band
 from steadyeye.core.intervals import Interval
 from steadyeye.core.sections import Figure
 
-GREY = "#8a8a8a"
 STEPS = 60
 # the probit axis ends where no published model and hardly a measured share lies
 EDGE = 0.005

@@ -133,7 +133,7 @@ def table(caption: str, told: Sequence[Told]) -> Table:
     several = len(told) > 1
     rows = [
         (
-            f"{each.what}, {one.before} → {one.after}" if several else each.what,
+            f"{each.what}, {one.after} after {one.before}" if several else each.what,
             _cell(each.before),
             _cell(each.after),
             *_difference(each),
@@ -168,7 +168,7 @@ def dumbbells(name: str, told: Sequence[Told]) -> Figure:
     several = len(told) > 1
     values = [
         {
-            "number": f"{each.what}\n{one.before} → {one.after}" if several else each.what,
+            "number": f"{each.what}\n{one.after} after {one.before}" if several else each.what,
             "stage": stage,
             "model": one.before if stage == "before" else one.after,
             "value": found.value,

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from steadyeye.charts.crowd import ONE_COLUMN
+from steadyeye.charts.crowd import BELOW
 from steadyeye.charts.style import PALETTE, chart, percent
 from steadyeye.core.sections import Figure, Picture
 from steadyeye.core.seeds import stream
@@ -156,15 +156,14 @@ def _layer(values: list[dict[str, Any]], test: str, size: int, opacity: float) -
                 "field": "cause",
                 "type": "nominal",
                 "scale": {"domain": causes, "range": [COLOURS[cause] for cause in causes]},
-                "legend": {**ONE_COLUMN, "columns": 3},
+                "legend": BELOW,
             },
             "shape": {
                 "field": "where",
                 "type": "nominal",
                 "scale": {"domain": list(SHAPES), "range": list(SHAPES.values())},
                 "legend": {
-                    **ONE_COLUMN,
-                    "columns": 2,
+                    **BELOW,
                     # by itself black, which is unreadable on a dark ground
                     "symbolFillColor": PALETTE[6],
                     "symbolStrokeColor": PALETTE[6],

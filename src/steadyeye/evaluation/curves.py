@@ -3,7 +3,8 @@
 from collections.abc import Sequence
 from typing import Any
 
-from steadyeye.charts.style import PALETTE, chart, colour, percent, shares
+from steadyeye.charts.lines import lines
+from steadyeye.charts.style import PALETTE, chart, percent, shares
 from steadyeye.core.sections import Figure
 from steadyeye.training.history import History
 
@@ -41,13 +42,13 @@ def _loss(went: History) -> Figure:
         "encoding": {
             "x": STEP,
             "y": {"field": "loss", "type": "quantitative", "title": "loss"},
-            "color": colour(names, "of", ""),
+            **lines(names, "of"),
         },
     }
     dots = {
         "transform": [{"filter": "datum.of == 'held'"}],
         "mark": {"type": "point", "filled": True, "tooltip": True},
-        "encoding": line["encoding"],
+        "encoding": {key: to for key, to in line["encoding"].items() if key != "strokeDash"},
     }
     return Figure(
         name="training_loss",
@@ -71,7 +72,7 @@ def _judged(went: History, names: Sequence[str]) -> Figure:
         "encoding": {
             "x": STEP,
             "y": shares("value", "held examples"),
-            "color": colour([named(name) for name in names], "of", ""),
+            **lines([named(name) for name in names], "of"),
         },
     }
     return Figure(

@@ -4,7 +4,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from steadyeye.charts.style import chart, colour
+from steadyeye.charts.lines import lines
+from steadyeye.charts.style import chart
 from steadyeye.comparison.gains import Gain, Told, table
 from steadyeye.core.sections import Figure, Section, Table, Topic
 from steadyeye.evaluation import tuning
@@ -46,7 +47,7 @@ def sentence(record: Mapping[str, Any], went: History, both: Beside | None = Non
     if best is None:
         return f"{what}: nothing was judged before it {went.ended or 'ended'}."
     rose = "; ".join(
-        f"{named(name)} {shown(name, went.start.get(name))} → {shown(name, best.held[name])}"
+        f"{named(name)} from {shown(name, went.start.get(name))} to {shown(name, best.held[name])}"
         for name in numbers(went)
     )
     began = "" if record["task"].get("head", {}).get("kept") else " (it began with a new head)"
@@ -165,7 +166,7 @@ def _search(went: History, found: Mapping[str, Any]) -> Section:
     y = {"field": "loss", "type": "quantitative", "title": "loss", "scale": {"type": "sqrt"}}
     line = {
         "mark": {"type": "line", "tooltip": True},
-        "encoding": {"x": STEP, "y": y, "color": colour([f"{t.rate:g}" for t in tried], "of", "")},
+        "encoding": {"x": STEP, "y": y, **lines([f"{t.rate:g}" for t in tried], "of")},
     }
     held = (f"held {named(name)}" for name in names)
     return Section(

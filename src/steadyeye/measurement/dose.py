@@ -6,7 +6,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from steadyeye.charts.style import chart, colour, interval, percent, shares
+from steadyeye.charts.lines import lines
+from steadyeye.charts.style import chart, interval, percent, shares
 from steadyeye.core.intervals import Interval, proportion
 from steadyeye.core.sections import Figure, Table
 from steadyeye.core.table import Predictions
@@ -74,10 +75,11 @@ def dose_figure(measure: Measure, bins: Sequence[Bin]) -> Figure:
     title = f"{measure.words}, {measure.unit}".rstrip(", ")
     x = {"field": "value", "type": "quantitative", "title": title, "scale": {"zero": False}}
     y = shares("share", "broken neighbours")
-    shared = {"x": x, "color": colour(models, "model", "model")}
+    channels = lines(models, "model")
+    shared = {"x": x, "color": channels["color"]}
     tooltip = [{"field": name} for name in ("model", "value", "share", "low", "high", "n")]
     layers = [
-        {"mark": {"type": "line", "opacity": 0.6}, "encoding": {**shared, "y": y}},
+        {"mark": {"type": "line", "opacity": 0.6}, "encoding": {"x": x, "y": y, **channels}},
         {
             "mark": {"type": "rule"},
             "encoding": {**shared, "y": {**y, "field": "low"}, "y2": {"field": "high"}},

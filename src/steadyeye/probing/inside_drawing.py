@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from steadyeye.charts.style import PALETTE, SCHEMA, percent, shares
+from steadyeye.charts.style import GREY, PALETTE, SCHEMA, percent, shares
 from steadyeye.core.sections import Exhibit, Figure, Heat, Mark, Picture
 from steadyeye.probing.attributions import Attribution
 from steadyeye.probing.effects import mean
@@ -14,7 +14,6 @@ from steadyeye.probing.inside import CONTROL, Told, groups
 
 KINDS = ("confident mistake", "correct detection")
 LINES = ("a map all alike", "resting on the box alone")
-GREY = "#8a8a8a"
 PICKED = ((True, 3), (False, 2))
 """Of mistakes and of the control, how many with the least and with the most inside are shown."""
 

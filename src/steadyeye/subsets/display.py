@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from steadyeye.charts.crowd import ONE_COLUMN, drawn, told
+from steadyeye.charts.crowd import BELOW, drawn, told
 from steadyeye.charts.style import PALETTE, SCHEMA, interval, percent, shares
 from steadyeye.core.intervals import Interval
 from steadyeye.core.sections import Figure, Table
@@ -76,7 +76,7 @@ def _layers(names: list[str], colours: list[str], parts: list[str]) -> list[dict
     channels = {
         "y": {"field": "part", "type": "nominal", "title": None, "sort": parts},
         "yOffset": {"field": "model", "type": "nominal", "sort": names},
-        "color": {"field": "model", "type": "nominal", "scale": scale, "legend": ONE_COLUMN},
+        "color": {"field": "model", "type": "nominal", "scale": scale, "legend": BELOW},
     }
     title = "share of anchors: pm-k ○ to accuracy ●"
 

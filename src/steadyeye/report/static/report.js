@@ -6,10 +6,21 @@ function theme() {
   return root.dataset.theme ?? (preferred.matches ? "dark" : "light");
 }
 
-function config() {
+// the longest name that a legend of the chart shows, in characters
+function longest(spec) {
+  const names = [];
+  JSON.stringify(spec, (key, value) => {
+    if (key === "domain" && Array.isArray(value)) names.push(...value);
+    return value;
+  });
+  return Math.max(8, ...names.filter((name) => typeof name === "string").map((name) => name.length));
+}
+
+function config(spec, room) {
   const style = getComputedStyle(root);
   const ink = style.getPropertyValue("--ink").trim();
   const line = style.getPropertyValue("--line").trim();
+  const below = { anchor: "start", bounds: "full", direction: "vertical" };
   return {
     background: null,
     font: "system-ui, sans-serif",
@@ -18,24 +29,45 @@ function config() {
       labelColor: ink, titleColor: ink, gridColor: line, domainColor: line, tickColor: line,
       titleFontWeight: 500, labelFontSize: 12, titleFontSize: 12,
     },
-    legend: { labelColor: ink, titleColor: ink, labelFontSize: 12 },
+    axisX: { labelFlush: false, labelSeparation: 6 },
+    legend: {
+      labelColor: ink, titleColor: ink, labelFontSize: 12, labelLimit: Math.max(room - 50, 100),
+      // as many names side by side as fit, 7 pixels a character and a symbol each
+      columns: Math.max(1, Math.min(4, Math.floor(room / (7 * longest(spec) + 60)))),
+      symbolBaseStrokeColor: ink, symbolBaseFillColor: ink,
+      layout: { bottom: below, top: below },
+    },
     header: { labelColor: ink, labelFontSize: 12, labelFontWeight: 600 },
     rule: { color: ink },
     text: { color: ink },
   };
 }
 
-async function draw(figure) {
-  const spec = JSON.parse(figure.querySelector("script").textContent);
+async function embed(plot, spec, room) {
   const tooltip = { theme: theme() };
-  const options = { renderer: "svg", actions: false, config: config(), ast: true, tooltip };
-  const { view } = await window.vegaEmbed(figure.querySelector(".plot"), spec, options);
-  views.set(figure, view);
+  const options = { renderer: "svg", actions: false, config: config(spec, room), ast: true, tooltip };
+  return (await window.vegaEmbed(plot, spec, options)).view;
+}
+
+async function draw(figure) {
+  const plot = figure.querySelector(".plot");
+  const room = plot.clientWidth;
+  if (!room) return; // folded away: drawn when it is unfolded
+  const spec = JSON.parse(figure.querySelector("script").textContent);
+  const small = spec.facet && spec.spec;
+  if (small) spec.columns = Math.max(1, Math.min(spec.columns, Math.floor((room - 60) / small.width)));
+  views.set(figure, await embed(plot, spec, room));
+  if (!small) return;
+  // small charts side by side fill their row; what names and axes take is known once it is drawn
+  const spare = room - plot.querySelector("svg").clientWidth;
+  small.width = Math.min(small.width + Math.floor(spare / spec.columns), 2 * small.width);
+  views.set(figure, await embed(plot, spec, room));
 }
 
 async function drawAll() {
-  for (const figure of document.querySelectorAll("figure.chart")) await draw(figure);
-  root.dataset.drawn = String(views.size);
+  const figures = document.querySelectorAll("figure.chart");
+  for (const figure of figures) await draw(figure);
+  root.dataset.drawn = String(figures.length);
 }
 
 async function save(button) {
@@ -59,6 +91,11 @@ function setTheme(name) {
 
 for (const button of document.querySelectorAll("[data-save]")) {
   button.addEventListener("click", () => save(button));
+}
+for (const fold of document.querySelectorAll("details")) {
+  fold.addEventListener("toggle", () => {
+    for (const figure of fold.querySelectorAll("figure.chart")) if (!views.has(figure)) draw(figure);
+  });
 }
 document.getElementById("theme").addEventListener("click", () => {
   setTheme(theme() === "dark" ? "light" : "dark");

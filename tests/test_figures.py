@@ -1,0 +1,185 @@
+"""Figures and strips: legends show what they name, and a strip shows nothing twice."""
+
+import json
+
+import numpy as np
+import pytest
+import vl_convert
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from test_label_free import watched
+from test_metrics import HAND, table
+from test_profiles import BLUR, FOG, sweep
+from test_sections import evaluated
+
+from steadyeye.analyses.failure_strips import failure_strips
+from steadyeye.analyses.unstable_clips import unstable_clips
+from steadyeye.charts.lines import DASHES, lines
+from steadyeye.charts.style import PALETTE
+from steadyeye.core.types import Evaluated
+from steadyeye.evaluation.collect import results
+from steadyeye.evaluation.sections import sections
+
+
+def layers_of(spec):
+    """The unit charts of a specification."""
+    inner = [*spec.get("layer", ()), *([spec["spec"]] if "spec" in spec else ())]
+    return [unit for each in inner for unit in layers_of(each)] if inner else [spec]
+
+
+def of_lines(spec):
+    """The units of a specification that draw lines in several colours or dashes."""
+    channels = {"color", "strokeDash"}
+    marks = [(unit, unit["mark"]) for unit in layers_of(spec)]
+    units = [unit for unit, mark in marks if isinstance(mark, dict) and mark["type"] == "line"]
+    return [unit for unit in units if channels & {*unit["encoding"]}]
+
+
+@pytest.fixture(scope="module")
+def figures():
+    """Every figure of several models on sets, and on a sweep."""
+    plain = [evaluated(table(**HAND), model=f"model {i}") for i in range(3)]
+    swept = [sweep({"fog": FOG, "blur": BLUR}, model=f"model {i}") for i in range(3)]
+    found = sections(plain) + sections([Evaluated(each, results(each)) for each in swept])
+    return [figure for section in found for figure in section.figures]
+
+
+def test_legends_of_lines_show_pieces_of_the_lines_they_name(figures):
+    drawn = [unit for figure in figures for unit in of_lines(figure.spec)]
+    assert len(drawn) >= 5
+    for unit in drawn:
+        for channel in ("color", "strokeDash"):
+            if channel in unit["encoding"]:
+                legend = unit["encoding"][channel]["legend"]
+                assert legend["symbolType"] == "stroke"
+                # a dash has to fit into the symbol: its length is the root of its size
+                dashes = unit["encoding"].get("strokeDash", {}).get("scale", {}).get("range", [[1]])
+                assert legend["symbolSize"] ** 0.5 >= 1.5 * max(map(sum, dashes))
+
+
+def test_no_two_names_of_a_legend_look_alike(figures):
+    for figure in figures:
+        for unit in of_lines(figure.spec):
+            scales = {
+                name: unit["encoding"][name]["scale"]
+                for name in ("color", "strokeDash")
+                if name in unit["encoding"]
+            }
+            one, *more = scales.values()
+            joint = [each for each in more if each["domain"] == one["domain"]]
+            looks = zip(one["range"], *(each["range"] for each in joint), strict=True)
+            assert len({json.dumps(look) for look in looks}) == len(one["domain"]), figure.name
+
+
+def test_legend_symbols_carry_colour_and_dash_of_the_marks():
+    """As Vega compiles it: one legend, whose strokes are of the scales that the lines are of."""
+    rows = [{"x": x, "y": x, "name": name} for x in range(3) for name in "abc"]
+    spec = {
+        "data": {"values": rows},
+        "mark": "line",
+        "encoding": {
+            "x": {"field": "x", "type": "quantitative"},
+            "y": {"field": "y", "type": "quantitative"},
+            **lines(list("abc"), "name"),
+        },
+    }
+    compiled = vl_convert.vegalite_to_vega(spec)
+    (legend,) = compiled["legends"]
+    scales = {each["name"]: each["range"] for each in compiled["scales"] if "range" in each}
+    assert scales[legend["stroke"]] == list(PALETTE[:3])
+    assert scales[legend["strokeDash"]] == [list(dash) for dash in DASHES[:3]]
+    assert legend["symbolType"] == "stroke"
+    (mark,) = compiled["marks"][0]["marks"]
+    encoded = mark["encode"]["update"]
+    assert encoded["stroke"]["scale"] == legend["stroke"]
+    assert encoded["strokeDash"]["scale"] == legend["strokeDash"]
+
+
+def test_colours_and_dashes_are_all_different():
+    assert len({*PALETTE}) == len({*DASHES}) == len(PALETTE)
+
+
+# --- strips of degraded images
+
+
+def strips(ranks):
+    one = sweep(ranks)
+    return failure_strips([Evaluated(one, results(one))]).exhibits
+
+
+def test_thresholds_reached_at_one_level_share_a_picture():
+    # ten images: at level 1 all are right, at level 2 none is
+    (exhibit,) = strips({"fog": [[0] * 10, [0] * 10, [1] * 10]})
+    assert [picture.title for picture in exhibit.pictures] == [
+        "level 0",
+        "level 2: below 90\u202f%, 50\u202f%, 10\u202f%",
+    ]
+
+
+def test_where_no_threshold_is_reached_the_last_level_is_shown():
+    (exhibit,) = strips({"fog": [[0] * 10] * 4})
+    assert [picture.title for picture in exhibit.pictures] == [
+        "level 0",
+        "level 3, the last; never below 90\u202f%",
+    ]
+    assert exhibit.pictures[-1].sample.startswith("fog3")
+
+
+def test_an_operator_with_fewer_levels_ends_with_its_own_last_one():
+    short, long = strips({"blur": [[0] * 10] * 2, "fog": [[0] * 10] * 4})
+    assert short.pictures[-1].sample.startswith("blur1")
+    assert long.pictures[-1].sample.startswith("fog3")
+
+
+@given(st.lists(st.lists(st.integers(0, 1), min_size=10, max_size=10), min_size=1, max_size=6))
+@settings(max_examples=40, deadline=None)
+def test_a_strip_has_no_picture_twice_and_ends_where_its_levels_or_its_thresholds_do(blocks):
+    (exhibit,) = strips({"fog": [[0] * 10, *blocks]})
+    samples = [picture.sample for picture in exhibit.pictures]
+    assert len(set(samples)) == len(samples) >= 2
+    said = " ".join(picture.title for picture in exhibit.pictures)
+    least = min(10 * (10 - sum(block)) for block in blocks)
+    missed = [share for share in (90, 50, 10) if share <= least]
+    named = {share for share in (90, 50, 10) if share > least} | {*missed[:1]}
+    assert {share for share in (90, 50, 10) if f" {share}\u202f%" in said} == named
+    assert ("never" in said) == bool(missed) == bool(exhibit.pictures[-1].title.count("never"))
+    if missed:
+        assert samples[-1].startswith(f"fog{len(blocks)}")
+
+
+# --- strips of unstable seconds
+
+
+def strip_of(answers, **more):
+    (exhibit,) = unstable_clips([Evaluated(watched(answers, **more), {})]).exhibits
+    return [int(picture.sample.rpartition("/")[2]) for picture in exhibit.pictures], exhibit
+
+
+def test_one_change_is_shown_from_both_sides():
+    frames, exhibit = strip_of("aaaaabbbbb")
+    assert frames == [3, 4, 5, 6]
+    sides = [picture.lines[1].partition(", ")[2] for picture in exhibit.pictures]
+    assert sides == ["", "just before a change", "just after a change", ""]
+
+
+def test_the_most_certain_changes_are_shown():
+    sure = np.full(10, 0.5)
+    sure[[1, 2]], sure[[7, 8]] = 0.8, 0.7
+    frames, _ = strip_of("aabbaabbaa", sure=sure)
+    assert frames == [1, 2, 7, 8]
+
+
+@given(st.lists(st.integers(0, 2), min_size=2, max_size=10).filter(lambda a: len(set(a)) > 1))
+@settings(max_examples=60, deadline=None)
+def test_frames_lie_on_both_sides_of_every_change_that_is_shown(answers):
+    frames, exhibit = strip_of(answers)
+    assert len(set(frames)) == len(frames) == min(4, len(answers))
+    shown = 0
+    for frame, picture in zip(frames, exhibit.pictures, strict=True):
+        side = picture.lines[1]
+        if "before" in side or "between" in side:
+            assert answers[frame] != answers[frame + 1]
+            shown += frame + 1 in frames
+        if "after" in side or "between" in side:
+            assert answers[frame] != answers[frame - 1]
+    assert shown >= 1
