@@ -166,6 +166,24 @@ def _figure(rows: Sequence[_Class], models: Sequence[str]) -> Figure:
         for row in rows
         for measure, found in zip(MEASURES, (row.original, row.perturbed), strict=True)
     ]
+    facet = {"field": "model", "type": "nominal", "title": None, "sort": list(models)}
+    return Figure(
+        name="per_class",
+        caption="Accuracy and pm-k of each class with 95 % intervals.",
+        alt=f"Bars of accuracy and pm-k for each class and {', '.join(models)}; see the table.",
+        spec={
+            "$schema": SCHEMA,
+            "data": {"values": values},
+            "facet": facet,
+            "columns": min(len(models), 3),
+            "spacing": 28,
+            "spec": {"width": 190, "height": {"step": 13}, "layer": _layers()},
+        },
+    )
+
+
+def _layers() -> list[dict[str, Any]]:
+    """A bar a class and measure, and the interval over it."""
     y = {"field": "class", "type": "nominal", "title": None, "axis": {"labelLimit": 160}}
     offset = {"field": "measure", "sort": list(MEASURES)}
     legend = {"title": None, "orient": "bottom"}
@@ -189,20 +207,7 @@ def _figure(rows: Sequence[_Class], models: Sequence[str]) -> Figure:
             "x2": {"field": "high"},
         },
     }
-    facet = {"field": "model", "type": "nominal", "title": None, "sort": list(models)}
-    return Figure(
-        name="per_class",
-        caption="Accuracy and pm-k of each class with 95 % intervals.",
-        alt=f"Bars of accuracy and pm-k for each class and {', '.join(models)}; see the table.",
-        spec={
-            "$schema": SCHEMA,
-            "data": {"values": values},
-            "facet": facet,
-            "columns": min(len(models), 3),
-            "spacing": 28,
-            "spec": {"width": 190, "height": {"step": 13}, "layer": [bars, whiskers]},
-        },
-    )
+    return [bars, whiskers]
 
 
 def _table(rows: Sequence[_Class]) -> Table:
