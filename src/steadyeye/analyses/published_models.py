@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-from scipy.stats import norm
+from scipy.special import ndtr, ndtri
 
 from steadyeye.charts.style import interval, percent, points
 from steadyeye.comparison.drawing import Cross, figure
@@ -224,7 +224,7 @@ def _lines(models: Published, lines: Sequence[Line]) -> Table:
     for line in lines:
         intercept, slope = coefficients(line)
         distance, error = strays(models.original, models.perturbed, models.anchors, line)
-        sure = holm(2 * norm.sf(abs(distance / error))) <= 1 - LEVEL
+        sure = holm(2 * ndtr(-abs(distance / error))) <= 1 - LEVEL
         body.append(
             (
                 f"{line.space.name} space",
@@ -243,7 +243,7 @@ def _lines(models: Published, lines: Sequence[Line]) -> Table:
 def _furthest(models: Published, line: Line) -> Table:
     distance, error = strays(models.original, models.perturbed, models.anchors, line)
     order = np.argsort(-distance, kind="stable")
-    reach = norm.ppf((1 + LEVEL) / 2) * error
+    reach = ndtri((1 + LEVEL) / 2) * error
     body = tuple(
         (
             models.models[i],

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy.stats import norm
+from scipy.special import ndtri
 
 from steadyeye.charts.style import GREY, chart, colour
 from steadyeye.comparison.published import K, Published
@@ -158,7 +158,7 @@ def _axis(space: Space, field: str, title: str) -> dict[str, Any]:
     channel: dict[str, Any] = {"field": field, "type": "quantitative", "title": title}
     if space is not PROBIT:
         return channel | {"axis": {"format": ".0%"}, "scale": {"domain": [0, 1]}}
-    ticks = [float(norm.ppf(share)) for share in TICKS]
+    ticks = [float(ndtri(share)) for share in TICKS]
     label = "format(cumulativeNormal(datum.value), '.0%')"
     ends = _scaled(space, np.array([0.0, 1.0]))
     return channel | {

@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import t
+from scipy.special import stdtr, stdtrit
 
 from steadyeye.comparison import clustered
 from steadyeye.comparison.proportions import mcnemar, tango
@@ -140,8 +140,8 @@ def _of_others(one: Statistic, other: Statistic) -> Difference:
     kurtosis = units * float(np.sum(moved**4)) / squares**2
     df = min(units - 1, max(1.0, 2 * units / max(kurtosis - 1, 1e-9)))
     error = float(np.sqrt((units - 1) / units * squares))
-    reach = float(t.ppf((1 + LEVEL) / 2, df)) * error
-    p = float(min(2 * t.sf(abs(value) / error, df), 1.0))
+    reach = float(stdtrit(df, (1 + LEVEL) / 2)) * error
+    p = float(min(2 * stdtr(df, -abs(value) / error), 1.0))
     method = f"paired jackknife over {of}, Student's t with {df:.0f} degrees{_within(one.videos)}"
     return Difference(value, value - reach, value + reach, p, n, units, method)
 

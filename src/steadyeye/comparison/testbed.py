@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import norm, t
+from scipy.special import ndtr, ndtri, stdtrit
 
 from steadyeye.core.bootstrap import ends
 from steadyeye.core.intervals import LEVEL
@@ -28,7 +28,7 @@ class Space:
 
 
 PLAIN = Space("plain", np.asarray, np.asarray)
-PROBIT = Space("probit", norm.ppf, norm.cdf)
+PROBIT = Space("probit", ndtri, ndtr)
 SPACES = {space.name: space for space in (PLAIN, PROBIT)}
 
 
@@ -199,4 +199,4 @@ def _band(line: Line, share: Floats, more: float) -> tuple[Floats, Floats]:
 
 
 def _quantile(line: Line) -> float:
-    return float(t.ppf((1 + LEVEL) / 2, line.n - 2))
+    return float(stdtrit(line.n - 2, (1 + LEVEL) / 2))

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import norm, t
+from scipy.special import ndtr, stdtrit
 
 from steadyeye.core import bounded_means, intervals
 from steadyeye.core.intervals import LEVEL, REPLICATES, Interval
@@ -57,8 +57,8 @@ def bootstrap(
 def _ends(replicates: NDArray[np.float64], units: int) -> tuple[float, float]:
     """The percentile interval, widened as Student's is for few units. Hesterberg 2015."""
     # resamples vary by (n − 1)/n of what samples do
-    tail = sqrt(units / (units - 1)) * t.ppf((1 - LEVEL) / 2, units - 1)
-    low, high = np.quantile(replicates, norm.cdf([tail, -tail]), method="inverted_cdf")
+    tail = sqrt(units / (units - 1)) * stdtrit(units - 1, (1 - LEVEL) / 2)
+    low, high = np.quantile(replicates, ndtr([tail, -tail]), method="inverted_cdf")
     return float(low), float(high)
 
 

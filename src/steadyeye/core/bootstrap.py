@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.stats import norm
+from scipy.special import ndtr, ndtri
 
 from steadyeye.core.intervals import LEVEL, REPLICATES, Interval, mean
 from steadyeye.core.outcomes import Statistic
@@ -44,8 +44,8 @@ def corrected(replicates: NDArray[np.floating], value: float) -> tuple[float, fl
     class leaves that class out of the mean. Efron, "The Jackknife, the Bootstrap and Other
     Resampling Plans", 1982, Section 10.7. `value` lies within the interval.
     """
-    tail = norm.ppf((1 - LEVEL) / 2)
-    shares = norm.cdf(2 * bias(replicates, value) + np.array([tail, -tail]))
+    tail = ndtri((1 - LEVEL) / 2)
+    shares = ndtr(2 * bias(replicates, value) + np.array([tail, -tail]))
     low, high = np.quantile(replicates, shares, method="inverted_cdf")
     return min(float(low), value), max(float(high), value)
 
@@ -54,7 +54,7 @@ def bias(replicates: NDArray[np.floating], value: float) -> float:
     """How far (replicates,) values lie below a `value` in the middle, in standard deviations."""
     below = np.mean(replicates < value) + np.mean(replicates == value) / 2
     least = 1 / (2 * len(replicates))
-    return float(norm.ppf(np.clip(below, least, 1 - least)))
+    return float(ndtri(np.clip(below, least, 1 - least)))
 
 
 def method(videos: NDArray[np.str_]) -> str:

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import beta
+from scipy.special import betaincinv
 
 from steadyeye.core import bounded_means
 
@@ -31,8 +31,8 @@ def clopper_pearson(successes: int, n: int, level: float = LEVEL) -> tuple[float
     Clopper and Pearson, "The use of confidence or fiducial limits", Biometrika 26, 1934.
     """
     tail = (1 - level) / 2
-    low = float(beta.ppf(tail, successes, n - successes + 1)) if successes else 0.0
-    high = float(beta.ppf(1 - tail, successes + 1, n - successes)) if successes < n else 1.0
+    low = float(betaincinv(successes, n - successes + 1, tail)) if successes else 0.0
+    high = float(betaincinv(successes + 1, n - successes, 1 - tail)) if successes < n else 1.0
     return low, high
 
 

@@ -29,7 +29,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import beta, norm, t
+from scipy.special import betaincinv, ndtri, stdtr, stdtrit
 
 from steadyeye.core.intervals import LEVEL, Interval
 from steadyeye.core.seeds import stream
@@ -198,7 +198,7 @@ def mean_difference(found: Spread, n: int) -> Interval:
         ends = (max(value - far, -1.0), min(value + far, 1.0))
         return Interval(value, *ends, n, f"exact, over {found.units:,} {found.of}, all alike")
     error, df = _error(found, 0.5)
-    reach = float(t.ppf((1 + LEVEL) / 2, df)) * error
+    reach = float(stdtrit(df, (1 + LEVEL) / 2)) * error
     bias = OPTIMISM * float(found.bias[kept].mean())
     low, high = value - reach - max(bias, 0), value + reach - min(bias, 0)
     method = f"jackknife over {found.units:,} {found.of}, Student's t with {df:.0f} degrees"
@@ -222,7 +222,7 @@ def chance_of_none(found: Spread) -> float:
     error, df = _error(found, 0.5)
     bias = OPTIMISM * float(found.bias[found.there].mean())
     sure = abs(value) - max(bias * np.sign(value), 0.0)
-    return float(min(2 * t.sf(sure / error, df), 1.0))
+    return float(min(2 * stdtr(df, -sure / error), 1.0))
 
 
 def of_class(found: Spread, at: int, n: int) -> Interval:
@@ -282,9 +282,11 @@ def _beta(value: float, error: float, df: float) -> tuple[float, float]:
     # the error is of the value itself; drawn to an end by its bias it would vanish there
     tail = (1 - LEVEL) / 2
     inside = min(max(value, error**2), 1 - error**2)
-    trials = inside * (1 - inside) / error**2 * float(norm.ppf(tail) / t.ppf(tail, df)) ** 2
-    low = float(beta.ppf(tail, value * trials, (1 - value) * trials + 1)) if value > 0 else 0.0
-    high = float(beta.ppf(1 - tail, value * trials + 1, (1 - value) * trials)) if value < 1 else 1.0
+    trials = inside * (1 - inside) / error**2 * float(ndtri(tail) / stdtrit(df, tail)) ** 2
+    low = float(betaincinv(value * trials, (1 - value) * trials + 1, tail)) if value > 0 else 0.0
+    high = (
+        float(betaincinv(value * trials + 1, (1 - value) * trials, 1 - tail)) if value < 1 else 1.0
+    )
     return low, high
 
 

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.stats import t
+from scipy.special import stdtrit
 
 from steadyeye.core.intervals import LEVEL
 from steadyeye.core.table import Predictions
@@ -87,5 +87,5 @@ def _mean_ends(
     error = float(np.sqrt(units / max(units - 1, 1) * np.sum(residuals**2)) / len(values))
     if units < 2 or not error > 1e-12:
         return (mean, mean) if abs(mean) > 1e-12 and 2 * 0.5**units <= 1 - LEVEL else (None, None)
-    reach = float(t.ppf((1 + LEVEL) / 2, units - 1)) * error
+    reach = float(stdtrit(units - 1, (1 + LEVEL) / 2)) * error
     return mean - reach, mean + reach

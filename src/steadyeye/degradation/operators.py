@@ -9,7 +9,6 @@ from numpy.typing import NDArray
 
 from steadyeye.core.errors import UsageError
 from steadyeye.core.types import Image
-from steadyeye.degradation.random import level_key
 
 LEVELS = 30
 """The last level of the operators of Swingler 2022."""
@@ -84,6 +83,9 @@ def incremental(name: str, step: Callable[[Image, np.uint64], Image]) -> Operato
     """
 
     def begin(image: Image, context: Context) -> Trail:
+        # with numba, which whoever only reads a sweep does without
+        from steadyeye.degradation.random import level_key
+
         state, reached = image, 0
 
         def at(level: int) -> Image:

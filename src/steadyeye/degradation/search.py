@@ -17,7 +17,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
-from scipy.stats import hypergeom
 
 THRESHOLDS = (0.9, 0.5, 0.1)
 
@@ -91,6 +90,8 @@ class Search:
         number, right = self.asked.get((operator, level), (0, 0))
         if not number:
             return None
+        from scipy.stats import hypergeom  # half a second, which only searches need
+
         # the fewest right images of all that are not below; a share equal to t is not below
         least = math.ceil(threshold * self.images - 1e-6)
         if hypergeom.cdf(right, self.images, least, number) <= ERROR:

@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import beta
+from scipy.special import betaincinv
 
 from steadyeye.comparison.clustered import lower_bound
 from steadyeye.comparison.paired import Difference, drawn
@@ -102,8 +102,8 @@ def _clopper_pearson(value: float, number: float) -> int:
     def beyond(n: int) -> bool:
         hits = value * n
         if value > number:
-            return float(beta.ppf(tail, hits, n - hits + 1)) >= number
-        return float(beta.ppf(1 - tail, hits + 1, n - hits)) <= number
+            return float(betaincinv(hits, n - hits + 1, tail)) >= number
+        return float(betaincinv(hits + 1, n - hits, 1 - tail)) <= number
 
     return _least(beyond)
 

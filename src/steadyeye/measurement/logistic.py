@@ -4,8 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import expit
-from scipy.stats import t
+from scipy.special import expit, stdtr, stdtrit
 
 from steadyeye.core.intervals import LEVEL
 
@@ -49,8 +48,8 @@ def logistic(
     if spread is None or count < 2:
         return None
     slope, error = coefficients[1:], np.sqrt(np.diag(spread)[1:])
-    reach = float(t.ppf((1 + LEVEL) / 2, count - 1)) * error
-    p = 2 * t.sf(np.abs(slope) / error, count - 1)
+    reach = float(stdtrit(count - 1, (1 + LEVEL) / 2)) * error
+    p = 2 * stdtr(count - 1, -np.abs(slope) / error)
     return Fit(slope, slope - reach, slope + reach, np.asarray(p, dtype=np.float64))
 
 

@@ -8,6 +8,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from steadyeye.core.boxes import Boxes, BoxTable, Detections, areas
+from steadyeye.predictions.numbers import numbers
 
 
 def boxes_to_arrow(
@@ -86,11 +87,11 @@ def _lists(parts: Sequence[NDArray[Any]], counts: list[int], kind: Any, width: i
 
 
 def _labels(table: pa.Table, name: str) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    counts = np.diff(table[name].combine_chunks().offsets.to_numpy())
+    counts = np.diff(numbers(table[name].combine_chunks().offsets))
     image = np.repeat(np.arange(len(counts), dtype=np.int64), counts)
     return image, _values(table, name, np.int64)
 
 
 def _values(table: pa.Table, name: str, dtype: type) -> NDArray[Any]:
     flat = table[name].combine_chunks().flatten()
-    return np.asarray(flat.to_numpy(zero_copy_only=False)).astype(dtype)
+    return numbers(flat).astype(dtype)

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from steadyeye.core.boxes import BoxTable
 from steadyeye.predictions.boxes import boxes_from_arrow, detections_from_arrow
+from steadyeye.predictions.numbers import numbers
 
 SLACK = 0.05
 """Pixels by which a box may reach out of its image unmentioned: COCO rounds to hundredths."""
@@ -87,8 +88,8 @@ def _left_out(
     column: pa.ChunkedArray, ids: Sequence[str], model_classes: Sequence[str]
 ) -> str | None:
     lists = column.combine_chunks()
-    counts = np.diff(lists.offsets.to_numpy())
-    labels = lists.flatten().to_numpy()
+    counts = np.diff(numbers(lists.offsets))
+    labels = numbers(lists.flatten())
     if not len(labels):
         return None
     first = ids[int((counts > 0).argmax())]

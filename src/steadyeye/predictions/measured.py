@@ -11,6 +11,7 @@ from steadyeye.core.table import Predictions
 from steadyeye.measurement.names import COLUMNS
 from steadyeye.measurement.sets import Measured
 from steadyeye.predictions.cell import open_cell
+from steadyeye.predictions.numbers import numbers
 from steadyeye.predictions.read import cells, sealed
 from steadyeye.storage.place import Place
 
@@ -52,7 +53,7 @@ def joined(runs: Sequence[Place], predictions: Predictions) -> Predictions:
     if len(row_of) != len(predictions) or any(id_ not in row_of for id_ in predictions.ids):
         raise UsageError(f"'{folder}' measured other frames; delete it and measure again")
     rows = np.array([row_of[id_] for id_ in predictions.ids.tolist()], dtype=np.intp)
-    tags = {name: table[name].to_numpy()[rows] for name in COLUMNS}
+    tags = {name: numbers(table[name])[rows] for name in COLUMNS}
     # a source without boxes has no changes of them
     there = {name: values for name, values in tags.items() if np.isfinite(values).any()}
     errors = [error for error in table["error"].to_pylist() if error]

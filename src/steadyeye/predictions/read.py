@@ -22,6 +22,7 @@ from steadyeye.predictions.boxes import (
 )
 from steadyeye.predictions.caveats import caveats
 from steadyeye.predictions.cell import Cell, open_cell
+from steadyeye.predictions.numbers import numbers
 from steadyeye.predictions.record import CELL, RUN, SEAL, protected, read_record
 from steadyeye.predictions.rows import ANSWERS, matrix, membership
 from steadyeye.predictions.verified import verified_from_arrow
@@ -144,7 +145,7 @@ def _predictions(cell: Cell, table: pa.Table) -> Predictions:
         recipe=identity["model"]["recipe"],
         parents=_parents(identity["data"].get("parents")),
         verified=verified_from_arrow(table),
-        stored={name: table[name].to_numpy() for name in ANSWERS if name in table.column_names},
+        stored={name: numbers(table[name]) for name in ANSWERS if name in table.column_names},
         notes=(
             *identity["data"]["notes"],
             *identity["model"].get("notes", ()),
@@ -170,4 +171,4 @@ def _tag(column: pa.ChunkedArray) -> Any:
         return np.array(column.to_pylist(), dtype=np.str_)
     if pa.types.is_fixed_size_list(column.type):
         return matrix(column, np.float32)
-    return column.to_numpy()
+    return numbers(column)

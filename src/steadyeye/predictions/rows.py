@@ -12,6 +12,7 @@ from steadyeye.core.boxes import Boxes, Detections
 from steadyeye.core.types import Labels, Tag
 from steadyeye.predictions.boxes import boxes_to_arrow
 from steadyeye.predictions.caveats import caveats_to_arrow
+from steadyeye.predictions.numbers import numbers
 from steadyeye.predictions.verified import verified_to_arrow
 
 TOP = 5  # the model's own best classes kept for the pictures
@@ -93,7 +94,7 @@ def _tag(values: Sequence[Any], first: Tag) -> pa.Array:
 def matrix(column: pa.ChunkedArray, dtype: type) -> NDArray[Any]:
     """A fixed-size-list column as a (rows, width) array."""
     array = column.combine_chunks()
-    values = array.values.to_numpy(zero_copy_only=False)
+    values = numbers(array.values)
     return np.asarray(values, dtype=dtype).reshape(len(array), array.type.list_size)
 
 
@@ -101,8 +102,8 @@ def membership(truth: pa.ChunkedArray, classes: int) -> NDArray[np.bool_]:
     """The label lists as a (rows, classes) matrix."""
     array = truth.combine_chunks()
     result = np.zeros((len(array), classes), dtype=np.bool_)
-    counts = np.diff(array.offsets.to_numpy())
-    result[np.repeat(np.arange(len(array)), counts), array.flatten().to_numpy()] = True
+    counts = np.diff(numbers(array.offsets))
+    result[np.repeat(np.arange(len(array)), counts), numbers(array.flatten())] = True
     return result
 
 

@@ -5,10 +5,10 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from steadyeye.core.boxes import Verified
 from steadyeye.core.types import Labels
+from steadyeye.predictions.numbers import numbers
 
 
 def verified_to_arrow(verified: Sequence[Labels | None]) -> dict[str, Any]:
@@ -23,9 +23,12 @@ def verified_from_arrow(table: pa.Table) -> Verified | None:
     """What was verified in the images of a table; None where it has no such column."""
     if "verified" not in table.column_names:
         return None
+    # only for such tables: importing it takes some milliseconds
+    import pyarrow.compute as pc
+
     lists = table["verified"].combine_chunks()
-    counts = pc.fill_null(pc.list_value_length(lists), 0).to_numpy(zero_copy_only=False)
+    counts = numbers(pc.fill_null(pc.list_value_length(lists), 0))
     image = np.repeat(np.arange(len(lists), dtype=np.int64), counts)
-    label = lists.flatten().to_numpy(zero_copy_only=False).astype(np.int64)
-    known = lists.is_valid().to_numpy(zero_copy_only=False)
+    label = numbers(lists.flatten()).astype(np.int64)
+    known = numbers(lists.is_valid())
     return Verified(image, label, np.asarray(known, dtype=np.bool_))

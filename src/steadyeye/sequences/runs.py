@@ -4,7 +4,6 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import CensoredData, ecdf
 
 from steadyeye.core.table import Predictions
 
@@ -78,9 +77,14 @@ def median(lengths: NDArray[np.floating], ended: NDArray[np.bool_]) -> float:
     """
     if not ended.any():
         return float("inf")
-    survival = ecdf(CensoredData(uncensored=lengths[ended], right=lengths[~ended])).sf
-    reached = np.flatnonzero(survival.probabilities <= 0.5)
-    return float(survival.quantiles[reached[0]]) if len(reached) else float("inf")
+    times, at = np.unique(lengths, return_inverse=True)
+    ends = np.bincount(at, weights=ended, minlength=len(times))
+    # those cut off at a time are still there at it
+    there = np.bincount(at)[::-1].cumsum()[::-1]
+    # where nothing is cut off the product is a share, which is 0.5 or not without rounding
+    left = 1 - ends.cumsum() / len(at) if ended.all() else np.cumprod((there - ends) / there)
+    reached = np.flatnonzero(left <= 0.5)
+    return float(times[reached[0]]) if len(reached) else float("inf")
 
 
 def between(lengths: NDArray[np.floating], ended: NDArray[np.bool_]) -> float:

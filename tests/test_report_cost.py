@@ -1,0 +1,127 @@
+"""What a report of a small run takes: the packages it imports, and what stands in for them."""
+
+import json
+import subprocess
+import sys
+
+import cv2
+import numpy as np
+import pyarrow as pa
+import pytest
+from scipy.optimize import brentq
+from scipy.stats import CensoredData, binomtest, ecdf
+
+import steadyeye as se
+from steadyeye.comparison import proportions
+from steadyeye.comparison.proportions import mcnemar, tango
+from steadyeye.predictions.numbers import numbers
+from steadyeye.report.vega import FILE
+from steadyeye.sequences.runs import median
+
+HEAVY = {
+    *(
+        "accelerate",
+        "av",
+        "llvmlite",
+        "matplotlib",
+        "numba",
+        "onnxruntime",
+        "pandas",
+        "scenedetect",
+    ),
+    *("scipy.linalg", "scipy.optimize", "scipy.sparse", "scipy.stats", "sklearn", "sqlalchemy"),
+    *("torch", "torchvision", "vl_convert", "yaml"),
+}
+"""What no report of pm-sets of a classifier needs, each a tenth of a second or more."""
+
+
+def dark(images):
+    """Scores by the light of the picture."""
+    light = images.reshape(len(images), -1).mean(axis=1) / 255
+    return np.stack([1 - light, light], axis=1)
+
+
+def light(images):
+    """As `dark`, mistaken about pictures of middling light."""
+    return dark(np.where(images < 110, 0, 255))
+
+
+@pytest.fixture(scope="module")
+def two_runs(tmp_path_factory):
+    """Two models on the pm-sets of a short clip, measured: their difference has an interval."""
+    root = tmp_path_factory.mktemp("small")
+    (root / "clip").mkdir()
+    for i in range(12):
+        cv2.imwrite(str(root / "clip" / f"{i:03d}.png"), np.full((16, 16, 3), 20 * i, np.uint8))
+    (root / "labels.csv").write_text("video,labels\nclip,dark\nother,light\n")
+    data = f"frames(path='{root / 'clip'}', anchors=6, k=2, labels='{root / 'labels.csv'}')"
+    for model in (dark, light):
+        se.evaluate(model, data, out=root / model.__name__).measure()
+    return [root / model.__name__ for model in (dark, light)]
+
+
+def test_a_report_imports_no_more_than_it_needs(two_runs, tmp_path):
+    code = (
+        "import json, sys\n"
+        f"sys.argv = ['steadyeye', 'report', *{list(map(str, two_runs))!r}, '--out', 'r.html']\n"
+        "try:\n    from steadyeye.cli import main; main()\n"
+        "except SystemExit:\n    pass\n"
+        "print(json.dumps(sorted(sys.modules)))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=tmp_path
+    )
+    imported = set(json.loads(done.stdout.splitlines()[-1]))
+    assert {"numpy", "scipy.special", "steadyeye.analyses.comparison"} <= imported
+    # a checkout that was never built bundles the script of its charts itself
+    assert not (HEAVY - ({"vl_convert"} if not FILE.is_file() else set())) & imported
+    assert "what_changed" in " ".join(imported)
+    assert "<h2>" in (tmp_path / "r.html").read_text()
+
+
+def test_numbers_of_arrow_without_pandas():
+    rng = np.random.default_rng(0)
+    for n in (0, 1, 7, 8, 9, 100):
+        flags = rng.random(n) < 0.5
+        column = pa.array(flags.tolist(), pa.bool_())
+        for start in (0, 1, 3, 9):
+            assert np.array_equal(numbers(column.slice(start)), flags[start:])
+        for kind in (pa.int32(), pa.int64(), pa.float32(), pa.float64()):
+            part = pa.array(rng.integers(0, 9, n), kind)
+            both = pa.chunked_array([part, part])
+            assert numbers(both).dtype == both.to_numpy().dtype
+            assert np.array_equal(numbers(both), both.to_numpy())
+            assert np.array_equal(numbers(part.slice(3)), part.slice(3).to_numpy())
+    assert np.isnan(numbers(pa.chunked_array([[1.0, None]]))[1])
+
+
+def test_mcnemar_is_the_binomial_test():
+    for n in (*range(1, 40), 151, 400):
+        for only_one in range(0, n + 1, max(n // 30, 1)):
+            expected = binomtest(only_one, n).pvalue
+            assert mcnemar(only_one, n - only_one) == pytest.approx(expected, rel=1e-11)
+    assert mcnemar(0, 0) == 1
+    assert mcnemar(3, 20_000) == 0
+
+
+def test_tango_ends_where_a_careful_search_does(monkeypatch):
+    cases = [(a, b, n) for n in (1, 2, 5, 13, 40) for a in range(n + 1) for b in range(n + 1 - a)]
+    rng = np.random.default_rng(0)
+    cases += [(*map(int, rng.integers(0, n // 2, 2)), int(n)) for n in rng.integers(50, 9000, 200)]
+    found = [tango(*case) for case in cases]
+    monkeypatch.setattr(proportions, "_root", lambda *given: brentq(*given, xtol=1e-15))
+    assert np.allclose(found, [tango(*case) for case in cases], rtol=0, atol=2e-12)
+
+
+def test_the_median_of_runs_is_that_of_kaplan_and_meier():
+    rng = np.random.default_rng(0)
+    for _ in range(500):
+        n = int(rng.integers(1, 40))
+        lengths = 0.04 * rng.integers(1, int(rng.integers(2, 30)), n)
+        ended = rng.random(n) < rng.random()
+        if not ended.any():
+            assert median(lengths, ended) == np.inf
+            continue
+        left = ecdf(CensoredData(uncensored=lengths[ended], right=lengths[~ended])).sf
+        reached = left.quantiles[left.probabilities <= 0.5]
+        assert median(lengths, ended) == (reached[0] if len(reached) else np.inf)
