@@ -204,7 +204,7 @@ def test_the_number_of_classes_stands_in_every_output(runs, tmp_path):
     for suffix in ("html", "md", "json", "csv"):
         run.report(tmp_path / f"report.{suffix}")
     for suffix in ("html", "md", "json"):
-        assert "anchors among 1,000 classes" in (tmp_path / f"report.{suffix}").read_text()
+        assert "anchors, among 1,000 classes" in (tmp_path / f"report.{suffix}").read_text()
     rows = list(csv.DictReader((tmp_path / "report.csv").open()))
     assert {row["classes"] for row in rows if row["metric"].startswith("pm_k")} == {"1000"}
     metrics = json.loads((tmp_path / "report.json").read_text())["results"][0]["metrics"]

@@ -318,7 +318,7 @@ def test_an_answer_that_never_changes_has_no_median_and_says_so():
     assert found.interval == "none: 2 in one video are too few"
     one = Evaluated(watched("aaaa"), results(watched("aaaa")))
     assert headline([one]) == (
-        "m does not change its answer among 8 classes within a scene in these 4 frames.",
+        "m does not change its prediction within a scene in these 4 frames, among 8 classes.",
     )
 
 
@@ -663,7 +663,7 @@ def test_the_report_of_unlabelled_footage(bikes):
         "confidence_jump",
     ]
     (said,) = content.headline
-    assert said.startswith(f"{LITE0} changes its answer every 0.")
+    assert said.startswith(f"{LITE0} changes its prediction every 0.")
     assert said.endswith("it gives one answer for ±10 frames.")
     assert "95\u202f% interval" in said
     places = [section.title for section in content.sections]
@@ -683,7 +683,7 @@ def test_the_command_line_on_a_video_nobody_labelled(test_data, tmp_path):
     data = f"every_frame(path='{clip}', step=10)"
     words = ("run", "--model", LITE0, "--data", data, "--out", "run", "--quiet")
     done = steadyeye(*words, cwd=tmp_path, check=True)
-    assert "changes its answer every" in done.stdout
+    assert "changes its prediction every" in done.stdout
     assert "dwell_time" in done.stdout
     assert Path(tmp_path / "run" / "report.html").is_file()
     assert list((tmp_path / "run" / "pictures").glob("*.jpg"))

@@ -404,6 +404,6 @@ def test_the_demo(tmp_path):
     )
     assert done.returncode == 0, done.stderr
     assert done.stdout.startswith(
-        "efficientnet_lite0 is right on 47.5 % of 40 anchors among 20 classes"
+        "efficientnet_lite0 is right on 47.5 % of 40 anchors, among 20 classes"
     )
     assert len((out / "report.html").read_text()) > 1_000_000

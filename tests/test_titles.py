@@ -322,7 +322,7 @@ def test_gradient_descent_counts_in_the_mean_and_as_the_worst():
     result = degraded_accuracy(predictions)
     (said,) = headline([Evaluated(predictions, {"degraded_accuracy": result})])
     assert "on average over 2 operators" in said
-    assert "least under gradient_descent (aimed at the model itself)" in said
+    assert "under gradient_descent (aimed at the model itself) on fewest" in said
     (section,) = sections(
         [Evaluated(predictions, {"degraded_accuracy": result})], ["degradation_map"]
     )

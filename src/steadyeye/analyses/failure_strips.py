@@ -1,6 +1,7 @@
 """One image at the failure points of each operator."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -37,6 +38,7 @@ def failure_strips(evaluated: Sequence[Evaluated]) -> Section | None:
             "its accuracy over all images first falls below each threshold.",
         ),
         exhibits=tuple(strips),
+        lead=_lead(points, strips),
     )
 
 
@@ -44,6 +46,28 @@ def _typical(found: Profiles) -> int:
     right = found.predictions.right
     own = np.mean([right[rows].mean(axis=0) for _, _, rows in found.curves()], axis=0)
     return int(np.lexsort((found.images, np.abs(own - np.median(own))))[0])
+
+
+def _lead(points: Result, strips: Sequence[Exhibit]) -> Exhibit | None:
+    """Level 0 beside the first wrong picture, under the operator with the lowest failure point.
+
+    Of the operators under which the image is ever wrong; None where it is never, or at level 0.
+    """
+    order = sorted(range(len(strips)), key=lambda i: (_failure(points.cells[i]), strips[i].title))
+    for which in order:
+        first, *rest = strips[which].pictures
+        wrong = next((shot for shot in rest if shot.right is False), None)
+        if first.right and wrong is not None:
+            title = f"The operator that breaks it first: {strips[which].title}"
+            return replace(strips[which], title=title, pictures=(first, wrong), wide=False)
+    return None
+
+
+def _failure(operator: Result) -> float:
+    """The failure point at the middle one of the thresholds, infinity where there is none."""
+    middle = operator.cells[len(operator.cells) // 2 :][:1]
+    values = [point.value for point in middle if point.value is not None]
+    return values[0] if values else float("inf")
 
 
 def _strip(found: Profiles, image: int, which: int, operator: Result) -> Exhibit:

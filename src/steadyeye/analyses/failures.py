@@ -1,7 +1,7 @@
 """The frames that break anchors, in pictures."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -50,6 +50,7 @@ def failures(evaluated: Sequence[Evaluated]) -> Section | None:
             + (f": {len(shown)} of {total} pairs." if len(shown) < total else "."),
         ),
         exhibits=tuple(map(_exhibit, shown)),
+        lead=_lead(shown),
     )
 
 
@@ -110,6 +111,13 @@ def _exhibit(failure: _Failure) -> Exhibit:
             _picture(predictions, frame, f"{abs(offset)} {frames} {_side(offset)}"),
         ),
     )
+
+
+def _lead(shown: Sequence[_Failure]) -> Exhibit:
+    """The break with the highest confidence in both frames, the lower of the two counts."""
+    clearest = max(shown, key=lambda f: min(f.confidence, f.predictions.confidence[f.anchor]))
+    found = _exhibit(clearest)
+    return replace(found, title=f"The clearest break: {found.title}")
 
 
 def _side(offset: int) -> str:

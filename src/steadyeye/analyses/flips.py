@@ -1,6 +1,7 @@
 """Where the answer changes from one frame to the next."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -39,7 +40,15 @@ def flips(evaluated: Sequence[Evaluated]) -> Section | None:
         ),
         tables=(_table(pairs),),
         exhibits=exhibits,
+        lead=_lead(exhibits),
     )
+
+
+def _lead(exhibits: Sequence[Exhibit]) -> Exhibit | None:
+    if not exhibits:
+        return None
+    title = f"The most confident change of prediction: {exhibits[0].title}"
+    return replace(exhibits[0], title=title)
 
 
 def _unlike(tables: Sequence[Predictions]) -> tuple[str, ...]:

@@ -1,6 +1,7 @@
 """What a detector loses between an anchor and the worst frame near it, counted and in pictures."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -49,7 +50,14 @@ def lost_boxes(evaluated: Sequence[Evaluated]) -> Section | None:
         ),
         tables=tuple(table for table, *_ in found),
         exhibits=tuple(exhibits[:SHOWN]),
+        lead=_lead(exhibits),
     )
+
+
+def _lead(exhibits: Sequence[Exhibit]) -> Exhibit | None:
+    if not exhibits:
+        return None
+    return replace(exhibits[0], title=f"A large loss: {exhibits[0].title}")
 
 
 def _lost(one: Evaluated) -> tuple[Table, str, list[Exhibit]]:

@@ -1,7 +1,7 @@
 """What `compare` and `gate` do: call the library, print what came out."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import typer
 
@@ -38,7 +38,8 @@ def compare(runs: Sequence[str], out: str, formats: str, metrics: str | None) ->
     for each in found:
         _print(each, len(found) > 1)
     together = [one for several in models for one in several]
-    summary.save(summary.written(folders, together, COMPARING), folders, files)
+    content = replace(summary.written(folders, together, COMPARING), title="Which model is better?")
+    summary.save(content, folders, files)
     for file in files:
         show(f"report: {file.resolve()}")
 

@@ -1,10 +1,13 @@
 """Finding a result among those of a cell, and the models that can be compared row by row."""
 
+import re
 from collections.abc import Mapping, Sequence
 
 import numpy as np
 
 from steadyeye.core.types import Evaluated, Result
+
+ONE_VIDEO = "within this one video only"
 
 
 def find(results: Mapping[str, Result], name: str) -> Result | None:
@@ -23,6 +26,17 @@ def reach(result: Result) -> int:
 def among(result: Result) -> str:
     """Among how many classes the answers were chosen that a result is about; blank for none."""
     return "" if result.classes is None else f"{result.classes:,}"
+
+
+def limit(method: str) -> str:
+    """What an interval is limited to, or why there is none, from the name of its method.
+
+    `within this one video only`, `no interval: too few images`; "" where nothing limits it.
+    """
+    why = re.match(r"none: ([^:;]+)", method)
+    if why:
+        return f"no interval: {why[1]}"
+    return ONE_VIDEO if "one video only" in method else ""
 
 
 def alike(evaluated: Sequence[Evaluated]) -> list[Evaluated]:

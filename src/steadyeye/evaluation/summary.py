@@ -15,7 +15,7 @@ from steadyeye.evaluation.sections import analyses_not_installed, sections
 from steadyeye.images.files import thumbnail
 from steadyeye.images.marking import heated, marked
 from steadyeye.predictions.measured import state
-from steadyeye.report.document import Document
+from steadyeye.report.document import Document, title
 from steadyeye.report.headline import headline
 from steadyeye.report.html import render_html
 from steadyeye.report.markdown import render_markdown
@@ -47,7 +47,7 @@ def written(
     """The report of models from `runs`; `analyses`: the only ones to be heard, all if empty."""
     records = {str(run): record(run) for run in runs}
     return Document(
-        title="How steady is it?",
+        title=title(evaluated),
         headline=headline(evaluated),
         evaluated=evaluated,
         sections=sections(evaluated, analyses),

@@ -4,116 +4,144 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from steadyeye.core.sections import Section
+from steadyeye.charts.style import shown, span
+from steadyeye.core.results import ONE_VIDEO as WITHIN
+from steadyeye.core.results import limit
+from steadyeye.core.sections import Section, Topic
 from steadyeye.core.types import Evaluated, Result
+from steadyeye.report.first import Grid, grids
 
 READING = (
+    ("accuracy", "accuracy", "the share of images for which the prediction is a true class."),
     (
         "pm_k",
-        "anchor",
-        "a frame of a video, with its neighbours, the frames just before and after "
-        "it, which show nearly the same.",
-    ),
-    ("pm_k", "accuracy", "the share of anchors the model gets right."),
-    (
-        "pm_k",
-        "classes",
-        "among how many the model chooses its answer. Chance alone is right once in as many.",
+        "anchor, neighbour, set",
+        "an anchor is a frame of a video, its neighbours are the frames within ±k of it, and both "
+        "together are a set. Where there are sets, accuracy is that of the anchors.",
     ),
     (
         "pm_k",
         "pm-k",
-        "the share of anchors for which it is right on the anchor and on every "
-        "neighbour up to k frames away.",
+        "the share of anchors on which the model is right and on whose every neighbour it is "
+        "right too.",
     ),
+    ("drop", "drop", "accuracy minus pm-k, in percentage points (pp)."),
     (
         "conditional_robustness",
         "conditional robustness",
-        "of the frames exactly k away from an anchor that is right, the share that is right.",
+        "of the frames exactly k away from a right anchor, the share that is right.",
     ),
     (
         "random_neighbour",
         "random neighbour",
-        "the share of anchors for which it is right on a neighbour drawn at random: what nearness "
-        "alone costs, where pm-k takes the worst of them.",
+        "the share of anchors whose neighbour, drawn at random, is right; pm-k takes the worst.",
     ),
-    ("pm_k", "drop", "the difference: what the model gets right once but not steadily."),
     (
         "effective_robustness",
         "effective robustness",
-        "pm-10 minus the pm-10 that published models of the same accuracy have, in percentage "
-        "points: 0 is as they are, above 0 steadier.",
+        "pm-10 minus the pm-10 of published models of the same accuracy, in percentage points; "
+        "above 0 is steadier than these.",
     ),
-    ("flip_rate", "flip rate", "how often its answer changes from one frame to the next."),
+    (
+        "flip_rate",
+        "flip rate",
+        "of the pairs of consecutive frames, the share with different predictions. No labels are "
+        "needed.",
+    ),
     (
         "self_consistency",
         "self-consistency",
-        "the share of frames for which it gives every frame up to k frames away the same answer; "
-        "right or wrong, as no labels are needed.",
+        "the share of frames whose prediction is the same for every frame within ±k. No labels "
+        "are needed.",
     ),
     (
         "dwell_time",
         "dwell time",
-        "how long an answer holds, half of them longer and half of them shorter; answers that a "
-        "scene's end cuts off count as holding at least that long.",
+        "the median time for which a prediction stays the same; one that the end of a scene cuts "
+        "off counts as at least that long.",
     ),
     (
         "confidence_jump",
         "confidence jump",
-        "by how much its confidence changes from one frame to the next, on average.",
+        "the mean change of confidence between consecutive frames.",
     ),
     (
         "map",
         "mAP",
-        "average precision of a detector, averaged over classes: 100 % would be every object found "
-        "and nothing else.",
+        "average precision of a detector, averaged over classes; 100 % means that every object "
+        "is detected and nothing else.",
     ),
     (
         "map_without_ood",
         "mAP without OOD",
-        "the same with detections forgiven that lie on an object of no class the model has.",
+        "mAP without the detections of objects of a class that the model does not have.",
     ),
-    ("mar", "mAR", "the share of objects found at all, averaged over how exactly."),
+    ("mar", "mAR", "the share of objects that are detected, averaged over IoU thresholds."),
     (
         "pm_k_map",
         "pm-k mAP",
-        "mAP over the frame within ±k of each anchor on which the detector does worst.",
+        "mAP over the worst frame within ±k of each anchor.",
     ),
-    ("localization", "localization", "the same with all classes made one."),
+    ("map_drop", "mAP drop", "mAP minus pm-k mAP, in percentage points (pp)."),
+    ("localization", "localization", "pm-k mAP with all classes taken as one."),
     (
         "degraded_accuracy",
-        "level",
-        "how far an operator has gone, from 0, the image itself, to 30.",
+        "operator, level",
+        "a way to degrade an image, and how strongly: level 0 is the image itself, 30 the last.",
     ),
     (
         "degraded_accuracy",
         "degraded accuracy",
-        "the share of images the model still gets right, on average over all levels and "
-        "operators; where only those count that it gets right at level 0, a model that nothing "
-        "could harm would have 100 %.",
+        "the share of images on which the model is right, averaged over levels and operators. "
+        "Where only images count that are right at level 0, 100 % means that nothing is lost.",
     ),
     (
         "degraded_rank",
         "degraded rank",
-        "how many classes the model puts before the true one, on average; 0 is best.",
+        "the number of classes with a higher score than the true one, averaged alike; 0 is best.",
     ),
     (
         "degraded_probability",
         "degraded probability",
-        "what it gives to the true class, on average.",
+        "the probability of the true class, averaged alike.",
     ),
     (
         "failure_points",
         "failure point",
-        "the first level at which accuracy falls below a threshold.",
+        "the first level at which accuracy is below a threshold.",
     ),
 )
 """(metric it goes with, term, what it means)."""
 
+ANY = (
+    ("n", "the number of images, sets or pairs of frames that a number is of."),
+    (
+        "classes",
+        "the number of classes that the model chooses among. Guessing is right once in as many.",
+    ),
+    (
+        "95\u202f% interval",
+        "the range in which the number would lie for other samples of this kind, 95 times of 100; "
+        "the grey bar from 0 to 100\u202f%.",
+    ),
+)
+"""(term, what it means) for all numbers."""
+
 ONE_VIDEO = (
-    "Where all frames come from one video, an interval holds within that video only: it says "
+    "Where all frames come from one video, an interval holds within that video only. It says "
     "nothing about other footage."
 )
+
+TITLES = (
+    ("operator", "How much degradation does it withstand?"),
+    ("offset", "How steady is it?"),
+    ("frame", "How steady is it?"),
+    ("detections", "How well does it detect?"),
+)
+"""(column of the predictions, title of their report); the first that all predictions have."""
+
+UNITS = {"drop": "pp", "map_drop": "pp", "effective_robustness": "pp"}
+"""Metric → what stands behind its numbers in place of "%"."""
 
 
 @dataclass(frozen=True)
@@ -140,15 +168,79 @@ class Document:
     @property
     def reading(self) -> tuple[tuple[str, str], ...]:
         """The terms of the numbers that are there, and what they mean."""
-        names = {name.partition("(")[0] for one in self.evaluated for name in one.results}
-        return tuple((term, meaning) for metric, term, meaning in READING if metric in names)
+        names = {result.name.partition("(")[0] for one in self.evaluated for result in numbers(one)}
+        told = tuple((term, meaning) for metric, term, meaning in READING if metric in names)
+        return (*told, *ANY) if told else ()
+
+    @property
+    def several_data(self) -> bool:
+        """Whether the models were run on more than one source."""
+        return len({one.predictions.data for one in self.evaluated}) > 1
+
+    @property
+    def grids(self) -> tuple[Grid, ...]:
+        """The main numbers of each model, for the first screen."""
+        return grids(self.evaluated)
+
+    @property
+    def topics(self) -> tuple[tuple[Topic, tuple[Section, ...]], ...]:
+        """The sections by the question they answer; the numbers are of `Topic.SURE`."""
+        found = []
+        for topic in Topic:
+            there = tuple(s for s in self.sections if s.topic is topic and not s.empty)
+            if there or (topic is Topic.SURE and self.methods):
+                found.append((topic, there))
+        return tuple(found)
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What must be read before any number: samples that were not predicted."""
+        return tuple(filter(None, map(_not_predicted, self.evaluated)))
 
     @property
     def caveats(self) -> tuple[str, ...]:
         """What must be read beside the numbers, not below a fold."""
-        methods = [r.interval for one in self.evaluated for r in one.results.values()]
-        one_video = (ONE_VIDEO,) if any("one video only" in method for method in methods) else ()
-        return (*one_video, *filter(None, map(_not_predicted, self.evaluated)))
+        limits = {limit(r.interval) for one in self.evaluated for r in one.results.values()}
+        return (ONE_VIDEO,) if WITHIN in limits else ()
+
+    @property
+    def methods(self) -> tuple[str, ...]:
+        """A line on each number, how its interval was computed, and on what data leave out."""
+        found = []
+        for one in self.evaluated:
+            who = f"{one.predictions.model}, {one.predictions.data}"
+            for result in one.results.values():
+                found.append("; ".join((f"{who}, {result.name}: {result.interval}", *result.notes)))
+            found += [f"{one.predictions.data}: {note}" for note in one.predictions.notes]
+        return tuple(dict.fromkeys(found))
+
+
+def title(evaluated: Sequence[Evaluated]) -> str:
+    """The question that a report answers, by what the predictions hold."""
+    plain = [one.predictions for one in evaluated if not one.predictions.probe]
+    for column, found in TITLES:
+        if plain and all(column in table.columns for table in plain):
+            return found
+    # a sweep beside a run on videos, or nothing but still images
+    steady = any({"offset", "frame"} & set(table.columns) for table in plain)
+    return "How steady is it?" if steady else "How often is it right?"
+
+
+def value_of(result: Result) -> str:
+    """The value of a result in its unit, differences of shares in percentage points."""
+    return _with_unit(result, shown(result.value, result.unit))
+
+
+def interval_of(result: Result) -> str:
+    """The 95 % interval of a result in its unit; `—` where there is none."""
+    return _with_unit(result, span(result.low, result.high, result.unit))
+
+
+def _with_unit(result: Result, text: str) -> str:
+    unit = UNITS.get(result.name.partition("(")[0])
+    if unit is None or text == "—":
+        return text
+    return f"{text.removesuffix('%').rstrip()}\u202f{unit}"
 
 
 def _not_predicted(one: Evaluated) -> str:

@@ -1,6 +1,5 @@
 """The one sentence a model and source with which a report begins."""
 
-import re
 from collections.abc import Sequence
 
 import numpy as np
@@ -10,7 +9,7 @@ from steadyeye.classes.class_map import of_destinations
 from steadyeye.classes.partners import sentence
 from steadyeye.core.intervals import Interval, proportion
 from steadyeye.core.pm_sets import pm_sets
-from steadyeye.core.results import find, reach
+from steadyeye.core.results import find, limit, reach
 from steadyeye.core.table import Predictions
 from steadyeye.core.types import Classes, Evaluated, Result
 from steadyeye.degradation.curves import operators
@@ -64,11 +63,7 @@ def _steady(name: str, one: Evaluated) -> str | None:
     if perturbed is None or perturbed.value is None:
         return f"{begin} image{_s(original)}{_among(original)}{_ends(original)}."
     k = reach(perturbed)
-    return (
-        f"{begin} anchor{_s(original)}{_among(original)}{_ends(original)}, and on every frame "
-        f"within ±{k} of "
-        f"{percent(perturbed.value)} of them{_ends(perturbed, False)}: {_broken(one, k)}."
-    )
+    return f"{begin} anchor{_s(original)}{_among(original)}{_ends(original)}; {_broken(one, k)}."
 
 
 def _detected(name: str, one: Evaluated) -> str | None:
@@ -92,8 +87,8 @@ def _flips(name: str, one: Evaluated) -> str | None:
     if flips is None or flips.value is None:
         return None
     return (
-        f"{name} changes its answer{_among(flips)} on {percent(flips.value)} of {flips.n:,} "
-        f"pair{_s(flips)} of consecutive frames{_ends(flips)}."
+        f"{name} changes its prediction in {percent(flips.value)} of {flips.n:,} "
+        f"pair{_s(flips)} of consecutive frames{_among(flips)}{_ends(flips)}."
     )
 
 
@@ -106,16 +101,16 @@ def _wavers(name: str, one: Evaluated) -> str | None:
     if between.value is None:
         frames = int(one.predictions.valid.sum())
         return (
-            f"{name} does not change its answer{_among(dwell)} within a scene in these {frames:,} "
-            "frames."
+            f"{name} does not change its prediction within a scene in these {frames:,} "
+            f"frames{_among(dwell)}."
         )
-    held = f"{duration(between.value)}{_ends(between)}{_among(dwell)}"
-    said = f"{name} changes its answer every {held}"
+    held = f"{duration(between.value)}{_among(dwell)}{_ends(between)}"
+    said = f"{name} changes its prediction every {held}"
     if same is None or same.value is None:
         return f"{said}."
     return (
-        f"{said}; around {percent(same.value)} of {same.n:,} frames{_ends(same, False)} it gives "
-        f"one answer for ±{reach(same)} frames."
+        f"{said}; it is the same for all frames within ±{reach(same)} of {percent(same.value)} "
+        f"of {same.n:,} frames{_ends(same, False)}."
     )
 
 
@@ -130,8 +125,7 @@ def _searched(name: str, one: Evaluated) -> str | None:
         for point in _middle(operator)
         if point.value is not None
     ]
-    images = f"{points.n:,} image{_s(points)} that it has right"
-    images += _among(points)
+    images = f"{points.n:,} image{_s(points)} that it gets right{_among(points)}"
     told = f"{len(points.cells)} operators, {', '.join(points.notes)}"
     if not every:
         # an end of None lies beyond the last level; another one the search has not settled
@@ -164,7 +158,7 @@ def _degraded(name: str, one: Evaluated) -> str | None:
     if degraded is None or degraded.value is None:
         return None
     every = operators(degraded)
-    right = " that it has right as they are" if every[0].cells[0].value == 1 else ""
+    right = " that it gets right undegraded" if every[0].cells[0].value == 1 else ""
     found = harm(one.predictions, degraded)
     begin = (
         f"{name} is right on {percent(degraded.value)} of {degraded.n:,} "
@@ -176,7 +170,7 @@ def _degraded(name: str, one: Evaluated) -> str | None:
         return f"{begin}{_half(points, found.worst)}."
     least = f"{percent(found.worst.value)}{_ends(found.worst, False)}"
     return (
-        f"{begin}; least under {named(found.worst.name)}, {least}{found.doubt}"
+        f"{begin}; under {named(found.worst.name)} on fewest, {least}{found.doubt}"
         f"{_half(points, found.worst)}."
     )
 
@@ -202,28 +196,30 @@ def _s(counted: Result) -> str:
 
 def _among(result: Result) -> str:
     """How many classes the answers were chosen among."""
-    return "" if result.classes is None else f" among {result.classes:,} classes"
+    return "" if result.classes is None else f", among {result.classes:,} classes"
 
 
 def _broken(one: Evaluated, k: int) -> str:
-    """The share of the anchors that are right which break within k, with its interval."""
+    """The share of the anchors that are right which break within ±k, with its interval."""
     sets = pm_sets(one.predictions)
     right = sets.breaks_at > 0
     found = proportion(sets.breaks_at[right] <= k, sets.videos[right])
     if found.value is None:
-        return "it gets none right that could break"
-    return f"{percent(found.value)} of the {found.n:,} right ones{_ends(found, False)} break"
+        return "none is right, so none can break"
+    right = f"the {found.n:,} right one{'' if found.n == 1 else 's'}"
+    return f"{percent(found.value)} of {right}{_ends(found, False)} break within ±{k} frames"
 
 
 def _ends(found: Result | Interval, first: bool = True) -> str:
     """The interval of a number in brackets; `first`: with what it is, once a sentence."""
     unit = found.unit if isinstance(found, Result) else "share"
+    within = limit(found.interval if isinstance(found, Result) else found.method)
     if found.low is None and found.high is None:
-        said = found.interval if isinstance(found, Result) else found.method
-        why = re.match(r"none(: [^:;]+)", said)
-        return f" (no interval{why[1] if why else ''})" if first else ""
-    what = "95\u202f% interval " if first else ""
-    return f" ({what}{span(found.low, found.high, unit)})"
+        return f" ({within or 'no interval'})" if first else ""
+    if not first:
+        return f" ({span(found.low, found.high, unit)})"
+    only = f", {within}" if within else ""
+    return f" (95\u202f% interval {span(found.low, found.high, unit)}{only})"
 
 
 # the first that has something to say is heard

@@ -3,17 +3,19 @@
 import base64
 import hashlib
 import json
+import re
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
-from markupsafe import Markup
+from markupsafe import Markup, escape
 
-from steadyeye.charts.style import shown, span
-from steadyeye.core.results import among
-from steadyeye.core.sections import Figure, Picture
-from steadyeye.report.document import Document, numbers
+from steadyeye.core.results import among, limit
+from steadyeye.core.sections import Exhibit, Figure, Picture, Section
+from steadyeye.report.document import Document, interval_of, numbers, value_of
+from steadyeye.report.first import SENTENCES, leads
 from steadyeye.report.vega import read_vega
 
 HERE = Path(__file__).resolve().parent
@@ -32,10 +34,19 @@ def render_html(document: Document, picture: Pictures) -> str:
         lstrip_blocks=True,
     )
     environment.filters["anchor"] = _anchor
-    environment.globals |= {"among": among, "numbers": numbers, "shown": shown, "span": span}
+    environment.filters["breakable"] = _breakable
+    environment.globals |= {
+        "among": among,
+        "interval_of": interval_of,
+        "limit": limit,
+        "numbers": numbers,
+        "sentences": SENTENCES,
+        "value_of": value_of,
+    }
     charts = any(section.figures for section in document.sections)
     page: str = environment.get_template("report.html").render(
         document=document,
+        lead=_lead(document, picture),
         picture=lambda exhibit, shot: _data_uri(picture(exhibit.data, shot)),
         specification=lambda figure: _specification(_pictured(figure, picture)),
         record=_record,
@@ -45,6 +56,25 @@ def render_html(document: Document, picture: Pictures) -> str:
         vega=Markup(read_vega()) if charts else None,  # noqa: S704
     )
     return page
+
+
+@dataclass(frozen=True)
+class _Lead:
+    """The pictures on the first screen, each with its data URI."""
+
+    section: Section
+    exhibit: Exhibit
+    shots: tuple[tuple[Picture, str], ...]
+
+
+def _lead(document: Document, picture: Pictures) -> _Lead | None:
+    """The first of the pictures for the first screen that are kept."""
+    for section, exhibit in leads(document.sections):
+        found = [(shot, _data_uri(picture(exhibit.data, shot))) for shot in exhibit.pictures]
+        shots = tuple((shot, uri) for shot, uri in found if uri)
+        if len(shots) == len(found):
+            return _Lead(section, exhibit, shots)
+    return None
 
 
 def _static(name: str) -> str:
@@ -69,6 +99,11 @@ def _specification(spec: Mapping[str, Any]) -> Markup:
     """A chart as JSON that cannot end the script element it stands in."""
     text = json.dumps(spec, ensure_ascii=False)
     return Markup(text.replace("<", "\\u003c").replace("&", "\\u0026"))  # noqa: S704
+
+
+def _breakable(text: str) -> Markup:
+    """A name that may be broken after each underscore and before a bracket."""
+    return Markup("<wbr>").join(escape(part) for part in re.split(r"(?<=_)|(?=[(\[])", text))
 
 
 def _record(record: Mapping[str, Any]) -> str:

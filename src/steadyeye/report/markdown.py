@@ -2,25 +2,44 @@
 
 from collections.abc import Iterable, Sequence
 
-from steadyeye.charts.style import shown, span
-from steadyeye.core.results import among
-from steadyeye.core.sections import Section
-from steadyeye.report.document import Document, numbers
+from steadyeye.core.results import among, limit
+from steadyeye.core.sections import Section, Topic
+from steadyeye.report.document import Document, interval_of, numbers, value_of
+from steadyeye.report.first import Grid
 
 
 def render_markdown(document: Document) -> str:
     """The report as Markdown; charts and pictures are left to the page."""
     lines = [f"# {document.title}", "", *(f"- {_escaped(s)}" for s in document.headline), ""]
-    lines += ["## Numbers", "", *_numbers(document), ""]
-    for caveat in document.caveats:
-        lines += [_escaped(caveat), ""]
-    for section in document.sections:
-        lines += _section(section)
+    for warning in document.warnings:
+        lines += [_escaped(warning), ""]
+    for grid in document.grids:
+        lines += [*_grid(grid), ""]
+    for topic, sections in document.topics:
+        lines += [f"## {topic.value}", ""]
+        if topic is Topic.SURE and document.has_numbers:
+            lines += ["### All numbers", "", *_numbers(document), ""]
+            lines += [line for caveat in document.caveats for line in (_escaped(caveat), "")]
+        for section in sections:
+            lines += _section(section)
     lines += [_escaped(document.left_out), ""] if document.left_out else []
     notes = _notes(document)
     lines += ["## Notes", "", *(f"- {_escaped(each)}" for each in notes), ""] if notes else []
     lines += ["## How to reproduce it", "", "```", *document.commands, "```", ""]
     return "\n".join(lines)
+
+
+def _grid(grid: Grid) -> list[str]:
+    """The main numbers, models as rows: each with its interval and what limits it."""
+    rows = []
+    for row in grid.rows:
+        predictions = row.one.predictions
+        cells = [
+            "; ".join(filter(None, (f"{value_of(r)} ({interval_of(r)})", limit(r.interval))))
+            for r in row.results
+        ]
+        rows.append((predictions.model, predictions.data, *cells))
+    return _table(("model", "data", *grid.heads), rows)
 
 
 def _numbers(document: Document) -> list[str]:
@@ -29,8 +48,8 @@ def _numbers(document: Document) -> list[str]:
             one.predictions.model,
             one.predictions.data,
             result.name,
-            shown(result.value, result.unit),
-            span(result.low, result.high, result.unit),
+            value_of(result),
+            interval_of(result),
             f"{result.n:,}",
             among(result),
             result.interval,
@@ -54,7 +73,7 @@ def _notes(document: Document) -> list[str]:
 
 
 def _section(section: Section) -> list[str]:
-    lines = [f"## {_escaped(section.title)}", ""]
+    lines = [f"### {_escaped(section.title)}", ""]
     for paragraph in section.text:
         lines += [_escaped(paragraph), ""]
     for table in section.tables:

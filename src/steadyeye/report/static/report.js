@@ -89,6 +89,19 @@ function setTheme(name) {
   if (window.vegaEmbed) drawAll();
 }
 
+// paper has nothing to click on: all that is folded is printed unfolded
+addEventListener("beforeprint", () => {
+  for (const folded of document.querySelectorAll("details:not([open])")) {
+    folded.open = true;
+    folded.dataset.folded = "";
+  }
+});
+addEventListener("afterprint", () => {
+  for (const each of document.querySelectorAll("details[data-folded]")) {
+    each.open = false;
+    delete each.dataset.folded;
+  }
+});
 for (const button of document.querySelectorAll("[data-save]")) {
   button.addEventListener("click", () => save(button));
 }

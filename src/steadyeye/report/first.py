@@ -1,0 +1,81 @@
+"""The first screen of a report: the main numbers of each model, and the pictures of one break."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from steadyeye.comparison.words import called
+from steadyeye.core.results import find, limit, reach
+from steadyeye.core.sections import Exhibit, Section
+from steadyeye.core.types import Evaluated, Result
+
+MAIN = (
+    *("accuracy", "pm_k", "drop", "map", "pm_k_map", "map_drop"),
+    *("degraded_accuracy", "degraded_probability", "degraded_rank"),
+    *("flip_rate", "self_consistency", "dwell_time", "confidence_jump"),
+)
+"""The numbers that a first screen may show, the most telling first."""
+
+COLUMNS = 4
+"""Numbers a model: as many stand side by side on a phone."""
+
+SENTENCES = 4
+"""Models whose sentence stands on the first screen; those of more are folded."""
+
+
+@dataclass(frozen=True)
+class Row:
+    """A model's numbers, one a column; `limit`: what limits every interval of them, "" if none."""
+
+    one: Evaluated
+    results: tuple[Result, ...]
+    limit: str
+
+
+@dataclass(frozen=True)
+class Grid:
+    """Models as rows, their main numbers as columns: `heads` names them."""
+
+    heads: tuple[str, ...]
+    rows: tuple[Row, ...]
+
+
+def grids(evaluated: Sequence[Evaluated]) -> tuple[Grid, ...]:
+    """The main numbers of all models; models of which other numbers are known stand in another.
+
+    Nothing of probes, nor of models without any of these numbers.
+    """
+    by_heads: dict[tuple[str, ...], list[Row]] = {}
+    for one in evaluated:
+        found = () if one.predictions.probe else tuple(_main(one))[:COLUMNS]
+        if found:
+            by_heads.setdefault(tuple(map(head, found)), []).append(_row(one, found))
+    return tuple(Grid(heads, tuple(rows)) for heads, rows in by_heads.items())
+
+
+def head(result: Result) -> str:
+    """A number as a column is headed: `pm-10`, `flip rate`, `self-consistency ±10`."""
+    name = result.name.partition("(")[0]
+    if name == "self_consistency":
+        return f"self-consistency ±{reach(result)}"
+    if name == "map_drop":
+        return "mAP drop"
+    return called(result.name).replace("_", " ")
+
+
+def leads(sections: Sequence[Section]) -> Iterator[tuple[Section, Exhibit]]:
+    """The pictures that a first screen may show with their sections, the best first."""
+    for section in sections:
+        if section.lead is not None:
+            yield section, section.lead
+
+
+def _main(one: Evaluated) -> Iterator[Result]:
+    for name in MAIN:
+        result = find(one.results, name)
+        if result is not None and (result.value is not None or not result.cells):
+            yield result
+
+
+def _row(one: Evaluated, results: tuple[Result, ...]) -> Row:
+    limits = {limit(result.interval) for result in results}
+    return Row(one, results, limits.pop() if len(limits) == 1 else "")
