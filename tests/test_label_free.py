@@ -664,7 +664,7 @@ def test_the_report_of_unlabelled_footage(bikes):
     ]
     (said,) = content.headline
     assert said.startswith(f"{LITE0} changes its prediction every 0.")
-    assert said.endswith("it gives one answer for ±10 frames.")
+    assert "; it is the same for all frames within ±10 of " in said
     assert "95\u202f% interval" in said
     places = [section.title for section in content.sections]
     assert "changes of answer in" in places[0]
