@@ -206,8 +206,8 @@ def _broken(one: Evaluated, k: int) -> str:
     found = proportion(sets.breaks_at[right] <= k, sets.videos[right])
     if found.value is None:
         return "none is right, so none can break"
-    right = f"the {found.n:,} right one{'' if found.n == 1 else 's'}"
-    return f"{percent(found.value)} of {right}{_ends(found, False)} break within ±{k} frames"
+    ones = f"the {found.n:,} right one{'' if found.n == 1 else 's'}"
+    return f"{percent(found.value)} of {ones}{_ends(found, False)} break within ±{k} frames"
 
 
 def _ends(found: Result | Interval, first: bool = True) -> str:
