@@ -9,6 +9,7 @@ import pytest
 
 from steadyeye.classes import mapping, wordnet
 from steadyeye.classes.known import from_names, known, named, names, read
+from steadyeye.classes.named_map import named_map
 from steadyeye.core.errors import UsageError
 from steadyeye.core.types import Classes
 
@@ -427,3 +428,41 @@ def test_torchvision_labels_are_recognised():
         if isinstance(node, ast.Assign) and node.targets[0].id == "_IMAGENET_CATEGORIES"
     )
     assert from_names(labels) == known("imagenet1k")
+
+
+def test_lists_say_what_the_names_of_a_map_mean(tmp_path):
+    # `mouse` among other names is nobody's: COCO's list says that it is the computer mouse
+    data = named({"mouse": None, "robot arm": None})
+    model = known("imagenet1k")
+    plain = mapping.by_meaning(model, data)
+    (tmp_path / "data.txt").write_text("n03793489 mouse\nrobot arm\n")
+    found = named_map(f"imagenet1k:{tmp_path / 'data.txt'}", model, data)
+    assert plain.members[0] != found.members[0]
+    assert [model.names[i] for i in found.members[0]] == ["computer mouse"]
+    assert found.origin.endswith(f"names as in imagenet1k:{tmp_path / 'data.txt'}")
+
+
+def test_a_list_alone_is_of_whom_it_fits(test_data):
+    model, data = known("imagenet1k"), known("vid30")
+    released = mapping.by_meaning(model, data)
+    assert named_map("vid30", model, Classes(data.names)).members == released.members
+    assert named_map("imagenet1k:vid30", model, Classes(data.names)).members == released.members
+    numbered = Classes(tuple(f"class {i}" for i in range(1000)))
+    assert named_map("imagenet1k", numbered, data).members == released.members
+    assert named_map("imagenet1k", numbered, data).source == numbered
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("vid3", "no class map named 'vid3'; did you mean 'vid30'?"),
+        ("bdd", "'tench' of the model's 1000 classes is not in bdd, and 'airplane' of the data's"),
+        ("imagenet1k:voc", "'airplane' of the data's 30 classes is not in voc"),
+        ("nowhere.csv", "no class map at 'nowhere.csv'"),
+        ("kitti.txt", "no class list at 'kitti.txt'"),
+    ],
+)
+def test_what_a_class_map_cannot_be_is_said(text, told):
+    with pytest.raises(UsageError) as error:
+        named_map(text, known("imagenet1k"), known("vid30"))
+    assert told in str(error.value)

@@ -14,7 +14,7 @@ from steadyeye.core.spec import Spec, parse
 from steadyeye.degradation.measure import changed
 from steadyeye.degradation.operators import Context
 from steadyeye.degradation.random import stream_key
-from steadyeye.evaluation import plan
+from steadyeye.evaluation import plan, sweeps
 from steadyeye.evaluation.job import Job
 from steadyeye.evaluation.run import Silent, run
 from steadyeye.evaluation.sweeps import levels, metrics
@@ -294,7 +294,9 @@ def test_all_images_can_be_the_baseline(sweep):
     [
         ({"operators": "jpg"}, "no operator named 'jpg'; did you mean 'jpeg'"),
         ({"operators": "jpeg(quality=3)"}, "quality"),
-        ({"operators": "jpeg, jpeg"}, "'jpeg' is given twice"),
+        ({"operators": "jpeg, jpeg(subsampling='444')"}, "'jpeg' is given twice"),
+        ({"operators": "al, jpeg"}, "no operator named 'al'; did you mean 'all'"),
+        ({"operators": "all(levels=3)"}, "'all' takes no parameters"),
         ({"operators": "jpeg", "levels": "0:31"}, "levels go from 0 to 30"),
         ({"operators": "jpeg", "levels": "-1,3"}, "levels go from 0 to 30"),
         ({"operators": "jpeg", "levels": "many"}, "write first:last"),
@@ -306,6 +308,25 @@ def test_a_job_that_cannot_be_is_refused_in_one_line(changes, told):
     with pytest.raises(UsageError, match=told) as error:
         plan.check(Job(models=(MODEL,), data=(BIKES,), out="-", **changes))
     assert len(str(error.value).splitlines()) == 1
+
+
+def test_operators_add_up_and_none_comes_twice():
+    fifteen = sweeps.operators("all", gradients=True)
+    assert len(fifteen) == 15
+    more = sweeps.operators("all, gaussian_noise, jpeg(subsampling='444'), all", gradients=True)
+    assert [each.name for each in more] == [*(each.name for each in fifteen), "gaussian_noise"]
+    (jpeg,) = (each for each in more if each.name == "jpeg")
+    assert "444" in jpeg.about
+    assert len(sweeps.operators("jpeg, gaussian_noise, jpeg", gradients=False)) == 2
+
+
+def test_levels_by_default_are_those_that_every_operator_has():
+    noise = sweeps.operators("gaussian_noise", gradients=False)
+    assert sweeps.levels(Job().levels, noise) == (0, 1, 2, 3, 4, 5)
+    both = sweeps.operators("all, gaussian_noise", gradients=False)
+    assert sweeps.levels(Job().levels, both) == tuple(range(31))
+    with pytest.raises(UsageError, match="levels go from 0 to 5"):
+        sweeps.levels("0:30:5", noise)
 
 
 def test_unlabelled_data_is_refused(tmp_path):

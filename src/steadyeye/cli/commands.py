@@ -119,8 +119,9 @@ def picture(
     image: Annotated[Path, typer.Argument(help="An image file.")],
     operators: Operators = None,
     levels: Annotated[
-        str, typer.Option(help="Levels, first:last:step or a list.")
-    ] = "0,5,10,20,30",
+        str | None,
+        typer.Option(help="Levels, first:last:step or a list [0,5,10,20,30, or all up to five]."),
+    ] = None,
     out: Annotated[Path, typer.Option(help="Where to write; the suffix is the format's.")] = Path(
         "sheet.png"
     ),

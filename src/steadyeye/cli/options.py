@@ -35,7 +35,13 @@ Metrics = Annotated[
     list[str] | None,
     typer.Option(help="Metrics, e.g. 'accuracy, pm_k(k=5)'; all that fit if left out."),
 ]
-ClassMap = Annotated[str | None, typer.Option(help="A file that maps model to data classes.")]
+ClassMap = Annotated[
+    str | None,
+    typer.Option(
+        help="A file that maps model to data classes, or the class lists that say what their names "
+        "mean, as of `classmap`: 'vid30', 'imagenet1k:classes.txt'."
+    ),
+]
 Reduce = Annotated[str | None, typer.Option(help="Join member scores by 'max' (default) or 'sum'.")]
 ClassList = Annotated[
     str | None,
@@ -63,10 +69,12 @@ Address = Annotated[
 Operators = Annotated[
     list[str] | None,
     typer.Option(
-        "--operators", "--operator", help="Operators, e.g. 'jpeg, white_fog'; all if left out."
+        "--operators", "--operator", help="Operators, e.g. 'all, gaussian_noise'; all if left out."
     ),
 ]
-Levels = Annotated[str | None, typer.Option(help="Levels, first:last:step or 5,10,20 [0:30].")]
+Levels = Annotated[
+    str | None, typer.Option(help="Levels, first:last:step or 5,10,20 [all, up to 30].")
+]
 Cache = Annotated[
     str | None, typer.Option("--cache", help="The folder where answers of models are kept.")
 ]

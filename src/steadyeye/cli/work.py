@@ -99,7 +99,7 @@ def degrade(
     complete_job(asked, bool(flags.get("overwrite")), shown)
 
 
-def picture(image: Path, operators: str, levels: str, out: Path, **view: Any) -> None:
+def picture(image: Path, operators: str, levels: str | None, out: Path, **view: Any) -> None:
     """`steadyeye picture`; `view`: model, size and seed."""
     from steadyeye.evaluation import contact
 

@@ -2,6 +2,9 @@
 
 from steadyeye.core.errors import UsageError
 
+DEFAULT = "0:30"
+"""The levels of operators where nobody says which; of one that has fewer, those that it has."""
+
 
 def named(text: str, most: int) -> tuple[int, ...]:
     """The levels of `first:last[:step]`, both ends meant, or of a list with commas; rising.

@@ -1,5 +1,7 @@
 """JPEG compression."""
 
+from dataclasses import replace
+
 import simplejpeg
 
 from steadyeye.core.types import Image
@@ -23,4 +25,6 @@ def jpeg(subsampling: str = "420") -> Operator:
         data = simplejpeg.encode_jpeg(image, 32 - level, space, sampling)
         return simplejpeg.decode_jpeg(data, space)  # type: ignore[no-any-return]
 
-    return of_original("jpeg", coded)
+    # blank by default, as in the runs that are there
+    about = "" if subsampling == "420" else f"subsampling {subsampling}"
+    return replace(of_original("jpeg", coded), about=about)

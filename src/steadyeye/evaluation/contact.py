@@ -28,9 +28,10 @@ class View:
     seed: int
 
 
-def sheet(image: Place, chosen: str, at: str, view: View) -> Image:
+def sheet(image: Place, chosen: str, at: str | None, view: View) -> Image:
     """The sheet of an image file; `chosen`: operators or `all`, `at`: levels, as in a job.
 
+    Without `at`: five levels from 0 to the last, or all where there are not more than six.
     With a model `gradient_descent` goes against the model's own answer. Raises `UsageError`.
     """
     picture = files.read(image)
@@ -41,7 +42,8 @@ def sheet(image: Place, chosen: str, at: str, view: View) -> Image:
     asking = [operator.name for operator in picked if operator.needs_gradient]
     if asking and gradient is None:
         raise UsageError(f"{asking[0]} needs a model with gradients; give --model")
-    return page.sheet(fitted, image.name, picked, levels(at, picked), view.seed, gradient)
+    steps = levels(at, picked) if at else _steps(max(operator.last for operator in picked))
+    return page.sheet(fitted, image.name, picked, steps, view.seed, gradient)
 
 
 def write(path: Place, image: Image) -> None:
@@ -49,6 +51,13 @@ def write(path: Place, image: Image) -> None:
     content = files.encode(image, path.suffix)
     path.parent.mkdir(parents=True, exist_ok=True)
     write_file(path, content)
+
+
+def _steps(last: int) -> tuple[int, ...]:
+    """The levels of a sheet where nobody says which: of thirty 0, 5, 10, 20 and 30."""
+    if last <= 5:
+        return tuple(range(last + 1))
+    return tuple(sorted({0, last // 6, last // 3, 2 * last // 3, last}))
 
 
 def _square(size: int) -> Preprocessing:

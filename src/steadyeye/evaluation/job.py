@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from steadyeye.core.errors import UsageError, unknown
+from steadyeye.degradation.levels import DEFAULT
 from steadyeye.evaluation.engines.choice import choice
 
 HOW = {"workers", "out", "engine", "address", "cache"}
@@ -46,7 +47,7 @@ class Job:
     batch: int = 0
     workers: int = 0
     operators: str | None = None
-    levels: str = "0:30"
+    levels: str = DEFAULT
     seed: int = 0
     fast: bool = False
     engine: str = "local"

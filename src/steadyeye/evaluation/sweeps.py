@@ -8,9 +8,9 @@ from steadyeye.classes.mapping import ClassMap
 from steadyeye.core import plugins
 from steadyeye.core.errors import UsageError, unknown
 from steadyeye.core.parts import AtInput, own
-from steadyeye.core.spec import Spec, split
+from steadyeye.core.spec import Spec, parse, split
 from steadyeye.core.types import Model, Source, detects
-from steadyeye.degradation.levels import named
+from steadyeye.degradation.levels import DEFAULT, named
 from steadyeye.degradation.operators import LEVELS, Operator
 from steadyeye.degradation.profiles import CHOICES
 from steadyeye.degradation.sweep import Degrading, Sweep, refuse_without_gradient
@@ -20,6 +20,7 @@ AS_CLASSIFIER = (
     "what is measured is the class of its most confident box, as of a classifier; where its boxes "
     "are, and all but the most confident, do not count, and no mAP is measured"
 )
+ALL = "all"
 USERS_OWN = "callable"  # an operator only once it is told which function
 
 
@@ -38,29 +39,46 @@ def degrading(job: Job, models: Sequence[Model]) -> Degrading | None:
 
 
 def operators(text: str, gradients: bool) -> tuple[Operator, ...]:
-    """The operators of a comma-separated list of specs, or of `all`: the fifteen of Swingler 2022.
+    """The operators of a comma-separated list of specs; none comes twice.
 
-    `gradients`: whether `all` may hold operators that need a differentiable model.
+    `all` among them stands for the fifteen of Swingler 2022, of which those that are named too have
+    the parameters named. `gradients`: whether `all` may hold operators that need a differentiable
+    model. Raises `UsageError` for unknown names, and for one that is named with other parameters.
     """
-    if text.strip() == "all":
-        names = [name for name in plugins.names("degrade") if name != USERS_OWN]
-        every = [plugins.build("degrade", spec) for spec in split(", ".join(names))]
-        allowed = (each for each in every if gradients or not each.needs_gradient)
-        return tuple(each for each in allowed if each.in_all)
-    chosen = tuple(plugins.build("degrade", spec) for spec in split(text))
+    specs = list(dict.fromkeys(map(str, split(text))))
+    for spec in map(parse, specs):
+        if spec.name not in (ALL, *plugins.names("degrade")):
+            raise unknown("operator", spec.name, (ALL, *plugins.names("degrade")))
+        if spec.name == ALL and spec.kwargs:
+            raise UsageError(
+                f"{spec}: '{ALL}' takes no parameters; name the operator that has them"
+            )
+    chosen = [plugins.build("degrade", parse(spec)) for spec in specs if spec != ALL]
     twice = {each.name for each in chosen if sum(each.name == o.name for o in chosen) > 1}
     if twice:
         raise UsageError(f"the operator '{min(twice)}' is given twice; give one of them a name=…")
-    return chosen
+    if ALL not in specs:
+        return tuple(chosen)
+    by_name = {each.name: each for each in (*_every(gradients), *chosen)}
+    return tuple(by_name.values())
+
+
+def _every(gradients: bool) -> list[Operator]:
+    """The operators that `all` stands for."""
+    names = [name for name in plugins.names("degrade") if name != USERS_OWN]
+    every = [plugins.build("degrade", Spec(name)) for name in names]
+    return [each for each in every if each.in_all and (gradients or not each.needs_gradient)]
 
 
 def levels(text: str, chosen: Sequence[Operator] = ()) -> tuple[int, ...]:
     """The levels of `first:last[:step]`, both ends meant, or of a list with commas; rising.
 
-    Level 0 is always among them. Raises `UsageError` for other text and for a level beyond the
-    last of every operator.
+    Level 0 is always among them. The default text names those that the operators have. Raises
+    `UsageError` for other text and for a level beyond the last of every operator.
     """
     most = max((operator.last for operator in chosen), default=LEVELS)
+    if text == DEFAULT and most < LEVELS:
+        return tuple(range(most + 1))
     return tuple(sorted({0, *named(text, most)}))
 
 

@@ -10,6 +10,7 @@ import numpy as np
 
 from steadyeye.cache.store import Store
 from steadyeye.classes import mapping
+from steadyeye.classes.named_map import named_map
 from steadyeye.core.errors import UsageError, listed
 from steadyeye.core.parts import Stages, own
 from steadyeye.core.types import Classes, Model, Source, detects
@@ -18,7 +19,6 @@ from steadyeye.evaluation.job import Job
 from steadyeye.evaluation.sweeps import swept
 from steadyeye.inference.passes import MOST
 from steadyeye.predictions.cell import shard_rows
-from steadyeye.storage.place import place
 
 BATCH, BATCHES = 16, {"cuda": MOST}  # images handed to a model at a time, by its runtime
 NO_ACCURACY = "there is no accuracy; take a model with more classes or --class-list open"
@@ -144,7 +144,7 @@ def _class_map(
     if target is None:
         return mapping.identity(classes)
     if job.class_map:
-        found = mapping.from_file(place(job.class_map), classes, target)
+        found = named_map(job.class_map, classes, target)
     else:
         # boxes of a class that the detector does not know can still be found: as some other object
         found = mapping.between(classes, target)
