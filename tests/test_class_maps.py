@@ -431,15 +431,14 @@ def test_torchvision_labels_are_recognised():
 
 
 def test_lists_say_what_the_names_of_a_map_mean(tmp_path):
-    # `mouse` among other names is nobody's: COCO's list says that it is the computer mouse
-    data = named({"mouse": None, "robot arm": None})
-    model = known("imagenet1k")
-    plain = mapping.by_meaning(model, data)
-    (tmp_path / "data.txt").write_text("n03793489 mouse\nrobot arm\n")
-    found = named_map(f"imagenet1k:{tmp_path / 'data.txt'}", model, data)
-    assert plain.members[0] != found.members[0]
-    assert [model.names[i] for i in found.members[0]] == ["computer mouse"]
-    assert found.origin.endswith(f"names as in imagenet1k:{tmp_path / 'data.txt'}")
+    # `crane` alone is taken for the machine; the list says that it is the bird
+    data, model = named({"crane": None, "robot arm": None}), known("imagenet1k")
+    (tmp_path / "data.txt").write_text("n02012849 crane\nrobot arm\n")
+    text = f"imagenet1k:{tmp_path / 'data.txt'}"
+    found = named_map(text, model, data)
+    assert [model.names[i] for i in mapping.by_meaning(model, data).members[0]] == ["crane"]
+    assert [model.names[i] for i in found.members[0]] == ["crane (wading bird)"]
+    assert found.origin.endswith(f"names as in {text}")
 
 
 def test_a_list_alone_is_of_whom_it_fits(test_data):
