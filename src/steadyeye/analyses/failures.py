@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from steadyeye.charts.films import away, set_film
 from steadyeye.charts.style import percent
 from steadyeye.core.pm_sets import PmSets, farthest, pm_sets
 from steadyeye.core.results import find, reach
@@ -18,7 +19,10 @@ SHOWN = 24
 
 @dataclass(frozen=True)
 class _Failure:
+    """`k`: how far from the anchor a frame counts."""
+
     predictions: Predictions
+    k: int
     anchor: int
     frame: int
     confidence: float
@@ -58,7 +62,11 @@ def _failures(one: Evaluated) -> list[_Failure]:
     predictions, sets = one.predictions, pm_sets(one.predictions)
     asked = find(one.results, "pm_k")
     k = farthest(sets, reach(asked) if asked else None)
-    found = [_failure(predictions, sets, row) for row in _worst(predictions, sets, k).tolist()]
+    anchors = sets.anchors[sets.set_of]
+    found = [
+        _Failure(predictions, k, int(anchors[row]), row, float(predictions.confidence[row]))
+        for row in _worst(predictions, sets, k).tolist()
+    ]
     return sorted(found, key=lambda f: (-f.confidence, str(predictions.ids[f.frame])))
 
 
@@ -72,11 +80,6 @@ def _worst(predictions: Predictions, sets: PmSets, k: int) -> NDArray[np.intp]:
     rows = rows[np.lexsort((offsets, abs(offsets), -predictions.confidence[rows], which))]
     _, first = np.unique(sets.set_of[rows], return_index=True)
     return np.asarray(rows[first], dtype=np.intp)
-
-
-def _failure(predictions: Predictions, sets: PmSets, row: int) -> _Failure:
-    anchor = int(sets.anchors[sets.set_of[row]])
-    return _Failure(predictions, anchor, row, float(predictions.confidence[row]))
 
 
 def _distinct(found: Sequence[_Failure]) -> list[_Failure]:
@@ -97,19 +100,17 @@ def _in_turn(lists: Sequence[Sequence[_Failure]], most: int) -> list[_Failure]:
 
 
 def _exhibit(failure: _Failure) -> Exhibit:
-    predictions, frame = failure.predictions, failure.frame
-    offset = int(predictions.tags["offset"][frame])
+    predictions, anchor, frame = failure.predictions, failure.anchor, failure.frame
     wrong = predictions.answer(frame)
-    right = predictions.answer(failure.anchor)
-    frames = "frame" if abs(offset) == 1 else "frames"
+    where = away(int(predictions.tags["offset"][frame]))
     return Exhibit(
-        title=f"{right} → {wrong}",
+        title=f"{predictions.answer(anchor)} → {wrong}",
         model=predictions.model,
         data=predictions.data,
-        pictures=(
-            _picture(predictions, failure.anchor, "anchor"),
-            _picture(predictions, frame, f"{abs(offset)} {frames} {_side(offset)}"),
-        ),
+        pictures=(_picture(predictions, anchor, "anchor"), _picture(predictions, frame, where)),
+        film=set_film(predictions, anchor, frame, failure.k),
+        labels=_truth(predictions, anchor),
+        kinds=(f"says {wrong}",),
     )
 
 
@@ -120,14 +121,12 @@ def _lead(shown: Sequence[_Failure]) -> Exhibit:
     return replace(found, title=f"The clearest break: {found.title}")
 
 
-def _side(offset: int) -> str:
-    return "later" if offset > 0 else "earlier"
+def _truth(predictions: Predictions, row: int) -> tuple[str, ...]:
+    """The names of a sample's labels."""
+    return tuple(predictions.classes[i] for i in np.flatnonzero(predictions.truth[row]))
 
 
 def _picture(predictions: Predictions, row: int, title: str) -> Picture:
-    truth = [
-        name for name, on in zip(predictions.classes, predictions.truth[row], strict=True) if on
-    ]
     said = predictions.answer(row)
     own = (
         predictions.model_classes[predictions.top[row, 0]] if predictions.top[row, 0] >= 0 else "—"
@@ -138,7 +137,7 @@ def _picture(predictions: Predictions, row: int, title: str) -> Picture:
         lines=(
             f"says {said}, {percent(float(predictions.confidence[row]))}",
             f"its own best class: {own}, {percent(float(predictions.top_scores[row, 0]))}",
-            f"is {', '.join(truth) or 'unlabelled'}",
+            f"is {', '.join(_truth(predictions, row)) or 'unlabelled'}",
         ),
         right=bool(predictions.right[row]),
     )

@@ -6,6 +6,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
+from steadyeye.charts.films import around, video_film
 from steadyeye.charts.style import interval, percent
 from steadyeye.core.errors import listed
 from steadyeye.core.pm_sets import consecutive
@@ -104,6 +105,8 @@ def _exhibit(predictions: Predictions, before: int, after: int) -> Exhibit:
             _picture(predictions, before, "a frame"),
             _picture(predictions, after, "the next"),
         ),
+        film=video_film(predictions, around(predictions, before, after), after),
+        kinds=(f"says {names[0]}, then {names[1]}",),
     )
 
 

@@ -1,17 +1,19 @@
 """What a detector loses between an anchor and the worst frame near it, counted and in pictures."""
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
 
+from steadyeye.charts.films import away, set_film
 from steadyeye.charts.style import interval, percent
 from steadyeye.core.boxes import BoxTable, in_classes, select, take
 from steadyeye.core.claims import higher
 from steadyeye.core.pm_sets import farthest, pm_sets
 from steadyeye.core.results import find, reach
-from steadyeye.core.sections import Exhibit, Mark, Picture, Section, Table, Topic
+from steadyeye.core.sections import Exhibit, Film, Frame, Mark, Picture, Section, Table, Topic
 from steadyeye.core.table import Predictions
 from steadyeye.core.types import Evaluated, Result, needs
 from steadyeye.detection.errors import KINDS, errors, frame_errors
@@ -70,13 +72,15 @@ def _lost(one: Evaluated) -> tuple[Table, str, list[Exhibit]]:
     loss = np.nan_to_num(quality[anchors]) - quality[rows]
     order = np.lexsort((predictions.ids[anchors], -loss))
     pairs = [(int(anchors[i]), int(rows[i])) for i in order if loss[i] > 0]
-    exhibits = [_exhibit(predictions, quality, anchor, row) for anchor, row in pairs]
     # first those whose anchor was found with confidence: there the loss is to be seen
-    exhibits.sort(key=lambda each: all(mark.kind != "right" for mark in each.pictures[0].marks))
+    pairs.sort(
+        key=lambda pair: not any(m.kind == "right" for m in _seen(predictions, pair[0]).marks)
+    )
+    exhibits = [_exhibit(predictions, quality, each, k) for each in pairs[:SHOWN]]
     sides = tuple(frames(predictions, each) for each in (anchors, rows))
     gained = tuple(gains(side) for side in sides)
     told = _told(predictions.model, *gained)
-    return _table(predictions.model, sides, gained), told, exhibits[:SHOWN]
+    return _table(predictions.model, sides, gained), told, exhibits
 
 
 def _table(model: str, sides: tuple[Frames, ...], gained: tuple[tuple[Result, ...], ...]) -> Table:
@@ -133,24 +137,22 @@ def _of(predictions: Predictions, row: int) -> tuple[BoxTable, BoxTable]:
     return there, take(said, np.flatnonzero(said.score > CONFIDENT))
 
 
-def _exhibit(
-    predictions: Predictions, quality: NDArray[np.float64], anchor: int, row: int
-) -> Exhibit:
-    offset = int(predictions.tags["offset"][row])
-    side = "later" if offset > 0 else "earlier"
-    frames = "frame" if abs(offset) == 1 else "frames"
-    return Exhibit(
-        title=f"frame AP {percent(quality[anchor], 0)}, then {percent(quality[row], 0)}",
-        model=predictions.model,
-        data=predictions.data,
-        pictures=(
-            _picture(predictions, anchor, "anchor"),
-            _picture(predictions, row, f"{abs(offset)} {frames} {side}"),
-        ),
-    )
+@dataclass(frozen=True)
+class _Seen:
+    """What a detector sees in a frame, and what is there.
+
+    `lines`: its detections, one each; `missed`: the classes of objects that none found; `kinds`:
+    the kinds of errors; `labels`: the classes of the objects.
+    """
+
+    marks: tuple[Mark, ...]
+    lines: tuple[str, ...]
+    missed: tuple[str, ...]
+    kinds: tuple[str, ...]
+    labels: tuple[str, ...]
 
 
-def _picture(predictions: Predictions, row: int, title: str) -> Picture:
+def _seen(predictions: Predictions, row: int) -> _Seen:
     truth, said = _of(predictions, row)
     judged = frame_errors(truth, said)
     marks = [Mark("truth", tuple(box), "") for box in truth.boxes.tolist()]
@@ -160,13 +162,61 @@ def _picture(predictions: Predictions, row: int, title: str) -> Picture:
         right = judged.kind[i] == -1
         marks.append(Mark("right" if right else "wrong", tuple(box), name))
         lines.append(name if judged.kind[i] < 0 else f"{name}: {KINDS[judged.kind[i]]}")
-    missed = [predictions.classes[label] for label in truth.label[judged.missed]]
-    lines += [f"missed: {', '.join(missed)}"] if missed else []
-    wrong = bool(missed) or bool((judged.kind >= 0).any())
+    missed = tuple(predictions.classes[label] for label in truth.label[judged.missed])
+    kinds = [KINDS[kind] for kind in sorted(set(judged.kind[judged.kind >= 0].tolist()))]
+    kinds += ["missed"] if missed else []
+    labels = tuple(predictions.classes[label] for label in np.unique(truth.label))
+    return _Seen(tuple(marks), tuple(lines), missed, tuple(kinds), labels)
+
+
+def _exhibit(
+    predictions: Predictions, quality: NDArray[np.float64], pair: tuple[int, int], k: int
+) -> Exhibit:
+    anchor, row = pair
+    where = away(int(predictions.tags["offset"][row]))
+    worst = _seen(predictions, row)
+    return Exhibit(
+        title=f"frame AP {percent(quality[anchor], 0)}, then {percent(quality[row], 0)}",
+        model=predictions.model,
+        data=predictions.data,
+        pictures=(_picture(predictions, anchor, "anchor"), _picture(predictions, row, where)),
+        film=_film(predictions, quality, pair, k),
+        labels=_seen(predictions, anchor).labels,
+        kinds=worst.kinds,
+    )
+
+
+def _film(
+    predictions: Predictions, quality: NDArray[np.float64], pair: tuple[int, int], k: int
+) -> Film | None:
+    """The frames of a set with their boxes and frame AP."""
+    film = set_film(predictions, *pair, k, partial(_frame, predictions, quality))
+    return replace(film, bar="frame AP") if film else None
+
+
+def _frame(predictions: Predictions, quality: NDArray[np.float64], row: int, at: str) -> Frame:
+    seen, share = _seen(predictions, row), quality[row]
+    quality_shown = percent(None if np.isnan(share) else float(share), 0)
+    return Frame(
+        sample=str(predictions.ids[row]),
+        at=at,
+        line=f"frame AP {quality_shown}, errors: {', '.join(seen.kinds) or 'none'}",
+        score=None if np.isnan(share) else round(float(share), 3),
+        right=not seen.kinds,
+        marks=seen.marks,
+    )
+
+
+def _missed(seen: _Seen) -> tuple[str, ...]:
+    return (f"missed: {', '.join(seen.missed)}",) if seen.missed else ()
+
+
+def _picture(predictions: Predictions, row: int, title: str) -> Picture:
+    seen = _seen(predictions, row)
     return Picture(
         sample=str(predictions.ids[row]),
         title=title,
-        lines=tuple(lines[:5]) or ("nothing above 0.5",),
-        right=not wrong,
-        marks=tuple(marks),
+        lines=(*seen.lines, *_missed(seen))[:5] or ("nothing above 0.5",),
+        right=not seen.kinds,
+        marks=seen.marks,
     )

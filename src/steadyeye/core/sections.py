@@ -74,8 +74,8 @@ class Frame:
     """One frame of a film: the sample it is of and what the model says there.
 
     `at`: its place on the film as one reads it, such as "3 frames later" or "level 12". `score`:
-    the probability of what the model says, 0…1, None where there is none. `right`, `marks`: as of
-    a `Picture`.
+    how high its bar is, 0…1: the probability of what the model says; None where there is none.
+    `right`, `marks`: as of a `Picture`. `answer`: what the model says, to see where it changes.
     """
 
     sample: str
@@ -84,6 +84,7 @@ class Frame:
     score: float | None = None
     right: bool | None = None
     marks: tuple[Mark, ...] = ()
+    answer: str = ""
 
 
 @dataclass(frozen=True)
@@ -92,12 +93,13 @@ class Film:
 
     Such as all frames of a set, all levels of an operator, or one second of a video; all images
     are of one size. `start`: the frame that is shown first. `fixed`: how many of the exhibit's
-    first pictures stay beside it, such as the anchor.
+    first pictures stay beside it, such as the anchor. `bar`: what the scores of its frames are.
     """
 
     frames: tuple[Frame, ...]
     start: int = 0
     fixed: int = 0
+    bar: str = "probability"
 
 
 @dataclass(frozen=True)

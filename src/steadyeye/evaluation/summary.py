@@ -1,19 +1,14 @@
 """Sealed predictions summed up: sections, pictures, and the report's files."""
 
-import hashlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-import numpy as np
-
-from steadyeye.core.errors import SampleError, unknown
-from steadyeye.core.sections import Picture
+from steadyeye.core.errors import unknown
 from steadyeye.core.types import Evaluated, Source
+from steadyeye.evaluation import pictures
 from steadyeye.evaluation.collect import collect, record
 from steadyeye.evaluation.job import Job
 from steadyeye.evaluation.sections import analyses_not_installed, sections
-from steadyeye.images.files import thumbnail
-from steadyeye.images.marking import heated, marked
 from steadyeye.predictions.measured import state
 from steadyeye.report.document import Document, title
 from steadyeye.report.headline import headline
@@ -28,9 +23,6 @@ RENDER: Mapping[str, Callable[[Document], str]] = {
     "json": render_json,
     "csv": render_csv,
 }
-
-SMALL: Mapping[str, int] = {"longest": 64, "quality": 70}
-"""How a thumbnail is kept: some 2 kB, so that a page can hold hundreds."""
 
 
 def document(runs: Sequence[Place], metrics: str | None = None) -> Document:
@@ -81,7 +73,11 @@ def save(content: Document, runs: Sequence[Place], files: Sequence[Place]) -> No
     marks = {e.predictions.data: e.predictions.fingerprint for e in content.evaluated}
     for file in files:
         if file.suffix == ".html":
-            text = render_html(content, lambda data, shot: _stored(runs, marks[data], shot))
+            text = render_html(
+                content,
+                lambda data, shot: pictures.stored_picture(runs, marks[data], shot),
+                lambda data, film: pictures.stored_film(runs, marks[data], film),
+            )
         else:
             text = RENDER[file.suffix[1:]](content)
         file.parent.mkdir(parents=True, exist_ok=True)
@@ -89,40 +85,13 @@ def save(content: Document, runs: Sequence[Place], files: Sequence[Place]) -> No
 
 
 def store_pictures(run: Place, sources: Sequence[Source], content: Document | None = None) -> None:
-    """Keeps the pictures the report of a run shows, so that it can be made without the data.
+    """Keeps the pictures and films the report of a run shows, so that it needs the data no more.
 
-    `content`: the report, where it is at hand. A picture that cannot be decoded is left out; the
-    report says so.
+    `content`: the report, where it is at hand.
     """
     content = content or document([run])
-    tables = {e.predictions.data: e.predictions for e in content.evaluated}
-    by_mark = {source.fingerprint: source for source in sources}
-    for data, picture in sorted(set(_shown(content)), key=str):
-        table = tables[data]
-        path = _picture(run, table.fingerprint, picture)
-        if path.is_file() or table.fingerprint not in by_mark:
-            continue
-        # rows of the source: those that a review left out are among them
-        sealed = table if table.candidates is None else table.candidates
-        row = int(np.flatnonzero(sealed.ids == picture.sample)[0])
-        try:
-            image = by_mark[table.fingerprint][row].image()
-        except SampleError:
-            continue
-        path.parent.mkdir(parents=True, exist_ok=True)
-        size = SMALL if picture.small else {}
-        write_file(path, thumbnail(marked(heated(image, picture.heat), picture.marks), **size))
-
-
-def _shown(content: Document) -> Iterator[tuple[str, Picture]]:
-    """Every picture of a report with the data that it is of."""
-    for section in content.sections:
-        for exhibit in section.exhibits:
-            for picture in exhibit.pictures:
-                yield exhibit.data, picture
-        for figure in section.figures:
-            for picture in figure.thumbnails:
-                yield figure.data, picture
+    tables = [one.predictions for one in content.evaluated]
+    pictures.store(run, sources, tables, content.sections)
 
 
 def command(content: Mapping[str, Any], out: str) -> str:
@@ -163,19 +132,3 @@ KEYS = (
 
 def _quoted(text: str) -> str:
     return f'"{text}"' if any(c in text for c in " ()'*") else text
-
-
-def _picture(run: Place, mark: str, picture: Picture) -> Place:
-    upon = [str(each) for each in (picture.marks, picture.heat) if each]
-    upon += ["small"] if picture.small else []
-    shown = "\n".join([mark, picture.sample, *upon])
-    name = hashlib.sha256(shown.encode()).hexdigest()[:24]
-    return run / "pictures" / f"{name}.jpg"
-
-
-def _stored(runs: Sequence[Place], mark: str, picture: Picture) -> bytes | None:
-    for run in runs:
-        path = _picture(run, mark, picture)
-        if path.is_file():
-            return path.read_bytes()
-    return None

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from steadyeye.charts.films import away, set_film
 from steadyeye.charts.style import percent
 from steadyeye.core.sections import Exhibit, Picture
 from steadyeye.core.table import Predictions
@@ -33,7 +34,9 @@ def pairs(judged: Sequence[Judged]) -> tuple[Exhibit, ...]:
     distinct: dict[str, Exhibit] = {}
     for _, order, row, anchor in sorted(found):
         predictions, _, effect = judged[order]
-        distinct.setdefault(_place(predictions, row), _exhibit(predictions, effect, anchor, row))
+        place = _place(predictions, row)
+        if place not in distinct:
+            distinct[place] = _exhibit(predictions, effect, anchor, row)
         if len(distinct) == SHOWN:
             break
     return tuple(distinct.values())
@@ -47,8 +50,6 @@ def _place(predictions: Predictions, row: int) -> str:
 
 def _exhibit(predictions: Predictions, effect: Effect, anchor: int, row: int) -> Exhibit:
     offset = int(predictions.tags["offset"][row])
-    frames = "frame" if abs(offset) == 1 else "frames"
-    side = "later" if offset > 0 else "earlier"
     value = float(column(predictions, effect.measure, np.array([row]))[0])
     return Exhibit(
         title=f"{effect.measure.words}: {effect.measure.shown(value, _sign(effect.measure))}",
@@ -56,10 +57,10 @@ def _exhibit(predictions: Predictions, effect: Effect, anchor: int, row: int) ->
         data=predictions.data,
         pictures=(
             _picture(predictions, anchor, "anchor", ()),
-            _picture(
-                predictions, row, f"{abs(offset)} {frames} {side}", _measured(predictions, row)
-            ),
+            _picture(predictions, row, away(offset), _measured(predictions, row)),
         ),
+        film=set_film(predictions, anchor, row),
+        labels=tuple(predictions.classes[i] for i in np.flatnonzero(predictions.truth[anchor])),
     )
 
 

@@ -15,6 +15,7 @@ from markupsafe import Markup, escape
 from steadyeye.core.results import among, limit
 from steadyeye.core.sections import Exhibit, Figure, Picture, Section
 from steadyeye.report.document import Document, interval_of, numbers, value_of
+from steadyeye.report.films import Films, reels
 from steadyeye.report.first import SENTENCES, leads
 from steadyeye.report.vega import read_vega
 
@@ -24,7 +25,9 @@ Pictures = Callable[[str, Picture], bytes | None]
 """`(data, picture) -> JPEG bytes`, or None where it is not kept."""
 
 
-def render_html(document: Document, picture: Pictures) -> str:
+def render_html(
+    document: Document, picture: Pictures, film: Films = lambda data, film: None
+) -> str:
     """The page. Charts are Vega, embedded once; pictures are data URIs; same input, same bytes."""
     environment = Environment(
         loader=FileSystemLoader(HERE / "templates"),
@@ -49,6 +52,7 @@ def render_html(document: Document, picture: Pictures) -> str:
         lead=_lead(document, picture),
         picture=lambda exhibit, shot: _data_uri(picture(exhibit.data, shot)),
         specification=lambda figure: _specification(_pictured(figure, picture)),
+        reels=reels(document, film),
         record=_record,
         style=Markup(_static("report.css") + _static("viewer.css")),  # noqa: S704 - our own files
         script=Markup(_static("report.js")),  # noqa: S704

@@ -1,28 +1,338 @@
-const cards = [...document.querySelectorAll(".card")];
-const dialog = document.getElementById("large");
-let current = 0;
+// The large view of a picture, its film, and the filters over the galleries. Without it the
+// pictures stand in the page as they are.
 
-function show(index) {
-  current = (index + cards.length) % cards.length;
-  const card = cards[current];
-  dialog.querySelector("h3").textContent = card.querySelector("h3").textContent;
-  dialog.querySelector(".steps span").textContent = `${current + 1} of ${cards.length}`;
-  const pair = document.createElement("div");
-  pair.className = "pair";
-  pair.style.cssText = card.querySelector(".pair").style.cssText;
-  pair.append(...[...card.querySelector(".pair").children].map((shot) => shot.cloneNode(true)));
-  dialog.querySelector("div").replaceChildren(pair);
-  if (!dialog.open) dialog.showModal();
+const MARKS = { truth: "#fff", right: "#00be78", wrong: "#ff6a3c" };
+const RATE = 6; // frames a second
+const HUES = 5; // answers with a colour of their own
+const SVG = "http://www.w3.org/2000/svg";
+const NAMES = { model: "Model", class: "Class", kind: "Kind of break" };
+
+const dialog = document.getElementById("large");
+const still = matchMedia("(prefers-reduced-motion: reduce)");
+const part = (selector) => dialog.querySelector(selector);
+
+function element(tag, properties = {}, ...children) {
+  const made = Object.assign(document.createElement(tag), properties);
+  made.append(...children);
+  return made;
 }
 
-cards.forEach((card, index) => card.querySelector(".pair").addEventListener("click", () => show(index)));
+function drawn(tag, attributes, text = "") {
+  const made = document.createElementNS(SVG, tag);
+  for (const [name, value] of Object.entries(attributes)) made.setAttribute(name, value);
+  made.textContent = text;
+  return made;
+}
+
+// ---- galleries and their filters ------------------------------------------------------------
+
+class Gallery {
+  constructor(node, number) {
+    this.node = node;
+    this.number = number;
+    this.section = node.closest("section")?.id ?? "";
+    this.cards = [...node.querySelectorAll(".card")];
+    this.facets = new Map(this.cards.map((card) => [card, JSON.parse(card.dataset.facets)]));
+    this.selects = new Map();
+    this.build();
+  }
+
+  build() {
+    for (const name of Object.keys(NAMES)) {
+      const values = new Set(this.cards.flatMap((card) => this.facets.get(card)[name]));
+      if (values.size < 2) continue;
+      const select = element("select");
+      select.append(element("option", { value: "", textContent: "all" }));
+      for (const value of [...values].sort()) select.append(element("option", { value }));
+      select.addEventListener("change", () => (this.filter(), remember()));
+      this.selects.set(name, select);
+    }
+    this.count = element("span", { role: "status" });
+    this.reset = element("button", { type: "button", textContent: "Show all" });
+    this.reset.addEventListener("click", () => (this.choose({}), remember(), this.first?.focus()));
+    if (!this.selects.size) return;
+    const labels = [...this.selects].map(([name, select]) => element("label", {}, NAMES[name], select));
+    this.node.before(element("div", { className: "filters" }, ...labels, this.count, this.reset));
+    this.filter();
+  }
+
+  get first() {
+    return this.selects.values().next().value;
+  }
+
+  get chosen() {
+    return Object.fromEntries([...this.selects].flatMap(([name, s]) => (s.value ? [[name, s.value]] : [])));
+  }
+
+  get visible() {
+    return this.cards.filter((card) => !card.hidden);
+  }
+
+  choose(values) {
+    for (const [name, select] of this.selects) select.value = values[name] ?? "";
+    for (const select of this.selects.values()) if (select.selectedIndex < 0) select.value = "";
+    this.filter();
+  }
+
+  matches(card, chosen, except) {
+    const facets = this.facets.get(card);
+    return Object.entries(chosen).every(([name, value]) => name === except || facets[name].includes(value));
+  }
+
+  filter() {
+    const chosen = this.chosen;
+    for (const card of this.cards) card.hidden = !this.matches(card, chosen);
+    for (const [name, select] of this.selects) {
+      const rest = this.cards.filter((card) => this.matches(card, chosen, name));
+      for (const option of [...select.options].slice(1)) {
+        const count = rest.filter((card) => this.facets.get(card)[name].includes(option.value)).length;
+        option.textContent = `${option.value} (${count})`;
+        option.disabled = !count && !option.selected;
+      }
+    }
+    this.count.textContent = `${this.visible.length} of ${this.cards.length} shown`;
+    this.reset.hidden = !Object.keys(chosen).length;
+    let heading = null;
+    for (const each of this.node.children) {
+      if (each.matches(".group")) {
+        heading = each;
+        heading.hidden = true;
+      } else if (heading && !each.hidden) heading.hidden = false;
+    }
+  }
+}
+
+// ---- the view in the address: #section&1.model=a&open=1.4.12 ----------------------------------
+
+function remember() {
+  const words = new URLSearchParams();
+  for (const gallery of galleries) {
+    for (const [name, value] of Object.entries(gallery.chosen)) words.set(`${gallery.number}.${name}`, value);
+  }
+  if (dialog.open) {
+    const frame = view.film ? `.${view.frame}` : "";
+    words.set("open", `${view.gallery.number}.${view.gallery.cards.indexOf(view.card)}${frame}`);
+  }
+  const section = (dialog.open ? view.gallery : galleries.find((one) => words.has(`${one.number}.${Object.keys(one.chosen)[0]}`)))?.section;
+  const said = [section, words.toString()].filter(Boolean).join("&");
+  if (said || location.hash.includes("=")) history.replaceState(null, "", `#${said}`);
+}
+
+function recall() {
+  const hash = location.hash.slice(1);
+  if (!hash.includes("=")) return;
+  const [section, ...rest] = hash.includes("&") && !hash.split("&")[0].includes("=") ? hash.split("&") : ["", hash];
+  const words = new URLSearchParams(rest.join("&"));
+  for (const gallery of galleries) {
+    const names = [...gallery.selects.keys()];
+    gallery.choose(Object.fromEntries(names.map((name) => [name, words.get(`${gallery.number}.${name}`) ?? ""])));
+  }
+  document.getElementById(section)?.scrollIntoView();
+  const [number, card, frame] = (words.get("open") ?? "").split(".").map(Number);
+  const gallery = galleries.find((one) => one.number === number);
+  if (gallery?.cards[card]) show(gallery, gallery.cards[card], frame);
+}
+
+// ---- the large view --------------------------------------------------------------------------
+
+const view = { gallery: null, card: null, film: null, frame: 0, timer: 0 };
+let sheets = null;
+
+function filmOf(card) {
+  const script = card.querySelector("script.film");
+  if (!script) return null;
+  sheets ??= JSON.parse(document.getElementById("sheets").textContent);
+  const film = JSON.parse(script.textContent);
+  return { ...film, sheet: sheets[film.sheet] };
+}
+
+function show(gallery, card, frame) {
+  pause();
+  Object.assign(view, { gallery, card, film: filmOf(card) });
+  const cards = gallery.visible.includes(card) ? gallery.visible : gallery.cards;
+  part("h3").textContent = card.querySelector("h3").textContent;
+  part(".by").textContent = card.querySelector(".by").textContent;
+  part(".count").textContent = `${cards.indexOf(card) + 1} of ${cards.length}`;
+  part(".player").hidden = !view.film;
+  const pair = element("div", { className: "pair" });
+  pair.style.cssText = card.querySelector(".pair").style.cssText;
+  const shots = [...card.querySelectorAll(".shot")].map((shot) => shot.cloneNode(true));
+  pair.append(...(view.film ? shots.slice(0, view.film.fixed) : shots));
+  part(".stage").replaceChildren(pair);
+  part(".hint").textContent = view.film
+    ? "← → other pictures · , . frames · space plays · Esc closes"
+    : "← → other pictures · Esc closes";
+  if (view.film) thread(pair, frame);
+  if (!dialog.open) dialog.showModal();
+  remember();
+}
+
+function step(by) {
+  const cards = view.gallery.visible;
+  const now = cards.indexOf(view.card);
+  if (cards.length) show(view.gallery, cards[(now + by + cards.length) % cards.length]);
+}
+
+// ---- the film --------------------------------------------------------------------------------
+
+function thread(pair, frame) {
+  const { film } = view;
+  pair.classList.toggle("alone", !film.fixed);
+  pair.append(element("div", { className: "shot moving" }));
+  const range = part("input");
+  range.max = film.frames.length - 1;
+  const answers = [...new Set(film.frames.map((one) => one.answer))];
+  const bars = film.frames.map((one, i) => {
+    const bar = element("i", { title: `${one.at}: ${one.line}` }, tile(film, i));
+    bar.className = one.right === undefined ? `hue${Math.min(answers.indexOf(one.answer), HUES)}` : verdict(one);
+    bar.classList.toggle("home", one.still < film.fixed);
+    bar.style.setProperty("--p", one.score ?? 1);
+    bar.addEventListener("click", () => (pause(), turn(i)));
+    return bar;
+  });
+  part(".bars").replaceChildren(...bars);
+  part(".player").style.setProperty("--n", film.frames.length);
+  part(".legend").replaceChildren(...legend(film, answers));
+  turn(film.frames[frame] ? frame : film.start);
+  // so that nothing below moves while it plays
+  part(".moving").style.minHeight = `${part(".moving").offsetHeight}px`;
+}
+
+function verdict(frame) {
+  return frame.right === undefined ? "" : frame.right ? "right" : "wrong";
+}
+
+function legend(film, answers) {
+  const key = (name, text) => element("span", { className: `key ${name}` }, element("i"), text);
+  const judged = film.frames.some((one) => one.right !== undefined);
+  const shown = judged ? [key("right", "● right"), key("wrong", "✗ wrong")] : answers.slice(0, HUES).map((answer, i) => key(`hue${i}`, answer));
+  if (!judged && answers.length > HUES) shown.push(key(`hue${HUES}`, "another"));
+  if (film.fixed) shown.push(element("span", { textContent: "◉ anchor" }));
+  if (film.frames.some((one) => one.score !== undefined)) shown.push(element("span", { textContent: `height: ${film.bar}` }));
+  return shown;
+}
+
+function turn(to) {
+  const { film, card } = view;
+  view.frame = Math.max(0, Math.min(to, film.frames.length - 1));
+  const frame = film.frames[view.frame];
+  const shot = part(".moving");
+  const sign = frame.right === undefined ? "" : frame.right ? "✓ " : "✗ ";
+  const kept = frame.still === undefined ? null : card.querySelectorAll(".shot")[frame.still];
+  shot.className = `shot moving ${verdict(frame)}`;
+  if (kept?.querySelector("img") && !view.timer) shot.replaceChildren(...kept.cloneNode(true).children);
+  else {
+    const title = element("span", { className: "title", textContent: sign + frame.at });
+    const line = element("span", { className: "line", textContent: frame.line });
+    shot.replaceChildren(tile(film, view.frame, true), title, line);
+  }
+  const range = part("input");
+  range.value = view.frame;
+  range.setAttribute("aria-valuetext", `${frame.at}: ${frame.line}${sign && `, ${verdict(frame)}`}`);
+  [...part(".bars").children].forEach((bar, i) => bar.classList.toggle("now", i === view.frame));
+}
+
+// a frame in the shape of its image; a large one with its boxes
+function tile(film, index, large = false) {
+  const { sheet } = film;
+  const frame = film.frames[index];
+  const [width, height] = sheet.size;
+  const svg = drawn("svg", { viewBox: `0 0 ${width} ${height}` });
+  svg.append(drawn("image", {
+    href: sheet.src, preserveAspectRatio: "none",
+    x: -(index % sheet.columns) * width, y: -Math.floor(index / sheet.columns) * height,
+    width: sheet.columns * width, height: sheet.rows * height,
+  }));
+  if (!large) return svg;
+  svg.setAttribute("role", "img");
+  svg.setAttribute("aria-label", `${frame.at}: ${frame.line}`);
+  const unit = Math.max(width, height) / 480;
+  for (const [kind, x0, y0, x1, y1, text] of frame.marks ?? []) {
+    const box = { x: x0, y: y0, width: x1 - x0, height: y1 - y0, fill: "none" };
+    const dash = kind === "wrong" ? { "stroke-dasharray": `${7 * unit} ${4 * unit}` } : {};
+    svg.append(drawn("rect", { ...box, stroke: "#141414", "stroke-width": 4 * unit }));
+    svg.append(drawn("rect", { ...box, stroke: MARKS[kind], "stroke-width": 2 * unit, ...dash }));
+    const place = { x: x0 + 3 * unit, y: Math.max(y0 - 4 * unit, 14 * unit), "font-size": 14 * unit };
+    svg.append(drawn("text", { ...place, fill: MARKS[kind], stroke: "#141414", "stroke-width": 4 * unit, "paint-order": "stroke" }, text));
+  }
+  return svg;
+}
+
+function pause() {
+  clearInterval(view.timer);
+  view.timer = 0;
+  part(".play").textContent = "▶ Play";
+}
+
+function play() {
+  if (view.timer) {
+    pause();
+    turn(view.frame);
+    remember();
+    return;
+  }
+  const last = view.film.frames.length - 1;
+  part(".play").textContent = "❚❚ Pause";
+  // whoever asked for less motion gets a frame at a time, slowly
+  view.timer = setInterval(() => {
+    if (view.frame + 1 === last) pause();
+    turn(view.frame + 1);
+  }, 1000 / (still.matches ? 1 : RATE));
+  turn(view.frame === last ? 0 : view.frame);
+}
+
+function move(by) {
+  pause();
+  turn(view.frame + by);
+  remember();
+}
+
+// ---- mouse, keys and fingers ------------------------------------------------------------------
+
 dialog.addEventListener("click", (event) => {
-  const step = event.target.dataset.step;
-  if (step) show(current + Number(step));
+  const { step: by, frame } = event.target.dataset;
+  if (by) step(Number(by));
+  if (frame) move(Number(frame));
+  if (event.target.matches(".play")) play();
   if ("close" in event.target.dataset || event.target === dialog) dialog.close();
 });
 dialog.addEventListener("keydown", (event) => {
-  if (event.key === "ArrowRight") show(current + 1);
-  if (event.key === "ArrowLeft") show(current - 1);
+  if (event.altKey || event.ctrlKey || event.metaKey) return;
+  const inRange = event.target.matches("input");
+  if (event.key === "ArrowRight" && !inRange) step(1);
+  else if (event.key === "ArrowLeft" && !inRange) step(-1);
+  else if (view.film && event.key === ".") move(1);
+  else if (view.film && event.key === ",") move(-1);
+  else if (view.film && event.key === " " && !event.target.matches("button")) play();
+  else return;
+  event.preventDefault();
 });
-dialog.addEventListener("close", () => cards[current].querySelector(".pair").focus());
+part("input").addEventListener("input", (event) => (pause(), turn(Number(event.target.value))));
+part("input").addEventListener("change", remember);
+dialog.addEventListener("close", () => {
+  pause();
+  remember();
+  view.card.querySelector(".pair").focus();
+});
+
+let touch = null;
+part(".stage").addEventListener("touchstart", (event) => {
+  touch = event.touches.length === 1 ? event.touches[0] : null;
+}, { passive: true });
+part(".stage").addEventListener("touchend", (event) => {
+  if (!touch) return;
+  const x = event.changedTouches[0].clientX - touch.clientX;
+  const y = event.changedTouches[0].clientY - touch.clientY;
+  if (Math.abs(x) > 50 && Math.abs(x) > 2 * Math.abs(y)) step(x < 0 ? 1 : -1);
+}, { passive: true });
+
+const galleries = [...document.querySelectorAll(".gallery")].map((node, i) => new Gallery(node, i + 1));
+for (const gallery of galleries) {
+  for (const card of gallery.cards) {
+    const button = card.querySelector(".pair");
+    if (card.querySelector("script.film")) button.append(element("span", { className: "plays", textContent: "▶ Film" }));
+    button.addEventListener("click", () => show(gallery, card));
+  }
+}
+window.addEventListener("hashchange", recall);
+recall();
