@@ -229,7 +229,7 @@ def test_the_gallery_works_with_the_keyboard(opened):
     page.locator(".card .pair").first.focus()
     page.keyboard.press("Enter")
     assert page.evaluate("document.getElementById('large').open")
-    count = page.locator(".card").count()
+    count = page.locator(".gallery").first.locator(".card").count()
     assert page.locator(".steps span").inner_text() == f"1 of {count}"
     page.keyboard.press("ArrowRight")
     assert page.locator(".steps span").inner_text() == f"{2 % count or count} of {count}"
