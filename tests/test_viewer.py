@@ -101,7 +101,7 @@ def opened(browser, report):
 
 def gallery(page):
     """The first section of pictures with films: the frames that break a model."""
-    return page.locator("section", has=page.locator(".card script.film")).first
+    return page.locator("section:not(.topic)", has=page.locator(".card script.film")).first
 
 
 def at(page):
@@ -228,7 +228,7 @@ def test_a_set_opens_plays_and_gives_the_focus_back(opened):
     card = gallery(page).locator(".card").nth(1)
     card.locator(".pair").focus()
     page.keyboard.press("Enter")
-    dialog = page.get_by_role("dialog", name=card.locator("h3").inner_text())
+    dialog = page.get_by_role("dialog", name=card.locator("h4").inner_text())
     assert dialog.is_visible()
     worst = card.locator(".shot .title").last.inner_text()
     assert at(page) == worst
@@ -254,11 +254,23 @@ def test_a_set_opens_plays_and_gives_the_focus_back(opened):
 
 
 @pytest.mark.slow
+def test_the_break_of_the_first_screen_plays_too(opened):
+    page, complaints = opened()
+    button = page.locator(".lead").get_by_role("button", name="Play all frames")
+    button.click()
+    title = page.locator(".lead .title").last.inner_text()
+    assert at(page) == title
+    page.keyboard.press("Escape")
+    assert button.evaluate("each => each === document.activeElement")
+    assert complaints == []
+
+
+@pytest.mark.slow
 def test_arrow_keys_buttons_and_swipes_go_through_what_is_shown(opened):
     page, complaints = opened(has_touch=True, width=390)
     section = gallery(page)
     section.get_by_label("Model").select_option("mild")
-    shown = section.locator(".card:visible h3").all_inner_texts()
+    shown = section.locator(".card:visible h4").all_inner_texts()
     count = len(shown)
     assert 1 < count < section.locator(".card").count()
     section.locator(".card:visible .pair").first.click()
@@ -360,7 +372,7 @@ def test_with_less_motion_a_film_steps_slowly_and_stops_at_its_end(opened):
 @pytest.mark.slow
 def test_a_detector_s_film_draws_the_boxes_of_every_frame(opened, boxed):
     page, _ = opened(path=boxed)
-    section = page.locator("section", has=page.locator(".card h3", has_text="frame AP"))
+    section = page.locator("section:not(.topic)", has=page.locator(".card h4", has_text="frame AP"))
     section.locator(".card .pair").first.click()
     page.locator(".player input").focus()
     for _ in range(21):

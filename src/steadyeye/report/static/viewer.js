@@ -135,7 +135,7 @@ function recall() {
 
 // ---- the large view --------------------------------------------------------------------------
 
-const view = { gallery: null, card: null, film: null, frame: 0, timer: 0 };
+const view = { gallery: null, card: null, film: null, frame: 0, timer: 0, opener: null };
 let sheets = null;
 
 function filmOf(card) {
@@ -150,7 +150,7 @@ function show(gallery, card, frame) {
   pause();
   Object.assign(view, { gallery, card, film: filmOf(card) });
   const cards = gallery.visible.includes(card) ? gallery.visible : gallery.cards;
-  part("h3").textContent = card.querySelector("h3").textContent;
+  part("h3").textContent = card.querySelector("h4").textContent;
   part(".by").textContent = card.querySelector(".by").textContent;
   part(".count").textContent = `${cards.indexOf(card) + 1} of ${cards.length}`;
   part(".player").hidden = !view.film;
@@ -163,7 +163,10 @@ function show(gallery, card, frame) {
     ? "← → other pictures · , . frames · space plays · Esc closes"
     : "← → other pictures · Esc closes";
   if (view.film) thread(pair, frame);
-  if (!dialog.open) dialog.showModal();
+  if (!dialog.open) {
+    view.opener = document.activeElement.closest(".lead button") ?? null;
+    dialog.showModal();
+  }
   remember();
 }
 
@@ -312,7 +315,7 @@ part("input").addEventListener("change", remember);
 dialog.addEventListener("close", () => {
   pause();
   remember();
-  view.card.querySelector(".pair").focus();
+  (view.opener ?? view.card.querySelector(".pair")).focus();
 });
 
 let touch = null;
@@ -333,6 +336,18 @@ for (const gallery of galleries) {
     if (card.querySelector("script.film")) button.append(element("span", { className: "plays", textContent: "▶ Film" }));
     button.addEventListener("click", () => show(gallery, card));
   }
+}
+// the pictures of the first screen are of a card further down
+for (const figure of document.querySelectorAll("figure.lead")) {
+  const sources = (node) => [...node.querySelectorAll("img")].map((image) => image.src).join();
+  const wanted = sources(figure);
+  const gallery = galleries.find((one) => one.cards.some((card) => sources(card) === wanted));
+  const card = gallery?.cards.find((one) => sources(one) === wanted);
+  if (!card) continue;
+  const film = card.querySelector("script.film");
+  const button = element("button", { type: "button", textContent: film ? "▶ Play all frames" : "Enlarge" });
+  button.addEventListener("click", () => show(gallery, card));
+  figure.querySelector("figcaption").append(" ", button);
 }
 window.addEventListener("hashchange", recall);
 recall();
