@@ -6,7 +6,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check
 # a file stays with one worker, which shares its fixtures; tests/conftest.py puts the longest first
 SPREAD := -n 2 --dist loadfile --no-loadscope-reorder
 
-.PHONY: demo test quick lint types docs check installs clean
+.PHONY: demo test quick lint types docs gallery check installs clean
 
 demo: $(VENV)/.demo
 	$(BIN)/steadyeye run examples/demo.toml --out runs/demo
@@ -25,8 +25,12 @@ lint: $(VENV)/.test
 types: $(VENV)/.test
 	$(BIN)/mypy
 
-docs: $(VENV)/.docs
+docs: gallery
 	$(BIN)/mkdocs build --strict
+
+# the reports that the site shows; `STEADYEYE_NOTEBOOKS=off mkdocs serve` needs neither them nor notebooks
+gallery: $(VENV)/.docs
+	$(BIN)/python tools/build_gallery.py
 
 check: lint types test docs
 
@@ -54,4 +58,4 @@ $(VENV)/.docs: $(VENV)/.test
 	touch $@
 
 clean:
-	rm -rf $(VENV) runs site .mypy_cache .pytest_cache .ruff_cache
+	rm -rf $(VENV) runs site .cache .mypy_cache .pytest_cache .ruff_cache

@@ -116,9 +116,7 @@ def write_pages() -> Iterator[tuple[str, str]]:
         rows = ["| name | |", "|---|---|"]
         for name in list_plugins(kind):
             rows.append(f"| [`{name}`]({name}.md) | {read_summary(PACKAGE / kind / name)} |")
-            # a dotted name in a heading is cut at the dots: the page has a short one of its own
-            text = f"# {name}\n\n::: steadyeye.{kind}.{name}.{name}\n"
-            yield f"reference/{kind}/{name}.md", text
+            yield f"reference/{kind}/{name}.md", write_page(name, f"{kind}.{name}.{name}")
         yield f"reference/{kind}/index.md", "\n".join([f"# {title}", "", opening, "", *rows])
     lines = ["# Python", "", "Written from the docstrings of the code; one page a module.", ""]
     for title, modules in INTERFACE.items():
@@ -126,10 +124,16 @@ def write_pages() -> Iterator[tuple[str, str]]:
         for each in modules:
             summary = read_summary(PACKAGE.joinpath(*each.split(".")))
             lines.append(f"| [`{name_module(each)}`]({each}.md) | {summary} |")
-            text = f"# {name_module(each)}\n\n::: steadyeye.{each}\n"
-            yield f"reference/api/{each}.md", text
+            yield f"reference/api/{each}.md", write_page(name_module(each), each)
         lines.append("")
     yield "reference/api/index.md", "\n".join(lines)
+
+
+def write_page(title: str, documented: str) -> str:
+    """The page of one object of the package, whose heading is that of the page."""
+    lines = ["---", f"title: {title}", "---", "", f"::: {name_module(documented)}"]
+    options = ["    options:", "      heading_level: 1", "      show_root_full_path: true"]
+    return "\n".join([*lines, *options[: 2 + (title == name_module(documented))], ""])
 
 
 def name_module(module: str) -> str:

