@@ -321,8 +321,8 @@ def test_gradient_descent_counts_in_the_mean_and_as_the_worst():
     predictions = sweep({"fog": blocks["fog"], "gradient_descent": blocks["rain"]})
     result = degraded_accuracy(predictions)
     (said,) = headline([Evaluated(predictions, {"degraded_accuracy": result})])
-    assert "on average over 2 operators" in said
-    assert "under gradient_descent (aimed at the model itself) on fewest" in said
+    assert "averaged over 2 operators" in said
+    assert "on fewest under gradient_descent (aimed at the model itself)" in said
     (section,) = sections(
         [Evaluated(predictions, {"degraded_accuracy": result})], ["degradation_map"]
     )

@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -49,7 +50,18 @@ def confident_mistakes(evaluated: Sequence[Evaluated], score: float = SCORE) -> 
         figures=(_figure(tables, counted),) if any(each.judged for each in counted) else (),
         tables=tuple(_tables(tables, found, counted)),
         exhibits=tuple(_exhibits(tables, made)),
+        lead=_lead(tables, made),
     )
+
+
+def _lead(tables: Sequence[Predictions], made: Sequence[Candidate]) -> Exhibit | None:
+    """The most confident mistake on an object of another class, else of all."""
+    named = [each for each in made if each.truth] or list(made)
+    if not named:
+        return None
+    first = max(named, key=lambda each: each.score)
+    found = _exhibit(tables[first.table], first, "")
+    return replace(found, title=f"The most confident mistake: {found.title}")
 
 
 def _title(counted: Sequence[Shares]) -> str:

@@ -1,7 +1,6 @@
 """One image at the failure points of each operator."""
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 import numpy as np
 
@@ -38,7 +37,7 @@ def failure_strips(evaluated: Sequence[Evaluated]) -> Section | None:
             "its accuracy over all images first falls below each threshold.",
         ),
         exhibits=tuple(strips),
-        lead=_lead(points, strips),
+        lead=_lead(found, image),
     )
 
 
@@ -48,26 +47,30 @@ def _typical(found: Profiles) -> int:
     return int(np.lexsort((found.images, np.abs(own - np.median(own))))[0])
 
 
-def _lead(points: Result, strips: Sequence[Exhibit]) -> Exhibit | None:
-    """Level 0 beside the first wrong picture, under the operator with the lowest failure point.
+def _lead(found: Profiles, image: int) -> Exhibit | None:
+    """The image at level 0 and at the lowest level at which an operator makes the model wrong.
 
-    Of the operators under which the image is ever wrong; None where it is never, or at level 0.
+    None where no operator does.
     """
-    order = sorted(range(len(strips)), key=lambda i: (_failure(points.cells[i]), strips[i].title))
-    for which in order:
-        first, *rest = strips[which].pictures
-        wrong = next((shot for shot in rest if shot.right is False), None)
-        if first.right and wrong is not None:
-            title = f"The operator that breaks it first: {strips[which].title}"
-            return replace(strips[which], title=title, pictures=(first, wrong), wide=False)
-    return None
-
-
-def _failure(operator: Result) -> float:
-    """The failure point at the middle one of the thresholds, infinity where there is none."""
-    middle = operator.cells[len(operator.cells) // 2 :][:1]
-    values = [point.value for point in middle if point.value is not None]
-    return values[0] if values else float("inf")
+    right, broken = found.predictions.right, []
+    for operator, levels, rows in found.curves():
+        own = rows[:, image]
+        wrong = np.flatnonzero((own != UNKNOWN) & ~right[own])
+        if len(wrong):
+            broken.append((int(levels[wrong[0]]), operator, int(own[wrong[0]])))
+    if not broken:
+        return None
+    level, operator, row = min(broken)
+    before = int(found.row[0, 0, image])
+    return Exhibit(
+        title=f"{operator} breaks it at level {level}, no operator at a lower one",
+        model=found.predictions.model,
+        data=found.predictions.data,
+        pictures=(
+            _picture(found.predictions, before, "level 0"),
+            _picture(found.predictions, row, f"{operator}, level {level}"),
+        ),
+    )
 
 
 def _strip(found: Profiles, image: int, which: int, operator: Result) -> Exhibit:

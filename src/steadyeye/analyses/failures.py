@@ -54,7 +54,7 @@ def failures(evaluated: Sequence[Evaluated]) -> Section | None:
             + (f": {len(shown)} of {total} pairs." if len(shown) < total else "."),
         ),
         exhibits=tuple(map(_exhibit, shown)),
-        lead=_lead(shown),
+        lead=_lead(shown) if evaluated[0].predictions.said is None else None,
     )
 
 

@@ -38,7 +38,11 @@ def compare(runs: Sequence[str], out: str, formats: str, metrics: str | None) ->
     for each in found:
         _print(each, len(found) > 1)
     together = [one for several in models for one in several]
-    content = replace(summary.written(folders, together, COMPARING), title="Which model is better?")
+    content = summary.written(folders, together, COMPARING)
+    verdicts = tuple(finding(each.boards[0]) for each in found)
+    content = replace(
+        content, title="Which model is better?", headline=(*verdicts, *content.headline)
+    )
     summary.save(content, folders, files)
     for file in files:
         show(f"report: {file.resolve()}")

@@ -91,7 +91,7 @@ def _stills(run: Place, table: Predictions, shown: Sequence[Section]) -> Iterato
 
 def _pictures(shown: Sequence[Section], data: str) -> Iterator[Picture]:
     for section in shown:
-        for exhibit in section.exhibits:
+        for exhibit in (*section.exhibits, *filter(None, [section.lead])):
             yield from exhibit.pictures if exhibit.data == data else ()
         for figure in section.figures:
             yield from figure.thumbnails if figure.data == data else ()

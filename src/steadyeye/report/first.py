@@ -9,8 +9,9 @@ from steadyeye.core.sections import Exhibit, Section
 from steadyeye.core.types import Evaluated, Result
 
 MAIN = (
-    *("accuracy", "pm_k", "drop", "map", "pm_k_map", "map_drop"),
+    *("map", "pm_k_map", "map_drop", "localization", "mar"),
     *("degraded_accuracy", "degraded_probability", "degraded_rank"),
+    *("accuracy", "pm_k", "drop"),
     *("flip_rate", "self_consistency", "dwell_time", "confidence_jump"),
 )
 """The numbers that a first screen may show, the most telling first."""
@@ -18,8 +19,11 @@ MAIN = (
 COLUMNS = 4
 """Numbers a model: as many stand side by side on a phone."""
 
+NARROW = 12
+"""Characters of a head that fit in a line on a phone."""
+
 SENTENCES = 4
-"""Models whose sentence stands on the first screen; those of more are folded."""
+"""Sentences on the first screen; more are folded."""
 
 
 @dataclass(frozen=True)
@@ -37,6 +41,11 @@ class Grid:
 
     heads: tuple[str, ...]
     rows: tuple[Row, ...]
+
+    @property
+    def tall(self) -> bool:
+        """Whether a head takes several lines in a narrow column."""
+        return any(len(each) > NARROW for each in self.heads)
 
 
 def grids(evaluated: Sequence[Evaluated]) -> tuple[Grid, ...]:

@@ -158,19 +158,19 @@ def _degraded(name: str, one: Evaluated) -> str | None:
     if degraded is None or degraded.value is None:
         return None
     every = operators(degraded)
-    right = " that it gets right undegraded" if every[0].cells[0].value == 1 else ""
+    kept = every[0].cells[0].value == 1
+    images = f"{degraded.n:,} image{_s(degraded)}{' that it gets right undegraded' if kept else ''}"
     found = harm(one.predictions, degraded)
     begin = (
-        f"{name} is right on {percent(degraded.value)} of {degraded.n:,} "
-        f"image{_s(degraded)}{right}"
-        f"{_among(degraded)}{_ends(degraded)}, on average over {len(every)} "
+        f"{name} {'stays' if kept else 'is'} right on {percent(degraded.value)} of {images}"
+        f"{_among(degraded)}{_ends(degraded)}, averaged over {len(every)} "
         f"operator{'s' if len(every) > 1 else ''} and all their levels"
     )
     if found.next is None:
         return f"{begin}{_half(points, found.worst)}."
-    least = f"{percent(found.worst.value)}{_ends(found.worst, False)}"
+    fewest = f"{percent(found.worst.value)}{_ends(found.worst, False)}"
     return (
-        f"{begin}; under {named(found.worst.name)} on fewest, {least}{found.doubt}"
+        f"{begin}; on fewest under {named(found.worst.name)}, {fewest}{found.doubt}"
         f"{_half(points, found.worst)}."
     )
 
