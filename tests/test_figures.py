@@ -2,6 +2,7 @@
 
 import json
 
+import cv2
 import numpy as np
 import pytest
 import vl_convert
@@ -16,9 +17,11 @@ from steadyeye.analyses.failure_strips import failure_strips
 from steadyeye.analyses.unstable_clips import unstable_clips
 from steadyeye.charts.lines import DASHES, lines
 from steadyeye.charts.style import PALETTE
+from steadyeye.core.sections import Mark
 from steadyeye.core.types import Evaluated
 from steadyeye.evaluation.collect import results
 from steadyeye.evaluation.sections import sections
+from steadyeye.images.marking import COLOURS, FONT, INK, LETTERS, label_places, marked
 
 
 def layers_of(spec):
@@ -183,3 +186,55 @@ def test_frames_lie_on_both_sides_of_every_change_that_is_shown(answers):
         if "after" in side or "between" in side:
             assert answers[frame] != answers[frame - 1]
     assert shown >= 1
+
+
+# --- boxes on pictures
+
+
+def luminance(colour):
+    """The relative luminance of WCAG 2, of a colour of 0…255."""
+    share = np.asarray(colour) / 255
+    linear = np.where(share <= 0.04045, share / 12.92, ((share + 0.055) / 1.055) ** 2.4)
+    return float(linear @ (0.2126, 0.7152, 0.0722))
+
+
+def contrast(one, other):
+    dark, light = sorted(map(luminance, (one, other)))
+    return (light + 0.05) / (dark + 0.05)
+
+
+def test_labels_on_pictures_are_readable():
+    assert all(contrast(INK, ground) >= 4.5 for ground in COLOURS.values())
+    # a thumbnail is 480 pixels long, of which a phone shows 330
+    height = cv2.getTextSize("A", FONT, LETTERS, 1)[0][1]
+    assert height * 330 / 480 >= 9
+
+
+@given(
+    st.lists(st.tuples(st.integers(-20, 500), st.integers(-20, 400)), min_size=1, max_size=6),
+    st.sampled_from([(360, 480), (1080, 1920), (100, 120)]),
+)
+def test_labels_lie_inside_the_picture_and_not_over_each_other(corners, shape):
+    unit = max(max(shape) / 480, 1.0)
+    marks = [Mark("right", (x, y, x + 50, y + 50), "car 0.91") for x, y in corners]
+    places = label_places(shape, marks, unit)
+    room = shape[0] // (places[0][3] - places[0][1] + 1)
+    for x0, y0, x1, y1 in places:
+        assert (x0, y0) >= (0, 0)
+        assert y1 <= shape[0]
+        assert x1 <= shape[1] or shape[1] < x1 - x0
+    if all(y <= 0 for _, y in corners) and room >= len(corners):
+        for i, one in enumerate(places):
+            for other in places[:i]:
+                apart = one[0] >= other[2] or other[0] >= one[2]
+                assert apart or one[1] >= other[3] or other[1] >= one[3]
+
+
+def test_boxes_of_mistakes_are_dashed_and_others_are_whole():
+    image = np.full((200, 300, 3), 120, dtype=np.uint8)
+    for kind, whole in (("truth", True), ("right", True), ("wrong", False)):
+        drawn = marked(image, [Mark(kind, (20, 30, 260, 170), "")])
+        side = (drawn[30, 25:255] == COLOURS[kind]).all(axis=1)
+        assert side.all() == whole
+        assert side.any()
+    assert (image == 120).all()
