@@ -54,8 +54,6 @@
     if (!table.querySelector("tbody tr")) found.push(`table without rows: ${named(table)}`);
   for (const strip of document.querySelectorAll(".pair")) {
     const sources = [...strip.querySelectorAll("img")].map((one) => one.src);
-    const titles = [...strip.querySelectorAll(".title")].map((one) => one.textContent);
-    if (new Set(titles).size < titles.length) found.push(`two pictures of one title: ${named(strip)}`);
     if (strip.closest(".wide") && new Set(sources).size < sources.length) found.push(`one picture twice in a strip: ${named(strip)}`);
   }
   return found;

@@ -96,7 +96,9 @@ def find_print_faults(opened):
     page = opened.page
     page.set_viewport_size({"width": PAPER, "height": HEIGHT})
     page.emulate_media(media="print")
-    page.wait_for_timeout(100)
+    # charts are drawn anew for another width
+    page.wait_for_timeout(500)
+    wait_drawn(page)
     found = [f"in print: {line}" for line in page.evaluate(FIND)]
     page.emulate_media(media="screen")
     return found

@@ -12,11 +12,10 @@ from steadyeye.analyses.failures import SHOWN, failures
 from steadyeye.analyses.flips import flips
 from steadyeye.analyses.per_class import per_class
 from steadyeye.analyses.pm_curve import pm_curve
-from steadyeye.analyses.published_models import published_models
 from steadyeye.core.types import Evaluated
 from steadyeye.evaluation.collect import results
 
-ALL = (failures, flips, per_class, pm_curve, published_models)
+ALL = (failures, flips, per_class, pm_curve)
 
 
 def evaluated(predictions, **names):

@@ -12,6 +12,7 @@ from test_metrics import table
 
 from steadyeye.analyses.frame_rates import frame_rates
 from steadyeye.analyses.frame_types import frame_types
+from steadyeye.analyses.pm_curve import pm_curve
 from steadyeye.analyses.published_models import published_models
 from steadyeye.charts.style import points, shown, span
 from steadyeye.comparison.published import ANCHORS, PAIRS, altered, beside, published
@@ -291,10 +292,10 @@ def test_only_data_that_reaches_ten_frames_is_compared():
         metric(near)
     # a frame at ±12 is beyond k = 10 and breaks nothing
     assert metric(far).value == metric(anchors(30, 20, 20)).value
-    (section,) = [published_models([Evaluated(near, results(near))])]
-    assert "this data reaches ±5" in section.text[0]
-    assert not section.figures
-    assert not section.tables
+    own = [Evaluated(near, results(near))]
+    assert published_models(own) is None
+    assert "this data reaches ±5" in pm_curve(own).method[0]
+    assert pm_curve([Evaluated(far, results(far))]).method == ()
 
 
 def test_bad_parameters_are_refused_in_one_line():
@@ -330,9 +331,9 @@ def test_differences_are_told_with_their_sign():
 )
 def test_other_data_is_not_passed_off_as_the_published_set(predictions, said):
     section = published_models([Evaluated(predictions, {})])
-    assert said in section.text[2]
+    assert said in section.text[1]
     models = published(beside(predictions))
-    assert models.title in section.text[1]
+    assert models.title in section.method[0]
     for figure, space in zip(section.figures, (PROBIT, PLAIN), strict=True):
         grey = figure.spec["layer"][3]["data"]["values"]
         assert [dot["model"] for dot in grey] == list(models.models)
@@ -356,11 +357,9 @@ def test_no_published_number_stands_beside_a_variant_of_a_released_set(predictio
     for line in (None, "ytbb_robust"):
         with pytest.raises(UsageError, match=r"not the whole .* leave the metric out"):
             metric(predictions, line=line)
-    section = published_models([Evaluated(predictions, every)])
-    assert section.title == "Not to be compared with published models"
-    assert "This is a part or a variant of it" in section.text[0]
-    assert not section.figures
-    assert not section.tables
+    assert published_models([Evaluated(predictions, every)]) is None
+    (why,) = pm_curve([Evaluated(predictions, every)]).method
+    assert "This is a part or a variant of it" in why
     kinds = np.where(predictions.tags["offset"] == 10, "P", "I")
     rates = 25.0 + predictions.grouped[1] % 2
     tags = {**predictions.tags, "fps": rates, "frame_type": kinds}
@@ -410,4 +409,4 @@ def test_models_on_other_data_are_not_judged_against_the_line():
 def test_a_single_video_is_told_and_a_line_drawn_out_too():
     section = published_models([Evaluated(anchors(40, 39, 38, video="v"), {})])
     assert "within this one video only" in section.tables[0].rows[0][-1]
-    assert "drawn out beyond them all" in section.text[2]
+    assert "drawn out beyond them all" in section.text[1]

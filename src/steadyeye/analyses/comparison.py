@@ -106,13 +106,22 @@ def _differences(found: Boards) -> Table:
             reach(pair.difference.low, pair.difference.high, board.unit),
             probability(pair.difference.p),
             probability(pair.adjusted),
-            "shown" if pair.apart else "not shown",
+            "yes" if pair.apart else "no",
             pair.difference.method,
         )
         for board in found.boards
         for pair in board.pairs
     ]
-    header = ("metric", "pair", "better by", "95 % interval", "p", "p, Holm", "", "method")
+    header = (
+        "metric",
+        "pair",
+        "better by",
+        "95 % interval",
+        "p",
+        "p, Holm",
+        "shown",
+        "method",
+    )
     return Table("Paired differences", header, tuple(rows))
 
 

@@ -6,6 +6,7 @@ from typing import Any
 from steadyeye.charts.crowd import drawn, told
 from steadyeye.charts.lines import faint, lines
 from steadyeye.charts.style import chart, interval, percent, shares
+from steadyeye.comparison.published import why_not
 from steadyeye.core.results import find
 from steadyeye.core.sections import Figure, Section, Table, Topic
 from steadyeye.core.types import Evaluated, needs
@@ -36,9 +37,16 @@ def pm_curve(evaluated: Sequence[Evaluated]) -> Section | None:
             "frames before and after it. Distance 0 is plain accuracy; the line can only fall. The "
             "band is the 95 % interval.",
         ),
+        method=_no_published(evaluated),
         figures=(_figure(rows),),
         tables=(_table(rows, models),),
     )
+
+
+def _no_published(evaluated: Sequence[Evaluated]) -> tuple[str, ...]:
+    """Why no published model stands beside these; nothing where some do."""
+    reasons = filter(None, (why_not(one.predictions) for one in evaluated))
+    return tuple(f"Published models are not shown: {why}" for why in dict.fromkeys(reasons))
 
 
 def _figure(rows: list[dict[str, Any]]) -> Figure:

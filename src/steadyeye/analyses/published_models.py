@@ -58,16 +58,16 @@ def published_models(evaluated: Sequence[Evaluated]) -> Section | None:
 
     The published models are those of the same set for ImageNet-Vid-Robust and YTBB-Robust, else of
     ImageNet-Vid-Robust, and title and table say so: nothing is judged against those then. Verdicts
-    on the same set are Holm's over the user's models. A section
-    that only says why for data that does not reach ±10, and for a part or a variant of a released
-    set; None for data without anchors. Taori et al., NeurIPS 2020; Shankar et al., Figure 1.
+    on the same set are Holm's over the user's models. None for data without anchors, for data that
+    does not reach ±10, and for a part or a variant of a released set; `pm_curve` says why then.
+    Taori et al., NeurIPS 2020; Shankar et al., Figure 1.
     """
     every = [pm_sets(one.predictions) for one in evaluated]
     if not any(map(len, every)):
         return None
     for one in evaluated:
-        if why := why_not(one.predictions):
-            return _not_compared(why)
+        if why_not(one.predictions):
+            return None
     data = evaluated[0].predictions
     models = published(beside(data) or "")
     lines = [fit(models.original, models.perturbed, s, models.anchors) for s in (PROBIT, PLAIN)]
@@ -83,15 +83,6 @@ def published_models(evaluated: Sequence[Evaluated]) -> Section | None:
         method=(_meaning(models, lines[0]),),
         figures=tuple(figure(models, line, crosses, SOURCE) for line in lines),
         tables=(_table(rows, models), _lines(models, lines), _furthest(models, lines[0])),
-    )
-
-
-def _not_compared(why: str) -> Section:
-    return Section(
-        topic=Topic.COMPARED,
-        place=30,
-        title="Not to be compared with published models",
-        text=(why,),
     )
 
 

@@ -77,7 +77,7 @@ def _overlap(one: Rectangle, other: Rectangle) -> bool:
 
 
 def _strokes(box: Rectangle, dash: int) -> Iterator[tuple[tuple[int, int], tuple[int, int]]]:
-    """The lines of a rectangle from end to end: its sides, or dashes of them where `dash` is not 0."""
+    """The lines of a rectangle from end to end: its sides; their dashes where `dash` is not 0."""
     x0, y0, x1, y1 = box
     for (ax, ay), (bx, by) in pairwise([(x0, y0), (x1, y0), (x1, y1), (x0, y1), (x0, y0)]):
         length = max(abs(bx - ax), abs(by - ay))

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from steadyeye.charts.style import GREY, PALETTE, SCHEMA, percent, shares
+from steadyeye.charts.style import GREY, PALETTE, chart, percent, shares
 from steadyeye.core.sections import Exhibit, Figure, Heat, Mark, Picture
 from steadyeye.probing.attributions import Attribution
 from steadyeye.probing.effects import mean
@@ -91,7 +91,7 @@ def _spec(
             tooltip=[{"field": "what"}, {"field": "share", "format": ".1%"}],
         ),
     ]
-    return {"$schema": SCHEMA, "width": "container", "height": {"step": 38}, "layer": layers}
+    return chart(layers, height=38 * len(names) + 10)
 
 
 def exhibits(one: Told) -> tuple[Exhibit, ...]:

@@ -44,6 +44,37 @@ function config(spec, room) {
   };
 }
 
+// an expression for a label on two or three lines where it is longer than `most` characters
+function broken(most) {
+  const part = (from) => `slice(datum.label, ${from}, ${from + most})`;
+  const [first, second, rest] = [part(0), part(most), `slice(datum.label, ${2 * most})`];
+  const two = `[${first}, ${second}]`;
+  const lines = `length(datum.label) > ${2 * most} ? [${first}, ${second}, ${rest}] : ${two}`;
+  return `length(datum.label) > ${most} ? (${lines}) : datum.label`;
+}
+
+// breaks long names in legends and down the side, which would else be cut on a phone
+function breakNames(spec, room) {
+  const side = room < 560 ? 20 : 36;
+  let names = 0; // characters that names down the side leave to the legend no room for
+  const channels = [];
+  (function collect(unit) {
+    channels.push(...Object.entries(unit.encoding ?? {}));
+    for (const inner of [...(unit.layer ?? []), ...(unit.spec ? [unit.spec] : [])]) collect(inner);
+  })(spec);
+  for (const [name, channel] of channels) {
+    if (name !== "y" || channel.type !== "nominal" || channel.axis === null) continue;
+    names = side;
+    if (channel.axis?.labelExpr) continue;
+    channel.axis = { ...channel.axis, labelExpr: broken(side), labelLimit: side * 9 };
+  }
+  const most = Math.max(16, Math.floor(room / 7) - names - 10);
+  for (const [, channel] of channels) {
+    if (channel.legend && channel.type === "nominal" && !channel.legend.labelExpr)
+      channel.legend = { ...channel.legend, labelExpr: broken(most) };
+  }
+}
+
 async function embed(plot, spec, room) {
   const tooltip = { theme: theme() };
   const options = { renderer: "svg", actions: false, config: config(spec, room), ast: true, tooltip };
@@ -55,6 +86,7 @@ async function draw(figure) {
   const room = plot.clientWidth;
   if (!room) return; // folded away: drawn when it is unfolded
   const spec = JSON.parse(figure.querySelector("script").textContent);
+  breakNames(spec, room);
   const small = spec.facet && spec.spec;
   if (small) spec.columns = Math.max(1, Math.min(spec.columns, Math.floor((room - 60) / small.width)));
   views.set(figure, await embed(plot, spec, room));
@@ -65,10 +97,17 @@ async function draw(figure) {
   views.set(figure, await embed(plot, spec, room));
 }
 
-async function drawAll() {
-  const figures = document.querySelectorAll("figure.chart");
-  for (const figure of figures) await draw(figure);
-  root.dataset.drawn = String(figures.length);
+let drawing = Promise.resolve();
+let width = 0;
+
+// one after the other: the theme may change while charts are being drawn
+function drawAll() {
+  drawing = drawing.then(async () => {
+    width = document.querySelector("main").clientWidth;
+    const figures = document.querySelectorAll("figure.chart");
+    for (const figure of figures) await draw(figure);
+    root.dataset.drawn = String(figures.length);
+  });
 }
 
 async function save(button) {
@@ -89,6 +128,14 @@ function setTheme(name) {
   root.dataset.theme = name;
   if (window.vegaEmbed) drawAll();
 }
+
+let later = 0;
+addEventListener("resize", () => {
+  clearTimeout(later);
+  later = setTimeout(() => {
+    if (window.vegaEmbed && document.querySelector("main").clientWidth !== width) drawAll();
+  }, 150);
+});
 
 // paper has nothing to click on: all that is folded is printed unfolded
 addEventListener("beforeprint", () => {
