@@ -22,8 +22,10 @@ def main() -> None:
     import typer
 
     from steadyeye.cli.options import ParsingError, app, check_given_once
+    from steadyeye.cli.quiet import quiet_packages
     from steadyeye.core.errors import UsageError
 
+    quiet_packages()
     # the user's own modules are named from the folder they stand in, as with `python -m`
     if str(Path.cwd()) not in sys.path:
         sys.path.insert(0, str(Path.cwd()))

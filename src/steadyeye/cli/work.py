@@ -236,8 +236,8 @@ def _finish(out: Place, sources: Sequence[Source]) -> None:
         say(line)
     for one in content.evaluated:
         show_numbers(one)
-    for caveat in content.caveats:
-        say(caveat)
+    for line in (*content.warnings, *content.caveats):
+        say(line)
     show(f"report: {(out / 'report.html').resolve()}")
 
 

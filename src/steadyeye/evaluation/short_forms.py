@@ -167,8 +167,12 @@ def _model_of_path(path: Path) -> str:
 def _onnx_spec(path: Path) -> str:
     import onnxruntime
 
+    from steadyeye.inference.session import FATAL
+
+    options = onnxruntime.SessionOptions()
+    options.log_severity_level = FATAL  # what fails is raised
     try:
-        session = onnxruntime.InferenceSession(str(path), providers=["CPUExecutionProvider"])
+        session = onnxruntime.InferenceSession(str(path), options, ["CPUExecutionProvider"])
     except Exception as error:
         # onnxruntime's exceptions share no base class of their own
         line = " ".join(str(error).split())[:200]

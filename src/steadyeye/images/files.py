@@ -1,6 +1,8 @@
 """Image files to RGB arrays and back."""
 
 import hashlib
+import os
+import re
 from dataclasses import dataclass
 
 import cv2
@@ -9,6 +11,7 @@ import simplejpeg
 
 from steadyeye.core.errors import SampleError, unknown
 from steadyeye.core.types import Image
+from steadyeye.images import png
 from steadyeye.storage import contents
 from steadyeye.storage.place import Place
 from steadyeye.storage.remote import Remote
@@ -18,6 +21,20 @@ MOST_PIXELS = 2**28  # a file of a few kB can promise far more than memory holds
 START = 2**16  # bytes in which most headers end; those with long metadata are read whole
 
 SUFFIXES = frozenset({".jpg", ".jpeg", ".png", ".bmp", ".webp", ".tif", ".tiff"})
+
+
+MAGIC = {
+    "PNG": re.compile(rb"\x89PNG\r\n\x1a\n"),
+    "TIFF": re.compile(rb"II\*\x00|MM\x00\*|II\+\x00|MM\x00\+"),
+    "WebP": re.compile(rb"RIFF....WEBP", re.DOTALL),
+    "GIF": re.compile(rb"GIF8[79]a"),
+    "BMP": re.compile(rb"BM"),
+}
+"""How the files of a format begin; JPEG files have a decoder of their own."""
+
+if "OPENCV_LOG_LEVEL" not in os.environ:
+    # it prints what it makes of odd files; what matters of it is raised
+    cv2.utils.logging.setLogLevel(cv2.utils.logging.LOG_LEVEL_SILENT)
 
 
 @dataclass(frozen=True)
@@ -87,10 +104,18 @@ def decode(data: bytes, name: str) -> Image:
             return simplejpeg.decode_jpeg(data, "RGB")  # type: ignore[no-any-return]
         except ValueError as error:
             raise SampleError(f"cannot decode the JPEG '{name}': {error}") from error
+    form = next((form for form, magic in MAGIC.items() if magic.match(data)), None)
+    if form == "PNG":
+        try:
+            data = png.cleaned(data)
+        except ValueError as error:
+            raise SampleError(f"cannot decode the PNG '{name}': {error}") from error
     flags = cv2.IMREAD_COLOR | cv2.IMREAD_IGNORE_ORIENTATION
     image = cv2.imdecode(np.frombuffer(data, dtype=np.uint8), flags) if data else None
     if image is None:
-        raise SampleError(f"cannot decode the image '{name}': it is empty or of an unknown format")
+        why = "it is empty" if not data else "it is damaged or cut off"
+        why = why if form or not data else "its format is unknown"
+        raise SampleError(f"cannot decode the {form or 'image'} '{name}': {why}")
     return np.ascontiguousarray(image[..., ::-1])
 
 

@@ -14,6 +14,10 @@ from steadyeye.inference.passes import PASSES, largest
 
 RUNTIMES = ("onnx", "cuda")
 CPU, CUDA = "CPUExecutionProvider", "CUDAExecutionProvider"
+FATAL = 4
+"""ONNX Runtime's severity above which nothing is left to print; what fails is raised too."""
+
+ort.set_default_logger_severity(FATAL)
 
 
 class OnnxSession:
@@ -102,7 +106,8 @@ def _open(model: Path | bytes, name: str, runtime: str) -> ort.InferenceSession:
     options.intra_op_num_threads = options.inter_op_num_threads = 1
     options.execution_mode = ort.ExecutionMode.ORT_SEQUENTIAL
     options.use_deterministic_compute = runtime == "cuda"
-    options.log_severity_level = 3  # warnings about the graph are no business of the user's
+    # warnings about the graph are no business of the user's, and what fails is raised
+    options.log_severity_level = FATAL
     source = str(model) if isinstance(model, Path) else model
     if isinstance(model, Path) and not model.is_file():
         raise UsageError(f"there is no ONNX file '{model}'")

@@ -1,5 +1,6 @@
 """Image classifiers and detectors of Hugging Face transformers."""
 
+import os
 from collections.abc import Iterator
 from typing import Any
 
@@ -24,6 +25,9 @@ EXTRA = "hf"
 transformers = library("transformers")
 # its bars would be drawn over ours, for weights that load in a second
 transformers.utils.logging.disable_progress_bar()
+if "TRANSFORMERS_VERBOSITY" not in os.environ:
+    # advice on processors and kernels; what fails is raised
+    transformers.utils.logging.set_verbosity_error()
 
 
 def hf(
