@@ -58,7 +58,8 @@ def test_a_pipe_gets_whole_lines_without_escape_codes(asked):
     assert "\x1b" not in done.stdout + done.stderr
     assert "\u202f" not in done.stdout
     sentence, _, heading, titles, *rows = done.stdout.splitlines()
-    assert sentence.startswith("light changes its answer")
+    assert sentence.startswith("light ")
+    assert len(sentence) > 80
     assert heading == "light on clip"
     assert titles.endswith("classes  metric")
     assert [row.split()[-1] for row in rows[:3]] == list(METRICS)
