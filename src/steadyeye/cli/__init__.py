@@ -13,6 +13,7 @@ COMMANDS = (
     "finetune",
     "caching",
     "reviewing",
+    "view",
 )
 """The files of this package that register commands."""
 

@@ -1,7 +1,7 @@
 """What `compare` and `gate` do: call the library, print what came out."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import typer
 
@@ -11,7 +11,6 @@ from steadyeye.comparison.boards import Boards
 from steadyeye.comparison.words import called, finding, rank
 from steadyeye.storage.place import place
 
-COMPARING = ("comparison", "gains", "degradation_gains")
 MARKS = {True: "✓", False: "✗"}
 
 
@@ -37,13 +36,7 @@ def compare(runs: Sequence[str], out: str, formats: str, metrics: str | None) ->
         say(line)
     for each in found:
         _print(each, len(found) > 1)
-    together = [one for several in models for one in several]
-    content = summary.written(folders, together, COMPARING)
-    verdicts = tuple(finding(each.boards[0]) for each in found)
-    content = replace(
-        content, title="Which model is better?", headline=(*verdicts, *content.headline)
-    )
-    summary.save(content, folders, files)
+    summary.save(comparing.document(found, folders, models), folders, files)
     for file in files:
         show(f"report: {file.resolve()}")
 

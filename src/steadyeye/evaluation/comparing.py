@@ -1,16 +1,22 @@
 """Runs compared: which of them share data, and what their models' differences are."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from steadyeye.comparison.boards import Boards, boards, not_ranked
+from steadyeye.comparison.words import finding
 from steadyeye.core.errors import UsageError
 from steadyeye.core.spec import split
 from steadyeye.core.table import Predictions, samples
 from steadyeye.core.types import Evaluated
-from steadyeye.evaluation import changes
+from steadyeye.evaluation import changes, summary
 from steadyeye.evaluation.collect import collect, tables
 from steadyeye.evaluation.plan import metric, readable
+from steadyeye.report.document import Document
 from steadyeye.storage.place import Place
+
+COMPARING = ("comparison", "gains", "degradation_gains")
+"""The analyses that a comparison consists of."""
 
 
 def shared(runs: Sequence[Place], metrics: str | None = None) -> list[list[Evaluated]]:
@@ -31,6 +37,25 @@ def shared(runs: Sequence[Place], metrics: str | None = None) -> list[list[Evalu
     for one, mark in zip(models, samples([one.predictions for one in models]), strict=True):
         found.setdefault(mark, []).append(one)
     return [models for models in found.values() if len(models) > 1]
+
+
+def write(runs: Sequence[Place], files: Sequence[Place]) -> None:
+    """Writes the comparison of runs to files, each in the format its suffix names.
+
+    Raises `UsageError` as `shared` and `ordered` do.
+    """
+    models = shared(runs)
+    summary.save(document(ordered(models), runs, models), runs, files)
+
+
+def document(
+    found: Sequence[Boards], runs: Sequence[Place], models: Sequence[Sequence[Evaluated]]
+) -> Document:
+    """The report of a comparison: `found` by `ordered`, of the `models` that `shared` gives."""
+    together = [one for several in models for one in several]
+    content = summary.written(runs, together, COMPARING)
+    verdicts = tuple(finding(each.boards[0]) for each in found)
+    return replace(content, title="Which model is better?", headline=(*verdicts, *content.headline))
 
 
 def ordered(models: Sequence[Sequence[Evaluated]]) -> list[Boards]:

@@ -1,0 +1,90 @@
+"""The command that shows runs: a list of those below a folder, or the report of one."""
+
+import os
+import sys
+import webbrowser
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from steadyeye.cli.options import app
+
+
+@app.command()
+def view(
+    folder: Annotated[
+        Path, typer.Argument(help="A folder with runs below it, or the folder of a run.")
+    ] = Path("runs"),
+    html: Annotated[
+        Path | None, typer.Option(help="Write the list as a file that opens without a server.")
+    ] = None,
+    port: Annotated[
+        int | None, typer.Option(min=0, max=65535, help="The port to listen at [8420, or a free].")
+    ] = None,
+    browser: Annotated[bool, typer.Option("--open/--no-open", help="Open it in a browser.")] = True,
+) -> None:
+    """List the runs below a folder in the browser: sort, filter, compare, open their reports."""
+    from steadyeye.core.errors import UsageError
+    from steadyeye.evaluation.run_index import is_run
+
+    if not folder.is_dir():
+        raise UsageError(f"no folder '{folder}'; give the folder that your runs are in")
+    if html is not None:
+        _write(folder, html, browser)
+    elif is_run(folder):
+        _report(folder, browser)
+    else:
+        _serve(folder, port, browser)
+
+
+def _serve(folder: Path, port: int | None, browser: bool) -> None:
+    from steadyeye.cli.terminal import show
+    from steadyeye.evaluation.run_server import serving
+
+    with serving(folder, port) as server:
+        show(f"runs in {folder}: {server.url}   (Ctrl-C ends it)")
+        sys.stdout.flush()
+        if browser:
+            _open(server.url)
+        try:
+            server.serve_forever()
+        except KeyboardInterrupt:
+            show("")
+
+
+def _write(folder: Path, html: Path, browser: bool) -> None:
+    from steadyeye.cli.terminal import show
+    from steadyeye.evaluation.run_index import RunIndex
+    from steadyeye.report.run_list import render_list
+    from steadyeye.storage.write import write_file
+
+    runs = RunIndex(folder).runs()
+    html.parent.mkdir(parents=True, exist_ok=True)
+    base = Path(os.path.relpath(folder.resolve(), html.parent.resolve())).as_posix()
+    write_file(html, render_list(runs, str(folder), base).encode())
+    show(f"{len(runs):,} run{'' if len(runs) == 1 else 's'}: {html.resolve()}")
+    if browser:
+        _open(html.resolve().as_uri())
+
+
+def _report(run: Path, browser: bool) -> None:
+    from steadyeye.cli.terminal import show
+
+    file = run / "report.html"
+    if not file.is_file():
+        from steadyeye.evaluation import summary
+
+        summary.write([run], [file])
+    show(f"report: {file.resolve()}")
+    if browser:
+        _open(file.resolve().as_uri())
+
+
+def _open(address: str) -> None:
+    """Opens an address in a browser, where there is a screen: others would take the terminal."""
+    screen = sys.platform in ("darwin", "win32") or any(
+        os.environ.get(name) for name in ("DISPLAY", "WAYLAND_DISPLAY")
+    )
+    if screen:
+        webbrowser.open(address)
