@@ -42,15 +42,15 @@ def _serve(folder: Path, port: int | None, browser: bool) -> None:
     from steadyeye.cli.terminal import show
     from steadyeye.evaluation.run_server import serving
 
-    with serving(folder, port) as server:
-        show(f"runs in {folder}: {server.url}   (Ctrl-C ends it)")
-        sys.stdout.flush()
-        if browser:
-            _open(server.url)
-        try:
+    try:
+        with serving(folder, port) as server:
+            show(f"runs in {folder}: {server.url}   (Ctrl-C ends it)")
+            sys.stdout.flush()
+            if browser:
+                _open(server.url)
             server.serve_forever()
-        except KeyboardInterrupt:
-            show("")
+    except KeyboardInterrupt:
+        show("")
 
 
 def _write(folder: Path, html: Path, browser: bool) -> None:
