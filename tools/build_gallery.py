@@ -57,7 +57,7 @@ JOBS: Mapping[str, tuple[str, Sequence[Sequence[str]]]] = {
                 *("finetune", MODELS[0], "--holdout=0.2", "--by=time", "--gap=5", "--epochs=2"),
                 *("--batch=8", "--lr=5e-4", "--out=models/trained"),
                 "--data=video(path='clip.mp4', anchors='all', k=0, labels='labels.csv')",
-                "--then=video(path='clip.mp4', anchors=20, k=3, labels='labels.csv')",
+                "--then=video(path='clip.mp4', anchors=20, k=3, labels='clip.json')",
                 *("--then-operators=jpeg, white_fog", "--then-levels=0:30:5"),
             ]
         ],

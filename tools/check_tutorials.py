@@ -16,6 +16,7 @@ marker of its own (`VOLATILE`). Comments right before a block say more of it::
     <!-- not run: why -->       its commands are only held against the command tree
     <!-- ends with: 1 -->        the exit code that its last command must have
     <!-- needs: test data -->   its page is left out where the folder of real photos is absent
+    <!-- same as: page.md -->   it is not run again: that page has the same command and output
     <!-- varies: pattern -->    what the pattern's groups match is printed as …
     <!-- serves: accept -->     a server: it is asked for its pages, and stopped (see `review_all`)
 """
@@ -145,7 +146,7 @@ def read_commands(block: Block) -> list[Command]:
 def list_earlier(page: str) -> list[str]:
     """The pages that one comes after, the first of them first."""
     earlier: list[str] = []
-    for name in re.findall(r"<!-- after: (\S+) -->", (DOCS / page).read_text()):
+    for name in re.findall(r"<!-- (?:after|same as): (\S+) -->", (DOCS / page).read_text()):
         for each in (*list_earlier(name), name):
             if each not in earlier:
                 earlier.append(each)
@@ -206,6 +207,8 @@ class Folder:
 
     def _run_console(self, block: Block) -> str:
         """The body that a block of commands should have."""
+        if "same as" in block.said:
+            return find_same(block)
         lines: list[str] = []
         commands = read_commands(block)
         for command in commands:
@@ -253,12 +256,23 @@ class Folder:
         return [line.rstrip() for line in text.strip("\n").splitlines()]
 
 
+def find_same(block: Block) -> str:
+    """The body of the block of another page that begins with the same command."""
+    command = read_commands(block)[0].lines
+    for other in read_blocks(block.said["same as"]):
+        is_console = other.is_run and other.language == "console"
+        if is_console and read_commands(other)[0].lines == command:
+            return other.body
+    raise OutputError(f"{block.page}: {block.said['same as']} has no block with {command[0]}")
+
+
 def hide_groups(match: re.Match[str]) -> str:
     """What was matched, with each group as `…`."""
     text = match[0]
     for group in range(match.re.groups, 0, -1):
-        low, high = (place - match.start() for place in match.span(group))
-        text = f"{text[:low]}…{text[high:]}"
+        if match[group] is not None:
+            low, high = (place - match.start() for place in match.span(group))
+            text = f"{text[:low]}…{text[high:]}"
     return text
 
 

@@ -37,6 +37,7 @@ ENTRY = "Notebooks"
 """The entry of the navigation that the pages take the place of."""
 # beside tutorial_inputs.py, as a hook is not a module of a package
 sys.path.insert(0, str(ROOT / "tools"))
+COLOURS = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|\x1b[()][A-Z0-9]|\x0f")
 log = logging.getLogger("mkdocs.hooks.notebooks")
 
 
@@ -164,9 +165,12 @@ def show(notebook: Any, stem: str) -> tuple[str, dict[str, bytes]]:
 
 def list_outputs(cell: Any) -> Iterator[tuple[str, str]]:
     """Kind and content of what a cell printed and showed; what it said on stderr is left out."""
+    streams = [each for each in cell.get("outputs", ()) if each.output_type == "stream"]
+    # what is printed comes in pieces, and in colours where it comes from a command
+    printed = "".join(each.text for each in streams if each.name == "stdout")
+    if printed.strip():
+        yield "text/plain", COLOURS.sub("", printed).replace("\r\n", "\n").strip("\n")
     for output in cell.get("outputs", ()):
-        if output.output_type == "stream" and output.name == "stdout":
-            yield "text/plain", output.text
         for kind in ("image/png", "text/html", "text/plain"):
             if kind in output.get("data", {}):
                 yield kind, output.data[kind]
