@@ -252,4 +252,6 @@ def _exhibit(predictions: Predictions, one: Candidate, group: str) -> Exhibit:
         data=predictions.data,
         pictures=(picture,),
         group=group,
+        labels=(one.truth,) if one.truth else (),
+        kinds=(one.cause.replace("_", " "),),
     )

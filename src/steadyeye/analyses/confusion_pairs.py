@@ -131,6 +131,8 @@ def _exhibit(table: Predictions, pair: Confusion) -> Exhibit:
         data=table.data,
         pictures=tuple(pictures),
         wide=True,
+        labels=(pair.true,),
+        kinds=(f"says {pair.said}",),
     )
 
 

@@ -4,10 +4,11 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from steadyeye.charts.films import share
 from steadyeye.charts.style import percent
 from steadyeye.core.errors import listed
 from steadyeye.core.results import find
-from steadyeye.core.sections import Exhibit, Picture, Section, Topic
+from steadyeye.core.sections import Exhibit, Film, Frame, Picture, Section, Topic
 from steadyeye.core.table import Predictions
 from steadyeye.core.types import Evaluated, Result, needs
 from steadyeye.degradation.profiles import UNKNOWN, Profiles, profiles
@@ -100,6 +101,28 @@ def _strip(found: Profiles, image: int, which: int, operator: Result) -> Exhibit
         data=found.predictions.data,
         pictures=tuple(pictures),
         wide=True,
+        film=_film(found.predictions, rows[there].tolist()),
+    )
+
+
+def _film(predictions: Predictions, rows: Sequence[int]) -> Film | None:
+    """The image at every level, from the first at which the model is wrong."""
+    frames = tuple(_frame(predictions, row) for row in rows)
+    start = next((i for i, frame in enumerate(frames) if not frame.right), 0)
+    film = Film(frames, start=start, bar="probability of the true class")
+    return film if len(frames) > 2 else None
+
+
+def _frame(predictions: Predictions, row: int) -> Frame:
+    said, score = predictions.answer(row), float(predictions.confidence[row])
+    true = float(predictions.probability[row])
+    return Frame(
+        sample=str(predictions.ids[row]),
+        at=f"level {predictions.tags['level'][row]}",
+        line=f"says {said}, {percent(score)}; true class {percent(true)}",
+        score=share(true),
+        right=bool(predictions.right[row]),
+        answer=said,
     )
 
 

@@ -106,7 +106,7 @@ def _exhibit(predictions: Predictions, before: int, after: int) -> Exhibit:
             _picture(predictions, after, "the next"),
         ),
         film=video_film(predictions, around(predictions, before, after), after),
-        kinds=(f"says {names[0]}, then {names[1]}",),
+        labels=tuple(names),
     )
 
 

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from steadyeye.charts.films import video_film
 from steadyeye.charts.style import clock, percent
 from steadyeye.core.sections import Exhibit, Picture, Section, Table, Topic
 from steadyeye.core.table import Predictions
@@ -104,6 +105,7 @@ def _exhibit(predictions: Predictions, window: Window) -> Exhibit:
             for place in places
         ),
         wide=True,
+        film=video_film(predictions, window.rows.tolist(), int(window.rows[places[0]])),
     )
 
 

@@ -63,7 +63,7 @@ def answer_frame(predictions: Predictions, row: int, at: str) -> Frame:
         sample=str(predictions.ids[row]),
         at=at,
         line=f"says {said}, {percent(score)}",
-        score=_share(score),
+        score=share(score),
         right=bool(predictions.right[row]) if predictions.labelled[row] else None,
         answer=said,
     )
@@ -95,9 +95,9 @@ def _own_frame(predictions: Predictions, row: int) -> Frame:
     at = clock(float(tags["seconds"][row])) if "seconds" in tags else f"frame {tags['frame'][row]}"
     said, score = predictions.own_answer(row), float(predictions.own_score[row])
     line = f"says {said}, {percent(score)}"
-    return Frame(str(predictions.ids[row]), at, line, _share(score), answer=said)
+    return Frame(str(predictions.ids[row]), at, line, share(score), answer=said)
 
 
-def _share(score: float) -> float | None:
+def share(score: float) -> float | None:
     """A score as a share, rounded; None for one that is none, such as a logit."""
     return round(score, 3) if 0 <= score <= 1 else None

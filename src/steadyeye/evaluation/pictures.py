@@ -31,11 +31,11 @@ Take = Callable[[Image], None]
 class _Reel:
     """A film that is written when its last frame is there.
 
-    `longest`: side of a tile in pixels. `frames`: how many there are. `most`: bytes of the film.
+    `pixels`: of a tile. `frames`: how many there are. `most`: bytes of the film.
     """
 
     path: Place
-    longest: int
+    pixels: int
     frames: int
     most: int
     tiles: dict[int, Image] = field(default_factory=dict)
@@ -46,7 +46,7 @@ class _Reel:
         self.shape = self.shape or (image.shape[0], image.shape[1])
         if self.shape != image.shape[:2]:
             return
-        self.tiles[which] = sprites.tile(image, self.longest)
+        self.tiles[which] = sprites.tile(image, self.pixels)
         if len(self.tiles) == self.frames:
             tiles = [self.tiles.pop(i) for i in range(self.frames)]
             write_file(self.path, sprites.join(tiles, self.shape, self.most).pack())
@@ -105,19 +105,16 @@ def _write(path: Place, picture: Picture, image: Image) -> None:
 def _reels(run: Place, table: Predictions, shown: Sequence[Section]) -> Iterator[tuple[str, Take]]:
     """The samples of films that are not kept, and what takes their images.
 
-    All films of a report have one size, the largest with which they stay within `FILM_BYTES`; where
-    the smallest does not, the first films do.
+    All films of a report share `FILM_BYTES` by their frames.
     """
     every = {key(data, film): (data, film) for data, film in films(shown)}
     total = sum(len(film.frames) for _, film in every.values())
-    longest = sprites.side(total, FILM_BYTES)
-    left = FILM_BYTES
+    pixels = sprites.area(total, FILM_BYTES)
     for data, film in every.values():
         most = FILM_BYTES * len(film.frames) // total
         path = _film(run, table.fingerprint, film)
-        left -= most
-        if data == table.data and left >= 0 and not path.is_file():
-            reel = _Reel(path, longest, len(film.frames), most)
+        if data == table.data and not path.is_file():
+            reel = _Reel(path, pixels, len(film.frames), most)
             yield from ((each.sample, partial(reel.add, i)) for i, each in enumerate(film.frames))
 
 

@@ -11,9 +11,11 @@ import simplejpeg
 from steadyeye.core.types import Image
 
 BLOCK = 16  # pixels that JPEG codes together: tiles of whole blocks do not bleed into each other
-SIDES = (320, 256, 224, 192, 160, 128, 96)
+LONGEST = 320  # pixels of the longest side of a tile
+SMALLEST = 96 * 54  # pixels of a tile, below which little is seen
 BYTES_PER_PIXEL = 0.2  # measured on frames of DAVIS at the first of `QUALITIES`: 0.13 to 0.21
 QUALITIES = (55, 40, 25)
+SHRINK = 0.7
 
 
 @dataclass(frozen=True)
@@ -44,27 +46,25 @@ def unpack(data: bytes) -> Sprite:
     return Sprite(**{**about, "tile": tuple(about["tile"])}, jpeg=jpeg)
 
 
-def side(frames: int, most: int) -> int:
-    """The longest side, in pixels, of tiles of which `frames` take about `most` bytes or less.
+def area(frames: int, most: int) -> int:
+    """The pixels of a tile of which `frames` take about `most` bytes.
 
-    The smallest there is where all take more. Squarer frames than 16:9 are coded at less quality.
+    Not fewer than `SMALLEST`, of which many take more.
     """
-    pixels = most / BYTES_PER_PIXEL / max(frames, 1)
-    return next((each for each in SIDES if each * each * 9 / 16 <= pixels), SIDES[-1])
+    return max(int(most / BYTES_PER_PIXEL / max(frames, 1)), SMALLEST)
 
 
-def tile(image: Image, longest: int) -> Image:
-    """The image, (h, w, 3) uint8 RGB, as a tile of whole blocks, `longest` pixels at most."""
+def tile(image: Image, pixels: int) -> Image:
+    """The image, (h, w, 3) uint8 RGB, as a tile of whole blocks of about `pixels` or fewer."""
     height, width = image.shape[:2]
-    scale = longest / max(height, width) / BLOCK
-    size = tuple(max(round(each * scale), 1) * BLOCK for each in (width, height))
-    return np.asarray(cv2.resize(image, size, interpolation=cv2.INTER_AREA), dtype=np.uint8)
+    scale = min(np.sqrt(pixels / (height * width)), LONGEST / max(height, width), 1.0)
+    return _resized(image, scale)
 
 
 def join(tiles: Sequence[Image], shape: tuple[int, int], most: int) -> Sprite:
     """The sprite of tiles of one size, of images of `shape`, height and width.
 
-    `most`: bytes. At the lowest quality a sprite may take more.
+    `most`: bytes; what noise makes larger is coded at less quality, and then smaller.
     """
     height, width = tiles[0].shape[:2]
     columns = int(np.ceil(np.sqrt(len(tiles) * height / width)))
@@ -76,4 +76,14 @@ def join(tiles: Sequence[Image], shape: tuple[int, int], most: int) -> Sprite:
         jpeg = bytes(simplejpeg.encode_jpeg(sheet, quality, "RGB", "420"))
         if len(jpeg) <= most:
             break
+    else:
+        if min(height, width) > BLOCK:
+            return join([_resized(each, SHRINK) for each in tiles], shape, most)
     return Sprite(jpeg, shape[1], shape[0], (width, height), columns, len(tiles))
+
+
+def _resized(image: Image, scale: float) -> Image:
+    """The image at a scale, in whole blocks, one at least; never larger than it was by a block."""
+    height, width = image.shape[:2]
+    size = tuple(max(int(each * scale / BLOCK), 1) * BLOCK for each in (width, height))
+    return np.asarray(cv2.resize(image, size, interpolation=cv2.INTER_AREA), dtype=np.uint8)

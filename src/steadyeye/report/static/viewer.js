@@ -155,8 +155,8 @@ function show(gallery, card, frame) {
   part(".count").textContent = `${cards.indexOf(card) + 1} of ${cards.length}`;
   part(".player").hidden = !view.film;
   const pair = element("div", { className: "pair" });
-  pair.style.cssText = card.querySelector(".pair").style.cssText;
-  const shots = [...card.querySelectorAll(".shot")].map((shot) => shot.cloneNode(true));
+  const shots = [...card.querySelectorAll(".shot")].map(copied);
+  pair.style.setProperty("--n", view.film ? view.film.fixed + 1 : Math.min(shots.length, 4));
   pair.append(...(view.film ? shots.slice(0, view.film.fixed) : shots));
   part(".stage").replaceChildren(pair);
   part(".hint").textContent = view.film
@@ -170,6 +170,12 @@ function show(gallery, card, frame) {
   remember();
 }
 
+function copied(shot) {
+  const copy = shot.cloneNode(true);
+  copy.querySelector(".plays")?.remove();
+  return copy;
+}
+
 function step(by) {
   const cards = view.gallery.visible;
   const now = cards.indexOf(view.card);
@@ -180,7 +186,7 @@ function step(by) {
 
 function thread(pair, frame) {
   const { film } = view;
-  pair.classList.toggle("alone", !film.fixed);
+  pair.classList.add("filmed", film.fixed ? "beside" : "alone");
   pair.append(element("div", { className: "shot moving" }));
   const range = part("input");
   range.max = film.frames.length - 1;
@@ -223,7 +229,7 @@ function turn(to) {
   const sign = frame.right === undefined ? "" : frame.right ? "✓ " : "✗ ";
   const kept = frame.still === undefined ? null : card.querySelectorAll(".shot")[frame.still];
   shot.className = `shot moving ${verdict(frame)}`;
-  if (kept?.querySelector("img") && !view.timer) shot.replaceChildren(...kept.cloneNode(true).children);
+  if (kept?.querySelector("img") && !view.timer) shot.replaceChildren(...copied(kept).children);
   else {
     const title = element("span", { className: "title", textContent: sign + frame.at });
     const line = element("span", { className: "line", textContent: frame.line });
@@ -240,12 +246,15 @@ function tile(film, index, large = false) {
   const { sheet } = film;
   const frame = film.frames[index];
   const [width, height] = sheet.size;
-  const svg = drawn("svg", { viewBox: `0 0 ${width} ${height}` });
-  svg.append(drawn("image", {
+  const svg = drawn("svg", { class: "tile", viewBox: `0 0 ${width} ${height}` });
+  // a box of its own, so that its neighbours on the sheet are not seen in what room is left
+  const box = drawn("svg", { width, height });
+  box.append(drawn("image", {
     href: sheet.src, preserveAspectRatio: "none",
     x: -(index % sheet.columns) * width, y: -Math.floor(index / sheet.columns) * height,
     width: sheet.columns * width, height: sheet.rows * height,
   }));
+  svg.append(box);
   if (!large) return svg;
   svg.setAttribute("role", "img");
   svg.setAttribute("aria-label", `${frame.at}: ${frame.line}`);
@@ -255,7 +264,8 @@ function tile(film, index, large = false) {
     const dash = kind === "wrong" ? { "stroke-dasharray": `${7 * unit} ${4 * unit}` } : {};
     svg.append(drawn("rect", { ...box, stroke: "#141414", "stroke-width": 4 * unit }));
     svg.append(drawn("rect", { ...box, stroke: MARKS[kind], "stroke-width": 2 * unit, ...dash }));
-    const place = { x: x0 + 3 * unit, y: Math.max(y0 - 4 * unit, 14 * unit), "font-size": 14 * unit };
+    const side = x0 > 0.6 * width ? { x: x1 - 3 * unit, "text-anchor": "end" } : { x: x0 + 3 * unit };
+    const place = { ...side, y: Math.max(y0 - 4 * unit, 14 * unit), "font-size": 14 * unit };
     svg.append(drawn("text", { ...place, fill: MARKS[kind], stroke: "#141414", "stroke-width": 4 * unit, "paint-order": "stroke" }, text));
   }
   return svg;
@@ -333,16 +343,16 @@ const galleries = [...document.querySelectorAll(".gallery")].map((node, i) => ne
 for (const gallery of galleries) {
   for (const card of gallery.cards) {
     const button = card.querySelector(".pair");
-    if (card.querySelector("script.film")) button.append(element("span", { className: "plays", textContent: "▶ Film" }));
+    if (card.querySelector("script.film")) [...button.querySelectorAll(".shot")].at(-1).append(element("span", { className: "plays", textContent: "▶ Film" }));
     button.addEventListener("click", () => show(gallery, card));
   }
 }
 // the pictures of the first screen are of a card further down
 for (const figure of document.querySelectorAll("figure.lead")) {
-  const sources = (node) => [...node.querySelectorAll("img")].map((image) => image.src).join();
-  const wanted = sources(figure);
-  const gallery = galleries.find((one) => one.cards.some((card) => sources(card) === wanted));
-  const card = gallery?.cards.find((one) => sources(one) === wanted);
+  const sources = (node) => [...node.querySelectorAll("img")].map((image) => image.src);
+  const holds = (card) => sources(figure).every((source) => sources(card).includes(source));
+  const gallery = galleries.find((one) => one.cards.some(holds));
+  const card = gallery?.cards.find(holds);
   if (!card) continue;
   const film = card.querySelector("script.film");
   const button = element("button", { type: "button", textContent: film ? "▶ Play all frames" : "Enlarge" });
