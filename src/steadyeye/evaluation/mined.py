@@ -5,9 +5,10 @@ from dataclasses import replace
 from pathlib import PurePosixPath
 from typing import Any
 
-from steadyeye.charts.style import percent
+from steadyeye.charts.style import interval, percent
 from steadyeye.classes.known import named
 from steadyeye.core import plugins
+from steadyeye.core.results import limit
 from steadyeye.core.sections import Section
 from steadyeye.core.seeds import fingerprint
 from steadyeye.core.types import Evaluated, Image
@@ -126,11 +127,13 @@ def _sections(evaluated: Sequence[Evaluated], score: float) -> tuple[Section, ..
 def _sentence(mined: Mined, which: int) -> str:
     table = mined.tables[which]
     of = shares(table, mined.judged[which])
-    wrong = round((of.wrong.value or 0) * of.judged)
-    return (
-        f"{table.model} on {table.data}: {wrong:,} of {of.judged:,} detections with a score above "
-        f"{mined.wanted.score:g} are contradicted by the annotation ({percent(of.wrong.value)})."
-    )
+    begin = f"{table.model} on {table.data}: the annotation contradicts {percent(of.wrong.value)}"
+    ends = ""
+    if of.wrong.low is not None:
+        only = limit(of.wrong.method)
+        within = f", {only}" if only else ""
+        ends = f" (95\u202f% interval {interval(of.wrong.low, of.wrong.high)}{within})"
+    return f"{begin} of {of.judged:,} detections with a score above {mined.wanted.score:g}{ends}."
 
 
 def _names(mined: Mined) -> dict[str, int]:

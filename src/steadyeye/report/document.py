@@ -114,7 +114,7 @@ READING = (
 """(metric it goes with, term, what it means)."""
 
 ANY = (
-    ("n", "the number of images, sets or pairs of frames that a number is of."),
+    ("n", "how many cases a number is computed from."),
     (
         "classes",
         "the number of classes that the model chooses among. Guessing is right once in as many.",
@@ -171,6 +171,14 @@ class Document:
         names = {result.name.partition("(")[0] for one in self.evaluated for result in numbers(one)}
         told = tuple((term, meaning) for metric, term, meaning in READING if metric in names)
         return (*told, *ANY) if told else ()
+
+    @property
+    def numbers_title(self) -> str:
+        """The heading over all numbers, or over the notes where there are none."""
+        if self.has_numbers:
+            return "All numbers"
+        found = any(one.results for one in self.evaluated)
+        return "How the numbers were computed" if found else "Notes on the data"
 
     @property
     def several_data(self) -> bool:
