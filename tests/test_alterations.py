@@ -28,7 +28,7 @@ from steadyeye.review.sampling import Sampling
 from steadyeye.training.classification import classification
 
 LETTERS = b"0123456789abcdefghijklmnopqrstuvwxyzABCDEFXYZ"
-STATES = ("changed since", "whether its images changed", "not looked at again")
+STATES = ("changed since", "whether its images changed", "were not checked")
 """What notes may say beside those of the untouched folder: that a record of the files is lost."""
 
 
@@ -254,6 +254,6 @@ def test_what_an_earlier_version_wrote_is_read_and_says_so(parts, tmp_path):
         del content["format"], content["checksum"]
         path.write_text(json.dumps(content))
     (table,) = (table for _, table in tables([tmp_path / "run"]))
-    assert any("of an earlier version, which wrote no checksum" in note for note in table.notes)
+    assert any("written by an earlier version without a checksum" in note for note in table.notes)
     assert results(table)
     assert "bears no checksum" in of_model(tmp_path / "model")[2]

@@ -208,19 +208,17 @@ def test_a_black_box_is_explained_by_masks_which_agree_with_what_was_planted(tmp
     assert ["RISE" in each.title for each in sections] == [True, False]
     assert ["occlusion" in each.title for each in sections] == [False, True]
     content = explain.report(found)
-    assert sum("attribution lies in the box" in each.title for each in content.sections) == 2
+    assert sum("attribution is inside the box" in each.title for each in content.sections) == 2
     # 24 maps, and six mistakes by their causes
     assert len(list((tmp_path / "run" / "pictures").iterdir())) == 30
 
 
 def test_without_a_gradient_the_black_box_methods_are_named(tmp_path, photos):
-    with pytest.raises(
-        UsageError, match=r"cannot be differentiated; give attribution\(probe='rise'"
-    ):
+    with pytest.raises(UsageError, match=r"has no gradients; use attribution\(probe='rise'"):
         explained(tmp_path / "a", "black_box", photos, "attribution(probe='integrated_gradients')")
     _, (probe,) = explained(tmp_path / "b", "black_box", photos, "attribution")
     assert set(probe.tags["attribution"]) == {"rise"}
-    with pytest.raises(UsageError, match="give two masks"):
+    with pytest.raises(UsageError, match="give at least two masks"):
         explained(tmp_path / "c", "black_box", photos, "attribution(probe='rise', masks=1)")
     spec = "attribution(probe='integrated_gradients', baseline='white')"
     with pytest.raises(UsageError, match="no baseline named 'white'"):
@@ -252,7 +250,7 @@ def test_a_map_that_nothing_changed_is_left_out_and_counted(sealed):
     first[1:10] = np.linspace(0.1, 0.9, 9)
     one = replace(sealed, detections=replace(same, score=first))
     section = attribution([Evaluated(one, {})])
-    assert "5 targets have no map" in section.text[-1]
+    assert "5 detections have no map" in section.text[-1]
     assert section.tables[0].rows[0][1] == "1"
 
 

@@ -78,7 +78,7 @@ def test_what_the_reference_lacks_is_the_spot(whole):
     assert len({str(table.tags["image"][row]) for row in shown}) == 3
     assert table.tags["set"][nearest] == "reference"
     section = blind_spots([Evaluated(table, {})])
-    assert section.title == "Blind spots: 1 place of which the reference has few"
+    assert section.title == "Blind spots: 1 region that is sparse in the reference data"
     first, *lone, elsewhere = section.tables[0].rows
     inside = int((found.spot == 0).sum())
     assert inside >= 10
@@ -89,8 +89,8 @@ def test_what_the_reference_lacks_is_the_spot(whole):
     assert first[3] == f"100.0\u202f% ({low:.1f}–100.0\u202f%)"
     assert first[5] == f"blue → green ({inside} of {inside})"
     assert elsewhere[3] == "0.0\u202f% (0.0–14.2\u202f%)"
-    assert "12 of 36 lie where the reference is thin" in section.text[1]
-    told = f"Spot 1: blue → green ({inside} of {inside}); {inside} mistaken"
+    assert "12 of 36 are in sparse regions" in section.text[1]
+    told = f"Blind spot 1: blue → green ({inside} of {inside}), {inside} mistakes"
     assert [exhibit.title for exhibit in section.exhibits] == [told]
 
 
@@ -112,7 +112,7 @@ def test_the_section_repeats_draws_and_hears_any_order(whole):
     for figure in one.figures:
         svg = vl_convert.vegalite_to_svg(json.loads(json.dumps(figure.spec)))
         assert svg.count("<path") > 76
-        assert figure.alt.startswith("A UMAP map of 40 regions of the reference and 36")
+        assert figure.alt.startswith("A UMAP map of 40 regions of the reference data and 36")
     assert len(one.figures[0].thumbnails) == 76
 
 
@@ -139,8 +139,8 @@ def test_shuffled_sets_have_no_spot(whole):
         tags={**{name: values[red] for name, values in table.tags.items()}, "set": sets[red]},
     )
     section = blind_spots([Evaluated(same, {})])
-    assert section.title == "Blind spots: none shown"
-    assert "no place stands out from shuffled labels" in section.text[1]
+    assert section.title == "Blind spots: none found"
+    assert "no region is sparser than with shuffled labels" in section.text[1]
 
 
 def test_a_reference_too_small_says_so(whole):
@@ -154,7 +154,7 @@ def test_a_reference_too_small_says_so(whole):
         tags={name: values[few] for name, values in table.tags.items()},
     )
     section = blind_spots([Evaluated(small, {})])
-    assert "too little to tell; it takes regions from at least 4 images" in section.text[1]
+    assert "not enough regions; at least 4 images" in section.text[1]
     assert not section.figures
 
 
@@ -162,7 +162,7 @@ def test_a_reference_too_small_says_so(whole):
     ("of", "regions", "causes"),
     [
         ("truth", 76, {"", "out_of_distribution"}),
-        ("images", 76, {"", "mistaken image"}),
+        ("images", 76, {"", "mistake"}),
     ],
 )
 def test_true_boxes_and_whole_images_can_be_embedded(toy, tmp_path, of, regions, causes):
@@ -201,7 +201,7 @@ def test_what_cannot_be_is_refused_in_one_line(toy, tmp_path):
         explained(toy, tmp_path / "c", ", most=0")
     how = explaining.Explaining(ANALYSIS.format(more=""))
     alone = explaining.check(Job(models=(model,), data=(data,), out=str(tmp_path / "d")), how)
-    with pytest.raises(UsageError, match="what a reference lacks; give --reference"):
+    with pytest.raises(UsageError, match="blind_spots needs reference data; give --reference"):
         explaining.explain(alone, Silent())
 
 
@@ -209,7 +209,7 @@ def test_the_report_begins_with_the_mistakes_and_is_one_file(whole):
     page = (whole.out / "report.html").read_text()
     titles = [section.title for section in explaining.document(whole).sections]
     assert titles[0].startswith("Confidently wrong: 12 of 36")
-    assert titles[-1] == "Blind spots: 1 place of which the reference has few"
+    assert titles[-1] == "Blind spots: 1 region that is sparse in the reference data"
     assert page.count('"image": "data:image/jpeg') == 76
     assert "http-equiv" in page
     # made again from what is sealed and kept

@@ -58,30 +58,30 @@ def notes(folder, model="beyond", **options):
 def test_boxes_beyond_their_image_are_counted_and_kept(folder):
     run, told = notes(folder, sized=False)
     assert (
-        "2 of 4 true boxes reach out of their image, 1 of them wholly, first (70, 10, 90, 30) in "
-        "'2' of 80 × 60 pixels; all count as they are"
+        "2 of 4 true boxes extend beyond their image, 1 of them completely, first "
+        "(70, 10, 90, 30) in '2' of 80 × 60 pixels; all are included unchanged"
     ) in told
     assert (
-        "8 of 12 detections reach out of their image, 4 of them wholly, first (-5, 0, 5, 9) in "
-        "'1' of 80 × 60 pixels; all count as they are"
+        "8 of 12 detections extend beyond their image, 4 of them completely, first "
+        "(-5, 0, 5, 9) in '1' of 80 × 60 pixels; all are included unchanged"
     ) in told
     table = run.predictions
     assert table.boxes.boxes[2].tolist() == [-30, 0, -10, 20]
     assert table.detections.boxes[:3].tolist() == beyond([0])[0][0][:3]
     text = run.report(folder / "report.html").read_text()
-    assert "8 of 12 detections reach out of their image" in text
+    assert "8 of 12 detections extend beyond their image" in text
 
 
 def test_detections_of_classes_that_the_data_does_not_have_are_counted(folder):
     _, told = notes(folder)
     assert (
-        "4 detections left out, of 1 classes that the data does not have, first 'kite' in '1'"
+        "4 detections left out: their 1 classes are not in the data, first 'kite' in '1'"
     ) in told
 
 
 def test_classes_that_the_detector_does_not_have_are_named_beside_others(folder):
     _, told = notes(folder)
-    assert "gnome: no class of beyond maps to it, in 1 samples, first '2'" in told
+    assert "gnome: no class of beyond maps to it (1 samples, first '2')" in told
 
 
 def test_of_many_classes_that_the_detector_does_not_have_the_most_frequent_are_named(folder):
@@ -101,7 +101,7 @@ def test_of_many_classes_that_the_detector_does_not_have_the_most_frequent_are_n
     named = [note.split(":")[0] for note in told if "no class of beyond maps to it" in note]
     assert named == [f"gnome {i}" for i in range(11, 31)]
     assert (
-        "to 10 more classes of the data no class of beyond maps, each of them in at most 11 samples"
+        "10 more classes of the data without a class of beyond, each in at most 11 samples"
     ) in told
 
 
@@ -129,15 +129,15 @@ RESULT = {"image_id": 1, "category_id": 2, "bbox": [75, 5, 10, 10], "score": 0.5
 
 def test_saved_detections_are_held_against_the_sizes_that_the_data_says(folder):
     told = saved(folder, [RESULT]).predictions.notes
-    assert any(note.startswith("1 of 1 detections reach out of their image, 0") for note in told)
-    assert any(note.startswith("2 of 4 true boxes reach out") for note in told)
+    assert any(note.startswith("1 of 1 detections extend beyond their image, 0") for note in told)
+    assert any(note.startswith("2 of 4 true boxes extend beyond") for note in told)
 
 
 def test_images_of_unknown_size_are_counted(folder):
     told = saved(folder, [RESULT], sized=False).predictions.notes
     assert (
-        "the size of 3 images with boxes is not known, first '1'; whether boxes reach out of them "
-        "was not looked at"
+        "the size of 3 images with boxes is not known, first '1'; boxes beyond their image "
+        "were not checked"
     ) in told
 
 
@@ -178,7 +178,10 @@ def test_frames_without_objects_are_no_candidates_and_are_counted(folder, tmp_pa
     run = se.evaluate("callable_detector(path='test_box_caveats:inside')", spec, out=tmp_path / "r")
     empty = [sample for sample, truth in zip(source.ids, source.truths, strict=True) if not truth]
     assert len(empty) == 2
-    assert f"2 frames without objects are no candidates, first '{empty[0]}'" in run.pm_k_map().notes
+    assert (
+        f"2 frames without objects cannot be the worst frame, first '{empty[0]}'"
+        in run.pm_k_map().notes
+    )
     assert any("2 of 5 frames without an object, first" in note for note in run.predictions.notes)
 
 

@@ -183,7 +183,7 @@ def test_masks_with_more_objects_than_labels_are_refused(tmp_path):
 
 def test_masks_of_colours_are_refused(tmp_path):
     colours = np.array([[0, 0, 0], [0, 0, 128], [0, 128, 0]], np.uint8)
-    with pytest.raises(UsageError, match="has colours; write the number of each object"):
+    with pytest.raises(UsageError, match="is in colour; write object numbers"):
         built(several(tmp_path, "dog|cat", lambda p, mask: cv2.imwrite(str(p), colours[mask])))
 
 

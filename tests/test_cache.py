@@ -310,7 +310,7 @@ def test_a_file_that_is_no_store_costs_a_line_and_nothing_else(clip, declared, t
     found = plugins.build("sources", parse(clip))
     run(plan.of_objects(job, [FunctionClassifier(light)], [(clip, found)]), watcher)
     assert len(watcher.said) == 1
-    assert "cache prune --all` begins it anew" in watcher.said[0]
+    assert "cache prune --all` clears it" in watcher.said[0]
     with pytest.raises(se.UsageError, match="cannot open"):
         upkeep.groups(cache)
     assert upkeep.clear(cache)
@@ -323,7 +323,7 @@ def test_a_full_disk_costs_the_cache_and_not_the_run(davis, small_disk, tmp_path
     watcher = compute(tmp_path / "run", davis, cache=str(small_disk / "cache"))
     assert everything(tmp_path / "run") == everything(tmp_path / "off")
     assert len(watcher.said) == 1
-    assert "is not used any further in this run" in watcher.said[0]
+    assert "is not used in the rest of this run" in watcher.said[0]
     again = compute(tmp_path / "again", davis, cache=str(small_disk / "cache"))
     assert everything(tmp_path / "again") == everything(tmp_path / "off")
     assert len(again.said) == 1

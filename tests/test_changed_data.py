@@ -223,7 +223,7 @@ def test_overwritten_images_are_named_by_resume_and_report(kind, tmp_path):
         se.evaluate(model, spec, out=tmp_path / "run")
     told = str(error.value)
     assert "\n" not in told
-    assert "is of other images" in told
+    assert "was made from other images" in told
     assert "1 differ, first" in told
     assert victim.name in told
     assert "choose another --out" in told
@@ -304,7 +304,10 @@ def test_images_that_are_gone_or_new_are_named(photos, tmp_path):
     shutil.rmtree(tmp_path / "data")
     page = document([run.folder]).evaluated[0]
     assert page.results["accuracy"].value == before, "a report needs no images"
-    assert "data: the images were not looked at again, they are not here" in page.predictions.notes
+    assert (
+        "data: its images are not here, so changes in them were not checked"
+        in page.predictions.notes
+    )
 
 
 def test_gate_and_compare_say_what_changed_and_measure_refuses(tmp_path):
@@ -318,7 +321,7 @@ def test_gate_and_compare_say_what_changed_and_measure_refuses(tmp_path):
     done = steadyeye("compare", str(run.folder), str(tmp_path / "second"), cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     assert "changed since" in done.stdout
-    with pytest.raises(UsageError, match="is of other images"):
+    with pytest.raises(UsageError, match="was made from other images"):
         run.measure()
     third = se.evaluate(bright, spec, out=tmp_path / "third")
     done = steadyeye(
@@ -402,5 +405,5 @@ def test_what_is_kept_of_the_files_is_not_believed_when_it_is_damaged(photos, tm
     assert contents.read(kept) == contents.read(kept)
     kept.unlink()
     overwrite(victim)
-    with pytest.raises(UsageError, match="of images that may have been others"):
+    with pytest.raises(UsageError, match="of images that may have changed"):
         se.evaluate(bright, spec, out=tmp_path / "run")

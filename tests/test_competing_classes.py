@@ -440,8 +440,8 @@ def test_models_of_other_numbers_of_classes_are_not_compared_without_a_word(test
     (found,) = se.compare(many, few)
     assert "flip_rate" not in [board.metric for board in found.boards]
     assert any("Flip rate is not ranked" in line and "80" in line for line in found.unlike)
-    assert any("do not choose among as many classes" in line for line in found.unlike)
-    with pytest.raises(UsageError, match="not ranked, as fewer classes"):
+    assert any("have different numbers of classes to choose from" in line for line in found.unlike)
+    with pytest.raises(UsageError, match="not ranked, because with fewer classes"):
         se.compare(many, few, metrics="flip_rate")
     code, said = steadyeye("compare", many.folder, few.folder, "--out", "c.md", cwd=tmp_path)
     assert code == 0
@@ -465,6 +465,6 @@ def test_the_median_class_is_one_that_the_model_can_name(runs):
     reach = np.where(np.isin(table.reach, np.flatnonzero(known_ones)), table.reach, -1)
     section = per_class([Evaluated(replace(table, stored=stored, reach=reach), {})])
     assert "100.0" in section.text[0]
-    assert "of the 5 that it can name" in section.text[0]
-    without = [row for row in section.tables[0].rows if row[-1] == "not named"]
+    assert "of the 5 classes that it has" in section.text[0]
+    without = [row for row in section.tables[0].rows if row[-1] == "not a class of the model"]
     assert {row[0] for row in without} <= set(table.classes[5:])

@@ -80,13 +80,13 @@ def test_intervals_are_over_videos():
 def test_the_section_says_shares_control_and_shows_marks(zoo):
     section = confusion_pairs([Evaluated(zoo, {})])
     # three against one and one is no lead: the title counts, it does not name
-    assert section.title == "What it takes for what: 3 pairs of classes"
+    assert section.title == "Confusions: 3 pairs of classes"
     row = section.tables[0].rows[0]
     assert row[:2] == ("goat → bear", "3")
     assert row[2] == "50.0\u202f% (11.8–88.2\u202f%)"
     assert row[3].startswith("66.7\u202f%")
     assert row[4:6] == ("6", "no")
-    assert "4 of 8 objects are confidently taken for something else, in 3 pairs" in section.text[1]
+    assert "confidently confuses 4 of 8 objects, in 3 pairs" in section.text[1]
     exhibit = section.exhibits[0]
     assert [picture.sample for picture in exhibit.pictures] == ["i0", "i1", "i2"]
     truth, wrong = exhibit.pictures[0].marks

@@ -310,7 +310,7 @@ def test_changes_are_averaged_over_steps_then_targets():
     gap = difference(found)
     assert gap.value == pytest.approx(0.3)
     assert (gap.low, gap.high) == (None, None)
-    assert gap.method == "none: too few to tell: one of the two is of 2 images only"
+    assert gap.method == "none: too few: one group has only 2 images"
     section = patch_shuffle([Evaluated(predictions, {})])
     assert section.title.endswith("By 0.35, against 0.05, too few images to tell")
     rows = {row[0]: row for row in section.tables[0].rows}
@@ -328,7 +328,7 @@ def test_mistakes_of_one_video_prove_nothing_of_others():
     assert difference(found).low is None
     # without an interval it asks, and does not say that there is no difference
     title = patch_shuffle([Evaluated(predictions, {})]).title
-    assert title.startswith("Shuffling the inside: do confident mistakes change less")
+    assert title.startswith("Shuffling patches inside the box: do confident mistakes change less")
     assert title.endswith("too few images to tell")
 
 
@@ -404,18 +404,20 @@ def test_what_is_behind_changes_the_mistakes_and_the_order_of_rows_the_rest(whol
     *_, shuffle, behind = content.sections
     # rows out of order: `a` falls from 0.9 to 0.4, `b` stays
     # over six images half of all there is says nothing of the next ones
-    assert shuffle.title.startswith("Shuffling the inside: do confident mistakes change less than")
-    assert shuffle.title.endswith("By 0.00, against 0.50, not shown")
+    assert shuffle.title.startswith(
+        "Shuffling patches inside the box: do confident mistakes change less than"
+    )
+    assert shuffle.title.endswith("By 0.00 and 0.50, no clear difference")
     rows = {row[0]: row for row in shuffle.tables[0].rows}
     assert rows["mistakes"][1:3] == ("12", "6")
     # none of six: at most 46 %, as Clopper and Pearson have it
     assert rows["mistakes"][3] in ("0.00 (0.00–0.45)", "0.00 (0.00–0.46)", "0.00 (0.00–0.47)")
-    assert rows["correct (control)"][1] == "6"
+    assert rows["correct detections (control)"][1] == "6"
     # three of six backgrounds are light: there `b` falls from 0.9 to 0.4
     rows = {row[0]: row for row in behind.tables[0].rows}
     assert rows["misclassification"][1:3] == ("6", "6")
     assert rows["misclassification"][3].startswith("0.25 (")
-    assert rows["correct (control)"][3].startswith("0.00 (0.00–0.4")
+    assert rows["correct detections (control)"][3].startswith("0.00 (0.00–0.4")
     assert "6 masks are the data's own" not in behind.text[2]
     assert behind.text[2].startswith("detector: 12 masks are the data's own")
     named = {row[0]: row[2] for row in behind.tables[1].rows}
@@ -543,18 +545,18 @@ def refused(toy, tmp_path, asked, match, how=None, **options):
 def test_what_cannot_be_is_refused_in_one_line(toy, tmp_path):
     root, _model, data = toy
     classifier = (root, "callable(path='toy_networks:brightness')", data)
-    with pytest.raises(UsageError, match="is a classifier; explain looks into"):
+    with pytest.raises(UsageError, match="is a classifier; explain needs a detector"):
         run(classifier, tmp_path / "c")
     refused(toy, tmp_path, "patch_shufle", "did you mean 'patch_shuffle'")
     refused(toy, tmp_path, "patch_shuffle(repeat=2)", "did you mean 'repeats'")
     refused(toy, tmp_path, "patch_shuffle(repeats=0)", "at least one of each")
     refused(toy, tmp_path, "patch_shuffle(share=0.6)", "so that two patches fit")
-    refused(toy, tmp_path, "pm_curve", "needs group, offset, which no probe")
+    refused(toy, tmp_path, "pm_curve", "needs group, offset, which its probe")
     refused(toy, tmp_path, "pm_curve(k=3)", "has no probe of its name")
-    refused(toy, tmp_path, "patch_shuffle, patch_shuffle", "asked for twice")
+    refused(toy, tmp_path, "patch_shuffle, patch_shuffle", "is given twice")
     refused(toy, tmp_path, "patch_shuffle", "no model makes a mistake", {"score": 0.95})
     refused(toy, tmp_path, "patch_shuffle", "give a confidence in 0…1", {"score": 1.5})
-    refused(toy, tmp_path, "patch_shuffle", "at least one mistake", {"limit": 0})
+    refused(toy, tmp_path, "patch_shuffle", "give at least 1", {"limit": 0})
     refused(toy, tmp_path, "background(kinds='stripes')", "no kind of background named 'stripes'")
     refused(toy, tmp_path, "background(folder='/nowhere')", "no image in the folder")
     refused(toy, tmp_path, "background(masks='magic')", "give 'truth', 'grabcut', ")
@@ -576,7 +578,9 @@ def test_a_detector_that_cuts_its_scores_cannot_say_that_it_finds_nothing(toy, t
     root, model, data = toy
     cut = (root, model.replace(":detector", ":cut"), data)
     asked = f"background(folder='{root}/behind')"
-    line = r"cut gives no score below 0.90, so that whether it finds nothing above 0.1 cannot be"
+    line = (
+        r"cut gives no score below 0.90, so it cannot be tested whether it finds nothing above 0.1"
+    )
     refused(cut, tmp_path, asked, line)
     # where parts are swapped it is no question, but what falls below counts as gone
     explained = run(cut, tmp_path / "cut", "patch_shuffle(repeats=1)")
@@ -616,7 +620,7 @@ def test_data_without_masks_are_refused_or_guessed(toy, tmp_path):
     guessed = asked.replace(")", ", masks='grabcut')")
     explained = run(one, tmp_path / "guessed", guessed)
     section = explaining.report(explained).sections[-1]
-    assert "guessed by GrabCut from the box, which is weaker" in section.text[2]
+    assert "guessed by GrabCut from the box, which is less exact" in section.text[2]
 
 
 def test_masks_are_those_of_a_segmenter(toy, tmp_path):
@@ -692,9 +696,9 @@ def test_the_command_says_what_it_found(toy, tmp_path):
     assert done.returncode == 0, done.stderr
     first, wrong, pair, second, last = done.stdout.splitlines()
     assert wrong.startswith("Confidently wrong: ")
-    assert pair == "What it takes for what: a → b, in 6 images or videos"
+    assert pair == "Confusions: a → b, in 6 images or videos"
     assert first.startswith("detector on boxes: 12 of 18 detections")
-    assert second.startswith("Shuffling the inside: do confident mistakes change less")
+    assert second.startswith("Shuffling patches inside the box: do confident mistakes change less")
     assert last == f"report: {tmp_path / 'run' / 'report.html'}"
     assert cv2.imread(str(next((tmp_path / "run" / "pictures").glob("*.jpg")))) is not None
 

@@ -55,7 +55,7 @@ def test_an_altered_shard_is_found_and_computed_again(davis, whole, copy, sealed
     watcher = compute(copy, davis)
     shards = open_cell(folder).shards
     assert watcher.said == [
-        f"{folder.name}: 3 of {shards} shards were not what was written "
+        f"{folder.name}: 3 of {shards} shards had changed after they were written "
         "(00001.arrow, 00002.arrow, 00004.arrow); computed again"
     ]
     assert watcher.found[folder.name] == shards - 3
@@ -103,7 +103,7 @@ def test_a_damaged_cell_json_is_made_again_if_the_shards_are_of_the_same(davis, 
         assert "\n" not in str(error.value)
         watcher = compute(copy, davis)
         assert watcher.said == [
-            f"{folder.name}: cell.json was damaged; made again, as all shards are of it"
+            f"{folder.name}: cell.json was damaged and was rebuilt from its shards"
         ]
         assert watcher.found[folder.name] == open_cell(folder).shards
     (folder / "seal.json").unlink()

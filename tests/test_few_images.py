@@ -71,18 +71,16 @@ def test_classes_on_few_images_have_no_interval_and_say_so():
     assert found.value is not None
     assert (found.low, found.high) == (None, None)
     assert found.method == (
-        "none: too few images: the median class stands on 2 images, the rarest on 1"
+        "none: too few images: the median class has objects in 2 images, the rarest in 1"
     )
     moved, n = judged([0, 1, 2], np.ones(3, bool))
-    assert "stands on 1 image, the rarest on 1" in mean_of_classes(moved, n).method
-    assert moved.note() == "a class stands on 1 image in the median, 1 at the least"
+    assert "has objects in 1 image, the rarest in 1" in mean_of_classes(moved, n).method
+    assert moved.note() == "images per class: 1 (median), 1 (minimum)"
     # many images of two videos are two, not many
     assert judged([0] * 40, np.arange(40) % 2 == 0, ["a", "b"] * 20)[0].videos.tolist() == [2]
     moved, n = judged([0] * 40, np.arange(40) % 2 == 0, ["a", "b"] * 20)
     assert mean_of_classes(moved, n).low is None
-    assert moved.note() == (
-        "a class stands on 40 images in the median, 40 at the least; on 2 and 2 videos"
-    )
+    assert moved.note() == ("images per class: 40 (median), 40 (minimum); videos per class: 2, 2")
 
 
 def test_without_objects_there_is_nothing():
@@ -128,7 +126,7 @@ def test_a_difference_needs_as_many_videos_as_a_sign_test(videos):
     # by chance all signs are alike in 2 of 2ⁿ: one in twenty from six on
     assert (found.low is not None) == (2 * 0.5**videos <= 0.05)
     if found.low is None:
-        assert found.method.startswith(f"none: too few to tell: one of the two is of {videos}")
+        assert found.method.startswith(f"none: too few: one group has only {videos}")
     else:
         assert 0 < found.low < found.high == 1
 

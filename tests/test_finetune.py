@@ -150,10 +150,10 @@ def test_the_record_holds_what_it_takes_to_repeat_it(done):
 
 def test_its_report_tells_the_curves_and_how_to_repeat_it(done):
     page = (done.out / "report.html").read_text()
-    for text in ("What did training do?", "training_loss", "Every round", "gap: 2 frames"):
+    for text in ("Result of training", "training_loss", "All rounds", "gap: 2 frames"):
         assert text in page
     first, *_ = trained.document(done.out, done.record, done.history).sections
-    assert first.title.startswith("The course of training: held loss ")
+    assert first.title.startswith("Course of training: loss on the held-out data ")
     table = first.tables[0]
     assert len(table.rows) == 1 + len(done.history.rounds)
     assert sum("●" in row[0] for row in table.rows) == 1
@@ -184,7 +184,7 @@ def test_the_command_says_what_came_of_it(footage, done, capsys):
     assert "ended: all 21 steps are done" in said.out
     assert f"next: steadyeye run --model \"torch(path='{done.out}')\" --data …" in said.out
     events = [json.loads(line) for line in said.err.splitlines()]
-    assert events[0]["message"].startswith("training on 40 examples of 4 classes, judged on 16:")
+    assert events[0]["message"].startswith("training on 40 examples of 4 classes, held out 16:")
 
 
 def test_an_interrupt_keeps_a_checkpoint_and_exits_with_130(footage, tmp_path):
@@ -313,10 +313,10 @@ def test_a_job_file_says_the_same_as_flags(footage, tmp_path):
     ("text", "line"),
     [
         ("epoch = 3", "no job key named 'epoch'; did you mean 'epochs'?"),
-        ("epochs = true", "epochs = True; that is of the wrong type"),
-        ("multi_label = 1", "multi_label = 1; that is of the wrong type"),
-        ("holdout = 'a'", "holdout = 'a'; that is of the wrong type"),
-        ("seed = 1", "nothing says the model; give --model"),
+        ("epochs = true", "epochs = True, which has the wrong type"),
+        ("multi_label = 1", "multi_label = 1, which has the wrong type"),
+        ("holdout = 'a'", "holdout = 'a', which has the wrong type"),
+        ("seed = 1", "the model is missing; give --model"),
     ],
 )
 def test_a_job_file_that_cannot_be_meant_is_refused(tmp_path, text, line):
@@ -331,14 +331,14 @@ def test_a_job_file_that_cannot_be_meant_is_refused(tmp_path, text, line):
     [
         ({"lr": "fast"}, "--lr fast: give a number, such as 1e-4, or search"),
         ({"optimizer": "adamw"}, "no optimizer named 'adamw'; did you mean 'adam'?"),
-        ({"iterations": 5}, "--epochs and --iterations both say how long; give one"),
+        ({"iterations": 5}, "--epochs and --iterations exclude each other; give one"),
         ({"augment": "jpg"}, "no operator named 'jpg'; did you mean 'jpeg'?"),
-        ({"then_operators": "jpeg"}, "nothing to measure both models on afterwards; give --then"),
-        ({"out": "s3://bucket/ft"}, "is on a store; give a folder on a disk for --out"),
+        ({"then_operators": "jpeg"}, "no data to compare both models on; give --then"),
+        ({"out": "s3://bucket/ft"}, "is on remote storage; give a local folder for --out"),
         ({"holdout": None}, "give --val SPEC or --holdout 0.2"),
         (
             {"model": "efficientnet_lite0(runtime='cuda')"},
-            "training takes the GPUs that are there by itself; leave runtime='cuda' out",
+            "training uses the GPUs it finds; leave runtime='cuda' out",
         ),
     ],
 )
@@ -389,27 +389,42 @@ def test_before_is_the_base_as_it_was_given_and_not_its_replaced_head(footage, t
     assert found.after.value == done.history.best.held["accuracy"]
     gap = found.difference
     assert gap.low <= 0 <= gap.high
-    assert "Both choose among the " in done.beside.sentence
-    assert done.beside.title.startswith("Did training help? accuracy on the held examples: ")
+    assert "Both models choose among the " in done.beside.sentence
+    assert done.beside.title.startswith(
+        "Did fine-tuning help? No clear change in accuracy on the held-out data: "
+    )
     page = (done.out / "report.html").read_text()
     assert "Training paid" not in page
     assert done.beside.title in page.replace("&#39;", "'")
-    assert "the base, as it was given, has accuracy" in page
+    assert "the base model has accuracy" in page
 
 
 def test_a_base_that_cannot_name_the_classes_has_no_before(done):
     assert done.beside.gain is None
-    assert done.beside.sentence.startswith("The base cannot name these classes; there is no before")
-    assert done.beside.title == "What training reached: there is no before"
+    without = "The base model does not have these classes, so there is no comparison"
+    assert done.beside.sentence.startswith(without)
+    assert done.beside.title == "Result of training; the base model cannot be compared"
     assert done.beside.sentence in trained.sentence(done.record, done.history, done.beside)
 
 
 @pytest.mark.parametrize(
     ("before", "after", "title"),
     [
-        (range(20), range(40), "Training raised accuracy on the held examples: 50.0 % before, 100"),
-        (range(40), range(20), "Training lowered accuracy on the held examples: 100.0 % before, "),
-        (range(20), range(22), "Did training help? accuracy on the held examples: 50.0 % before"),
+        (
+            range(20),
+            range(40),
+            "Fine-tuning raised accuracy on the held-out data: 50.0 % before, 100",
+        ),
+        (
+            range(40),
+            range(20),
+            "Fine-tuning lowered accuracy on the held-out data: 100.0 % before, ",
+        ),
+        (
+            range(20),
+            range(22),
+            "Did fine-tuning help? No clear change in accuracy on the held-out data: 50.0 % before",
+        ),
     ],
 )
 def test_training_is_only_said_to_have_helped_where_the_paired_interval_shows_it(

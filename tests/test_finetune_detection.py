@@ -275,7 +275,7 @@ def test_a_batch_of_pictures_without_objects_has_a_loss(specs):
     empty = Examples("empty", CLASSES, (small().items[2],) * 2, "empty")
     task = detection(built(specs["Yolos"]), specs["Yolos"], small())
     assert steps(task, empty, 2)[0] > 0
-    with pytest.raises(UsageError, match="none of the 2 held images has an object to be found"):
+    with pytest.raises(UsageError, match="none of the 2 held-out images has an object"):
         task.judge(task.module, [ready(task, empty)])
 
 
@@ -283,11 +283,11 @@ def test_what_no_loss_is_made_of_is_said(specs):
     mixed = example("mixed", picture(100, 150), MIXED)
     notes = detection(built(specs["Yolos"]), specs["Yolos"], small(mixed)).notes
     assert notes == (
-        "4 boxes are learned from, cut at the border of their image",
+        "4 boxes for training, cut at the border of their image",
         "1 boxes around crowds, left out of the loss",
         "1 boxes of objects outside the classes, left out of the loss",
         "1 boxes without any area, left out of the loss",
-        "1 images without an object to learn, as background",
+        "1 images without an object, used as background",
     )
     frozen = detection(built(specs["Detr"]), specs["Detr"], small())
     layers = [n for n, m in frozen.module.named_modules() if "FrozenBatchNorm" in type(m).__name__]
@@ -368,7 +368,7 @@ def test_what_cannot_be_trained_is_refused_in_one_line(specs, test_data, tmp_pat
         (
             "torchvision(name='maskrcnn_resnet50_fpn', weights=None)",
             small(),
-            "maskrcnn_resnet50_fpn learns from masks, not from boxes alone",
+            "maskrcnn_resnet50_fpn trains on masks, not on boxes alone",
         ),
     ):
         with pytest.raises(UsageError) as told:
@@ -479,7 +479,7 @@ def test_a_trained_backbone_stays_frozen_where_torchvision_freezes_it(tmp_path, 
 
 def test_sizes_of_torchvision_that_cannot_be(tmp_path):
     for spec, line in (
-        ("ssdlite320_mobilenet_v3_large', weights=None, size=[96, 96]", "takes images of one size"),
+        ("ssdlite320_mobilenet_v3_large', weights=None, size=[96, 96]", "has a fixed image size"),
         (f"{MOBILE}', weights=None, size=[96]", "give the shorter side and the longest"),
         ("resnet18', weights=None, size=[96, 96]", "is of detectors"),
     ):
@@ -536,5 +536,5 @@ def test_images_without_objects_are_learned_from_and_one_class_is_enough(test_da
     assert {one.id for one in examples(source).items} == there
     sides = data(source, None, Selection(holdout=0.3, boxed=True))
     assert len(sides.train.items) + len(sides.held.items) == len(said["images"])
-    with pytest.raises(UsageError, match="two classes are the least that can be learned"):
+    with pytest.raises(UsageError, match="at least two classes are needed"):
         data(source, None, Selection(holdout=0.3))

@@ -120,7 +120,7 @@ def test_an_altered_checkpoint_is_told_and_all_gone_it_begins_anew(tmp_path):
     went = train(lesson(), COURSE, tmp_path, said)
     assert [line.rpartition("; ")[2] for line in said.lines[:2]] == [
         "going on from step-0000002.pt",
-        "beginning anew",
+        "starting again",
     ]
     assert went.step == 16
 
@@ -219,7 +219,7 @@ def test_a_rate_search_tries_each_from_the_same_start_and_goes_on(tmp_path):
 
 def test_a_rate_that_diverges_is_recorded_and_not_taken(tmp_path):
     given = lesson(broken_at="bikes.mp4/000031")
-    with pytest.raises(UsageError, match="no finite number at any learning rate"):
+    with pytest.raises(UsageError, match="not finite at any learning rate"):
         search(given, COURSE, tmp_path, Said(), (1e-3, 1e-4))
     tried = json.loads((tmp_path / "lr-0.0001" / "trial.json").read_text())["tried"]
     assert tried["fault"].startswith("the loss is nan in epoch 1, step ")

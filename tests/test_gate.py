@@ -74,14 +74,14 @@ def test_requirements_are_read(text, said):
         ("0.2 < pm_k < 0.7", "not one comparison"),
         ("pm_k == 0.7", "compare with >=, >, <= or <"),
         ("pm_k >= high", "'high' is no number"),
-        ("pm_k >= nan", "no number that can be reached"),
+        ("pm_k >= nan", "not a finite number"),
         ("pm_k >= 1e999", "no number"),
-        ("pm_k(10) >= 0.7", "arguments need their names"),
+        ("pm_k(10) >= 0.7", "arguments must be named"),
         ("pm_k(k=10 >= 0.7", "was never closed"),
-        ("0.7 <= pm_k", "neither a name nor a call"),
+        ("0.7 <= pm_k", "neither a name nor a name with arguments"),
         ("pmk(k=10) >= 0.7", "did you mean 'pm_k'"),
         ("pm_k(j=10) >= 0.7", "no parameter of pm_k named 'j'"),
-        ("__import__('os').getcwd() >= 1", "neither a name nor a call"),
+        ("__import__('os').getcwd() >= 1", "neither a name nor a name with arguments"),
         ("", "cannot read ''"),
     ],
 )
@@ -96,7 +96,7 @@ def test_what_asks_nothing_or_by_halves_is_refused():
     assert len(wanted) == 2
     assert tolerance(wanted, None, "2%", True) == Tolerance((Spec("accuracy"),), 0.02)
     for asked, why in [
-        (((), None, None, False), "asks for nothing"),
+        (((), None, None, False), "no requirement given"),
         ((wanted, None, None, True), "give --max-drop"),
         ((wanted, None, "0.1", False), "give --against too"),
         ((wanted, "pm_k", None, False), "give --against too"),
@@ -125,7 +125,7 @@ def test_the_bound_is_judged_and_not_the_value():
         "accuracy >= 0.7 holds for m on d: 80.0\u202f% (70.8–87.3\u202f%), n = 100, among 2 classes"
     )
     assert not found[2].why
-    assert "not even the far end" in found[3].why
+    assert "whole interval is outside" in found[3].why
 
 
 def test_a_bound_that_is_the_number():
@@ -161,7 +161,7 @@ def test_all_or_none_of_images_needs_as_many_as_would_close_the_end(value, numbe
     none = Statistic(value, images, lambda counts: counts[:, 0], lambda: ends_of)
     # 0.025 ** (1 / 36) is the first above 0.9
     told = to_show(Result("map", value, *ends, 12, "exact"), number, none)
-    assert told == "about 36 samples would be needed at the same value, there are 12"
+    assert told == "at this value about 36 samples would be needed; there are 12"
 
 
 def test_clusters_need_videos():
@@ -170,9 +170,7 @@ def test_clusters_need_videos():
     right = rng.random(120) < np.repeat(rng.uniform(0.5, 1, 12), 10)
     (found,) = judged(anchors(right, videos=videos), f"accuracy >= {right.mean() - 0.02:.3f}")
     assert found.outcome == OPEN
-    assert re.search(
-        r"about [\d,]+ videos would be needed at the same value, there are 12", found.why
-    )
+    assert re.search(r"at this value about [\d,]+ videos would be needed; there are 12", found.why)
     (alone,) = judged(anchors(right, videos=["v"] * 120), f"accuracy >= {right.mean() - 0.02:.3f}")
     assert "samples of this one video" in alone.why
     assert "within this one video only" in alone.method
@@ -189,7 +187,7 @@ def test_nothing_to_count_shows_nothing():
     nothing = anchors([True] * 3)
     nothing = replace(nothing, errors=np.array(["x"] * 3))
     (found,) = judged(nothing, "accuracy >= 0.5")
-    assert (found.outcome, found.why) == (OPEN, "there is no interval to judge")
+    assert (found.outcome, found.why) == (OPEN, "the value has no interval")
 
 
 def test_ranks_are_judged_in_ranks():
@@ -198,7 +196,7 @@ def test_ranks_are_judged_in_ranks():
     assert found.outcome == HOLDS
     with pytest.raises(UsageError, match=r"write 0\.7 or 70%"):
         judged(predictions, "degraded_accuracy >= 70")
-    with pytest.raises(UsageError, match="failure_points is no single number"):
+    with pytest.raises(UsageError, match="failure_points is more than one number"):
         judged(predictions, "failure_points >= 3")
     with pytest.raises(UsageError, match="is no metric of degraded images"):
         judged(predictions, "accuracy >= 0.5")
@@ -251,7 +249,7 @@ def test_a_lower_flip_rate_is_no_drop():
     steady, shaky = walking(50), walking(5)
     assert against([steady], [shaky], 0.01, Spec("flip_rate"))[0].outcome == HOLDS
     (worse,) = against([shaky], [steady], 0.01, Spec("flip_rate"))
-    assert (worse.outcome, worse.why) == (FAILS, "not even the far end of its interval meets it")
+    assert (worse.outcome, worse.why) == (FAILS, "its whole interval is outside")
 
 
 def test_the_better_of_two_models_passes_where_the_worse_does():
@@ -307,7 +305,7 @@ def test_bases_are_found_by_data_and_name():
         against([a, b], [a], 0.5)
     with pytest.raises(UsageError, match="run the base on the same samples"):
         against([a], [replace(a, fingerprint="g")], 0.5)
-    with pytest.raises(UsageError, match=r"shares lie in 0…1; write 0\.02 or 2%"):
+    with pytest.raises(UsageError, match=r"shares are in 0…1; write 0\.02 or 2%"):
         against([a], [a], 2)
 
 
@@ -316,7 +314,7 @@ def test_only_what_both_predicted_is_held():
     errors = np.array(["x"] * 30 + [""] * 70)
     (found,) = against([replace(anchors(right), errors=errors)], [anchors(right)], 0.1)
     assert found.n == 70
-    assert "30 samples left out: not predicted by both" in found.method
+    assert "30 samples left out: no prediction from both models" in found.method
 
 
 # ---------------------------------------------------------------- what continuous integration reads
@@ -382,7 +380,7 @@ def test_the_gate_passes_and_fails(runs):
     assert "n = 1,109" in bad.stdout
     unshown = steadyeye("gate", head, "--require", "accuracy >= 88%")
     assert unshown.returncode == 1
-    assert "cannot be shown with this much data" in unshown.stdout
+    assert "is not certain with this much data" in unshown.stdout
 
 
 def test_the_gate_against_a_base(runs, tmp_path):
@@ -406,7 +404,7 @@ def test_the_gate_against_a_base(runs, tmp_path):
         (["--require", "map >= 0.5"], "map needs boxes, detections"),
         (["--require", "pm_k(k=99) >= 0.5"], "choose k from 0 to 10"),
         (["--require", "accuracy >= 85"], "write 0.85 or 85%"),
-        ([], "the gate asks for nothing"),
+        ([], "no requirement given"),
         (["--against", "nowhere", "--max-drop", "1%", "--metrics", "accuracy"], "no run in"),
     ],
 )

@@ -117,7 +117,7 @@ def test_an_annotation_that_stands_twice_counts_once_as_by_pycocotools(tmp_path)
     assert mean_ap(table).value == pytest.approx(reference(tmp_path, once, said(once)), abs=1e-12)
     assert mean_ap(table).value != pytest.approx(reference(tmp_path, twice, said(once)), abs=1e-3)
     assert any(
-        note.startswith("12 of 42 annotations stand in the file twice") for note in table.notes
+        note.startswith("12 of 42 annotations are in the file twice") for note in table.notes
     )
 
 
@@ -213,7 +213,7 @@ def test_a_polygon_of_yolo_counts_as_the_box_around_it(yolo):
 def test_a_line_of_yolo_that_stands_twice_counts_once(yolo):
     source = yolo("0 .5 .5 .2 .2\n0 .5 .5 .2 .2\n1 .5 .5 .2 .2\n")
     assert source[0].boxes.labels.tolist() == [0, 1]
-    assert any(note.startswith("1 of 3 boxes stand in the file twice") for note in source.notes)
+    assert any(note.startswith("1 of 3 boxes are in the file twice") for note in source.notes)
 
 
 def test_numbers_of_yolo_names_decide_not_their_order(yolo):
@@ -259,7 +259,7 @@ def test_voc_reads_names_without_blanks_and_objects_once(tmp_path):
     source = voc(tmp_path)
     assert source.classes.names == ("sofa",)
     assert source[0].boxes.boxes.tolist() == [[0, 0, 9, 9], [1, 0, 9, 9]]
-    assert any(note.startswith("1 of 3 boxes stand in the file twice") for note in source.notes)
+    assert any(note.startswith("1 of 3 boxes are in the file twice") for note in source.notes)
 
 
 def test_voc_that_counts_from_zero_is_noted(tmp_path):
@@ -327,7 +327,7 @@ def test_boxes_of_a_csv_count_once_and_lose_blanks(tmp_path):
     found = box_file.read(str(tmp_path / "boxes.csv"))
     assert found.classes.names == ("car",)
     assert found.at("a.mp4", 0).crowd.tolist() == [False, True]
-    assert found.notes(["a.mp4"])[0].startswith("1 of 3 boxes stand in the file twice")
+    assert found.notes(["a.mp4"])[0].startswith("1 of 3 boxes are in the file twice")
 
 
 def test_a_crowd_that_is_neither_is_refused(tmp_path):
@@ -423,7 +423,7 @@ def test_ids_that_are_numbers_of_other_files_do_not_mislead(yolo_data):
     table = score(folder, spec, ultralytics(images, found))
     assert mean_ap(table).value == 1
     note = next(note for note in table.notes if "told by file_name" in note)
-    assert "as ids of the data their image_id would name others in 32" in note
+    assert "32 of their image_id values are ids of other images" in note
 
 
 def test_results_of_coco_stay_what_they_are_as_by_pycocotools(yolo_data):
@@ -498,7 +498,7 @@ def test_boxes_of_results_that_are_corners_or_shares_are_refused(yolo_data):
     spec = as_coco(folder, images, found, 1)
     entries = detected(found, lambda category: category + 1)
     x0y0x1y1 = [{**e, "bbox": [x, y, x + w, y + h]} for e in entries for x, y, w, h in [e["bbox"]]]
-    with pytest.raises(UsageError, match="reach out of their image as x, y, width, height"):
+    with pytest.raises(UsageError, match="extend beyond their image as x, y, width, height"):
         score(folder, spec, x0y0x1y1)
     shares = [{**e, "bbox": (np.array(e["bbox"]) / 640).tolist()} for e in entries]
     with pytest.raises(UsageError, match="as if they were shares of the image's"):
@@ -510,8 +510,8 @@ def test_images_without_a_detection_and_detections_that_stand_twice_are_noted(yo
     entries = detected(found, lambda category: category + 1)
     table = score(folder, as_coco(folder, images, found, 1), [*entries[4:], entries[-1]])
     told = "\n".join(table.notes)
-    assert "the file has no detection in 1 of 8 images, first '1'" in told
-    assert "1 of 29 detections stand in the file twice; each counts" in told
+    assert "no detection in the file for 1 of 8 images, first '1'" in told
+    assert "1 of 29 detections are in the file twice; each counts" in told
 
 
 @pytest.mark.parametrize(

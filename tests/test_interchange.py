@@ -248,7 +248,7 @@ def test_a_changed_annotation_replaces_and_an_older_one_does_not(project):
     ("change", "told"),
     [
         ({"completed_by": None}, "1 annotations cannot be read, first .*does not say who made it"),
-        ({"data": {"stage": "pairs", "key": "v9", "image": "x"}}, "this set asks no 'v9'"),
+        ({"data": {"stage": "pairs", "key": "v9", "image": "x"}}, "this set has no 'v9'"),
         ({"data": {"image": "x"}}, "names no stage and key of a set"),
         ({"data": {"stage": "joint", "key": "v0/0/1", "image": "x"}}, "asks no 'v0/0/1'"),
         ({"choices": [("correct", "yes"), ("similar", "perhaps")]}, "similar='perhaps'; choose"),
@@ -318,11 +318,11 @@ def test_who_drew_boxes_elsewhere_does_not_decide_them(boxes, tmp_path):
         task["data"] = match["data"]
         task["annotations"][0]["id"] += 100
     (tmp_path / "b.json").write_text(json.dumps(drawn))
-    with pytest.raises(UsageError, match=r"3 annotations cannot be taken, .*somebody else must"):
+    with pytest.raises(UsageError, match=r"3 annotations cannot be taken, .*another reviewer must"):
         taken(review, "label_studio", tmp_path / "b.json")
     drawn[0]["annotations"][0]["result"][0]["value"]["rotation"] = 30
     (tmp_path / "b.json").write_text(json.dumps(drawn))
-    with pytest.raises(UsageError, match="the box box0 is turned or outside the image"):
+    with pytest.raises(UsageError, match="the box box0 is rotated or outside the image"):
         taken(review, "label_studio", tmp_path / "b.json")
 
 
@@ -368,7 +368,7 @@ def test_cvat_answers_are_taken_and_the_unanswered_counted(folder, tmp_path):
         return taken(review, "cvat", path, **how)
 
     yes = {"correct": "yes", "similar": "yes", "blur": "false", "comment": ""}
-    with pytest.raises(UsageError, match="names no assignee; say whose answers they are"):
+    with pytest.raises(UsageError, match="names no assignee; give --annotator"):
         send(answered(root, 3, **yes))
     counts = send(answered(root, 3, **yes), annotator="ann")
     assert (counts["decisions"], counts["not_answered"]) == (3, 5)
@@ -382,7 +382,7 @@ def test_cvat_answers_are_taken_and_the_unanswered_counted(folder, tmp_path):
             send(answered(root, 3, **said), annotator="ann")
     stray = answered(root, 1, **yes)
     stray.find("image").set("name", "other.jpg")
-    with pytest.raises(UsageError, match=r"1 pictures cannot be read, .*it is of no item"):
+    with pytest.raises(UsageError, match=r"1 pictures cannot be read, .*it belongs to no item"):
         send(stray, annotator="ann")
     path.write_text('<!DOCTYPE a [<!ENTITY b "c">]><annotations>&b;</annotations>')
     with pytest.raises(UsageError, match="defines entities, which CVAT never does"):
@@ -397,9 +397,9 @@ def test_boxes_drawn_in_cvat_must_be_upright_and_inside(boxes, tmp_path):
     written(review, "cvat", tmp_path / "out")
     path = tmp_path / "job.xml"
     for change, told in [
-        ({"rotation": "12"}, "its box 1 is turned or outside"),
-        ({"xbr": "99"}, "its box 1 is turned or outside"),
-        ({"ytl": "high"}, "its box 1 is turned or outside"),
+        ({"rotation": "12"}, "its box 1 is rotated or outside"),
+        ({"xbr": "99"}, "its box 1 is rotated or outside"),
+        ({"ytl": "high"}, "its box 1 is rotated or outside"),
         ({"label": "cow"}, "no class named 'cow'"),
     ]:
         tree = answered(tmp_path / "out/cvat/boxes", 1)

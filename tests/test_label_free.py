@@ -306,7 +306,7 @@ def test_dwell_time_by_hand():
     assert cell(found, "median, frames").value == 2
     assert cell(found, "between changes, seconds").value == pytest.approx(1 / 3)
     assert cell(found, "between changes, frames").value == pytest.approx(10 / 3)
-    assert "1 of 4 runs were cut off" in found.notes[0]
+    assert "1 of 4 runs end with a scene" in found.notes[0]
     assert found.low <= found.value
     assert found.interval == "bootstrap over blocks of 1 in a row, within this one video only"
 
@@ -315,7 +315,7 @@ def test_an_answer_that_never_changes_has_no_median_and_says_so():
     found = dwell_time(watched("aaaa", [0, 0, 1, 1]))
     assert (found.value, found.low, found.high, found.n) == (None, None, None, 2)
     assert "fewer than half of the runs end" in found.notes[1]
-    assert found.interval == "none: 2 in one video are too few"
+    assert found.interval == "none: 2 frames of one video are too few"
     one = Evaluated(watched("aaaa"), results(watched("aaaa")))
     assert headline([one]) == (
         "m does not change its prediction within a scene in these 4 frames, among 8 classes.",
@@ -383,12 +383,12 @@ def test_self_consistency_of_pm_sets_counts_anchors():
     assert (found.name, found.value, found.n) == ("self_consistency(k=2)", 0.5, 2)
     assert (found.low, found.high) == clopper_pearson(1, 2)
     assert self_consistency(predictions, k=1).value == 1
-    with pytest.raises(se.UsageError, match="the data reaches ±2"):
+    with pytest.raises(se.UsageError, match="the data reach ±2"):
         self_consistency(predictions, k=3)
 
 
 def test_a_distance_below_the_step_is_refused():
-    with pytest.raises(se.UsageError, match=r"only every 3\. frame is there"):
+    with pytest.raises(se.UsageError, match=r"only one frame in 3 was predicted"):
         self_consistency(watched("aabb", step=3), k=2)
     assert self_consistency(watched("aabb", step=20)).name == "self_consistency(k=20)"
 
@@ -521,13 +521,13 @@ def test_a_strip_shows_both_sides_of_the_first_changes():
     section = unstable_clips([Evaluated(watched("aabcccabba"), {})])
     (exhibit,) = section.exhibits
     assert exhibit.wide
-    assert exhibit.title == "v, 0:00.0–0:00.9: 5 changes of answer in 10 frames"
+    assert exhibit.title == "v, 0:00.0–0:00.9: 5 prediction changes in 10 frames"
     # all equally certain: aa|b|ccc, whose three frames leave no room for those of another change
     assert [p.sample for p in exhibit.pictures] == [f"v/{f:06d}" for f in (1, 2, 3, 4)]
     assert exhibit.pictures[1].title == "frame 2"
-    assert exhibit.pictures[1].lines == ("says c1, 75.0\u202f%", "0:00.2, between two changes")
-    assert "this second holds 5 of its 5 changes." in section.text[0]
-    assert "changes its answer 5 times in 10 frames" in section.text[0]
+    assert exhibit.pictures[1].lines == ("predicts c1, 75.0\u202f%", "0:00.2, between two changes")
+    assert "this second contains 5 of its 5 changes." in section.text[0]
+    assert "changes its prediction 5 times in 10 frames" in section.text[0]
 
 
 # --- the timeline
@@ -558,10 +558,10 @@ def test_the_timeline_says_how_often_and_where():
     answers = "a" * 10 + "bb" + "aa" + "b" * 20 + "a" * 6
     predictions = watched(answers)
     section = timeline([Evaluated(predictions, {"dwell_time": dwell_time(predictions)})])
-    assert section.title == "4 changes of answer in 4.0\u202fs of video"
+    assert section.title == "4 prediction changes in 4.0\u202fs of video"
     assert section.text[0] == (
-        "m changes its answer every 1.0\u202fs, 4 times in 4.0\u202fs; "
-        "3 of these changes fall between 0:01.0 and 0:01.4."
+        "m changes its prediction every 1.0\u202fs on average, 4 times in 4.0\u202fs; "
+        "3 of these changes are between 0:01.0 and 0:01.4."
     )
     # of 10, 2, 2, 20 and a last run that is cut off, half are over by 1.0 s
     (lengths,) = section.tables[0].rows
@@ -592,7 +592,7 @@ def test_a_detector_that_finds_nothing_says_nothing():
     bands = section.figures[0].spec["layer"][0]["data"]["values"]
     assert [row["answer"] for row in bands] == ["c0", "nothing"]
     assert unstable_clips([Evaluated(one, {})]).exhibits[0].pictures[-1].lines[0] == (
-        "says nothing, 0.0\u202f%"
+        "predicts nothing, 0.0\u202f%"
     )
 
 
@@ -667,8 +667,11 @@ def test_the_report_of_unlabelled_footage(bikes):
     assert "; it is the same for all frames within ±10 of " in said
     assert "95\u202f% interval" in said
     places = [section.title for section in content.sections]
-    assert "changes of answer in" in places[0]
-    assert places[1:] == ["The seconds with the most changes of answer", "Changes of mind"]
+    assert "prediction changes in" in places[0]
+    assert places[1:] == [
+        "The seconds with the most prediction changes",
+        "Prediction changes between consecutive frames",
+    ]
     assert {term for term, _ in content.reading} == {
         "flip rate",
         "self-consistency",

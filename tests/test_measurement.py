@@ -304,7 +304,7 @@ def test_reports_tell_how_to_measure_and_then_what_changed(evaluated_run, measur
     both = document([evaluated_run.folder, measured_run.folder])
     titles = [section.title for section in both.sections]
     assert any(title.startswith("What changed when it broke") for title in titles)
-    assert any(title.startswith("ℓ∞ to the anchor: half of") for title in titles)
+    assert any(title.startswith("ℓ∞ distance to the anchor: half of") for title in titles)
     assert f"steadyeye measure {measured_run.folder}" in both.commands
 
 
@@ -318,7 +318,7 @@ def other_spec(run, old, new):
 def test_other_data_is_not_measured_beside_a_run(evaluated_run, tmp_path):
     run = copied(evaluated_run, tmp_path / "run")
     other_spec(run.folder, "anchors=24", "anchors=23")
-    with pytest.raises(UsageError, match="is not what the run evaluated: its fingerprint is"):
+    with pytest.raises(UsageError, match="changed since the run: its fingerprint is"):
         run.measure()
 
 
@@ -332,7 +332,7 @@ def test_data_that_is_gone_is_told_with_what_to_do(evaluated_run, tmp_path):
 def test_images_without_sets_are_refused(test_data, tmp_path):
     data = f"image_folder(root='{test_data / 'photos'}')"
     run = se.evaluate(by_brightness, data, out=tmp_path)
-    with pytest.raises(UsageError, match="has no pm-sets to measure"):
+    with pytest.raises(UsageError, match="has no sets to measure"):
         run.measure()
 
 
@@ -355,10 +355,7 @@ def test_frames_that_cannot_be_decoded_are_rows_with_a_reason(test_data, tmp_pat
     run = se.evaluate(by_brightness, data, out=tmp_path / "run", on_error="skip").measure()
     lost = int(np.flatnonzero(~run.predictions.valid)[0])
     assert np.isnan(run.predictions.tags["brightness"][lost])
-    assert (
-        "1 of the frames not measured in full; the first: cannot decode"
-        in run.predictions.notes[-1]
-    )
+    assert "1 frames not completely measured, first: cannot decode" in run.predictions.notes[-1]
 
 
 # --- which changes go with breaking, where the law is known
@@ -468,7 +465,7 @@ def test_few_videos_are_clustered_by_set_and_say_so(planted):
 
 @pytest.mark.parametrize(
     ("broken", "sets", "note"),
-    [(9, 9, "fewer than 10 broken or kept"), (12, 4, "broken in fewer than 5")],
+    [(9, 9, "fewer than 10 broken or not broken"), (12, 4, "broken in fewer than 5")],
 )
 def test_too_few_broken_frames_are_not_fitted(planted, broken, sets, note):
     predictions = drawn(planted[0], 0)
@@ -481,7 +478,7 @@ def test_too_few_broken_frames_are_not_fitted(planted, broken, sets, note):
     assert {effect.note for effect in found.each} == {note}
     assert found.strongest is None
     section = what_changed([Evaluated(few, {})])
-    assert section.title.endswith("too few broken frames to tell")
+    assert section.title.endswith("too few broken frames")
     assert section.figures == ()
 
 
@@ -491,7 +488,7 @@ def test_a_measure_that_separates_is_told_not_fitted(planted):
     found = effects(replace(predictions, tags=tags), outcomes(predictions))
     effect = next(e for e in found.each if e.measure == MOTION)
     assert effect.alone is None
-    assert effect.note == "tells broken from kept (nearly) without error"
+    assert effect.note == "separates broken from not broken (nearly) without error"
     assert effect.gap > 2
 
 
@@ -533,12 +530,13 @@ def test_distances_by_hand():
     right, wrong = [1, 0], [0, 1]
     predictions = measured(values, [right, right, wrong, right, wrong], accepted=[1, 1, 1, 0, 0])
     section = linf_distances([Evaluated(predictions, {})])
-    assert section.title == "ℓ∞ to the anchor: half of 5 neighbours lie within 0.40 (0.02–0.80)"
-    assert "20.0\u202f% (0.5–71.6\u202f%) lie within 8/255" in section.text[0]
-    assert "Natural neighbours look alike" not in section.text[0]
     assert (
-        "The smallest distance at which a model breaks in this data is 0.400 (m)" in section.text[1]
+        section.title
+        == "ℓ∞ distance to the anchor: half of 5 neighbours are within 0.40 (0.02–0.80)"
     )
+    assert "20.0\u202f% (0.5–71.6\u202f%) are within 8/255" in section.text[0]
+    assert "Natural neighbours look alike" not in section.text[0]
+    assert "The smallest distance at which a model breaks is 0.400 (m)" in section.text[1]
     rows = {row[0]: row for row in section.tables[0].rows}
     assert rows["all pairs"][1:3] == ("5", "0.020")
     assert rows["accepted pairs"][1] == "3"

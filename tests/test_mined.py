@@ -129,12 +129,12 @@ def test_candidates_of_two_models_from_the_command_line(mined):
     assert lines[1].split() == ["confident", "detections", "12", "4"]
     assert lines[2].split() == ["right", "4", "0"]
     assert next(line for line in lines if line.startswith("unverified")).split()[1:] == ["4", "0"]
-    assert "1 joined to others of their class that look the same" in told
+    assert "1 merged with others of their class that look the same" in told
     assert lines[-1] == f"next: steadyeye review {out}"
     # the detections themselves are sealed there as in any run
     assert {t.model for _, t in tables([out])} == {"sure", "also"}
     page = (out / "report.html").read_text()
-    assert "What is it confidently wrong about?" in page
+    assert "Confident mistakes" in page
     assert "Out of distribution: an object of none of its classes" in page
     assert "picture not kept" not in page
 
@@ -212,7 +212,7 @@ def test_saved_detections_are_mined_with_and_without_pictures(folder):
         ("2", "dog", [0, 4, 24, 20]),
         ("1", "dog", [4, 4, 20, 20]),
     ]
-    assert "1 left out: their boxes lie wholly outside the image" in told
+    assert "1 left out: their boxes are completely outside the image" in told
     bare = ("mine", folder / "said.json", "--data", data(folder, images=False))
     code, told = steadyeye(folder, *bare, "--out", folder / "b")
     assert code == 0, told
@@ -220,12 +220,12 @@ def test_saved_detections_are_mined_with_and_without_pictures(folder):
         ("2", [0, 4, 24, 20]),
         ("1", [4, 4, 20, 20]),
     ]
-    assert "pictures are not there" in told
+    assert "images are missing" in told
     assert "next:" not in told
     assert not (folder / "b" / "set.json").exists()
     code, told = steadyeye(folder, *bare, "--out", folder / "c", "--rank", "novelty")
     assert code == 2
-    assert told.startswith("steadyeye: --rank novelty looks at the pictures")
+    assert told.startswith("steadyeye: --rank novelty needs the images")
 
 
 def test_another_descriptor_ranks(folder):
@@ -252,7 +252,7 @@ def one_word(message):
 def test_what_is_asked_for_wrongly_is_named(folder):
     for how, told in (
         ({"score": 1.0}, "--score 1: give a score in"),
-        ({"limit": 0}, "at least one candidate a class"),
+        ({"limit": 0}, "give at least 1"),
         ({"causes": ("backgrund",)}, "did you mean 'background'"),
         ({"rank": "surprise"}, "no ranking named 'surprise'"),
     ):
@@ -310,12 +310,12 @@ def test_shares_by_hand(hand):
 def test_the_section_by_hand(hand):
     section = confident_mistakes([Evaluated(hand, {})])
     assert section.title == "Confidently wrong: 3 of 5 detections"
-    assert "wrong in 60.0\u202f%" in section.text[1]
+    assert "60.0\u202f%" in section.text[1]
     assert "misclassification 1, out of distribution 1, background 1" in section.text[1]
-    assert "1 where nobody verified their class and 1 in a crowd" in section.text[1]
+    assert "1 of a class that nobody verified in the image and 1 on a crowd" in section.text[1]
     assert [row[:4] for row in section.tables[1].rows] == [
         ("car → bear", "m", "1", "1"),
-        ("nothing annotated there → bear", "m", "1", "1"),
+        ("no labelled object → bear", "m", "1", "1"),
         ("goat → car", "m", "1", "1"),
     ]
     assert [(e.title, e.group.partition(":")[0]) for e in section.exhibits] == [

@@ -148,7 +148,7 @@ def test_a_goat_is_an_animal_to_a_cause_and_outside_to_ap(said, own, judgement):
 
 def test_an_earlier_version_is_told_to_run_again():
     old = replace(table([[]], [[(BOX, BEAR, 0.9)]]), said=None)
-    with pytest.raises(UsageError, match=r"m on d were sealed by an earlier version.*run again"):
+    with pytest.raises(UsageError, match=r"m on d were written by an earlier version.*run again"):
         judged(old)
 
 

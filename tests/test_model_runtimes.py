@@ -189,7 +189,7 @@ def test_the_callable_plugin_finds_functions():
     model = plugins.build("models", parse("callable(path='toy_networks:brightness', size=16)"))
     assert model.name == "brightness"
     assert model(IMAGES).shape == (3, 3)
-    with pytest.raises(UsageError, match="no path to Python"):
+    with pytest.raises(UsageError, match="no Python path"):
         build("callable", path="toy_networks")
     with pytest.raises(UsageError, match="not a function"):
         build("callable", path="toy_networks:__doc__")

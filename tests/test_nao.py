@@ -109,7 +109,10 @@ def test_the_section_tells_the_drop_from_the_other_data_of_the_report():
     assert own[6].startswith(f"{(1 - whole) * 100:.1f}")
     assert len(section.tables[0].rows) == 8
     # twelve images of which a third is wrong may be of a set where nothing is lost
-    assert section.title == "Is mAP lower on these objects than on the reference? · mined"
+    assert (
+        section.title
+        == "Is mAP lower on natural adversarial objects than on the reference data? · mined"
+    )
     classes = section.tables[1]
     assert [row[0] for row in classes.rows] == ["c0", "c1", "c2"]
     values = section.figures[0].spec["data"]["values"]
@@ -121,16 +124,19 @@ def test_a_drop_that_may_be_chance_is_called_so():
     here, other = pair()
     same = replace(other, detections=here.detections)
     (section,) = sections([evaluated(here), evaluated(same)], ["published_nao"])
-    assert section.title == "Is mAP lower on these objects than on the reference? · mined"
-    assert "which may be chance" in section.text[0]
+    assert (
+        section.title
+        == "Is mAP lower on natural adversarial objects than on the reference data? · mined"
+    )
+    assert "no clear difference" in section.text[0]
     assert "−" in section.tables[0].rows[0][6]
     assert "-" not in section.tables[0].rows[0][6]
 
 
 def test_without_a_reference_it_says_how_to_get_one():
     (section,) = sections([evaluated(pair()[0])], ["published_nao"])
-    assert section.title == "Beside published detectors on natural adversarial objects"
-    assert any("another --data in the same job" in line for line in section.text)
+    assert section.title == "Natural adversarial objects, compared with published detectors"
+    assert any("add another --data to the job" in line for line in section.text)
     assert section.figures == ()
     assert section.tables[0].rows[0][4:] == ("—", "—", "—")
 

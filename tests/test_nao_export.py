@@ -368,6 +368,6 @@ def test_a_detectors_boxes_become_a_set_it_is_measured_on(test_data, tmp_path):
     assert found.map_without_ood().value == same_again.map_without_ood().value
     assert found.mar().value < 0.9
     run("report", "a", "--out", "report.md")
-    assert "Beside published detectors on natural adversarial objects" in (
+    assert "Natural adversarial objects, compared with published detectors" in (
         tmp_path / "report.md"
     ).read_text(encoding="utf-8")

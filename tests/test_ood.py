@@ -189,7 +189,7 @@ def test_a_file_without_that_category_is_read_as_ever(tmp_path):
     categories = [{"id": 1, "name": "cat"}, {"id": 2, "name": "dog"}]
     spec = instances(tmp_path, categories=categories)
     assert built(f"{spec})").fingerprint == built(f"{spec}, ood=None)").fingerprint
-    with pytest.raises(UsageError, match="has no category beside 'ood'"):
+    with pytest.raises(UsageError, match="has no category other than 'ood'"):
         built(f"{instances(tmp_path, categories=[{'id': 2, 'name': 'ood'}])})")
 
 
@@ -270,7 +270,7 @@ def test_objects_of_classes_that_the_model_has_not_lie_outside():
     found = map_without_ood(predictions)
     assert found.value == pytest.approx(1)
     assert [(cell.name, cell.n) for cell in found.cells] == [(predictions.classes[0], 1)]
-    assert found.notes[0] == "1 objects outside the classes in 1 images"
+    assert found.notes[0] == "1 objects of classes that the model does not have (OOD), in 1 images"
     assert ask(parse("map")).metric(predictions).value == pytest.approx(0.25)
     everything = replace(predictions, reach=np.array([0, 1]))
     assert map_without_ood(everything).value == pytest.approx(0.25)
@@ -381,7 +381,7 @@ def test_without_objects_outside_it_is_map(threshold):
         (plain.value, plain.low, plain.high)
     )
     assert (found.n, found.interval) == (plain.n, plain.interval)
-    assert found.notes[0] == "no object lies outside the classes: as mAP"
+    assert found.notes[0] == "no OOD objects: the same as mAP"
 
 
 def test_every_class_has_its_objects_and_an_interval():

@@ -125,7 +125,7 @@ def test_notes_count_what_a_reader_must_know(folder):
     assert built(folder).notes == (
         "3 images with 4 boxes, 1 of them crowds; 1 images without any object, first 'c3'",
         "1 boxes are depictions, which count as objects",
-        "of 1 boxes nobody said whether they hold a group; they count as one object",
+        "for 1 boxes the labels do not say whether they hold a group; they count as one object",
         "classes verified to be in an image or not: from labels.csv and the boxes, with what "
         "follows by the hierarchy",
     )
@@ -414,7 +414,7 @@ def test_a_hierarchy_that_goes_in_circles_is_refused(folder):
     inner = {"LabelName": MID["Man"], "Subcategory": [{"LabelName": MID["Person"]}]}
     tree = {"LabelName": MID["Person"], "Subcategory": [inner]}
     (folder / "tree.json").write_text(json.dumps(tree))
-    refused(folder, "above itself; mend the hierarchy", hierarchy=str(folder / "tree.json"))
+    refused(folder, "above itself; correct the hierarchy", hierarchy=str(folder / "tree.json"))
 
 
 # --- a real detector on real photos
@@ -491,7 +491,7 @@ def test_classes_that_are_found_score_and_those_of_no_coco_class_cannot(photos):
     # cat, hot dog and dog; Bird, the answer for Owl and Parrot, is no hit of mAP
     assert photos.map().value == pytest.approx(3 / 5)
     notes = " ".join(photos.predictions.notes)
-    assert "Owl: no class of yolox_nano maps to it, in 1 samples" in notes
+    assert "Owl: no class of yolox_nano maps to it (1 samples" in notes
 
 
 def people(images):
@@ -517,7 +517,6 @@ def test_a_detector_of_open_images_answers_in_cocos_classes(folder):
         out=folder / "run",
     )
     assert found.map().value == pytest.approx(1)
-    assert (
-        "1 detections left out, of 1 classes that the data does not have, first 'Tree' in '1'"
-        in (found.predictions.notes)
+    assert "1 detections left out: their 1 classes are not in the data, first 'Tree' in '1'" in (
+        found.predictions.notes
     )

@@ -161,7 +161,7 @@ def test_a_headline_without_an_interval_says_so():
     predictions = table(**HAND)
     (said,) = headline([Evaluated(predictions, cells)])
     assert said == "m is right on 50.0\u202f% of 2 images (no interval)."
-    few = "none: too few images: the median class stands on 1 video; more"
+    few = "none: too few images: the median class has objects in 1 video; more"
     cells = {"map": Result("map", 0.5, None, None, 1, few)}
     (said,) = headline([Evaluated(predictions, cells)])
     assert said == "m has a mAP of 50.0\u202f% on 1 image (no interval: too few images)."

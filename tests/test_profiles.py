@@ -119,7 +119,7 @@ def test_scores_that_are_no_probabilities_have_no_probability_profile():
 def test_an_image_that_failed_at_any_level_is_left_out_and_counted():
     found = degraded_accuracy(sweep({"fog": FOG}, errors={("fog", 2, 0)}))
     assert found.n == 2
-    assert "1 images left out: not predicted at some level" in found.notes
+    assert "1 images left out: no prediction at some level" in found.notes
 
 
 def test_an_empty_baseline_is_an_error():

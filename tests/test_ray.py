@@ -181,8 +181,8 @@ def test_from_another_machine_rows_come_through_the_driver_and_nothing_is_kept(
     assert (told["cluster"]["written"], told["cluster"]["sent"]) == (0, size)
     assert told["cell"]["hits"] == 0
     assert watcher.said == [
-        f"the cache '{tmp_path / 'kept'}' is a file of one machine: workers on others ask about "
-        "every frame and keep nothing"
+        f"the cache '{tmp_path / 'kept'}' is a file of one machine: workers on other "
+        "machines do not use it"
     ]
 
 

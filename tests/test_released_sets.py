@@ -322,7 +322,7 @@ def test_a_part_is_named_so(vid):
         (
             "pmsets.json",
             lambda c: c[next(iter(c))].append(c[list(c)[1]][0]),
-            "is of another video than its anchor",
+            "is from another video than its anchor",
         ),
     ],
 )

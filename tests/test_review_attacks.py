@@ -113,7 +113,10 @@ def test_tokens_are_not_kept(data, people_of, tmp_path):
 
 def test_what_was_given_to_one_is_not_another_ones_to_answer(ann, ben):
     refused = ben.post("/decisions", json=answer(served(ann)))
-    assert (refused.status_code, refused.json()["detail"][:24]) == (409, "this was not given to yo")
+    assert (refused.status_code, refused.json()["detail"][:24]) == (
+        409,
+        "this item was not assigne",
+    )
 
 
 def test_only_the_admin_sees_the_dashboard(site, ann, people_of):

@@ -344,10 +344,10 @@ def test_a_second_audit_spares_what_the_first_did_not_doubt(tmp_path):
 def test_nothing_is_accepted_in_bulk_without_a_passed_audit(tmp_path):
     review = Review(draw(tmp_path / "set"), edge)
     review.decide()
-    with review.db.writing() as c, pytest.raises(UsageError, match="before an audit passed"):
+    with review.db.writing() as c, pytest.raises(UsageError, match="before an audit has passed"):
         auditing.accept(c, evidence.latest(c))
     assert "step 1" in review.audit()
-    with review.db.writing() as c, pytest.raises(UsageError, match="before an audit passed"):
+    with review.db.writing() as c, pytest.raises(UsageError, match="before an audit has passed"):
         auditing.accept(c, evidence.latest(c))
     assert "audit 1 waits: 0 of" in review.audit()
     with pytest.raises(UsageError, match=r"audited for a share of 0\.05"):
@@ -370,7 +370,7 @@ def test_bulk_stands_only_as_long_as_its_audit_does(tmp_path):
         review.answer(served, NO, seen=done)
     review.similar = lambda payload: False
     review.decide()
-    assert "does not hold any more" in review.audit()
+    assert "is no longer valid" in review.audit()
     reasons = [v.reason for v in review.verdicts().values()]
     assert verdicts.IN_BULK not in reasons
     with review.db.reading() as c, pytest.raises(UsageError, match="are not decided"):
@@ -390,7 +390,7 @@ def test_pairs_wait_for_all_anchors_of_their_block(tmp_path):
             bad = served.payload["image"]
     review.decide()
     assert bad not in {payload["anchor"] for payload in review.shown}
-    assert "too few to gain by it" in review.audit(most=0.01)
+    assert "which saves too little" in review.audit(most=0.01)
     review.decide()
     found = review.verdicts()
     assert sum(v.reason == "anchor bad" for v in found.values()) == 1 + len(
@@ -470,7 +470,7 @@ def test_the_command_tells_what_comes_next(tmp_path, monkeypatch, capsys):
     Review(plain, edge)
     with pytest.raises(SystemExit, match="2"):
         call(monkeypatch, plain)
-    assert "every pair of this set is asked" in capsys.readouterr().err
+    assert "every pair of this set is reviewed" in capsys.readouterr().err
 
 
 def call(monkeypatch, folder, *more):

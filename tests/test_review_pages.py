@@ -252,11 +252,11 @@ def test_undo_brings_the_last_ones_back(site, visit):
     ann.decide("n", "b")
     ann.press("z")
     ann.page.wait_for_selector(f"{READY}[data-assignment='{second}']")
-    assert ann.saved() == "Taken back: not similar, background"
+    assert ann.saved() == "Undone: not similar, background"
     ann.press("z")
     ann.page.wait_for_selector(f"{READY}[data-assignment='{first}']")
     ann.press("z")
-    ann.wait_text("#saved", "Nothing of yours to take back")
+    ann.wait_text("#saved", "No decision of yours to undo")
     ann.decide("u")
     ann.saved()
     kinds = [row.kind for row in here.said()]
@@ -538,7 +538,7 @@ def test_from_videos_to_a_number_with_the_server_killed(tmp_path, visit, serve):
     made = 1
     while ann.decide("g"):
         made += 1
-    ann.page.locator(".go", has_text="Go on: Pairs").wait_for()
+    ann.page.locator(".go", has_text="Continue: Pairs").wait_for()
     ann.press("Enter")
     ann.page.wait_for_url("**/stages/pairs")
     ann.page.wait_for_selector(READY)

@@ -134,7 +134,7 @@ def test_decisions_cannot_be_altered(folder):
 def test_an_answer_must_be_ones_own_and_allowed(folder):
     review = Review(folder, reviewers=2, stages={"pairs": 1})
     served = review.next("pairs")[0]
-    with pytest.raises(RefusedError, match="not given to you"):
+    with pytest.raises(RefusedError, match="not assigned to you"):
         review.say(served, YES, 1)
     with pytest.raises(UsageError, match="similar='perhaps'; choose from yes, no, unsure"):
         review.say(served, {"correct": "yes", "similar": "perhaps"})

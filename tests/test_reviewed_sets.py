@@ -103,7 +103,7 @@ def test_without_review_the_rejected_anchors_are_tagged(root):
 
 def test_what_was_rejected_is_not_degraded(root, tmp_path):
     spec = f"ytbb_robust(root='{root}', k=1, review=False)"
-    with pytest.raises(se.UsageError, match="degrade only what was accepted"):
+    with pytest.raises(se.UsageError, match="degrade accepted frames only"):
         se.evaluate(brightness, spec, operators="global_blur", levels="0:1", out=tmp_path / "run")
 
 

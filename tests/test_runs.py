@@ -279,7 +279,7 @@ def test_a_corrupt_jpeg_stops_the_run_or_is_recorded(davis, tmp_path):
 @pytest.mark.parametrize(
     ("scores", "why"),
     [
-        (lambda n: np.full((n, 2), np.nan), "gave NaN scores for"),
+        (lambda n: np.full((n, 2), np.nan), "returned NaN scores for"),
         (lambda n: np.zeros((n, 5)), "classes"),
         (np.zeros, "it should return"),
         (lambda n: np.array([["a", "b"]] * n), "not an array of numbers"),

@@ -79,7 +79,7 @@ def test_a_list_that_is_given_names_the_same_frames(sources, tmp_path, given, ex
 def test_a_list_without_a_label_that_occurs_is_refused_before_anything_is_stored(sources, tmp_path):
     out = tmp_path / "set"
     told = refused("sample", "--data", sources[0], "--classes", "dog,cat", "--out", str(out))
-    assert "the classes to label with lack 1 that 'video(" in told
+    assert "--classes lacks 1 classes of 'video(" in told
     assert "gnome; add them to --classes" in told
     assert not out.exists()
 

@@ -73,7 +73,7 @@ def test_scores_names_and_indices_give_the_same_numbers(data, ids, tmp_path):
         (lambda said, first: said.update({first: [0.1] * 7}), "7 scores .* there are 30 classes"),
         (lambda said, first: said.update({first: [float("nan")] * 30}), "NaN scores"),
         (lambda said, first: said.update({first: 30}), "an index from 0 to 29"),
-        (lambda said, first: said.update({first: ["x"] * 30}), "that are no numbers"),
+        (lambda said, first: said.update({first: ["x"] * 30}), "that are not numbers"),
     ],
 )
 def test_what_is_wrong_with_a_file_is_named(data, ids, tmp_path, change, why):

@@ -66,8 +66,8 @@ def test_the_median_class_has_an_interval_over_videos():
     assert row[:2] == ("m", "50.0\u202f%")
     # of the two classes that hold nothing bounds the loss from below, of the others from above
     method = (
-        "Gaffke's bounds over 4 videos, of the half of the classes that loses least and of the one "
-        "that loses most"
+        "Gaffke's bounds over 4 videos, of the half of the classes with the smaller drops and of "
+        "the class with the largest"
     )
     assert row[2:6] == ("0.0–100.0\u202f%", "4", "0", "4")
     assert row[6:] == (method,)
@@ -118,7 +118,7 @@ def test_failures_show_the_most_confident_mistake():
     assert exhibit.title == "c0 → c1"
     assert [picture.sample for picture in exhibit.pictures] == ["s0", "s2"]
     assert exhibit.pictures[1].title == "2 frames later"
-    assert exhibit.pictures[1].lines[0] == "says c1, 80.0\u202f%"
+    assert exhibit.pictures[1].lines[0] == "predicts c1, 80.0\u202f%"
     assert [picture.right for picture in exhibit.pictures] == [True, False]
 
 

@@ -93,7 +93,7 @@ def test_offset_errors_by_hand():
     # one away: 1 of 5; two away: 0 of 2
     assert f"20.0{SPACE}%" in section.text[0]
     # 1 of 5 frames of two videos: the interval holds 0, so the title asks
-    assert section.title == "How far from its anchor does a frame become wrong?"
+    assert section.title == "How does the error rate change with the distance from the anchor?"
 
 
 def test_offset_errors_over_all_models_count_a_frame_once_a_model():
@@ -125,7 +125,7 @@ def test_conditional_robustness_by_hand():
     assert f"100.0{SPACE}%" in section.text[0]
     # a breaks at +1, and both of the frames two away are right
     assert section.title == (
-        "1 of 1 anchors that break within ±2 look steady on the frames exactly 2 away"
+        "1 of 1 sets that break within ±2 are right on the frames exactly 2 away"
     )
 
 
@@ -187,10 +187,8 @@ def test_static_transfer_titles_assert_with_enough_anchors():
     def title(*sides):
         return static_transfer([evaluated(model(s), f"{i}") for i, s in enumerate(sides)]).title
 
-    assert title(1, 1) == (
-        "Most of what neighbours take away is on frames that break the other models too"
-    )
-    assert title(-1, 1) == "Most of what neighbours take away is on frames of each model's own"
+    assert title(1, 1) == ("Most of the drop is on frames that break other models too")
+    assert title(-1, 1) == "Most of the drop is on frames that break one model only"
 
 
 def test_static_transfer_of_models_that_share_their_errors():
@@ -228,14 +226,14 @@ def test_frame_types_by_hand():
         ["without B-frames", "3", f"66.7{SPACE}%", f"66.7{SPACE}%"],
     ]
     # three anchors show nothing
-    assert section.title == "Does the drop go with frames of one type?"
+    assert section.title == "Does one frame type cause the drop?"
 
 
 @pytest.mark.parametrize(
     ("broken_by", "title"),
     [
-        ("B", "Most of the drop is gone without B-frames"),
-        ("both", "Without any one frame type most of the drop is still there"),
+        ("B", "Most of the drop disappears without B-frames"),
+        ("both", "Most of the drop remains without any one frame type"),
     ],
 )
 def test_the_title_tells_whether_one_type_makes_the_drop(broken_by, title):
@@ -253,7 +251,7 @@ def test_the_title_tells_whether_one_type_makes_the_drop(broken_by, title):
 
 def test_types_that_do_not_occur_are_told():
     section = types.frame_types([evaluated(sets(THREE, frame_type=["P"] * 10))])
-    assert "The data has no I, no B-frames." in section.text[0]
+    assert "The data have no I, no B-frames." in section.text[0]
     assert [row[0] for row in rows(section) if row[1] == "m"] == ["all frames", "without P-frames"]
 
 
@@ -352,7 +350,7 @@ def test_review_impact_by_hand():
 @pytest.mark.parametrize(
     ("rejected", "title"),
     [
-        (True, "The review takes most of the drop"),
+        (True, "The review removes most of the drop"),
         (False, "Most of the drop remains after the review"),
     ],
 )
@@ -429,10 +427,10 @@ def test_random_tables_over_the_released_metadata(released, seed):
 
     values = static_transfer(given).figures[0].spec["data"]["values"]
     found = {(v["model"], v["frames"]): v["value"] for v in values}
-    assert [found[str(i), "chosen by all"] for i in range(3)] == pytest.approx(list(static))
-    assert [found[str(i), "chosen by the others"] for i in range(3)] == pytest.approx(others)
+    assert [found[str(i), "worst for all models"] for i in range(3)] == pytest.approx(list(static))
+    assert [found[str(i), "worst for the other models"] for i in range(3)] == pytest.approx(others)
     for i in range(3):
-        assert found[str(i), "worst of its own (pm-k)"] <= found[str(i), "chosen by all"]
+        assert found[str(i), "worst for this model (pm-k)"] <= found[str(i), "worst for all models"]
 
 
 def full():

@@ -119,7 +119,7 @@ def test_annotations_take_the_images_beside_them(here):
     write_image(here / "images" / "1.png")
     assert expand_data("boxes.json") == "coco(annotations='boxes.json', images='images')"
     (here / "other.json").write_text("[1]")
-    with pytest.raises(UsageError, match="no annotations of COCO"):
+    with pytest.raises(UsageError, match="not a COCO annotation file"):
         expand_data("other.json")
 
 

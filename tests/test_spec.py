@@ -30,11 +30,11 @@ def test_text_and_back(name, kwargs):
 @pytest.mark.parametrize(
     ("text", "why"),
     [
-        ("pm_k(10)", "arguments need their names"),
+        ("pm_k(10)", "arguments must be named"),
         ("pm_k(k=ten)", "not a literal"),
         ("pm_k(k=", "never closed"),
         ("import os", "invalid syntax"),
-        ("a.b(k=1)", "neither a name nor a call"),
+        ("a.b(k=1)", "neither a name nor a name with arguments"),
         ("pm_k(**{'k': 1})", "not allowed"),
         ("pm_k(k=__import__('os'))", "not a literal"),
     ],

@@ -349,7 +349,7 @@ def test_an_altered_shard_is_found_and_computed_again(
     else:
         cell.mark(2).write_bytes(b"")
     if sealed and damage in {"flipped", "short"}:
-        with pytest.raises(UsageError, match=r"00002\.arrow' is not what was sealed"):
+        with pytest.raises(UsageError, match=r"00002\.arrow' was changed after it was written"):
             read(cell.folder)
     harmless = sealed and "mark" in damage
     again = compute(out, data, toy())

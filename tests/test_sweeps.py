@@ -301,7 +301,7 @@ def test_all_images_can_be_the_baseline(sweep):
         ({"operators": "jpeg", "levels": "-1,3"}, "levels go from 0 to 30"),
         ({"operators": "jpeg", "levels": "many"}, "write first:last"),
         ({"operators": "callable"}, "callable needs 'path'"),
-        ({"fast": True}, "name the operators too"),
+        ({"fast": True}, "give the operators too"),
     ],
 )
 def test_a_job_that_cannot_be_is_refused_in_one_line(changes, told):

@@ -278,7 +278,7 @@ def test_the_metric_is_the_distance_to_the_line_of_the_data():
     assert found.low < found.value < found.high
     assert (found.n, found.unit) == (100, "difference")
     assert found.name == "effective_robustness(line=imagenet_vid_robust)"
-    assert "a line of other data than this" in found.notes
+    assert "the line is from other data than these" in found.notes
     ytbb = metric(predictions, line="ytbb_robust", space="plain")
     assert ytbb.name == "effective_robustness(line=ytbb_robust, space=plain)"
     plain = line_of("ytbb_robust", PLAIN)
@@ -288,13 +288,13 @@ def test_the_metric_is_the_distance_to_the_line_of_the_data():
 def test_only_data_that_reaches_ten_frames_is_compared():
     near, far = anchors(30, 20, 15, reach=5), anchors(30, 20, 15, reach=12)
     assert not any(name.startswith("effective") for name in results(near))
-    with pytest.raises(UsageError, match="compares at k=10, but the data reaches ±5"):
+    with pytest.raises(UsageError, match="compares at k=10, but the data reach ±5"):
         metric(near)
     # a frame at ±12 is beyond k = 10 and breaks nothing
     assert metric(far).value == metric(anchors(30, 20, 20)).value
     own = [Evaluated(near, results(near))]
     assert published_models(own) is None
-    assert "this data reaches ±5" in pm_curve(own).method[0]
+    assert "these data reach ±5" in pm_curve(own).method[0]
     assert pm_curve([Evaluated(far, results(far))]).method == ()
 
 
@@ -326,7 +326,7 @@ def test_differences_are_told_with_their_sign():
             replace(whole("imagenet_vid_robust", 600, 500), data="imagenet_vid_robust #2"),
             "measured on the same set.",
         ),
-        (anchors(200, 100, 70), "ImageNet-Vid-Robust is another set than yours"),
+        (anchors(200, 100, 70), "ImageNet-Vid-Robust has other videos"),
     ],
 )
 def test_other_data_is_not_passed_off_as_the_published_set(predictions, said):
@@ -359,7 +359,7 @@ def test_no_published_number_stands_beside_a_variant_of_a_released_set(predictio
             metric(predictions, line=line)
     assert published_models([Evaluated(predictions, every)]) is None
     (why,) = pm_curve([Evaluated(predictions, every)]).method
-    assert "This is a part or a variant of it" in why
+    assert "These data are a part or a variant of it" in why
     kinds = np.where(predictions.tags["offset"] == 10, "P", "I")
     rates = 25.0 + predictions.grouped[1] % 2
     tags = {**predictions.tags, "fps": rates, "frame_type": kinds}
@@ -367,7 +367,7 @@ def test_no_published_number_stands_beside_a_variant_of_a_released_set(predictio
     for analysis in (frame_rates, frame_types):
         shown = analysis([Evaluated(tagged, {})])
         assert "published" not in [row[1][:9] for row in shown.tables[0].rows]
-        assert "Published numbers are not shown beside" in shown.figures[0].caption
+        assert "Published values are not shown" in shown.figures[0].caption
         own = replace(tagged, data="mine")
         assert "published" in [row[1][:9] for row in analysis([Evaluated(own, {})]).tables[0].rows]
 
@@ -386,9 +386,11 @@ def test_the_section_names_the_models_off_the_line_and_draws():
     section = published_models([steady, plain])
     assert section.title == "m: steadier than published models of the same accuracy"
     assert section.claim.supported
-    assert section.text[0].startswith("pm-10: m has 67.5\u202f%, the line at its accuracy 59.")
+    assert section.text[0].startswith(
+        "pm-10 and the value expected from the accuracy: m 67.5\u202f%, expected 59."
+    )
     verdicts = {row[0]: row[2] for row in section.tables[0].rows}
-    assert verdicts == {"m": "above it", "plain <b>": "no distance from it shown"}
+    assert verdicts == {"m": "steadier", "plain <b>": "no clear difference"}
     assert section == published_models([steady, plain])
     for figure in section.figures:
         svg = vl_convert.vegalite_to_svg(json.loads(json.dumps(figure.spec)))
@@ -399,14 +401,17 @@ def test_the_section_names_the_models_off_the_line_and_draws():
 def test_models_on_other_data_are_not_judged_against_the_line():
     """The same numbers on 400 anchors of the user's own: shown beside, named as other, no rank."""
     section = published_models([Evaluated(anchors(400, 300, 270), {})])
-    assert section.title == "Beside published models on ImageNet-Vid-Robust, which is other data"
+    assert (
+        section.title
+        == "Compared with published models on ImageNet-Vid-Robust, which is other data"
+    )
     assert section.claim is None
     assert [row[2] for row in section.tables[0].rows] == ["other data"]
-    assert "nothing is judged against it" in section.tables[0].caption
+    assert "no verdicts" in section.tables[0].caption
     assert "above" not in section.text[0]
 
 
 def test_a_single_video_is_told_and_a_line_drawn_out_too():
     section = published_models([Evaluated(anchors(40, 39, 38, video="v"), {})])
     assert "within this one video only" in section.tables[0].rows[0][-1]
-    assert "drawn out beyond them all" in section.text[1]
+    assert "the line is extrapolated there" in section.text[1]

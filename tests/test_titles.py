@@ -36,49 +36,50 @@ from steadyeye.metrics.degraded_accuracy import degraded_accuracy
 from steadyeye.report.headline import headline
 
 NEUTRAL = {
-    "background": r"Another background: (how much|do confident mistakes change less .*\?.*)",
-    "comparison": r"Do the .* models differ on .*\? No difference is shown",
-    "conditional_robustness": r"(None of the \S+ right anchors breaks within ±\d+"
-    r"|\S+ of \S+ anchors that break .*|Frames exactly .* beside all frames within \d+)",
+    "background": r"Replacing the background: (how much|do confident mistakes change less .*\?.*)",
+    "comparison": r"Do the .* models differ in .*\? No clear difference",
+    "conditional_robustness": r"(None of the \S+ sets with a right anchor breaks within ±\d+"
+    r"|\S+ of \S+ sets that break .*|One frame exactly .* away, and all frames within ±\d+)",
     "confident_mistakes": r"(Confidently wrong: \S+ of \S+ detections.*"
-    r"|No confident detection that can be judged)",
-    "confusion_pairs": r"What it takes for what: (\S+ pairs? of classes"
+    r"|No confident detection that can be checked against the labels)",
+    "confusion_pairs": r"Confusions: (\S+ pairs? of classes"
     r"|(most often )?.* → .*, in .*)",
     "degradation_map": "Accuracy by operator and level",
-    "degradation_profiles": "Accuracy, probability and rank by level, operator by operator",
-    "degradation_ranking": "Which model stands it best",
-    "failure_levels": "The level at which accuracy falls below each threshold",
-    "failure_strips": "One image at the levels where accuracy falls below a threshold",
+    "degradation_profiles": "Accuracy, probability and rank by level, for each operator",
+    "degradation_ranking": "Models ranked by accuracy under degradation",
+    "failure_levels": "Failure points: the level at which accuracy falls below each threshold",
+    "failure_strips": "One image at the level of each failure point",
     "failures": "The frames that break it",
-    "flips": "Changes of mind",
-    "frame_rates": "Frame rate by frame rate",
-    "frame_types": r"(Does the drop go with frames of one type\?"
-    r"|None of \S+ anchors breaks, whatever the frame type)",
-    # a change that is not shown carries a question mark, as `changes` checks
-    "gains": r".* after .*: .*",
-    "degradation_gains": r".* after .*, degraded: .*",
-    "linf_distances": r"ℓ∞ to the anchor: half of \S+ neighbours lie within \S+ \(.*\)",
-    "lost_boxes": "What is lost on the worst frame",
-    "map_breakdown": "Class by class, size by size, frame by frame",
-    "map_curve": "The worst frame nearby",
-    "offset_errors": r"(How far from its anchor does a frame become wrong\?"
-    r"|None of \S+ frames .* wrong while it is right)",
-    "patch_shuffle": r"Shuffling the inside: (how much|do confident mistakes change less .*\?.*)",
-    "per_class": "Class by class",
-    "pm_curve": "Right on every frame within ±k, by distance",
+    "flips": "Prediction changes between consecutive frames",
+    "frame_rates": "Accuracy and pm-k by frame rate",
+    "frame_types": r"(Does one frame type cause the drop\?"
+    r"|None of \S+ sets breaks, whatever the frame type)",
+    # a change that is not clear is said to be so, as `changes` checks
+    "gains": r".* compared with .*: .*",
+    "degradation_gains": r".* and .* under degradation: .*",
+    "linf_distances": r"ℓ∞ distance to the anchor: half of \S+ neighbours are within \S+ \(.*\)",
+    "lost_boxes": "Detection errors on anchors and worst frames",
+    "map_breakdown": "AP by class, object size and frame",
+    "map_curve": "mAP on the worst frame within ±k",
+    "offset_errors": r"(How does the error rate change with the distance from the anchor\?"
+    r"|None of \S+ neighbours .* from a right anchor is wrong)",
+    "patch_shuffle": r"Shuffling patches inside the box: "
+    r"(how much|do confident mistakes change less .*\?.*)",
+    "per_class": "Accuracy and pm-k by class",
+    "pm_curve": "Share of sets right on every frame within ±k",
     "precision_recall": "Precision and recall",
-    "published_detectors": "(Anchors and worst frames|Among published detectors)",
-    "published_models": r"(Beside published models on .*, which is other data"
-    r"|.*\? No difference is shown)",
-    "published_nao": r"(Is mAP lower on these objects than on the reference\?"
-    r"|Beside published detectors on natural adversarial objects)",
+    "published_detectors": "(Anchors and worst frames|Compared with published detectors)",
+    "published_models": r"(Compared with published models on .*, which is other data"
+    r"|.*\? No clear difference)",
+    "published_nao": r"(Is mAP lower on natural adversarial objects than on the reference data\?"
+    r"|Natural adversarial objects, compared with published detectors)",
     "review_impact": r"(How much of the drop remains after the review\?"
-    r"|None of \S+ anchors breaks, with or without the review)",
+    r"|None of \S+ sets breaks, with or without the review)",
     "static_transfer": r"Do models break on the same frames\?",
-    "timeline": r"(No|\S+( to \S+)?) changes? of answer in .* of video",
-    "unstable_clips": "The seconds with the most changes of answer",
-    "what_changed": r"What changed when it broke: (no measure shown to go with it"
-    r"|too few broken frames to tell)",
+    "timeline": r"(No|\S+( to \S+)?) prediction changes? in .* of video",
+    "unstable_clips": "The seconds with the most prediction changes",
+    "what_changed": r"What changed when it broke: (no measure is clearly related"
+    r"|too few broken frames)",
 }
 ELSEWHERE = {"attribution", "blind_spots"}
 """Their titles are checked where their cells are made, in files of their own."""
@@ -290,7 +291,7 @@ def test_a_next_frame_at_three_percent_with_an_interval_from_0_is_a_question():
     tags = {**right.tags, "video": np.array([g[:1] + str(int(g[1:]) // 6) for g in right.groups])}
     tags["frame"] = np.arange(len(right))
     (section,) = sections([Evaluated(replace(right, tags=tags), {})], ["offset_errors"])
-    assert section.title == "How far from its anchor does a frame become wrong?"
+    assert section.title == "How does the error rate change with the distance from the anchor?"
 
 
 def test_one_measure_must_hold_for_the_number_of_models_too():
@@ -310,11 +311,11 @@ def test_the_worst_operator_is_only_said_where_it_is_shown(n, worse, shown):
     assert (told.worst.name, told.next.name) == ("rain", "fog")
     assert told.shown == shown
     (said,) = headline([Evaluated(predictions, {"degraded_accuracy": result})])
-    assert ("though no difference from fog is shown" in said) != shown
+    assert ("with no clear difference from fog" in said) != shown
     (section,) = sections(
         [Evaluated(predictions, {"degraded_accuracy": result})], ["degradation_map"]
     )
-    assert ("though no difference from fog is shown" in section.text[1]) != shown
+    assert ("with no clear difference from fog" in section.text[1]) != shown
 
 
 def test_gradient_descent_counts_in_the_mean_and_as_the_worst():
@@ -324,11 +325,14 @@ def test_gradient_descent_counts_in_the_mean_and_as_the_worst():
     result = degraded_accuracy(predictions)
     (said,) = headline([Evaluated(predictions, {"degraded_accuracy": result})])
     assert "averaged over 2 operators" in said
-    assert "on fewest under gradient_descent (aimed at the model itself)" in said
+    assert "on fewest under gradient_descent (uses the model's own gradient)" in said
     (section,) = sections(
         [Evaluated(predictions, {"degraded_accuracy": result})], ["degradation_map"]
     )
-    assert "fewest stay right under gradient_descent (aimed at the model itself)" in section.text[1]
+    assert (
+        "lowest mean accuracy under gradient_descent (uses the model's own gradient)"
+        in section.text[1]
+    )
 
 
 def test_a_degraded_detector_says_that_it_is_measured_as_a_classifier(tmp_path):
@@ -348,4 +352,5 @@ def test_a_degraded_detector_says_that_it_is_measured_as_a_classifier(tmp_path):
     (said,) = content.headline
     assert "Right means the class of its most confident box: this is a detector." in said
     notes = content.evaluated[0].predictions.notes
-    assert any("the class of its most confident box, as of a classifier" in note for note in notes)
+    said = "the class of its most confident box is measured, as for a classifier"
+    assert any(said in note for note in notes)

@@ -35,12 +35,11 @@ def attribution(evaluated: Sequence[Evaluated]) -> Section | None:
         title=claim.text if claim else _question(found, way),
         claim=claim,
         text=(
-            f"{_how(found[0])} Of each map the share of Σ|attribution| is taken that lies inside "
-            "the box, one object at a time. Two shares stand beside it: that of a map all alike, "
-            "which is the area of the box, so that large boxes hold more without meaning it; and "
-            "that of a detection which rests on its box alone, as this method would see it. In "
-            "the pictures grey is what does not matter, then violet, orange and light yellow, "
-            "against the strongest of that map alone.",
+            f"{_how(found[0])} For each map: the share of Σ|attribution| inside the box, one "
+            "object at a time. Two values for comparison: a uniform map gives the area of the "
+            "box, so large boxes hold more; a detection that depends on its box alone gives the "
+            "second value, computed with the same method. Pictures: grey is no attribution, "
+            "then violet, orange and light yellow up to the maximum of that map.",
             *map(_sentence, found),
             *filter(None, map(_caveat, found)),
         ),
@@ -59,8 +58,8 @@ def _claims(found: Sequence[Told], way: str) -> list[Claim]:
         return []
     effects = found[0].effects
     wrong, right = (mean(effects, of).value for of in (effects.mistake, ~effects.mistake))
-    numbers = f"{percent(wrong)}, against {percent(right)} of correct detections ({way})"
-    begin = "of the attribution of mistakes lies in their box"
+    numbers = f"{percent(wrong)}, and {percent(right)} for correct detections ({way})"
+    begin = "of the attribution of mistakes is inside their box"
     gap = difference(effects)
     return [
         below(f"Less {begin}: {numbers}", gap),
@@ -69,13 +68,13 @@ def _claims(found: Sequence[Told], way: str) -> list[Claim]:
 
 
 def _question(found: Sequence[Told], way: str) -> str:
-    asked = f"How much of the attribution lies in the box, by {way}?"
+    asked = f"How much of the attribution is inside the box, by {way}?"
     effects = found[0].effects
     wrong, right = (mean(effects, of).value for of in (effects.mistake, ~effects.mistake))
     if len(found) > 1 or wrong is None or right is None:
         return asked
     none = difference(effects).low is None
-    end = f"too few {effects.of} to tell" if none else "no difference shown"
+    end = f"too few {effects.of} to compare" if none else "no clear difference"
     return f"{asked} Mistakes {percent(wrong)}, correct detections {percent(right)}: {end}"
 
 
@@ -85,21 +84,21 @@ def _how(one: Told) -> str:
     kind = method(one.predictions)
     if kind == "integrated_gradients":
         return (
-            "Integrated gradients: how the score of the very query, anchor or proposal that made "
-            f"the detection comes about on the way from a {settings['baseline']} image to the real "
-            "one, pixel by pixel."
+            "Integrated gradients: how each pixel contributes to the score of the query, anchor "
+            f"or proposal that made the detection, on the way from a {settings['baseline']} "
+            "image to the real image."
         )
     if kind == "rise":
         return (
-            f"RISE, from the detector's answers alone: {settings['masks']:,} random masks a "
+            f"RISE, from the detector's outputs alone: {settings['masks']:,} random masks per "
             f"detection, grids of {settings['cells']} × {settings['cells']} cells shown with "
-            f"probability {settings['keep']:g}; the map is by how much IoU × score rises where a "
-            "place is shown."
+            f"probability {settings['keep']:g}. A place's value is how much IoU × score rises "
+            "when it is shown."
         )
     return (
-        "Occlusion, from the detector's answers alone: a grey patch at each of "
-        f"{settings['patches']} × {settings['patches']} places; the map is by how much IoU × score "
-        "falls where a place is hidden."
+        "Occlusion, from the detector's outputs alone: a grey patch at each of "
+        f"{settings['patches']} × {settings['patches']} places. A place's value is how much IoU "
+        "× score falls when it is hidden."
     )
 
 
@@ -107,19 +106,19 @@ def _sentence(one: Told) -> str:
     effects = one.effects
     wrong, right = mean(effects, effects.mistake), mean(effects, ~effects.mistake)
     if wrong.value is None:
-        return f"{one.model}: no mistake has an attribution."
+        return f"{one.model}: no mistake has an attribution map."
     areas = mean(effects, effects.mistake, one.area)
     said = (
-        f"{one.model}: of {wrong.n:,} confident mistakes {cell(wrong)} of the attribution lies "
+        f"{one.model}: for {wrong.n:,} confident mistakes {cell(wrong)} of the attribution is "
         f"inside the box, which covers {percent(areas.value)} of the image"
     )
     if right.value is None:
-        return f"{said}; there is no correct detection to compare with."
+        return f"{said}; there is no correct detection for comparison."
     control = mean(effects, ~effects.mistake, one.area)
     return (
-        f"{said}; of {right.n:,} correct detections {cell(right)}, their boxes covering "
-        f"{percent(control.value)}. The difference is {apart(difference(effects))} points, and "
-        f"{apart(difference(one.beyond))} of what the area does not explain."
+        f"{said}; for {right.n:,} correct detections {cell(right)}, with boxes that cover "
+        f"{percent(control.value)}. The difference is {apart(difference(effects))} percentage "
+        f"points, and {apart(difference(one.beyond))} after subtracting the area of the box."
     )
 
 
@@ -127,26 +126,28 @@ def _caveat(one: Told) -> str:
     """What the maps of a model must not be taken for; empty where there is nothing."""
     parts = []
     if one.effects.lost:
-        parts.append(f"{one.effects.lost:,} targets have no map: nothing changed their score.")
+        parts.append(
+            f"{one.effects.lost:,} detections have no map: no perturbation changed their score."
+        )
     residual = np.array([each.residual for each in one.found])
     far = residual > COMPLETE
     if far.any():
         steps = max(each.steps for each in one.found)
         parts.append(
-            f"{int(far.sum()):,} of {len(far):,} do not add up to the score difference within 1 % "
-            f"after {steps:,.0f} steps (the worst is off by {percent(float(residual.max()))}); "
-            "they count as they are, more steps would tell."
+            f"For {int(far.sum()):,} of {len(far):,} maps the sum differs from the score "
+            f"difference by more than 1 % after {steps:,.0f} steps (largest error "
+            f"{percent(float(residual.max()))}). They are included; use more steps."
         )
     elif np.isfinite(residual).any():
         parts.append(
-            f"All {len(far):,} add up to the score difference within 1 % (the worst is off by "
+            f"All {len(far):,} maps sum to the score difference within 1 % (largest error "
             f"{percent(float(residual.max()), 2)})."
         )
     agreement = np.array([each.agreement for each in one.found])
     if np.isfinite(agreement).any():
         parts.append(
-            "Maps of one half of the masks correlate with those of the other by "
-            f"{np.nanmedian(agreement):.2f} (median); what is noise in them is spread evenly and "
-            "draws the shares towards the areas."
+            "Maps from one half of the masks correlate with maps from the other half with "
+            f"{np.nanmedian(agreement):.2f} (median). Noise in the maps moves the shares "
+            "towards the area of the box."
         )
     return f"{one.model}: {' '.join(parts)}" if parts else ""

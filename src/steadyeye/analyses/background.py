@@ -20,8 +20,8 @@ from steadyeye.probing.words import (
 )
 
 GUESSED = (
-    "guessed by GrabCut from the box, which is weaker: it may keep what is around the object or "
-    "lose a part of it"
+    "guessed by GrabCut from the box, which is less exact: it may keep some background or lose "
+    "part of the object"
 )
 
 
@@ -36,18 +36,18 @@ def background(evaluated: Sequence[Evaluated]) -> Section | None:
     if not told:
         return None
     settings = told[0].predictions.probe["settings"]
-    shown = claim("Another background", told)
+    shown = claim("Replacing the background", told)
     return Section(
         topic=Topic.WHY,
         place=41,
-        title=shown.text if shown else question("Another background", told),
+        title=shown.text if shown else question("Replacing the background", told),
         claim=shown,
         text=(
-            "The object keeps its pixels, its place and a hard edge; all else is replaced by each "
-            f"of {settings['backgrounds']} backgrounds, of {settings['offered']} offered, in which "
-            "the detector finds nothing above 0.1. A detection that hardly changes does not need "
-            "what is around its object; one that goes does. |Δ| is the change in the probability "
-            "of the best-overlapping detection of its class, 0 where there is none.",
+            "The object keeps its pixels, place and edge. Everything else is replaced by each "
+            f"of {settings['backgrounds']} backgrounds, of {settings['offered']} offered, in "
+            "which the detector finds nothing above 0.1. If a detection hardly changes, it does "
+            "not depend on its background. |Δ| is the change in the probability of the "
+            "best-overlapping detection of its class, 0 if there is none.",
             *map(sentence, told),
             *map(_origins, told),
         ),
@@ -65,7 +65,7 @@ def _origins(told: Told) -> str:
     masks = np.asarray(told.predictions.tags["mask"])[told.effects.plain]
     said = {"truth": "the data's own", "grabcut": GUESSED}
     counted = [
-        f"{int((masks == name).sum()):,} masks are {said.get(name, f'by {name}')}"
+        f"{int((masks == name).sum()):,} masks: {said.get(name, f'by {name}')}"
         for name in sorted(set(masks.tolist()), reverse=True)
     ]
     left = [note for note in told.predictions.notes if "no mask" in note]

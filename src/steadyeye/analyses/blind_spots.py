@@ -52,14 +52,14 @@ def _title(found: Sequence[object], told: Sequence[Blindness]) -> str:
     """How many places stand out from shuffled labels, at the false discovery rate of the test."""
     spots = sum(each.spots for each in told if each.proven)
     if spots:
-        where = "place" if spots == 1 else "places"
-        return f"Blind spots: {spots} {where} of which the reference has few"
+        where = "region that is" if spots == 1 else "regions that are"
+        return f"Blind spots: {spots} {where} sparse in the reference data"
     if any(each.proven for each in told):
-        return "Blind spots: scattered, in no one place"
+        return "Blind spots: scattered regions, no cluster"
     if not told:
-        return "Blind spots: too few images or videos to tell"
+        return "Blind spots: too few images or videos to find any"
     several = f" for {len(told)} of {len(found)} detectors" if len(told) < len(found) else ""
-    return f"Blind spots: none shown{several}"
+    return f"Blind spots: none found{several}"
 
 
 def _method(table: Predictions) -> str:
@@ -67,48 +67,52 @@ def _method(table: Predictions) -> str:
     how = (
         ""
         if settings["of"] == "images"
-        else (f", cut out as the square {1 + settings['enlarge']:g} times as long as the box")
+        else (f", cut out as a square {1 + settings['enlarge']:g} times as long as the box")
     )
     return (
-        f"Every one of the {KINDS[settings['of']]} of {table.probe['data']['name']} and of the "
-        f"reference, {table.probe['reference']['name']}{how}, became the vector that "
-        f"{settings['embedder']} has of it. The reference is thin where few of the nearest other "
-        "images or videos are of it, compared with labels shuffled between whole images or videos."
+        f"Each of the {KINDS[settings['of']]} in {table.probe['data']['name']} and in the "
+        f"reference data, {table.probe['reference']['name']}{how}, is represented by its "
+        f"features from {settings['embedder']}. A region is sparse if few of its nearest "
+        "neighbours come from the reference data, compared with labels shuffled between whole "
+        "images or videos."
     )
 
 
 def _sentence(table: Predictions, found: Blindness | None) -> str:
     if found is None:
         return (
-            f"{table.probe['model']}: too little to tell; it takes regions from at least "
-            f"{LEAST + 1} images or videos of the reference and 2 of the data."
+            f"{table.probe['model']}: not enough regions; at least {LEAST + 1} images or videos "
+            "of the reference data and 2 of the tested data are needed."
         )
     thin, n = found.thinness, len(found.chosen)
     sets = (
-        f"{thin.k} nearest of {thin.groups[0]:,} images or videos of the reference and "
-        f"{thin.groups[1]:,} of the data"
+        f"{thin.k} nearest neighbours; {thin.groups[0]:,} images or videos of the reference "
+        f"data and {thin.groups[1]:,} of the tested data"
     )
     inside, outside = contents(found, found.chosen), contents(found, ~found.chosen)
     wrong = (
-        f"{_share(inside)} of them are mistakes, elsewhere {_share(outside)}."
+        f"Of these {_share(inside)} are mistakes, of the others {_share(outside)}."
         if found.chosen.any()
-        else f"Of all, {_share(outside)} are mistakes."
+        else f"Of all regions {_share(outside)} are mistakes."
     )
     name = found.model
     if found.proven:
         return (
-            f"{name}: {int(found.chosen.sum()):,} of {n:,} lie where the reference is thin "
-            f"({sets}; false discovery rate {FALSE:.0%}, and shuffled labels show as much in "
-            f"{percent(thin.chance)} of {SHUFFLES} shuffles). {wrong}"
+            f"{name}: {int(found.chosen.sum()):,} of {n:,} are in sparse regions ({sets}; false "
+            f"discovery rate {FALSE:.0%}; {percent(thin.chance)} of {SHUFFLES} shuffles show as "
+            f"many). {wrong}"
         )
     nothing = (
-        f"{name}: no place stands out from shuffled labels, which show as much in "
-        f"{percent(thin.chance)} of {SHUFFLES} shuffles ({sets}). "
+        f"{name}: no region is sparser than with shuffled labels; {percent(thin.chance)} of "
+        f"{SHUFFLES} shuffles show as much ({sets}). "
     )
-    far = f"farther from the reference than {percent(FAR, 0)} of it lies from its rest"
+    far = (
+        f"farther from the reference data than {percent(FAR, 0)} of the reference data from its "
+        "own nearest neighbours"
+    )
     if not found.chosen.any():
-        return f"{nothing}None of {n:,} lies {far}. {wrong}"
-    return f"{nothing}As a hint only, {int(found.chosen.sum()):,} of {n:,} lie {far}: {wrong}"
+        return f"{nothing}None of {n:,} is {far}. {wrong}"
+    return f"{nothing}As a hint only: {int(found.chosen.sum()):,} of {n:,} are {far}. {wrong}"
 
 
 def _share(part: Contents) -> str:
@@ -119,23 +123,27 @@ def _share(part: Contents) -> str:
 def _table(found: Blindness) -> Table:
     rows = [_row(found, f"{spot + 1}", found.spot == spot) for spot in range(found.spots)]
     scattered = found.chosen & (found.spot < 0)
-    rows += [_row(found, "in no spot", scattered)] if scattered.any() else []
+    rows += [_row(found, "in no blind spot", scattered)] if scattered.any() else []
     rows += [_row(found, "elsewhere", ~found.chosen)] if (~found.chosen).any() else []
-    what = "where the reference is thin" if found.proven else "far from the reference, a hint only"
+    what = (
+        "sparse in the reference data"
+        if found.proven
+        else "far from the reference data, a hint only"
+    )
     return Table(
         caption=(
-            f"{found.model}: spots {what}; the interval of a spot from one image or video holds "
+            f"{found.model}: blind spots, {what}; an interval from one image or video holds "
             "within that one only"
         ),
         header=(
-            "Spot",
+            "Blind spot",
             "Regions",
             "Images or videos",
             "Mistakes (95\u202f%)",
             "n",
-            "Mostly (label → prediction)",
+            "Most frequent label → prediction",
             "Density ratio",
-            "Farther than",
+            "Farther than (share of reference)",
         ),
         rows=tuple(rows),
         open=True,
@@ -161,13 +169,13 @@ def _exhibit(found: Blindness, spot: int) -> Exhibit:
     part = contents(found, found.spot == spot)
     shown, nearest = examples(found, spot)
     return Exhibit(
-        title=f"Spot {spot + 1}: {part.name} ({part.times:,} of {part.count:,}); "
-        f"{part.wrong:,} mistaken",
+        title=f"Blind spot {spot + 1}: {part.name} ({part.times:,} of {part.count:,}), "
+        f"{part.wrong:,} mistakes",
         model=found.model,
         data=found.predictions.data,
         pictures=(
-            *(_picture(found.predictions, row, "in the spot") for row in shown),
-            _picture(found.predictions, nearest, "nearest in the reference"),
+            *(_picture(found.predictions, row, "in the blind spot") for row in shown),
+            _picture(found.predictions, nearest, "nearest in the reference data"),
         ),
         wide=True,
     )
@@ -180,8 +188,8 @@ def _picture(table: Predictions, row: int, title: str) -> Picture:
         sample=str(table.ids[row]),
         title=title,
         lines=(
-            f"says {tags['said'][row]}, {percent(float(tags['score'][row]), 0)}",
-            f"is {tags['true'][row]}",
+            f"predicts {tags['said'][row]}, {percent(float(tags['score'][row]), 0)}",
+            f"label {tags['true'][row]}",
             worded(cause),
         ),
         right=None if cause == "unverified" else cause not in WRONG,

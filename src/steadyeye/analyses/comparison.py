@@ -13,7 +13,7 @@ from steadyeye.core.types import Evaluated, needs
 
 DRAWN = 30
 ROW = 44
-SHOWN = {True: "difference shown", False: "no difference shown"}
+SHOWN = {True: "clear difference", False: "no clear difference"}
 
 
 @needs()
@@ -41,11 +41,10 @@ def comparison(evaluated: Sequence[Evaluated]) -> Section | None:
 def _meaning(found: Boards) -> str:
     several = len(found.boards[0].standings) > 2
     return (
-        "All models are judged on the same samples, so only those count on which two of them "
-        "differ. A difference is said to be shown where its p value is 0.05 or less"
-        + (", after Holm's allowance for the number of pairs of a metric" if several else "")
-        + ". A rank is 1 + the number of models that are shown to be better; where no difference "
-        "is shown there may still be one."
+        "All models are compared on the same samples. A difference is clear if p ≤ 0.05"
+        + (", adjusted by Holm for the number of pairs per metric" if several else "")
+        + ". Rank = 1 + the number of models that are clearly better. No clear difference does "
+        "not mean no difference."
     )
 
 
@@ -55,16 +54,16 @@ def _caveats(found: Boards) -> tuple[str, ...]:
         if board.open_triple:
             first, middle, last = board.open_triple
             told.append(
-                f"On {called(board.metric)} {first} is shown to be better than {last}, and neither "
-                f"to differ from {middle}: that no difference is shown does not carry over from "
-                "pair to pair."
+                f"On {called(board.metric)} {first} is clearly better than {last}, but there is "
+                f"no clear difference between either of them and {middle}."
             )
             break
     if found.one_video:
         told.append("All of this holds within this one video only.")
     if found.left_out:
         told.append(
-            f"{found.left_out:,} samples that not every model predicted are left out here for all."
+            f"{found.left_out:,} samples without a prediction from every model are left out "
+            "of this comparison."
         )
     return tuple(told)
 
@@ -92,9 +91,9 @@ def _standings(found: Boards) -> Table:
         "95 % interval",
         "n",
         "classes",
-        "no difference shown from",
+        "no clear difference from",
     )
-    return Table("Leaderboard", header, tuple(rows), open=True)
+    return Table("Ranking", header, tuple(rows), open=True)
 
 
 def _differences(found: Boards) -> Table:
@@ -102,7 +101,7 @@ def _differences(found: Boards) -> Table:
         (
             called(board.metric) + (" (lower is better)" if board.lower else ""),
             f"{pair.better} over {pair.worse}",
-            amount(pair.difference.value, board.unit),
+            amount(pair.difference.value, board.unit, brief=True),
             reach(pair.difference.low, pair.difference.high, board.unit),
             probability(pair.difference.p),
             probability(pair.adjusted),
@@ -115,11 +114,11 @@ def _differences(found: Boards) -> Table:
     header = (
         "metric",
         "pair",
-        "better by",
+        "difference",
         "95 % interval",
         "p",
-        "p, Holm",
-        "shown",
+        "p (Holm)",
+        "clear",
         "method",
     )
     return Table("Paired differences", header, tuple(rows))
@@ -138,12 +137,9 @@ def _figure(board: Leaderboard) -> Figure:
         for pair in drawn
     ]
     wider = any(not pair.apart and pair.difference.low > 0 for pair in drawn)
-    caption = (
-        f"By how much the first of each pair is better on {name}, with the 95 % interval of each "
-        "pair on its own."
-    )
-    allowed = " Where it leaves out 0 in grey, the test does not allow as much." if wider else ""
-    left = f" The first {DRAWN} of {len(board.pairs)}." if len(board.pairs) > DRAWN else ""
+    caption = f"Difference in {name} between the two models of each pair, with its 95 % interval."
+    allowed = " Grey: no clear difference after the Holm adjustment." if wider else ""
+    left = f" The first {DRAWN} of {len(board.pairs)} pairs." if len(board.pairs) > DRAWN else ""
     return Figure(
         name="comparison",
         caption=f"{caption}{allowed}{left}",
@@ -162,7 +158,7 @@ def _layers(name: str, unit: str) -> list[dict[str, Any]]:
     label = "format(datum.value * 100, '~g')" if share else "format(datum.value, '~g')"
     x = {
         "type": "quantitative",
-        "title": f"better on {name} by ({'points' if share else 'ranks'})",
+        "title": f"difference in {name} ({'pp' if share else 'ranks'})",
         "axis": {"labelExpr": label, "tickCount": 5},
     }
     hue = {

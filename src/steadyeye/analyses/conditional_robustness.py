@@ -44,8 +44,8 @@ def conditional_robustness(evaluated: Sequence[Evaluated]) -> Section | None:
     if not curves:
         return None
     said = [
-        f"{c.model} is still right on {percent(c.single[-1].value)} of the frames exactly "
-        f"{len(c.single)} away, but right throughout on {percent(c.whole[-1].value)} of the sets"
+        f"{c.model} is right on {percent(c.single[-1].value)} of the frames exactly "
+        f"{len(c.single)} away, and on every frame of {percent(c.whole[-1].value)} of the sets"
         for c in curves
     ]
     return Section(
@@ -53,11 +53,11 @@ def conditional_robustness(evaluated: Sequence[Evaluated]) -> Section | None:
         place=11,
         title=_title(curves),
         text=(
-            "Of the anchors it has right, "
+            "Sets whose anchor is right: "
             + "; ".join(said[:3])
             + ("; …. " if len(said) > 3 else ". ")
-            + "Frames at one distance cannot show that other frames of the same set are wrong; a "
-            "user who watches the video meets them all.",
+            + "Testing frames at one distance only misses the mistakes on other frames of the "
+            "same set.",
         ),
         figures=(_figure(curves),),
         tables=(_table(curves),),
@@ -68,13 +68,13 @@ def _title(curves: Sequence[_Curve]) -> str:
     """How many of the sets that break do so where frames k away alone would not show it."""
     k = max(len(curve.single) for curve in curves)
     if len(curves) > 1:
-        return f"Frames exactly {k} away beside all frames within {k}"
+        return f"One frame exactly {k} away, and all frames within ±{k}"
     one = curves[0]
     if not one.broken:
-        return f"None of the {one.whole[-1].n:,} right anchors breaks within ±{k}"
+        return f"None of the {one.whole[-1].n:,} sets with a right anchor breaks within ±{k}"
     return (
-        f"{one.hidden:,} of {one.broken:,} anchors that break within ±{k} look steady on the "
-        f"frames exactly {k} away"
+        f"{one.hidden:,} of {one.broken:,} sets that break within ±{k} are right on the frames "
+        f"exactly {k} away"
     )
 
 
@@ -113,10 +113,10 @@ def _figure(curves: Sequence[_Curve]) -> Figure:
     x = {
         "field": "d",
         "type": "quantitative",
-        "title": "distance d from the anchor (native frames)",
+        "title": "distance d from the anchor (frames)",
         "axis": {"tickMinStep": 1, "format": "d"},
     }
-    title = "right, given the anchor is"
+    title = "share right, if the anchor is right"
     hue, detail = line_colour(models, "model"), {"field": "measure"}
     band = {
         "mark": {"type": "area", "opacity": faint(2 * len(models))},
@@ -139,8 +139,8 @@ def _figure(curves: Sequence[_Curve]) -> Figure:
     }
     return Figure(
         name="conditional_robustness",
-        caption="Of right anchors: the share of frames exactly d away that are right (solid), and "
-        "the share of sets right on all frames within d (dashed), with 95 % intervals."
+        caption="Sets with a right anchor: share of frames exactly d away that are right "
+        "(solid), and share of sets right on all frames within d (dashed), with 95 % intervals."
         + told(accuracies),
         alt=f"Both shares by distance for {', '.join(models)}; the table has the values.",
         spec={**chart([band, line]), "data": {"values": values}},
@@ -161,4 +161,4 @@ def _table(curves: Sequence[_Curve]) -> Table:
         for d, (single, whole) in enumerate(zip(c.single, c.whole, strict=True), start=1)
     )
     header = ("d", "model", "frames", f"right, {MEASURES[0]}", "anchors", f"right, {MEASURES[1]}")
-    return Table("Given that the anchor is right, with 95 % intervals", header, body)
+    return Table("Share right if the anchor is right, with 95 % intervals", header, body)

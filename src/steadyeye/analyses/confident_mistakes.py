@@ -35,8 +35,8 @@ def confident_mistakes(evaluated: Sequence[Evaluated], score: float = SCORE) -> 
         return None
     made = candidates(tables, found)
     again = (
-        f"{', '.join(old)}: sealed by an earlier version, which did not keep all that a detector "
-        "said; run again to see its confident mistakes here.",
+        f"{', '.join(old)}: written by an earlier version, which did not keep all detections; "
+        "run again to see confident mistakes here.",
     )
     return Section(
         topic=Topic.WHAT,
@@ -69,17 +69,17 @@ def _title(counted: Sequence[Shares]) -> str:
     several = f" of {len(counted)} detectors" if len(counted) > 1 else ""
     judged = sum(each.judged for each in counted)
     if not judged:
-        return "No confident detection that can be judged"
+        return "No confident detection that can be checked against the labels"
     return f"Confidently wrong: {wrong:,} of {judged:,} detections{several}"
 
 
 def _meaning(score: float) -> str:
     return (
-        f"Detections with a score above {score:g} that the annotation contradicts: on an object of "
-        "another class (misclassification), on one of a class that the detector does not have (out "
-        "of distribution), or where nothing is annotated (background). A mistake of the annotation "
-        "looks the same until people have looked; steadyeye mine makes the set for that. In the "
-        "pictures: red what is said, white the annotated box it overlaps most."
+        f"Detections with a score above {score:g} that disagree with the labels: on an object "
+        "of another class (misclassification), on an object of a class that the detector does "
+        "not have (out of distribution), or where nothing is labelled (background). A labelling "
+        "error looks the same; `steadyeye mine` makes a set for review. In the pictures: red "
+        "the detection, white the true box with the largest overlap."
     )
 
 
@@ -88,29 +88,39 @@ def _told(predictions: Predictions, of: Shares) -> str:
     aside = [
         f"{n:,} {why}"
         for n, why in (
-            (of.unverified, "where nobody verified their class"),
-            (of.excused, "in a crowd of their class"),
+            (of.unverified, "of a class that nobody verified in the image"),
+            (of.excused, "on a crowd of their class"),
         )
         if n
     ]
-    left = f" Left aside: {' and '.join(aside)}." if aside else ""
+    left = f" Left out: {' and '.join(aside)}." if aside else ""
     if not of.judged:
-        return f"{predictions.model}: none of {of.confident:,} such detections can be judged.{left}"
+        return (
+            f"{predictions.model}: none of {of.confident:,} such detections can be checked.{left}"
+        )
     parts = [
         f"{cause.replace('_', ' ')} {round((each.value or 0) * each.n):,}"
         for cause, each in zip(MISTAKES, of.causes, strict=True)
     ]
     return (
-        f"{predictions.model} is wrong in {percent(of.wrong.value)} "
-        f"({interval(of.wrong.low, of.wrong.high)}) of {of.judged:,} such detections: "
-        f"{', '.join(parts)}.{left}"
+        f"{predictions.model}: {percent(of.wrong.value)} "
+        f"({interval(of.wrong.low, of.wrong.high)}) of {of.judged:,} confident detections are "
+        f"wrong: {', '.join(parts)}.{left}"
     )
 
 
 def _tables(
     tables: Sequence[Predictions], found: Sequence[Judged], counted: Sequence[Shares]
 ) -> list[Table]:
-    header = ("cause", "model", "detections", "share of the judged", "95 % interval", "n", "method")
+    header = (
+        "cause",
+        "model",
+        "detections",
+        "share of checked detections",
+        "95 % interval",
+        "n",
+        "method",
+    )
     rows = [
         (
             f"{cause.replace('_', ' ')}: {WORDS[cause]}",
@@ -125,7 +135,7 @@ def _tables(
         for each, of in zip(tables, counted, strict=True)
         for share in (of.causes[i],)
     ]
-    made = [Table("Confident detections that are wrong", header, tuple(rows))] if rows else []
+    made = [Table("Confident mistakes by cause", header, tuple(rows))] if rows else []
     pairs = _confusions(tables, found)
     if pairs:
         more = f", the {PAIRS} most frequent of {len(pairs):,}" if len(pairs) > PAIRS else ""
@@ -186,7 +196,7 @@ def _figure(tables: Sequence[Predictions], counted: Sequence[Shares]) -> Figure:
     models = [each.model for each in tables]
     widest = max(share.high or 0.0 for of in counted for share in of.causes)
     axis = {"format": ".0%" if widest > 0.05 else ".1%"}
-    title = "share of judged detections"
+    title = "share of checked detections"
     place: dict[str, Any] = {
         "y": {
             "field": "cause",
@@ -209,8 +219,11 @@ def _figure(tables: Sequence[Predictions], counted: Sequence[Shares]) -> Figure:
     }
     return Figure(
         name="confident_mistakes",
-        caption="Confident detections that are wrong, by cause, with 95 % intervals.",
-        alt=f"Shares of wrong detections by cause for {', '.join(models)}.",
+        caption=(
+            "Confident mistakes by cause, as a share of the checked detections, with 95 % "
+            "intervals."
+        ),
+        alt=f"Shares of confident mistakes by cause for {', '.join(models)}.",
         spec={**chart([rule, point], height=90 + 45 * len(models)), "data": {"values": values}},
     )
 
@@ -230,20 +243,20 @@ def _exhibit(predictions: Predictions, one: Candidate, group: str) -> Exhibit:
     truth = predictions.boxes
     assert truth is not None, "checked by needs"
     marks = [Mark("wrong", one.box, f"{one.said} {one.score:.2f}")]
-    lines = [f"says {one.said}, {one.score:.2f}"]
+    lines = [f"predicts {one.said}, {one.score:.2f}"]
     if one.object >= 0:
         name = name_of(predictions, int(truth.label[one.object]))
         x0, y0, x1, y1 = (float(value) for value in truth.boxes[one.object])
         marks.insert(0, Mark("truth", (x0, y0, x1, y1), ""))
         lines.append(
-            f"is {one.truth}, IoU {one.iou:.2f}"
+            f"label {one.truth}, IoU {one.iou:.2f}"
             if one.truth
-            else f"nearest: {name}, IoU {one.iou:.2f}"
+            else f"nearest true box: {name}, IoU {one.iou:.2f}"
         )
     else:
-        lines.append("no annotated box overlaps")
+        lines.append("no true box overlaps")
     if one.times > len(one.models):
-        lines.append(f"{one.times} detections of it")
+        lines.append(f"{one.times} detections of this object")
     picture = Picture(one.sample, one.sample, tuple(lines), False, tuple(marks))
     there = one.truth or "nothing"
     return Exhibit(

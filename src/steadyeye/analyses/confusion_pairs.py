@@ -32,12 +32,11 @@ def confusion_pairs(evaluated: Sequence[Evaluated]) -> Section | None:
         place=23,
         title=_title(told),
         text=(
-            f"Objects on which a detection of another class lies, with a score above {SCORE:g} and "
-            f"an IoU above {IOU:g}: what is there → what the detector says. The share is of all "
-            "objects of the class that is there. Beside it, as a control, the share that is taken "
-            f"so with any score above {LOWER:g}: where the two are near, the detector is sure of "
-            "this mistake whenever it makes it. In the pictures: white what is there, red what the "
-            "detector says.",
+            f"Objects overlapped (IoU above {IOU:g}) by a detection of another class with a "
+            f"score above {SCORE:g}: label → prediction. Shares are of all objects with that "
+            f"label. The last share counts detections with any score above {LOWER:g}: if both "
+            "shares are close, the detector makes this mistake with high confidence whenever it "
+            "makes it. In the pictures: white the label, red the detection.",
             *(_sentence(table, pairs) for table, pairs in told),
         ),
         tables=tuple(_table(table, pairs) for table, pairs in told),
@@ -59,9 +58,9 @@ def _title(told: Sequence[tuple[Predictions, Sequence[Confusion]]]) -> str:
     if len(told) == 1 and first == counts[0] and (leads(first, second) or not second):
         most = "most often " if second else ""
         pair = f"{pairs[0].true} → {pairs[0].said}"
-        return f"What it takes for what: {most}{pair}, in {first:,} images or videos"
+        return f"Confusions: {most}{pair}, in {first:,} images or videos"
     several = len({(pair.true, pair.said) for _, pairs in told for pair in pairs})
-    return f"What it takes for what: {several:,} {'pair' if several == 1 else 'pairs'} of classes"
+    return f"Confusions: {several:,} {'pair' if several == 1 else 'pairs'} of classes"
 
 
 def _videos(table: Predictions, pair: Confusion) -> int:
@@ -77,25 +76,25 @@ def _sentence(table: Predictions, pairs: Sequence[Confusion]) -> str:
     objects = len({place for pair in pairs for place in pair.places})
     n = 0 if table.boxes is None else int((~table.boxes.crowd).sum())
     return (
-        f"{table.model}: {objects:,} of {n:,} objects are confidently taken for something else, in "
-        f"{len(pairs):,} {'pair' if len(pairs) == 1 else 'pairs'}. "
-        f"{first.true} → {first.said} in {len(first.rows):,} of them: {_share(first.sure)} of "
-        f"{first.sure.n:,} at a score above {SCORE:g}, {_share(first.unsure)} above {LOWER:g}."
+        f"{table.model} confidently confuses {objects:,} of {n:,} objects, in {len(pairs):,} "
+        f"{'pair' if len(pairs) == 1 else 'pairs'} of classes. {first.true} → {first.said} in "
+        f"{len(first.rows):,} of them: {_share(first.sure)} of {first.sure.n:,} at a score "
+        f"above {SCORE:g}, {_share(first.unsure)} above {LOWER:g}."
     )
 
 
 def _table(table: Predictions, pairs: Sequence[Confusion]) -> Table:
     first = f", the first {LISTED} of {len(pairs):,}" if len(pairs) > LISTED else ""
     return Table(
-        caption=f"{table.model}: pairs{first}",
+        caption=f"{table.model}: confusions{first}",
         header=(
             "Label → prediction",
-            "Objects taken so",
-            "Share of the class (95\u202f%)",
-            f"Above {LOWER:g}: share (95\u202f%)",
-            "Objects of the class",
-            "A class of the detector's",
-            "Interval",
+            "Objects confused",
+            "Share of the label (95\u202f%)",
+            f"Share above {LOWER:g} (95\u202f%)",
+            "Objects with the label",
+            "Label is a class of the detector",
+            "Interval method",
         ),
         rows=tuple(
             (
@@ -143,8 +142,8 @@ def _picture(table: Predictions, pair: Confusion, row: int, place: int) -> Pictu
     score = float(said.score[row])
     return Picture(
         sample=str(table.ids[said.image[row]]),
-        title=f"says {pair.said}, {percent(score, 0)}",
-        lines=(f"is {pair.true}",),
+        title=f"predicts {pair.said}, {percent(score, 0)}",
+        lines=(f"label {pair.true}",),
         right=False,
         marks=(
             Mark("truth", tuple(boxes.boxes[place].tolist()), pair.true),

@@ -56,10 +56,11 @@ def degradation_gains(evaluated: Sequence[Evaluated]) -> Section | None:
             *dict.fromkeys(line for step, _, _ in found for line in caveats(step)),
         ),
         method=(
-            "Under degradation: the mean over operators of the mean over their levels. Kept: of "
-            "the images that a model has right at level 0, which are other images for another "
-            "model. Failure points are of these too. One that lies beyond the last level counts "
-            f"as one level beyond it; a move that it takes part in is marked ≥ or ≤. {READING}",
+            "Accuracy under degradation is the mean over operators of the mean over their "
+            "levels. Retained accuracy counts the images that a model has right at level 0; "
+            "these differ from model to model. Failure points count the same images. A failure "
+            "point beyond the last level counts as one level beyond it, and its shift is marked "
+            f"≥ or ≤. {READING}",
         ),
         tables=tuple(tables),
         figures=(
@@ -82,9 +83,9 @@ def _told(step: Step, pair: tuple[Predictions, Predictions]) -> Told:
 
     found = (
         gain("accuracy", original(before), original(after)),
-        gain("under degradation", *degraded("all")),
+        gain("accuracy under degradation", *degraded("all")),
         gain("drop", lost(before), lost(after)),
-        gain("kept of what is right", *degraded("right")),
+        gain("retained accuracy", *degraded("right")),
     )
     return Told(*step.names, allowed(found))
 
@@ -113,34 +114,35 @@ def _title(step: Step, told: Told, shifts: Sequence[Moved]) -> str:
     said = changes([told.gains[0], told.gains[3]])
     if first is not None:
         said = f"{_point(first)} {_by(first)}; {said}"
-    return f"{told.after} after {told.before}, degraded: {said}"
+    return f"{told.after} and {told.before} under degradation: {said}"
 
 
 def _sentences(step: Step, told: Told, shifts: Sequence[Moved]) -> list[str]:
-    lines = [f"{told.after} after {told.before}: {numbers(told.gains)}."]
+    lines = [f"{told.after} compared with {told.before}: {numbers(told.gains)}."]
     first = _first(step, shifts)
     if first is not None:
-        whose = "with which it was augmented, " if augmentation(step.after.predictions) else ""
+        whose = "the operator of the augmentation, " if augmentation(step.after.predictions) else ""
         lines.append(
             f"Under {first.before.operator}, {whose}accuracy falls below "
-            f"{percent(first.before.threshold, 0)} at {_level(first.before)} before and at "
-            f"{_level(first.after)} after: {_by(first)}, 95 % interval {_ends(first)}."
+            f"{percent(first.before.threshold, 0)} at {_level(first.before)} before training "
+            f"and at {_level(first.after)} after: the failure point {_by(first)} (95 % interval "
+            f"{_ends(first)})."
         )
     return lines
 
 
 def _point(found: Moved) -> str:
-    return f"its {percent(found.before.threshold, 0)} failure point under {found.before.operator}"
+    return f"the {percent(found.before.threshold, 0)} failure point under {found.before.operator}"
 
 
 def _by(found: Moved) -> str:
     """By how far it moved, in words."""
     if found.value is None:
-        return "lies beyond the last level before and after"
+        return "is beyond the last level before and after"
     if not found.value and not found.open and max(-found.low, found.high) <= 1:
         return "did not move"
     unit = "level" if abs(found.value) == 1 else "levels"
-    unsure = "?" if found.low <= 0 <= found.high else ""
+    unsure = ", no clear shift" if found.low <= 0 <= found.high else ""
     return f"moved {_bound(found)}{_signed(found.value)} {unit}{unsure}"
 
 
@@ -170,8 +172,17 @@ def _shifts(told: Told, shifts: Sequence[Moved]) -> Table:
         )
         for each in shifts
     ]
-    header = ("operator", "below", "before", "after", "moved by", "95 % interval", "n", "method")
-    return Table(f"Failure points: {told.after} after {told.before}", header, tuple(rows))
+    header = (
+        "operator",
+        "below",
+        "before",
+        "after",
+        "shift (levels)",
+        "95 % interval",
+        "n",
+        "method",
+    )
+    return Table(f"Failure points of {told.before} and {told.after}", header, tuple(rows))
 
 
 def _bound(found: Moved) -> str:
@@ -205,8 +216,8 @@ def _profiles(step: Step) -> Figure | None:
     ]
     return Figure(
         name="degradation_gains_profiles",
-        caption="The share of images still right by level, before and after, with 95 % intervals.",
-        alt=f"Accuracy over the level under {', '.join(names)} for {' and '.join(step.names)}.",
+        caption="Accuracy by level before and after training, with 95 % intervals.",
+        alt=f"Accuracy by level under {', '.join(names)} for {' and '.join(step.names)}.",
         spec=_spec(rows, step.names, names),
     )
 

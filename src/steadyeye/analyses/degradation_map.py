@@ -40,7 +40,13 @@ def degradation_map(evaluated: Sequence[Evaluated]) -> Section | None:
         topic=Topic.WHAT,
         place=14,
         title="Accuracy by operator and level",
-        text=("Dark is right, light is wrong; the operators that cost most stand first.", *maps),
+        text=(
+            (
+                "Dark is high accuracy, light is low. The operators with the lowest mean accuracy "
+                "come first."
+            ),
+            *maps,
+        ),
         figures=(_figure(rows),),
     )
 
@@ -51,9 +57,9 @@ def _sentence(one: Evaluated, result: Result) -> str:
     if found.next is None:
         return f"{one.predictions.model}: {_cell(found.worst)} stay right, averaged over levels."
     return (
-        f"{one.predictions.model}: of {result.n:,} images fewest stay right under "
-        f"{named(found.worst.name)}, {_cell(found.worst)} averaged over levels{found.doubt}; most "
-        f"under {named(found.least.name)}, {_cell(found.least)}."
+        f"{one.predictions.model}, on {result.n:,} images: lowest mean accuracy under "
+        f"{named(found.worst.name)}, {_cell(found.worst)}{found.doubt}; highest under "
+        f"{named(found.least.name)}, {_cell(found.least)}."
     )
 
 
@@ -98,6 +104,6 @@ def _figure(rows: list[dict[str, Any]]) -> Figure:
     return Figure(
         name="degradation_map",
         caption="Accuracy by operator and level.",
-        alt="Heat maps of accuracy, an operator a row and a level a column.",
+        alt="Heat maps of accuracy: operators as rows, levels as columns.",
         spec=spec,
     )

@@ -11,7 +11,7 @@ from steadyeye.core.types import Evaluated, Result, needs
 from steadyeye.degradation.curves import MEAN
 
 QUANTITIES = {
-    "degraded_accuracy": "share of images right",
+    "degraded_accuracy": "accuracy",
     "degraded_probability": "probability of the true class",
     "degraded_rank": "rank of the true class",
 }
@@ -39,10 +39,10 @@ def degradation_profiles(evaluated: Sequence[Evaluated]) -> Section | None:
     return Section(
         topic=Topic.WHEN,
         place=10,
-        title="Accuracy, probability and rank by level, operator by operator",
+        title="Accuracy, probability and rank by level, for each operator",
         text=(
-            "Level 0 is the image itself; each level goes one step further. Bands are 95 % "
-            "intervals. The counts and who is left out stand with the numbers above.",
+            "Level 0 is the original image; each level degrades it more. Bands are 95 % "
+            "intervals. The numbers above say how many images count.",
         ),
         figures=figures,
         tables=(_table(models, found),),
@@ -67,7 +67,7 @@ def _figure(name: str, models: list[str], results: Sequence[Result]) -> Figure:
     return Figure(
         name=name,
         caption=f"The {title} by level, with 95 % intervals.",
-        alt=f"For each operator, lines of the {title} over the level for {', '.join(models)}.",
+        alt=f"For each operator, lines of the {title} by level for {', '.join(models)}.",
         spec=_spec(rows, models, _channel(name, "value"), _channel(name, "low")),
     )
 
@@ -127,7 +127,7 @@ def _table(models: list[str], found: Mapping[str, Sequence[Result]]) -> Table:
         (name, *(_cell(there[q][i], which) for i in range(len(models)) for q in there))
         for which, name in enumerate(names)
     ]
-    return Table("Means over the levels of each operator", ("operator", *columns), tuple(rows))
+    return Table("Mean over the levels of each operator", ("operator", *columns), tuple(rows))
 
 
 def _cell(result: Result, which: int) -> str:

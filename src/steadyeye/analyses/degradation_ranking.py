@@ -35,18 +35,24 @@ def degradation_ranking(evaluated: Sequence[Evaluated]) -> Section | None:
         )
         for place, each in enumerate(board.standings)
     ]
-    header = ("rank", "model", "degraded accuracy, all images", "of what it had right", "level 0")
+    header = (
+        "rank",
+        "model",
+        "accuracy under degradation, all images",
+        "retained accuracy",
+        "accuracy at level 0",
+    )
     return Section(
         topic=Topic.COMPARED,
         place=12,
-        title="Which model stands it best",
+        title="Models ranked by accuracy under degradation",
         method=(
-            "Ranked by accuracy over all operators and levels, every image counted for every "
-            "model. A rank is 1 + the number of models that are shown to be better "
-            "(paired bootstrap, p of 0.05 or less after Holm's allowance for all pairs); = marks "
-            "one that is shared.",
+            "Ranked by the mean accuracy over all operators and levels, with the same images "
+            "for every model. Rank = 1 + the number of models that are clearly better (paired "
+            "bootstrap, p ≤ 0.05, adjusted by Holm for all pairs); = marks a shared rank. "
+            "Retained accuracy counts the images that a model has right at level 0.",
         ),
-        tables=(Table("Robustness ranking", header, tuple(rows)),),
+        tables=(Table("Ranking under degradation", header, tuple(rows)),),
     )
 
 

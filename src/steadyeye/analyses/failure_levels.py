@@ -13,9 +13,9 @@ from steadyeye.core.types import Evaluated, Result, needs
 DATA = Path(__file__).resolve().parent / "data" / "published_degradation.csv"
 
 SEARCHED = (
-    "After a search the interval is the search's: it holds the level that the whole sweep over "
-    "these images would have given, and says nothing of other images. Of a level at which no image "
-    "was asked, the pixels changed are not known."
+    "After a search, the interval contains the failure level that a full sweep over these "
+    "images would give; it does not generalise to other images. Pixel changes are not known for "
+    "levels without predictions."
 )
 
 
@@ -33,12 +33,12 @@ def failure_levels(evaluated: Sequence[Evaluated]) -> Section | None:
     return Section(
         topic=Topic.WHEN,
         place=16,
-        title="The level at which accuracy falls below each threshold",
+        title="Failure points: the level at which accuracy falls below each threshold",
         text=(
-            "The first level at which accuracy falls below each threshold, its 95 % interval, the "
-            "share of pixels changed by then and the mean value (0…255). The last table is of "
-            "other networks on other images, as published: its operators are those of a released "
-            "notebook, with which ours agree in kind, not to the pixel.",
+            "For each threshold: the first level with an accuracy below it, its 95 % interval, "
+            "the share of pixels changed at that level and the mean grey value (0…255). The "
+            "last table has published values of other models on other images; its operators are "
+            "similar to these, not pixel-identical.",
             *(
                 [SEARCHED]
                 if any("profile" not in one.predictions.columns for one, _ in found)
@@ -86,5 +86,5 @@ def _published() -> Table:
     }
     operators = sorted({line["operator"] for line in lines})
     rows = tuple((o, *(told.get((o, model), "—") for model in models)) for o in operators)
-    caption = "Published: change at 50 % accuracy (pixels changed), Swingler 2022"
+    caption = "Published failure points at 50 % accuracy: level (pixels changed), Swingler 2022"
     return Table(caption, ("operator", *models), rows)

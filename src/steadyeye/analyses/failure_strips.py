@@ -32,10 +32,10 @@ def failure_strips(evaluated: Sequence[Evaluated]) -> Section | None:
     return Section(
         topic=Topic.WHAT,
         place=18,
-        title="One image at the levels where accuracy falls below a threshold",
+        title="One image at the level of each failure point",
         text=(
-            f"{found.images[image]}, a typical image of {predictions.model}, at level 0 and where "
-            "its accuracy over all images first falls below each threshold.",
+            f"{found.images[image]}, a typical image for {predictions.model}: at level 0 and at "
+            "the first level where the accuracy over all images is below each threshold.",
         ),
         exhibits=tuple(strips),
         lead=_lead(found, image),
@@ -86,7 +86,10 @@ def _strip(found: Profiles, image: int, which: int, operator: Result) -> Exhibit
             never.append(threshold)
         else:
             reached.setdefault(round(point.value), []).append(percent(threshold, 0))
-    titles = {level: f"level {level}: below {listed(shares)}" for level, shares in reached.items()}
+    titles = {
+        level: f"level {level}: accuracy below {listed(shares)}"
+        for level, shares in reached.items()
+    }
     if never:
         begin = titles.get(last, f"level {last}, the last")
         titles[last] = f"{begin}; never below {percent(max(never), 0)}"
@@ -133,7 +136,7 @@ def _picture(predictions: Predictions, row: int, title: str) -> Picture:
         sample=str(predictions.ids[row]),
         title=title,
         lines=(
-            f"says {said}, {percent(float(predictions.confidence[row]))}",
+            f"predicts {said}, {percent(float(predictions.confidence[row]))}",
             f"true class: rank {predictions.rank[row]}, "
             f"{percent(float(predictions.probability[row]))}",
             f"{changed} of pixels changed",

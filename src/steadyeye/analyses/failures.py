@@ -48,9 +48,9 @@ def failures(evaluated: Sequence[Evaluated]) -> Section | None:
         place=20,
         title="The frames that break it",
         text=(
-            f"Each pair is an anchor that the model gets right and a frame near it that it gets "
-            f"wrong, the most confident mistakes first. Broken anchors: {counts}. "
-            "A frame that breaks several anchors is shown once a model"
+            "Each pair: an anchor that the model has right, and a neighbour that it has wrong "
+            f"with the highest confidence. Sets that break: {counts}. A frame that breaks "
+            "several sets is shown once per model"
             + (f": {len(shown)} of {total} pairs." if len(shown) < total else "."),
         ),
         exhibits=tuple(map(_exhibit, shown)),
@@ -135,9 +135,9 @@ def _picture(predictions: Predictions, row: int, title: str) -> Picture:
         sample=str(predictions.ids[row]),
         title=title,
         lines=(
-            f"says {said}, {percent(float(predictions.confidence[row]))}",
-            f"its own best class: {own}, {percent(float(predictions.top_scores[row, 0]))}",
-            f"is {', '.join(_truth(predictions, row)) or 'unlabelled'}",
+            f"predicts {said}, {percent(float(predictions.confidence[row]))}",
+            f"best of all its classes: {own}, {percent(float(predictions.top_scores[row, 0]))}",
+            f"label {', '.join(_truth(predictions, row)) or 'none'}",
         ),
         right=bool(predictions.right[row]),
     )

@@ -33,10 +33,11 @@ def flips(evaluated: Sequence[Evaluated]) -> Section | None:
     return Section(
         topic=Topic.WHEN,
         place=50,
-        title="Changes of mind",
+        title="Prediction changes between consecutive frames",
         text=(
-            "From one frame to the next a scene hardly changes. These numbers need no labels. The "
-            "pictures show the flips of which the model was surest on both sides.",
+            "Consecutive frames show nearly the same scene, so the prediction should not "
+            "change. No labels are needed. The pictures show the changes with the highest "
+            "confidence before and after.",
             *_unlike([predictions for predictions, _ in pairs]),
         ),
         tables=(_table(pairs),),
@@ -57,10 +58,11 @@ def _unlike(tables: Sequence[Predictions]) -> tuple[str, ...]:
     classes = {table.model: len(table.model_classes) for table in tables}
     if len(set(classes.values())) < 2:
         return ()
-    told = listed([f"{model} has {number:,}" for model, number in classes.items()])
+    told = listed([f"{model} {number:,}" for model, number in classes.items()])
     return (
-        f"The models' answers are over all their own classes, and fewer of these have less to "
-        f"change to: {told}. Their rates cannot be compared with each other.",
+        "The predictions are over all classes of each model, and the models have different "
+        f"numbers of classes: {told}. Flip rates cannot be compared between models with "
+        "different numbers of classes.",
     )
 
 
@@ -102,8 +104,8 @@ def _exhibit(predictions: Predictions, before: int, after: int) -> Exhibit:
         model=predictions.model,
         data=predictions.data,
         pictures=(
-            _picture(predictions, before, "a frame"),
-            _picture(predictions, after, "the next"),
+            _picture(predictions, before, "frame"),
+            _picture(predictions, after, "next frame"),
         ),
         film=video_film(predictions, around(predictions, before, after), after),
         labels=tuple(names),
@@ -112,5 +114,5 @@ def _exhibit(predictions: Predictions, before: int, after: int) -> Exhibit:
 
 def _picture(predictions: Predictions, row: int, title: str) -> Picture:
     said = predictions.own_answer(row)
-    line = f"says {said}, {percent(float(predictions.own_score[row]))}"
+    line = f"predicts {said}, {percent(float(predictions.own_score[row]))}"
     return Picture(str(predictions.ids[row]), title, (line, str(predictions.ids[row])))

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from steadyeye.charts.style import percent
+from steadyeye.charts.style import unsigned
 from steadyeye.comparison.published import rows_beside
 from steadyeye.core.pm_sets import pm_sets
 from steadyeye.core.sections import Section, Topic
@@ -37,7 +37,7 @@ def frame_rates(evaluated: Sequence[Evaluated]) -> Section | None:
         for model in dict.fromkeys(each.model for each in losses)
     }
     told = [
-        f"{model} drops by {percent(min(drops))} to {percent(max(drops))}"
+        f"{model} {unsigned(min(drops))} to {unsigned(max(drops))}"
         for model, drops in spread.items()
     ]
     shown = evaluated[0].predictions
@@ -47,12 +47,13 @@ def frame_rates(evaluated: Sequence[Evaluated]) -> Section | None:
     return Section(
         topic=Topic.SURE,
         place=62,
-        title="Frame rate by frame rate",
+        title="Accuracy and pm-k by frame rate",
         text=(
-            "The higher the rate, the less a scene changes within ±k frames. From rate to rate "
-            f"{'; '.join(told[:3])}{'; …' if len(told) > 3 else ''}. Videos of different rates "
-            "differ in more than their rate, and where the intervals overlap the order may be "
-            "chance.",
+            "The higher the frame rate, the less a scene changes within ±k frames. Smallest and "
+            "largest drop in percentage points: "
+            f"{'; '.join(told[:3])}{'; …' if len(told) > 3 else ''}. Videos with different "
+            "frame rates differ in other ways too, and overlapping intervals show no clear "
+            "order.",
         ),
         figures=(
             figure(

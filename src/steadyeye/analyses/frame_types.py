@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
-from steadyeye.charts.style import percent
+from steadyeye.charts.style import unsigned
 from steadyeye.comparison.published import rows_beside
 from steadyeye.core.claims import Claim, above, below, every, first
 from steadyeye.core.pm_sets import pm_sets
@@ -46,11 +46,13 @@ def frame_types(evaluated: Sequence[Evaluated]) -> Section | None:
         title=claim.text if claim else _question(losses),
         claim=claim,
         text=(
-            "A codec stores some frames as whole pictures (I) and others as what changed since "
-            "(P) or between (B) others. If its artefacts broke the model, the drop would go with "
-            f"them. {_sentence(losses)} Fewer neighbours can only raise pm-k, and the anchors of "
-            "the parts differ: read the drop with its interval."
-            + (f" The data has no {', no '.join(absent)}-frames." if absent else ""),
+            "A video codec stores complete frames (I), frames predicted from earlier ones (P) "
+            "and frames predicted from both sides (B). If compression artefacts caused the "
+            "drop, it would disappear without frames of one type. Drop in percentage points: "
+            f"{_sentence(losses)} "
+            "Leaving out neighbours can only raise pm-k, and each row has other anchors: "
+            "compare the intervals."
+            + (f" The data have no {', no '.join(absent)}-frames." if absent else ""),
         ),
         figures=(
             figure(
@@ -92,7 +94,7 @@ def _none_alone(losses: Sequence[Loss]) -> Claim:
     """
     half = {e.model: e.drop.high / 2 for e in losses if e.part == ALL and e.drop.high is not None}
     parts = [each for each in losses if each.part != ALL and each.drop.n]
-    text = "Without any one frame type most of the drop is still there"
+    text = "Most of the drop remains without any one frame type"
     return every(text, [above(text, each.drop, half.get(each.model, 1.0)) for each in parts])
 
 
@@ -105,7 +107,7 @@ def _goes(losses: Sequence[Loss]) -> list[Claim]:
     if whole.drop.low is None or len({each.model for each in losses}) > 1:
         return []
     return [
-        below(f"Most of the drop is gone {each.part}", each.drop, whole.drop.low / 2)
+        below(f"Most of the drop disappears {each.part}", each.drop, whole.drop.low / 2)
         for each in parts
     ]
 
@@ -113,14 +115,14 @@ def _goes(losses: Sequence[Loss]) -> list[Claim]:
 def _question(losses: Sequence[Loss]) -> str:
     whole = [each for each in losses if each.part == ALL]
     if not any(map(_drop, whole)):
-        return f"None of {whole[0].drop.n:,} anchors breaks, whatever the frame type"
-    return "Does the drop go with frames of one type?"
+        return f"None of {whole[0].drop.n:,} sets breaks, whatever the frame type"
+    return "Does one frame type cause the drop?"
 
 
 def _sentence(losses: Sequence[Loss]) -> str:
     told = []
     for model in dict.fromkeys(each.model for each in losses):
         own = [each for each in losses if each.model == model]
-        parts = ", ".join(f"{percent(each.drop.value)} {each.part}" for each in own[1:])
-        told.append(f"{model} drops by {percent(_drop(own[0]))}" + (f" ({parts})" if parts else ""))
+        parts = ", ".join(f"{unsigned(each.drop.value)} {each.part}" for each in own[1:])
+        told.append(f"{model} {unsigned(_drop(own[0]))}" + (f" ({parts})" if parts else ""))
     return ("; ".join(told[:3]) + ("; …" if len(told) > 3 else "")) + "."

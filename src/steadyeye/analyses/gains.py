@@ -43,7 +43,7 @@ def gains(evaluated: Sequence[Evaluated]) -> Section | None:
             *(line for step, each in found for line in (_sentence(step, each), _meaning(each))),
             *dict.fromkeys(line for step, _ in found for line in caveats(step)),
         ),
-        method=(f"Both models are judged on the same samples. {READING}",),
+        method=(f"Both models are compared on the same samples. {READING}",),
         tables=(table("Before and after", told),),
         figures=(dumbbells("gains", told),),
     )
@@ -73,11 +73,11 @@ def _both(before: Evaluated, after: Evaluated, name: str) -> tuple[str, Asked] |
 
 
 def _what(metric: str) -> str:
-    return "drop of mAP" if metric.startswith("map_drop") else called(metric).partition("(")[0]
+    return "drop in mAP" if metric.startswith("map_drop") else called(metric).partition("(")[0]
 
 
 def _title(told: Sequence[Told]) -> str:
-    first = f"{told[0].after} after {told[0].before}: {changes(told[0].gains)}"
+    first = f"{told[0].after} compared with {told[0].before}: {changes(told[0].gains)}"
     return first if len(told) == 1 else f"{first}; {len(told) - 1} more below"
 
 
@@ -86,7 +86,11 @@ def _sentence(step: Step, told: Told) -> str:
     operators = ", ".join(augmentation(step.after.predictions))
     anew = from_scratch(step.after.predictions)
     if step.augmented:
-        start = "from weights drawn anew, as that was," if anew else "from the same model"
+        start = (
+            f"from new random weights, as {told.before} was,"
+            if anew
+            else "from the same base model"
+        )
         begin = (
             f"{told.after} was trained {start} and on the same images as {told.before}, augmented "
             f"with {operators}"
@@ -94,7 +98,7 @@ def _sentence(step: Step, told: Told) -> str:
     else:
         how = f", on images augmented with {operators}" if operators else ""
         start = (
-            f"from scratch in the architecture of {told.before}, none of whose weights it has"
+            f"from scratch, with the architecture of {told.before} and none of its weights"
             if anew
             else f"from {told.before}"
         )
@@ -106,18 +110,18 @@ def _meaning(told: Told) -> str:
     """What the training bought, as far as it can be told."""
     plain, *_, drop = told.gains
     if len(told.gains) < 3:
-        return "Without sets of neighbouring frames this does not say whether it is steadier."
+        return "Without sets of neighbouring frames its steadiness cannot be measured."
     bought = _direction(
         plain,
-        "It is more accurate",
-        "It is less accurate",
-        "Whether it is more accurate these samples do not show",
+        "Accuracy is higher",
+        "Accuracy is lower",
+        "There is no clear difference in accuracy",
     )
     steady = _direction(
         drop,
-        "neighbouring frames take more from it than before",
-        "neighbouring frames take less from it than before",
-        "no difference is shown in what neighbouring frames take",
+        "the drop is larger than before",
+        "the drop is smaller than before",
+        "there is no clear difference in the drop",
     )
     return f"{bought}, and {steady}."
 

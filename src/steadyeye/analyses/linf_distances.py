@@ -38,8 +38,8 @@ def linf_distances(evaluated: Sequence[Evaluated]) -> Section | None:
     return Section(
         topic=Topic.SURE,
         place=60,
-        title=f"ℓ∞ to the anchor: half of {found['all pairs'][0].n:,} neighbours lie within "
-        f"{half:.2f} ({_range(low, high)})",
+        title=f"ℓ∞ distance to the anchor: half of {found['all pairs'][0].n:,} neighbours are "
+        f"within {half:.2f} ({_range(low, high)})",
         text=(_far(first, pairs, found["all pairs"][0]), *_smallest(found)),
         tables=(_table(found),),
         figures=(_figure(found),),
@@ -77,16 +77,15 @@ def _far(predictions: Predictions, pairs: NDArray[np.intp], every: Distribution)
     half, low, high = every.quantile(0.5)
     near = proportion(predictions.tags["linf"][pairs] <= CUSTOMARY + 1e-9, clusters)
     text = (
-        f"Of {every.n:,} neighbours half lie within {half:.2f} of their anchor in ℓ∞ "
-        f"({_range(low, high)}{f', {within}' if within else ''}), pixels in 0…1 at the decoded "
-        f"size; {percent(near.value)} ({interval(near.low, near.high)}) lie within 8/255 = 0.03, "
-        "the radius for which adversarial training is customary."
+        f"Half of {every.n:,} neighbours are within {half:.2f} of their anchor in ℓ∞ "
+        f"({_range(low, high)}{f', {within}' if within else ''}), for pixels in 0…1 at the "
+        f"decoded size. {percent(near.value)} ({interval(near.low, near.high)}) are within "
+        "8/255 = 0.03, the usual radius of adversarial training."
     )
     if near.high is None or near.high > FEW:
         return text
     return (
-        f"{text} A promise within such a ball says nothing of the other neighbours, nearly all of "
-        "them here."
+        f"{text} Robustness within that radius says nothing about nearly all of these neighbours."
     )
 
 
@@ -100,8 +99,9 @@ def _smallest(found: Series) -> tuple[str, ...]:
         for each, (of, _) in breaks.items()
     )
     return (
-        f"The smallest distance at which a model breaks in this data is {breaks[name][1]:.3f} "
-        f"({name.removeprefix('breaks of ')}). Half of the breaks lie within: {medians}.",
+        f"The smallest distance at which a model breaks is {breaks[name][1]:.3f} "
+        f"({name.removeprefix('breaks of ')}). Median distance of the neighbours that break a "
+        f"set: {medians}.",
     )
 
 
@@ -111,7 +111,7 @@ def _table(found: Series) -> Table:
         for name, (of, least) in found.items()
     )
     header = ("pairs", "n", "smallest", *(f"{percent(share, 0)} within" for share in QUANTILES))
-    return Table("ℓ∞ distances, pixels in 0…1, with 95 % intervals", header, rows)
+    return Table("ℓ∞ distance to the anchor, pixels in 0…1, with 95 % intervals", header, rows)
 
 
 def _cell(of: Distribution, share: float) -> str:
@@ -136,7 +136,7 @@ def _figure(found: Series) -> Figure:
         "scale": {"domain": [0, 1]},
     }
     names = list(found)
-    encoding = {"x": x, "y": shares("share", "pairs within"), **lines(names, "pairs")}
+    encoding = {"x": x, "y": shares("share", "share of pairs within"), **lines(names, "pairs")}
     bound = {"type": "rule", "strokeDash": [4, 4], "color": "#888"}
     layers = [
         {"data": {"values": [{"distance": CUSTOMARY}]}, "mark": bound, "encoding": {"x": x}},
@@ -144,7 +144,7 @@ def _figure(found: Series) -> Figure:
     ]
     return Figure(
         name="linf_distances",
-        caption="Pairs within an ℓ∞ distance; dashed: 8/255.",
+        caption="Share of pairs within an ℓ∞ distance; dashed: 8/255.",
         alt="Shares of pairs within an ℓ∞ distance, of all pairs and of those that break a model",
         spec=chart(layers),
     )

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from steadyeye.charts.films import away, set_film
-from steadyeye.charts.style import interval, percent
+from steadyeye.charts.style import percent, points
 from steadyeye.core.boxes import BoxTable, in_classes, select, take
 from steadyeye.core.claims import higher
 from steadyeye.core.pm_sets import farthest, pm_sets
@@ -40,14 +40,14 @@ def lost_boxes(evaluated: Sequence[Evaluated]) -> Section | None:
     return Section(
         topic=Topic.WHAT,
         place=21,
-        title="What is lost on the worst frame",
+        title="Detection errors on anchors and worst frames",
         text=(
-            "Errors an image among detections with a score above 0.5: the right place with the "
-            "wrong name (classification), the right name in a place that is off (localization), "
-            "both, an object found twice (duplicate), nothing there (background), and objects "
-            "that nothing found (missed). ΔAP: how much higher mAP at IoU 0.5 would be, over "
-            "detections of every score, were that kind alone put right. In the pictures: white "
-            "what is there, green found, red false.",
+            "Errors per image among detections with a score above 0.5: right place, wrong class "
+            "(classification); right class, inexact box (localization); both; a second "
+            "detection of one object (duplicate); no object there (background); and objects "
+            "without a detection (missed). ΔAP: the gain in mAP at IoU 0.5, over all scores, if "
+            "this kind of error alone were corrected. In the pictures: white the true box, "
+            "green a true positive, red a false positive.",
             *(told for _, told, _ in found if told),
         ),
         tables=tuple(table for table, *_ in found),
@@ -91,12 +91,19 @@ def _table(model: str, sides: tuple[Frames, ...], gained: tuple[tuple[Result, ..
         (kind, f"{a / n:.2f}", f"{b / n:.2f}", f"{(b - a) / n:+.2f}", *cells)
         for kind, a, b, cells in zip(("found", *KINDS), *counts, gain_cells, strict=True)
     )
-    header = ("an image", "anchors", "worst frames", "difference", "ΔAP anchors", "ΔAP worst")
+    header = (
+        "per image",
+        "anchors",
+        "worst frames",
+        "difference",
+        "ΔAP anchors (pp)",
+        "ΔAP worst (pp)",
+    )
     return Table(f"Errors of {model}, {len(sides[0].rows)} sets", header, body)
 
 
 def _gain(result: Result) -> str:
-    return f"{percent(result.value)} ({interval(result.low, result.high)})"
+    return f"{points(result.value)} ({points(result.low)} to {points(result.high)})"
 
 
 def _told(model: str, anchors: Sequence[Result], rows: Sequence[Result]) -> str:
@@ -106,16 +113,16 @@ def _told(model: str, anchors: Sequence[Result], rows: Sequence[Result]) -> str:
     if not after.value:
         return ""
     if higher("", after, other).supported:
-        begin = f"what costs most on the worst frames is of the kind {after.name}"
+        begin = f"the most costly errors on the worst frames are {after.name} errors"
     else:
         begin = (
-            f"of the kinds of errors {after.name} has the highest cost on the worst frames, though "
-            f"the interval does not set it apart from {other.name}"
+            f"{after.name} errors cost most on the worst frames, with no clear difference from "
+            f"{other.name}"
         )
     return (
-        f"{model}: {begin}; put right, mAP would gain {percent(after.value)} there "
-        f"({interval(after.low, after.high)}), and {percent(before.value)} "
-        f"({interval(before.low, before.high)}) on the anchors."
+        f"{model}: {begin}. Corrected, they would change mAP by {points(after.value)} "
+        f"percentage points there ({points(after.low)} to {points(after.high)}), and by "
+        f"{points(before.value)} ({points(before.low)} to {points(before.high)}) on the anchors."
     )
 
 
@@ -216,7 +223,7 @@ def _picture(predictions: Predictions, row: int, title: str) -> Picture:
     return Picture(
         sample=str(predictions.ids[row]),
         title=title,
-        lines=(*seen.lines, *_missed(seen))[:5] or ("nothing above 0.5",),
+        lines=(*seen.lines, *_missed(seen))[:5] or ("no detection above 0.5",),
         right=not seen.kinds,
         marks=seen.marks,
     )

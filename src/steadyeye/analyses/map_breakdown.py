@@ -41,10 +41,11 @@ def map_breakdown(evaluated: Sequence[Evaluated]) -> Section | None:
     return Section(
         topic=Topic.WHAT,
         place=24,
-        title="Class by class, size by size, frame by frame",
+        title="AP by class, object size and frame",
         text=(
-            "AP at IoU 0.5 of the anchors and of the worst frame near each; and the mean frame AP "
-            "at every distance from the anchor, to which the worst frame is the lower end.",
+            "AP at IoU 0.5 on the anchors and on the worst frame of each set; and the mean "
+            "frame AP at each distance from the anchor. The AP on the worst frames is at most "
+            "that at any one distance.",
         ),
         figures=(_figure(rows, [one.predictions.model for one in asked]),),
         tables=tuple(tables),
@@ -103,7 +104,7 @@ def _figure(rows: list[dict[str, Any]], models: list[str]) -> Figure:
         "x": {
             "field": "offset",
             "type": "quantitative",
-            "title": "frames after the anchor",
+            "title": "offset from the anchor (frames)",
             "axis": {"tickMinStep": 1, "format": "d"},
         },
         "y": shares("value", "mean frame AP"),
@@ -113,6 +114,6 @@ def _figure(rows: list[dict[str, Any]], models: list[str]) -> Figure:
     return Figure(
         name="map_by_offset",
         caption="Mean frame AP by distance from the anchor.",
-        alt=f"Lines of the mean frame AP over the offset for {', '.join(models)}.",
+        alt=f"Lines of the mean frame AP by offset for {', '.join(models)}.",
         spec={**chart([line], height=220), "data": {"values": rows}},
     )

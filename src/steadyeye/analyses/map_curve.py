@@ -38,12 +38,12 @@ def map_curve(evaluated: Sequence[Evaluated]) -> Section | None:
     return Section(
         topic=Topic.WHEN,
         place=9,
-        title="The worst frame nearby",
+        title="mAP on the worst frame within ±k",
         text=(
-            "Of every anchor and the frames within ±k of it the one on which the detector does "
-            "worst; mAP over those frames. Distance 0 are the anchors themselves. Localization "
-            "takes all classes as one: what it loses is lost in finding, not in naming. A "
-            "detection of a real object that nobody annotated counts as false in both.",
+            "The worst frame is the frame within ±k of the anchor on which the detector does "
+            "worst. Distance 0 is the anchor itself. Localization merges all classes into one, "
+            "so it counts missed and misplaced objects but no wrong classes. A detection of a "
+            "real object without a label counts as a false positive in both.",
         ),
         figures=(_figure(rows, models),),
         tables=(_table(rows, models),),
@@ -54,7 +54,7 @@ def _figure(rows: list[dict[str, Any]], models: list[str]) -> Figure:
     x = {
         "field": "k",
         "type": "quantitative",
-        "title": "distance k from the anchor (native frames)",
+        "title": "distance k from the anchor (frames)",
         "axis": {"tickMinStep": 1, "format": "d"},
     }
     hue = line_colour(models, "model")
@@ -79,8 +79,8 @@ def _figure(rows: list[dict[str, Any]], models: list[str]) -> Figure:
     }
     return Figure(
         name="map_curve",
-        caption="mAP over the worst frames within ±k, and with all classes made one.",
-        alt=f"Lines of pm-k mAP and localization over k for {', '.join(models)}.",
+        caption="mAP over the worst frames within ±k, with classes and with all classes merged.",
+        alt=f"Lines of pm-k mAP and localization by k for {', '.join(models)}.",
         spec={**chart([band, line]), "data": {"values": rows}},
     )
 
@@ -98,4 +98,4 @@ def _table(rows: list[dict[str, Any]], models: list[str]) -> Table:
         for k in sorted({row["k"] for row in rows})
     )
     header = ("k", *(f"{model}: {metric}" for model, metric in columns))
-    return Table("mAP over the worst frames with 95 % intervals", header, body)
+    return Table("mAP over the worst frames, with 95 % intervals", header, body)

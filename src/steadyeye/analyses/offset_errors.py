@@ -74,12 +74,12 @@ def offset_errors(evaluated: Sequence[Evaluated]) -> Section | None:
         title=claim.text if claim else _question(whole, k),
         claim=claim,
         text=(
-            f"Of the frames one away, {percent(whole.near.value)} "
-            f"({interval(whole.near.low, whole.near.high)}) are wrong although their anchor is "
-            f"right; of those {k} away, {percent(whole.far.value)} "
-            f"({interval(whole.far.low, whole.far.high)})"
+            f"Neighbours of right anchors: {percent(whole.near.value)} "
+            f"({interval(whole.near.low, whole.near.high)}) of those one frame away are wrong, "
+            f"and {percent(whole.far.value)} ({interval(whole.far.low, whole.far.high)}) of "
+            f"those {k} frames away"
             + (f", over {len(together)} models. " if len(together) > 1 else ". ")
-            + "An error at the very next frame can hardly come from a scene that has moved on.",
+            + "A wrong next frame is unlikely to come from a change of the scene.",
         ),
         figures=(_figure(lines, everyone),),
         tables=(_table([*everyone, *lines]),),
@@ -91,13 +91,13 @@ def _claims(whole: _Line, k: int) -> list[Claim]:
     near, far = whole.near, whole.far
     return [
         higher(
-            f"Errors grow with distance: {percent(near.value)} of frames one away are wrong while "
-            f"their anchor is right, {percent(far.value)} of those {k} away",
+            f"Errors increase with distance: {percent(near.value)} of the neighbours one frame "
+            f"away from a right anchor are wrong, {percent(far.value)} of those {k} frames away",
             far,
             near,
         ),
         above(
-            f"{percent(near.value)} of frames one away are wrong already, their anchor being right",
+            f"{percent(near.value)} of the frames next to a right anchor are already wrong",
             near,
             LEAST,
         ),
@@ -107,9 +107,9 @@ def _claims(whole: _Line, k: int) -> list[Claim]:
 def _question(whole: _Line, k: int) -> str:
     n = whole.near.n + (whole.far.n if k > 1 else 0)
     if n and not whole.near.value and not whole.far.value:
-        where = f"one or {k} away" if k > 1 else "one away"
-        return f"None of {n:,} frames {where} from their anchor is wrong while it is right"
-    return "How far from its anchor does a frame become wrong?"
+        where = f"one or {k} frames away" if k > 1 else "one frame away"
+        return f"None of {n:,} neighbours {where} from a right anchor is wrong"
+    return "How does the error rate change with the distance from the anchor?"
 
 
 def _errors(predictions: Predictions, k: int) -> _Errors:
@@ -145,7 +145,7 @@ def _figure(lines: Sequence[_Line], everyone: Sequence[_Line]) -> Figure:
     channels = _channels(models, everyone)
     y = {
         "type": "quantitative",
-        "title": "wrong while the anchor is right",
+        "title": "wrong, if the anchor is right",
         "axis": {"format": "%"},
         "scale": {"zero": True},
     }
@@ -160,8 +160,8 @@ def _figure(lines: Sequence[_Line], everyone: Sequence[_Line]) -> Figure:
     }
     return Figure(
         name="offset_errors",
-        caption="Share of the frames at each offset that are wrong while their anchor is right, "
-        "with 95 % intervals." + told(accuracies),
+        caption="Share of the frames at each offset that are wrong although their anchor is "
+        "right, with 95 % intervals." + told(accuracies),
         alt="Share of errors by offset for "
         f"{', '.join(each.name for each in shown)}; the table has the values.",
         spec={**chart([band, line]), "data": {"values": _values(shown)}},
@@ -196,7 +196,7 @@ def _channels(models: list[str], everyone: Sequence[_Line]) -> dict[str, Any]:
         "x": {
             "field": "offset",
             "type": "quantitative",
-            "title": "offset from the anchor (native frames)",
+            "title": "offset from the anchor (frames)",
             "axis": {
                 "tickMinStep": 1,
                 "format": "+d",
@@ -218,4 +218,4 @@ def _table(lines: Sequence[_Line]) -> Table:
         for ends in (interval(found.low, found.high),)
     )
     header = ("offset", "model", "frames × models", "wrong", "95 % interval")
-    return Table("Wrong while the anchor is right, by offset", header, body)
+    return Table("Wrong neighbours of right anchors, by offset", header, body)

@@ -20,23 +20,23 @@ def patch_shuffle(evaluated: Sequence[Evaluated]) -> Section | None:
     if not told:
         return None
     settings = told[0].predictions.probe["settings"]
-    shown = claim("Shuffling the inside", told)
+    shown = claim("Shuffling patches inside the box", told)
     return Section(
         topic=Topic.WHY,
         place=40,
-        title=shown.text if shown else question("Shuffling the inside", told),
+        title=shown.text if shown else question("Shuffling patches inside the box", told),
         claim=shown,
         text=(
-            f"Inside the box two random patches, each {percent(settings['share'], 0)} of its width "
-            f"and height, change places, {settings['swaps']} times over; this is repeated "
-            f"{settings['repeats']} times. A detection that hardly changes rests on local texture: "
-            "where the parts are does not matter to it. |Δ| is the change in probability of the "
-            "best-overlapping detection of the same class, 0 where there is none.",
+            f"Inside the box, two random patches of {percent(settings['share'], 0)} of its "
+            f"width and height change places, {settings['swaps']} times; this is repeated "
+            f"{settings['repeats']} times. If a detection hardly changes, it depends on local "
+            "texture, not on the arrangement of the parts. |Δ| is the change in the probability "
+            "of the best-overlapping detection of the same class, 0 if there is none.",
             *map(sentence, told),
         ),
         tables=tuple(table for each in told for table in (by_cause(each), by_class(each))),
         figures=tuple(
-            figure(each, f"patch-shuffle-{i}", "its inside is shuffled")
+            figure(each, f"patch-shuffle-{i}", "the patches inside its box are shuffled")
             for i, each in enumerate(told)
         ),
         exhibits=tuple(shown for each in told for shown in exhibits(each, "repeat")),

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from steadyeye.charts.style import PALETTE, SCHEMA, interval, percent, shares
+from steadyeye.charts.style import PALETTE, SCHEMA, interval, percent, shares, unsigned
 from steadyeye.core import medians
 from steadyeye.core.intervals import Interval, proportion
 from steadyeye.core.pm_sets import PmSets, farthest, pm_sets
@@ -67,10 +67,10 @@ def per_class(evaluated: Sequence[Evaluated]) -> Section | None:
     return Section(
         topic=Topic.WHAT,
         place=40,
-        title="Class by class",
+        title="Accuracy and pm-k by class",
         text=(
-            f"The median class loses between accuracy and pm-k: {said}. "
-            "An anchor that carries several classes counts for each of them.",
+            f"Median drop over classes in percentage points: {said}. An anchor with several "
+            "labels counts for each of them.",
         ),
         figures=(_figure(rows, models),),
         tables=(_table(rows), _median_table(medians), *_label_table(evaluated)),
@@ -78,8 +78,8 @@ def per_class(evaluated: Sequence[Evaluated]) -> Section | None:
 
 
 def _told(each: _Median) -> str:
-    left = f", of the {each.classes:,} that it can name" if each.unnamed else ""
-    return f"{each.model} {percent(each.value)} ({interval(each.low, each.high)}{left})"
+    left = f", of the {each.classes:,} classes that it has" if each.unnamed else ""
+    return f"{each.model} {unsigned(each.value)} ({unsigned(each.low)}–{unsigned(each.high)}{left})"
 
 
 def _sets(one: Evaluated) -> tuple[PmSets, int]:
@@ -128,8 +128,8 @@ def _median(one: Evaluated) -> _Median | None:
         truth.shape[1],
         int((there & ~named).sum()),
         len(sets),
-        f"Gaffke's bounds over {_several(names, sets)}, of the half of the classes that loses "
-        "least and of the one that loses most",
+        f"Gaffke's bounds over {_several(names, sets)}, of the half of the classes with the "
+        "smaller drops and of the class with the largest",
     )
 
 
@@ -211,7 +211,7 @@ def _layers() -> list[dict[str, Any]]:
 
 
 def _table(rows: Sequence[_Class]) -> Table:
-    header = ("class", "model", "anchors", "accuracy", "pm-k", "drop")
+    header = ("class", "model", "anchors", "accuracy", "pm-k", "drop (pp)")
     body = tuple(
         (
             row.name,
@@ -219,7 +219,7 @@ def _table(rows: Sequence[_Class]) -> Table:
             f"{row.original.n:,}",
             f"{percent(row.original.value)} ({interval(row.original.low, row.original.high)})",
             f"{percent(row.perturbed.value)} ({interval(row.perturbed.low, row.perturbed.high)})",
-            percent(row.drop) if row.named else "not named",
+            unsigned(row.drop) if row.named else "not a class of the model",
         )
         for row in sorted(rows, key=lambda row: (-row.drop, row.name, row.model))
     )
@@ -227,12 +227,20 @@ def _table(rows: Sequence[_Class]) -> Table:
 
 
 def _median_table(medians: Sequence[_Median]) -> Table:
-    header = ("model", "median drop", "95 % interval", "classes", "not named", "anchors", "method")
+    header = (
+        "model",
+        "median drop (pp)",
+        "95 % interval",
+        "classes",
+        "classes that the model does not have",
+        "anchors",
+        "method",
+    )
     body = tuple(
         (
             each.model,
-            percent(each.value),
-            interval(each.low, each.high),
+            unsigned(each.value),
+            f"{unsigned(each.low)}–{unsigned(each.high)}",
             f"{each.classes}",
             f"{each.unnamed}",
             f"{each.anchors:,}",
@@ -240,7 +248,7 @@ def _median_table(medians: Sequence[_Median]) -> Table:
         )
         for each in medians
     )
-    return Table("The median over classes", header, body)
+    return Table("Median drop over classes", header, body)
 
 
 def _label_table(evaluated: Sequence[Evaluated]) -> tuple[Table, ...]:
@@ -256,6 +264,6 @@ def _label_table(evaluated: Sequence[Evaluated]) -> tuple[Table, ...]:
         first = predictions.truth[several].argmax(axis=1) == predictions.predicted[several]
         counts = (several.sum(), anchors, right.sum(), first.sum())
         body.append((predictions.model, *(f"{count:,}" for count in counts)))
-    caption = "Frames that carry several labels: any of them is right (first: in class order)"
-    header = ("model", "frames", "anchors among them", "right by any label", "by the first alone")
+    caption = "Frames with several labels: a prediction is right if it matches any of them"
+    header = ("model", "frames", "anchors", "right, any label", "right, first label")
     return (Table(caption, header, tuple(body)),) if body else ()

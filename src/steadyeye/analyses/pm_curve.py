@@ -31,11 +31,11 @@ def pm_curve(evaluated: Sequence[Evaluated]) -> Section | None:
     return Section(
         topic=Topic.WHEN,
         place=10,
-        title="Right on every frame within ±k, by distance",
+        title="Share of sets right on every frame within ±k",
         text=(
-            "A model survives distance k if it is right on the anchor and on every frame up to k "
-            "frames before and after it. Distance 0 is plain accuracy; the line can only fall. The "
-            "band is the 95 % interval.",
+            "A set counts at distance k if the model is right on the anchor and on every frame "
+            "up to k frames before and after it. Distance 0 is accuracy. The band is the 95 % "
+            "interval.",
         ),
         method=_no_published(evaluated),
         figures=(_figure(rows),),
@@ -55,7 +55,7 @@ def _figure(rows: list[dict[str, Any]]) -> Figure:
     x = {
         "field": "k",
         "type": "quantitative",
-        "title": "distance k from the anchor (native frames)",
+        "title": "distance k from the anchor (frames)",
         "axis": {"tickMinStep": 1, "format": "d"},
     }
     channels = lines(models, "model")
@@ -74,9 +74,9 @@ def _figure(rows: list[dict[str, Any]]) -> Figure:
     }
     return Figure(
         name="pm_curve",
-        caption="Share of anchors on whose every frame within ±k the model is right."
+        caption="Share of sets with every frame within ±k right, with 95 % intervals."
         + told(accuracies),
-        alt=f"Lines of pm-k falling with k for {', '.join(models)}; the table has the values.",
+        alt=f"Lines of pm-k by k for {', '.join(models)}; the table has the values.",
         spec={
             **chart([band, line]),
             "data": {"values": [row for row in rows if row["model"] in models]},

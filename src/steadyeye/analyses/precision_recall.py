@@ -47,8 +47,8 @@ def precision_recall(evaluated: Sequence[Evaluated]) -> Section | None:
         place=22,
         title="Precision and recall",
         text=(
-            "Of all detections above a score, the share that is right (precision), against the "
-            "share of objects found by then (recall); every class together, IoU 0.5.",
+            "Precision: the share of the detections above a score that are right. Recall: the "
+            "share of the objects that these detections find. All classes together, IoU 0.5.",
         ),
         figures=(_figure(rows, models),),
     )
@@ -88,7 +88,7 @@ def _figure(rows: list[dict[str, Any]], models: list[str]) -> Figure:
     }
     return Figure(
         name="precision_recall",
-        caption="Precision against recall, anchors and worst frames.",
-        alt=f"Curves of precision falling with recall for {', '.join(models)}.",
+        caption="Precision by recall, on anchors and worst frames.",
+        alt=f"Curves of precision by recall for {', '.join(models)}.",
         spec={**chart([line]), "data": {"values": rows}},
     )

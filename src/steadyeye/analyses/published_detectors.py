@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 
-from steadyeye.charts.style import interval, percent
+from steadyeye.charts.style import interval, percent, unsigned
 from steadyeye.comparison.published import why_not
 from steadyeye.core.results import find, reach
 from steadyeye.core.sections import Section, Table, Topic
@@ -26,16 +26,16 @@ def published_detectors(evaluated: Sequence[Evaluated]) -> Section | None:
     if not own:
         return None
     why = why_not(evaluated[0].predictions, _distance(evaluated))
-    header = ("task", "model", "anchors", "worst frame", "drop", "data")
+    header = ("task", "model", "anchors", "worst frame", "drop (pp)", "data")
     return Section(
         topic=Topic.COMPARED,
         place=23,
-        title="Anchors and worst frames" if why else "Among published detectors",
+        title="Anchors and worst frames" if why else "Compared with published detectors",
         text=(
-            f"Published detectors are not shown beside. {why}"
+            f"Published detectors are not shown. {why}"
             if why
-            else "The published ones were measured on ImageNet-Vid-Robust, other data than yours: "
-            "compare drops.",
+            else "The published values are from ImageNet-Vid-Robust, not from your data: "
+            "compare the drops, not the values.",
         ),
         tables=(
             Table(
@@ -64,7 +64,7 @@ def _rows(one: Evaluated) -> list[tuple[str, ...]]:
                 one.predictions.model,
                 f"{percent(plain.value)} ({interval(plain.low, plain.high)})",
                 f"{percent(result.value)} ({interval(result.low, result.high)})",
-                percent((plain.value or 0) - result.value),
+                unsigned((plain.value or 0) - result.value),
                 one.predictions.data,
             )
         )
@@ -78,10 +78,8 @@ def _published() -> tuple[tuple[str, ...], ...]:
             (
                 line["task"],
                 f"{line['model']}, published",
-                *(
-                    percent(float(line[key]) / 100)
-                    for key in ("map_original", "map_perturbed", "map_drop")
-                ),
+                *(percent(float(line[key]) / 100) for key in ("map_original", "map_perturbed")),
+                unsigned(float(line["map_drop"]) / 100),
                 "ImageNet-Vid-Robust" + (f"; {line['note']}" if line["note"] else ""),
             )
             for line in csv.DictReader(file)

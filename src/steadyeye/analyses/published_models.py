@@ -36,7 +36,7 @@ from steadyeye.core.table import Predictions
 from steadyeye.core.types import Evaluated, needs
 
 SHOWN = 5
-VERDICTS = {-1: "below it", 0: "no distance from it shown", 1: "above it", None: "other data"}
+VERDICTS = {-1: "less steady", 0: "no clear difference", 1: "steadier", None: "other data"}
 
 
 @dataclass(frozen=True)
@@ -113,11 +113,11 @@ def _title(rows: Sequence[_Row], models: Published) -> str:
     above, below = (_names(rows, side) for side in (1, -1))
     others = "published models of the same accuracy"
     if rows[0].side is None:
-        return f"Beside published models on {models.title}, which is other data"
+        return f"Compared with published models on {models.title}, which is other data"
     if above and below:
-        return f"Steadier, and less steady, than {others}"
+        return f"Steadier or less steady than {others}, model by model"
     if not above and not below:
-        return f"Steadier than {others}? No difference is shown"
+        return f"Steadier than {others}? No clear difference"
     off = above or below
     who = off[0] if len(off) == 1 else f"{len(off)} of {len(rows)} models"
     return f"{who}: {'steadier' if above else 'less steady'} than {others}"
@@ -132,60 +132,63 @@ def _claim(rows: Sequence[_Row], models: Published) -> Claim | None:
 def _finding(rows: Sequence[_Row]) -> str:
     def told(row: _Row) -> str:
         return (
-            f"{row.cross.model} has {percent(row.probit.perturbed)}, the line at its accuracy "
-            f"{percent(row.probit.expected)}: {_points(row.probit)} points"
-            f"{'' if row.side is None else f', {VERDICTS[row.side]}'}"
+            f"{row.cross.model} {percent(row.probit.perturbed)}, expected "
+            f"{percent(row.probit.expected)}: {_points(row.probit)} percentage "
+            f"points{'' if row.side is None else f', {VERDICTS[row.side]}'}"
         )
 
     # those off the line first, then the furthest from it
     order = sorted(rows, key=lambda row: (not row.side, -abs(row.probit.value or 0)))
     more = f"; {len(rows) - SHOWN} more in the table" if len(rows) > SHOWN else ""
     several = (
-        " The verdicts allow for several models being judged at once; each interval stands alone."
+        " The verdicts are adjusted for the number of models; the intervals are not."
         if len(rows) > 1 and rows[0].side is not None
         else ""
     )
-    return f"pm-{K}: {'; '.join(map(told, order[:SHOWN]))}{more}.{several}"
+    return (
+        f"pm-{K} and the value expected from the accuracy: "
+        f"{'; '.join(map(told, order[:SHOWN]))}{more}.{several}"
+    )
 
 
 def _meaning(models: Published, line: Line) -> str:
     return (
-        f"The line tells the pm-{K} that {len(models)} published models have at each accuracy, on "
-        f"{models.title}; accuracy alone explains {percent(line.r2)} of what they differ by (r², "
-        "probit space). Effective robustness is the distance above it: how much steadier a model "
-        "is than its accuracy would make it."
+        f"The expected pm-{K} is the line through {len(models)} published models on "
+        f"{models.title}; accuracy alone explains {percent(line.r2)} of the variance between "
+        f"them (r², probit space). Effective robustness is pm-{K} minus that expected value."
     )
 
 
 def _caveat(rows: Sequence[_Row], models: Published, data: Predictions) -> str:
     if released(data):
         told = (
-            "Your models were measured on the same set. On the same anchors models err "
-            "together; as the published table does not tell how, the line's error counts as "
-            "independent, and the intervals are rather too wide."
+            "Your models were measured on the same set. Models make similar mistakes on the "
+            "same anchors; the published table has no data on that, so the line's error is "
+            "treated as independent, which makes the intervals too wide."
         )
     else:
         told = (
-            f"{models.title} is another set than yours: other videos, labels and frame rates, to "
-            "which the line need not apply. A model off the line may be unusual, or your footage "
-            "may: trust what sets your models apart from one another before what sets all of them "
-            "apart from the line."
+            f"{models.title} has other videos, labels and frame rates than your data, so the "
+            "line need not apply to them. Differences between your models are more reliable "
+            "than the distance of all of them from the line."
         )
     inside = [row.cross.original.value or 0 for row in rows]
     if max(inside) > models.original.max() or min(inside) < models.original.min():
-        told += " Where no published model is as accurate, the line is drawn out beyond them all."
+        told += (
+            " No published model has so low or high an accuracy; the line is extrapolated there."
+        )
     return told
 
 
 def _table(rows: Sequence[_Row], models: Published) -> Table:
     header = (
         "model",
-        "effective robustness, points",
-        "against the line",
+        "effective robustness (pp)",
+        "compared with the line",
         "accuracy",
         f"pm-{K}",
-        f"pm-{K} of the line",
-        "from the plain line",
+        f"expected pm-{K}",
+        "distance from the linear-space line (pp)",
         "anchors",
     )
     body = tuple(
@@ -203,14 +206,14 @@ def _table(rows: Sequence[_Row], models: Published) -> Table:
         )
         for row in rows
     )
-    how = "verdicts: 95 %, Holm over models"
+    how = "95 % level, adjusted by Holm for the number of models"
     if rows[0].side is None:
-        how = f"the line is of {models.title}, other data: nothing is judged against it"
-    return Table(f"Your models against the line ({how})", header, body)
+        how = f"the line is from {models.title}, other data: no verdicts"
+    return Table(f"Your models compared with the line ({how})", header, body)
 
 
 def _lines(models: Published, lines: Sequence[Line]) -> Table:
-    header = ("line", "slope", "intercept", "r²", "published above", "published below", "models")
+    header = ("line", "slope", "intercept", "r²", "models above", "models below", "models")
     body = []
     for line in lines:
         intercept, slope = coefficients(line)
@@ -227,7 +230,10 @@ def _lines(models: Published, lines: Sequence[Line]) -> Table:
                 f"{line.n}",
             )
         )
-    caption = f"The lines of {models.title}, and the published models surely off them (Holm)"
+    caption = (
+        f"Lines fitted to {models.title}, and the number of published models clearly off them "
+        "(Holm)"
+    )
     return Table(caption, header, tuple(body))
 
 
@@ -245,8 +251,10 @@ def _furthest(models: Published, line: Line) -> Table:
         )
         for i in (*order[:SHOWN], *order[-SHOWN:])
     )
-    header = ("published model", "accuracy", f"pm-{K}", "effective robustness, points")
-    return Table(f"The published models furthest above and below ({models.title})", header, body)
+    header = ("published model", "accuracy", f"pm-{K}", "effective robustness (pp)")
+    return Table(
+        f"Published models farthest above and below the line ({models.title})", header, body
+    )
 
 
 def _coefficient(value: float, ends: tuple[float, float]) -> str:

@@ -46,7 +46,7 @@ def published_nao(evaluated: Sequence[Evaluated]) -> Section | None:
     claim = first(_claims(scores))
     own = [row for each in scores for row in _rows(each)]
     beside = [_published_row(each) for each in published()]
-    header = ("model", "mAP", "mAP without OOD", "mAR", "reference", "mAP there", "drop")
+    header = ("model", "mAP", "mAP without OOD", "mAR", "reference", "mAP on the reference", "drop")
     return Section(
         topic=Topic.COMPARED,
         place=20,
@@ -154,55 +154,62 @@ def _claims(scores: Sequence[Scores]) -> list[Claim]:
         ((model, drop),) = drops
         share = percent(abs(values[0]))
         return [
-            above(f"{model} loses {share} of its mAP on these objects", drop),
-            below(f"{model} gains {share} of its mAP on these objects", drop),
+            above(
+                f"{model} has a mAP {share} lower on these objects, relative to the reference", drop
+            ),
+            below(
+                f"{model} has a mAP {share} higher on these objects, relative to the reference",
+                drop,
+            ),
         ]
-    text = f"{_share(min(values))} to {_share(max(values))} of mAP are lost on these objects"
+    text = (
+        f"mAP is {_share(min(values))} to {_share(max(values))} lower on these objects, "
+        "relative to the reference"
+    )
     return [every(text, [above(text, drop) for _, drop in drops])]
 
 
 def _question(scores: Sequence[Scores]) -> str:
     if any(drop.value is not None for each in scores for _, drop in each.drops.values()):
-        return "Is mAP lower on these objects than on the reference?"
-    return "Beside published detectors on natural adversarial objects"
+        return "Is mAP lower on natural adversarial objects than on the reference data?"
+    return "Natural adversarial objects, compared with published detectors"
 
 
 def _told(each: Scores) -> str:
     """What a model makes of the set, in a sentence or two."""
     said = (
-        f"{each.model} has a mAP of {_with_interval(each.plain)} on {each.plain.n:,} images, and "
-        f"of {_with_interval(each.without)} where what it finds on objects outside its classes is "
-        "forgiven."
+        f"{each.model} has a mAP of {_with_interval(each.plain)} on {each.plain.n:,} images, "
+        f"and of {_with_interval(each.without)} if detections on objects of classes that it "
+        "does not have (OOD) are not counted as false positives."
     )
     for name, (there, drop) in each.drops.items():
         said += (
-            f" On {name} it has {_with_interval(there)} over {there.n:,} images: here it drops by "
-            f"{_lost(drop)} of that" + _chance(drop)
+            f" On {name} it has {_with_interval(there)} on {there.n:,} images: a relative drop "
+            f"of {_lost(drop)}" + _chance(drop)
         )
     return said
 
 
 def _chance(drop: Result) -> str:
     if drop.low is None or drop.high is None:
-        return ", for which there is no interval."
-    return ", which may be chance." if drop.low <= 0 <= drop.high else "."
+        return ", without an interval."
+    return "; no clear difference." if drop.low <= 0 <= drop.high else "."
 
 
 def _asked(scores: Sequence[Scores]) -> tuple[str, ...]:
     if all(each.drops for each in scores):
         return ()
     return (
-        "For the drop, run the model on a reference set too, such as COCO val: another --data in "
-        "the same job, or another run in the same report.",
+        "For the relative drop, run the model on reference data too, such as COCO val: add "
+        "another --data to the job, or another run to the report.",
     )
 
 
 def _caution() -> str:
     return (
-        f"All over IoU 0.50 to 0.95. The published ones are from {SOURCE}; they were measured on "
-        "the NAO of the paper, which your set need not be, and their drop is from COCO val (for "
-        "YOLOv3 from test-dev). The interval of a drop takes the two sets to have no image in "
-        "common."
+        f"mAP over IoU 0.50 to 0.95. Published values: {SOURCE}, measured on the NAO set of the "
+        "paper, which may differ from yours; their drop is from COCO val (YOLOv3: from "
+        "test-dev). The interval of a drop assumes that the two sets share no image."
     )
 
 
@@ -220,8 +227,8 @@ def _figure(scores: Sequence[Scores]) -> Figure:
     values.sort(key=lambda row: -row["drop"])
     return Figure(
         name="nao_drop",
-        caption="How much of the mAP on a reference set is lost, with 95 % intervals of yours.",
-        alt="Relative drops of mAP, yours among seven published detectors.",
+        caption="Relative drop in mAP from the reference data, and 95 % intervals of your models.",
+        alt="Relative drops in mAP: your models and seven published detectors.",
         spec={
             **chart(layers([row["model"] for row in values]), ROW * len(values) + 10),
             "data": {"values": values},

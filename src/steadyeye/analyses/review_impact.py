@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 
-from steadyeye.charts.style import percent
+from steadyeye.charts.style import percent, unsigned
 from steadyeye.comparison.published import rows_beside
 from steadyeye.core.claims import Claim, above, below, every, first
 from steadyeye.core.pm_sets import PmSets, pm_sets
@@ -34,8 +34,8 @@ def review_impact(evaluated: Sequence[Evaluated]) -> Section | None:
         return None
     reviewed = next(one for one in evaluated if _both(one.predictions) is not None)
     told = [
-        f"{before.model} drops by {percent(before.drop.value)} without the review and by "
-        f"{percent(after.drop.value)} with it"
+        f"{before.model}: {unsigned(before.drop.value)} without the review, "
+        f"{unsigned(after.drop.value)} with it"
         for before, after in zip(losses[::2], losses[1::2], strict=True)
     ]
     shown = reviewed.predictions
@@ -47,15 +47,15 @@ def review_impact(evaluated: Sequence[Evaluated]) -> Section | None:
         title=claim.text if claim else _question(losses),
         claim=claim,
         text=(
-            "People threw out anchors that are mislabelled or unclear, and neighbours that no "
-            "longer show what the anchor shows. "
+            "The review removed anchors with wrong or unclear labels, and neighbours that no "
+            "longer show what the anchor shows. Drop: "
             f"{'; '.join(told[:3])}{'; …' if len(told) > 3 else ''}.",
         ),
         figures=(
             figure(
                 "review_impact",
                 [*losses, *others],
-                "Accuracy and pm-k with and without the decisions of the review, with 95 % "
+                "Accuracy and pm-k with and without the review's decisions, with 95 % "
                 f"intervals. {source}",
             ),
         ),
@@ -94,7 +94,7 @@ def _losses(one: Evaluated) -> list[Loss]:
 def _claims(losses: Sequence[Loss]) -> list[Claim]:
     """What the title may assert of every model: of both numbers the less favourable end counts."""
     pairs = list(zip(losses[::2], losses[1::2], strict=True))
-    texts = "Most of the drop remains after the review", "The review takes most of the drop"
+    texts = "Most of the drop remains after the review", "The review removes most of the drop"
     most, least = ([getattr(before.drop, end) for before, _ in pairs] for end in ("high", "low"))
     remains = [
         above(texts[0], after.drop, 1.0 if end is None else end / 2)
@@ -110,7 +110,7 @@ def _claims(losses: Sequence[Loss]) -> list[Claim]:
 def _question(losses: Sequence[Loss]) -> str:
     if not any(each.drop.value for each in losses):
         n = losses[0].drop.n
-        return f"None of {n:,} anchors breaks, with or without the review"
+        return f"None of {n:,} sets breaks, with or without the review"
     return "How much of the drop remains after the review?"
 
 
@@ -130,4 +130,6 @@ def _counts(one: Evaluated) -> Table:
         row("anchors", len(before), len(after)),
         row("neighbours", neighbours(before), neighbours(after)),
     )
-    return Table("What the review left", ("frames", "candidates", "accepted", "share"), rows)
+    return Table(
+        "Frames accepted by the review", ("frames", "candidates", "accepted", "share"), rows
+    )

@@ -20,10 +20,10 @@ from steadyeye.core.types import Evaluated, needs
 from steadyeye.subsets.losses import distance
 
 MEASURES = (
-    "the anchors themselves",
-    "chosen by the others",
-    "chosen by all",
-    "worst of its own (pm-k)",
+    "anchors",
+    "worst for the other models",
+    "worst for all models",
+    "worst for this model (pm-k)",
 )
 SHAPES = ("circle", "diamond", "square", "triangle-down")
 
@@ -71,12 +71,12 @@ def static_transfer(evaluated: Sequence[Evaluated]) -> Section | None:
         title=claim.text if claim else "Do models break on the same frames?",
         claim=claim,
         text=(
-            "Of each anchor's neighbours the one that most of the other models get wrong: on these "
-            f"a model is right on {percent(float(others))}, on average over {len(names)} models; "
-            f"on the anchors on {percent(float(anchors))}, and on every neighbour too on "
-            f"{percent(float(own))}. What the frames chosen by the others take away is shared; "
-            "what a model's own worst frames take away beyond that a test set of frames chosen "
-            "once would miss.",
+            "One neighbour per anchor: the one that most of the other models have wrong. A "
+            f"model is right on {percent(float(others))} of these (mean over {len(names)} "
+            f"models), on {percent(float(anchors))} of the anchors, and on every neighbour of "
+            f"{percent(float(own))}. The first difference is the part of the drop that models "
+            "share. The second is missed by a fixed test set of hard frames, because each model "
+            "breaks on its own frames.",
         ),
         figures=(_figure(scores),),
         tables=(_table(scores),),
@@ -140,11 +140,11 @@ def _claim(found: _Neighbours) -> Claim | None:
     )
     if gap is None:
         return None
-    words = "Most of what neighbours take away is on frames"
+    words = "Most of the drop is on frames"
     return first(
         [
-            above(f"{words} that break the other models too", gap, p=gap.p),
-            below(f"{words} of each model's own", gap, p=gap.p),
+            above(f"{words} that break other models too", gap, p=gap.p),
+            below(f"{words} that break one model only", gap, p=gap.p),
         ]
     )
 
@@ -158,8 +158,8 @@ def _figure(scores: dict[str, tuple[Interval, ...]]) -> Figure:
     ]
     return Figure(
         name="static_transfer",
-        caption="Share right on the anchors, on the neighbour of each that most models get wrong, "
-        "and on every neighbour, with 95 % intervals.",
+        caption="Share right on the anchors, on the neighbour that most models have wrong, and "
+        "on every neighbour, with 95 % intervals.",
         alt=f"Four shares each for {', '.join(names)}; the table has the values.",
         spec={
             "$schema": SCHEMA,

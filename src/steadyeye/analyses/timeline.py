@@ -33,15 +33,15 @@ def timeline(evaluated: Sequence[Evaluated]) -> Section | None:
         for p, each, length in zip(tables, found, spans, strict=True)
         if len(each)
     ]
-    more = f" Of {len(videos)} videos the {VIDEOS} with the most changes a second are drawn."
+    more = f" Drawn: the {VIDEOS} of {len(videos)} videos with the most changes per second."
     return Section(
         topic=Topic.WHEN,
         place=12,
         title=_title(tables, found),
         text=(
             " ".join(told),
-            "Each row is a model; a new colour is a new answer, thin lines are scene cuts, and the "
-            "area below is the confidence, from 0 to 100 %."
+            "One row per model; each colour is one prediction, thin lines are scene cuts, and "
+            "the area below is the confidence, from 0 to 100 %."
             + (more if len(videos) > VIDEOS else ""),
         ),
         figures=tuple(bands(tables, video, i) for i, video in enumerate(videos[:VIDEOS])),
@@ -58,18 +58,21 @@ def _title(tables: Sequence[Predictions], found: Sequence[Runs]) -> str:
     if not high:
         counted = "No"
     times = "change" if high == 1 else "changes"
-    return f"{counted} {times} of answer in {seconds} of video"
+    return f"{counted} prediction {times} in {seconds} of video"
 
 
 def _sentence(predictions: Predictions, found: Runs, length: float) -> str:
     total = float(found.seconds.sum())
     if not found.ended.any():
         return (
-            f"{predictions.model} does not change its answer within a scene in these "
-            f"{duration(total)}."
+            f"{predictions.model} does not change its prediction within a scene in "
+            f"{duration(total)} of video."
         )
     changes = int(found.ended.sum())
-    said = f"{predictions.model} changes its answer every {duration(length)}, {changes:,} times"
+    said = (
+        f"{predictions.model} changes its prediction every {duration(length)} on average, "
+        f"{changes:,} times"
+    )
     return f"{said} in {duration(total)}{_where(predictions, found)}."
 
 
@@ -88,7 +91,7 @@ def _where(predictions: Predictions, found: Runs) -> str:
     if needed < 3 or lengths[best] > found.seconds.sum() / 2:
         return ""
     return (
-        f"; {needed} of these changes fall between {clock(moments[best])} and "
+        f"; {needed} of these changes are between {clock(moments[best])} and "
         f"{clock(moments[best + needed - 1])}"
     )
 
@@ -118,8 +121,15 @@ def _lengths(evaluated: Sequence[Evaluated]) -> tuple[Table, ...]:
             for text in (shown(each.value, each.unit), span(each.low, each.high, each.unit))
         )
         rows.append((one.predictions.model, f"{dwell.n:,}", *told))
-    header = ("model", "answers", "from change to change", "its interval", "median", "its interval")
-    return (Table("How long answers hold", header, tuple(rows)),) if rows else ()
+    header = (
+        "model",
+        "answers",
+        "mean time between changes",
+        "95 % interval",
+        "median",
+        "95 % interval",
+    )
+    return (Table("Time between prediction changes", header, tuple(rows)),) if rows else ()
 
 
 def _table(tables: Sequence[Predictions], found: Sequence[Runs]) -> Table:
@@ -141,5 +151,12 @@ def _table(tables: Sequence[Predictions], found: Sequence[Runs]) -> Table:
                     f"({predictions.own_answer(int(each.first[here][longest]))})",
                 )
             )
-    header = ("video", "model", "length", "changes", "time from change to change", "longest answer")
-    return Table("Changes by video", header, tuple(sorted(rows)))
+    header = (
+        "video",
+        "model",
+        "length",
+        "changes",
+        "mean time between changes",
+        "longest run of one prediction",
+    )
+    return Table("Prediction changes by video", header, tuple(sorted(rows)))

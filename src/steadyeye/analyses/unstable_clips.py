@@ -40,11 +40,11 @@ def unstable_clips(evaluated: Sequence[Evaluated]) -> Section | None:
     return Section(
         topic=Topic.WHEN,
         place=14,
-        title="The seconds with the most changes of answer",
+        title="The seconds with the most prediction changes",
         text=(
             " ".join(_sentence(p, ranked) for p, ranked in zip(tables, found, strict=True)),
-            "Seconds are ordered by how often the answer changes in them and how much confidence "
-            "jumps. Look here first: what moves, blurs, or comes into the picture?",
+            "Ordered by the number of prediction changes in the second, then by the changes in "
+            "confidence. Check what moves, blurs or enters the picture.",
         ),
         tables=(_table(listed),),
         exhibits=tuple(_exhibit(predictions, window) for predictions, window in listed),
@@ -53,16 +53,17 @@ def unstable_clips(evaluated: Sequence[Evaluated]) -> Section | None:
 
 def _sentence(predictions: Predictions, found: Sequence[Window]) -> str:
     if not found:
-        return f"{predictions.model} does not change its answer within a scene of these videos."
+        return f"{predictions.model} does not change its prediction within a scene of these videos."
     total = int(runs(predictions).ended.sum())
     inside = sum(window.changes for window in found)
     worst = found[0]
-    several = "this second holds" if len(found) == 1 else f"the {len(found)} seconds shown hold"
+    several = (
+        "this second contains" if len(found) == 1 else f"the {len(found)} seconds shown contain"
+    )
     return (
-        f"{predictions.model} changes its answer {worst.changes} times in {len(worst.rows)} "
+        f"{predictions.model} changes its prediction {worst.changes} times in {len(worst.rows)} "
         f"frames at {_when(predictions, worst)} of {_video(predictions, worst)}; {several} "
-        f"{inside} of its {total:,} changes. Picked for being the worst, "
-        "they say little of how steady it is on the whole."
+        f"{inside} of its {total:,} changes. These are the worst seconds, not typical ones."
     )
 
 
@@ -88,16 +89,15 @@ def _table(listed: Sequence[tuple[Predictions, Window]]) -> Table:
         for predictions, window in listed
     )
     header = ("time", "video", "model", "changes", "frames", "Σ |Δ confidence|")
-    return Table("The seconds with the most changes", header, body)
+    return Table("The seconds with the most prediction changes", header, body)
 
 
 def _exhibit(predictions: Predictions, window: Window) -> Exhibit:
     answers, sure = predictions.own[window.rows], certainty(predictions)
     places = _both_sides(answers, None if sure is None else sure[window.rows])
     return Exhibit(
-        title=f"{_video(predictions, window)}, {_when(predictions, window)}: "
-        f"{window.changes} change{'' if window.changes == 1 else 's'} of answer in "
-        f"{len(window.rows)} frames",
+        title=f"{_video(predictions, window)}, {_when(predictions, window)}: {window.changes} "
+        f"prediction change{'' if window.changes == 1 else 's'} in {len(window.rows)} frames",
         model=predictions.model,
         data=predictions.data,
         pictures=tuple(
@@ -145,7 +145,7 @@ def _picture(predictions: Predictions, row: int, side: str) -> Picture:
         sample=str(predictions.ids[row]),
         title=f"frame {predictions.tags['frame'][row]}",
         lines=(
-            f"says {said}" + (f", {percent(float(sure[row]))}" if sure is not None else ""),
+            f"predicts {said}" + (f", {percent(float(sure[row]))}" if sure is not None else ""),
             f"{when}, {side}" if side else when,
         ),
     )

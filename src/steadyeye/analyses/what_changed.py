@@ -70,7 +70,7 @@ def _claim(judged: Sequence[Judged], strongest: Effect | None) -> Claim | None:
 def _finding(judged: Sequence[Judged], strongest: Effect | None) -> str:
     if strongest is None:
         fitted = any(effect.alone for _, _, found in judged for effect in found.each)
-        return "no measure shown to go with it" if fitted else "too few broken frames to tell"
+        return "no measure is clearly related" if fitted else "too few broken frames"
     agree = [
         effect
         for _, _, found in judged
@@ -88,23 +88,25 @@ def _sentence(predictions: Predictions, found: Outcomes, fit: Effects) -> str:
     if best and best.alone:
         more = "more" if best.rises else "less"
         return (
-            f"{predictions.model} breaks {_when(best)}: odds ×{best.alone.text(not best.rises)} a "
-            f"standard deviation ({best.measure.shown(best.deviation)}) {more}; {found.counted}."
+            f"{predictions.model} breaks more often {_when(best)}: odds ratio "
+            f"{best.alone.text(not best.rises)} per standard deviation "
+            f"({best.measure.shown(best.deviation)}) {more}; {found.counted}."
         )
     if any(each.alone for each in fit.each):
         return (
-            f"{predictions.model}: of none of {len(fit.each)} measures is a difference between "
-            f"broken and kept neighbours shown; {found.counted}."
+            f"{predictions.model}: none of {len(fit.each)} measures differs clearly between "
+            f"neighbours that break and neighbours that do not; {found.counted}."
         )
     return (
-        f"{predictions.model}: {found.counted}; odds are fitted from {EVENTS} broken and {EVENTS} "
-        f"kept neighbours on, the broken ones from {CLUSTERS} videos or pm-sets."
+        f"{predictions.model}: {found.counted}. Odds ratios need at least {EVENTS} neighbours "
+        f"that break and {EVENTS} that do not, the former from at least {CLUSTERS} videos or "
+        "sets."
     )
 
 
 def _when(best: Effect) -> str:
     if best.measure == B_FRAME:
-        return "on B-frames" if best.rises else "on other frames than B-frames"
+        return "on B-frames" if best.rises else "on frames other than B-frames"
     return f"when {best.measure.words} {'rises' if best.rises else 'falls'}"
 
 
@@ -112,12 +114,11 @@ def _method(judged: Sequence[Judged]) -> str:
     units = " and ".join(dict.fromkeys(found.unit for _, found, _ in judged))
     within = next((f", {found.within}" for _, found, _ in judged if found.within), "")
     return (
-        "The odds are those of a neighbour being wrong while its anchor is right (logistic "
-        f"regression); the 95 % intervals are a jackknife over {units} with Student's t{within}. "
-        "A measure is said to go with breaking where p ≤ 0.05 after Holm's correction for the "
-        "number of measures; the title allows for the number of models too. The measures move "
-        "together: the joint odds of one hold the others fixed. To go with a mistake is not to "
-        "cause it."
+        "Odds of a neighbour being wrong although its anchor is right (logistic regression); 95 "
+        f"% intervals by a jackknife over {units} with Student's t{within}. A measure is "
+        "clearly related if p ≤ 0.05, adjusted by Holm for the number of measures; the title "
+        "also for the number of models. The measures are correlated: the joint odds ratio of "
+        "one holds the others fixed. A related measure need not be the cause."
     )
 
 
@@ -135,15 +136,15 @@ def _table(predictions: Predictions, found: Outcomes, fit: Effects) -> Table:
         for each in fit.each
     )
     header = (
-        "against the anchor",
+        "value, compared with the anchor",
         "standard deviation",
-        "broken − kept, in deviations",
-        "odds ratio a deviation, alone",
+        "difference broken − not broken (standard deviations)",
+        "odds ratio per standard deviation, alone",
         "jointly",
         "p (Holm)",
-        "broken / kept",
+        "broken / not broken",
     )
-    caption = f"What goes with breaking {predictions.model}, {found.over}"
+    caption = f"Measures related to breaks of {predictions.model}, {found.over}"
     return Table(f"{caption}; {fit.joint}" if fit.joint else caption, header, rows)
 
 

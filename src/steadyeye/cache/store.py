@@ -146,8 +146,8 @@ class Store:
     def _give_up(self, error: Exception) -> None:
         # a cache is a convenience: the run goes on without it
         self.problem = self.problem or (
-            f"the cache '{self.folder}' is not used any further in this run: {error}; "
-            "`steadyeye cache prune --all` begins it anew"
+            f"the cache '{self.folder}' is not used in the rest of this run: {error}; "
+            "`steadyeye cache prune --all` clears it"
         )
 
 

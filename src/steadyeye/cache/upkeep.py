@@ -82,7 +82,7 @@ def _opened(folder: Path) -> "closing[sqlite3.Connection]":
         db.execute("select count(*) from groups").fetchone()
     except (sqlite3.Error, OSError) as error:
         raise UsageError(
-            f"cannot open '{folder / FILE}': {error}; `steadyeye cache prune --all` begins anew"
+            f"cannot open '{folder / FILE}': {error}; `steadyeye cache prune --all` clears it"
         ) from error
     return closing(db)
 

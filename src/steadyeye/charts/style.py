@@ -25,6 +25,11 @@ def points(value: float | None) -> str:
     return "—" if value is None else f"{value * 100:+.1f}".replace("-", "−").replace("−0.0", "+0.0")
 
 
+def unsigned(value: float | None) -> str:
+    """A difference of shares whose direction the words say, in percentage points, `12.5`."""
+    return "—" if value is None else f"{value * 100:.1f}".replace("-", "−").replace("−0.0", "0.0")
+
+
 def probability(p: float) -> str:
     """A p-value, `0.023` or `< 0.001`."""
     return "< 0.001" if p < 0.001 else f"{p:.3f}"

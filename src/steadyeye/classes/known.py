@@ -112,7 +112,7 @@ def _classes(entries: Sequence[Entry]) -> Classes:
     pairs = [(name or _label(wnid or ""), wnid or None) for name, wnid in entries]
     twice = [name for name, times in Counter(name for name, _ in pairs).items() if times > 1]
     if twice:
-        raise UsageError(f"two classes are named '{twice[0]}'; tell them apart")
+        raise UsageError(f"two classes are named '{twice[0]}'; rename one")
     return named(dict(pairs))
 
 

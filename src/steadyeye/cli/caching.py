@@ -6,17 +6,17 @@ import typer
 
 from steadyeye.cli.options import app
 
-cache = typer.Typer(help="Answers of models that are kept for the next run.", no_args_is_help=True)
+cache = typer.Typer(help="Predictions that are kept for later runs.", no_args_is_help=True)
 app.add_typer(cache, name="cache")
 
 Folder = Annotated[
-    str, typer.Option("--cache", help="The folder; as for `run` if left out.", show_default=False)
+    str, typer.Option("--cache", help="Folder of the cache [as for `run`].", show_default=False)
 ]
 
 
 @cache.command("ls")
 def ls(folder: Folder = "") -> None:
-    """List what is kept: the model, the data, how much, and when it was last of use."""
+    """List the entries: model, data, size, days since last use."""
     from steadyeye.cli import cache_work
 
     cache_work.ls(folder)
@@ -26,17 +26,19 @@ def ls(folder: Folder = "") -> None:
 def prune(
     folder: Folder = "",
     model: Annotated[
-        str | None, typer.Option(help="Take out what is of this model, by name or fingerprint.")
+        str | None, typer.Option(help="Delete the entries of this model (name or fingerprint).")
     ] = None,
     older: Annotated[
-        str | None, typer.Option("--older-than", help="… not used for so long, e.g. 30d or 12h.")
+        str | None,
+        typer.Option("--older-than", help="Delete entries unused for this long, e.g. 30d or 12h."),
     ] = None,
     size: Annotated[
-        str | None, typer.Option("--size", help="… longest unused until so much is left, e.g. 2GB.")
+        str | None,
+        typer.Option("--size", help="Delete the longest unused until this size is left, e.g. 2GB."),
     ] = None,
-    everything: Annotated[bool, typer.Option("--all", help="Take out everything.")] = False,
+    everything: Annotated[bool, typer.Option("--all", help="Delete everything.")] = False,
 ) -> None:
-    """Take out what is of a model, what is old, or what is longest unused."""
+    """Delete entries by model, age or size."""
     from steadyeye.cli import cache_work
 
     cache_work.prune(folder, cache_work.Which(model, older, size, everything))

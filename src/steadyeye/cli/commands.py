@@ -69,7 +69,7 @@ def run(
     progress: Shown = "bar",
     quiet: Quiet = False,
 ) -> None:
-    """Evaluate models on data; stopped, the same command goes on where it was."""
+    """Evaluate models on data. If it stops, the same command resumes it."""
     from steadyeye.cli import work
 
     work.run(job, flags(context), shown(context))
@@ -86,15 +86,15 @@ def degrade(
     operators: Operators = None,
     levels: Levels = None,
     images: Annotated[
-        str, typer.Option(help="Baseline set: 'right' at level 0, or 'all'.")
+        str, typer.Option(help="Images that count: 'right' at level 0, or 'all'.")
     ] = "right",
     failure_points: Annotated[
-        str, typer.Option(help="Accuracies whose first fall below is sought.")
+        str, typer.Option(help="Accuracy thresholds of the failure points.")
     ] = "0.9,0.5,0.1",
     fast: Annotated[
-        bool, typer.Option("--fast", help="Only the failure points, by a tenth of the passes.")
+        bool, typer.Option("--fast", help="Only the failure points; about a tenth of the time.")
     ] = False,
-    seed: Annotated[int | None, typer.Option(help="Seed of the operators [0].")] = None,
+    seed: Annotated[int | None, typer.Option(help="Random seed of the operators [0].")] = None,
     class_map: ClassMap = None,
     class_list: ClassList = None,
     reduce: Reduce = None,
@@ -108,7 +108,7 @@ def degrade(
     progress: Shown = "bar",
     quiet: Quiet = False,
 ) -> None:
-    """Degrade images level by level: profiles, failure points, pictures; resumes like `run`."""
+    """Degrade images level by level: accuracy profiles, failure points. Resumes like `run`."""
     from steadyeye.cli import work
 
     work.degrade(job, flags(context), images, failure_points, shown(context))
@@ -120,18 +120,18 @@ def picture(
     operators: Operators = None,
     levels: Annotated[
         str | None,
-        typer.Option(help="Levels, first:last:step or a list [0,5,10,20,30, or all up to five]."),
+        typer.Option(help="Levels: first:last:step or a list [0,5,10,20,30, or all up to 5]."),
     ] = None,
-    out: Annotated[Path, typer.Option(help="Where to write; the suffix is the format's.")] = Path(
-        "sheet.png"
-    ),
+    out: Annotated[
+        Path, typer.Option(help="The file to write; its suffix sets the format.")
+    ] = Path("sheet.png"),
     model: Annotated[
-        str | None, typer.Option(help="Fit the image to this model; allows gradient_descent.")
+        str | None, typer.Option(help="Resize for this model; needed for gradient_descent.")
     ] = None,
-    size: Annotated[int, typer.Option(help="Side of the image without a model, pixels.")] = 224,
-    seed: Annotated[int, typer.Option(help="Seed of the operators.")] = 0,
+    size: Annotated[int, typer.Option(help="Image side in pixels, if there is no --model.")] = 224,
+    seed: Annotated[int, typer.Option(help="Random seed of the operators.")] = 0,
 ) -> None:
-    """Write a contact sheet: one image under operators at levels."""
+    """Write one image under operators and levels as a contact sheet."""
     from steadyeye.cli import work
 
     work.picture(image, joined(operators) or "all", levels, out, model=model, size=size, seed=seed)
@@ -158,7 +158,7 @@ def check(
     cache: Cache = None,
     no_cache: NoCache = False,
 ) -> None:
-    """Say what a job would do, or everything that is wrong with it, before any inference."""
+    """Check a job without inference: what it would do, or every error in it."""
     from steadyeye.cli import work
 
     work.check(job, flags(context))
@@ -167,15 +167,19 @@ def check(
 @app.command()
 def score(
     context: typer.Context,
-    predictions: Annotated[str, typer.Argument(help="JSON: sample id → scores, index or name.")],
+    predictions: Annotated[
+        str, typer.Argument(help="JSON: sample id → scores, class index or class name.")
+    ],
     data: Data = None,
     out: Out = None,
     classes: Annotated[
-        str | None, typer.Option(help="What the scores are over: imagenet1k or a class file.")
+        str | None, typer.Option(help="Classes of the scores: imagenet1k or a class file.")
     ] = None,
     category_ids: Annotated[
         str | None,
-        typer.Option(help="Of detections: 'data', or the number of the first class, 0 or 1."),
+        typer.Option(
+            help="Category ids of detections: 'data', or the number of the first class, 0 or 1."
+        ),
     ] = None,
     metrics: Metrics = None,
     class_map: ClassMap = None,
@@ -184,7 +188,7 @@ def score(
     progress: Shown = "bar",
     quiet: Quiet = False,
 ) -> None:
-    """Score saved predictions; needs neither the model nor the pixels."""
+    """Score saved predictions, without the model and the images."""
     from steadyeye.cli import work
 
     asked = {**flags(context), "models": [str(place(predictions))]}
@@ -193,22 +197,22 @@ def score(
 
 @app.command()
 def report(
-    runs: Annotated[list[str], typer.Argument(help="The folders of runs.")],
+    runs: Annotated[list[str], typer.Argument(help="Folders of runs.")],
     out: Annotated[
-        str, typer.Option(help="Where to write; the suffix is the format's.")
+        str, typer.Option(help="The file to write; its suffix sets the format.")
     ] = "report.html",
     formats: Formats = "",
     metrics: Metrics = None,
 ) -> None:
-    """Write the report of one or several runs, from their sealed predictions."""
+    """Write one report of one or more runs."""
     from steadyeye.cli import work
 
     work.report(runs, out, formats, joined(metrics))
 
 
 @app.command()
-def ls(kind: Annotated[Kind, typer.Argument(help="What to list.")]) -> None:
-    """List what exists, one line each."""
+def ls(kind: Annotated[Kind, typer.Argument(help="The kind to list.")]) -> None:
+    """List models, sources, metrics, analyses or operators."""
     from steadyeye.cli import work
 
     work.ls(kind.value)
@@ -221,7 +225,7 @@ def classmap(
     ],
     target: Annotated[str, typer.Option("--to", help="The data's classes: vid30, ytbb or a file.")],
 ) -> None:
-    """Print the class map, model → data, as CSV; edit it and give it as --class-map."""
+    """Print a class map (model → data) as CSV, to edit and use as --class-map."""
     from steadyeye.cli import work
 
     work.classmap(source, target)
@@ -231,7 +235,7 @@ def classmap(
 def main(
     version: Annotated[bool, typer.Option("--version", help="Print the version.")] = False,
 ) -> None:
-    """How steady a vision model stays when the world changes naturally."""
+    """Measure how steady a vision model is under natural change."""
     if version:
         from steadyeye import __version__
 

@@ -9,14 +9,14 @@ from steadyeye.cli.options import Formats, Metrics, app, joined
 
 @app.command()
 def compare(
-    runs: Annotated[list[str], typer.Argument(help="The folders of runs on the same data.")],
+    runs: Annotated[list[str], typer.Argument(help="Folders of runs on the same data.")],
     out: Annotated[
-        str, typer.Option(help="Where to write; the suffix is the format's.")
+        str, typer.Option(help="The file to write; its suffix sets the format.")
     ] = "compare.html",
     formats: Formats = "",
     metrics: Metrics = None,
 ) -> None:
-    """Say which models are better, as far as the same samples can tell them apart."""
+    """Compare models on the same samples: paired differences and ranks."""
     from steadyeye.cli import judging
 
     judging.compare(runs, out, formats, joined(metrics))
@@ -24,28 +24,28 @@ def compare(
 
 @app.command()
 def gate(
-    run: Annotated[str, typer.Argument(help="The folder of a run.")],
+    run: Annotated[str, typer.Argument(help="Folder of a run.")],
     require: Annotated[
         list[str] | None,
-        typer.Option(help="What must be shown, e.g. 'pm_k(k=10) >= 0.70'; may be repeated."),
+        typer.Option(help="A requirement, e.g. 'pm_k(k=10) >= 0.70'; may be repeated."),
     ] = None,
-    against: Annotated[str | None, typer.Option(help="A run on the same data to hold to.")] = None,
+    against: Annotated[
+        str | None, typer.Option(help="A base run on the same data to compare with.")
+    ] = None,
     max_drop: Annotated[
-        str | None, typer.Option(help="By how much it may be worse than that, e.g. 0.02 or 2%.")
+        str | None, typer.Option(help="Largest allowed drop from the base, e.g. 0.02 or 2%.")
     ] = None,
     metrics: Annotated[
         list[str] | None,
-        typer.Option(help="Metrics to hold against it; those required if left out."),
+        typer.Option(help="Metrics to compare with the base [those of --require]."),
     ] = None,
-    least: Annotated[
-        int, typer.Option("--min", min=0, help="The least n that shows anything.")
-    ] = 0,
-    junit: Annotated[str | None, typer.Option(help="Write the verdicts as JUnit XML.")] = None,
+    least: Annotated[int, typer.Option("--min", min=0, help="Smallest n that is accepted.")] = 0,
+    junit: Annotated[str | None, typer.Option(help="Write the results as JUnit XML.")] = None,
     github: Annotated[
         bool, typer.Option("--github", help="Print annotations for GitHub Actions.")
     ] = False,
 ) -> None:
-    """Exit with 1 unless the data show what is required: the interval's bound counts."""
+    """Exit with 1 unless the 95 % interval meets every requirement."""
     from steadyeye.cli import judging
 
     asked = judging.Asked(require or (), joined(metrics), max_drop, least)

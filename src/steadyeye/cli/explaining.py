@@ -28,17 +28,17 @@ def explain(
     model: Models = None,
     data: Data = None,
     reference: Annotated[
-        str | None, typer.Option(help="Ordinary data that the control is from; --data if left out.")
+        str | None, typer.Option(help="Reference data for the correct detections [--data].")
     ] = None,
     analyses: Annotated[
         str, typer.Option(help="Analyses, e.g. 'patch_shuffle(repeats=5), background'.")
     ] = "patch_shuffle",
     out: Out = None,
-    score: Annotated[float, typer.Option(help="Above it a detection is confident.")] = 0.8,
+    score: Annotated[float, typer.Option(help="Confidence threshold of a mistake.")] = 0.8,
     limit: Annotated[
-        int | None, typer.Option(help="Mistakes to explain at most, drawn by the seed.")
+        int | None, typer.Option(help="Maximum number of mistakes, drawn at random.")
     ] = None,
-    seed: Annotated[int | None, typer.Option(help="Seed of all that is drawn [0].")] = None,
+    seed: Annotated[int | None, typer.Option(help="Random seed [0].")] = None,
     class_map: ClassMap = None,
     on_error: OnError = None,
     batch: Batch = None,
@@ -48,7 +48,7 @@ def explain(
     progress: Shown = "bar",
     quiet: Quiet = False,
 ) -> None:
-    """Explain a detector's confident mistakes beside correct detections; resumes like `run`."""
+    """Explain a detector's confident mistakes. Resumes like `run`."""
     from steadyeye.cli import work
     from steadyeye.evaluation.explain import Explaining
 

@@ -11,40 +11,52 @@ def _option(help_: str, panel: str | None = None, name: str = "") -> Any:
     return typer.Option(*([name] if name else []), help=help_, rich_help_panel=panel)
 
 
-HELD, TRAINING, AFTER = "What is held out", "Training", "Before and after"
+HELD, TRAINING, AFTER = "Held-out data", "Training", "Comparison before and after"
 
-Base = Annotated[str | None, _option("The model to begin with, e.g. efficientnet_lite0.")]
-Learned = Annotated[str | None, _option("Labelled data to learn from.")]
-Onto = Annotated[str | None, _option("Classes the labels are mapped onto: vid30, ytbb or a file.")]
-Several = Annotated[bool | None, _option("Learn every label of an image.", None, "--multi-label")]
-Augment = Annotated[
-    str | None, _option("Operators for what is learned from, e.g. 'jpeg(levels=0:30)'.")
+Base = Annotated[str | None, _option("Base model, e.g. efficientnet_lite0.")]
+Learned = Annotated[str | None, _option("Labelled training data.")]
+Onto = Annotated[str | None, _option("Classes to train: vid30, ytbb or a file.")]
+Several = Annotated[
+    bool | None, _option("Train on every label of an image, not on one.", None, "--multi-label")
 ]
-Mirror = Annotated[bool | None, _option("Mirror half of what is learned from.", None, "--mirror")]
+Augment = Annotated[str | None, _option("Augmentation operators, e.g. 'jpeg(levels=0:30)'.")]
+Mirror = Annotated[bool | None, _option("Mirror half of the training images.", None, "--mirror")]
 
-Val = Annotated[str | None, _option("Other data to be judged by.", HELD)]
-Holdout = Annotated[float | None, _option("Or the share held out, e.g. 0.2.", HELD)]
-By = Annotated[str | None, _option("Whole videos, or the end of each: video or time.", HELD)]
-Gap = Annotated[int | None, _option("Frames left out before the held ones, by time.", HELD)]
+Val = Annotated[str | None, _option("Validation data.", HELD)]
+Holdout = Annotated[float | None, _option("Or a share of --data to hold out, e.g. 0.2.", HELD)]
+By = Annotated[
+    str | None, _option("Hold out whole videos (video) or the end of each (time).", HELD)
+]
+Gap = Annotated[
+    int | None, _option("With --by time: frames left out before the held-out ones.", HELD)
+]
 
-Scratch = Annotated[bool | None, _option("Draw all weights anew.", TRAINING, "--from-scratch")]
-Epochs = Annotated[int | None, _option("Passes over the data, at most.", TRAINING)]
-Iterations = Annotated[int | None, _option("Steps instead of epochs.", TRAINING)]
-Batch = Annotated[int | None, _option("Images a step, over all processes.", TRAINING)]
-Optimizer = Annotated[str | None, _option("adam or sgd.", TRAINING)]
-Rate = Annotated[str | None, _option("Learning rate, or 'search' for 1e-3 … 1e-5.", TRAINING)]
-Momentum = Annotated[float | None, _option("Of SGD [0.9].", TRAINING)]
-Precision = Annotated[str | None, _option("Of the forward pass: fp32, bf16, fp16.", TRAINING)]
-Patience = Annotated[int | None, _option("Rounds without gain before it stops.", TRAINING)]
+Scratch = Annotated[bool | None, _option("Start from random weights.", TRAINING, "--from-scratch")]
+Epochs = Annotated[int | None, _option("Maximum number of epochs.", TRAINING)]
+Iterations = Annotated[int | None, _option("Number of steps, instead of epochs.", TRAINING)]
+Batch = Annotated[int | None, _option("Batch size, over all processes.", TRAINING)]
+Optimizer = Annotated[str | None, _option("Optimizer: adam or sgd.", TRAINING)]
+Rate = Annotated[str | None, _option("Learning rate, or 'search' to try 1e-3 … 1e-5.", TRAINING)]
+Momentum = Annotated[float | None, _option("Momentum of SGD [0.9].", TRAINING)]
+Precision = Annotated[
+    str | None, _option("Precision of the forward pass: fp32, bf16, fp16.", TRAINING)
+]
+Patience = Annotated[
+    int | None, _option("Validations without improvement before training stops.", TRAINING)
+]
 Every = Annotated[
     int | None, _option("Steps between checkpoints [100].", TRAINING, "--checkpoint-every")
 ]
-Seed = Annotated[int | None, _option("Of order, new weights and split [0].", TRAINING)]
+Seed = Annotated[int | None, _option("Random seed of order, new weights and split [0].", TRAINING)]
 
-Then = Annotated[list[str] | None, _option("Data both models are measured on.", AFTER)]
-Sweeps = Annotated[str | None, _option("Operators of their sweeps, e.g. 'jpeg'.", AFTER)]
-Levels = Annotated[str | None, _option("Levels of the sweeps.", AFTER)]
-BaseMap = Annotated[str | None, _option("Maps the base's classes to the data's.", AFTER)]
+Then = Annotated[
+    list[str] | None, _option("Data to compare the base and the fine-tuned model on.", AFTER)
+]
+Sweeps = Annotated[
+    str | None, _option("Degradation operators of the comparison, e.g. 'jpeg'.", AFTER)
+]
+Levels = Annotated[str | None, _option("Degradation levels of the comparison.", AFTER)]
+BaseMap = Annotated[str | None, _option("Class map of the base model for the comparison.", AFTER)]
 
 
 @app.command()
@@ -82,7 +94,7 @@ def finetune(
     progress: Shown = "bar",
     quiet: Quiet = False,
 ) -> None:
-    """Train a model further on labelled data; stopped, the same command goes on where it was."""
+    """Fine-tune a model on labelled data. If it stops, the same command resumes it."""
     from steadyeye.cli import finetune_work
 
     rest = ("job", "progress", "quiet")

@@ -10,12 +10,12 @@ from steadyeye.cli.options import Quiet, Shown, Workers, app, shown
 @app.command()
 def measure(
     context: typer.Context,
-    runs: Annotated[list[str], typer.Argument(help="The folders of runs.")],
+    runs: Annotated[list[str], typer.Argument(help="Folders of runs.")],
     workers: Workers = None,
     progress: Shown = "bar",
     quiet: Quiet = False,
 ) -> None:
-    """Measure the frames of runs: what changed when a model broke; resumes like `run`."""
+    """Measure motion, blur and brightness of the frames of runs. Resumes like `run`."""
     from steadyeye.cli import work
 
     work.measure(runs, workers or 0, shown(context))

@@ -28,17 +28,17 @@ def mine(
     context: typer.Context,
     given: Annotated[
         list[Path] | None,
-        typer.Argument(help="Finished runs, or files of detections (COCO's results)."),
+        typer.Argument(help="Finished runs, or detections as COCO results."),
     ] = None,
     model: Models = None,
     data: Data = None,
     out: Out = None,
-    score: Annotated[float, typer.Option(help="Above it a detection is confident.")] = 0.8,
+    score: Annotated[float, typer.Option(help="Confidence threshold of a mistake.")] = 0.8,
     causes: Annotated[
-        str, typer.Option(help="Causes to take; unverified is one more.")
+        str, typer.Option(help="Causes to include; 'unverified' is one more.")
     ] = "misclassification,out_of_distribution,background",
-    rank: Annotated[str, typer.Option(help="By confidence, or by novelty.")] = "confidence",
-    limit: Annotated[int, typer.Option(help="Candidates of a class, at most.")] = 50,
+    rank: Annotated[str, typer.Option(help="Order by confidence or novelty.")] = "confidence",
+    limit: Annotated[int, typer.Option(help="Maximum number of candidates per class.")] = 50,
     class_map: ClassMap = None,
     on_error: OnError = None,
     batch: Batch = None,
@@ -48,7 +48,7 @@ def mine(
     progress: Shown = "bar",
     quiet: Quiet = False,
 ) -> None:
-    """Mine confident mistakes of detectors for people to review; resumes like `run`."""
+    """Find confident mistakes of detectors for review. Resumes like `run`."""
     from steadyeye.cli import mining_work
 
     named = tuple(each.strip() for each in causes.split(",") if each.strip())

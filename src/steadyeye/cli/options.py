@@ -10,13 +10,13 @@ import typer
 from steadyeye.core.errors import UsageError
 
 app = typer.Typer(
-    help="How steady a vision model stays when the world changes naturally.",
+    help="Measure how steady a vision model is under natural change.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     add_completion=False,
 )
 
-JobFile = Annotated[Path | None, typer.Argument(help="A job in TOML; flags go over what it says.")]
+JobFile = Annotated[Path | None, typer.Argument(help="A job file in TOML; options override it.")]
 Models = Annotated[
     list[str] | None,
     typer.Option("--model", help="A model, e.g. \"timm(name='resnet50.a1_in1k')\"."),
@@ -26,66 +26,62 @@ Data = Annotated[
 ]
 Out = Annotated[
     str | None,
-    typer.Option("--out", help="The folder of the run; runs/<model>-<data>-<n> if left out."),
+    typer.Option("--out", help="Folder of the run [runs/<model>-<data>-<n>]."),
 ]
 Overwrite = Annotated[
-    bool, typer.Option("--overwrite", help="Delete the run in --out first and begin anew.")
+    bool, typer.Option("--overwrite", help="Delete the run in --out and start again.")
 ]
 Metrics = Annotated[
     list[str] | None,
-    typer.Option(help="Metrics, e.g. 'accuracy, pm_k(k=5)'; all that fit if left out."),
+    typer.Option(help="Metrics, e.g. 'accuracy, pm_k(k=5)' [all that apply]."),
 ]
 ClassMap = Annotated[
     str | None,
     typer.Option(
-        help="A file that maps model to data classes, or the class lists that say what their names "
-        "mean, as of `classmap`: 'vid30', 'imagenet1k:classes.txt'."
+        help="A file that maps model classes to data classes, or class lists that define their "
+        "names: 'vid30', 'imagenet1k:classes.txt'."
     ),
 ]
-Reduce = Annotated[str | None, typer.Option(help="Join member scores by 'max' (default) or 'sum'.")]
+Reduce = Annotated[
+    str | None, typer.Option(help="Combine the scores of mapped classes by 'max' or 'sum' [max].")
+]
 ClassList = Annotated[
     str | None,
     typer.Option(
-        help="The data's classes are all there is ('closed') or only what occurs ('open'); "
-        "as the data says if left out."
+        help="Are the data's classes all that can occur ('closed') or not ('open')? "
+        "[as the data say]"
     ),
 ]
 OnError = Annotated[
-    str | None, typer.Option(help="A sample that cannot be decoded: 'stop' (default) or 'skip'.")
+    str | None, typer.Option(help="If a sample cannot be decoded: 'stop' or 'skip' [stop].")
 ]
-Batch = Annotated[
-    int | None, typer.Option(help="Images handed to the model at a time [16; on a GPU 64].")
-]
-Workers = Annotated[int | None, typer.Option(help="Threads; one a core if left out.")]
+Batch = Annotated[int | None, typer.Option(help="Batch size [16; on a GPU 64].")]
+Workers = Annotated[int | None, typer.Option(help="Threads [one per core].")]
 Engine = Annotated[
     str | None,
     typer.Option(
-        help="Where inference runs: 'local' (default), 'local(processes=4)', 'ray(gpus=1)'."
+        help="Where inference runs: 'local', 'local(processes=4)', 'ray(gpus=1)' [local]."
     ),
 ]
 Address = Annotated[
-    str | None, typer.Option(help="The Ray cluster, e.g. 'auto'; one on this machine if left out.")
+    str | None, typer.Option(help="Ray cluster, e.g. 'auto' [one on this machine].")
 ]
 Operators = Annotated[
     list[str] | None,
-    typer.Option(
-        "--operators", "--operator", help="Operators, e.g. 'all, gaussian_noise'; all if left out."
-    ),
+    typer.Option("--operators", "--operator", help="Operators, e.g. 'all, gaussian_noise' [all]."),
 ]
 Levels = Annotated[
-    str | None, typer.Option(help="Levels, first:last:step or 5,10,20 [all, up to 30].")
+    str | None, typer.Option(help="Levels: first:last:step or a list like 5,10,20 [all, up to 30].")
 ]
-Cache = Annotated[
-    str | None, typer.Option("--cache", help="The folder where answers of models are kept.")
-]
-NoCache = Annotated[
-    bool, typer.Option("--no-cache", help="Ask the model about every frame, and keep nothing.")
-]
+Cache = Annotated[str | None, typer.Option("--cache", help="Folder of the prediction cache.")]
+NoCache = Annotated[bool, typer.Option("--no-cache", help="Do not use the prediction cache.")]
 Shown = Annotated[
-    str, typer.Option("--progress", help="bar, json (a line each on stderr) or none.")
+    str, typer.Option("--progress", help="bar, json (one line per event on stderr) or none.")
 ]
 Quiet = Annotated[bool, typer.Option("--quiet", help="No progress, only the result.")]
-Formats = Annotated[str, typer.Option("--format", help="html, md, json, csv; several with commas.")]
+Formats = Annotated[
+    str, typer.Option("--format", help="html, md, json, csv; separate several with commas.")
+]
 
 # what a wrong word on the command line raises; typer exports only what derives from it
 ParsingError: type[Any] = typer.BadParameter.__mro__[1]

@@ -7,35 +7,37 @@ import typer
 
 from steadyeye.cli.options import Data, Quiet, Shown, app, shown
 
-SetRoot = Annotated[Path, typer.Argument(help="The folder of a set.")]
+SetRoot = Annotated[Path, typer.Argument(help="Folder of the set.")]
 Where = Annotated[
-    str | None, typer.Option("--database", help="postgresql://…; SQLite in the set if left out.")
+    str | None, typer.Option("--database", help="postgresql://… [SQLite in the set's folder].")
 ]
 
 
 @app.command()
 def sample(
     context: typer.Context,
-    out: Annotated[Path, typer.Option(help="The folder of the set.")],
+    out: Annotated[Path, typer.Option(help="Folder of the set.")],
     videos: Annotated[
-        list[Path] | None, typer.Argument(help="Video files, or folders of them.")
+        list[Path] | None, typer.Argument(help="Video files or folders of videos.")
     ] = None,
     data: Data = None,
     boxes: Annotated[
-        Path | None, typer.Option(help="Suggested boxes to review instead, COCO's JSON.")
+        Path | None, typer.Option(help="Boxes to review instead of frames, as COCO JSON.")
     ] = None,
-    images: Annotated[Path | None, typer.Option(help="The folder of the boxes' images.")] = None,
-    labels: Annotated[str | None, typer.Option(help="A sidecar of labels and cuts.")] = None,
+    images: Annotated[Path | None, typer.Option(help="Folder of the images of --boxes.")] = None,
+    labels: Annotated[
+        str | None, typer.Option(help="A sidecar file of labels and scene cuts.")
+    ] = None,
     classes: Annotated[
-        str | None, typer.Option(help="Classes to label with: vid30, ytbb, a file, or a,b,c.")
+        str | None, typer.Option(help="Classes for labelling: vid30, ytbb, a file, or a,b,c.")
     ] = None,
-    k: Annotated[int, typer.Option(help="Neighbours on each side, native frames.")] = 10,
-    anchors: Annotated[int, typer.Option(help="Anchors a video.")] = 1,
-    seed: Annotated[int, typer.Option(help="Seed of the anchors.")] = 0,
+    k: Annotated[int, typer.Option(help="Neighbours on each side of an anchor.")] = 10,
+    anchors: Annotated[int, typer.Option(help="Anchors per video.")] = 1,
+    seed: Annotated[int, typer.Option(help="Random seed of the anchors.")] = 0,
     progress: Shown = "bar",
     quiet: Quiet = False,
 ) -> None:
-    """Draw anchors and their neighbours, or take suggested boxes: a set for people to review."""
+    """Make a set for review: anchors with neighbours, or suggested boxes."""
     from steadyeye.cli import review_work
 
     if boxes or images:
@@ -50,20 +52,19 @@ def sample(
 @app.command()
 def review(
     root: SetRoot,
-    host: Annotated[str, typer.Option(help="The address to listen at.")] = "127.0.0.1",
-    port: Annotated[int, typer.Option(help="The port to listen at.")] = 8000,
+    host: Annotated[str, typer.Option(help="Address to listen on.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(help="Port to listen on.")] = 8000,
     name: Annotated[
-        list[str] | None, typer.Option("--reviewer", help="Adds a reviewer; several are allowed.")
+        list[str] | None, typer.Option("--reviewer", help="Add a reviewer; may be repeated.")
     ] = None,
     renew: Annotated[
-        list[str] | None, typer.Option("--renew", help="Makes a new link for one who lost theirs.")
+        list[str] | None,
+        typer.Option("--renew", help="Make a new link for a reviewer; may be repeated."),
     ] = None,
-    url: Annotated[
-        str | None, typer.Option(help="The address people use, where a proxy stands before.")
-    ] = None,
+    url: Annotated[str | None, typer.Option(help="Public address, if there is a proxy.")] = None,
     database: Where = None,
 ) -> None:
-    """Serve a set for review; prints one private link a reviewer, once."""
+    """Serve a set for review in the browser. Prints one private link per reviewer, once."""
     from steadyeye.cli import review_work
 
     review_work.serve(root, (host, port, url), (name or [], renew or []), database)
@@ -73,12 +74,13 @@ def review(
 def review_status(
     root: SetRoot,
     runs: Annotated[
-        list[Path] | None, typer.Option(help="Runs on the set: what the review changes in them.")
+        list[Path] | None,
+        typer.Option(help="Runs on the set, to show how the review changes their numbers."),
     ] = None,
     form: Annotated[str, typer.Option("--format", help="table or json.")] = "table",
     database: Where = None,
 ) -> None:
-    """Say where a review stands: stages, people, agreement, and what it changes."""
+    """Show the progress of a review: stages, reviewers, agreement."""
     from steadyeye.cli import review_status as work
 
     work.status(root, runs or [], database, form)
@@ -88,12 +90,12 @@ def review_status(
 def review_audit(
     root: SetRoot,
     most: Annotated[
-        float, typer.Option(help="The share of accepted neighbours that may be wrong.")
+        float, typer.Option(help="Largest tolerated share of wrong accepted neighbours.")
     ] = 0.01,
-    seed: Annotated[int, typer.Option(help="Seed of the random sample.")] = 0,
+    seed: Annotated[int, typer.Option(help="Random seed of the sample.")] = 0,
     database: Where = None,
 ) -> None:
-    """Audit what was spared, at random, and accept it in bulk once that bounds its errors."""
+    """Check a random sample of undecided pairs, then accept the rest in bulk."""
     from steadyeye.cli import review_work
 
     review_work.audit(root, most, seed, database)
@@ -102,21 +104,19 @@ def review_audit(
 @app.command("review-export")
 def review_export(
     root: SetRoot,
-    out: Annotated[Path, typer.Option(help="The folder of the reviewed set.")],
+    out: Annotated[Path, typer.Option(help="Folder for the reviewed set.")],
     formats: Annotated[
         str | None,
         typer.Option(
             "--format",
-            help="set (frames) or coco (boxes) if left out; pmsets, label_studio, cvat; several "
-            "with commas.",
+            help="set, coco, pmsets, label_studio or cvat; separate several with commas "
+            "[set for frames, coco for boxes].",
         ),
     ] = None,
-    partial: Annotated[
-        bool, typer.Option("--partial", help="Leave out what is not decided.")
-    ] = False,
+    partial: Annotated[bool, typer.Option("--partial", help="Leave out undecided items.")] = False,
     database: Where = None,
 ) -> None:
-    """Write what people accepted, as a set to evaluate; or what is asked, for another tool."""
+    """Export the accepted items as a set to evaluate, or the open ones for another tool."""
     from steadyeye.cli import review_work
 
     review_work.export(root, out, (formats, database), partial=partial)
@@ -125,15 +125,15 @@ def review_export(
 @app.command("review-import")
 def review_import(
     root: SetRoot,
-    file: Annotated[Path, typer.Argument(help="What the other tool exported.")],
+    file: Annotated[Path, typer.Argument(help="File exported by the other tool.")],
     tool: Annotated[str, typer.Option("--from", help="label_studio or cvat.")],
     prefix: Annotated[
-        str, typer.Option("--reviewer-prefix", help="Put before the names of annotators.")
+        str, typer.Option("--reviewer-prefix", help="Prefix for the names of annotators.")
     ] = "",
-    annotator: Annotated[str, typer.Option(help="Whose answers those are that do not say.")] = "",
+    annotator: Annotated[str, typer.Option(help="Annotator of answers without a name.")] = "",
     database: Where = None,
 ) -> None:
-    """Take decisions that people made in Label Studio or CVAT."""
+    """Import decisions made in Label Studio or CVAT."""
     from steadyeye.cli import review_work
 
     review_work.take(root, file, (tool, prefix, annotator), database)

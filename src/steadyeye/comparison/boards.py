@@ -65,8 +65,8 @@ def not_ranked(name: str, evaluated: Sequence[Evaluated]) -> str:
     if len(set(classes.values())) < 2 or any(one.asked[name].judged for one in there):
         return ""
     return (
-        f"{called(name)[:1].upper()}{called(name)[1:]} is not ranked, as fewer classes have less "
-        f"to change to: {_told(classes)}."
+        f"{called(name)[:1].upper()}{called(name)[1:]} is not ranked, because with fewer "
+        f"classes a prediction changes less often: {_told(classes)}."
     )
 
 
@@ -79,17 +79,17 @@ def _chances(evaluated: Sequence[Evaluated]) -> tuple[str, ...]:
             found[one.predictions.model] = each
     if len(set(found.values())) < 2:
         return ()
-    return (f"The models do not choose among as many classes: {_told(found)}.",)
+    return (f"The models have different numbers of classes to choose from: {_told(found)}.",)
 
 
 def _told(classes: Mapping[str, int] | Mapping[str, int | None]) -> str:
-    return listed([f"{model} among {number or 0:,}" for model, number in classes.items()])
+    return listed([f"{model} {number or 0:,}" for model, number in classes.items()])
 
 
 def common(tables: Sequence[Predictions]) -> list[Predictions]:
     """The tables with what one model did not predict left out for all."""
     valid = np.all([table.valid for table in tables], axis=0)
-    why = np.asarray("not predicted by every model that is compared")
+    why = np.asarray("no prediction from every compared model")
     return [
         table
         if np.array_equal(table.valid, valid)

@@ -57,9 +57,9 @@ def figure(models: Published, line: Line, crosses: Sequence[Cross], source: str)
     return Figure(
         name=f"published_models_{space.name}",
         caption=(
-            f"Accuracy against pm-{K}, axes in {space.name} space. Grey points: {models.title}, "
-            f"{source}. Line: least squares; band: where 95 % of published models lie (prediction "
-            "band). Dashed: nothing breaks. Crosses: your models with their 95 % intervals."
+            f"pm-{K} by accuracy, axes in {space.name} space. Grey: published models on "
+            f"{models.title}, {source}. Line: least squares; band: 95 % prediction band. "
+            f"Dashed: pm-{K} equal to accuracy. Crosses: your models with 95 % intervals."
         ),
         alt=(
             f"{len(models)} published models along a line below the diagonal, in {space.name} "

@@ -18,6 +18,7 @@ from steadyeye.charts.style import (
 )
 from steadyeye.comparison.order import ALPHA
 from steadyeye.comparison.paired import Difference, difference, drawn
+from steadyeye.core.errors import listed
 from steadyeye.core.intervals import proportion
 from steadyeye.core.multiplicity import holm
 from steadyeye.core.outcomes import Outcomes, Trials
@@ -25,13 +26,12 @@ from steadyeye.core.sections import Figure, Table
 from steadyeye.core.types import Result
 
 ROW = 56
-CAPTION = "Before and after, each with its 95 % interval. The dashed line joins the two."
+CAPTION = "Before and after training, with 95 % intervals."
 STILL = 0.01
 """A change is called unchanged where its whole interval lies within this share of none."""
 READING = (
-    "A change with a question mark is not shown at p ≤ 0.05, after Holm's allowance for the "
-    "numbers of a comparison, which does not say that there is none; unchanged is one whose whole "
-    "interval lies within a point of none."
+    "A change is clear if p ≤ 0.05, adjusted by Holm for the number of metrics. No clear change "
+    "does not mean no change. Unchanged: the whole interval is within ±1 percentage point."
 )
 
 
@@ -96,31 +96,41 @@ def result(what: str, outcomes: Outcomes) -> Result:
         return Result(what, found.value, found.low, found.high, found.n, found.method)
     n, value = len(outcomes.videos), outcomes.value
     if np.isnan(value):
-        return Result(what, None, None, None, n, "none: there is nothing to count")
+        return Result(what, None, None, None, n, "none: n = 0")
     found = outcomes.interval()
     return Result(what, value, found.low, found.high, n, found.method)
 
 
 def change(found: Gain) -> str:
-    """The change in a word or two: `accuracy +13.0`, `drop unchanged`, `pm-10 +4.0?`."""
+    """The change in a word or two: `accuracy +13.0 pp`, `drop unchanged`."""
     if found.difference is None:
-        return f"{found.what} not known"
-    if max(abs(found.difference.low), abs(found.difference.high)) <= STILL:
+        return f"{found.what} unknown"
+    if not _may_differ(found):
         return f"{found.what} unchanged"
-    return f"{found.what} {points(found.difference.value)}{'' if found.apart else '?'}"
+    return f"{found.what} {points(found.difference.value)} pp"
 
 
 def changes(found: Sequence[Gain]) -> str:
-    """The changes of several numbers."""
-    return ", ".join(map(change, found))
+    """The changes of several numbers; those that are not clear are named last."""
+    open_ones = [each.what for each in found if not each.apart and _may_differ(each)]
+    said = [change(each) for each in found if each.what not in open_ones]
+    if open_ones:
+        said.append(f"no clear change in {listed(open_ones)}")
+    return ", ".join(said)
+
+
+def _may_differ(found: Gain) -> bool:
+    """Whether the interval of a change reaches beyond what is called unchanged."""
+    gap = found.difference
+    return gap is not None and max(abs(gap.low), abs(gap.high)) > STILL
 
 
 def amount(found: Gain) -> str:
-    """The change with its interval: `+13.0 points (4.1 to 20.9)`."""
+    """The change with its interval: `+13.0 percentage points (+4.1 to +20.9)`."""
     if found.difference is None:
-        return "not known"
+        return "unknown"
     gap = found.difference
-    return f"{points(gap.value)} points ({points(gap.low)} to {points(gap.high)})"
+    return f"{points(gap.value)} percentage points ({points(gap.low)} to {points(gap.high)})"
 
 
 def share(value: float | None) -> str:
@@ -142,13 +152,13 @@ def table(caption: str, told: Sequence[Told]) -> Table:
         for each in one.gains
     ]
     header = (
-        "number",
+        "metric",
         "before",
         "after",
-        "difference, points",
+        "difference (pp)",
         "95 % interval",
-        "p, Holm",
-        "",
+        "p (Holm)",
+        "verdict",
         "n",
     )
     return Table(caption, (*header, "method"), tuple(rows), open=True)
@@ -225,8 +235,8 @@ def _cell(found: Result) -> str:
 def _difference(found: Gain) -> tuple[str, ...]:
     gap, n = found.difference, f"{found.after.n:,}"
     if gap is None:
-        return "—", "—", "—", "not known", n, "—"
-    verdict = "shown" if found.apart else "not shown"
+        return "—", "—", "—", "unknown", n, "—"
+    verdict = "clear" if found.apart else "not clear"
     ends = f"{points(gap.low)} to {points(gap.high)}"
     p = gap.p if found.p is None else found.p
     return points(gap.value), ends, probability(p), verdict, n, gap.method

@@ -89,18 +89,18 @@ def _answers(step: Step) -> str:
     standing = int((before.reach >= 0).sum())
     reached = len(np.unique(before.reach[before.reach >= 0]))
     none = len(before.classes) - reached
-    lost = f", and none of them for {none} of the data's" if none else ""
+    lost = f", none of them to {none} of the data's classes" if none else ""
     chosen = (
-        f"an answer among the other {len(before.others):,} is wrong"
+        f"a prediction of one of the other {len(before.others):,} is wrong"
         if len(before.others)
         else "it chooses among these by its class map"
     )
-    own = "the data's own" if after.model_classes == after.classes else "classes of its own"
+    own = "the classes of the data" if after.model_classes == after.classes else "its own classes"
     return (
-        f"{before.model} answers in {len(before.model_classes):,} classes of its own, of which "
-        f"{standing:,} stand for the {len(before.classes):,} of the data{lost}: {chosen}. "
-        f"{after.model} answers in {own}. Part of a gain may be that it "
-        "was told the classes, rather than that it sees better."
+        f"{before.model} predicts {len(before.model_classes):,} classes of its own. "
+        f"{standing:,} of them map to the {len(before.classes):,} classes of the data{lost}; "
+        f"{chosen}. {after.model} predicts {own}. Part of a gain may come from the different "
+        "classes."
     )
 
 
@@ -111,8 +111,8 @@ def _overlap(step: Step) -> str:
     videos: Mapping[str, Any] | None = known.get("videos")
     if videos is None:
         return (
-            f"What {after.model} was trained on is not on record video by video, so whether "
-            "these are among it cannot be told."
+            f"The videos in the training data of {after.model} are not recorded, so an overlap "
+            "with this data cannot be checked."
             if known
             else ""
         )
@@ -123,14 +123,14 @@ def _overlap(step: Step) -> str:
     frames, first = np.unique(_frames(after), return_index=True)
     inside = int(_trained(after, videos, number)[first].sum())
     told_frames = (
-        f"{inside:,} of {len(frames):,} frames lie among those it was trained on"
+        f"{inside:,} of {len(frames):,} frames are between the first and the last frame trained on"
         if inside
-        else "but no frame lies among those it was trained on"
+        else "none of these frames was trained on"
     )
     told = listed(names[there].tolist())
     return (
-        f"{after.model} was trained on {len(there):,} of these {len(names):,} videos ({told})"
-        f", {told_frames}: what it gains there says little of other footage."
+        f"The training data of {after.model} include {len(there):,} of these {len(names):,} "
+        f"videos ({told}); {told_frames}. A gain on them says little about other footage."
     )
 
 
@@ -155,10 +155,9 @@ def _trained(
 
 
 def _one_training(step: Step) -> str:
-    several = "either model" if step.augmented else "it"
     return (
-        f"Intervals are of {_others(step)}; training {several} again with another seed would give "
-        "another model, of which they say nothing."
+        f"The intervals are about {_others(step)}. They do not include the variation between "
+        "trainings with other seeds."
     )
 
 

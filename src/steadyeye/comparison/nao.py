@@ -53,7 +53,7 @@ def layers(models: Sequence[str]) -> list[dict[str, Any]]:
     """A line from end to end of each interval that there is, and a dot at every drop."""
     x = {
         "type": "quantitative",
-        "title": "share of the reference mAP lost",
+        "title": "relative drop in mAP",
         "axis": {"format": ".0%", "tickCount": 5},
     }
     y = {

@@ -114,12 +114,11 @@ def _of_means(one: Statistic, other: Statistic) -> Difference:
     ahead = np.asarray(FINE * np.bincount(cluster, apart), dtype=np.float64)
     low, high, p = clustered.ends(ahead, FINE * totals)
     n, value = len(apart), one.value - other.value
-    method = (
-        f"exact test that exchanges the models in {_named(one.videos)}; Gaffke's bounds"
-        + _within(one.videos)
+    method = f"exact permutation test over {_named(one.videos)}; Gaffke's bounds" + _within(
+        one.videos
     )
     if units <= clustered.FEW:
-        method += f"; {units} are too few to tell models apart"
+        method += f"; {units} are too few for a clear difference"
     return Difference(value, min(low * width, value), max(high * width, value), p, n, units, method)
 
 
@@ -142,7 +141,7 @@ def _of_others(one: Statistic, other: Statistic) -> Difference:
     error = float(np.sqrt((units - 1) / units * squares))
     reach = float(stdtrit(df, (1 + LEVEL) / 2)) * error
     p = float(min(2 * stdtr(df, -abs(value) / error), 1.0))
-    method = f"paired jackknife over {of}, Student's t with {df:.0f} degrees{_within(one.videos)}"
+    method = f"paired jackknife over {of}, Student's t, {df:.0f} df{_within(one.videos)}"
     return Difference(value, value - reach, value + reach, p, n, units, method)
 
 
@@ -164,11 +163,11 @@ def _of_clusters(one: Drawn, other: Drawn, block: int) -> Difference:
     single = len(np.unique(one.outcomes.videos)) == 1
     of = f"{units:,} blocks of {block} in a row" if single else f"{units:,} videos"
     method = (
-        f"exact test that exchanges the models in {of}, higher in {int(np.sum(ahead > 0)):,} and "
-        f"lower in {int(np.sum(ahead < 0)):,}; Gaffke's bounds"
+        f"exact permutation test over {of}, higher in {int(np.sum(ahead > 0)):,} and lower in "
+        f"{int(np.sum(ahead < 0)):,}; Gaffke's bounds"
     )
     if units <= clustered.FEW:
-        method += f"; {units} are too few to tell models apart"
+        method += f"; {units} are too few for a clear difference"
     if single:
         method += ", within this one video only"
     return Difference(float(ahead.sum() / n), low, high, p, n, units, method)
@@ -178,7 +177,7 @@ def _alike(value: float, n: int, units: int) -> Difference:
     """Where all videos differ alike, which tells nothing of their spread: one trial a video."""
     ends = tango(units * max(value, 0.0), units * max(-value, 0.0), units)
     several = "images" if units == n else "videos"
-    method = f"Tango's interval over {units:,} {several}, which all differ alike"
+    method = f"Tango's interval over {units:,} {several} with equal differences"
     return Difference(value, *ends, mcnemar(units if value else 0, 0), n, units, method)
 
 

@@ -103,18 +103,17 @@ def why_not(predictions: Predictions, k: int | None = None) -> str | None:
     if variant:
         return (
             f"The published models were measured on the whole {TITLES[variant]}: "
-            f"{ANCHORS[variant]:,} anchors and {PAIRS[variant]:,} pairs. This is a part or a "
-            "variant of it; the notes of the run say in what it differs. On other anchors, frames "
-            "or labels a model has other numbers, so that the published ones would mislead."
+            f"{ANCHORS[variant]:,} anchors and {PAIRS[variant]:,} pairs. These data are a part "
+            "or a variant of it (see the notes of the run), so the published values do not "
+            "apply."
         )
     reach = int(abs(predictions.tags["offset"]).max(initial=0))
     if reach < K or k not in (None, K):
         return (
             f"The published models were measured at k = {K}; "
-            + (f"this data reaches ±{reach}. " if reach < K else f"these numbers are of k = {k}. ")
-            + "The fewer frames a set has, the fewer can break it: pm-k falls as k grows, for "
-            "every model, so that numbers of different k cannot be set side by side. Take sets "
-            f"and k = {K} to compare."
+            + (f"these data reach ±{reach}. " if reach < K else f"these values are at k = {k}. ")
+            + "pm-k falls as k grows, for every model, so values at different k cannot be "
+            f"compared. Use sets and k = {K} to compare."
         )
     return None
 
@@ -127,4 +126,4 @@ def rows_beside(
     `source`: what the sentence says of them where they are shown; else it says why they are not.
     """
     why = why_not(predictions, k)
-    return ((), f"Published numbers are not shown beside. {why}") if why else (rows, source)
+    return ((), f"Published values are not shown. {why}") if why else (rows, source)

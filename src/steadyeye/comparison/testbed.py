@@ -125,7 +125,7 @@ def effective_robustness(
     """
     n = len(right)
     if not n:
-        why = "none: there is nothing to count"
+        why = "none: n = 0"
         return Effective(None, None, None, None, None, None, None, 0, why)
     outcome = right.astype(np.intp) + steady
     names, video = np.unique(videos, return_inverse=True)

@@ -28,10 +28,11 @@ def called(metric: str) -> str:
     return CALLED.get(name, name)
 
 
-def amount(value: float, unit: str) -> str:
-    """A difference with its unit: percentage points of shares, ranks of ranks."""
+def amount(value: float, unit: str, brief: bool = False) -> str:
+    """A difference with its unit: percentage points of shares, ranks of ranks; `brief`: pp."""
     number = _number(value, unit).removeprefix("+")
-    return f"{number} {'points' if unit == 'share' else 'ranks'}"
+    share = "pp" if brief else "percentage points"
+    return f"{number} {share if unit == 'share' else 'ranks'}"
 
 
 def reach(low: float, high: float, unit: str) -> str:
@@ -46,10 +47,10 @@ def sentence(pair: Pair, board: Leaderboard) -> str:
     """What was found of two models."""
     name = called(board.metric)
     if not pair.apart:
-        return f"no difference between {pair.better} and {pair.worse} is shown on {name}"
+        return f"no clear difference in {name} between {pair.better} and {pair.worse}"
     gap, unit = pair.difference, board.unit
     return (
-        f"{pair.better} is better than {pair.worse} on {name} by "
+        f"{pair.better} has a better {name} than {pair.worse}, by "
         f"{amount(gap.value, unit)} ({reach(gap.low, gap.high, unit)})"
     )
 
@@ -59,17 +60,17 @@ def finding(board: Leaderboard) -> str:
     apart, tied = board.apart, tuple(pair for pair in board.pairs if not pair.apart)
     name = called(board.metric)
     if not apart and len(board.standings) > 2:
-        return f"No difference between any two of {len(board.standings)} models is shown on {name}."
+        return f"No clear difference in {name} between any two of {len(board.standings)} models."
     told = [sentence(pair, board) for pair in apart[:MOST]]
     if len(apart) > MOST:
-        told.append(f"{len(apart) - MOST} more pairs differ")
+        told.append(f"{len(apart) - MOST} more pairs differ clearly")
     if tied and len(tied) <= MOST:
         names = ", ".join(f"{pair.better} and {pair.worse}" for pair in tied)
-        told.append(f"no difference between {names} is shown on {name}")
+        told.append(f"no clear difference in {name} between {names}")
     elif tied:
-        told.append(f"no difference is shown for {len(tied)} of {len(board.pairs)} pairs")
+        told.append(f"no clear difference for {len(tied)} of {len(board.pairs)} pairs")
     said = "; ".join(told)
-    return f"{said[:1].upper() if said.startswith('no diff') else said[:1]}{said[1:]}."
+    return f"{said[:1].upper() if said.startswith('no clear') else said[:1]}{said[1:]}."
 
 
 def headline(board: Leaderboard) -> str:
@@ -78,7 +79,7 @@ def headline(board: Leaderboard) -> str:
     if shown is not None:
         return shown.text
     several = "two" if len(board.standings) == 2 else f"{len(board.standings)}"
-    return f"Do the {several} models differ on {called(board.metric)}? No difference is shown"
+    return f"Do the {several} models differ in {called(board.metric)}? No clear difference"
 
 
 def claim(board: Leaderboard) -> Claim | None:
@@ -93,10 +94,10 @@ def _asserted(board: Leaderboard) -> str:
     best = board.standings[0]
     if sum(pair.better == best.model for pair in apart) == len(board.standings) - 1:
         others = "all others" if len(board.standings) > 2 else board.standings[1].model
-        return f"{best.model} is better than {others} on {name}"
+        return f"{best.model} has a better {name} than {others}"
     if len(apart) == 1:
-        return f"{apart[0].better} is better than {apart[0].worse} on {name}"
-    return f"{len(apart)} of {len(board.pairs)} pairs of models differ on {name}"
+        return f"{apart[0].better} has a better {name} than {apart[0].worse}"
+    return f"{len(apart)} of {len(board.pairs)} pairs of models differ clearly in {name}"
 
 
 def rank(board: Leaderboard, place: int) -> str:

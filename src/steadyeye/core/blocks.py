@@ -42,11 +42,11 @@ def bootstrap(
     """
     n = len(videos)
     if n == 0:
-        return Interval(None, None, None, 0, "none: there is nothing to count")
+        return Interval(None, None, None, 0, "none: n = 0")
     value = _finite(statistic(np.arange(n)))
     names = len(np.unique(videos))
     if names == 1 and n < FEWEST * block:
-        return Interval(value, None, None, n, f"none: {n} in one video are too few")
+        return Interval(value, None, None, n, f"none: {n} frames of one video are too few")
     if 1 < names < fewest:
         return Interval(value, None, None, n, f"none: {names} videos are too few")
     found = np.array([statistic(drawn) for drawn in resamples(videos, block)])

@@ -158,7 +158,7 @@ def mean_statistic(
 
     def interval() -> Interval:
         if not len(values):
-            return Interval(None, None, None, 0, "none: there is nothing to count")
+            return Interval(None, None, None, 0, "none: n = 0")
         return mean_interval(values, videos, bounds)
 
     value = float(np.mean(values, dtype=np.float64)) if len(values) else float("nan")

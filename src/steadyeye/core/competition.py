@@ -7,8 +7,8 @@ from functools import wraps
 from steadyeye.core.table import Predictions
 from steadyeye.core.types import Result
 
-ONE = "none: only one class competes, so that every answer is right"
-ONE_OWN = "none: the model has only one class, so that its answer cannot change"
+ONE = "none: only one class competes, so every prediction is right"
+ONE_OWN = "none: the model has only one class, so its prediction cannot change"
 
 
 def among_competing(metric: Callable[..., Result]) -> Callable[..., Result]:

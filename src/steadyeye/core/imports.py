@@ -11,7 +11,7 @@ def attribute(path: str) -> Any:
     """The object at `package.module:name`, `py:` before it or not. Raises `UsageError` if none."""
     module, colon, name = path.removeprefix("py:").partition(":")
     if not (module and colon and name):
-        raise UsageError(f"'{path}' is no path to Python; write package.module:name")
+        raise UsageError(f"'{path}' is no Python path; write package.module:name")
     try:
         return getattr(importlib.import_module(module), name)
     except ModuleNotFoundError as error:

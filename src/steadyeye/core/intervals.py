@@ -112,7 +112,7 @@ def _numbered(videos: NDArray[Any]) -> NDArray[np.intp]:
 
 def _over_videos(hits: float, n: int, videos: int, ends: tuple[float, float] | None) -> Interval:
     if n == 0:
-        return Interval(None, None, None, 0, "none: there is nothing to count")
+        return Interval(None, None, None, 0, "none: n = 0")
     if ends is None:
         low, high = clopper_pearson(round(hits), n)
         return Interval(hits / n, low, high, n, f"Clopper–Pearson, n = {n}")

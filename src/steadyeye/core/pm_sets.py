@@ -95,7 +95,7 @@ def farthest(sets: PmSets, k: int | None) -> int:
     if k is None:
         return reach
     if not 0 <= k <= reach:
-        raise UsageError(f"k={k}, but the data reaches ±{reach}; choose k from 0 to {reach}")
+        raise UsageError(f"k={k}, but the data reach ±{reach}; choose k from 0 to {reach}")
     return k
 
 

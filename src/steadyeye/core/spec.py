@@ -34,9 +34,9 @@ def parse(text: str) -> Spec:
     if isinstance(node, ast.Name):
         return Spec(node.id)
     if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Name):
-        raise _bad(text, "it is neither a name nor a call of a name")
+        raise _bad(text, "it is neither a name nor a name with arguments in brackets")
     if node.args:
-        raise _bad(text, "arguments need their names")
+        raise _bad(text, "arguments must be named")
     return Spec(
         node.func.id, {_keyword(text, word): _literal(text, word) for word in node.keywords}
     )

@@ -80,11 +80,10 @@ class Spread:
         images, videos = self.images[self.there], self.videos[self.there]
         if not len(images):
             return "no class has an object"
-        what = "image" if np.median(images) == 1 else "images"
-        said = f"{np.median(images):g} {what} in the median, {images.min()} at the least"
+        said = f"images per class: {np.median(images):g} (median), {images.min()} (minimum)"
         if self.of == "videos":
-            said += f"; on {np.median(videos):g} and {videos.min()} videos"
-        return f"a class stands on {said}"
+            said += f"; videos per class: {np.median(videos):g}, {videos.min()}"
+        return said
 
 
 def spread(evaluate: Evaluate, presence: NDArray[np.bool_], videos: NDArray[np.str_]) -> Spread:
@@ -182,7 +181,7 @@ def mean_of_classes(found: Spread, n: int) -> Interval:
     high = _beta(value, error, df)[1]
     bias = OPTIMISM * max(float(found.bias[kept].mean()), 0.0)
     low = _beta(max(value - bias, 0.0), *_error(found, 1.0))[0]
-    method = f"jackknife over {found.units:,} {found.of}, Student's t with {df:.0f} degrees"
+    method = f"jackknife over {found.units:,} {found.of}, Student's t, {df:.0f} df"
     return Interval(value, min(low, value), max(high, value), n, method)
 
 
@@ -196,12 +195,12 @@ def mean_difference(found: Spread, n: int) -> Interval:
         # all images alike tell nothing of their spread
         far = 1 - _least(found.share[kept])
         ends = (max(value - far, -1.0), min(value + far, 1.0))
-        return Interval(value, *ends, n, f"exact, over {found.units:,} {found.of}, all alike")
+        return Interval(value, *ends, n, f"exact, over {found.units:,} {found.of}, all equal")
     error, df = _error(found, 0.5)
     reach = float(stdtrit(df, (1 + LEVEL) / 2)) * error
     bias = OPTIMISM * float(found.bias[kept].mean())
     low, high = value - reach - max(bias, 0), value + reach - min(bias, 0)
-    method = f"jackknife over {found.units:,} {found.of}, Student's t with {df:.0f} degrees"
+    method = f"jackknife over {found.units:,} {found.of}, Student's t, {df:.0f} df"
     return Interval(value, max(low, -1.0), min(high, 1.0), n, method)
 
 
@@ -247,10 +246,10 @@ def _too_few(found: Spread) -> str:
     what = found.of.split(" ")[0]
     what = what.removesuffix("s") if np.median(videos) == 1 else what
     if len(videos) == 1:
-        return f"none: too few images: there are objects in {int(videos[0])} {what}"
+        return f"none: too few images: only {int(videos[0])} {what} with objects"
     return (
-        f"none: too few images: the median class stands on {np.median(videos):g} {what}, the "
-        f"rarest on {int(videos.min())}"
+        f"none: too few images: the median class has objects in {np.median(videos):g} {what}, the "
+        f"rarest in {int(videos.min())}"
     )
 
 

@@ -39,7 +39,7 @@ class Harm:
         """What must be said where it is not shown, empty where it is."""
         if self.shown or self.next is None:
             return ""
-        return f", though no difference from {self.next.name} is shown"
+        return f", with no clear difference from {self.next.name}"
 
 
 def harm(predictions: Predictions, degraded: Result) -> Harm:
@@ -61,7 +61,7 @@ def harm(predictions: Predictions, degraded: Result) -> Harm:
 
 def named(operator: str) -> str:
     """An operator's name, with what sets it apart where it is aimed at the model."""
-    return f"{operator} (aimed at the model itself)" if operator == WHITE_BOX else operator
+    return f"{operator} (uses the model's own gradient)" if operator == WHITE_BOX else operator
 
 
 def _baseline(degraded: Result) -> str:

@@ -40,7 +40,7 @@ class Profiles:
         if self.wrong:
             found.append(f"{self.wrong} images left out: wrong at level 0")
         if self.lost:
-            found.append(f"{self.lost} images left out: not predicted at some level")
+            found.append(f"{self.lost} images left out: no prediction at some level")
         return tuple(found)
 
     def curves(self) -> Iterator[tuple[str, NDArray[np.int64], NDArray[np.intp]]]:
@@ -75,8 +75,8 @@ def profiles(predictions: Predictions, images: str = "right") -> Profiles:
     wrong = int((~right & ~lost).sum())
     if not keep.any():
         raise UsageError(
-            f"{predictions.model} is right on none of {len(names):,} images at level 0: there is "
-            "nothing that degradation could take away; check the class map, or count all images"
+            f"{predictions.model} is right on none of {len(names):,} images at level 0, so "
+            "degradation cannot be measured; check the class map, or use --images all"
         )
     videos = tags.get("video", tags["image"])[row[0, 0]]
     return Profiles(

@@ -6,7 +6,7 @@ from steadyeye.core.table import Predictions
 from steadyeye.degradation.failure import FailurePoint, finite
 from steadyeye.degradation.search import Search, exhaustive
 
-METHOD = "sequential tests: holds the level of the exhaustive sweep over these images, ≥ 95 %"
+METHOD = "sequential tests: contains the level of a full sweep over these images, ≥ 95 %"
 
 
 def state(predictions: Predictions, thresholds: tuple[float, ...]) -> tuple[Search, list[str]]:
@@ -56,4 +56,4 @@ def cost(predictions: Predictions) -> str:
     passes = len(predictions)
     found, _ = state(predictions, ())
     whole = exhaustive(int((predictions.tags["level"] == 0).sum()), found)
-    return f"{passes:,} forward passes, {passes / whole:.1%} of the {whole:,} of a whole sweep"
+    return f"{passes:,} forward passes, {passes / whole:.1%} of the {whole:,} of a full sweep"

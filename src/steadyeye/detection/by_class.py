@@ -74,14 +74,14 @@ def relative_drop(own: Interval, other: Interval) -> Result:
     """
     n = own.n
     if own.value is None or not other.value:
-        return Result("drop", None, None, None, n, "none: there is nothing to divide by")
+        return Result("drop", None, None, None, n, "none: the reference value is 0")
     value = 1 - own.value / other.value
     if own.low is None or own.high is None or other.low is None or other.high is None:
-        why = own.method if own.low is None else f"{other.method} of the reference"
+        why = own.method if own.low is None else f"{other.method} of the reference data"
         return Result("drop", value, None, None, n, why)
     least = _ratio(own.value, own.low, other.value, other.high)
     most = _ratio(own.value, own.high, other.value, other.low)
-    method = f"of the intervals of both: {own.method}; {other.n:,} images of the reference"
+    method = f"from the intervals of both: {own.method}; {other.n:,} images of the reference data"
     low = None if most is None else 1 - most
     return Result("drop", value, low, 1 if least is None else 1 - least, n, method)
 

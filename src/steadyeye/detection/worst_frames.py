@@ -48,10 +48,12 @@ def worst_frames(
     if without:
         notes.append(f"{without:,} sets left out: no object in any frame")
     if len(blank):
-        notes.append(f"{len(blank):,} frames without objects are no candidates, first '{blank[0]}'")
+        notes.append(
+            f"{len(blank):,} frames without objects cannot be the worst frame, first '{blank[0]}'"
+        )
     if sets.lost_anchors or sets.lost_neighbours:
         notes.append(
-            f"not predicted: {sets.lost_anchors:,} anchors with their sets and "
+            f"no prediction: {sets.lost_anchors:,} anchors with their sets and "
             f"{sets.lost_neighbours:,} neighbours"
         )
     named = f"{name}(k={reach})"

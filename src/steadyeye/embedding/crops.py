@@ -25,7 +25,7 @@ class Crop:
 
     def __post_init__(self) -> None:
         if not 0 <= self.enlarge <= 4:
-            raise UsageError(f"a crop is enlarged by a share of 0 to 4, not {self.enlarge:g}")
+            raise UsageError(f"enlarge={self.enlarge:g}: give a share from 0 to 4")
 
     def __str__(self) -> str:
         return f"the square around the box, {self.enlarge:.0%} longer than its longer side"

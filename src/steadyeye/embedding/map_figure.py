@@ -26,7 +26,7 @@ COLOURS = {
     "background": PALETTE[0],
     "unverified": PALETTE[4],
     "missed": PALETTE[5],
-    "mistaken image": PALETTE[1],
+    "mistake": PALETTE[1],
 }
 TOOLTIP = {
     "image": "image",
@@ -38,7 +38,7 @@ TOOLTIP = {
 }
 """Field → title; the tooltip draws what is titled image as one."""
 
-SHAPES = {"the reference is thin": "diamond", "elsewhere": "circle"}
+SHAPES = {"sparse in the reference data": "diamond", "elsewhere": "circle"}
 
 
 def worded(cause: str) -> str:
@@ -72,13 +72,14 @@ def map_figure(found: Blindness, name: str) -> Figure:
     return Figure(
         name=name,
         caption=(
-            f"{laid.name} of the features, {len(values):,} of {len(found.rows):,} regions; near on "
-            "the map is near in what the network sees, the axes themselves mean nothing. Diamonds: "
-            "where the reference is thin. Hover for the picture."
+            f"{laid.name} of the features: {len(values):,} of {len(found.rows):,} regions. "
+            "Regions near each other have similar features; the axes have no meaning. Diamonds: "
+            "sparse in the reference data. Hover for the picture."
         ),
         alt=(
-            f"A {laid.name} map of {int(found.reference[places].sum()):,} regions of the reference "
-            f"and {int((~found.reference[places]).sum()):,} of the data, coloured by cause."
+            f"A {laid.name} map of {int(found.reference[places].sum()):,} regions of the "
+            f"reference data and {int((~found.reference[places]).sum()):,} of the tested data, "
+            "coloured by cause."
         ),
         spec=_spec(values),
         data=found.predictions.data,
@@ -110,8 +111,8 @@ def _drawn(found: Blindness) -> NDArray[np.intp]:
 def _spot(found: Blindness, other: int) -> str:
     spot = int(found.spot[other])
     ratio = float(np.exp(found.thinness.ratio[other]))
-    where = f"spot {spot + 1}, " if spot >= 0 else ""
-    return f"{where}density ×{ratio:.1f}"
+    where = f"blind spot {spot + 1}, " if spot >= 0 else ""
+    return f"{where}density ratio {ratio:.1f}"
 
 
 def _spec(values: list[dict[str, Any]]) -> dict[str, Any]:

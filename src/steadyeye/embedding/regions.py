@@ -14,7 +14,7 @@ from steadyeye.mining.causes import CAUSES, IN_CROWD, IOU, MISTAKES, Judged, jud
 
 NOTHING = "nothing"
 MISSED = "missed"
-MISTAKEN = "mistaken image"
+MISTAKEN = "mistake"
 
 WRONG = (*MISTAKES, MISSED, MISTAKEN)
 """The causes that count as mistakes; "" is right, and `unverified` is neither."""

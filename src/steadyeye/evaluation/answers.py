@@ -19,15 +19,15 @@ def split(task: Task, said: Any, images: int) -> Sequence[Answer]:
     if detects(task.model):
         if len(said) != images:
             raise UsageError(
-                f"{task.model.name} gave {len(said)} results for {images} images; "
-                "return the boxes, scores and labels of every image"
+                f"{task.model.name} returned {len(said)} results for {images} images; return "
+                "boxes, scores and labels for every image"
             )
         return list(said)
     width = classes(task)
     if said.shape != (images, width):
         raise UsageError(
-            f"{task.model.name} gave scores of shape {said.shape} for {images} images and "
-            f"{width} classes; return one row an image and one column a class"
+            f"{task.model.name} returned scores of shape {said.shape} for {images} images and "
+            f"{width} classes; return one row per image and one column per class"
         )
     return list(said)
 
@@ -36,8 +36,8 @@ def fault(task: Task, answer: Answer, id_: str) -> str:
     """What is wrong with the answer to a sample and what to do; '' where nothing is."""
     if isinstance(answer, Detections):
         wrong = detections_fault(answer, classes(task))
-        return f"{task.model.name} gave {wrong} for '{id_}'" if wrong else ""
-    return f"{task.model.name} gave NaN scores for '{id_}'" if np.isnan(answer).any() else ""
+        return f"{task.model.name} returned {wrong} for '{id_}'" if wrong else ""
+    return f"{task.model.name} returned NaN scores for '{id_}'" if np.isnan(answer).any() else ""
 
 
 def detections_fault(found: Detections, classes: int) -> str:

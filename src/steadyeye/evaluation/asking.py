@@ -147,8 +147,8 @@ def _asked(
             if isinstance(found, SampleError):
                 if not skip:
                     raise SampleError(
-                        f"{found}; finished shards are kept: mend it and run the same command "
-                        "again, or record such samples and go on with --on-error skip"
+                        f"{found}; finished shards are kept: fix it and run the same command "
+                        "again, or skip such samples with --on-error skip"
                     ) from found
                 reply.error = str(found)
                 continue
@@ -162,7 +162,9 @@ def _asked(
         wrong = fault(task, answer, reply.sample.id)
         if wrong and not skip:
             kind = "detector" if detects(task.model) else "model"
-            raise SampleError(f"{wrong}; check the {kind}, or go on with --on-error skip")
+            raise SampleError(
+                f"{wrong}; check the {kind}, or skip such samples with --on-error skip"
+            )
         reply.error = wrong
         reply.answer = None if wrong else answer
 

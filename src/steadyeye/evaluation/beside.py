@@ -117,8 +117,8 @@ class Beside:
         gap, numbers = self.gain.difference, self._numbers
         return first(
             [
-                above(f"Training raised {self.gain.what} on the held examples: {numbers}", gap),
-                below(f"Training lowered {self.gain.what} on the held examples: {numbers}", gap),
+                above(f"Fine-tuning raised {self.gain.what} on the held-out data: {numbers}", gap),
+                below(f"Fine-tuning lowered {self.gain.what} on the held-out data: {numbers}", gap),
             ]
         )
 
@@ -128,8 +128,11 @@ class Beside:
         if self.claim is not None:
             return self.claim.text
         if self.gain is None:
-            return "What training reached: there is no before"
-        return f"Did training help? {self.gain.what} on the held examples: {self._numbers}"
+            return "Result of training; the base model cannot be compared"
+        return (
+            f"Did fine-tuning help? No clear change in {self.gain.what} on the held-out data: "
+            f"{self._numbers}"
+        )
 
     @property
     def sentence(self) -> str:
@@ -139,11 +142,11 @@ class Beside:
         found = self.gain
         method = found.difference.method if found.difference else found.after.interval
         text = (
-            f"On {found.after.n:,} held examples the base, as it was given, has {found.what} "
-            f"{share(found.before.value)} and the trained model {share(found.after.value)}: "
-            f"{amount(found)}, 95\u202f% interval ({method}). The held examples chose the "
-            "checkpoint too, which flatters the trained model; measure both on other data for "
-            "numbers to report."
+            f"On {found.after.n:,} held-out examples the base model has {found.what} "
+            f"{share(found.before.value)} and the fine-tuned model {share(found.after.value)}: "
+            f"{amount(found)}, 95\u202f% interval ({method}). The checkpoint was chosen on the "
+            "same examples, which favours the fine-tuned model; for unbiased values measure "
+            "both on other data."
         )
         return f"{text} {self.why}" if self.why else text
 
@@ -164,9 +167,13 @@ def beside(base: str, tuned: Place, held: Examples, how: Job, watcher: Watcher) 
     try:
         reached, why = _reached(base, models[0], whole, how)
     except UsageError as error:
-        return Beside(None, f"The base cannot name these classes; there is no before: {error}.")
+        return Beside(
+            None, f"The base model does not have these classes, so there is no comparison: {error}."
+        )
     if reached is None:
-        return Beside(None, "The base cannot name these classes; there is no before.")
+        return Beside(
+            None, "The base model does not have these classes, so there is no comparison."
+        )
     specs = base, f"torch(path={str(tuned)!r})"
     sides = (("base", reached, how.class_map), ("tuned", whole, None))
     before, after = (
@@ -181,8 +188,8 @@ def beside(base: str, tuned: Place, held: Examples, how: Job, watcher: Watcher) 
     if detects(models[1]):
         return Beside(gain("mAP", outcomes(before), outcomes(after)), why)
     among = (
-        f"Both choose among the {len(held.classes)} classes that are learned; what else the base "
-        "would answer is left out."
+        f"Both models choose among the {len(held.classes)} trained classes; other classes of "
+        "the base model do not count."
     )
     said = f"{among} {why}" if why else among
     return Beside(gain("accuracy", _trials(before, held), _trials(after, held)), said)
@@ -207,8 +214,8 @@ def _reached(base: str, model: Any, whole: Held, how: Job) -> tuple[Held | None,
     kept = tuple(each for each in whole.items if named.intersection(each.labels))
     rest = len(whole) - len(kept)
     why = (
-        f"The base cannot name {', '.join(lost)}: {rest:,} held examples on which it counts as "
-        "wrong."
+        f"The base model does not have {', '.join(lost)}: it counts as wrong on {rest:,} "
+        "held-out examples."
     )
     return (Held(whole.examples, kept), why) if kept else (None, "")
 

@@ -77,8 +77,8 @@ def note(run: Place, cell: Place) -> tuple[str, ...]:
     before = contents.read(_path(run, data["spec"]))
     if before is None or before.mark != mark:
         return (
-            f"{data['name']}: whether its images changed since cannot be told: the record of "
-            f"them, '{_path(run, data['spec'])}', is lost or damaged",
+            f"{data['name']}: cannot check whether its images changed since: their record, "
+            f"'{_path(run, data['spec'])}', is lost or damaged",
         )
     if before.kind == "samples":
         return ()
@@ -87,11 +87,11 @@ def note(run: Place, cell: Place) -> tuple[str, ...]:
     except (UsageError, OSError):
         found = contents.Change(gone=before.paths)
     if len(found.gone) == len(before):
-        return (f"{data['name']}: the images were not looked at again, they are not here",)
+        return (f"{data['name']}: its images are not here, so changes in them were not checked",)
     if not found:
         return ()
     told = contents.sentence(found, len(before))
-    return (f"{data['name']} changed since: {told}; the numbers are of what was there before",)
+    return (f"{data['name']} changed since the run: {told}; the values are from the earlier data",)
 
 
 def notes(runs: Sequence[Place]) -> tuple[str, ...]:
@@ -125,8 +125,8 @@ def _of(run: Place, table: Predictions) -> Contents | None:
 def _changed(run: Place, name: str, before: Contents, found: contents.Change) -> UsageError:
     what = "samples" if before.kind == "samples" else "files"
     return UsageError(
-        f"'{run}' is of other images: {name} changed since, "
-        f"{contents.sentence(found, len(before), what)}; put them back, or choose another --out"
+        f"'{run}' was made from other images: {name} changed since, "
+        f"{contents.sentence(found, len(before), what)}; restore them, or choose another --out"
     )
 
 

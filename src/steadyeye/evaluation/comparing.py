@@ -26,12 +26,12 @@ def shared(runs: Sequence[Place], metrics: str | None = None) -> list[list[Evalu
     Raises `UsageError` for runs without common data and for metrics that no model has.
     """
     if len(set(runs)) < len(runs):
-        raise UsageError("a run is named twice; name every run once")
+        raise UsageError("a run is given twice; give every run once")
     named = tables(runs)
     _check_shared(named)
     for spec in split(metrics or ""):
         if not any(readable(metric(spec), table.columns) for _, table in named):
-            raise UsageError(f"{spec} cannot be asked of any of these models; leave it out")
+            raise UsageError(f"{spec} does not apply to any of these models; leave it out")
     found: dict[str, list[Evaluated]] = {}
     models = collect(runs, metrics)
     for one, mark in zip(models, samples([one.predictions for one in models]), strict=True):
@@ -67,9 +67,7 @@ def ordered(models: Sequence[Sequence[Evaluated]]) -> list[Boards]:
     if not found:
         unlike = {not_ranked(name, each) for each in models for one in each for name in one.asked}
         why = " ".join(sorted(filter(None, unlike)))
-        raise UsageError(
-            why or "these models have no number in common; compare them on other --metrics"
-        )
+        raise UsageError(why or "these models have no metric in common; give other --metrics")
     return found
 
 

@@ -52,8 +52,8 @@ def _loss(went: History) -> Figure:
     }
     return Figure(
         name="training_loss",
-        caption="Loss of the batches, as a mean over neighbouring steps, and of the held examples "
-        f"after each round.{_marked(went)}",
+        caption="Training loss (moving mean over steps), and loss on the held-out data after "
+        f"each round.{_marked(went)}",
         alt=f"Training loss from {went.losses[0]:.3g} to {went.losses[-1]:.3g} over "
         f"{went.step:,} steps; the table has the rounds.",
         spec={**chart([line, dots, *_best_mark(went)]), "data": {"values": rows}},
@@ -71,15 +71,15 @@ def _judged(went: History, names: Sequence[str]) -> Figure:
         "mark": {"type": "line", "point": True, "tooltip": True},
         "encoding": {
             "x": STEP,
-            "y": shares("value", "held examples"),
+            "y": shares("value", "held-out data"),
             **lines([named(name) for name in names], "of"),
         },
     }
     return Figure(
         name="training_judged",
-        caption="What the held examples say, before the first step and after each round."
+        caption="Metrics on the held-out data, before the first step and after each round."
         + _marked(went),
-        alt=f"{', '.join(map(named, names))} of the held examples against the step.",
+        alt=f"{', '.join(map(named, names))} on the held-out data by step.",
         spec={**chart([line, *_best_mark(went)]), "data": {"values": rows}},
     )
 
@@ -98,7 +98,7 @@ def _rate(went: History) -> Figure:
     }
     return Figure(
         name="training_rate",
-        caption="The learning rate.",
+        caption="Learning rate by step.",
         alt=f"The learning rate falls from {rows[0]['rate']:g} to {rows[-1]['rate']:g}.",
         spec={**chart([line], height=160), "data": {"values": rows}},
     )
@@ -118,7 +118,11 @@ def _best_mark(went: History) -> list[dict[str, Any]]:
 
 
 def _marked(went: History) -> str:
-    return "" if went.best is None else f" Dashed: the weights kept, step {went.best.step:,}."
+    return (
+        ""
+        if went.best is None
+        else f" Dashed: the weights that were kept, step {went.best.step:,}."
+    )
 
 
 def curve(losses: Sequence[float], of: str) -> list[dict[str, Any]]:

@@ -32,7 +32,7 @@ def to_show(result: Result, number: float, outcomes: Outcomes) -> str:
     several = len(np.unique(outcomes.videos))
     n = len(outcomes.videos)
     if result.value == number:
-        return "the value is the number itself, which no amount of data could show to be passed"
+        return "the value equals the requirement, so no amount of data could show it"
     if isinstance(outcomes, Trials):
         one = drawn(outcomes)
         if len(one.totals) == n:
@@ -58,7 +58,7 @@ def to_hold(found: Difference, drop: float, pair: Sequence[Outcomes]) -> str:
     square root of the number of videos.
     """
     if found.value == -drop:
-        return "the drop is the most that is allowed; no amount of data could show it to be less"
+        return "the drop equals the allowed maximum, so no amount of data could show it"
     first, second = pair
     several, n = len(np.unique(first.videos)), found.n
     if isinstance(first, Trials) and isinstance(second, Trials):
@@ -90,9 +90,9 @@ def _scaled(factor: float, several: int, n: int) -> str:
 
 def _told(needed: int, what: str, n: int, one_video: bool) -> str:
     if needed > MOST:
-        return f"more than {MOST:,} {what} like these would be needed, there are {n:,}"
+        return f"more than {MOST:,} {what} like these would be needed; there are {n:,}"
     within = " of this one video" if one_video else ""
-    return f"about {needed:,} {what}{within} would be needed at the same value, there are {n:,}"
+    return f"at this value about {needed:,} {what}{within} would be needed; there are {n:,}"
 
 
 def _clopper_pearson(value: float, number: float) -> int:

@@ -44,9 +44,9 @@ class Explaining:
         if not 0 <= self.score < 1:
             raise UsageError(f"--score {self.score:g}: give a confidence in 0…1, such as 0.8")
         if self.limit is not None and self.limit < 1:
-            raise UsageError(f"--limit {self.limit}: explain at least one mistake")
+            raise UsageError(f"--limit {self.limit}: give at least 1")
         if not split(self.analyses):
-            raise UsageError("nothing to explain with; give --analyses, such as patch_shuffle")
+            raise UsageError("no analysis given; give --analyses, such as patch_shuffle")
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,22 +78,23 @@ def check(job: Job, how: Explaining) -> Explanation:
     probes = [_probe(spec) for spec in specs]
     named = [probe.name for probe in probes if probe]
     if twice := [name for name in named if named.count(name) > 1]:
-        raise UsageError(f"the probe '{twice[0]}' is asked for twice; explain into two folders")
+        raise UsageError(f"the probe '{twice[0]}' is given twice; explain into two folders")
     plan = check_job(job)
     for each in plan.tasks:
         if not detects(each.model):
-            raise UsageError(
-                f"{each.model.name} is a classifier; explain looks into what a detector detects"
-            )
+            raise UsageError(f"{each.model.name} is a classifier; explain needs a detector")
         if "boxes" not in each.source.columns:
             raise UsageError(
-                f"'{each.source.name}' has no true boxes to tell mistakes from; give labelled data"
+                f"'{each.source.name}' has no true boxes, so mistakes are not known; give "
+                "labelled data"
             )
     for spec, probe in zip(specs, probes, strict=True):
         plugin = plugins.load("analyses", spec.name)
         columns = plan.tasks[0].identity["data"]["columns"]
         if probe is None and (missing := lacks(plugin, columns)):
-            raise UsageError(f"{spec.name} needs {', '.join(missing)}, which no probe of it gives")
+            raise UsageError(
+                f"{spec.name} needs {', '.join(missing)}, which its probe does not provide"
+            )
     # by the whole text: one analysis may be asked of several probes
     named_ones = {str(spec): probe for spec, probe in zip(specs, probes, strict=True)}
     return Explanation(plan, how, named_ones)
@@ -117,8 +118,8 @@ def explain(explanation: Explanation, watcher: Watcher) -> Explained:
         subjects = [(pair, subject) for pair in found if (subject := pair.subject()) is not None]
         if not subjects:
             raise UsageError(
-                f"no model makes a mistake with a score above {how.score:g} on this data; "
-                "lower --score or bring other data"
+                f"no model makes a mistake with a score above {how.score:g} on this data; lower "
+                "--score or give other data"
             )
         for pair, subject in subjects:
             for spec in filter(None, explanation.probes.values()):
@@ -173,7 +174,7 @@ def document(explained: Explained) -> Document:
     runs = [explained.out]
     analyses = tuple(dict.fromkeys([*FIRST, *explained.analyses]))
     told = summary.written(runs, explained.evaluated, analyses)
-    return replace(told, title="Why is it confidently wrong?", headline=explained.headline)
+    return replace(told, title="Explanation of confident mistakes", headline=explained.headline)
 
 
 def report(explained: Explained) -> Document:

@@ -38,8 +38,8 @@ def search(job: Job, task: Task, complete: Complete) -> Iterator[list[str]]:
     right = sweep.cells[first.right, 0]
     if not len(right):
         raise UsageError(
-            f"{task.model.name} is right on none of {len(first):,} images at level 0: there is "
-            "nothing that degradation could take away; check the class map"
+            f"{task.model.name} is right on none of {len(first):,} images at level 0, so "
+            "degradation cannot be measured; check the class map"
         )
     order = stream(job.seed, "search", sweep.name).permutation(right)
     state = Search(len(order), sweep.how.steps(), thresholds(job))

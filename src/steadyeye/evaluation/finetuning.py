@@ -88,12 +88,10 @@ def check(job: Tuning) -> Plan:
     """The plan of a training, with all that can be refused before the first step refused."""
     out, measuring = place(job.out), job.measuring
     if not isinstance(out, Path):
-        raise UsageError(f"'{job.out}' is on a store; give a folder on a disk for --out")
+        raise UsageError(f"'{job.out}' is on remote storage; give a local folder for --out")
     spec = parse(job.model)
     if spec.kwargs.get("runtime") == "cuda":
-        raise UsageError(
-            "training takes the GPUs that are there by itself; leave runtime='cuda' out of --model"
-        )
+        raise UsageError("training uses the GPUs it finds; leave runtime='cuda' out of --model")
     model = plugins.build("models", spec)
     recipe = training_recipe(_kind(model), model.name)
     course = job.course(recipe)
@@ -151,7 +149,7 @@ def announcement(plan: Plan) -> str:
     train, held, course = plan.data.train, plan.data.held, plan.course
     long = f"{course.iterations:,} steps" if course.iterations else f"{course.epochs:,} epochs"
     return (
-        f"training on {len(train.items):,} examples of {len(train.classes)} classes, judged on "
+        f"training on {len(train.items):,} examples of {len(train.classes)} classes, held out "
         f"{len(held.items):,}: {long} in batches of {course.batch}, {course.optimizer}, "
         f"{course.precision}"
     )
@@ -175,7 +173,9 @@ def _task(model: Any, job: Tuning, learned: Examples) -> Task:
     if detects(model):
         for flag in ("multi_label", "mirror"):
             if getattr(job, flag):
-                raise UsageError(f"--{flag.replace('_', '-')} is of classifiers; leave it out")
+                raise UsageError(
+                    f"--{flag.replace('_', '-')} applies to classifiers only; leave it out"
+                )
         return detection(model, job.model, learned, job.from_scratch, job.seed)
     how = Learning(several=job.multi_label, from_scratch=job.from_scratch, seed=job.seed)
     return classification(model, job.model, learned, how)

@@ -108,7 +108,7 @@ def _checked(name: str, job: Job) -> Plan:
     try:
         return check(job)
     except UsageError as error:
-        which = "the base" if name.startswith("base") else "the trained model"
+        which = "the base model" if name.startswith("base") else "the fine-tuned model"
         told = str(error).replace("--class-map", "--then-class-map")
         raise UsageError(f"{which} cannot be measured: {told}") from error
 

@@ -20,7 +20,7 @@ from steadyeye.evaluation.tasks import NO_ACCURACY
 
 HOLDS = "holds"
 FAILS = "does not hold"
-OPEN = "cannot be shown with this much data"
+OPEN = "is not certain with this much data"
 
 
 @dataclass(frozen=True)
@@ -82,14 +82,14 @@ def _required(table: Predictions, wanted: Requirement, least: int) -> Verdict:
     result = _result(table, wanted.spec)
     if result.unit == "share" and not 0 <= wanted.number <= 1:
         raise UsageError(
-            f"'{wanted}': shares lie in 0…1; write {wanted.number / 100:g} or {wanted.number:g}%"
+            f"'{wanted}': shares are in 0…1; write {wanted.number / 100:g} or {wanted.number:g}%"
         )
     near, far = (result.low, result.high) if wanted.floor else (result.high, result.low)
     numbers = f"{shown(result.value, result.unit)} ({span(result.low, result.high, result.unit)})"
     method = "; ".join((result.interval, *result.notes))
     about, among = (str(wanted), table.model, table.data), result.classes
     if result.value is None or near is None or far is None:
-        why = "there is no interval to judge"
+        why = "the value has no interval"
         return Verdict(*about, OPEN, numbers, result.n, method, why, among)
     outcome = _outcome(wanted.met(result.value), wanted.met(near), result.n >= least)
 
@@ -107,17 +107,17 @@ def _held(pair: Sequence[Predictions], spec: Spec, drop: float, least: int) -> V
     unlike = _unlike(result, _result(old, spec), old)
     if result.unit == "share" and drop > 1:
         raise UsageError(
-            f"--max-drop {drop:g}: shares lie in 0…1; write {drop / 100:g} or {drop:g}%"
+            f"--max-drop {drop:g}: shares are in 0…1; write {drop / 100:g} or {drop:g}%"
         )
     allowed = f"{spec} at most {amount(drop, result.unit)} worse than the base, {old.model}"
     about = (allowed, new.model, new.data)
     outcomes = [_outcomes(each, spec) for each in pair][:: -1 if ask(spec).lower else 1]
     found = difference(*map(drawn, outcomes))
     if found is None:
-        return Verdict(*about, OPEN, "—", 0, result.interval, "there is no number to judge")
+        return Verdict(*about, OPEN, "—", 0, result.interval, "there is no value")
     gap, ends = amount(found.value, result.unit), reach(found.low, found.high, result.unit)
     lost = int((~new.valid).sum())
-    left = f"; {lost:,} samples left out: not predicted by both" if lost else ""
+    left = f"; {lost:,} samples left out: no prediction from both models" if lost else ""
     outcome = _outcome(found.value >= -drop, found.low >= -drop, found.n >= least)
     few = "" if found.n >= least else _few(least)
     why = _why(outcome, found.high < -drop, few, lambda: enough.to_hold(found, drop, outcomes))
@@ -131,7 +131,7 @@ def _unlike(new: Result, old: Result, base: Predictions) -> str:
     """That a model and its base choose among other numbers of classes, where they do."""
     if new.classes == old.classes:
         return ""
-    return f"unlike numbers: {base.model} chooses among {old.classes or 0:,} classes"
+    return f"not comparable: {base.model} chooses among {old.classes or 0:,} classes"
 
 
 def _outcome(value: bool, bound: bool, many: bool) -> str:
@@ -143,14 +143,14 @@ def _outcome(value: bool, bound: bool, many: bool) -> str:
 
 def _why(outcome: str, hopeless: bool, few: str, needed: Callable[[], str]) -> str:
     if outcome == FAILS:
-        return "not even the far end of its interval meets it" if hopeless else ""
+        return "its whole interval is outside" if hopeless else ""
     if outcome == OPEN:
         return few or needed()
     return ""
 
 
 def _few(least: int) -> str:
-    return f"n is below the {least:,} asked for"
+    return f"n is below the required {least:,}"
 
 
 def _base(
@@ -179,22 +179,22 @@ def _result(table: Predictions, spec: Spec) -> Result:
         missing = lacks(plugin, table.columns)
         if "truth" in missing and table.truth.any() and table.competing < 2:
             raise UsageError(
-                f"{spec} cannot be asked of {table.model} on {table.data}: only one class "
-                f"competes, so that every answer is right; {NO_ACCURACY}"
+                f"{spec} does not apply to {table.model} on {table.data}: only one class "
+                f"competes, so every prediction is right; {NO_ACCURACY}"
             )
         what = f"needs {', '.join(missing)}" if missing else "is no metric of degraded images"
         raise UsageError(
-            f"{spec} {what}: it cannot be asked of {table.model} on {table.data}; "
-            "leave it out or gate that run on its own"
+            f"{spec} {what}: it does not apply to {table.model} on {table.data}; leave it out "
+            "or gate that run on its own"
         )
     result = ask(spec).metric(table)
     if result.value is None and result.cells:
-        raise UsageError(f"{spec} is no single number; require one that is")
+        raise UsageError(f"{spec} is more than one number; require a metric with one number")
     return result
 
 
 def _outcomes(table: Predictions, spec: Spec) -> Outcomes:
     outcomes = ask(spec).outcomes
     if outcomes is None:
-        raise UsageError(f"{spec} is not comparable between models; ask for another metric")
+        raise UsageError(f"{spec} is not comparable between models; give another metric")
     return outcomes(table)

@@ -59,13 +59,13 @@ class Job:
             if getattr(self, name) not in choices:
                 raise unknown(f"value of {name}", getattr(self, name), choices)
         if self.batch < 0:
-            raise UsageError(f"batch={self.batch}: give 0 for what suits the model, or more")
+            raise UsageError(f"batch={self.batch}: give 1 or more, or 0 for the default")
         if self.fast and not self.operators:
-            raise UsageError("fast=true searches failure points; name the operators too")
+            raise UsageError("fast=true searches failure points; give the operators too")
         if self.fast and choice(self.engine, self.address):
-            raise UsageError("fast=true decides level by level on one machine; use engine='local'")
+            raise UsageError("fast=true searches level by level on one machine; use engine='local'")
         if self.workers < 0:
-            raise UsageError(f"workers={self.workers}: give 0 for one a core, or more")
+            raise UsageError(f"workers={self.workers}: give 1 or more, or 0 for one per core")
 
     def record(self) -> dict[str, Any]:
         """The job as plain values: what changes numbers, not how fast they come."""
@@ -123,5 +123,5 @@ def _values(path: Path) -> dict[str, Any]:
     values = toml(path, known)
     for key, value in values.items():
         if not isinstance(value, int if known[key] is int else str | list):
-            raise UsageError(f"the job '{path}' has {key} = {value!r}; that is of the wrong type")
+            raise UsageError(f"the job '{path}' has {key} = {value!r}, which has the wrong type")
     return values

@@ -58,8 +58,8 @@ def joined(answers: Shared) -> Store | None:
 def elsewhere(answers: Shared) -> str:
     """What a worker says that is on another machine."""
     return (
-        f"the cache '{answers.folder}' is a file of one machine: workers on others ask about every "
-        "frame and keep nothing"
+        f"the cache '{answers.folder}' is a file of one machine: workers on other machines do "
+        "not use it"
     )
 
 

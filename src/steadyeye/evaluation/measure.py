@@ -74,7 +74,7 @@ def footage(run: Place, sources: Sequence[Source] = ()) -> tuple[Footage, ...]:
         present(data["spec"], source)
         found[data["fingerprint"]] = Footage(source, table, _sets(table))
     if not found:
-        raise UsageError(f"'{run}' has no pm-sets to measure; run on video(…) or frames(…)")
+        raise UsageError(f"'{run}' has no sets to measure; run on video(…) or frames(…)")
     return tuple(found.values())
 
 
@@ -86,12 +86,15 @@ def rebuilt(data: Mapping[str, str]) -> Source:
     try:
         source: Source = plugins.build("sources", parse(data["spec"]))
     except UsageError as error:
-        hint = "relative paths are read as by the run: call it from the same folder"
+        hint = (
+            "relative paths start from the folder in which the run was started: run the command "
+            "there"
+        )
         raise UsageError(f"cannot open '{data['spec']}' again: {error}; {hint}") from error
     if source.fingerprint != data["fingerprint"]:
         raise UsageError(
-            f"'{data['spec']}' is not what the run evaluated: its fingerprint is "
-            f"{source.fingerprint}, not {data['fingerprint']}; restore the data or run again"
+            f"'{data['spec']}' changed since the run: its fingerprint is {source.fingerprint}, "
+            f"not {data['fingerprint']}; restore the data or run again"
         )
     return source
 

@@ -100,7 +100,7 @@ def document(mined: Mined, runs: Sequence[Place], commands: Sequence[str]) -> Do
     evaluated = [Evaluated(table, {}) for table in mined.tables]
     records = {str(run): record(run) for run in runs}
     return Document(
-        title="What is it confidently wrong about?",
+        title="Confident mistakes",
         headline=tuple(_sentence(mined, which) for which in range(len(mined.tables))),
         evaluated=evaluated,
         sections=_sections(evaluated, mined.wanted.score),
@@ -127,13 +127,16 @@ def _sections(evaluated: Sequence[Evaluated], score: float) -> tuple[Section, ..
 def _sentence(mined: Mined, which: int) -> str:
     table = mined.tables[which]
     of = shares(table, mined.judged[which])
-    begin = f"{table.model} on {table.data}: the annotation contradicts {percent(of.wrong.value)}"
+    share = percent(of.wrong.value)
     ends = ""
     if of.wrong.low is not None:
         only = limit(of.wrong.method)
         within = f", {only}" if only else ""
         ends = f" (95\u202f% interval {interval(of.wrong.low, of.wrong.high)}{within})"
-    return f"{begin} of {of.judged:,} detections with a score above {mined.wanted.score:g}{ends}."
+    return (
+        f"{table.model} on {table.data}: {share} of {of.judged:,} detections with a score above "
+        f"{mined.wanted.score:g} disagree with the labels{ends}."
+    )
 
 
 def _names(mined: Mined) -> dict[str, int]:
@@ -201,7 +204,7 @@ def counts(mined: Mined) -> list[tuple[str, ...]]:
             for i, cause in enumerate(MISTAKES)
         ),
         ("unverified", [of.unverified for of in every]),
-        ("in a crowd of its class", [of.excused for of in every]),
+        ("on a crowd of its class", [of.excused for of in every]),
     ]
     told = [(what, *(f"{n:,}" for n in numbers)) for what, numbers in rows]
     return [(f"score above {mined.wanted.score:g}", *names), *told]

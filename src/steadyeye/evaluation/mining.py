@@ -40,7 +40,7 @@ class Wanted:
         if not 0 <= self.score < 1:
             raise UsageError(f"--score {self.score:g}: give a score in 0…1, such as 0.8")
         if self.limit < 1:
-            raise UsageError(f"--limit {self.limit}: take at least one candidate a class")
+            raise UsageError(f"--limit {self.limit}: give at least 1")
         for cause in self.causes:
             if cause not in CAUSES:
                 raise unknown("cause", cause, CAUSES)
@@ -97,7 +97,7 @@ def mine(
     tables = [t for _, t in read_tables(runs) if {"boxes", "detections"} <= set(t.columns)]
     tables = [table for table in tables if not table.sweep and not table.probe]
     if not tables:
-        raise UsageError("nothing to mine: it takes a detector, and data with true boxes")
+        raise UsageError("nothing to mine: give a detector, and data with true boxes")
     opened = _opened(runs, sources, {table.fingerprint for table in tables})
     verdicts = [judged(table, wanted.score) for table in tables]
     made = candidates(tables, verdicts, wanted.causes)
@@ -136,7 +136,7 @@ def _limited(made: Sequence[Candidate], most: int) -> list[Candidate]:
 def _unpictured(mined: Mined, made: Sequence[Candidate], absent: Sequence[str]) -> Mined:
     """By confidence alone, cut to the sizes that the annotations say."""
     if mined.wanted.rank != RANKS[0]:
-        raise UsageError(f"--rank novelty looks at the pictures, and there is no '{absent[0]}'")
+        raise UsageError(f"--rank novelty needs the images, and there is no '{absent[0]}'")
     found = []
     for each in _limited(made, mined.wanted.limit):
         table = mined.tables[each.table]
@@ -144,7 +144,9 @@ def _unpictured(mined: Mined, made: Sequence[Candidate], absent: Sequence[str]) 
         box = clipped(each.box, size[1], size[0]) if size else each.box
         if box is not None:
             found.append(Found(each, box, (size[1], size[0]) if size else None, None))
-    note = f"{len(absent):,} pictures are not there, first '{absent[0]}': no set to review"
+    note = (
+        f"{len(absent):,} images are missing, first '{absent[0]}'; they are needed for the review"
+    )
     return replace(mined, found=tuple(found), notes=(note,))
 
 
@@ -158,7 +160,7 @@ def _pictured(
     known = _known(mined.tables, mined.judged)
     places = [Place(mined.tables[each.table], each.row, each.box) for each in pool] + known
     images = {(place.predictions.fingerprint, place.predictions.ids[place.row]) for place in places}
-    cut = crops(places, mined.sources, embed, begin("looking at pictures", len(images)))
+    cut = crops(places, mined.sources, embed, begin("reading images", len(images)))
     seen = [(each, crop) for each, crop in zip(pool, cut, strict=False) if isinstance(crop, Crop)]
     likened = _joined(seen)
     vectors = np.array([crop.vector for _, crop in likened])
@@ -232,8 +234,8 @@ def _notes(errors: Sequence[str], same: int) -> tuple[str, ...]:
     return tuple(
         note
         for n, note in (
-            (same, f"{same:,} joined to others of their class that look the same"),
-            (outside, f"{outside:,} left out: their boxes lie wholly outside the image"),
+            (same, f"{same:,} merged with others of their class that look the same"),
+            (outside, f"{outside:,} left out: their boxes are completely outside the image"),
             (len(unread), f"{len(unread):,} left out, first: {next(iter(unread), '')}"),
         )
         if n

@@ -156,8 +156,8 @@ def _answerable(job: Job, task: Task) -> None:
     asked = [spec.name for spec in split(job.metrics or "") if "truth" in lacks(metric(spec), ())]
     if asked and "truth" in task.source.columns and task.class_map.competing < 2:
         raise UsageError(
-            f"{asked[0]} cannot be asked of {task.model.name} on {task.source.name}: only one "
-            f"class competes, so that every answer is right; {NO_ACCURACY}"
+            f"{asked[0]} does not apply to {task.model.name} on {task.source.name}: only one "
+            f"class competes, so every prediction is right; {NO_ACCURACY}"
         )
 
 
@@ -184,5 +184,5 @@ def present(text: str, source: Source) -> None:
     if missing:
         raise UsageError(
             f"'{text}' lacks {len(missing):,} of {len(source):,} files, first '{missing[0]}'; "
-            "complete the data or name the part that is there"
+            "complete the data or select the part that exists"
         )

@@ -74,7 +74,7 @@ def number(text: str, whole: str | None = None) -> float:
     except ValueError:
         raise _bad(whole or text, f"'{bare}' is no number") from None
     if not math.isfinite(value):
-        raise _bad(whole or text, f"'{bare}' is no number that can be reached")
+        raise _bad(whole or text, f"'{bare}' is not a finite number")
     return value / 100 if text.strip().endswith("%") else value
 
 
@@ -93,12 +93,12 @@ def tolerance(
     if not against:
         for given, flag in ((metrics, "--metrics"), (drop, "--max-drop")):
             if given is not None:
-                raise UsageError(f"{flag} says what to hold against a base; give --against too")
+                raise UsageError(f"{flag} needs a base; give --against too")
         if not required:
-            raise UsageError("the gate asks for nothing; give --require, or --against a base")
+            raise UsageError("no requirement given; give --require, or --against a base")
         return None
     if drop is None:
-        raise UsageError("--against needs to know what is allowed; give --max-drop, such as 0.02")
+        raise UsageError("--against needs a limit; give --max-drop, such as 0.02")
     if number(drop) < 0:
         raise UsageError(f"--max-drop {drop}: give 0 or more")
     specs = split(metrics or "") or list({str(each.spec): each.spec for each in required}.values())

@@ -152,7 +152,7 @@ def begun(out: Place, folder: Place, identity: Mapping[str, Any], watcher: Watch
     lost = damaged(folder / "cell.json")
     cell = begin(folder, identity)
     if lost:
-        watcher.say(f"{folder.name}: cell.json was damaged; made again, as all shards are of it")
+        watcher.say(f"{folder.name}: cell.json was damaged and was rebuilt from its shards")
         log(out, "altered", cell=folder.name, shards=["cell.json"])
     _mend(out, cell, watcher)
     return cell
@@ -164,8 +164,8 @@ def _mend(out: Place, cell: Cell, watcher: Watcher) -> None:
     if not altered:
         return
     watcher.say(
-        f"{cell.folder.name}: {len(altered)} of {cell.shards} shards were not what was written "
-        f"({listed(altered, 3)}); computed again"
+        f"{cell.folder.name}: {len(altered)} of {cell.shards} shards had changed after they "
+        f"were written ({listed(altered, 3)}); computed again"
     )
     log(out, "altered", cell=cell.folder.name, shards=altered)
 

@@ -73,7 +73,7 @@ def ready(saved: SavedPredictions, task: Task) -> Task:
     if lacking:
         raise UsageError(
             f"'{saved.name}' lacks {len(lacking):,} of {len(ids):,} samples: "
-            f"{', '.join(lacking[:3])}{', …' if len(lacking) > 3 else ''}; predict them too"
+            f"{', '.join(lacking[:3])}{', …' if len(lacking) > 3 else ''}; add their predictions"
         )
     return task
 
@@ -82,7 +82,7 @@ def _once(path: Place, pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     if len({key for key, _ in pairs}) != len(pairs):
         twice = [key for key, times in Counter(key for key, _ in pairs).items() if times > 1]
         raise UsageError(
-            f"'{path}' has {len(twice)} ids twice, first '{twice[0]}'; keep one prediction each"
+            f"'{path}' has {len(twice)} ids twice, first '{twice[0]}'; keep one prediction per id"
         )
     return dict(pairs)
 
@@ -114,7 +114,7 @@ def _listed(saved: SavedPredictions, id_: str, value: list[Any], width: int) -> 
     try:
         scores = np.asarray(value, dtype=np.float32)
     except (TypeError, ValueError):
-        raise UsageError(f"'{saved.name}' has scores for '{id_}' that are no numbers") from None
+        raise UsageError(f"'{saved.name}' has scores for '{id_}' that are not numbers") from None
     if np.isnan(scores).any():
-        raise UsageError(f"'{saved.name}' has NaN scores for '{id_}'; give a number a class")
+        raise UsageError(f"'{saved.name}' has NaN scores for '{id_}'; give a number for each class")
     return scores

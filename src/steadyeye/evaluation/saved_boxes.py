@@ -88,13 +88,13 @@ def check_sides(
             as_corners &= bool(((raw[:, 2:] <= ends) & (raw[:, 2:] >= raw[:, :2])).all())
     if 0 < largest <= 1:
         raise UsageError(
-            f"'{name}': all boxes lie within 1 × 1 pixel, as if they were shares of the image's "
+            f"'{name}': all boxes are within 1 × 1 pixel, as if they were shares of the image's "
             "sides; give pixels"
         )
     if total >= 2 * ENOUGH and out >= total / 10 and as_corners:
         raise UsageError(
-            f"'{name}': {out:,} of {total:,} boxes reach out of their image as x, y, width, height "
-            "and none as x0, y0, x1, y1; write width and height"
+            f"'{name}': {out:,} of {total:,} boxes extend beyond their image as x, y, width, "
+            "height and none as x0, y0, x1, y1; write width and height"
         )
 
 
@@ -107,6 +107,6 @@ def doubles(entries: Sequence[Entry]) -> tuple[str, ...]:
     if not more:
         return ()
     return (
-        f"{more:,} of {len(entries):,} detections stand in the file twice; each counts, as a "
-        "false positive where the other one found the object",
+        f"{more:,} of {len(entries):,} detections are in the file twice; each counts, as a "
+        "false positive if the other one found the object",
     )

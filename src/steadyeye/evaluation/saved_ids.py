@@ -81,8 +81,10 @@ def _way_notes(words: str, said: Sequence[tuple[str, Sequence[str | None]]]) -> 
         return ()
     own, plain = (dict(said)[key] for key in (words, "image_id"))
     other = sum(one is not None and one != two for one, two in zip(plain, own, strict=True))
-    more = f"; as ids of the data their image_id would name others in {other:,}" if other else ""
-    return (f"the images of {len(own):,} detections are told by {words}{more}",)
+    more = (
+        f"; {other:,} of their image_id values are ids of other images in the data" if other else ""
+    )
+    return (f"{len(own):,} detections are matched to images by {words}{more}",)
 
 
 def _lack_notes(grouped: Mapping[str, Sequence[Entry]], source: Source) -> tuple[str, ...]:
@@ -90,8 +92,8 @@ def _lack_notes(grouped: Mapping[str, Sequence[Entry]], source: Source) -> tuple
     if not lacking:
         return ()
     return (
-        f"the file has no detection in {len(lacking):,} of {len(source):,} images, first "
-        f"'{lacking[0]}': nothing was found there, or they were not looked at",
+        f"no detection in the file for {len(lacking):,} of {len(source):,} images, first "
+        f"'{lacking[0]}': nothing was found, or they were not predicted",
     )
 
 
@@ -178,7 +180,7 @@ def by_name(entries: Sequence[Entry], classes: Classes | None) -> Naming | None:
     said = from_names(list(dict.fromkeys(names.values())))
     to = dict(zip(said.names, mapping.by_meaning(said, classes).destinations, strict=True))
     places = {number: to[name] for number, name in names.items() if to[name] >= 0}
-    return Naming(f"told by {key}", places)
+    return Naming(f"by {key}", places)
 
 
 def chosen(

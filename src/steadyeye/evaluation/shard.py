@@ -115,6 +115,6 @@ def _refuse_sum_of_logits(task: Task, scores: Scores) -> None:
         return
     if (scores < 0).any() or (scores.sum(axis=1) > 1.01).any():
         raise UsageError(
-            f"reduce='sum' adds probabilities, but {task.model.name} gives other scores; "
+            f"reduce='sum' adds probabilities, but {task.model.name} returns other scores; "
             "return probabilities, or use reduce='max'"
         )

@@ -94,7 +94,7 @@ def _check_name(kind: str, text: str) -> None:
         return
     if kind == "models" and "(" not in text and not get_close_matches(name, plugins.names(kind)):
         raise UsageError(
-            f"no model named '{name}'; of a library write timm:{name}, torchvision:{name} or "
+            f"no model named '{name}'; for a library write timm:{name}, torchvision:{name} or "
             "hf:…; `steadyeye ls models` lists the others"
         )
     raise unknown({"models": "model", "sources": "source"}[kind], name, plugins.names(kind))
@@ -112,7 +112,7 @@ def _python_model(text: str) -> str:
         ) from error
     given = attribute(path)
     if not callable(given):
-        raise UsageError(f"'{text}' is a {type(given).__name__}; name a function or a class")
+        raise UsageError(f"'{text}' is a {type(given).__name__}; give a function or a class")
     if not _needs_no_argument(given):
         return str(Spec("callable", {"path": path}))
     file = Path(getattr(sys.modules[module], "__file__", None) or module)
@@ -148,8 +148,8 @@ def _model_of_path(path: Path) -> str:
         if (path / "config.json").is_file():
             return str(Spec("hf", {"name": str(path)}))
         raise UsageError(
-            f"the folder '{path}' holds neither model.json (of finetune) nor config.json (of "
-            "transformers); name a model file"
+            f"the folder '{path}' holds neither model.json (finetune) nor config.json "
+            "(transformers); give a model file"
         )
     suffix = path.suffix.lower()
     if suffix == ".onnx":
@@ -159,8 +159,7 @@ def _model_of_path(path: Path) -> str:
     if suffix in TORCH_FILES:
         return str(Spec("torch", {"path": str(path), "classes": _class_file(path, None)}))
     raise UsageError(
-        f"'{path}' is no model file that is known by its name; known: .onnx, .keras, "
-        f"{', '.join(TORCH_FILES)}"
+        f"'{path}' is no known kind of model file; known: .onnx, .keras, {', '.join(TORCH_FILES)}"
     )
 
 
@@ -180,8 +179,8 @@ def _onnx_spec(path: Path) -> str:
     shapes = [output.shape for output in session.get_outputs()]
     if len(shapes[0]) != 2 or not isinstance(shapes[0][1], int):
         raise UsageError(
-            f"'{path}' gives {', '.join(map(str, shapes))}, which are no scores of a classifier; "
-            f"for a detector write \"onnx_detector(path='{path}', decoder='…')\""
+            f"'{path}' returns {', '.join(map(str, shapes))}, which are not the scores of a "
+            f"classifier; for a detector write \"onnx_detector(path='{path}', decoder='…')\""
         )
     return str(Spec("onnx", {"path": str(path), "classes": _class_file(path, shapes[0][1])}))
 
@@ -196,8 +195,8 @@ def _class_file(path: Path, width: int | None) -> str:
         return "imagenet1k"
     outputs = "" if width is None else f" in {width:,} classes"
     raise UsageError(
-        f"'{path}' does not say what it answers{outputs}; put a classes.txt beside it, a class a "
-        "line, or write the spec with classes='…'"
+        f"the classes of '{path}' are not known{outputs}; put a classes.txt beside it, one "
+        "class per line, or write the spec with classes='…'"
     )
 
 
@@ -213,7 +212,7 @@ def _data_of_path(path: Path) -> str:
         return _annotations(path)
     if suffix in SUFFIXES:
         raise UsageError(f"'{path}' is one image; give the folder of images, or a video")
-    raise UsageError(f"'{path}' is no data that is known by its name; write it as a spec")
+    raise UsageError(f"'{path}' is no known kind of data; write it as a spec")
 
 
 def _data_of_folder(folder: Path) -> str:
@@ -245,7 +244,7 @@ def _annotations(path: Path) -> str:
     """COCO's annotations, with the folder of images that lies beside them."""
     head = path.read_bytes()[:1_000_000].decode("utf-8", errors="replace")
     if not any(f'"{key}"' in head for key in ANNOTATION_KEYS):
-        raise UsageError(f"'{path}' is no annotations of COCO; write the data as a spec")
+        raise UsageError(f"'{path}' is not a COCO annotation file; write the data as a spec")
     places = (path.parent / "images", path.parent / path.stem, path.parent)
     images = next((each for each in places if each.is_dir() and _holds_images(each)), None)
     if images is None:

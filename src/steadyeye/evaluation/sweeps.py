@@ -17,8 +17,8 @@ from steadyeye.degradation.sweep import Degrading, Sweep, refuse_without_gradien
 from steadyeye.evaluation.job import Job
 
 AS_CLASSIFIER = (
-    "what is measured is the class of its most confident box, as of a classifier; where its boxes "
-    "are, and all but the most confident, do not count, and no mAP is measured"
+    "the class of its most confident box is measured, as for a classifier; other boxes and "
+    "their places do not count, and no mAP is measured"
 )
 ALL = "all"
 USERS_OWN = "callable"  # an operator only once it is told which function
@@ -120,8 +120,8 @@ def swept(
     """
     if "accepted" in source.columns:
         raise UsageError(
-            f"'{source.name}' holds frames that its review rejected; degrade only what was "
-            "accepted, without review=False"
+            f"'{source.name}' holds frames that its review rejected; degrade accepted frames "
+            "only: leave out review=False"
         )
     parts = cut(model)
     refuse_without_gradient(how, parts, model.name)
@@ -129,7 +129,7 @@ def swept(
     if not images:
         raise UsageError(f"'{source.name}' has no labels; degradation is measured on labelled data")
     unlabelled = len(source) - len(images)
-    notes = (*source.notes, *([f"{unlabelled:,} unlabelled left out"] if unlabelled else []))
+    notes = (*source.notes, *([f"{unlabelled} unlabelled samples left out"] if unlabelled else []))
     if detects(model):
         notes = (*notes, f"{model.name} is a detector: {AS_CLASSIFIER}")
     cells = how.baseline(images) if fast else how.grid(images)

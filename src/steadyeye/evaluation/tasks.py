@@ -21,7 +21,7 @@ from steadyeye.inference.passes import MOST
 from steadyeye.predictions.cell import shard_rows
 
 BATCH, BATCHES = 16, {"cuda": MOST}  # images handed to a model at a time, by its runtime
-NO_ACCURACY = "there is no accuracy; take a model with more classes or --class-list open"
+NO_ACCURACY = "there is no accuracy; use a model with more classes or --class-list open"
 NAMED = 20  # classes without a model class that the notes name
 
 
@@ -138,8 +138,8 @@ def _class_map(
     target = source[1].classes
     if target is None and job.class_map:
         raise UsageError(
-            f"'{source[0]}' has no labels, so that --class-map {job.class_map} maps to nothing; "
-            "leave it out or give labels"
+            f"'{source[0]}' has no labels, so --class-map {job.class_map} does not apply; leave "
+            "it out or give labels"
         )
     if target is None:
         return mapping.identity(classes)
@@ -192,14 +192,14 @@ def _unreached_notes(model: Model, source: Source, class_map: mapping.ClassMap) 
             first.setdefault(label, id_)
     told = sorted(times, key=lambda label: (-times[label], label))[:NAMED]
     notes = [
-        f"{class_map.target.names[label]}: no class of {model.name} maps to it, in "
-        f"{times[label]:,} samples, first '{first[label]}'"
+        f"{class_map.target.names[label]}: no class of {model.name} maps to it "
+        f"({times[label]:,} samples, first '{first[label]}')"
         for label in sorted(told)
     ]
     if len(times) > NAMED:
         notes.append(
-            f"to {len(times) - NAMED:,} more classes of the data no class of {model.name} maps, "
-            f"each of them in at most {times[told[-1]]:,} samples"
+            f"{len(times) - NAMED:,} more classes of the data without a class of {model.name}, "
+            f"each in at most {times[told[-1]]:,} samples"
         )
     return notes
 

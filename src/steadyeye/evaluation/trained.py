@@ -22,7 +22,7 @@ def document(
     """The report of a training. `record`: of its run.json; `both`: the base beside what came."""
     found = record.get("search")
     return Document(
-        title="What did training do?",
+        title="Result of training",
         headline=(sentence(record, went, both),),
         evaluated=(),
         sections=(
@@ -45,13 +45,13 @@ def sentence(record: Mapping[str, Any], went: History, both: Beside | None = Non
     what = f"{record['base']['name']} on {record['data']['train']['name']}"
     best = went.best
     if best is None:
-        return f"{what}: nothing was judged before it {went.ended or 'ended'}."
+        return f"{what}: no validation before it {went.ended or 'ended'}."
     rose = "; ".join(
         f"{named(name)} from {shown(name, went.start.get(name))} to {shown(name, best.held[name])}"
         for name in numbers(went)
     )
-    began = "" if record["task"].get("head", {}).get("kept") else " (it began with a new head)"
-    course = f"{rose}, on {n:,} held examples, over {best.step:,} steps{began}"
+    began = "" if record["task"].get("head", {}).get("kept") else " (it started with a new head)"
+    course = f"{rose}, on {n:,} held-out examples, over {best.step:,} steps{began}"
     return f"{what}: {both.sentence} In training: {course}." if both else f"{what}: {course}."
 
 
@@ -69,7 +69,7 @@ def _beside(both: Beside) -> Section:
 
 
 def _told(found: Gain) -> Told:
-    return Told("the base", "the trained model", (found,))
+    return Told("the base model", "the fine-tuned model", (found,))
 
 
 def _curves(record: Mapping[str, Any], went: History) -> Section:
@@ -86,11 +86,11 @@ def _curves(record: Mapping[str, Any], went: History) -> Section:
 def _title(went: History) -> str:
     best, watched = went.best, went.watched
     if best is None:
-        return "Training ended before anything was judged"
+        return "Training ended before the first validation"
     before, after = went.start.get(watched), best.held[watched]
     return (
-        f"The course of training: held {named(watched)} {shown(watched, before)} at first, "
-        f"{shown(watched, after)} at step {best.step:,}"
+        f"Course of training: {named(watched)} on the held-out data {shown(watched, before)} at "
+        f"first, {shown(watched, after)} at step {best.step:,}"
     )
 
 
@@ -105,19 +105,20 @@ def _better(went: History) -> bool:
 
 def _ending(record: Mapping[str, Any], went: History) -> str:
     best, recipe = went.best, record["recipe"]
-    text = f"It ended because {went.ended or 'it was stopped'}. "
+    text = f"Training ended because {went.ended or 'it was stopped'}. "
     if best is None:
         return text + "No weights were kept."
     text += (
-        f"The weights kept are those after step {best.step:,} of {went.step:,} (epoch "
-        f"{best.epoch:.4g}), where the held {named(went.watched)} was best; "
-        f"{recipe['optimizer']}, learning rate {_rates(went)}, batches of "
-        f"{recipe['batch']}, {recipe['precision']}."
+        f"The kept weights are those after step {best.step:,} of {went.step:,} (epoch "
+        f"{best.epoch:.4g}), with the best {named(went.watched)} on the held-out data; "
+        f"{recipe['optimizer']}, learning rate {_rates(went)}, batches of {recipe['batch']}, "
+        f"{recipe['precision']}."
     )
     if not _better(went):
         text += (
-            f" Before the first step it was {shown(went.watched, went.start.get(went.watched))}: "
-            "no step made it better on these examples."
+            " Before the first step it was "
+            f"{shown(went.watched, went.start.get(went.watched))}: no step improved it on these "
+            "examples."
         )
     return text
 
@@ -130,10 +131,10 @@ def _rates(went: History) -> str:
 def _held(record: Mapping[str, Any]) -> str:
     train, held = record["data"]["train"], record["data"]["held"]
     return (
-        f"Trained on {train['n']:,} examples of {train['name']}, judged on {held['n']:,} held "
-        f"examples of {held['name']}. Frames of one video are alike, so these curves have no "
-        "intervals and choose the checkpoint, no more; evaluate the model on other data for "
-        "numbers to report."
+        f"Trained on {train['n']:,} examples of {train['name']}; validated on {held['n']:,} "
+        f"held-out examples of {held['name']}. Frames of one video are similar, so these curves "
+        "have no intervals. They only choose the checkpoint; for unbiased values evaluate the "
+        "model on other data."
     )
 
 
@@ -141,8 +142,8 @@ def _table(went: History) -> Table:
     names = numbers(went)
     rows = [("0", "at first", "—", "—", *(shown(name, went.start.get(name)) for name in names))]
     rows += [_row(each, names, each == went.best) for each in went.rounds]
-    header = ("step", "epoch", "learning rate", "loss", *(f"held {named(n)}" for n in names))
-    return Table("Every round; the weights of the one marked ● are kept", header, tuple(rows))
+    header = ("step", "epoch", "learning rate", "loss", *(f"held-out {named(n)}" for n in names))
+    return Table("All rounds; ● marks the kept weights", header, tuple(rows))
 
 
 def _row(each: Round, names: Sequence[str], best: bool) -> tuple[str, ...]:
@@ -168,25 +169,25 @@ def _search(went: History, found: Mapping[str, Any]) -> Section:
         "mark": {"type": "line", "tooltip": True},
         "encoding": {"x": STEP, "y": y, **lines([f"{t.rate:g}" for t in tried], "of")},
     }
-    held = (f"held {named(name)}" for name in names)
+    held = (f"held-out {named(name)}" for name in names)
     return Section(
         topic=Topic.TRAINING,
         place=2,
-        title=f"Of {len(tried)} learning rates, {found['rate']:g} was taken",
+        title=f"Learning rate {found['rate']:g} was chosen among {len(tried)}",
         text=(
             f"Each was tried for {found['steps']:,} steps from the same weights, on the same "
-            f"batches, and judged by the held {named(went.watched)}; of several as good the one "
-            "with the least held loss is taken. The held examples have then chosen the rate too.",
+            f"batches, and compared by {named(went.watched)} on the held-out data; ties are "
+            "broken by the loss. So the held-out data chose the learning rate too.",
         ),
         figures=(
             Figure(
                 name="training_search",
-                caption="Loss of each trial, as a mean over neighbouring steps.",
-                alt=f"Losses of {len(tried)} trials against the step; the table has their ends.",
+                caption="Training loss of each learning rate (moving mean over steps).",
+                alt=f"Losses of {len(tried)} trials by step; the table has the last values.",
                 spec={**chart([line], height=240), "data": {"values": curves}},
             ),
         ),
-        tables=(Table("Every trial", ("learning rate", "loss", *held), rows),),
+        tables=(Table("All learning rates", ("learning rate", "loss", *held), rows),),
     )
 
 
@@ -195,15 +196,22 @@ def _data(record: Mapping[str, Any]) -> Section:
     sides = record["data"]
     rows = tuple(
         (what, each["name"], f"{each['n']:,}", each["fingerprint"])
-        for what, each in (("trained on", sides["train"]), ("held out", sides["held"]))
+        for what, each in (("training", sides["train"]), ("held out", sides["held"]))
     )
     return Section(
         topic=Topic.TRAINING,
         place=3,
-        title=f"What it learned: {len(sides['classes'])} classes",
+        title=f"Trained classes: {len(sides['classes'])}",
         text=tuple(
             f"{note[:1].upper()}{note[1:]}."
             for note in (*sides["notes"], *record["task"].get("notes", ()))
         ),
-        tables=(Table("The two sides", ("", "data", "examples", "fingerprint"), rows, open=True),),
+        tables=(
+            Table(
+                "Training and held-out data",
+                ("", "data", "examples", "fingerprint"),
+                rows,
+                open=True,
+            ),
+        ),
     )

@@ -78,7 +78,7 @@ class Tuning:
         if not self.then:
             # the class map of the base serves the held examples too, on which it is always measured
             if self.then_operators or self.then_levels:
-                raise UsageError("nothing to measure both models on afterwards; give --then SPEC")
+                raise UsageError("no data to compare both models on; give --then SPEC")
             return None
         return Measuring(
             data=self.then,
@@ -100,7 +100,7 @@ class Tuning:
         Raises `UsageError` for values that cannot be meant.
         """
         if self.epochs is not None and self.iterations is not None:
-            raise UsageError("--epochs and --iterations both say how long; give one")
+            raise UsageError("--epochs and --iterations exclude each other; give one")
         optimizer = self.optimizer or recipe.optimizer
         own = optimizer == recipe.optimizer
         iterations = self.iterations
@@ -147,7 +147,7 @@ def read(path: Path | None, flags: Mapping[str, Any]) -> Tuning:
     values |= {key: value for key, value in flags.items() if value not in (None, (), [])}
     for key in ("model", "data", "out"):
         if not values.get(key):
-            raise UsageError(f"nothing says the {key}; give --{key} or write it into the job file")
+            raise UsageError(f"the {key} is missing; give --{key} or write it into the job file")
     then = values.get("then", ())
     values["then"] = tuple(map(expand_data, (then,) if isinstance(then, str) else then))
     values["model"] = expand_model(values["model"])
@@ -187,7 +187,7 @@ def _values(path: Path) -> dict[str, Any]:
         if not isinstance(value, _types(key, known[key])) or (
             isinstance(value, bool) != known[key].startswith("bool")
         ):
-            raise UsageError(f"the job '{path}' has {key} = {value!r}; that is of the wrong type")
+            raise UsageError(f"the job '{path}' has {key} = {value!r}, which has the wrong type")
     return values
 
 

@@ -17,7 +17,9 @@ from steadyeye.training.engine import MOMENTUM, first
 from steadyeye.training.recipes import TrainingRecipe
 from steadyeye.training.task import Task
 
-DAMAGED = "put back a copy, or choose another --out; weights and checkpoints stay as they are"
+DAMAGED = (
+    "restore it from a copy, or choose another --out; weights and checkpoints stay as they are"
+)
 
 
 def record(

@@ -45,7 +45,7 @@ def repeats(more: int, of: int) -> tuple[str, ...]:
     if not more:
         return ()
     return (
-        f"{more:,} of {of:,} boxes stand in the file twice, with the same image, class and "
+        f"{more:,} of {of:,} boxes are in the file twice, with the same image, class and "
         "corners; each counts once",
     )
 

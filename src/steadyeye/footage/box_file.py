@@ -164,5 +164,5 @@ def _row(path: str, number: int, row: Mapping[str, str | None]) -> tuple[str, in
         raise UsageError(f"'{path}' line {number}: crowd is {crowd!r}; write 1, 0 or nothing")
     inverted = corners[0] > corners[2] or corners[1] > corners[3]
     if inverted or not all(map(math.isfinite, corners)) or not video or not label:
-        raise UsageError(f"'{path}' line {number}: {dict(row)} is no box of a class; mend it")
+        raise UsageError(f"'{path}' line {number}: {dict(row)} is no box of a class; correct it")
     return video, frame, (corners, label, CROWD[crowd])

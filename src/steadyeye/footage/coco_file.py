@@ -55,7 +55,7 @@ def read(path: Place, ood: str | None = None) -> CocoFile:
     outside = [each for each, name in categories.items() if name == ood]
     classes = {each: name for each, name in categories.items() if name != ood}
     if not classes:
-        raise UsageError(f"'{path}' has no category beside '{ood}'; list the classes")
+        raise UsageError(f"'{path}' has no category other than '{ood}'; list the classes")
     position = {category: i for i, category in enumerate(classes)} | dict.fromkeys(outside, OOD)
     listed = {image["id"] for image in content["images"]}
     of_image = {
@@ -97,7 +97,7 @@ def _repeats(annotations: Sequence[Any], kept: Mapping[Any, Sequence[Any]]) -> t
     if not more:
         return ()
     return (
-        f"{more:,} of {len(annotations):,} annotations stand in the file twice, with the same "
+        f"{more:,} of {len(annotations):,} annotations are in the file twice, with the same "
         "image, class, box and mask; each counts once",
     )
 
@@ -131,7 +131,7 @@ def _categories(path: Place, listed: Sequence[Any]) -> Mapping[int, str]:
         twice = [key for key, count in times.items() if count > 1]
         if twice:
             said = words.format(len(twice))
-            raise UsageError(f"'{path}' {said}, first '{twice[0]}'; tell them apart")
+            raise UsageError(f"'{path}' {said}, first '{twice[0]}'; make them unique")
     return dict(sorted(entries))
 
 
@@ -160,7 +160,7 @@ def _content(path: Place) -> Mapping[str, Any]:
         raise UsageError(f"'{path}' has no {', '.join(lacks)}; give COCO's JSON of instances")
     for key in ("images", "annotations"):
         if not all(isinstance(each, dict) for each in content[key]):
-            raise UsageError(f"'{path}': {key} must be a list of objects; mend it")
+            raise UsageError(f"'{path}': {key} must be a list of objects; correct it")
     # NAO's release says _image_id beside COCO's keys or instead of them
     images = [keyed(image, "id") for image in content["images"]]
     without = [image for image in images if "id" not in image]
@@ -220,12 +220,12 @@ def _corners(which: str, annotation: Mapping[str, Any]) -> Box:
             box = of_segmentation(annotation.get("segmentation") or [])
     except (KeyError, TypeError, ValueError) as error:
         raise UsageError(
-            f"{which} has neither a bbox of x, y, width and height nor a mask; mend it"
+            f"{which} has neither a bbox of x, y, width and height nor a mask; correct it"
         ) from error
     except UsageError as error:
         raise UsageError(f"{which}: {error}") from error
     if box is None or not np.isfinite(box).all():
-        raise UsageError(f"{which} has an empty mask or a box that is no number; mend it")
+        raise UsageError(f"{which} has an empty mask or a box that is not numbers; correct it")
     if box[2] < box[0] or box[3] < box[1]:
-        raise UsageError(f"{which} has a box of negative size, {annotation['bbox']}; mend it")
+        raise UsageError(f"{which} has a box of negative size, {annotation['bbox']}; correct it")
     return box

@@ -68,7 +68,7 @@ class _H264:
             raise UnprovenError("it does not begin with a key frame")
         following = (self.last + 1) % (1 << self.number_bits)
         if not start and number not in (self.last, following):
-            raise UnprovenError("pictures are missing, for which a decoder takes earlier ones")
+            raise UnprovenError("frames are missing that later frames refer to")
         if unit[0] & 0x60 or start:
             self.last = number
 
@@ -98,7 +98,7 @@ def _sequence(bits: Bits) -> tuple[int, int]:
         if bits.golomb() == 3:
             # x264 before 151 wrote 4:4:4 otherwise, and says so in its first packet alone
             raise UnprovenError(
-                "4:4:4 H.264 is decoded by what its first packet says of its encoder"
+                "4:4:4 H.264 is decoded according to the encoder named in its first packet"
             )
         _skip(bits, "uu1")
         if bits.flag():
@@ -176,7 +176,7 @@ def _skip_scaling_list(bits: Bits, size: int) -> None:
 
 def _require_known(unit: bytes, sets: frozenset[bytes]) -> None:
     if unit not in sets:
-        raise UnprovenError("its parameters change within the stream, or stand in it alone")
+        raise UnprovenError("its parameters change within the stream")
 
 
 def _require_passing(unit: bytes, header: int) -> None:

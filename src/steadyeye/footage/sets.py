@@ -135,8 +135,8 @@ def check_anchors(members: Iterable[Member], how: Drawing) -> None:
     most = max(found.values(), default=0)
     if isinstance(how.anchors, int) and most < how.anchors:
         raise UsageError(
-            f"anchors={how.anchors}, but no video has more than {most} frames that can be one "
-            "(all, or those with a label); ask for fewer"
+            f"anchors={how.anchors}, but no video has more than {most} frames that can be "
+            "anchors (all, or those with a label); give a smaller number"
         )
 
 

@@ -64,8 +64,8 @@ class VideoLabels:
         beyond = [frame for frame in (*named, *self.cuts) if frames <= frame < WHOLE]
         if beyond:
             raise UsageError(
-                f"the labels or cuts name frame {max(beyond)} of '{video}', which has frames 0 to "
-                f"{frames - 1}; mend them, and leave 'last' empty for the rest of a video"
+                f"the labels or cuts name frame {max(beyond)} of '{video}', which has frames 0 "
+                f"to {frames - 1}; correct them, and leave 'last' empty for the rest of a video"
             )
         return self
 

@@ -69,8 +69,8 @@ def without_gaps(video: str, files: Sequence[Path]) -> Sequence[Path]:
             raise UsageError(f"'{video}' has two frames {one}, '{before}' and '{after}'; keep one")
         if two > one + 1:
             raise UsageError(
-                f"'{video}' lacks the frames between '{before.name}' and '{after.name}'; complete "
-                "them, or number the frames anew if k is to count those that are there"
+                f"'{video}' lacks the frames between '{before.name}' and '{after.name}'; add "
+                "them, or renumber the frames if k is to count the existing ones"
             )
     return found
 

@@ -68,7 +68,7 @@ def reset(module: nn.Module, seed: int = 0) -> nn.Module:
                 kept.append(f"{name}.{own[0]}".removeprefix("."))
     if kept:
         raise UsageError(
-            f"{len(kept)} weights of {type(module).__name__} cannot be drawn anew, first "
+            f"{len(kept)} weights of {type(module).__name__} cannot be reset, first "
             f"'{kept[0]}'; give their layers a reset_parameters(), or start from random weights"
         )
     return module

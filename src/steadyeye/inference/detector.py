@@ -119,8 +119,8 @@ class OnnxDetector:
         found = self.decode(self.outputs(batch), frame)
         if len(found) and found.labels.max() >= len(self.classes):
             raise UsageError(
-                f"{self.name} answers in more classes than the {len(self.classes)} given; "
-                "give the class list it was trained on"
+                f"{self.name} predicts more classes than the {len(self.classes)} given; give "
+                "the class list it was trained on"
             )
         return kept(found, self.settings.threshold, self.settings.overlap)
 

@@ -49,8 +49,8 @@ def trainable(module: nn.Module, processor: Any, threshold: float) -> Trainable:
         parts = _alike(sorted(batch, key=_size))
         if len(parts) > 1 and _several():
             raise UsageError(
-                f"images of {len(parts)} sizes cannot be learned from in several processes; give "
-                "the model's image processor a size of height and width, or train in one process"
+                f"images of {len(parts)} sizes cannot be used in several processes; give the "
+                "model's image processor a fixed height and width, or train in one process"
             )
         return _mean([_asked(network, part)[1] * len(part) for part in parts], batch)
 

@@ -102,7 +102,7 @@ def options(name: str, chosen: Settings) -> dict[str, Any]:
     if chosen.size is None:
         return {}
     if name.startswith("ssd"):
-        raise UsageError(f"{name} takes images of one size, which is its own; leave out size=…")
+        raise UsageError(f"{name} has a fixed image size; leave out size=…")
     shorter, longer = chosen.size
     return {"min_size": shorter, "max_size": longer}
 

@@ -45,7 +45,7 @@ def trainable(name: str, module: Any, threshold: float) -> Trainable:
 def _trainable(name: str, chosen: Settings, threshold: float) -> Trainable:
     def make(classes: Classes) -> nn.Module:
         if what := MORE.get(name.partition("_")[0]):
-            raise UsageError(f"{name} learns from {what}, not from boxes alone; give fasterrcnn_…")
+            raise UsageError(f"{name} trains on {what}, not on boxes alone; give fasterrcnn_…")
         made = network(name, len(classes), chosen)
         with_threshold(made, threshold)
         return made

@@ -24,7 +24,10 @@ from steadyeye.storage.write import sha256, write_file
 VERSION = 1
 FILE, WEIGHTS = "model.json", "weights.pt"
 UNPROTECTED = "record"
-BARE = f"{FILE} is of an earlier version and bears no checksum: nobody would notice a change of it"
+BARE = (
+    f"{FILE} was written by an earlier version and bears no checksum, so changes in it cannot "
+    "be detected"
+)
 
 READERS = {
     "classifier": "steadyeye.inference.tuned_classifier:read_classifier",
@@ -59,7 +62,7 @@ def read(folder: Path, execution: Execution) -> Model | Detector:
     build = getattr(importlib.import_module(module), name)
     if not (folder / WEIGHTS).is_file() or sha256(folder / WEIGHTS) != record["sha256"]:
         raise UsageError(
-            f"'{folder / WEIGHTS}' is not what {FILE} says; copy both, or run finetune again"
+            f"'{folder / WEIGHTS}' does not match {FILE}; copy both, or run finetune again"
         )
     found: Model | Detector = build(folder, record, loaded(folder / WEIGHTS), execution)
     return found

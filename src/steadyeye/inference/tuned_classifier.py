@@ -67,7 +67,7 @@ def buildable(record: Mapping[str, Any], module: nn.Module) -> dict[str, Any]:
             pairs = [(module(each), again(each)) for each in map(torch.from_numpy, inputs)]
         if all(torch.allclose(one, other, atol=SLACK) for one, other in pairs):
             return said
-    raise UsageError(f"{record['build']} cannot be built again, once it is trained: {told}")
+    raise UsageError(f"{record['build']} cannot be built again after training: {told}")
 
 
 def recipe_of(said: Mapping[str, Any]) -> Recipe:

@@ -92,8 +92,8 @@ def dose_figure(measure: Measure, bins: Sequence[Bin]) -> Figure:
     spec = {**chart(layers, height=260), "data": {"values": values}}
     return Figure(
         name="what_changed_dose",
-        caption=f"Neighbours of right anchors that broke, by quintile of {measure.words}.",
-        alt=f"Share of broken neighbours against {measure.words}, with 95 % intervals",
+        caption=f"Share of wrong neighbours of right anchors, by quintile of {measure.words}.",
+        alt=f"Share of broken neighbours by {measure.words}, with 95 % intervals",
         spec=spec,
     )
 

@@ -122,16 +122,18 @@ def _alone(measure: Measure, column: NDArray[np.float64], found: Outcomes) -> tu
     deviation = float(values.std()) if len(values) else 0.0
     none = Effect(measure, len(values), int(broken.sum()), deviation, np.nan, None, None, np.nan)
     if min(broken.sum(), (~broken).sum()) < EVENTS:
-        return replace(none, note=f"fewer than {EVENTS} broken or kept"), np.nan
+        return replace(none, note=f"fewer than {EVENTS} broken or not broken"), np.nan
     if len(np.unique(clusters[broken])) < CLUSTERS:
         return replace(none, note=f"broken in fewer than {CLUSTERS}"), np.nan
     if deviation < 1e-9:
-        return replace(none, note="the same everywhere"), np.nan
+        return replace(none, note="the same value everywhere"), np.nan
     standard = (values - values.mean()) / deviation
     effect = replace(none, gap=float(standard[broken].mean() - standard[~broken].mean()))
     fit = logistic(standard[:, None], broken, clusters)
     if fit is None:
-        return replace(effect, note="tells broken from kept (nearly) without error"), np.nan
+        return replace(
+            effect, note="separates broken from not broken (nearly) without error"
+        ), np.nan
     return replace(effect, alone=_odds(fit, 0)), float(fit.p[0])
 
 
@@ -153,7 +155,7 @@ def _joint(
     standard = (values - values.mean(axis=0)) / deviation
     fit = logistic(standard, found.broken[known], found.clusters[known])
     if fit is None:
-        text = "no joint model, the measures together tell broken from kept without error"
+        text = "no joint model: the measures together separate broken from not broken without error"
         return Effects(tuple(alone), text)
     for place, i in enumerate(kept):
         alone[which[i]] = replace(alone[which[i]], joint=_odds(fit, place))

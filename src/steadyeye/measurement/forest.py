@@ -30,7 +30,10 @@ def forest(found: Mapping[str, Effects]) -> Figure:
     ]
     return Figure(
         name="what_changed",
-        caption="Odds of breaking, a standard deviation more of each measure alone; 1: none.",
+        caption=(
+            "Odds ratio of breaking per standard deviation of each measure alone; 1 means no "
+            "relation."
+        ),
         alt="Odds ratios with 95 % intervals by measured change and model",
         spec=_spec(values, list(found)),
     )

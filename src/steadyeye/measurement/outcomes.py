@@ -32,7 +32,7 @@ class Outcomes:
     @property
     def counted(self) -> str:
         """How many of them broke, in words."""
-        return f"{int(self.broken.sum()):,} of {len(self):,} neighbours of right anchors broke"
+        return f"{int(self.broken.sum()):,} of {len(self):,} neighbours of right anchors are wrong"
 
     @property
     def unit(self) -> str:

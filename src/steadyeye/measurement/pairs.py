@@ -65,7 +65,7 @@ def _exhibit(predictions: Predictions, effect: Effect, anchor: int, row: int) ->
 
 
 def _picture(predictions: Predictions, row: int, title: str, more: tuple[str, ...]) -> Picture:
-    said = f"says {predictions.answer(row)}, {percent(float(predictions.confidence[row]))}"
+    said = f"predicts {predictions.answer(row)}, {percent(float(predictions.confidence[row]))}"
     return Picture(
         sample=str(predictions.ids[row]),
         title=title,

@@ -36,7 +36,7 @@ def accuracy(predictions: Predictions) -> Result:
         lost = int(np.sum(predictions.labelled & ~predictions.valid))
         bare = int(np.sum(~predictions.labelled))
     notes = (
-        *((f"{lost} left out: not predicted",) if lost else ()),
+        *((f"{lost} left out: no prediction",) if lost else ()),
         *((f"{bare} left out: no label",) if bare else ()),
     )
     return Result("accuracy", found.value, found.low, found.high, found.n, found.method, notes)

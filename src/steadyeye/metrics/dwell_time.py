@@ -35,11 +35,11 @@ def dwell_time(predictions: Predictions) -> Result:
         _result("between changes", "frames", found, found.frames.astype(np.float64), between),
     )
     notes: tuple[str, ...] = (
-        f"{int((~found.ended).sum()):,} of {len(found):,} runs were cut off by the end of a scene "
-        "or video, and count as lasting at least that long",
+        f"{int((~found.ended).sum()):,} of {len(found):,} runs end with a scene or video; they "
+        "count as lasting at least that long",
     )
     if len(found) and value.value is None:
-        notes += ("the median is not reached: fewer than half of the runs end",)
+        notes += ("the median is not reached: fewer than half of the runs end in a change",)
     return Result(
         value.name,
         value.value,

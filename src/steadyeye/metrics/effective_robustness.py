@@ -44,14 +44,21 @@ def effective_robustness(
     reach = int(abs(sets.offsets).max(initial=0))
     if len(sets) and reach < K:
         raise UsageError(
-            f"effective_robustness compares at k={K}, but the data reaches ±{reach}; "
-            "leave the metric out or take sets that reach further"
+            f"effective_robustness compares at k={K}, but the data reach ±{reach}; leave the "
+            f"metric out or use sets that reach ±{K}"
         )
     drawn = fit(models.original, models.perturbed, SPACES[space], models.anchors)
     found = against(sets.breaks_at > 0, sets.breaks_at > K, np.asarray(sets.videos), drawn)
     notes = (
-        f"against the line of {len(models)} published models on {models.title}, {space} space",
-        *(() if released(predictions) == models.data else ("a line of other data than this",)),
+        (
+            f"distance from the line through {len(models)} published models on {models.title}, "
+            f"{space} space"
+        ),
+        *(
+            ()
+            if released(predictions) == models.data
+            else ("the line is from other data than these",)
+        ),
     )
     scale = "" if space == "probit" else f", space={space}"
     name = f"effective_robustness(line={models.data}{scale})"

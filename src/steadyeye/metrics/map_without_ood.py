@@ -47,8 +47,11 @@ def map_without_ood(predictions: Predictions, iou: float | str = 0.5) -> Result:
     assert found.outside is not None, "given by frames_without_ood"
     images = len(np.unique(found.outside.image))
     note = (
-        f"{len(found.outside):,} objects outside the classes in {images:,} images"
+        (
+            f"{len(found.outside):,} objects of classes that the model does not have (OOD), in "
+            f"{images:,} images"
+        )
         if len(found.outside)
-        else "no object lies outside the classes: as mAP"
+        else "no OOD objects: the same as mAP"
     )
     return replace(result, notes=(note, *result.notes))

@@ -61,13 +61,15 @@ def _notes(sets: PmSets) -> tuple[str, ...]:
     notes = []
     empty = int((sets.neighbours == 0).sum())
     if empty:
-        notes.append(f"{empty} of {len(sets)} sets have no neighbour and count as their anchor")
+        notes.append(
+            f"{empty} of {len(sets)} sets have no neighbour and count as their anchor alone"
+        )
     if sets.lost_anchors:
-        notes.append(f"{sets.lost_anchors} sets left out: their anchor was not predicted")
+        notes.append(f"{sets.lost_anchors} sets left out: the anchor has no prediction")
     if sets.lost_neighbours:
-        notes.append(f"{sets.lost_neighbours} neighbours left out: not predicted")
+        notes.append(f"{sets.lost_neighbours} neighbours left out: no prediction")
     if sets.unlabelled_anchors:
-        notes.append(f"{sets.unlabelled_anchors} sets left out: their anchor has no label")
+        notes.append(f"{sets.unlabelled_anchors} sets left out: the anchor has no label")
     if sets.unlabelled_neighbours:
         notes.append(f"{sets.unlabelled_neighbours} neighbours left out: no label")
     return tuple(notes)

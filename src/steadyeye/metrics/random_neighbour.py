@@ -58,6 +58,6 @@ def _notes(share: NDArray[np.float64], lone: NDArray[np.bool_]) -> tuple[str, ..
         return ()
     released = float(np.where(lone, 1.0, share).mean())
     return (
-        f"{int(lone.sum())} of {len(lone)} sets have no neighbour and count as their anchor; the "
-        f"released scorer counts them as right, which makes {released:.4f}",
+        f"{int(lone.sum())} of {len(lone)} sets have no neighbour and count as their anchor "
+        f"alone; the released scorer counts them as right, which gives {released:.4f}",
     )

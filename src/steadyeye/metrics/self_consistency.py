@@ -50,13 +50,15 @@ def _of_clips(predictions: Predictions, k: int | None) -> tuple[Interval, int, t
     step = int(np.max(predictions.tags.get("step", 1), initial=1))
     reach = max(NEAR, step) if k is None else k
     if reach < step:
-        raise UsageError(f"k={k}, but only every {step}. frame is there; choose k from {step} up")
+        raise UsageError(
+            f"k={k}, but only one frame in {step} was predicted; choose k from {step} up"
+        )
     rows = in_time(predictions)
     agrees = _steady(predictions, rows, reach)
     near = 2 * (reach // step) + 1
     block = blocks.length(len(rows), near)
     found = blocks.mean(agrees, video_of(predictions, rows), block)
-    return found, reach, ("frames near an end or a cut have fewer neighbours",)
+    return found, reach, ("frames near the end of a video or a scene cut have fewer neighbours",)
 
 
 def _steady(predictions: Predictions, rows: NDArray[np.intp], k: int) -> NDArray[np.bool_]:

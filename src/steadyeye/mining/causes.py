@@ -25,10 +25,10 @@ nothing; and, which is no mistake, on nothing where nobody verified whether its 
 MISTAKES = CAUSES[:3]
 
 WORDS = {
-    "misclassification": "an object of another of its classes",
-    "out_of_distribution": "an object of none of its classes",
-    "background": "nothing annotated there",
-    "unverified": "nobody verified that class there",
+    "misclassification": "on an object of another class",
+    "out_of_distribution": "on an object of a class that the detector does not have",
+    "background": "no labelled object",
+    "unverified": "nobody verified that class in the image",
 }
 """What a cause is, for people."""
 
@@ -100,8 +100,8 @@ def _tables(predictions: Predictions) -> tuple[BoxTable, BoxTable]:
     """All that was said and all that is there."""
     if predictions.said is None:
         raise UsageError(
-            f"the detections of {predictions.model} on {predictions.data} were sealed by an "
-            "earlier version, without those of classes that the data does not have; run again "
+            f"the detections of {predictions.model} on {predictions.data} were written by an "
+            "earlier version, which left out classes that the data does not have; run again "
             "into another --out"
         )
     assert predictions.boxes is not None, "checked by needs"

@@ -42,10 +42,10 @@ def torch(  # noqa: PLR0913 — the keyword arguments of a spec
         given = {"classes": classes, "recipe": recipe, "checkpoint": checkpoint}
         for key, value in given.items():
             if value is not None:
-                raise UsageError(f"the folder '{path}' says its {key} itself; leave out {key}=…")
+                raise UsageError(f"the folder '{path}' sets its {key} itself; leave out {key}=…")
         return tuned.read(Path(path).expanduser(), execution)
     if classes is None:
-        raise UsageError(f"'{path}' does not say what it answers in; give classes='…'")
+        raise UsageError(f"the classes of '{path}' are not known; give classes='…'")
     found = module(path, allow_pickle)
     if runtime == "cuda" and isinstance(found, fx.GraphModule) and not path.startswith("py:"):
         raise UsageError(

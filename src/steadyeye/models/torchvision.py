@@ -89,7 +89,7 @@ def _detector(
     names = given.names if given else told_apart(categories)[1:]
     if build.loaded and build.name != networks.RESNET_101 and len(names) + 1 != len(categories):
         raise UsageError(
-            f"these weights of {build.name} answer in {len(categories) - 1} classes, not "
+            f"these weights of {build.name} predict {len(categories) - 1} classes, not "
             f"{len(names)}; give checkpoint='…' for other classes"
         )
     module = _network(build, len(names))

@@ -63,9 +63,9 @@ def _beyond(
     box = ", ".join(f"{value:g}" for value in np.round(table.boxes[row], 2))
     height, width = sizes[table.image[row]]
     return (
-        f"{int(out.sum()):,} of {len(table):,} {what} reach out of their image, {wholly:,} of them "
-        f"wholly, first ({box}) in '{ids[table.image[row]]}' of {width:.0f} × {height:.0f} pixels; "
-        "all count as they are"
+        f"{int(out.sum()):,} of {len(table):,} {what} extend beyond their image, {wholly:,} of "
+        f"them completely, first ({box}) in '{ids[table.image[row]]}' of {width:.0f} × "
+        f"{height:.0f} pixels; all are included unchanged"
     )
 
 
@@ -79,8 +79,8 @@ def _unsized(
     if not len(unknown):
         return None
     return (
-        f"the size of {len(unknown):,} images with boxes is not known, first '{ids[unknown[0]]}'; "
-        "whether boxes reach out of them was not looked at"
+        f"the size of {len(unknown):,} images with boxes is not known, first "
+        f"'{ids[unknown[0]]}'; boxes beyond their image were not checked"
     )
 
 
@@ -95,6 +95,6 @@ def _left_out(
     first = ids[int((counts > 0).argmax())]
     kinds = len(np.unique(labels))
     return (
-        f"{len(labels):,} detections left out, of {kinds:,} classes that the data does not have, "
+        f"{len(labels):,} detections left out: their {kinds:,} classes are not in the data, "
         f"first '{model_classes[labels[0]]}' in '{first}'"
     )

@@ -90,8 +90,8 @@ def begin(folder: Place, identity: Mapping[str, Any]) -> Cell:
         for key, value in json.loads(json.dumps(identity)).items():
             if key == "content" and before.get(key) != value:
                 raise UsageError(
-                    f"'{folder}' holds predictions of images that may have been others (the record "
-                    "of them is lost, or an earlier version kept none); choose another --out"
+                    f"'{folder}' holds predictions of images that may have changed (their "
+                    "record is lost, or an earlier version kept none); choose another --out"
                 )
             if before.get(key) != value:
                 raise UsageError(
@@ -214,9 +214,9 @@ def _check_same(cell: Cell) -> None:
     said = {mark.get("cell") for mark in together(cell.folder, _content, marks)}
     if said - {cell.fingerprint}:
         raise UsageError(
-            f"'{cell.folder / 'cell.json'}' is lost or damaged, and shards beside it do not say "
-            f"that they are of the same model and data; delete '{cell.folder}' and run the same "
-            "command again to compute it anew"
+            f"'{cell.folder / 'cell.json'}' is lost or damaged, and the shards beside it do not "
+            f"say that they belong to this model and data; delete '{cell.folder}' and run the "
+            "same command again to compute it anew"
         )
 
 

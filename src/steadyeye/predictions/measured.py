@@ -51,7 +51,9 @@ def joined(runs: Sequence[Place], predictions: Predictions) -> Predictions:
     table = sealed(folder)
     row_of = {id_: row for row, id_ in enumerate(table["id"].to_pylist())}
     if len(row_of) != len(predictions) or any(id_ not in row_of for id_ in predictions.ids):
-        raise UsageError(f"'{folder}' measured other frames; delete it and measure again")
+        raise UsageError(
+            f"'{folder}' holds measurements of other frames; delete it and measure again"
+        )
     rows = np.array([row_of[id_] for id_ in predictions.ids.tolist()], dtype=np.intp)
     tags = {name: numbers(table[name])[rows] for name in COLUMNS}
     # a source without boxes has no changes of them
@@ -68,7 +70,7 @@ def joined(runs: Sequence[Place], predictions: Predictions) -> Predictions:
 def _note(errors: Sequence[str]) -> tuple[str, ...]:
     if not errors:
         return ()
-    return (f"{len(errors):,} of the frames not measured in full; the first: {errors[0]}",)
+    return (f"{len(errors):,} frames not completely measured, first: {errors[0]}",)
 
 
 def state(run: Place) -> bool | None:

@@ -51,8 +51,8 @@ def _unprotected(folders: Sequence[Place]) -> tuple[str, ...]:
     if not bare:
         return ()
     return (
-        f"{bare[0].name} of '{bare[0].parent.name}' is of an earlier version, which wrote no "
-        "checksum into it: nobody would notice a change of it; run again into another folder",
+        f"{bare[0].name} of '{bare[0].parent.name}' was written by an earlier version without a "
+        "checksum, so changes in it cannot be detected; run again into another folder",
     )
 
 
@@ -70,7 +70,7 @@ def sealed(folder: Place) -> pa.Table:
     seal = read_record(folder / "seal.json", SEAL, ("shards",))
     # a seal of an earlier version may say nothing of its cell
     if seal.get("cell", cell.fingerprint) != cell.fingerprint:
-        raise UsageError(f"'{folder / 'cell.json'}' is not what was sealed; {CELL}")
+        raise UsageError(f"'{folder / 'cell.json'}' was changed after it was written; {CELL}")
     shards = together(folder, partial(_shard, folder), seal["shards"])
     return pa.concat_tables(in_all(list(shards)))
 
@@ -100,7 +100,7 @@ def _shard(folder: Place, entry: dict[str, Any]) -> pa.Table:
         raise UsageError(f"the shard '{path}' is missing; {MEND}") from None
     if found != entry["sha256"]:
         raise UsageError(
-            f"the shard '{path}' is not what was sealed (its checksum differs); {MEND}"
+            f"the shard '{path}' was changed after it was written (its checksum differs); {MEND}"
         )
     if content is not None:
         return pa.ipc.open_file(pa.BufferReader(content)).read_all()

@@ -8,8 +8,8 @@ from steadyeye.storage.place import Place
 from steadyeye.storage.records import encode_record, read_checked
 from steadyeye.storage.write import write_file
 
-RUN = "delete it and run the same command again: finished shards are kept, cells say what they are"
-CELL = "run the same command again: where all shards say that they are of the same, it is made anew"
+RUN = "delete it and run the same command again: finished shards are kept"
+CELL = "run the same command again: it is rebuilt if all shards belong to the same run"
 SEAL = "run the same command again to seal it anew"
 
 
@@ -26,10 +26,10 @@ def read_record(path: Place, todo: str, needs: Sequence[str] = ()) -> dict[str, 
     """
     found = found_in(path)
     if found is None:
-        raise UsageError(f"'{path}' is damaged, its {_size(path)} are not what was written; {todo}")
+        raise UsageError(f"'{path}' is damaged: its {_size(path)} are not what was written; {todo}")
     lacks = [key for key in needs if key not in found]
     if lacks:
-        raise UsageError(f"'{path}' is damaged, {_size(path)} without {lacks[0]} in it; {todo}")
+        raise UsageError(f"'{path}' is damaged: {_size(path)} without {lacks[0]}; {todo}")
     return found
 
 

@@ -138,10 +138,11 @@ def _masks(
     if not any(each.cause for each in found):
         raise UsageError(
             f"background: none of the {sum(bool(e.cause) for e in chosen):,} mistakes of "
-            f"{subject.model.name} has a mask in '{subject.source.name}'; "
-            "give background(masks=…) a segmenter, or 'grabcut' to guess them from the boxes"
+            f"{subject.model.name} has a mask in '{subject.source.name}'; give "
+            "background(masks=…) a segmentation model, or 'grabcut' to guess masks from the "
+            "boxes"
         )
-    notes = [f"{len(without):,} of {len(chosen):,} targets have no mask and are left out"]
+    notes = [f"{len(without):,} of {len(chosen):,} detections have no mask and are left out"]
     return found, notes if without else []
 
 
@@ -149,7 +150,8 @@ def _refuse_few(subject: Subject, fit: Sequence[Background], offered: int, why: 
     if len(fit) < FEWEST:
         raise UsageError(
             f"background: {len(fit)} of {offered} backgrounds qualify for {subject.model.name}, "
-            f"{FEWEST} must{f' ({why})' if why else ''}; give a folder with more of them"
+            f"at least {FEWEST} are needed{f' ({why})' if why else ''}; give a folder with more "
+            "of them"
         )
 
 

@@ -43,7 +43,7 @@ def blind_spots(
     `UsageError` without a reference.
     """
     if subject.reference is None or subject.reference_predictions is None:
-        raise UsageError("blind_spots looks for what a reference lacks; give --reference")
+        raise UsageError("blind_spots needs reference data; give --reference")
     if of not in LISTINGS:
         raise unknown("kind of region", of, LISTINGS)
     if most < 1:

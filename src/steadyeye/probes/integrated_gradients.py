@@ -28,12 +28,12 @@ def integrated_gradients(subject: Subject, baseline: str = "black", steps: int =
     if baseline not in BASELINES:
         raise unknown("baseline", baseline, BASELINES)
     if steps < FIRST:
-        raise UsageError(f"integrated_gradients(steps={steps}): give {FIRST} at least")
+        raise UsageError(f"integrated_gradients(steps={steps}): give at least {FIRST}")
     opened = getattr(subject.model, "opened", None)
     if opened is None:
         raise UsageError(
-            f"{subject.model.name} cannot be differentiated; give attribution(probe='rise') or "
-            "attribution(probe='occlusion'), which need its answers alone"
+            f"{subject.model.name} has no gradients; use attribution(probe='rise') or "
+            "attribution(probe='occlusion'), which need its outputs alone"
         )
 
     def measure(image: Image, target: Target, step: Step) -> Mapping[str, Tag]:

@@ -19,8 +19,8 @@ def occlusion(subject: Subject, patches: int = 12, fill: int = 127) -> Probe:
     """
     if patches < 1 or not 0 <= fill <= 255:
         raise UsageError(
-            f"occlusion(patches={patches}, fill={fill}): give one place at least and a grey value "
-            "0…255"
+            f"occlusion(patches={patches}, fill={fill}): give at least one place and a grey "
+            "value 0…255"
         )
     settings = {"patches": patches, "fill": fill}
     steps: list[Step] = [

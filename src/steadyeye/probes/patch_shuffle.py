@@ -29,7 +29,9 @@ def patch_shuffle(
     image as it is. Lau et al. 2021: 3 swaps, 10 repeats; the size of the patches is our choice.
     """
     if repeats < 1 or swaps < 1:
-        raise UsageError(f"patch_shuffle(repeats={repeats}, swaps={swaps}): at least one of each")
+        raise UsageError(
+            f"patch_shuffle(repeats={repeats}, swaps={swaps}): give at least one of each"
+        )
     if not 0 < share <= 0.5:
         raise UsageError(f"patch_shuffle(share={share:g}): give 0…0.5, so that two patches fit")
     steps = [{"repeat": repeat} for repeat in range(repeats + 1)]

@@ -21,8 +21,8 @@ def rise(
     """
     if masks < 2 or cells < 1 or not 0 < keep < 1 or not 0 <= fill <= 255:
         raise UsageError(
-            f"rise(masks={masks}, cells={cells}, keep={keep:g}, fill={fill}): give two masks and "
-            "one cell at least, keep between 0 and 1, and a grey value 0…255"
+            f"rise(masks={masks}, cells={cells}, keep={keep:g}, fill={fill}): give at least two "
+            "masks and one cell, keep between 0 and 1, and a grey value 0…255"
         )
     settings = {"masks": masks, "cells": cells, "keep": keep, "fill": fill}
     steps: list[Step] = [{"attribution": "rise", "mask": number} for number in range(masks + 1)]

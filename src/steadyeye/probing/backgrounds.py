@@ -84,7 +84,7 @@ def in_folder(folder: str) -> list[Background]:
     root = Path(folder).expanduser()
     found = sorted(p for p in root.glob("*") if p.suffix.lower() in files.SUFFIXES)
     if not found:
-        raise UsageError(f"no image in the folder of backgrounds '{folder}'; name another")
+        raise UsageError(f"no image in the folder of backgrounds '{folder}'; give another folder")
     return [
         Background(
             path.name,
@@ -125,7 +125,7 @@ def qualifying(
         row = int(np.flatnonzero(bad)[np.argmax(highest[bad])])
         best = np.flatnonzero(found.image == row)[np.argmax(found.score[found.image == row])]
         what = predictions.model_classes[found.label[best]]
-        why = f"in '{predictions.ids[row]}' it finds '{what}' with {highest[row]:.2f}"
+        why = f"in '{predictions.ids[row]}' it detects '{what}' with {highest[row]:.2f}"
     return [each for each in backgrounds if each.name not in refused], why
 
 

@@ -47,9 +47,9 @@ def refuse_cut(subject: Subject, probe: str, nothing: float) -> None:
     cut = cutoff(subject.model, subject.predictions)
     if cut > nothing:
         raise UsageError(
-            f"{probe}: {subject.model.name} gives no score below {cut:.2f}, so that whether it "
-            f"finds nothing above {nothing:g} cannot be asked; lower its own threshold, or where "
-            "it has none say so: function.threshold = 0.0"
+            f"{probe}: {subject.model.name} gives no score below {cut:.2f}, so it cannot be "
+            f"tested whether it finds nothing above {nothing:g}; lower its own threshold, or if "
+            "it has none set function.threshold = 0.0"
         )
 
 
@@ -59,6 +59,6 @@ def note_cut(subject: Subject, nothing: float) -> tuple[str, ...]:
     if cut <= nothing:
         return ()
     return (
-        f"{subject.model.name} gives no score below {cut:.2f}: a detection that falls below counts "
-        "as gone, with probability 0, so that changes come out too large",
+        f"{subject.model.name} gives no score below {cut:.2f}: a detection that falls below "
+        "counts as gone, with probability 0, so changes are overestimated",
     )

@@ -45,10 +45,10 @@ def figure(told: Told, name: str, what: str) -> Figure:
     more = f" Drawn: {SHOWN} of {len(labels)} classes." if len(labels) > SHOWN else ""
     return Figure(
         name,
-        f"{told.model}: |Δ probability| of each detection when {what}; the dot with its line is "
-        f"the mean and its 95 % interval.{more}",
-        f"For {len(names) - 1} classes and all together, how much the probability of confident "
-        f"mistakes and of correct detections of {told.model} changes when {what}.",
+        f"{told.model}: |Δ probability| of each detection when {what}; dots with lines are "
+        f"means with 95 % intervals.{more}",
+        f"Change in probability by class ({len(names) - 1}) and for all classes, for confident "
+        f"mistakes and correct detections of {told.model}, when {what}.",
         _spec(names, dots, means),
     )
 
@@ -137,7 +137,7 @@ def _exhibit(told: Told, which: int, tag: str) -> Exhibit:
         model=told.model,
         data=told.predictions.data,
         pictures=tuple(
-            _picture(told, row, f"{tag} {each}" if each else "as it is", name, cause)
+            _picture(told, row, f"{tag} {each}" if each else "original", name, cause)
             for row, each in zip(rows, ["", *called], strict=True)
         ),
         wide=True,

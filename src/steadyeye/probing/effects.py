@@ -11,7 +11,7 @@ from steadyeye.core.intervals import Interval
 from steadyeye.core.table import Predictions
 from steadyeye.probing.matching import Matched, matched
 
-FEW = "none: too few to tell"
+FEW = "none: too few"
 """How the method of a difference begins that has no interval for want of images or videos."""
 
 
@@ -91,12 +91,12 @@ def mean(
     """
     n = int(which.sum())
     if n == 0:
-        return Interval(None, None, None, 0, "none: there is nothing to count")
+        return Interval(None, None, None, 0, "none: n = 0")
     chosen = (effects.change if values is None else values)[which]
     if n == 1:
         return Interval(float(chosen[0]), None, None, 1, "none: a single detection")
     if np.isnan(chosen).any():
-        return Interval(float(chosen.mean()), None, None, n, "none: not known of all")
+        return Interval(float(chosen.mean()), None, None, n, "none: some values are missing")
     found = bootstrap.mean_interval(chosen, effects.cluster[which], effects.bounds)
     return replace(found, method=_method(effects, which, found.method))
 
@@ -111,7 +111,7 @@ def difference(effects: Effects) -> Interval:
     wrong = effects.mistake
     n = len(wrong)
     if not wrong.any() or wrong.all():
-        return Interval(None, None, None, n, "none: mistakes or control alone")
+        return Interval(None, None, None, n, "none: mistakes or correct detections are missing")
     value = float(effects.change[wrong].mean() - effects.change[~wrong].mean())
     one, other = (bootstrap.draws(effects.cluster, of) for of in (wrong, ~wrong))
     least, most = effects.bounds
@@ -123,7 +123,7 @@ def difference(effects: Effects) -> Interval:
     several = min(len(np.unique(effects.cluster[of])) for of in (wrong, ~wrong))
     if several < 2 or ends(np.where(wrong, most, least))[0] <= 0:
         few = f"{several} {effects.of if several > 1 else effects.of.removesuffix('s')}"
-        return Interval(value, None, None, n, f"{FEW}: one of the two is of {few} only")
+        return Interval(value, None, None, n, f"{FEW}: one group has only {few}")
     low, high = ends(effects.change)
     method = _method(effects, np.ones(n, dtype=np.bool_), one.method)
     return Interval(value, min(low, value), max(high, value), n, method)

@@ -14,7 +14,7 @@ from steadyeye.probing.attributions import Attribution
 from steadyeye.probing.effects import Effects, difference, mean
 from steadyeye.probing.matching import matched
 
-CONTROL = "correct (control)"
+CONTROL = "correct detections (control)"
 
 
 @dataclass(frozen=True, eq=False)
@@ -106,9 +106,17 @@ def table(one: Told) -> Table:
             )
         )
     both = difference(effects)
-    cells = ("mistakes − control", f"{both.n:,}", "—", apart(both), "—", "—")
+    cells = ("mistakes − correct detections (pp)", f"{both.n:,}", "—", apart(both), "—", "—")
     body.append((*cells, apart(difference(one.beyond)), both.method))
-    header = ("", "n", effects.of, "inside the box", "all alike", "box alone", "inside − all alike")
+    header = (
+        "",
+        "n",
+        effects.of,
+        "inside the box",
+        "uniform map",
+        "box only",
+        "inside − uniform (pp)",
+    )
     caption = f"{one.model}: share of Σ|attribution| inside the box"
     return Table(caption, (*header, "interval"), tuple(body), open=True)
 

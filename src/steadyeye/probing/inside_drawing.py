@@ -13,7 +13,7 @@ from steadyeye.probing.effects import mean
 from steadyeye.probing.inside import CONTROL, Told, groups
 
 KINDS = ("confident mistake", "correct detection")
-LINES = ("a map all alike", "resting on the box alone")
+LINES = ("uniform map", "box only")
 PICKED = ((True, 3), (False, 2))
 """Of mistakes and of the control, how many with the least and with the most inside are shown."""
 
@@ -39,12 +39,11 @@ def figure(one: Told, name: str, way: str) -> Figure:
         means.append({**said, "value": inside.value, "n": inside.n, **ends})
     return Figure(
         name,
-        f"{one.model}, {way}: each stroke is one detection, the dot with its line the mean and its "
-        "95 % interval. Open marks are means too: the diamond of what a map all alike would have, "
-        "the area of the box; the square of what a detection that rests evenly on its box, and on "
-        "nothing else, would have by this method.",
-        f"By cause, the share of attribution inside the box for {len(effects.change)} detections "
-        f"of {one.model}: " + "; ".join(f"{row['group']} {percent(row['value'])}" for row in means),
+        f"{one.model}, {way}: each stroke is one detection, dots with lines are means with 95 % "
+        "intervals. Open diamond: mean for a uniform map, the area of the box. Open square: "
+        "mean for a detection that depends evenly on its box and on nothing else.",
+        f"Share of attribution inside the box by cause, for {len(effects.change)} detections of "
+        f"{one.model}: " + "; ".join(f"{row['group']} {percent(row['value'])}" for row in means),
         _spec([place for place, _ in drawn], dots, means, marks),
     )
 
@@ -119,10 +118,10 @@ def _exhibit(one: Told, found: Attribution) -> Exhibit:
         model=one.model,
         data=predictions.data,
         pictures=(
-            Picture(sample, "what it says", (said,), None, (Mark(kind, box, said),)),
+            Picture(sample, "detection", (said,), None, (Mark(kind, box, said),)),
             Picture(
                 sample,
-                "what that rests on",
+                "attribution",
                 (inside, f"the box covers {percent(found.area)} of the image"),
                 None,
                 # white, because red is lost in the colours of a map

@@ -88,15 +88,15 @@ def question(doing: str, told: Sequence[Told]) -> str:
     asked = f"{doing}: do confident mistakes change less than correct detections?"
     if len(told) > 1:
         return asked
-    few = f"too few {told[0].effects.of} to tell"
-    end = few if verdicts == {"few"} else "not shown"
+    few = f"too few {told[0].effects.of} to compare"
+    end = few if verdicts == {"few"} else "no clear difference"
     return f"{asked} {_by(told[0])[2:].capitalize()}, {end}"
 
 
 def _by(one: Told) -> str:
     effects = one.effects
     wrong, right = (mean(effects, of).value or 0 for of in (effects.mistake, ~effects.mistake))
-    return f": by {wrong:.2f}, against {right:.2f}"
+    return f": by {wrong:.2f} and {right:.2f}"
 
 
 def verdict(found: Interval) -> str:
@@ -118,19 +118,19 @@ def sentence(told: Told) -> str:
     effects = told.effects
     wrong, right = mean(effects, effects.mistake), mean(effects, ~effects.mistake)
     kept = mean(effects, effects.mistake, effects.kept)
-    lost = f" {effects.lost:,} targets are left out because of errors." if effects.lost else ""
+    lost = f" {effects.lost:,} detections are left out because of errors." if effects.lost else ""
     if wrong.value is None:
-        return f"{told.model}: no mistake could be tried.{lost}"
+        return f"{told.model}: no mistake could be tested.{lost}"
     against = (
-        f"; {number(right)} for {right.n:,} correct ones, a difference of "
+        f", and of {right.n:,} correct detections by {number(right)}; the difference is "
         f"{signed(difference(effects))}"
         if right.value is not None
-        else "; there is no correct detection to compare with"
+        else "; there is no correct detection for comparison"
     )
     return (
         f"{told.model}: the probability of {wrong.n:,} confident mistakes changes by "
-        f"{number(wrong)} on average{against}. In {percent(kept.value)} of the changed images the "
-        f"mistake is still made with more than {told.predictions.probe['score']:g}.{lost}"
+        f"{number(wrong)} on average{against}. In {percent(kept.value)} of the changed images "
+        f"the mistake remains with a score above {told.predictions.probe['score']:g}.{lost}"
     )
 
 
@@ -141,12 +141,12 @@ def by_cause(told: Told) -> Table:
     rows += [
         (cause, effects.cause == cause) for cause in sorted(set(effects.cause.tolist()) - {""})
     ]
-    rows += [("correct (control)", ~effects.mistake)]
+    rows += [("correct detections (control)", ~effects.mistake)]
     body = [_row(effects, name, which) for name, which in rows]
     found = difference(effects)
     body.append(("difference", str(found.n), "—", signed(found), "—", "—", "—", found.method))
-    above = f"still above {told.predictions.probe['score']:g}"
-    header = ("", "n", effects.of, "mean |Δ|", "median", above, "not found", "interval")
+    above = f"score still above {told.predictions.probe['score']:g}"
+    header = ("", "n", effects.of, "mean |Δ|", "median", above, "no longer detected", "interval")
     return Table(f"{told.model}: |Δ probability|", header, tuple(body), open=True)
 
 
@@ -160,7 +160,7 @@ def by_class(told: Told) -> Table:
             found = mean(effects, kind & (effects.label == label))
             cells += [f"{found.n:,}", number(found)]
         body.append(tuple(cells))
-    header = ("class", "mistakes", "mean |Δ|", "correct", "mean |Δ|")
+    header = ("class", "mistakes", "mean |Δ|, mistakes", "correct", "mean |Δ|, correct")
     return Table(f"{told.model}: by class", header, tuple(body))
 
 

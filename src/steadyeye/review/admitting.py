@@ -109,7 +109,7 @@ def _reviewers(
         if here[name].admin:
             raise UsageError(f"'{name}' is the admin here; give --reviewer-prefix")
         if here[name].paused:
-            raise UsageError(f"{name} is paused: {here[name].paused}; let them go on first")
+            raise UsageError(f"{name} is paused: {here[name].paused}; let them continue first")
         people.alone(connection, here[name])
     return {name: here[name] for name in names}
 
@@ -119,11 +119,11 @@ def _one(
 ) -> tuple[str, int]:
     """What became of an annotation, and the item it is of."""
     if row is None:
-        raise UsageError(f"this set asks no '{given.key}' in the stage {given.stage}")
+        raise UsageError(f"this set has no '{given.key}' in the stage {given.stage}")
     if row.state in ("waiting", "withdrawn"):
-        raise UsageError(f"'{given.key}' is not asked in the stage {given.stage} as things stand")
+        raise UsageError(f"'{given.key}' is not open in the stage {given.stage}")
     if row.not_for == reviewer.id:
-        raise UsageError(f"{reviewer.name} drew these boxes, and somebody else must decide")
+        raise UsageError(f"{reviewer.name} drew these boxes; another reviewer must decide")
     # PostgreSQL: whoever decides the same item meanwhile waits
     connection.execute(select(items.c.id).where(items.c.id == row.id).with_for_update())
     answer = dict(STAGES[given.stage].check(given.answer, rules.classes))

@@ -86,7 +86,7 @@ def _readers(made: FastAPI) -> None:
     def enter(token: str, request: Request) -> Response:
         with database_of(request).reading() as connection:
             if people.by_token(connection, token) is None:
-                raise HTTPException(401, "this link opens nothing; ask the admin for a new one")
+                raise HTTPException(401, "this link is not valid; ask the admin for a new one")
         answer = RedirectResponse("/", status_code=303)
         secure = request.url.scheme == "https"
         answer.set_cookie(access.COOKIE, token, httponly=True, samesite="lax", secure=secure)

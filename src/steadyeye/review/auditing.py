@@ -30,15 +30,17 @@ def audit(connection: Connection, plan: Plan, most: float, seed: int) -> str:
     """
     if not plan.shortcut:
         raise UsageError(
-            'every pair of this set is asked; put "shortcut": true under "review" in set.json '
-            "before the review begins"
+            'every pair of this set is reviewed; put "shortcut": true under "review" in '
+            "set.json before the review begins"
         )
     if not 0 < most < 1:
-        raise UsageError(f"most={most} is not a share of wrong ones; give one between 0 and 1")
+        raise UsageError(f"most={most} is not a share; give one between 0 and 1")
     shortcut.begin(connection, plan)
     last = latest(connection)
     if last is not None and last.most != most:
-        raise UsageError(f"this review is audited for a share of {last.most:g}; use --most that")
+        raise UsageError(
+            f"this review is audited for a share of {last.most:g}; use --most {last.most:g}"
+        )
     if last is not None and last.state == "open":
         return _look(connection, plan, last)
     if last is not None and last.state == "passed":
@@ -52,7 +54,7 @@ def accept(connection: Connection, row: Any) -> int:
     Raises `UsageError` where the audit has not passed.
     """
     if row is None or row.state != "passed":
-        raise UsageError("nothing is accepted in bulk before an audit passed; run review-audit")
+        raise UsageError("nothing is accepted in bulk before an audit has passed; run review-audit")
     who = people.nobody(connection)
     rest = row.pool[row.sizes[row.step] :]
     spared = _in_state(connection, rest, "implied")
@@ -115,8 +117,8 @@ def _draw(connection: Connection, plan: Plan, most: float, seed: int) -> str:
     if not useful:
         shortcut.begin(connection, plan)
         return (
-            f"an audit would ask {planned[0]:,} of {len(pool):,} pairs: too few to gain by it; "
-            "they are asked, all of them"
+            f"an audit would need {planned[0]:,} of {len(pool):,} pairs, which saves too "
+            "little; all of them are reviewed"
         )
     return _ask(connection, latest(connection))
 
@@ -125,8 +127,8 @@ def _ask(connection: Connection, row: Any) -> str:
     drawn = row.pool[: row.sizes[row.step]]
     shortcut.ask(connection, _in_state(connection, drawn, "implied"))
     return (
-        f"audit {row.id}, step {row.step + 1}: {len(drawn):,} of {len(row.pool):,} pairs, drawn at "
-        "random, are asked among the others; run again once they are decided"
+        f"audit {row.id}, step {row.step + 1}: {len(drawn):,} of {len(row.pool):,} pairs, drawn "
+        "at random, were added to the review; run again once they are decided"
     )
 
 
@@ -156,22 +158,23 @@ def _look(connection: Connection, plan: Plan, row: Any) -> str:
         )
     shortcut.begin(connection, plan)
     return (
-        f"audit {row.id} failed: {found.wrong} of {found.drawn:,} were wrong; nothing is accepted "
-        "in bulk, and more pairs are asked; run again once they are decided"
+        f"audit {row.id} failed: {found.wrong} of {found.drawn:,} were wrong; nothing is "
+        "accepted in bulk, and more pairs are reviewed; run again once they are decided"
     )
 
 
 def _told_passed(connection: Connection, row: Any) -> str:
     found = found_by(connection, row)
     bound = (
-        f"{found.wrong} of {found.drawn:,} were wrong, so of the {found.accepted:,} neighbours "
-        f"accepted at most {found.left:,} ({100 * found.share:.2f} %) are, with 95 % confidence"
+        f"{found.wrong} of {found.drawn:,} were wrong, so at most {found.left:,} "
+        f"({100 * found.share:.2f} %) of the {found.accepted:,} accepted neighbours are wrong, "
+        "with 95 % confidence"
     )
     if holds(connection):
         return f"audit {row.id} passed: {bound}"
     return (
-        f"audit {row.id} does not hold any more, as decisions were changed: {bound}; what was "
-        "accepted in bulk counts as not decided until they are changed back"
+        f"audit {row.id} is no longer valid, because decisions were changed: {bound}; pairs "
+        "accepted in bulk count as undecided until the changes are undone"
     )
 
 

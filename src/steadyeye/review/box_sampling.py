@@ -58,7 +58,7 @@ def store_boxes(
     for file, candidates in of_file.items():
         name, image = keep(out, picture(file))
         if name in named:
-            raise UsageError(f"'{named[name]}' and '{file}' are the same picture; take one out")
+            raise UsageError(f"'{named[name]}' and '{file}' are the same image; remove one")
         named[name] = file
         height, width = image.shape[:2]
         rows += [_row(one, name, (width, height)) for one in candidates]
@@ -77,7 +77,7 @@ def _row(one: Candidate, image: str, size: tuple[int, int]) -> dict[str, Any]:
         shown = ", ".join(f"{value:g}" for value in one.box)
         raise UsageError(
             f"the box {one.id} of '{one.file}' has the corners {shown}, outside the image of "
-            f"{size[0]} × {size[1]} pixels; mend it"
+            f"{size[0]} × {size[1]} pixels; correct it"
         )
     corners = dict(zip(("x0", "y0", "x1", "y1"), box, strict=True))
     label, score = one.label, one.score

@@ -62,8 +62,8 @@ def _with(whole: Classes | None, source: Labelled) -> Classes:
             continue
         if name in names:
             raise UsageError(
-                f"'{source.name}' means something else by '{name}' than a source before it; name "
-                "one of the two otherwise, or sample them apart"
+                f"'{source.name}' means something else by '{name}' than an earlier source; "
+                "rename one of the two, or sample them separately"
             )
         names.append(name)
         wnids.append(more.wnids[index] if more.wnids else "")
@@ -78,8 +78,8 @@ def _places(source: Labelled, whole: Classes | None) -> tuple[int, ...]:
     lost = [source.classes.names[i] for i in sorted(source.present) if places[i] < 0]
     if lost:
         raise UsageError(
-            f"the classes to label with lack {len(lost):,} that '{source.name}' has, "
-            f"{listed(lost)}; add them to --classes or leave it out"
+            f"--classes lacks {len(lost):,} classes of '{source.name}', {listed(lost)}; add "
+            "them to --classes or leave it out"
         )
     return places
 

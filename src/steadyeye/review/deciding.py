@@ -80,7 +80,7 @@ def decide(connection: Connection, rules: Rules, reviewer: Reviewer, given: Give
     if replaced != given.seen:
         raise RefusedError("this was decided already; reload the page to go on")
     if row.state in ("withdrawn", "waiting"):
-        raise RefusedError("this is not asked any more; reload the page to go on")
+        raise RefusedError("this item is no longer open; reload the page to go on")
     said = {
         "item": row.item,
         "key": given.key,
@@ -116,7 +116,7 @@ def undo(connection: Connection, rules: Rules, reviewer: Reviewer, ask: tuple[in
     mine = (decisions.c.id == decision) & (decisions.c.reviewer == reviewer.id)
     item = connection.execute(select(decisions.c.item).where(mine)).scalar()
     if item is None or _standing(connection, item, reviewer) != decision:
-        raise RefusedError("this decision does not stand any more, or is not yours")
+        raise RefusedError("this decision no longer stands, or is not yours")
     said = {
         "item": item,
         "key": key,
@@ -165,7 +165,7 @@ def _assigned(connection: Connection, reviewer: Reviewer, given: Given) -> Any:
         .with_for_update(of=items)
     ).one_or_none()
     if row is None or not secrets.compare_digest(row.nonce.encode(), given.nonce.encode()):
-        raise RefusedError("this was not given to you; reload the page to go on")
+        raise RefusedError("this item was not assigned to you; reload the page to go on")
     return row
 
 

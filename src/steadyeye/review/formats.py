@@ -81,9 +81,11 @@ def following(name: str, out: Path, plan: Plan) -> Sequence[str]:
         asked = ' --metrics "map, map_without_ood, mar"' if name == "coco" else ""
         lines = [f'next: steadyeye run --model … --data "{told[name]}"{asked}']
         if name == "coco":
-            lines.insert(0, f"say in {out}/README.md under which licence it may be passed on")
+            lines.insert(
+                0, f"add the licence of the images to {out}/README.md before passing it on"
+            )
             if "boxes" not in plan.votes:
-                lines.insert(0, "labels are as suggested: no stage boxes of the review mended them")
+                lines.insert(0, "labels are as suggested: the review had no stage boxes")
         if name == "pmsets" and (out / "metadata" / "classes.json").is_file():
             lines.append(
                 f"the classes are not VID-30: other readers need {out}/metadata/classes.json"

@@ -172,8 +172,8 @@ def set_gold(connection: Connection, stage: str, key: str, answer: Mapping[str, 
     found = connection.execute(select(items.c.id).where(here)).scalar()
     if found is None:
         raise UsageError(
-            f"no item '{key}' in the stage {stage}; take an id of the set that is asked about: "
-            "no neighbour across a scene cut"
+            f"no item '{key}' in the stage {stage}; give an id of the set that is reviewed (no "
+            "neighbour across a scene cut)"
         )
     changed = update(items).where(items.c.id == found)
     connection.execute(changed.values(gold=dict(answer), state="open"))

@@ -198,7 +198,7 @@ STAGES: Mapping[str, Stage] = {
         Stage(
             "anchors",
             "Anchor labels",
-            "Is this frame a good picture of what its labels say?",
+            "Does this frame clearly show what its labels say?",
             1,
             check_anchor,
             settle_anchor,
@@ -214,7 +214,7 @@ STAGES: Mapping[str, Stage] = {
         Stage(
             "joint",
             "Joint verification",
-            "Somebody doubted this pair. Is it correctly labelled, and similar?",
+            "A reviewer doubted this pair. Are its labels right, and are the frames similar?",
             0,
             check_pair,
             settle_joint,
@@ -239,7 +239,7 @@ STAGES: Mapping[str, Stage] = {
         Stage(
             "box_check",
             "Boxes, decided",
-            "Mend what another reviewer drew, and decide.",
+            "Correct what another reviewer drew, and decide.",
             1,
             check_boxes,
             settle_boxes,

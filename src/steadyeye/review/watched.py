@@ -46,7 +46,7 @@ def _received(spec: Spec, ours: Connection, begin: Begin, seconds: float) -> Ite
         try:
             message = ours.recv()
         except EOFError:
-            raise UsageError(f"the decoder of {spec} died; leave the file out") from None
+            raise UsageError(f"the decoder of {spec} stopped; leave the file out") from None
         if message is None:
             return
         if isinstance(message, str):

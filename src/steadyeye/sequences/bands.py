@@ -35,12 +35,12 @@ def bands(tables: Sequence[Predictions], video: str, number: int) -> Figure:
     layers = [_answers(tables, strips, named), *_confidence(strips), _cuts(tables, video)]
     layers.append(_names(tables))
     frames = max(each.frames for each in strips)
-    coarse = f" Each step is the commonest answer of {frames} frames." if frames > 1 else ""
+    coarse = f" Each step is the most frequent prediction in {frames} frames." if frames > 1 else ""
     return Figure(
         name=f"timeline_{number + 1}",
-        caption=f"{video}: answers and confidence along time (minutes:seconds).{coarse}",
-        alt=f"Runs of equal answers along {video} for "
-        f"{', '.join(p.model for p in tables)}; the table has the numbers.",
+        caption=f"{video}: predictions and confidence over time (minutes:seconds).{coarse}",
+        alt=f"Runs of equal predictions in {video} for {', '.join(p.model for p in tables)}; "
+        "the table has the numbers.",
         spec=chart(layers, height=ROW * len(tables)),
     )
 

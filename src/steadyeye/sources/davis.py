@@ -41,7 +41,7 @@ def davis(root: str, labels: str, anchors: int | str = 1, k: int = 10, seed: int
     for name, frames in sequences.items():
         ranges = known.of(name).ranges
         if not ranges:
-            raise UsageError(f"'{labels}' says nothing of the sequence '{name}'; give its class")
+            raise UsageError(f"'{labels}' has no label for the sequence '{name}'; give its class")
         if ranges != (sidecar.Range(0, sidecar.WHOLE, ranges[0].labels),):
             raise UsageError(
                 f"'{labels}' has frames for the sequence '{name}'; give one line for all of it"
@@ -100,7 +100,7 @@ def _numbers(path: Path) -> NDArray[np.uint8]:
     if mask is None:
         raise UsageError(f"cannot read the mask '{path}'; give a PNG")
     if mask.ndim == 3 and len(np.unique(mask.reshape(-1, mask.shape[2]), axis=0)) > 2:
-        raise UsageError(f"the mask '{path}' has colours; write the number of each object instead")
+        raise UsageError(f"the mask '{path}' is in colour; write object numbers instead")
     return np.asarray(mask.max(axis=2) if mask.ndim == 3 else mask, dtype=np.uint8)
 
 

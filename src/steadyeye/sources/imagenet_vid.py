@@ -60,7 +60,7 @@ def _boxes(path: Path, position: dict[str, int]) -> Boxes:
             raise unknown(f"class in '{path}'", name, position)
         box = [float(each.findtext(f"bndbox/{side}") or "nan") for side in SIDES]
         if not (box[0] <= box[2] and box[1] <= box[3]):
-            raise UsageError(f"'{path}' has a box that is none, {box}; mend it")
+            raise UsageError(f"'{path}' has an invalid box, {box}; correct it")
         corners.append(box)
         labels.append(position[name])
     return boxes(corners, labels)

@@ -114,7 +114,8 @@ def _member(frame: str, anchor: str, labels: dict[str, list[Any]], classes: int)
         )
     if Path(frame).parent != Path(anchor).parent:
         raise UsageError(
-            f"the frame '{frame}' is of another video than its anchor '{anchor}'; mend pmsets.json"
+            f"the frame '{frame}' is from another video than its anchor '{anchor}'; correct "
+            "pmsets.json"
         )
     for label in labels[frame] or [None]:
         if not isinstance(label, int) or isinstance(label, bool) or not 0 <= label < classes:

@@ -123,7 +123,7 @@ def _row(
     if frame not in range(1, frames + 1):
         raise UsageError(f"'{path}', line {number}: frame {frame:g}, but there are {frames} frames")
     if not math.isfinite(left + top + width + height):
-        raise UsageError(f"'{path}', line {number}: a box that is no number; mend it")
+        raise UsageError(f"'{path}', line {number}: the box is not numbers; correct it")
     x, y = left - 1, top - 1
     ignored = active == 0 or CLASSES[int(label) - 1] in IGNORED
     return int(frame), int(track), [x, y, x + width, y + height], int(label) - 1, ignored

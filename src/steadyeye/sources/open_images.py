@@ -84,8 +84,8 @@ def _remarks(found: BoxRows, labels: str | None) -> tuple[str, ...]:
         f"{found.depictions:,} boxes are depictions, which count as objects"
         if found.depictions
         else "",
-        f"of {found.unjudged:,} boxes nobody said whether they hold a group; they count as one "
-        "object"
+        f"for {found.unjudged:,} boxes the labels do not say whether they hold a group; they "
+        "count as one object"
         if found.unjudged
         else "",
         f"classes verified to be in an image or not: from {Path(labels).name} and the boxes, with "

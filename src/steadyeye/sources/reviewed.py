@@ -76,7 +76,7 @@ def _unlisted(root: Path) -> tuple[str, ...]:
     """What is to be known of a set whose files have no sums."""
     if (root / NAME).is_file():
         return ()
-    return (f"{root.name} has no {NAME}: nobody would notice a change of it",)
+    return (f"{root.name} has no {NAME}, so changes in it cannot be detected",)
 
 
 def _marks(

@@ -92,7 +92,7 @@ def _numbers(path: Path, sides: list[str | None]) -> tuple[float, ...]:
     except ValueError:
         corners = (math.nan,)
     if not all(map(math.isfinite, corners)):
-        raise UsageError(f"'{path}' has a box or size that is no number, {sides}; mend it")
+        raise UsageError(f"'{path}' has a box or size that is not a number, {sides}; correct it")
     return corners
 
 
@@ -102,7 +102,7 @@ def _boxes(path: Path, objects: list[Object], classes: Classes) -> Boxes:
         if name not in position:
             raise unknown(f"class in '{path}'", name, position)
         if corners[2] < corners[0] or corners[3] < corners[1]:
-            raise UsageError(f"'{path}' has a box of negative size, {corners}; mend it")
+            raise UsageError(f"'{path}' has a box of negative size, {corners}; correct it")
     # the first pixel is number 1, and the last one belongs to the box
     halves = [(x0 - 1, y0 - 1, x1, y1) for _, (x0, y0, x1, y1), _ in objects]
     labels = [position[name] for name, _, _ in objects]

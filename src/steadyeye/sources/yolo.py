@@ -75,7 +75,7 @@ def _names(path: Path, names: Any) -> list[str]:
     found = [" ".join(str(name).split()) for name in names]
     twice = [name for name, times in Counter(found).items() if times > 1]
     if twice:
-        raise UsageError(f"'{path}' names the class '{twice[0]}' twice; tell them apart")
+        raise UsageError(f"'{path}' names the class '{twice[0]}' twice; rename one")
     return found
 
 
@@ -88,7 +88,7 @@ def _boxes(image: Path, classes: int) -> tuple[Boxes, tuple[int, int] | None]:
     """The boxes of an image and its size, which only its boxes need."""
     parts = list(image.parts)
     if "images" not in parts:
-        raise UsageError(f"'{image}' is in no folder 'images', beside which its labels would be")
+        raise UsageError(f"'{image}' is not in a folder 'images', so its labels cannot be found")
     place = len(parts) - 1 - parts[::-1].index("images")
     parts[place] = "labels"
     path = Path(*parts).with_suffix(".txt")

@@ -199,8 +199,8 @@ def _review_notes(
         return (
             f"{told}{len(kept):,} kept",
             f"not the published set of {ANCHORS:,} anchors and {PAIRS:,} pairs: "
-            "metadata/pmk_labels.json is not there, which says which neighbours are accepted and "
-            "which anchors dropped; every frame counts, and no published number stands beside it",
+            "metadata/pmk_labels.json, which lists the accepted neighbours and the dropped "
+            "anchors, is missing; every frame counts, and no published value is shown",
         )
     owners = {f"{name}/{anchors[name].file}" for name in kept}
     lone = len(owners - pairs.anchors)

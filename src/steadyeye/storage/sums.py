@@ -47,7 +47,7 @@ def check_sums(folder: Path, needs: Sequence[str] = ()) -> None:
     if bare := [name for name in there if name not in found]:
         raise UsageError(_told(folder, bare[0], "is not listed", bare))
     if altered := [name for name in there if sha256(folder / name) != found[name]]:
-        raise UsageError(_told(folder, altered[0], "is not what is said of it", altered))
+        raise UsageError(_told(folder, altered[0], "does not match its checksum", altered))
 
 
 def listing(path: Path) -> Path | None:

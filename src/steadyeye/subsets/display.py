@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from steadyeye.charts.crowd import BELOW, drawn, told
-from steadyeye.charts.style import PALETTE, SCHEMA, interval, percent, shares
+from steadyeye.charts.style import PALETTE, SCHEMA, interval, percent, shares, unsigned
 from steadyeye.core.intervals import Interval
 from steadyeye.core.sections import Figure, Table
 from steadyeye.subsets.losses import Loss
@@ -21,11 +21,13 @@ def table(losses: Sequence[Loss], part: str) -> Table:
             loss.part,
             loss.model,
             f"{loss.original.n:,}" if loss.original.n else "—",
-            *(cell(each) for each in (loss.original, loss.perturbed, loss.drop)),
+            cell(loss.original),
+            cell(loss.perturbed),
+            _drop(loss.drop),
         )
         for loss in sorted(losses, key=lambda loss: parts.index(loss.part))
     )
-    header = (part, "model", "anchors", "accuracy", "pm-k", "drop")
+    header = (part, "model", "anchors", "accuracy", "pm-k", "drop (pp)")
     return Table("Accuracy, pm-k and drop with 95 % intervals", header, body)
 
 
@@ -33,6 +35,12 @@ def cell(found: Interval) -> str:
     """A share, with its interval where it has one."""
     share = percent(found.value)
     return share if found.low is None else f"{share} ({interval(found.low, found.high)})"
+
+
+def _drop(found: Interval) -> str:
+    """A drop in percentage points, with its interval where it has one."""
+    value = unsigned(found.value)
+    return value if found.low is None else f"{value} ({unsigned(found.low)}–{unsigned(found.high)})"
 
 
 def figure(name: str, losses: Sequence[Loss], caption: str) -> Figure:

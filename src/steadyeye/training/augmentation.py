@@ -92,7 +92,7 @@ def augmentation(text: str, seed: int = 0) -> Augmentation:
         raise UsageError("the augmentation is empty; name an operator, as 'jpeg(levels=0:30)'")
     plain = [spec for spec in specs if spec.name == PLAIN]
     if len(plain) > 1 or len(plain) == len(specs):
-        raise UsageError(f"augmentation '{text}': name 'plain' once, beside an operator")
+        raise UsageError(f"augmentation '{text}': give 'plain' once, together with an operator")
     share = _share(plain[0].kwargs, len(specs)) if plain else 0.0
     others = (1 - share) / (len(specs) - len(plain))
     choices = [

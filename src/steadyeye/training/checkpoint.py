@@ -66,7 +66,7 @@ def latest(folder: Path, say: Callable[[str], None]) -> State | None:
             return read(file)
         except UsageError as error:
             remove(file)
-            before = f"going on from {files[-1].name}" if files else "beginning anew"
+            before = f"going on from {files[-1].name}" if files else "starting again"
             say(f"{error}; {before}")
     return None
 

@@ -145,8 +145,8 @@ def classification(
     module, recipe = logits(gradient.module), _recipe(gradient)
     if how.several and recipe.output == "probabilities":
         raise UsageError(
-            f"{model.name} ends in probabilities that compete, which several labels cannot learn; "
-            "give the network without its softmax and recipe={'output': 'logits'}"
+            f"{model.name} ends in a softmax, which cannot be trained on several labels; give "
+            "the network without its softmax and recipe={'output': 'logits'}"
         )
     if how.from_scratch:
         module = _scratch(module, spec, how.seed)

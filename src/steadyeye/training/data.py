@@ -103,9 +103,9 @@ def _check(selection: Selection, val: Source | None) -> None:
         raise unknown("way to split", selection.by, WAYS)
     if (val is None) == (selection.holdout is None):
         raise UsageError(
-            "nothing says what the model is judged by; give --val SPEC or --holdout 0.2"
+            "no held-out data; give --val SPEC or --holdout 0.2"
             if val is None
-            else "--val and --holdout both say what the model is judged by; give one"
+            else "--val and --holdout exclude each other; give one"
         )
     if selection.gap is not None and (val is not None or selection.by != "time"):
         raise UsageError(

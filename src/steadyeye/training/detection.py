@@ -162,9 +162,9 @@ def _left_out(train: Examples) -> list[str]:
         "boxes of objects outside the classes": outside,
         "boxes without any area": flat,
     }
-    notes = [f"{learned:,} boxes are learned from, cut at the border of their image"]
+    notes = [f"{learned:,} boxes for training, cut at the border of their image"]
     notes += [f"{n:,} {what}, left out of the loss" for what, n in counts.items() if n]
-    return notes + ([f"{empty:,} images without an object to learn, as background"] * bool(empty))
+    return notes + ([f"{empty:,} images without an object, used as background"] * bool(empty))
 
 
 def _detections(found: Found) -> Detections:
@@ -180,8 +180,8 @@ def _precision(
     truth = in_classes(truth_table(there))
     if not (~truth.crowd).any():
         raise UsageError(
-            f"none of the {len(there):,} held images has an object to be found, so there is no AP; "
-            "hold out others, or give --val"
+            f"none of the {len(there):,} held-out images has an object, so there is no AP; hold "
+            "out others, or give --val"
         )
     if not all(np.isfinite(each.scores).all() and np.isfinite(each.boxes).all() for each in said):
         return {"ap": float("nan"), "ap50": float("nan")}

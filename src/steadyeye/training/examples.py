@@ -42,20 +42,20 @@ def examples(source: Source, several: bool = False, boxed: bool = False) -> Exam
     classes = source.classes
     if classes is None or not any(source.truths):
         raise UsageError(
-            f"'{source.name}' has no labels to learn from; give a source with labels or boxes"
+            f"'{source.name}' has no labels to train on; give a source with labels or boxes"
         )
     read = [_read(source[i], classes, several or boxed, source.name) for i in range(len(source))]
     read = [_boxed(one) for one in read] if boxed else read
     kept, twice = _once([one.example for one in read if not one.left])
     counts = {why: sum(one.left == why for one in read) for why in LEFT_OUT}
     notes = [f"{counts[why]:,} {text}" for why, text in LEFT_OUT.items() if counts[why]]
-    notes += [f"{twice:,} frames that several pm-sets hold, each taken once"] if twice else []
+    notes += [f"{twice:,} frames that are in several sets, each used once"] if twice else []
     if any(example.boxes is not None for example in kept) and not (several or boxed):
         notes.append("the label of a frame is that of its largest object")
     if not kept:
-        raise UsageError(f"'{source.name}' leaves nothing to learn from: {'; '.join(notes)}")
+        raise UsageError(f"'{source.name}' leaves nothing to train on: {'; '.join(notes)}")
     if several and any(example.verified is not None for example in kept):
-        notes.append("a class that nobody verified in an image is not learned from it")
+        notes.append("a class that nobody verified in an image is left out of its loss")
     whole = Examples(source.name, classes, (), source.fingerprint)
     # notes on pm-sets are of neighbours and anchors, which training knows nothing of
     of_source = () if "offset" in source.columns else source.notes
@@ -65,7 +65,7 @@ def examples(source: Source, several: bool = False, boxed: bool = False) -> Exam
 UNLABELLED, AMBIGUOUS, UNBOXED = "unlabelled", "ambiguous", "unboxed"
 LEFT_OUT = {
     UNLABELLED: "images without a label, left out",
-    AMBIGUOUS: "images with several labels and no boxes to tell the largest object, left out",
+    AMBIGUOUS: "images with several labels and no boxes to find the largest object, left out",
     UNBOXED: "images without boxes, left out",
 }
 
@@ -144,8 +144,8 @@ def check_learnable(train: Examples, least: int = 2) -> None:
     if len(there) < least:
         only = f"'{train.classes.names[there[0]]}' alone" if there else "no class"
         raise UsageError(
-            f"'{train.name}' has {only} among {len(train.items):,} examples to train on; "
-            f"{'two classes are' if least == 2 else 'one class is'} the least that can be learned"
+            f"'{train.name}' has {only} among {len(train.items):,} training examples; at least "
+            f"{'two classes are' if least == 2 else 'one class is'} needed"
         )
 
 

@@ -26,7 +26,7 @@ def check(train: Examples, held: Examples, in_time: bool = False) -> tuple[str, 
         shared = sorted(_filmed(train.items) & _filmed(held.items))
         if shared:
             raise UsageError(
-                f"training and held examples share {len(shared):,} videos: {listed(shared)}; "
+                f"training and held-out data share {len(shared):,} videos: {listed(shared)}; "
                 "frames of one video are nearly the same, so hold out whole videos"
             )
     sides = [_spaced(side.items) for side in (train, held)]
@@ -36,8 +36,8 @@ def check(train: Examples, held: Examples, in_time: bool = False) -> tuple[str, 
     hit = len({second for _, second in found})
     if found and not in_time:
         raise UsageError(
-            f"{hit:,} of {len(sides[1]):,} held images are nearly the same as images trained on "
-            f"(at most {NEAR} of {BITS} bits of their hashes differ): "
+            f"{hit:,} of {len(sides[1]):,} held-out images are nearly the same as training "
+            f"images (at most {NEAR} of {BITS} bits of their hashes differ): "
             f"{listed([f'{b} and {a}' for a, b in found])}; keep them on one side"
         )
     flat = sum(mark is None for side in marks for mark in side)
@@ -45,8 +45,9 @@ def check(train: Examples, held: Examples, in_time: bool = False) -> tuple[str, 
     notes[0] += f"; {flat:,} show too little to be compared" if flat else ""
     if in_time:
         notes.append(
-            f"{hit:,} of {len(sides[1]):,} held frames are nearly the same as a frame trained on, "
-            "across the gap" + (f": {listed([f'{b} and {a}' for a, b in found])}" if hit else "")
+            f"{hit:,} of {len(sides[1]):,} held-out frames are nearly the same as a training "
+            "frame, across the gap"
+            + (f": {listed([f'{b} and {a}' for a, b in found])}" if hit else "")
         )
     return tuple(notes)
 
@@ -57,8 +58,8 @@ def _compared(train: Examples, held: Examples, sides: Sequence[Sequence[Example]
         for some, side in zip(sides, (train, held), strict=True)
     ]
     return (
-        f"{counts[0]} training and {counts[1]} held images compared by a perceptual hash: nearly "
-        f"the same where at most {NEAR} of {BITS} bits differ"
+        f"{counts[0]} training and {counts[1]} held-out images compared by a perceptual hash: "
+        f"nearly the same if at most {NEAR} of {BITS} bits differ"
     )
 
 

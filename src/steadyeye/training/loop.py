@@ -156,7 +156,7 @@ class _Training:
         self.watcher.say(sentence(now))
         if schedule.over(now.values, self.course.patience):
             waited = self.course.patience
-            return replace(now, ended=f"stopped early: no better {now.watched} in {waited} rounds")
+            return replace(now, ended=f"stopped early: {now.watched} no better in {waited} rounds")
         if done == self.steps.total:
             return replace(now, ended=f"all {done:,} steps are done")
         return now
@@ -170,7 +170,7 @@ class _Training:
 
         said = self.engine.judged(step, judge)
         if not math.isfinite(said[task.watched]):
-            raise self._diverged(f"{task.watched} of the held examples is no number", step - 1)
+            raise self._diverged(f"{task.watched} on the held-out data is not a number", step - 1)
         return {key: value if math.isfinite(value) else None for key, value in said.items()}
 
     def _save(self, found: History) -> None:
@@ -231,5 +231,5 @@ def sentence(found: History) -> str:
     best = " (best so far)" if found.best == latest else ""
     return (
         f"epoch {latest.epoch:.4g}, step {latest.step:,}: loss {latest.loss:.4f} at rate "
-        f"{latest.rate:.3g}; held: {held}{best}"
+        f"{latest.rate:.3g}; held out: {held}{best}"
     )

@@ -76,8 +76,8 @@ def search(
     sound = [each for each in tried if not each.fault]
     if not sound or start is None:
         raise UsageError(
-            f"the loss is no finite number at any learning rate from {max(rates):g} to "
-            f"{min(rates):g}; look at the labels, and at images that may be broken"
+            f"the loss is not finite at any learning rate from {max(rates):g} to "
+            f"{min(rates):g}; check the labels, and images that may be broken"
         )
     task = lesson.task
     best = max(sound, key=lambda each: _goodness(each.held, task.watched, task.lower))

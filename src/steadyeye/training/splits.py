@@ -46,7 +46,7 @@ def by_video(found: Examples, share: float, seed: int = 0) -> Split:
         )
     text = (
         f"{len(held):,} of {len(videos):,} videos held out whole: {share:.0%} of those of each "
-        f"class, at least one where there are two, seed {seed}"
+        f"class, at least one if there are two, seed {seed}"
     )
     train = [one for one in found.items if one.video not in held]
     return _split(found, train, [one for one in found.items if one.video in held], (text,))
@@ -105,7 +105,7 @@ def given(train: Examples, held: Examples) -> Split:
             for one in held.items
         ]
         held = chosen(held, items)
-    return _checked(Split(train, held, (f"held examples from another source, '{held.name}'",)))
+    return _checked(Split(train, held, (f"held-out data from another source, '{held.name}'",)))
 
 
 def _split(
@@ -127,8 +127,8 @@ def _checked(split: Split) -> Split:
     train, held = set(present(split.train.items)), set(present(split.held.items))
     notes = list(split.notes)
     for only, text in (
-        (train - held, "only on the training side, so never judged"),
-        (held - train, "only on the held side, so never learned"),
+        (train - held, "only in the training data, so never validated"),
+        (held - train, "only in the held-out data, so never trained"),
         (set(range(len(classes))) - train - held, "without any example"),
     ):
         if only:

@@ -48,7 +48,7 @@ def blocks(path: Path, kinds: Mapping[str, pa.DataType]) -> Iterator[pa.RecordBa
         yield from reader
     except (pa.ArrowInvalid, OSError) as error:
         told = " ".join(str(error).split())[:200]
-        raise UsageError(f"cannot read '{path}': {told}; mend the file") from error
+        raise UsageError(f"cannot read '{path}': {told}; fix the file") from error
 
 
 def header(path: Path) -> list[str]:

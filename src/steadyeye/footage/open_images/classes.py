@@ -100,4 +100,4 @@ def _edges(path: Path, node: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
 def _refuse_cycle(path: Path, above: Mapping[str, tuple[str, ...]]) -> None:
     for mid, parents in above.items():
         if any(mid in openimages.steps(parent, above) for parent in parents):
-            raise UsageError(f"'{path}' puts '{mid}' above itself; mend the hierarchy")
+            raise UsageError(f"'{path}' puts '{mid}' above itself; correct the hierarchy")

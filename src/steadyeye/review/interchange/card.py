@@ -44,8 +44,8 @@ def _what(counted: Mapping[str, Any]) -> str:
     return (
         f"{counted['images']:,} images with {counted['objects']:,} boxes of "
         f"{len(counted['classes']):,} classes{outside}, confirmed by people. Where a detector's "
-        "confident mistakes were suggested, as in Lau et al., *Natural Adversarial Objects*, 2021, "
-        "the set is hard by choice: numbers on it are no estimate of those elsewhere."
+        "confident mistakes were suggested, as in Lau et al., *Natural Adversarial Objects*, "
+        "2021, the set is hard by design: values measured on it do not apply to other data."
     )
 
 
@@ -84,10 +84,10 @@ def _made(reviewed: Mapping[str, Any], manifest: Mapping[str, Any], plan: Plan) 
     return (
         f"{counts['boxes_suggested']:,} boxes in {counts['images']:,} images were suggested "
         f"({sources}). {len(answered):,} reviewers made {decisions:,} decisions on them in the "
-        f"review app of steadyeye:\n\n{_table(head, rows)}\n\n"
-        f"{counts['boxes_rejected']:,} suggested boxes were rejected; they are listed in "
-        "annotations.json under `rejected`, with the reason. An image all of whose suggestions "
-        f"were rejected is left out; so are those that nobody decided ({counts['undecided']:,})."
+        f"review app of steadyeye:\n\n{_table(head, rows)}\n\n{counts['boxes_rejected']:,} "
+        "suggested boxes were rejected; they are listed in annotations.json under `rejected`, "
+        "with the reason. Left out: images with no accepted suggestion, and undecided ones "
+        f"({counts['undecided']:,})."
     )
 
 

@@ -32,7 +32,7 @@ def read(folder: SetFolder, path: Path, annotator: str = "") -> Annotations:
     root = parse(path)
     who = next((e.text for e in root.iterfind("./meta//assignee/username") if e.text), annotator)
     if not who:
-        raise UsageError(f"'{path}' names no assignee; say whose answers they are by --annotator")
+        raise UsageError(f"'{path}' names no assignee; give --annotator")
     task = root.findtext("./meta//id") or root.findtext("./meta//name") or ""
     changed = root.findtext("./meta//updated") or root.findtext("./meta/dumped") or ""
     items = _items(folder)
@@ -77,7 +77,7 @@ def _item(items: Mapping[str, tuple[str, str]], name: str) -> tuple[str, str]:
     # CVAT keeps the folders of what was uploaded in the name
     found = items.get(name.rpartition("/")[2])
     if found is None:
-        raise UsageError("it is of no item of this set; annotate what was exported from it")
+        raise UsageError("it belongs to no item of this set; annotate what was exported from it")
     return found
 
 
@@ -120,7 +120,7 @@ def _boxes(image: Element) -> Sequence[Mapping[str, Any]]:
             corners = [math.nan] * 4
         box = inside(corners, *size)
         if box is None or float(each.get("rotation", 0)):
-            raise UsageError(f"its box {number} is turned or outside the picture; mend it")
+            raise UsageError(f"its box {number} is rotated or outside the image; correct it")
         found.append({"box": list(box), "label": each.get("label", "")})
     return found
 
@@ -131,5 +131,5 @@ def _time(text: str) -> float | None:
     try:
         when = datetime.fromisoformat(text.strip())
     except ValueError:
-        raise UsageError(f"the date '{text}' is none; export the task again") from None
+        raise UsageError(f"'{text}' is not a date; export the task again") from None
     return (when if when.tzinfo else when.replace(tzinfo=UTC)).timestamp()

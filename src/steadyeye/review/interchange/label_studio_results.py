@@ -117,7 +117,9 @@ def _boxes(folder: SetFolder, data: Entry, result: Sequence[Entry]) -> Iterator[
         (label,) = each["value"]["rectanglelabels"]
         box = inside(to_pixels(each["value"], shape), *shape)
         if each["value"].get("rotation") or box is None:
-            raise UsageError(f"the box {each.get('id')} is turned or outside the image; mend it")
+            raise UsageError(
+                f"the box {each.get('id')} is rotated or outside the image; correct it"
+            )
         yield {"box": list(box), "label": label}
 
 

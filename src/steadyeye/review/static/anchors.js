@@ -62,7 +62,7 @@ export function anchors({ classes, decide, tell, refuse }) {
     if (!button) return;
     const within = choices.contains(document.activeElement);
     turn(button.dataset.label);
-    // drawn anew: the focus stays on the same label
+    // rendered again: the focus stays on the same label
     if (within) [...choices.children].find((one) => one.dataset.label === button.dataset.label)?.focus();
   });
   typed.addEventListener("input", draw);

@@ -40,7 +40,7 @@ for (const row of all("[data-reviewer]")) {
     change(`/reviewers/${reviewer}/pause`, { why: target.dataset.pause }, () => location.reload());
   });
   find("[data-renew]", row).addEventListener("click", () => {
-    if (confirm(`The present link of ${row.dataset.name} will open nothing any more. Go on?`)) {
+    if (confirm(`The current link of ${row.dataset.name} will stop working. Continue?`)) {
       change(`/reviewers/${reviewer}/link`, {}, reveal);
     }
   });

@@ -20,7 +20,7 @@ export function pairs({ decide, tell }) {
     const lost = find(`[data-step]:not([data-step=${name}])`).contains(document.activeElement);
     for (const group of all("[data-step]")) group.hidden = group.dataset.step !== name;
     if (lost) find(`[data-step=${name}] button`).focus();
-    if (name === "why") tell("Why is it not similar? A key saves, Shift with it adds a reason.");
+    if (name === "why") tell("Why is it not similar? A key saves; with Shift it adds a reason.");
   }
 
   function lay(layout) {

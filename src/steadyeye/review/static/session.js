@@ -24,7 +24,7 @@ export function session(setup, on) {
 
   function late(reason) {
     lost = true;
-    on.trouble(`Not saved yet: ${reason}. Trying again; you need not do anything.`);
+    on.trouble(`Not saved yet: ${reason}. Trying again automatically.`);
   }
 
   async function reload() {
@@ -39,7 +39,7 @@ export function session(setup, on) {
     if (status === 401 || status === 403) {
       stopped = true;
       const how = status === 401 ? "Open your link in this tab, and come back" : "Reload this page";
-      on.trouble(`Not saved: ${why({ status, content })}. ${how}: what you said is kept.`);
+      on.trouble(`Not saved: ${why({ status, content })}. ${how}: your answer is kept.`);
       return;
     }
     taken(status === 200);
@@ -69,11 +69,11 @@ export function session(setup, on) {
     const before = made.at(-1);
     if (stopped) return;
     if (!before) {
-      on.saved("Nothing of yours to take back on this page");
+      on.saved("No decision of yours to undo on this page");
       return;
     }
     const answer = await insist(`/decisions/${before.decision}/undo`, { key: fresh() }, setup.csrf, late);
-    await confirm(answer, `Taken back: ${before.words}`, () => made.pop());
+    await confirm(answer, `Undone: ${before.words}`, () => made.pop());
   }
 
   // one request after the other: the order of decisions is that in which they were made

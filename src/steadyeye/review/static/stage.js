@@ -14,7 +14,7 @@ const FORMS = { anchors, pairs, joint: pairs, classification: objects, boxes, bo
 
 const setup = JSON.parse(find("#setup").textContent);
 const time = clock();
-const loaded = pictures(() => trouble("The picture is not here yet: the server does not answer. Trying again."));
+const loaded = pictures(() => trouble("The picture is not loaded yet: the server does not answer. Trying again."));
 let shown = null; // the item on the screen
 let ready = false; // its pictures are on the screen too
 let asked = null; // when the last decision was made
@@ -110,19 +110,19 @@ async function rest(paused) {
   find("#item").hidden = true;
   find("#rest").hidden = false;
   const headline = find("#rest .headline");
-  headline.textContent = paused ? `You are paused: ${paused}` : "Nothing more waits for you in this stage now.";
+  headline.textContent = paused ? `You are paused: ${paused}` : "No open decisions for you in this stage now.";
   find("#rest").focus({ preventScroll: true });
   say("#now", headline.textContent);
   const go = find("#rest .go");
   go.href = "/";
-  go.textContent = "To the overview ⏎";
+  go.textContent = "Overview ⏎";
   find("#count").textContent = "";
   if (paused) return;
   const stages = await kept.progress().catch(() => []);
   const other = stages.find(({ stage, left }) => left && stage !== setup.stage);
   if (!other || !rested) return;
   go.href = `/stages/${other.stage}`;
-  go.textContent = `Go on: ${other.title}, ${other.left} left ⏎`;
+  go.textContent = `Continue: ${other.title}, ${other.left} left ⏎`;
 }
 
 function tally() {
