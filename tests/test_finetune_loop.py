@@ -197,7 +197,7 @@ def overflowing(given):
 def test_it_stops_where_nothing_gets_better(tmp_path):
     course = replace(COURSE, epochs=30, rate=1e-9, patience=2, schedule=Constant())
     went = train(lesson(), course, tmp_path, Said())
-    assert went.ended == "stopped early: no better accuracy in 2 rounds"
+    assert went.ended == "stopped early: accuracy no better in 2 rounds"
     assert went.best is not None
     assert len(went.rounds) == went.rounds.index(went.best) + 3
 

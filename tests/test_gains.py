@@ -451,7 +451,9 @@ def test_base_and_tuned_are_measured_and_reported(measured):
     ]
     plain, degraded = findings(content)
     assert plain.startswith("ft compared with efficientnet_lite0: ")
-    assert degraded.startswith("ft after efficientnet_lite0, degraded: its 50\u202f% failure point")
+    assert degraded.startswith(
+        "ft and efficientnet_lite0 under degradation: the 50\u202f% failure point"
+    )
     page = (out / "report.html").read_text()
     assert "Failure points: ft after efficientnet_lite0" in page
     text = " ".join(line for section in content.sections for line in section.text)
@@ -479,7 +481,7 @@ def test_report_and_compare_show_what_the_training_bought(measured, tmp_path):
     assert "ft compared with efficientnet_lite0: " in page
     told = steadyeye("report", out / "base", out / "tuned", "--out", tmp_path / "r.md")
     assert told.returncode == 0
-    assert "ft after efficientnet\\_lite0: " in (tmp_path / "r.md").read_text()
+    assert "ft compared with efficientnet\\_lite0: " in (tmp_path / "r.md").read_text()
 
 
 def test_a_base_that_cannot_be_measured_is_refused_before_training(tmp_path):

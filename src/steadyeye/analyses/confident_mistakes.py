@@ -140,7 +140,7 @@ def _tables(
     if pairs:
         more = f", the {PAIRS} most frequent of {len(pairs):,}" if len(pairs) > PAIRS else ""
         names = ("label → prediction", "model", "detections", "images", "highest score")
-        made.append(Table(f"What is taken for what{more}", names, tuple(pairs[:PAIRS])))
+        made.append(Table(f"Confusions{more}", names, tuple(pairs[:PAIRS])))
     return made
 
 
