@@ -361,7 +361,7 @@ def test_a_point_beyond_the_last_level_bounds_the_move():
 def test_a_point_that_may_have_moved_is_not_said_to_stand_still():
     still, wide = grown([3] * 40), grown([1] * 16 + [3] * 8 + [6] * 16)
     other = grown([6] * 16 + [3] * 8 + [1] * 16)
-    for before, after, said in ((still, still, "did not move"), (wide, other, "moved 0 levels?")):
+    for before, after, said in ((still, still, "did not move"), (wide, other, "moved 0 levels, no clear shift")):
         one = swept({"fog": before}, "base", "b")
         two = swept({"fog": after}, "tuned", "t", base=BASE)
         (half,) = moved(one, two, (0.5,), "right")
@@ -369,7 +369,7 @@ def test_a_point_that_may_have_moved_is_not_said_to_stand_still():
         assert (half.low < -1 and half.high > 1) == ("?" in said)
         found = degradation_gains([evaluated(each, ASKED) for each in (one, two)])
         assert f"the 50\u202f% failure point under fog {said}" in found.title
-        assert f"after: {said}" in found.text[1]
+        assert f"after: the failure point {said}" in found.text[1]
 
 
 def test_each_model_is_counted_on_what_it_has_right():
@@ -455,7 +455,7 @@ def test_base_and_tuned_are_measured_and_reported(measured):
         "ft and efficientnet_lite0 under degradation: the 50\u202f% failure point"
     )
     page = (out / "report.html").read_text()
-    assert "Failure points: ft after efficientnet_lite0" in page
+    assert "Failure points of efficientnet_lite0 and ft" in page
     text = " ".join(line for section in content.sections for line in section.text)
     assert "efficientnet_lite0 answers in 1,000 classes of its own" in text
     assert "ft answers in the data's own" in text
