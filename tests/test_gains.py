@@ -361,7 +361,10 @@ def test_a_point_beyond_the_last_level_bounds_the_move():
 def test_a_point_that_may_have_moved_is_not_said_to_stand_still():
     still, wide = grown([3] * 40), grown([1] * 16 + [3] * 8 + [6] * 16)
     other = grown([6] * 16 + [3] * 8 + [1] * 16)
-    for before, after, said in ((still, still, "did not move"), (wide, other, "moved 0 levels, no clear shift")):
+    for before, after, said in (
+        (still, still, "did not move"),
+        (wide, other, "moved 0 levels, no clear shift"),
+    ):
         one = swept({"fog": before}, "base", "b")
         two = swept({"fog": after}, "tuned", "t", base=BASE)
         (half,) = moved(one, two, (0.5,), "right")

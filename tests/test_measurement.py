@@ -459,7 +459,7 @@ def test_few_videos_are_clustered_by_set_and_say_so(planted):
     predictions = drawn(planted[0], 0)
     one = replace(predictions, tags={**predictions.tags, "video": np.full(len(predictions), "v")})
     found = outcomes(one)
-    assert (found.within, found.over) == ("within this one video only", "30 pm-sets")
+    assert (found.within, found.over) == ("within this one video only", "30 sets")
     assert "within this one video only" in what_changed([Evaluated(one, {})]).method[0]
 
 

@@ -89,7 +89,7 @@ def _sentence(predictions: Predictions, found: Outcomes, fit: Effects) -> str:
         more = "more" if best.rises else "less"
         return (
             f"{predictions.model} breaks more often {_when(best)}: odds ratio "
-            f"{best.alone.text(not best.rises)} per standard deviation "
+            f"{best.alone.text(not best.rises)} for one standard deviation "
             f"({best.measure.shown(best.deviation)}) {more}; {found.counted}."
         )
     if any(each.alone for each in fit.each):
@@ -127,7 +127,7 @@ def _table(predictions: Predictions, found: Outcomes, fit: Effects) -> Table:
         (
             each.measure.words,
             each.measure.shown(each.deviation),
-            "—" if np.isnan(each.gap) else f"{each.gap:+.2f}",
+            "—" if np.isnan(each.gap) else f"{each.gap:+.2f}".replace("-", "−"),
             each.alone.text() if each.alone else f"— ({each.note})",
             each.joint.text() if each.joint else "—",
             "—" if np.isnan(each.p) else probability(each.p),
@@ -144,7 +144,7 @@ def _table(predictions: Predictions, found: Outcomes, fit: Effects) -> Table:
         "p (Holm)",
         "broken / not broken",
     )
-    caption = f"Measures related to breaks of {predictions.model}, {found.over}"
+    caption = f"Changes from the anchor and breaks of {predictions.model}, {found.over}"
     return Table(f"{caption}; {fit.joint}" if fit.joint else caption, header, rows)
 
 

@@ -65,7 +65,7 @@ def finding(board: Leaderboard) -> str:
     if len(apart) > MOST:
         told.append(f"{len(apart) - MOST} more pairs differ clearly")
     if tied and len(tied) <= MOST:
-        names = ", ".join(f"{pair.better} and {pair.worse}" for pair in tied)
+        names = ", or between ".join(f"{pair.better} and {pair.worse}" for pair in tied)
         told.append(f"no clear difference in {name} between {names}")
     elif tied:
         told.append(f"no clear difference for {len(tied)} of {len(board.pairs)} pairs")

@@ -103,7 +103,7 @@ def dose_table(measure: Measure, bins: Sequence[Bin]) -> Table:
     rows = tuple(
         (
             each.model,
-            f"{measure.shown(each.low)} – {measure.shown(each.high)}",
+            f"{measure.shown(each.low)} to {measure.shown(each.high)}",
             percent(each.share.value),
             interval(each.share.low, each.share.high),
             f"{each.share.n:,}",

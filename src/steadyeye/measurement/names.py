@@ -26,6 +26,7 @@ class Measure:
     def shown(self, value: float, sign: str = "") -> str:
         """A value with its unit; `sign`: "+" for a change that is to show it."""
         number = f"{self.drawn(value):{'' if self.ratio else sign}.{self.digits}f}"
+        number = number.replace("-", "−")
         return f"{'×' if self.ratio else ''}{number}\u202f{self.unit}".rstrip()
 
 

@@ -37,7 +37,7 @@ class Outcomes:
     @property
     def unit(self) -> str:
         """What the intervals are over."""
-        return "pm-sets" if self.within else "videos"
+        return "sets" if self.within else "videos"
 
     @property
     def over(self) -> str:
