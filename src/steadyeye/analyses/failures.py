@@ -110,7 +110,7 @@ def _exhibit(failure: _Failure) -> Exhibit:
         pictures=(_picture(predictions, anchor, "anchor"), _picture(predictions, frame, where)),
         film=set_film(predictions, anchor, frame, failure.k),
         labels=_truth(predictions, anchor),
-        kinds=(f"says {wrong}",),
+        kinds=(f"predicts {wrong}",),
     )
 
 

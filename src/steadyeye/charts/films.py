@@ -62,7 +62,7 @@ def answer_frame(predictions: Predictions, row: int, at: str) -> Frame:
     return Frame(
         sample=str(predictions.ids[row]),
         at=at,
-        line=f"says {said}, {percent(score)}",
+        line=f"predicts {said}, {percent(score)}",
         score=share(score),
         right=bool(predictions.right[row]) if predictions.labelled[row] else None,
         answer=said,
@@ -94,7 +94,7 @@ def _own_frame(predictions: Predictions, row: int) -> Frame:
     tags = predictions.tags
     at = clock(float(tags["seconds"][row])) if "seconds" in tags else f"frame {tags['frame'][row]}"
     said, score = predictions.own_answer(row), float(predictions.own_score[row])
-    line = f"says {said}, {percent(score)}"
+    line = f"predicts {said}, {percent(score)}"
     return Frame(str(predictions.ids[row]), at, line, share(score), answer=said)
 
 

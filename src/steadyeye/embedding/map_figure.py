@@ -30,8 +30,8 @@ COLOURS = {
 }
 TOOLTIP = {
     "image": "image",
-    "says": "says",
-    "is": "is",
+    "says": "prediction",
+    "is": "label",
     "cause": "cause",
     "spot": "where",
     "sample": "region",
