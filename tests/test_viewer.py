@@ -252,7 +252,7 @@ def test_a_set_opens_plays_and_gives_the_focus_back(opened):
     page.keyboard.press("Home")
     assert at(page).endswith("10 frames earlier")
     said = page.locator(".player input").get_attribute("aria-valuetext")
-    assert said.startswith("10 frames earlier: says ")
+    assert said.startswith("10 frames earlier: predicts ")
     page.locator(".play").click()
     page.wait_for_function("document.querySelector('.player input').value > 2")
     page.keyboard.press("Escape")
