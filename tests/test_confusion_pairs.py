@@ -63,7 +63,7 @@ def test_objects_outside_the_classes_are_named_so_and_crowds_do_not_count():
     truths = [[(BOX, -1)], [(BOX, CARS, True), (APART, CARS)]]
     said = [[(BOX, BEAR, 0.9)], [(BOX, BEAR, 0.9), (APART, BEAR, 0.9)]]
     first, second = confusions(table(truths, said))
-    assert (first.true, first.said) == ("an object outside the classes", "bear")
+    assert (first.true, first.said) == ("OOD object", "bear")
     assert (second.true, second.said, second.sure.n) == ("car", "bear", 1)
 
 

@@ -68,7 +68,7 @@ def test_models_with_other_numbers_stand_in_a_table_of_their_own():
     [
         ("Clopper–Pearson, n = 40, within this one video only", "within this one video only"),
         ("bootstrap over images of this one video only", "within this one video only"),
-        ("none: too few images: there are objects in 1 image", "no interval: too few images"),
+        ("none: too few images: only 1 image with objects", "no interval: too few images"),
         ("none: 3 in one video are too few", "no interval: 3 in one video are too few"),
         ("Clopper–Pearson, n = 40", ""),
     ],

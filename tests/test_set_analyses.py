@@ -61,7 +61,7 @@ def rows(section, at=0):
 
 
 def share(text):
-    return float(text.split(SPACE)[0]) / 100
+    return float(text.split(SPACE)[0].split(" ")[0]) / 100
 
 
 # a: right, breaks at +1; b: right throughout; c: anchor wrong, +1 wrong

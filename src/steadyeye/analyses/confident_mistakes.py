@@ -89,7 +89,7 @@ def _told(predictions: Predictions, of: Shares) -> str:
         f"{n:,} {why}"
         for n, why in (
             (of.unverified, "of a class that nobody verified in the image"),
-            (of.excused, "on a crowd of their class"),
+            (of.excused, "in a crowd of their class"),
         )
         if n
     ]

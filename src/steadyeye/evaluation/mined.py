@@ -204,7 +204,7 @@ def counts(mined: Mined) -> list[tuple[str, ...]]:
             for i, cause in enumerate(MISTAKES)
         ),
         ("unverified", [of.unverified for of in every]),
-        ("on a crowd of its class", [of.excused for of in every]),
+        ("in a crowd of its class", [of.excused for of in every]),
     ]
     told = [(what, *(f"{n:,}" for n in numbers)) for what, numbers in rows]
     return [(f"score above {mined.wanted.score:g}", *names), *told]

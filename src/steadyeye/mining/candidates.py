@@ -11,7 +11,7 @@ from steadyeye.core.table import Predictions
 from steadyeye.mining.causes import CAUSES, MISTAKES, Judged
 from steadyeye.mining.tracks import tracks
 
-OUTSIDE = "an object of a class that the detector does not have"
+OUTSIDE = "OOD object"
 
 
 @dataclass(frozen=True)
