@@ -135,7 +135,7 @@ def test_candidates_of_two_models_from_the_command_line(mined):
     assert {t.model for _, t in tables([out])} == {"sure", "also"}
     page = (out / "report.html").read_text()
     assert "Confident mistakes" in page
-    assert "Out of distribution: an object of none of its classes" in page
+    assert "Out of distribution: on an object of a class that the detector does not have" in page
     assert "picture not kept" not in page
 
 
