@@ -461,7 +461,7 @@ def test_base_and_tuned_are_measured_and_reported(measured):
     assert "Failure points of efficientnet_lite0 and ft" in page
     text = " ".join(line for section in content.sections for line in section.text)
     assert "efficientnet_lite0 predicts 1,000 classes of its own" in text
-    assert "ft answers in the data's own" in text
+    assert "ft predicts the classes of the data" in text
     assert "on images augmented with jpeg" in text
     assert "ft was trained on 1 of these 1 videos (bikes.mp4)" in text
 
