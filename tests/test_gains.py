@@ -203,7 +203,7 @@ def test_frames_that_were_trained_on_are_counted():
     text = " ".join(section(base(**known), tuned(**known, **{"trained on": data})).text)
     assert "none of these frames was trained on" in text
     data = {**data, "videos": {"sea": [0, 9]}}
-    assert "was trained on" not in " ".join(
+    assert "training data of" not in " ".join(
         section(base(**known), tuned(**known, **{"trained on": data})).text[1:]
     )
     data = {"name": "d", "fingerprint": "f", "n": 12}
@@ -463,7 +463,7 @@ def test_base_and_tuned_are_measured_and_reported(measured):
     assert "efficientnet_lite0 predicts 1,000 classes of its own" in text
     assert "ft predicts the classes of the data" in text
     assert "on images augmented with jpeg" in text
-    assert "ft was trained on 1 of these 1 videos (bikes.mp4)" in text
+    assert "The training data of ft include 1 of these 1 videos (bikes.mp4)" in text
 
 
 def test_what_was_measured_is_not_measured_again(measured, trained):

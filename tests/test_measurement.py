@@ -437,7 +437,7 @@ def test_the_section_says_what_breaks_it(planted):
     assert section.text[0].startswith("m breaks more often when sharpness falls: odds ratio 2.")
     judged = outcomes(predictions)
     assert section.text[0].endswith(
-        f"{judged.broken.sum()} of 240 neighbours of right anchors broke."
+        f"{judged.broken.sum()} of 240 neighbours of right anchors are wrong."
     )
     assert "a jackknife over videos" in section.method[0]
     assert "within" not in section.method[0]
