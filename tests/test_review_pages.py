@@ -17,6 +17,7 @@ import pytest
 import simplejpeg
 import uvicorn
 from conftest import PATIENCE, ROOT
+from page_checks import LOOKS, find_violations
 from review_toys import draw, source
 from test_runs import command
 
@@ -420,6 +421,25 @@ def test_what_assistive_technology_and_fingers_need(site, visit, width, height):
         page.wait_for_selector(READY)
         pinch(page)  # last: Chromium makes no click of a tap within milliseconds of a pinch
         assert float(page.get_attribute(".frames", "data-scale")) == pytest.approx(3, abs=0.2)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("look", LOOKS, ids=lambda look: f"{look.width}-{look.theme}")
+def test_axe_refuses_no_page_of_a_review(site, visit, look):
+    here = site()
+    window = {"viewport": {"width": look.width, "height": 900}, "color_scheme": look.theme}
+    # axe is put into the page, which its policy does not allow
+    boss = visit(here.join("boss", admin=True), bypass_csp=True, **window)
+    found = {}
+    for stage in ("anchors", "pairs", ""):
+        page = boss.stage(stage).page if stage else boss.page
+        if not stage:
+            page.goto(f"{here.base}/dashboard")
+        found[stage or "dashboard"] = [
+            *find_violations(page),
+            *(["scrolls"] * (page.evaluate("document.documentElement.scrollWidth") > look.width)),
+        ]
+    assert found == {"anchors": [], "pairs": [], "dashboard": []}
 
 
 # ---- the real thing: commands, a process that is killed, a model

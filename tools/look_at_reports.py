@@ -155,8 +155,8 @@ def make_mine(at: Place) -> Iterator[str]:
     yield "mine/report.html"
 
 
-def make_explain(at: Place) -> Iterator[str]:
-    """Explanations of a detector of coloured squares, and of a real one."""
+def make_toys(at: Place) -> Iterator[str]:
+    """A detector of coloured squares: its numbers, and explanations of its mistakes."""
     toys = [at.out / "toy", at.out / "other"]
     for folder, images in zip(toys, (6, 4), strict=True):
         if not folder.exists():
@@ -172,6 +172,12 @@ def make_explain(at: Place) -> Iterator[str]:
         *("--analyses", asked, "--out", "explain", "--quiet"),
     )
     yield "explain/report.html"
+    at.steadyeye("run", "--model", model, "--data", data, "--out", "toys", "--quiet")
+    yield "toys/report.html"
+
+
+def make_explain(at: Place) -> Iterator[str]:
+    """Explanations of a real detector."""
     asked = "patch_shuffle(repeats=3), attribution(probe='rise', masks=60)"
     how = ("--data", at.coco, "--score", "0.6", "--limit", "6", "--analyses", asked)
     at.steadyeye("explain", *at.yolox, *how, "--out", "explained", "--quiet")
@@ -202,7 +208,7 @@ KINDS: Mapping[str, Callable[[Place], Iterator[str]]] = {
     for name, make in list(globals().items())
     if name.startswith("make_")
 }
-PACKAGED = ("demo", "one", "free", "degrade", "tune")
+PACKAGED = ("demo", "one", "free", "degrade", "toys", "tune")
 """Those that need no other data than the packaged video."""
 
 

@@ -23,7 +23,7 @@ function config(spec, room) {
   const below = { anchor: "start", bounds: "full", direction: "vertical" };
   return {
     background: null,
-    aria: false, // the chart is one image with words of its own
+    aria: false,
     font: "system-ui, sans-serif",
     view: { stroke: null },
     axis: {
@@ -78,7 +78,10 @@ function breakNames(spec, room) {
 async function embed(plot, spec, room) {
   const tooltip = { theme: theme() };
   const options = { renderer: "svg", actions: false, config: config(spec, room), ast: true, tooltip };
-  return (await window.vegaEmbed(plot, spec, options)).view;
+  const { view } = await window.vegaEmbed(plot, spec, options);
+  // its place is an image with words of its own
+  plot.querySelector("svg").setAttribute("aria-hidden", "true");
+  return view;
 }
 
 async function draw(figure) {

@@ -1,0 +1,63 @@
+"""Real reports as their readers see them: on a phone and a desk, light and dark, and on paper."""
+
+import sys
+
+import page_checks
+import pytest
+from conftest import ROOT
+
+sys.path.insert(0, str(ROOT / "tools"))
+import look_at_reports
+
+KINDS = ("one", "degrade", "toys")
+"""A classifier on sets, a sweep and a search, a detector with explanations: real, and small."""
+
+
+@pytest.fixture(scope="module")
+def pages(tmp_path_factory):
+    """The reports of `KINDS`: name → file."""
+    at = look_at_reports.Place(tmp_path_factory.mktemp("looks"), ROOT)
+    made = [page for kind in KINDS for page in look_at_reports.KINDS[kind](at)]
+    return {page.removesuffix("/report.html"): at.out / page for page in made}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["one", "sweep", "search", "explain", "toys"])
+def test_nothing_is_cut_empty_or_refused_by_axe(browser, pages, name, tmp_path):
+    found = {}
+    for look in page_checks.LOOKS:
+        for line in look_at_reports.look_once(browser, pages[name], tmp_path / name, look):
+            found.setdefault(line, []).append(look)
+    assert found == {}
+
+
+CUT = """<!doctype html><html lang="en"><title>x</title><style>.x {{ overflow: hidden; width: 9rem;
+white-space: nowrap }}</style><main><h1>x</h1>{body}</main>"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("body", "said"),
+    [
+        ("<p class=x>a line that is longer than the room it has</p>", "cut or scrolls sideways"),
+        ("<p style='width: 90rem; background: red'>too wide</p>", "the page scrolls sideways"),
+        ("<section id=s><h2>nothing below</h2></section>", "section without content"),
+        ("<table><thead><tr><th>a</th></tr></thead><tbody></tbody></table>", "table without rows"),
+        ("<img src='http://127.0.0.1:9/x.png' alt='x'>", "asks for http://127.0.0.1:9/x.png"),
+        (
+            "<div class='card wide'><p class=pair><img src='data:image/gif;base64,R0lGODlhAQABAAAAA"
+            "CwAAAAAAQABAAAC' alt='a'><img src='data:image/gif;base64,R0lGODlhAQABAAAAACwAAAAAAQABA"
+            "AAC' alt='b'></p></div>",
+            "one picture twice in a strip",
+        ),
+        ("<img src='data:,'>", "axe image-alt"),
+        ("<p style='color: #ccc'>pale on white</p>", "axe color-contrast"),
+    ],
+)
+def test_what_is_wrong_with_a_page_is_found(browser, tmp_path, body, said):
+    path = tmp_path / "page.html"
+    path.write_text(CUT.format(body=body))
+    opened = page_checks.open_page(browser, path.as_uri(), page_checks.LOOKS[0])
+    found = [*page_checks.find_faults(opened), *page_checks.find_violations(opened.page)]
+    opened.page.context.close()
+    assert any(line.startswith(said) for line in found), found
