@@ -4,12 +4,32 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from steadyeye.api import Run, compare, evaluate, opened
+    from steadyeye.api import Run, compare, evaluate, ls, opened
     from steadyeye.core.errors import UsageError
+    from steadyeye.core.table import Predictions
+    from steadyeye.core.types import Model, Result, Source
 
     __version__: str
 
-__all__ = ["Run", "UsageError", "compare", "evaluate", "opened"]
+__all__ = [
+    "Model",
+    "Predictions",
+    "Result",
+    "Run",
+    "Source",
+    "UsageError",
+    "compare",
+    "evaluate",
+    "ls",
+    "opened",
+]
+
+HOMES = {
+    "UsageError": "steadyeye.core.errors",
+    "Predictions": "steadyeye.core.table",
+    **dict.fromkeys(("Model", "Result", "Source"), "steadyeye.core.types"),
+}
+"""Where a public name is, if not in `steadyeye.api`."""
 
 
 def __getattr__(name: str) -> Any:
@@ -18,8 +38,11 @@ def __getattr__(name: str) -> Any:
         return _read_version()
     if name not in __all__:
         raise AttributeError(f"module 'steadyeye' has no attribute '{name}'")
-    home = "steadyeye.core.errors" if name == "UsageError" else "steadyeye.api"
-    return getattr(import_module(home), name)
+    return getattr(import_module(HOMES.get(name, "steadyeye.api")), name)
+
+
+def __dir__() -> list[str]:
+    return sorted([*__all__, "__version__", *(n for n in globals() if n.startswith("__"))])
 
 
 def _read_version() -> str:

@@ -9,30 +9,39 @@
     run.report("report.html")
 """
 
+import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import cached_property, wraps
 from tempfile import mkdtemp
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from steadyeye.classes.known import read as read_classes
 from steadyeye.comparison.boards import Boards
-from steadyeye.core import plugins
-from steadyeye.core.errors import UsageError
+from steadyeye.core import notebook, plugins
+from steadyeye.core.errors import UsageError, unknown
 from steadyeye.core.reviewed import reviewed
+from steadyeye.core.sections import Section
 from steadyeye.core.spec import parse
 from steadyeye.core.table import Predictions
-from steadyeye.core.types import Model, Result, Source
+from steadyeye.core.types import Model, Result, Source, results_html
 from steadyeye.evaluation import comparing, plan, summary
-from steadyeye.evaluation.collect import noted, results
+from steadyeye.evaluation.collect import evaluated, noted, results
 from steadyeye.evaluation.job import Job
 from steadyeye.evaluation.measure import measure
 from steadyeye.evaluation.run import Silent
 from steadyeye.evaluation.run import run as complete
+from steadyeye.evaluation.sections import sections
 from steadyeye.inference.function import FunctionClassifier
 from steadyeye.predictions.measured import joined
 from steadyeye.predictions.read import cells, read
 from steadyeye.storage.place import Place, place
+
+if TYPE_CHECKING:
+    from steadyeye.metric_methods import MetricMethods
+else:
+    # at run time each metric is read from its own file, when it is first asked for
+    MetricMethods = object
 
 OPTIONS = {
     "workers",
@@ -51,11 +60,12 @@ OPTIONS = {
 }
 
 
-@dataclass(frozen=True)
-class Run:
+@dataclass(frozen=True, repr=False)
+class Run(MetricMethods):
     """A finished run of one model on one source; every metric is a method: `run.pm_k(10)`.
 
-    `folder`: where the sealed predictions are; `opened` with them again later.
+    `folder`: where the sealed predictions are; `opened` with them again later. `dir(run)` lists the
+    metrics, `dir(run.analyses)` the sections of a report.
     """
 
     folder: Place
@@ -79,11 +89,33 @@ class Run:
         summary.store_pictures(self.folder, [each.source for each in measured])
         return Run(self.folder)
 
-    def __getattr__(self, name: str) -> Callable[..., Result]:
-        """The metric `name` over this run's predictions."""
-        if name.startswith("_") or name not in plugins.names("metrics"):
-            raise AttributeError(f"a run has no '{name}'; metrics: {plugins.names('metrics')}")
-        return partial(plugins.load("metrics", name), self.predictions)
+    if not TYPE_CHECKING:  # a name that is no metric is an error of types too
+
+        def __getattr__(self, name: str) -> Callable[..., Result]:
+            """The metric `name` over this run's predictions."""
+            if name.startswith("_") or name not in plugins.names("metrics"):
+                raise AttributeError(_no_attribute(name))
+            return _over(plugins.load("metrics", name), lambda: self.predictions)
+
+    def __dir__(self) -> list[str]:
+        return sorted({*super().__dir__(), *plugins.names("metrics")})
+
+    def __repr__(self) -> str:
+        try:
+            named = ", ".join(folder.name.replace("@", " on ") for folder in cells(self.folder)[0])
+        except UsageError:
+            named = "no finished run"
+        return notebook.short("Run", f"{named}, in {self.folder}")
+
+    def _repr_html_(self) -> str:
+        table = self.predictions
+        caption = f"{table.model} on {table.data}: {notebook.counted(len(table), 'sample')}"
+        return results_html(caption, tuple(self.results().values()))
+
+    @property
+    def analyses(self) -> "Analyses":
+        """The sections of a report, each a method: `run.analyses.failures()`."""
+        return Analyses(self)
 
     def results(self) -> Mapping[str, Result]:
         """All metrics that the data allows, by name."""
@@ -93,6 +125,28 @@ class Run:
         """Writes the report; the suffix (html, md, json, csv) is the format. Returns its path."""
         summary.write([self.folder], [place(path)])
         return place(path)
+
+
+@dataclass(frozen=True)
+class Analyses:
+    """The analyses as methods, each giving its section of a report, or None: nothing to say."""
+
+    run: Run
+
+    def __getattr__(self, name: str) -> Callable[[], Section | None]:
+        """The analysis `name` of the run."""
+        if name.startswith("_") or name not in plugins.names("analyses"):
+            raise AttributeError(str(unknown("analysis", name, plugins.names("analyses"))))
+
+        @wraps(plugins.load("analyses", name))
+        def analysis() -> Section | None:
+            return next(iter(sections([evaluated(self.run.predictions)], (name,))), None)
+
+        analysis.__signature__ = inspect.Signature()  # type: ignore[attr-defined]
+        return analysis
+
+    def __dir__(self) -> list[str]:
+        return sorted({*super().__dir__(), *plugins.names("analyses")})
 
 
 def evaluate(
@@ -144,6 +198,37 @@ def compare(*runs: Run | str | Place, metrics: str | None = None) -> list[Boards
     """
     folders = [run.folder if isinstance(run, Run) else place(run) for run in runs]
     return comparing.ordered(comparing.shared(folders, metrics))
+
+
+def ls(kind: str) -> Mapping[str, str]:
+    """What exists of a kind, name → one line on it.
+
+    `kind`: `models`, `sources`, `metrics`, `analyses`, `operators` or `probes`. Raises `UsageError`
+    for another.
+    """
+    kinds = ("analyses", "metrics", "models", "operators", "probes", "sources")
+    if kind not in kinds:
+        raise unknown("kind", kind, kinds)
+    return plugins.describe("degrade" if kind == "operators" else kind)
+
+
+def _over(metric: Callable[..., Result], table: Callable[[], Predictions]) -> Callable[..., Result]:
+    """The metric over given predictions, with its own name, parameters and docstring."""
+
+    @wraps(metric)
+    def of_run(*given: Any, **parameters: Any) -> Result:
+        return metric(table(), *given, **parameters)
+
+    signature = inspect.signature(metric)
+    _, *others = signature.parameters.values()
+    of_run.__signature__ = signature.replace(parameters=others)  # type: ignore[attr-defined]
+    return of_run
+
+
+def _no_attribute(name: str) -> str:
+    """The text of the error for a name that a run does not have, with the nearest one."""
+    known = {*plugins.names("metrics"), *(n for n in vars(Run) if not n.startswith("_")), "folder"}
+    return f"a run has no '{name}': {unknown('metric', name, known)}"
 
 
 def _model(model: str | Model | Callable[..., Any], classes: str | None) -> tuple[str, Model]:

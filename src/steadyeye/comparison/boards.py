@@ -7,6 +7,7 @@ import numpy as np
 
 from steadyeye.comparison.order import Entry, Leaderboard, leaderboard
 from steadyeye.comparison.words import called
+from steadyeye.core import notebook
 from steadyeye.core.errors import listed
 from steadyeye.core.table import Predictions, samples
 from steadyeye.core.types import Evaluated
@@ -27,6 +28,15 @@ class Boards:
     boards: tuple[Leaderboard, ...]
     left_out: int
     unlike: tuple[str, ...] = ()
+
+    def __repr__(self) -> str:
+        metrics = ", ".join(board.metric for board in self.boards)
+        models = len(self.boards[0].standings) if self.boards else 0
+        number = notebook.counted(models, "model")
+        return notebook.short("Boards", f"{number} on {self.data}: {metrics}")
+
+    def _repr_html_(self) -> str:
+        return "".join(board._repr_html_() for board in self.boards)
 
     @property
     def one_video(self) -> bool:

@@ -1,13 +1,14 @@
 """An order of models as far as the data can tell them apart."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import combinations
 
 from steadyeye.comparison.paired import Difference, difference, drawn
+from steadyeye.core import notebook
 from steadyeye.core.multiplicity import holm
 from steadyeye.core.outcomes import Outcomes
-from steadyeye.core.types import Result
+from steadyeye.core.types import Result, results_html
 
 ALPHA = 0.05
 
@@ -35,6 +36,11 @@ class Pair:
     adjusted: float
     apart: bool
 
+    def __repr__(self) -> str:
+        gap = self.difference
+        told = f"{gap.value:+.3g} ({gap.low:+.3g} to {gap.high:+.3g}), p = {self.adjusted:.2g}"
+        return notebook.short("Pair", f"{self.better} − {self.worse}: {told}")
+
 
 @dataclass(frozen=True)
 class Standing:
@@ -61,6 +67,16 @@ class Leaderboard:
     lower: bool
     standings: tuple[Standing, ...]
     pairs: tuple[Pair, ...]
+
+    def __repr__(self) -> str:
+        ranks = (f"{each.rank} {each.model}" for each in self.standings)
+        return notebook.short("Leaderboard", f"{self.metric}: {', '.join(ranks)}")
+
+    def _repr_html_(self) -> str:
+        ranked = [
+            replace(each.result, name=f"{each.rank}. {each.model}") for each in self.standings
+        ]
+        return results_html(self.metric, ranked)
 
     @property
     def unit(self) -> str:

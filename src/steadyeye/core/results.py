@@ -5,9 +5,9 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from steadyeye.core.types import Evaluated, Result
+from steadyeye.core.types import WITHIN, Evaluated, Result
 
-ONE_VIDEO = "within this one video only"
+ONE_VIDEO = WITHIN
 
 
 def find(results: Mapping[str, Result], name: str) -> Result | None:

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Any
 
+from steadyeye.core import notebook
 from steadyeye.core.claims import Claim
 
 
@@ -155,6 +156,12 @@ class Section:
     exhibits: tuple[Exhibit, ...] = ()
     lead: Exhibit | None = None
     claim: Claim | None = None
+
+    def __repr__(self) -> str:
+        return notebook.short("Section", self.title)
+
+    def _repr_html_(self) -> str:
+        return notebook.prose(self.title, self.text)
 
     @property
     def order(self) -> tuple[int, int]:

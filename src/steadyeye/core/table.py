@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from steadyeye.core import notebook
 from steadyeye.core.boxes import BoxTable, Verified
 
 
@@ -75,6 +76,23 @@ class Predictions:
 
     def __len__(self) -> int:
         return len(self.ids)
+
+    def __repr__(self) -> str:
+        return notebook.short("Predictions", ", ".join(text for _, text in self._facts()))
+
+    def _repr_html_(self) -> str:
+        return notebook.table("Predictions", ("", ""), self._facts())
+
+    def _facts(self) -> list[tuple[str, str]]:
+        """What a person wants to know first, name and text."""
+        lost = int(np.sum(~self.valid))
+        return [
+            ("", f"{self.model} on {self.data}"),
+            ("samples", notebook.counted(len(self), "row")),
+            ("classes", notebook.counted(len(self.classes), "class", "classes")),
+            *([("errors", f"{lost:,} not predicted")] if lost else []),
+            ("columns", f"columns {', '.join(self.columns)}"),
+        ]
 
     @cached_property
     def valid(self) -> NDArray[np.bool_]:

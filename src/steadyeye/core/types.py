@@ -7,7 +7,9 @@ from typing import Any, Protocol, TypeAlias, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from steadyeye.core import notebook
 from steadyeye.core.boxes import Boxes, Detections
+from steadyeye.core.numbers import shown, span
 from steadyeye.core.outcomes import Outcomes
 from steadyeye.core.sections import Section
 from steadyeye.core.table import Predictions
@@ -178,6 +180,49 @@ class Result:
     cells: tuple["Result", ...] = ()
     unit: str = "share"
     classes: int | None = None
+
+    def __str__(self) -> str:
+        """One line: the value, its interval, n, and among how many classes."""
+        told = [f"n = {self.n:,}"]
+        if self.low is not None or self.high is not None:
+            told.insert(0, f"95 % interval {span(self.low, self.high, self.unit)}")
+        if self.classes is not None:
+            told.append(f"among {notebook.counted(self.classes, 'class', 'classes')}")
+        if WITHIN in self.interval:
+            told.append(WITHIN)
+        line = f"{self.name} {shown(self.value, self.unit)} ({', '.join(told)})"
+        return line.replace("\u202f", " ")
+
+    def __repr__(self) -> str:
+        ends = "" if self.low is None else f" ({span(self.low, self.high, self.unit)})"
+        value = shown(self.value, self.unit)
+        return notebook.short("Result", f"{self.name} {value}{ends}, n = {self.n:,}")
+
+    def _repr_html_(self) -> str:
+        return results_html(self.name, (self, *self.cells))
+
+
+WITHIN = "within this one video only"
+"""How the method of an interval ends that says nothing of other footage."""
+
+
+def results_html(caption: str, results: Sequence[Result]) -> str:
+    """Results as a small table for notebooks, intervals of shares drawn."""
+    columns = ("number", "value", "95 % interval", "n", "classes")
+    rows = [
+        (
+            *(each.name, shown(each.value, each.unit), span(each.low, each.high, each.unit)),
+            *(f"{each.n:,}", "" if each.classes is None else f"{each.classes:,}"),
+        )
+        for each in results
+    ]
+    return notebook.table(caption, columns, rows, [_bar(each) for each in results])
+
+
+def _bar(result: Result) -> notebook.Bar | None:
+    if result.unit != "share" or None in (result.value, result.low, result.high):
+        return None
+    return result.low or 0.0, result.value or 0.0, result.high or 0.0
 
 
 @dataclass(frozen=True, eq=False)

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from steadyeye.core.errors import UsageError
+from steadyeye.core.notebook import source_in_short
 from steadyeye.core.parts import AtInput
 from steadyeye.core.seeds import fingerprint
 from steadyeye.core.types import Classes, Image, Labels, Sample, Source, Tag
@@ -81,6 +82,7 @@ class _Trails(threading.local):
         return _Trails, ()
 
 
+@source_in_short
 @dataclass(frozen=True, eq=False)
 class Sweep:
     """A `Source` over `cells` of (image of `base`, operator, level), images at the model's input.

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from steadyeye.core.boxes import OOD, Boxes, present
+from steadyeye.core.notebook import source_in_short
 from steadyeye.core.types import Classes, Labels, Sample
 from steadyeye.footage.annotations import once, repeats
 from steadyeye.images import files
@@ -44,6 +45,7 @@ def without_repeats(
     return kept, repeats(before - after, before)
 
 
+@source_in_short
 @dataclass(frozen=True, eq=False)
 class BoxedImages:
     """A `Source` over images with boxes; `category_ids`: what saved detections call its classes.

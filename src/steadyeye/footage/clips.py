@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import accumulate
 
+from steadyeye.core.notebook import source_in_short
 from steadyeye.core.types import Classes, Labels, Sample, Tag
 from steadyeye.footage.reader import UNSEEN, Frame
 from steadyeye.storage.place import Place
@@ -37,6 +38,7 @@ class Clip:
         return 1 + sum(0 < cut < self.frames for cut in self.cuts)
 
 
+@source_in_short
 @dataclass(frozen=True, eq=False)
 class WholeClips:
     """A `Source` over every `step`-th frame of clips; a group is a scene of one of them.

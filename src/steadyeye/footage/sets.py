@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from steadyeye.core.errors import UsageError
+from steadyeye.core.notebook import source_in_short
 from steadyeye.core.seeds import stream
 from steadyeye.core.types import Classes, Labels, Sample
 from steadyeye.footage.sidecar import VideoLabels
@@ -31,6 +32,7 @@ class Member:
     accepted: bool | None = None
 
 
+@source_in_short
 @dataclass(frozen=True)
 class FrameSets:
     """A `Source` over members of pm-sets; `sample` turns a member into what is evaluated.

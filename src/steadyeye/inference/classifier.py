@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from steadyeye.core.errors import UsageError
+from steadyeye.core.notebook import model_in_short
 from steadyeye.core.parts import AtInput, ClassGradient, Stages
 from steadyeye.core.seeds import fingerprint
 from steadyeye.core.types import Classes, Image, Scores
@@ -67,6 +68,7 @@ def _empty(shape: Sequence[int]) -> NDArray[np.float32]:
     return np.empty(tuple(shape), dtype=np.float32)
 
 
+@model_in_short
 @dataclass(frozen=True, eq=False)
 class Classifier:
     """A `Model` over any `Forward`; its scores are probabilities, (n, classes) float32.

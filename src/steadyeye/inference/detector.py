@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from steadyeye.core.boxes import Detections
 from steadyeye.core.errors import UsageError, unknown
+from steadyeye.core.notebook import model_in_short
 from steadyeye.core.parts import Stages
 from steadyeye.core.seeds import fingerprint
 from steadyeye.core.types import Classes, Image
@@ -77,6 +78,7 @@ Decode = Callable[[Sequence[NDArray[np.float32]], Frame], Detections]
 """`(outputs, frame) -> Detections` in pixels of the image, before any is left out."""
 
 
+@model_in_short
 @dataclass(frozen=True, eq=False)
 class OnnxDetector:
     """A `Detector` over an ONNX session; safe from many threads, one image a forward pass.

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from steadyeye.core.errors import UsageError
+from steadyeye.core.notebook import model_in_short
 from steadyeye.core.parts import AtInput, Stages
 from steadyeye.core.seeds import fingerprint
 from steadyeye.core.types import Classes, Image, Scores
@@ -17,6 +18,7 @@ from steadyeye.images.preprocessing import Preprocessing
 from steadyeye.inference.classifier import check_width
 
 
+@model_in_short
 class FunctionClassifier:
     """A `Model` over a function of (n, h, w, 3) uint8 RGB that returns (n, classes) scores.
 

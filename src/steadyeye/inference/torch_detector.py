@@ -11,6 +11,7 @@ import torch
 from torch import nn
 
 from steadyeye.core.boxes import Detections
+from steadyeye.core.notebook import model_in_short
 from steadyeye.core.parts import Stages
 from steadyeye.core.seeds import fingerprint
 from steadyeye.core.types import Classes, Image
@@ -39,6 +40,7 @@ class Asking:
     trainable: Trainable
 
 
+@model_in_short
 @dataclass(frozen=True, eq=False)
 class TorchDetector:
     """A `Detector` over a torch module in fp32, one image a forward pass.

@@ -12,11 +12,13 @@ from steadyeye.classes.known import read
 from steadyeye.core.boxes import Detections
 from steadyeye.core.errors import UsageError
 from steadyeye.core.imports import attribute
+from steadyeye.core.notebook import model_in_short
 from steadyeye.core.seeds import fingerprint
 from steadyeye.core.types import Classes, Detector, Image
 from steadyeye.inference.function import declared, source_text
 
 
+@model_in_short
 @dataclass(frozen=True, eq=False)
 class _FunctionDetector:
     function: Callable[[Sequence[Image]], Any]

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from steadyeye.classes.known import closed, from_names, read
 from steadyeye.core.errors import SampleError, UsageError, unknown
+from steadyeye.core.notebook import source_in_short
 from steadyeye.core.seeds import fingerprint
 from steadyeye.core.types import Classes, Image, Labels, Sample
 from steadyeye.footage.columns import Joined, Lists, Numbered, joined, within
@@ -50,6 +51,7 @@ class _Labels:
     said: Sequence[str] | None = None
 
 
+@source_in_short
 @dataclass(frozen=True, eq=False)
 class _Rows:
     """A `Source` over the rows of Parquet files; a row group is held at a time, a thread."""

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from steadyeye.classes.known import named, read
 from steadyeye.core.errors import unknown
+from steadyeye.core.notebook import source_in_short
 from steadyeye.core.seeds import fingerprint
 from steadyeye.core.types import Classes, Labels, Sample
 from steadyeye.footage.paths import listed, located
@@ -12,6 +13,7 @@ from steadyeye.images import files
 from steadyeye.storage.place import Place, absent, inside
 
 
+@source_in_short
 @dataclass(frozen=True)
 class _Images:
     name: str

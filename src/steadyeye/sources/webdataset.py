@@ -14,6 +14,7 @@ from steadyeye.classes.known import named, read
 from steadyeye.core.boxes import Boxes, boxes
 from steadyeye.core.distinct import repeated
 from steadyeye.core.errors import SampleError, UsageError, unknown
+from steadyeye.core.notebook import source_in_short
 from steadyeye.core.seeds import fingerprint
 from steadyeye.core.types import Classes, Image, Labels, Sample
 from steadyeye.footage.columns import Joined, Lists, Texts, joined, present, within
@@ -27,6 +28,7 @@ from steadyeye.storage.remote import Remote
 TAR = frozenset({".tar"})
 
 
+@source_in_short
 @dataclass(frozen=True, eq=False)
 class _Packed:
     """A `Source` over the samples of tars; `places`: of each tar, what its labels are in classes.

@@ -7,6 +7,7 @@ import numpy as np
 
 from steadyeye.core.boxes import EMPTY, Boxes, boxes
 from steadyeye.core.errors import SampleError
+from steadyeye.core.notebook import source_in_short
 from steadyeye.core.types import Classes, Image, Labels, Sample
 from steadyeye.footage.columns import Lists, Texts
 from steadyeye.footage.open_images.classes import Kinds
@@ -16,6 +17,7 @@ from steadyeye.images import files
 from steadyeye.storage.place import Place
 
 
+@source_in_short
 @dataclass(frozen=True, eq=False)
 class OpenImages:
     """A `Source` over a table; `remarks`: what else is to be known of the files."""

@@ -1,0 +1,38 @@
+"""Numbers as text, each in its unit."""
+
+
+def percent(value: float | None, digits: int = 1) -> str:
+    """A share as a percentage, `84.8 %`, with a narrow no-break space; `—` for None."""
+    return "—" if value is None else f"{value * 100:.{digits}f}\u202f%"
+
+
+def interval(low: float | None, high: float | None) -> str:
+    """An interval of shares, `82.5–86.8 %`; `—` where it is open."""
+    return "—" if low is None or high is None else f"{low * 100:.1f}–{percent(high)}"
+
+
+def points(value: float | None) -> str:
+    """A difference of shares with its sign, in percentage points, `+2.1`; `—` for None."""
+    return "—" if value is None else f"{value * 100:+.1f}".replace("-", "−").replace("−0.0", "+0.0")
+
+
+def shown(value: float | None, unit: str) -> str:
+    """A value in its unit: a percentage, seconds, a rank, or a whole number; `—` for None."""
+    if unit == "difference":
+        return points(value)
+    if value is None or unit == "share":
+        return percent(value)
+    if unit == "seconds":
+        return f"{value:.2f}\u202fs"
+    return f"{value:.1f}" if unit == "rank" else f"{value:.0f}"
+
+
+def span(low: float | None, high: float | None, unit: str) -> str:
+    """An interval in its unit; `—` where both ends are open, `≥ 12` where the upper one is."""
+    if unit == "difference":
+        return "—" if low is None or high is None else f"{points(low)} to {points(high)}"
+    if unit == "share" or low is None:
+        return interval(low, high)
+    if unit == "seconds" and high is not None:
+        return f"{low:.2f}–{shown(high, unit)}"
+    return f"≥ {shown(low, unit)}" if high is None else f"{shown(low, unit)}–{shown(high, unit)}"

@@ -1,0 +1,158 @@
+"""The metrics as methods of a run; written by tools/write_metric_methods.py."""
+
+from collections.abc import Sequence
+
+from steadyeye.core.types import Result
+
+class MetricMethods:
+    def accuracy(self) -> Result:
+        """The share right: of the anchors where samples form pm-sets, of the labelled samples else.
+
+        Right is any of the sample's own labels. Value None on empty input.
+        """
+    def conditional_robustness(self, k: int | None = None) -> Result:
+        """The share right of the frames exactly ±k from an anchor that is right, n such frames.
+
+        `k`: distance in native frames, the largest in the data if left out. `cells`: distances
+        1 … k. A frame is judged by itself: what happens between it and the anchor does not count, as
+        it does for pm-k. Value None where no anchor that is right has a frame that far away.
+        Gu et al., "Using Videos to Evaluate Image Model Robustness", 2019; Shankar et al., Figure 8.
+        """
+    def confidence_jump(self) -> Result:
+        """The mean |Δ confidence| of consecutive frames, 0…1, n pairs.
+
+        Confidence is the probability of the frame's own top-1 class, whichever it is; scores outside
+        0…1 are taken for logits (softmax). `cells`: the 95th percentile of the jumps. Intervals: over
+        videos, or over blocks of one video. Value None where no two frames are
+        consecutive, or only the best of each frame's logits was kept.
+        """
+    def degraded_accuracy(self, images: str = "right") -> Result:
+        """The share of images still right: the mean over operators of the mean over their levels.
+
+        `images`: "right", those that are right at level 0, so that it starts from 1; or "all". `cells`:
+        the operators, and in each its levels from 0. Raises `UsageError` where no image is right at
+        level 0. Swingler 2022.
+        """
+    def degraded_probability(self, images: str = "right") -> Result:
+        """The mean probability of the true class, over levels and then over operators.
+
+        The true class's own score, not the top-1 confidence, in fp32. `images` and `cells` as in
+        `degraded_accuracy`. Value None where the model's scores are no probabilities. Swingler 2022.
+        """
+    def degraded_rank(self, images: str = "right") -> Result:
+        """The mean rank of the true class (0 = first), over levels and then over operators.
+
+        Among the classes that compete, derived in fp32. `images` and `cells` as in
+        `degraded_accuracy`. Swingler 2022.
+        """
+    def drop(self, k: int | None = None) -> Result:
+        """Accuracy − pm-k: the share of anchors that are right and have a wrong frame within ±k.
+
+        As pm-k is never above accuracy, the drop is a proportion itself and has a proportion's
+        interval. `k`: native frames, the largest in the data if left out. Value None on empty input.
+        """
+    def dwell_time(self) -> Result:
+        """The median time an answer holds before it changes, in seconds, n runs of one answer.
+
+        Runs that the end of a scene or video cuts off are censored: the median is Kaplan and Meier's,
+        and None where fewer than half of the runs end. `cells`: the median in frames, and the time and
+        frames from change to change, all that was seen ÷ the changes. Intervals: a bootstrap over
+        videos, or within one video over blocks of consecutive runs.
+        """
+    def effective_robustness(self, line: str | None = None, space: str = "probit") -> Result:
+        """pm-10 minus what the line through 335 published models has at the model's accuracy.
+
+        `line`: "imagenet_vid_robust" or "ytbb_robust", the set the line was measured on; the data's own
+        if left out, ImageNet-Vid-Robust's for other data, for which it is a yardstick and no
+        prediction. `space`: "probit" or "plain", where the line is straight. The interval holds the
+        sampling of the anchors, accuracy and pm-10 together, and the line's own uncertainty. Raises
+        `UsageError` where the data does not reach ±10, as the line is of k = 10, and for a part or a
+        variant of a released set, on which no published model was measured. Value None on empty input.
+        Taori et al., NeurIPS 2020, Section 2.
+        """
+    def failure_points(
+        self, thresholds: Sequence[float] = (0.9, 0.5, 0.1), images: str = "right"
+    ) -> Result:
+        """The first level of every operator with accuracy below each threshold.
+
+        `thresholds`: shares, 0…1. `images` as in `degraded_accuracy`. `cells`: the operators, in each
+        the thresholds with the level (None: not reached) and its interval, and in these the share of
+        pixels changed and the mean value there. The whole has no value of its own. Swingler 2022,
+        Tables 1–3. After a search (`--fast`) the interval is that of the search.
+        """
+    def flip_rate(self) -> Result:
+        """The share of consecutive frame pairs whose top-1 class changes, n pairs.
+
+        A pair that several sets share counts once. The interval is clustered by video; of one video it
+        is by blocks of consecutive pairs. Value None where no two frames are consecutive.
+        """
+    def localization(self, k: int | None = None, iou: float | str = 0.5) -> Result:
+        """pm-k mAP with all categories made one, so that only the place counts.
+
+        `cells`: k = 0, the anchors alone, 1 … k. The rest as in `pm_k_map`. Shankar et al.,
+        Section 4.2.
+        """
+    def map(self, iou: float | str = 0.5) -> Result:
+        """AP averaged over the classes that are there: of the anchors where samples form pm-sets.
+
+        Interpolated at 101 recalls, at most 100 detections an image and class, crowds ignored: equal
+        to COCOeval of pycocotools. `iou`: 0.5 … 0.95, or "coco", the mean over all ten. Value None
+        without objects. Lin et al., "Microsoft COCO", 2014.
+        """
+    def map_drop(self, k: int | None = None, iou: float | str = 0.5) -> Result:
+        """The mAP of the anchors less that of the worst frames within ±k of them.
+
+        `k` and `iou` as in `pm_k_map`. The interval is of the difference where each video is left out
+        of both; a chosen worst frame has another mix of objects, so that a drop may be below 0. Value
+        None without objects. Shankar et al., Section 4.2.
+        """
+    def map_without_ood(self, iou: float | str = 0.5) -> Result:
+        """MAP without out-of-distribution objects: what is detected on one and matches nothing else.
+
+        Such a detection overlaps, by the threshold or more, an object labelled as outside the classes,
+        or of a class that no class of the model maps to, and is no true positive: at that threshold it
+        is ignored, and so is any other there. Classes that no class of the model maps to do not count
+        as AP 0 either, in a hierarchy also those below a class that one does map to. All else, `iou`
+        too, as in `map`; `cells`: AP of every class that is there, its n the objects to be found. Value
+        None without objects. Lau et al., "Natural Adversarial
+        Objects", 2021, Section 4 and Table 2.
+        """
+    def mar(self, detections: int = 100) -> Result:
+        """The share of objects found, over IoU 0.50 … 0.95 and the classes that are there.
+
+        `detections`: how many of each image and class count, the most confident; at most 100. COCO's
+        AR. Value None without objects.
+        """
+    def pm_k(self, k: int | None = None) -> Result:
+        """The share of anchors whose every frame within ±k is right, the anchor counting as one.
+
+        `k`: distance in native frames, the largest in the data if left out. `cells`: pm-0 … pm-k.
+        A set without neighbours counts as its anchor alone. Value None on empty input.
+        Shankar et al., "Do Image Classifiers Generalize Across Time?", Section 2, Equation 1.
+        """
+    def pm_k_map(self, k: int | None = None, iou: float | str = 0.5) -> Result:
+        """The mAP over the frame of lowest frame AP within ±k of each anchor, the anchor being one.
+
+        `k`: native frames, the largest in the data if left out. `iou` as in `map`; the worst frame is
+        chosen at 0.5 or, with another threshold, at that. Frames without objects are no candidates.
+        `cells`: k = 0, 1 … Value None without objects. Shankar et al., Section 4.2.
+        """
+    def random_neighbour(self, k: int | None = None) -> Result:
+        """The expected share of anchors whose neighbour within ±k, drawn at random, is right.
+
+        Mean over sets of the share of their accepted neighbours that are right: the expectation of the
+        third number of the released scorer, which draws one neighbour an anchor. `k`: native frames,
+        the largest in the data if left out. A set without a neighbour counts as its anchor alone; the
+        released scorer calls it right, and the note says what that makes. The interval is that of a
+        mean over videos. Value None on empty input.
+        Shankar et al., "Do Image Classifiers Generalize Across Time?", Section 2.
+        """
+    def self_consistency(self, k: int | None = None) -> Result:
+        """The share of frames for which every frame within ±k of the scene gets the same top-1 class.
+
+        Top-1 of all the model's own classes, whether the data has them or not. pm-k with the anchor's
+        own answer in the place of the truth: steady, right or wrong. `k`: native frames; 10 if left
+        out, of pm-sets the largest in the data. Of pm-sets n counts the anchors and the interval is
+        that of `pm_k`. Of whole videos n counts all frames, each an anchor: they share neighbours, so
+        one video is resampled in blocks longer than a window. Value None on empty input.
+        """
