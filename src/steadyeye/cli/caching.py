@@ -10,7 +10,8 @@ cache = typer.Typer(help="Predictions that are kept for later runs.", no_args_is
 app.add_typer(cache, name="cache")
 
 Folder = Annotated[
-    str, typer.Option("--cache", help="Folder of the cache [as for `run`].", show_default=False)
+    str,
+    typer.Option("--cache", help="Folder of the cache; default: as for `run`.", show_default=False),
 ]
 
 

@@ -94,7 +94,9 @@ def degrade(
     fast: Annotated[
         bool, typer.Option("--fast", help="Only the failure points; about a tenth of the time.")
     ] = False,
-    seed: Annotated[int | None, typer.Option(help="Random seed of the operators [0].")] = None,
+    seed: Annotated[
+        int | None, typer.Option(help="Random seed of the operators; default: 0.")
+    ] = None,
     class_map: ClassMap = None,
     class_list: ClassList = None,
     reduce: Reduce = None,
@@ -120,7 +122,9 @@ def picture(
     operators: Operators = None,
     levels: Annotated[
         str | None,
-        typer.Option(help="Levels: first:last:step or a list [0,5,10,20,30, or all up to 5]."),
+        typer.Option(
+            help="Levels: first:last:step or a list; default: 0,5,10,20,30, or all up to 5."
+        ),
     ] = None,
     out: Annotated[
         Path, typer.Option(help="The file to write; its suffix sets the format.")

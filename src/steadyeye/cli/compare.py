@@ -37,7 +37,7 @@ def gate(
     ] = None,
     metrics: Annotated[
         list[str] | None,
-        typer.Option(help="Metrics to compare with the base [those of --require]."),
+        typer.Option(help="Metrics to compare with the base; default: those of --require."),
     ] = None,
     least: Annotated[int, typer.Option("--min", min=0, help="Smallest n that is accepted.")] = 0,
     junit: Annotated[str | None, typer.Option(help="Write the results as JUnit XML.")] = None,

@@ -28,7 +28,7 @@ def explain(
     model: Models = None,
     data: Data = None,
     reference: Annotated[
-        str | None, typer.Option(help="Reference data for the correct detections [--data].")
+        str | None, typer.Option(help="Reference data for the correct detections; default: --data.")
     ] = None,
     analyses: Annotated[
         str, typer.Option(help="Analyses, e.g. 'patch_shuffle(repeats=5), background'.")
@@ -38,7 +38,7 @@ def explain(
     limit: Annotated[
         int | None, typer.Option(help="Maximum number of mistakes, drawn at random.")
     ] = None,
-    seed: Annotated[int | None, typer.Option(help="Random seed [0].")] = None,
+    seed: Annotated[int | None, typer.Option(help="Random seed; default: 0.")] = None,
     class_map: ClassMap = None,
     on_error: OnError = None,
     batch: Batch = None,

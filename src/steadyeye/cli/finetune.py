@@ -37,7 +37,7 @@ Iterations = Annotated[int | None, _option("Number of steps, instead of epochs."
 Batch = Annotated[int | None, _option("Batch size, over all processes.", TRAINING)]
 Optimizer = Annotated[str | None, _option("Optimizer: adam or sgd.", TRAINING)]
 Rate = Annotated[str | None, _option("Learning rate, or 'search' to try 1e-3 … 1e-5.", TRAINING)]
-Momentum = Annotated[float | None, _option("Momentum of SGD [0.9].", TRAINING)]
+Momentum = Annotated[float | None, _option("Momentum of SGD; default: 0.9.", TRAINING)]
 Precision = Annotated[
     str | None, _option("Precision of the forward pass: fp32, bf16, fp16.", TRAINING)
 ]
@@ -45,9 +45,11 @@ Patience = Annotated[
     int | None, _option("Validations without improvement before training stops.", TRAINING)
 ]
 Every = Annotated[
-    int | None, _option("Steps between checkpoints [100].", TRAINING, "--checkpoint-every")
+    int | None, _option("Steps between checkpoints; default: 100.", TRAINING, "--checkpoint-every")
 ]
-Seed = Annotated[int | None, _option("Random seed of order, new weights and split [0].", TRAINING)]
+Seed = Annotated[
+    int | None, _option("Random seed of order, new weights and split; default: 0.", TRAINING)
+]
 
 Then = Annotated[
     list[str] | None, _option("Data to compare the base and the fine-tuned model on.", AFTER)

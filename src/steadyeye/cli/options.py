@@ -26,14 +26,14 @@ Data = Annotated[
 ]
 Out = Annotated[
     str | None,
-    typer.Option("--out", help="Folder of the run [runs/<model>-<data>-<n>]."),
+    typer.Option("--out", help="Folder of the run; default: runs/<model>-<data>-<n>."),
 ]
 Overwrite = Annotated[
     bool, typer.Option("--overwrite", help="Delete the run in --out and start again.")
 ]
 Metrics = Annotated[
     list[str] | None,
-    typer.Option(help="Metrics, e.g. 'accuracy, pm_k(k=5)' [all that apply]."),
+    typer.Option(help="Metrics, e.g. 'accuracy, pm_k(k=5)'; default: all that apply."),
 ]
 ClassMap = Annotated[
     str | None,
@@ -43,35 +43,39 @@ ClassMap = Annotated[
     ),
 ]
 Reduce = Annotated[
-    str | None, typer.Option(help="Combine the scores of mapped classes by 'max' or 'sum' [max].")
+    str | None,
+    typer.Option(help="Combine the scores of mapped classes by 'max' or 'sum'; default: max."),
 ]
 ClassList = Annotated[
     str | None,
     typer.Option(
         help="Are the data's classes all that can occur ('closed') or not ('open')? "
-        "[as the data say]"
+        "Default: as the data say."
     ),
 ]
 OnError = Annotated[
-    str | None, typer.Option(help="If a sample cannot be decoded: 'stop' or 'skip' [stop].")
+    str | None, typer.Option(help="If a sample cannot be decoded: 'stop' or 'skip'; default: stop.")
 ]
-Batch = Annotated[int | None, typer.Option(help="Batch size [16; on a GPU 64].")]
-Workers = Annotated[int | None, typer.Option(help="Threads [one per core].")]
+Batch = Annotated[int | None, typer.Option(help="Batch size; default: 16, on a GPU 64.")]
+Workers = Annotated[int | None, typer.Option(help="Threads; default: one per core.")]
 Engine = Annotated[
     str | None,
     typer.Option(
-        help="Where inference runs: 'local', 'local(processes=4)', 'ray(gpus=1)' [local]."
+        help="Where inference runs: 'local', 'local(processes=4)', 'ray(gpus=1)'; default: local."
     ),
 ]
 Address = Annotated[
-    str | None, typer.Option(help="Ray cluster, e.g. 'auto' [one on this machine].")
+    str | None, typer.Option(help="Ray cluster, e.g. 'auto'; default: one on this machine.")
 ]
 Operators = Annotated[
     list[str] | None,
-    typer.Option("--operators", "--operator", help="Operators, e.g. 'all, gaussian_noise' [all]."),
+    typer.Option(
+        "--operators", "--operator", help="Operators, e.g. 'all, gaussian_noise'; default: all."
+    ),
 ]
 Levels = Annotated[
-    str | None, typer.Option(help="Levels: first:last:step or a list like 5,10,20 [all, up to 30].")
+    str | None,
+    typer.Option(help="Levels: first:last:step or a list like 5,10,20; default: all, up to 30."),
 ]
 Cache = Annotated[str | None, typer.Option("--cache", help="Folder of the prediction cache.")]
 NoCache = Annotated[bool, typer.Option("--no-cache", help="Do not use the prediction cache.")]

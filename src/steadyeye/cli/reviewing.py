@@ -9,7 +9,8 @@ from steadyeye.cli.options import Data, Quiet, Shown, app, shown
 
 SetRoot = Annotated[Path, typer.Argument(help="Folder of the set.")]
 Where = Annotated[
-    str | None, typer.Option("--database", help="postgresql://… [SQLite in the set's folder].")
+    str | None,
+    typer.Option("--database", help="postgresql://…; default: SQLite in the set's folder."),
 ]
 
 
@@ -110,7 +111,7 @@ def review_export(
         typer.Option(
             "--format",
             help="set, coco, pmsets, label_studio or cvat; separate several with commas "
-            "[set for frames, coco for boxes].",
+            "(default: set for frames, coco for boxes).",
         ),
     ] = None,
     partial: Annotated[bool, typer.Option("--partial", help="Leave out undecided items.")] = False,

@@ -20,7 +20,8 @@ def view(
         Path | None, typer.Option(help="Write the list as a file that opens without a server.")
     ] = None,
     port: Annotated[
-        int | None, typer.Option(min=0, max=65535, help="The port to listen at [8420, or a free].")
+        int | None,
+        typer.Option(min=0, max=65535, help="Port to listen on; default: 8420, or a free one."),
     ] = None,
     browser: Annotated[bool, typer.Option("--open/--no-open", help="Open it in a browser.")] = True,
 ) -> None:

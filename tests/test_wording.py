@@ -1,0 +1,201 @@
+"""Every text that a user reads keeps to docs/explanation/style.md: banned phrases, % and points."""
+
+import ast
+import re
+from importlib import import_module
+from pathlib import Path
+
+import pytest
+from test_titles import found, worlds
+from typer.main import get_command
+
+from steadyeye.cli import COMMANDS
+from steadyeye.cli.options import app
+from steadyeye.evaluation.collect import evaluated
+from steadyeye.report.headline import headline
+
+ROOT = Path(__file__).resolve().parent.parent
+SOURCE = ROOT / "src" / "steadyeye"
+
+BANNED = {
+    r"\bt(old|ell\w*) (them |models |\w+ )?apart\b": "no clear difference",
+    r"the further one|as far as (its|the) labels|as far as .{0,30}\bcan tell": "say what is meant",
+    r"\bheld (example|image|frame|box|video)s?\b": "held-out data",
+    r"[Cc]hanges? of mind": "prediction changes",
+    r"changes? (its|of) answers?\b": "changes its prediction",
+    r"[Nn]o difference (is )?(shown|between)|difference (from \S+ )?is shown": "clear difference",
+    r"\b(is|are) shown to be\b": "is clearly",
+    r"Holm's (allowance|correction)": "adjusted by Holm",
+    r"beyond chance|may be chance": "a clear difference",
+    r"\bbelieve\b": "nothing: readers judge for themselves",
+    r"\b(stands?|shown|put|set) beside\b": "next to, compared with",
+    r"nobody would notice": "cannot be detected",
+    r"\bmend (it|them|the)\b": "correct, fix",
+    r"\d\s*points\b|difference, points|by \(?points": "percentage points, pp",
+    r"\b(is → says|says → is)\b": "label → prediction",
+    r"(reference|it) is thin\b": "sparse",
+    r"there is no before": "the base model cannot be compared",
+    r"neighbou?r\w* (frames )?take": "the drop",
+    r"drawn anew|begin(s|ning)? anew": "random weights; start again",
+    r"the model itself says|what it says of|judges? itself": "predicts",
+}
+"""What is not written → what is. The reasons: docs/explanation/style.md."""
+
+CHANGE_IN_PERCENT = re.compile(
+    r"\b(drops?|dropped|rises?|rose|falls?|fell|higher|lower|better|worse|gains?|loses?) by "
+    r"[+−]?\d[\d.]*\s*%"
+)
+PERCENT = re.compile(r"\d\s*%")
+
+
+def faults(text):
+    """The banned phrases in a text, and changes of percentages that are written in "%"."""
+    said = " ".join(text.split())
+    hits = [match[0] for banned in BANNED for match in [re.search(banned, said)] if match]
+    return hits + [match[0] for match in [CHANGE_IN_PERCENT.search(said)] if match]
+
+
+def mixed(header, rows):
+    """The columns of a table that hold both percentages and percentage points."""
+    columns = [[str(row[i]) for row in rows if i < len(row)] for i in range(len(header))]
+    return [
+        name
+        for name, cells in zip(header, columns, strict=True)
+        if ("(pp)" in name or any(re.search(r"\bpp\b", cell) for cell in cells))
+        and any(PERCENT.search(cell) for cell in cells)
+    ]
+
+
+def strings(path):
+    """(line, text) of the strings of a module that are no docstrings, {} where values go."""
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    bare = {id(each.value) for each in ast.walk(tree) if isinstance(each, ast.Expr)}
+    parts = set()
+    for each in ast.walk(tree):
+        if isinstance(each, ast.JoinedStr):
+            parts |= {id(value) for value in each.values}
+            text = "".join(
+                part.value if isinstance(part, ast.Constant) else "{}" for part in each.values
+            )
+            yield each.lineno, text
+        elif isinstance(each, ast.Constant) and id(each) not in bare | parts:
+            yield each.lineno, str(each.value)
+
+
+def commands(command, name="steadyeye"):
+    """(name, help) of a command with its options, and of all below it."""
+    helps = [command.help, *(getattr(each, "help", None) for each in command.params)]
+    yield name, " ".join(filter(None, helps))
+    for below, each in getattr(command, "commands", {}).items():
+        yield from commands(each, f"{name} {below}")
+
+
+def texts(section):
+    """What of a section a reader sees, without its tables."""
+    yield section.title
+    yield from section.text
+    yield from section.method
+    for figure in section.figures:
+        yield from (figure.caption, figure.alt)
+    for table in section.tables:
+        yield table.caption
+    for exhibit in section.exhibits:
+        yield exhibit.title
+        yield from (line for picture in exhibit.pictures for line in picture.lines)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "these models cannot be told apart",
+        "accuracy on the held examples",
+        "No difference between a and b is shown on accuracy",
+        "better by 20.0 points (9.5 to 34.8)",
+        "its accuracy drops by 3.1\u202f%",
+        "Believe it? I believe it as far as its labels go",
+        "p ≤ 0.05 after Holm's allowance for five pairs",
+        "m changes its answer every 0.2 s",
+    ],
+)
+def test_a_fault_is_found(text):
+    assert faults(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "No clear difference in accuracy between a and b (95 % interval −2.1 to +6.3 includes 0)",
+        "better by 20.0 percentage points (9.5 to 34.8)",
+        "a relative drop of 12.0\u202f% in mAP",
+        "the failure points of three models",
+        "accuracy falls below 50\u202f%",
+    ],
+)
+def test_what_the_guide_asks_for_is_no_fault(text):
+    assert not faults(text)
+
+
+def test_a_column_of_two_units_is_found():
+    assert mixed(("model", "drop (pp)"), [("a", "12.5"), ("b", "3.1\u202f%")]) == ["drop (pp)"]
+    assert mixed(("model", "difference"), [("a", "12.5 pp"), ("b", "3.1\u202f%")]) == ["difference"]
+    assert not mixed(("accuracy", "drop (pp)"), [("12.5\u202f%", "3.1"), ("9\u202f%", "—")])
+
+
+def test_texts_in_the_source_keep_to_the_guide():
+    found = [
+        (str(path.relative_to(SOURCE)), line, hits)
+        for path in sorted(SOURCE.rglob("*.py"))
+        for line, text in strings(path)
+        for hits in [faults(text)]
+        if hits
+    ]
+    assert not found
+
+
+def test_pages_keep_to_the_guide():
+    pages = [*SOURCE.rglob("templates/*.html"), *SOURCE.rglob("static/*.js")]
+    assert len(pages) > 10
+    # the charts' script is bundled, not written by us
+    own = [page for page in pages if page.name != "vega.js"]
+    assert not [(page.name, hits) for page in own if (hits := faults(page.read_text("utf-8")))]
+
+
+def test_help_keeps_to_the_guide():
+    for name in COMMANDS:
+        import_module(f"steadyeye.cli.{name}")
+    said = dict(commands(get_command(app)))
+    assert {"steadyeye run", "steadyeye gate", "steadyeye cache prune"} <= set(said)
+    assert not [(name, hits) for name, text in said.items() if (hits := faults(text))]
+    # rich takes [all] for markup and prints nothing of it
+    assert not [name for name, text in said.items() if re.search(r"\[[a-z]", text)]
+
+
+def prose(page):
+    """A page without its blocks of commands and output, which test_tutorials compares."""
+    return re.sub(r"^```.*?^```", "", page.read_text(encoding="utf-8"), flags=re.S | re.M)
+
+
+def test_docs_keep_to_the_guide():
+    pages = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+    assert len(pages) > 20
+    # the guide itself shows what is not written
+    own = [page for page in pages if page.name != "style.md"]
+    assert not [(page.name, hits) for page in own if (hits := faults(prose(page)))]
+
+
+@pytest.mark.parametrize("kind", ["tiny", "clear"])
+def test_reports_keep_to_the_guide(kind):
+    sections = found(kind)
+    assert len(sections) > 20
+    for name, section in sections:
+        for text in texts(section):
+            assert not faults(text), (name, text)
+        for table in section.tables:
+            assert not mixed(table.header, table.rows), (name, table.caption)
+
+
+@pytest.mark.parametrize("kind", ["tiny", "clear"])
+def test_headlines_keep_to_the_guide(kind):
+    for group in worlds(kind):
+        for line in headline([evaluated(each) for each in group]):
+            assert not faults(line)
