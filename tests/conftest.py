@@ -21,6 +21,7 @@ PATIENCE = 120_000
 os.environ["STEADYEYE_CACHE"] = "off"
 # by the time they take: a worker keeps to a file, and none is to begin with a long one at the end
 LONGEST = (
+    "test_tutorials",
     "test_ray",
     "test_model_libraries",
     "test_integrated_gradients",

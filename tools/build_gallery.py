@@ -44,9 +44,9 @@ JOBS: Mapping[str, tuple[str, Sequence[Sequence[str]]]] = {
         "runs/degradation/report.html",
         [
             [
-                *("degrade", *MODELS, "--levels=0:30:5", "--out=runs/degradation"),
+                *("degrade", *MODELS[:2], "--levels=0:30:5", "--out=runs/degradation"),
                 "--operators=jpeg, white_fog, local_blur, fade_black",
-                f"--data=video(path='{VIDEO}', anchors=24, k=0, {LABELS})",
+                f"--data=video(path='{VIDEO}', anchors=16, k=0, {LABELS})",
             ]
         ],
     ),
@@ -54,10 +54,10 @@ JOBS: Mapping[str, tuple[str, Sequence[Sequence[str]]]] = {
         "models/trained/report.html",
         [
             [
-                *("finetune", MODELS[0], "--holdout=0.2", "--by=time", "--gap=5", "--epochs=2"),
+                *("finetune", MODELS[0], "--holdout=0.2", "--by=time", "--gap=5", "--epochs=1"),
                 *("--batch=8", "--lr=5e-4", "--out=models/trained"),
                 "--data=video(path='clip.mp4', anchors='all', k=0, labels='labels.csv')",
-                "--then=video(path='clip.mp4', anchors=20, k=3, labels='clip.json')",
+                "--then=video(path='clip.mp4', anchors=16, k=2, labels='clip.json')",
                 *("--then-operators=jpeg, white_fog", "--then-levels=0:30:5"),
             ]
         ],
