@@ -88,11 +88,18 @@ def build_reports(folder: Path) -> None:
 
 
 PICTURES: Mapping[str, tuple[str, str]] = {
-    "report.png": ("pm-k", ""),
-    **{f"gallery/{name}.png": (name, "") for name in JOBS},
+    "report": ("pm-k", ""),
+    "failures": ("pm-k", "#what section >> nth=0"),
+    "changed": ("pm-k", "#what section >> nth=1"),
+    "curve": ("pm-k", "#when section >> nth=0"),
+    "published": ("pm-k", "#compared section >> nth=1"),
+    "compare": ("compare", "#compared section >> nth=0"),
+    "label-free": ("label-free", "#when section >> nth=0"),
+    **{f"gallery/{name}": (name, "") for name in JOBS},
 }
-"""Picture of the docs → the report it is of, and the beginning of a section's id; the top if ''."""
-SIZE = {"width": 1000, "height": 680}
+"""Picture of the docs → the report it is of, and the section of it; the first screen if ''."""
+WIDTH, HEIGHT = 1000, 800
+"""Of the browser; what a picture shows at most."""
 
 
 def take_pictures(folder: Path) -> None:
@@ -105,28 +112,28 @@ def take_pictures(folder: Path) -> None:
             executable_path=CHROMIUM, args=["--no-sandbox", "--disable-gpu"]
         )
         for picture, (report, section) in PICTURES.items():
-            page = browser.new_page(viewport=SIZE, color_scheme="light")
+            page = browser.new_page(
+                viewport={"width": WIDTH, "height": HEIGHT}, color_scheme="light"
+            )
             page.goto((folder / f"{report}.html").as_uri())
-            page.wait_for_load_state("networkidle")
+            # charts are drawn once they come near the window
+            page.wait_for_timeout(1000)
+            place = page.locator(section) if section else page
             if section:
-                place = page.locator(f"section[id^='{section}']").first
                 place.scroll_into_view_if_needed()
-                page.wait_for_timeout(500)
-                shrink(place.screenshot(), IMAGES / picture)
-            else:
-                page.wait_for_timeout(500)
-                shrink(page.screenshot(), IMAGES / picture)
+                page.wait_for_timeout(1000)
+            shrink(place.screenshot(), IMAGES / f"{picture}.webp")
             page.close()
         browser.close()
 
 
 def shrink(screenshot: bytes, path: Path) -> None:
-    """Writes a screenshot as a WebP of modest size beside the name that was asked for."""
+    """Writes a screenshot as a picture of modest size, cut below."""
     import cv2
     import numpy as np
 
-    image = cv2.imdecode(np.frombuffer(screenshot, np.uint8), cv2.IMREAD_COLOR)
-    cv2.imwrite(str(path.with_suffix(".webp")), image, [cv2.IMWRITE_WEBP_QUALITY, 75])
+    image = cv2.imdecode(np.frombuffer(screenshot, np.uint8), cv2.IMREAD_COLOR)[:HEIGHT]
+    cv2.imwrite(str(path), image, [cv2.IMWRITE_WEBP_QUALITY, 75])
 
 
 def on_files(files: Any, config: Any) -> Any:
