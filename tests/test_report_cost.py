@@ -14,7 +14,7 @@ from scipy.stats import CensoredData, binomtest, ecdf
 import steadyeye as se
 from steadyeye.comparison import proportions
 from steadyeye.comparison.proportions import mcnemar, tango
-from steadyeye.predictions.numbers import numbers
+from steadyeye.predictions.numbers import list_values, numbers
 from steadyeye.report.vega import FILE
 from steadyeye.sequences.runs import median
 
@@ -30,7 +30,7 @@ HEAVY = {
         "scenedetect",
     ),
     *("scipy.linalg", "scipy.optimize", "scipy.sparse", "scipy.stats", "sklearn", "sqlalchemy"),
-    *("torch", "torchvision", "vl_convert", "yaml"),
+    *("pyarrow.compute", "sqlite3", "torch", "torchvision", "vl_convert", "yaml"),
 }
 """What no report of pm-sets of a classifier needs, each a tenth of a second or more."""
 
@@ -93,6 +93,14 @@ def test_numbers_of_arrow_without_pandas():
             assert np.array_equal(numbers(both), both.to_numpy())
             assert np.array_equal(numbers(part.slice(3)), part.slice(3).to_numpy())
     assert np.isnan(numbers(pa.chunked_array([[1.0, None]]))[1])
+
+
+def test_values_of_lists_without_the_functions_of_arrow():
+    lists = pa.array([[1, 2], [], [3], [4, 5, 6]], pa.list_(pa.int32()))
+    for part in (lists, lists.slice(1), lists.slice(2, 1), lists.slice(4), lists[:0]):
+        assert list_values(part).tolist() == part.flatten().to_pylist()
+    missing = pa.array([[1], None, [2]], pa.list_(pa.int32()))
+    assert list_values(missing).tolist() == [1, 2]
 
 
 def test_mcnemar_is_the_binomial_test():

@@ -6,23 +6,26 @@ In data/ of the run's folder, a file for each of its data. The mark of it is in 
 import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from steadyeye.cache.store import Store
 from steadyeye.core.errors import SampleError, UsageError
 from steadyeye.core.table import Predictions
 from steadyeye.core.types import Sample, Source
-from steadyeye.degradation.sweep import Sweep
-from steadyeye.evaluation.tasks import Task
 from steadyeye.predictions.cell import open_cell
 from steadyeye.predictions.read import cells
 from steadyeye.storage import contents
 from steadyeye.storage.contents import Contents
 from steadyeye.storage.place import Place
 
+if TYPE_CHECKING:
+    # a report reads what was kept and needs neither
+    from steadyeye.cache.store import Store
+    from steadyeye.evaluation.tasks import Task
 
-def marked(out: Place, tasks: Sequence[Task], store: Store | None = None) -> tuple[Task, ...]:
+
+def marked(out: Place, tasks: Sequence["Task"], store: "Store | None" = None) -> "tuple[Task, ...]":
     """The tasks with the mark of what their data hold in their identity; keeps what that is.
 
     Raises `UsageError` where the folder holds predictions of what other files, or other bytes, were
@@ -39,7 +42,7 @@ def marked(out: Place, tasks: Sequence[Task], store: Store | None = None) -> tup
     )
 
 
-def keep(out: Place, spec: str, source: Source, store: Store | None = None) -> str:
+def keep(out: Place, spec: str, source: Source, store: "Store | None" = None) -> str:
     """Keeps what the files of a source hold in the folder `out`; returns the mark of them.
 
     `spec`: the text that names the source there. Raises `UsageError` where what is kept is another.
@@ -134,8 +137,10 @@ def _path(run: Place, spec: str) -> Place:
     return run / "data" / f"{hashlib.sha256(spec.encode()).hexdigest()[:16]}.contents"
 
 
-def _seen(source: Source, before: Contents | None, store: Store | None) -> Contents:
+def _seen(source: Source, before: Contents | None, store: "Store | None") -> Contents:
     """What a source's images are now."""
+    from steadyeye.degradation.sweep import Sweep
+
     source = source.base if isinstance(source, Sweep) else source
     ask = getattr(source, "files", None)
     files = ask() if callable(ask) else None

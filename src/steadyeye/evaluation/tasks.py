@@ -4,11 +4,10 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from steadyeye.cache.store import Store
 from steadyeye.classes import mapping
 from steadyeye.classes.named_map import named_map
 from steadyeye.core.errors import UsageError, listed
@@ -19,6 +18,9 @@ from steadyeye.evaluation.job import Job
 from steadyeye.evaluation.sweeps import swept
 from steadyeye.inference.passes import MOST
 from steadyeye.predictions.cell import shard_rows
+
+if TYPE_CHECKING:
+    from steadyeye.cache.store import Store  # SQLite, which a report does not need
 
 BATCH, BATCHES = 16, {"cuda": MOST}  # images handed to a model at a time, by its runtime
 NO_ACCURACY = "there is no accuracy; use a model with more classes or --class-list open"
@@ -38,7 +40,7 @@ class Task:
     class_map: mapping.ClassMap
     folder: str
     identity: Mapping[str, Any]
-    store: Store | None = None
+    store: "Store | None" = None
     given: Mapping[str, Any] = field(default_factory=dict)
 
     @cached_property

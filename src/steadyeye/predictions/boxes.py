@@ -8,7 +8,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from steadyeye.core.boxes import Boxes, BoxTable, Detections, areas
-from steadyeye.predictions.numbers import numbers
+from steadyeye.predictions.numbers import list_values, numbers
 
 
 def boxes_to_arrow(
@@ -93,5 +93,4 @@ def _labels(table: pa.Table, name: str) -> tuple[NDArray[np.int64], NDArray[np.i
 
 
 def _values(table: pa.Table, name: str, dtype: type) -> NDArray[Any]:
-    flat = table[name].combine_chunks().flatten()
-    return numbers(flat).astype(dtype)
+    return list_values(table[name].combine_chunks()).astype(dtype)

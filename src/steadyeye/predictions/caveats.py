@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from steadyeye.core.boxes import BoxTable
 from steadyeye.predictions.boxes import boxes_from_arrow, detections_from_arrow
-from steadyeye.predictions.numbers import numbers
+from steadyeye.predictions.numbers import list_values, numbers
 
 SLACK = 0.05
 """Pixels by which a box may reach out of its image unmentioned: COCO rounds to hundredths."""
@@ -89,7 +89,7 @@ def _left_out(
 ) -> str | None:
     lists = column.combine_chunks()
     counts = np.diff(numbers(lists.offsets))
-    labels = numbers(lists.flatten())
+    labels = list_values(lists)
     if not len(labels):
         return None
     first = ids[int((counts > 0).argmax())]

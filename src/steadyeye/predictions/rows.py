@@ -12,7 +12,7 @@ from steadyeye.core.boxes import Boxes, Detections
 from steadyeye.core.types import Labels, Tag
 from steadyeye.predictions.boxes import boxes_to_arrow
 from steadyeye.predictions.caveats import caveats_to_arrow
-from steadyeye.predictions.numbers import numbers
+from steadyeye.predictions.numbers import list_values, numbers
 from steadyeye.predictions.verified import verified_to_arrow
 
 TOP = 5  # the model's own best classes kept for the pictures
@@ -103,7 +103,7 @@ def membership(truth: pa.ChunkedArray, classes: int) -> NDArray[np.bool_]:
     array = truth.combine_chunks()
     result = np.zeros((len(array), classes), dtype=np.bool_)
     counts = np.diff(numbers(array.offsets))
-    result[np.repeat(np.arange(len(array)), counts), numbers(array.flatten())] = True
+    result[np.repeat(np.arange(len(array)), counts), list_values(array)] = True
     return result
 
 

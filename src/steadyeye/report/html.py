@@ -6,10 +6,8 @@ import json
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
-from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup, escape
 
 from steadyeye.core.results import among, limit
@@ -17,9 +15,8 @@ from steadyeye.core.sections import Exhibit, Figure, Picture, Section
 from steadyeye.report.document import Document, interval_of, numbers, value_of
 from steadyeye.report.films import Films, reels
 from steadyeye.report.first import SENTENCES, leads
+from steadyeye.report.pages import open_templates, read_static
 from steadyeye.report.vega import read_vega
-
-HERE = Path(__file__).resolve().parent
 
 Pictures = Callable[[str, Picture], bytes | None]
 """`(data, picture) -> JPEG bytes`, or None where it is not kept."""
@@ -29,13 +26,7 @@ def render_html(
     document: Document, picture: Pictures, film: Films = lambda data, film: None
 ) -> str:
     """The page. Charts are Vega, embedded once; pictures are data URIs; same input, same bytes."""
-    environment = Environment(
-        loader=FileSystemLoader(HERE / "templates"),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
+    environment = open_templates()
     environment.filters["anchor"] = _anchor
     environment.filters["breakable"] = _breakable
     environment.globals |= {
@@ -54,9 +45,9 @@ def render_html(
         specification=lambda figure: _specification(_pictured(figure, picture)),
         reels=reels(document, film),
         record=_record,
-        style=Markup(_static("report.css") + _static("viewer.css")),  # noqa: S704 - our own files
-        script=Markup(_static("report.js")),  # noqa: S704
-        viewer=Markup(_static("viewer.js")),  # noqa: S704
+        style=Markup(read_static("report.css") + read_static("viewer.css")),  # noqa: S704 - our own files
+        script=Markup(read_static("report.js")),  # noqa: S704
+        viewer=Markup(read_static("viewer.js")),  # noqa: S704
         vega=Markup(read_vega()) if charts else None,  # noqa: S704
     )
     return page
@@ -79,10 +70,6 @@ def _lead(document: Document, picture: Pictures) -> _Lead | None:
         if len(shots) == len(found):
             return _Lead(section, exhibit, shots)
     return None
-
-
-def _static(name: str) -> str:
-    return (HERE / "static" / name).read_text(encoding="utf-8")
 
 
 def _data_uri(jpeg: bytes | None) -> str | None:

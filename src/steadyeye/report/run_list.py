@@ -7,11 +7,10 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import quote
 
-from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
 from steadyeye.charts.style import shown, span
-from steadyeye.report.html import HERE
+from steadyeye.report.pages import open_templates, read_static
 
 FINISHED = "finished"
 UNFINISHED = "unfinished"
@@ -78,31 +77,25 @@ def render_list(runs: Sequence[ListedRun], folder: str, base: str | None = None)
     `base`: the relative path from a file that opens without a server to `folder`; None: the page
     of the server, which makes reports and comparisons when they are asked for.
     """
-    environment = Environment(
-        loader=FileSystemLoader(HERE / "templates"),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    page: str = environment.get_template("runs.html").render(
-        folder=folder,
-        runs=len(runs),
-        served=base is None,
-        content=_embedded(describe_list(runs, folder, base)),
-        style=Markup(_static("report.css") + _static("runs.css")),  # noqa: S704 - our own files
-        script=Markup(_static("runs.js")),  # noqa: S704
+    page: str = (
+        open_templates()
+        .get_template("runs.html")
+        .render(
+            folder=folder,
+            runs=len(runs),
+            served=base is None,
+            content=_embedded(describe_list(runs, folder, base)),
+            style=Markup(read_static("report.css") + read_static("runs.css")),  # noqa: S704 - our own files
+            script=Markup(read_static("runs.js")),  # noqa: S704
+        )
     )
     return page
 
 
 def render_problem(title: str, line: str) -> str:
     """A page that says in one line why there is nothing else to show."""
-    environment = Environment(
-        loader=FileSystemLoader(HERE / "templates"), autoescape=True, undefined=StrictUndefined
-    )
-    style = Markup(_static("report.css") + _static("runs.css"))  # noqa: S704 - our own files
-    template = environment.get_template("problem.html")
+    style = Markup(read_static("report.css") + read_static("runs.css"))  # noqa: S704
+    template = open_templates().get_template("problem.html")
     page: str = template.render(title=title, line=line, style=style)
     return page
 
@@ -202,7 +195,3 @@ def _embedded(content: Mapping[str, Any]) -> Markup:
     """Plain values as JSON that cannot end the script element it stands in."""
     text = json.dumps(content, ensure_ascii=False)
     return Markup(text.replace("<", "\\u003c").replace("&", "\\u0026"))  # noqa: S704
-
-
-def _static(name: str) -> str:
-    return (HERE / "static" / name).read_text(encoding="utf-8")
