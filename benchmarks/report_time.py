@@ -1,0 +1,64 @@
+"""Processor time of `steadyeye report` on the runs that are given, of one checkout or of two.
+
+    python benchmarks/report_time.py runs/demo runs/sweep [--rounds 5] [--against ../other/src]
+
+Each report is a process of its own, from its start to its end, user and system time together. Of
+two checkouts they take turns, so that a busy machine is busy for both: read the ratio.
+"""
+
+import argparse
+import os
+import resource
+import statistics
+import subprocess
+import sys
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent.parent / "src"
+
+
+def time_report(source: Path, run: str, out: Path) -> float:
+    """Seconds of processor time of a report, by the package in the folder `source`."""
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    words = [sys.executable, "-m", "steadyeye", "report", run, "--out", str(out)]
+    environment = {**os.environ, "PYTHONPATH": str(source)}
+    subprocess.run(words, check=True, env=environment, stdout=subprocess.DEVNULL)
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+
+
+def measure(sources: Sequence[Path], run: str, rounds: int) -> list[list[float]]:
+    """(sources, rounds) seconds, after one report each that counts for nothing."""
+    taken: list[list[float]] = [[] for _ in sources]
+    with tempfile.TemporaryDirectory() as folder:
+        out = Path(folder) / "report.html"
+        for turn in range(rounds + 1):
+            for source, times in zip(sources, taken, strict=True):
+                seconds = time_report(source, run, out)
+                if turn:
+                    times.append(seconds)
+    return taken
+
+
+def main() -> None:
+    """Prints a row a run: least and median of each checkout, and the ratio of the least."""
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("runs", nargs="+")
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--against", type=Path, help="the src folder of another checkout")
+    asked = parser.parse_args()
+    sources = [HERE, *([asked.against.resolve()] if asked.against else [])]
+    print("| run | least, s | median, s |" + (" other least, s | ratio |" if asked.against else ""))
+    print("|---|---|---|" + ("---|---|" if asked.against else ""))
+    for run in asked.runs:
+        own, *other = measure(sources, run, asked.rounds)
+        row = f"| {Path(run).name} | {min(own):.2f} | {statistics.median(own):.2f} |"
+        if other:
+            row += f" {min(other[0]):.2f} | {min(own) / min(other[0]):.2f} |"
+        print(row, flush=True)
+
+
+if __name__ == "__main__":
+    main()
