@@ -410,7 +410,7 @@ def test_predictions_of_ultralytics_are_read_as_they_are_meant(yolo_data, first,
     assert mean_ap(table).value == 1
     if first != 1:
         assert any("read as counted from 1" in note for note in table.notes)
-    assert any("told by" in note for note in table.notes)
+    assert any("are matched to images by" in note for note in table.notes)
 
 
 def test_ids_that_are_numbers_of_other_files_do_not_mislead(yolo_data):
@@ -422,7 +422,7 @@ def test_ids_that_are_numbers_of_other_files_do_not_mislead(yolo_data):
     spec = as_coco(folder, images, found, 1)
     table = score(folder, spec, ultralytics(images, found))
     assert mean_ap(table).value == 1
-    note = next(note for note in table.notes if "told by file_name" in note)
+    note = next(note for note in table.notes if "matched to images by file_name" in note)
     assert "32 of their image_id values are ids of other images" in note
 
 
@@ -433,7 +433,7 @@ def test_results_of_coco_stay_what_they_are_as_by_pycocotools(yolo_data):
         entries = detected(found, lambda category, first=first: category + first)
         table = score(folder, spec, entries)
         assert mean_ap(table).value == 1
-        assert not [note for note in table.notes if "read as" in note or "told by" in note]
+        assert not [note for note in table.notes if "read as" in note or "matched to images by" in note]
 
 
 def test_a_bad_detector_is_no_other_numbering(yolo_data):
@@ -478,7 +478,7 @@ def test_names_of_categories_decide(yolo_data):
     )
     table = score(folder, as_coco(folder, images, found, 1), entries)
     assert mean_ap(table).value == 1
-    assert "category ids are told by category_name" in table.notes
+    assert "category ids are matched by category_name" in table.notes
 
 
 def test_cocos_own_numbers_are_read_over_cocos_classes(tmp_path):

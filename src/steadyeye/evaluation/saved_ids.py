@@ -180,7 +180,7 @@ def by_name(entries: Sequence[Entry], classes: Classes | None) -> Naming | None:
     said = from_names(list(dict.fromkeys(names.values())))
     to = dict(zip(said.names, mapping.by_meaning(said, classes).destinations, strict=True))
     places = {number: to[name] for number, name in names.items() if to[name] >= 0}
-    return Naming(f"by {key}", places)
+    return Naming(f"matched by {key}", places)
 
 
 def chosen(
