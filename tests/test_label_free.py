@@ -677,6 +677,9 @@ def test_the_report_of_unlabelled_footage(bikes):
         "self-consistency",
         "dwell time",
         "confidence jump",
+        "n",
+        "classes",
+        "95\u202f% interval",
     }
     assert any("one video" in caveat for caveat in content.caveats)
 
