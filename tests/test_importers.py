@@ -433,7 +433,9 @@ def test_results_of_coco_stay_what_they_are_as_by_pycocotools(yolo_data):
         entries = detected(found, lambda category, first=first: category + first)
         table = score(folder, spec, entries)
         assert mean_ap(table).value == 1
-        assert not [note for note in table.notes if "read as" in note or "matched to images by" in note]
+        assert not [
+            note for note in table.notes if "read as" in note or "matched to images by" in note
+        ]
 
 
 def test_a_bad_detector_is_no_other_numbering(yolo_data):

@@ -664,7 +664,7 @@ def test_the_report_of_unlabelled_footage(bikes):
     ]
     (said,) = content.headline
     assert said.startswith(f"{LITE0} changes its prediction every 0.")
-    assert "; it is the same for all frames within ±10 of " in said
+    assert "it is the same on every frame within ±10." in said
     assert "95\u202f% interval" in said
     places = [section.title for section in content.sections]
     assert "prediction changes in" in places[0]

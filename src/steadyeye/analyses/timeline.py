@@ -123,7 +123,7 @@ def _lengths(evaluated: Sequence[Evaluated]) -> tuple[Table, ...]:
         rows.append((one.predictions.model, f"{dwell.n:,}", *told))
     header = (
         "model",
-        "answers",
+        "runs",
         "mean time between changes",
         "95 % interval",
         "median",

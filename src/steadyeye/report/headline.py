@@ -109,8 +109,8 @@ def _wavers(name: str, one: Evaluated) -> str | None:
     if same is None or same.value is None:
         return f"{said}."
     return (
-        f"{said}; it is the same for all frames within ±{reach(same)} of {percent(same.value)} "
-        f"of {same.n:,} frames{_ends(same, False)}."
+        f"{said}; for {percent(same.value)} of {same.n:,} frames{_ends(same, False)} it is the "
+        f"same on every frame within ±{reach(same)}."
     )
 
 
