@@ -24,7 +24,7 @@ from steadyeye.core.spec import parse
 from steadyeye.core.table import Predictions
 from steadyeye.core.types import Evaluated
 from steadyeye.evaluation import explain as explaining
-from steadyeye.evaluation import summary
+from steadyeye.evaluation import pictures, summary
 from steadyeye.evaluation.job import Job
 from steadyeye.evaluation.run import Silent
 from steadyeye.images import backdrops
@@ -449,7 +449,7 @@ def test_the_report_is_made_again_without_model_and_data(whole):
         for exhibit in section.exhibits:
             marks = {e.predictions.data: e.predictions.fingerprint for e in again.evaluated}
             for picture in exhibit.pictures:
-                assert summary._stored([explained.out], marks[exhibit.data], picture)
+                assert pictures.stored_picture([explained.out], marks[exhibit.data], picture)
 
 
 def test_threads_and_batches_change_nothing(toy, whole, tmp_path):
