@@ -42,7 +42,7 @@ def degradation_profiles(evaluated: Sequence[Evaluated]) -> Section | None:
         title="Accuracy, probability and rank by level, for each operator",
         text=(
             "Level 0 is the original image; each level degrades it more. Bands are 95 % "
-            "intervals. The numbers above say how many images count.",
+            "intervals. The table of all numbers says how many images count.",
         ),
         figures=figures,
         tables=(_table(models, found),),

@@ -86,5 +86,7 @@ def _published() -> Table:
     }
     operators = sorted({line["operator"] for line in lines})
     rows = tuple((o, *(told.get((o, model), "—") for model in models)) for o in operators)
-    caption = "Published failure points at 50 % accuracy: level (pixels changed), Swingler 2022"
+    caption = (
+        "Published failure points at 50 % accuracy: change (share of pixels changed), Swingler 2022"
+    )
     return Table(caption, ("operator", *models), rows)
