@@ -136,7 +136,7 @@ MISTAKES = [
     (["--data", "video(path='clip.mp4')", "--metrics", "pmk"], "did you mean 'pm_k'?"),
     (["--data", "video(path='clip.mp4')", "--metrics", "pm_k"], "pm_k needs truth"),
     (["--data", "video(path='clip.mp4')", "--on-error", "go"], "no value of on_error named 'go'"),
-    (["--data", "video(path='clip.mp4')", "--batch", "-1"], "batch=-1: give 0"),
+    (["--data", "video(path='clip.mp4')", "--batch", "-1"], "batch=-1: give 1 or more, or 0"),
     (["--data", "video(path='clip.mp4')", "--class-map", "no.csv"], ""),
     ([], "the job has no data; give --data"),
 ]

@@ -297,6 +297,10 @@ def test_all_images_can_be_the_baseline(sweep):
         ({"operators": "jpeg, jpeg(subsampling='444')"}, "'jpeg' is given twice"),
         ({"operators": "al, jpeg"}, "no operator named 'al'; did you mean 'all'"),
         ({"operators": "all(levels=3)"}, "'all' takes no parameters"),
+        (
+            {"operators": "jpeg, gaussian_noise", "levels": "0:30:10"},
+            "hold none of gaussian_noise, whose levels are 1 to 5",
+        ),
         ({"operators": "jpeg", "levels": "0:31"}, "levels go from 0 to 30"),
         ({"operators": "jpeg", "levels": "-1,3"}, "levels go from 0 to 30"),
         ({"operators": "jpeg", "levels": "many"}, "write first:last"),

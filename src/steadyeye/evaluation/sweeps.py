@@ -35,7 +35,15 @@ def degrading(job: Job, models: Sequence[Model]) -> Degrading | None:
     # a search asks for single levels, and level l of a gradient operator costs l steps
     gradients = not job.fast and all(cut(model).gradient for model in models)
     chosen = operators(job.operators, gradients)
-    return Degrading(chosen, levels(job.levels, chosen), job.seed)
+    how = Degrading(chosen, levels(job.levels, chosen), job.seed)
+    reached = [each for each, steps in zip(chosen, how.steps(), strict=True) if any(steps)]
+    lost = [each for each in chosen if each not in reached]
+    if reached and lost:
+        raise UsageError(
+            f"levels '{job.levels}' hold none of {lost[0].name}, whose levels are 1 to "
+            f"{lost[0].last}; leave --levels out for all that each operator has"
+        )
+    return how
 
 
 def operators(text: str, gradients: bool) -> tuple[Operator, ...]:
