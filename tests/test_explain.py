@@ -312,7 +312,7 @@ def test_changes_are_averaged_over_steps_then_targets():
     assert (gap.low, gap.high) == (None, None)
     assert gap.method == "none: too few: one group has only 2 images"
     section = patch_shuffle([Evaluated(predictions, {})])
-    assert section.title.endswith("By 0.35, against 0.05, too few images to tell")
+    assert section.title.endswith("By 0.35 and 0.05, too few images to compare")
     rows = {row[0]: row for row in section.tables[0].rows}
     assert rows["mistakes"][1:3] == ("2", "2")
     assert rows["mistakes"][3].startswith("0.35 (0.0")
@@ -329,7 +329,7 @@ def test_mistakes_of_one_video_prove_nothing_of_others():
     # without an interval it asks, and does not say that there is no difference
     title = patch_shuffle([Evaluated(predictions, {})]).title
     assert title.startswith("Shuffling patches inside the box: do confident mistakes change less")
-    assert title.endswith("too few images to tell")
+    assert title.endswith("too few images to compare")
 
 
 def test_a_mean_covers_the_truth_over_images():
@@ -569,7 +569,10 @@ def test_too_few_backgrounds_are_refused_with_why(toy, tmp_path):
         (few / path.name).write_bytes(path.read_bytes())
     asked = f"background(folder='{few}')"
     refused(
-        toy, tmp_path, asked, r"4 of 5 backgrounds qualify .*6 must \(in 'no.png@64x64' it finds"
+        toy,
+        tmp_path,
+        asked,
+        r"4 of 5 backgrounds qualify .*at least 6 are needed \(in 'no.png@64x64' it detects",
     )
 
 

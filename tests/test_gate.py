@@ -75,7 +75,7 @@ def test_requirements_are_read(text, said):
         ("pm_k == 0.7", "compare with >=, >, <= or <"),
         ("pm_k >= high", "'high' is no number"),
         ("pm_k >= nan", "not a finite number"),
-        ("pm_k >= 1e999", "no number"),
+        ("pm_k >= 1e999", "not a finite number"),
         ("pm_k(10) >= 0.7", "arguments must be named"),
         ("pm_k(k=10 >= 0.7", "was never closed"),
         ("0.7 <= pm_k", "neither a name nor a name with arguments"),
@@ -178,7 +178,7 @@ def test_clusters_need_videos():
 
 def test_too_few_show_nothing():
     (found,) = judged(share(100, 100), "accuracy >= 0.5", least=200)
-    assert (found.outcome, found.why) == (OPEN, "n is below the 200 asked for")
+    assert (found.outcome, found.why) == (OPEN, "n is below the required 200")
     (wrong,) = judged(share(10, 100), "accuracy >= 0.5", least=200)
     assert wrong.outcome == FAILS
 
@@ -206,7 +206,7 @@ def test_every_cell_is_judged_and_must_have_the_metric():
     cells = [share(90, 100, model="a"), share(20, 100, model="b")]
     found = gate(cells, requirements(["accuracy >= 0.5"]))
     assert [(each.model, each.outcome) for each in found] == [("a", HOLDS), ("b", FAILS)]
-    with pytest.raises(UsageError, match="map needs boxes, detections: it cannot be asked of a"):
+    with pytest.raises(UsageError, match="map needs boxes, detections: it does not apply to a"):
         gate(cells, requirements(["map >= 0.5"]))
 
 
@@ -227,7 +227,7 @@ def test_the_drop_is_judged_by_its_bound():
     assert against([new], [old], -low + 1e-6)[0].outcome == HOLDS
     (open_,) = against([new], [old], 0.02)
     assert open_.outcome == OPEN
-    assert open_.numbers == f"−0.5 points (−{-low * 100:.1f} to +{high * 100:.1f})"
+    assert open_.numbers == f"−0.5 percentage points (−{-low * 100:.1f} to +{high * 100:.1f})"
     needed = int(re.search(r"about ([\d,]+) samples", open_.why)[1].replace(",", ""))
     assert tango(needed / 200, needed / 100, needed)[0] >= -0.02
     assert tango((needed - 1) / 200, (needed - 1) / 100, needed - 1)[0] < -0.02
