@@ -299,7 +299,7 @@ def test_bases_are_found_by_data_and_name():
     a, b = (anchors(rng.random(50) < 0.8, model=m) for m in "ab")
     both = against([a, b], [b, a], 0.5)
     assert [each.model for each in both] == ["a", "b"]
-    assert all("0.0 points" in each.numbers for each in both)
+    assert all("0.0 percentage points" in each.numbers for each in both)
     assert against([a], [replace(b, model="old")], 0.5)[0].requirement.endswith("the base, old")
     with pytest.raises(UsageError, match="no base for b on d"):
         against([a, b], [a], 0.5)
