@@ -418,7 +418,7 @@ def test_what_is_behind_changes_the_mistakes_and_the_order_of_rows_the_rest(whol
     assert rows["misclassification"][1:3] == ("6", "6")
     assert rows["misclassification"][3].startswith("0.25 (")
     assert rows["correct detections (control)"][3].startswith("0.00 (0.00–0.4")
-    assert "6 masks are the data's own" not in behind.text[2]
+    assert "6 masks: the data's own" not in behind.text[2]
     assert behind.text[2].startswith("detector: 12 masks: the data's own")
     named = {row[0]: row[2] for row in behind.tables[1].rows}
     assert named["bright.png"].startswith("0.50 (")
