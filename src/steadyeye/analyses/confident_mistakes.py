@@ -78,8 +78,8 @@ def _meaning(score: float) -> str:
         f"Detections with a score above {score:g} that disagree with the labels: on an object "
         "of another class (misclassification), on an object of a class that the detector does "
         "not have (out of distribution), or where nothing is labelled (background). A labelling "
-        "error looks the same; `steadyeye mine` makes a set for review. In the pictures: red "
-        "the detection, white the true box with the largest overlap."
+        "error looks the same; the command steadyeye mine makes a set for review. In the "
+        "pictures: dashed orange the detection, white the true box with the largest overlap."
     )
 
 

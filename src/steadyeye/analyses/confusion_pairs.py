@@ -36,7 +36,7 @@ def confusion_pairs(evaluated: Sequence[Evaluated]) -> Section | None:
             f"score above {SCORE:g}: label → prediction. Shares are of all objects with that "
             f"label. The last share counts detections with any score above {LOWER:g}: if both "
             "shares are close, the detector makes this mistake with high confidence whenever it "
-            "makes it. In the pictures: white the label, red the detection.",
+            "makes it. In the pictures: white the label, dashed orange the detection.",
             *(_sentence(table, pairs) for table, pairs in told),
         ),
         tables=tuple(_table(table, pairs) for table, pairs in told),
