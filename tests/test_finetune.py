@@ -257,7 +257,7 @@ def test_a_folder_of_something_else_is_refused(footage, tmp_path):
 
 def test_a_damaged_record_is_one_line(footage, tmp_path):
     (tmp_path / "run.json").write_text('{"kind": "finetune", "jo')
-    with pytest.raises(UsageError, match=r"run.json' is damaged, its 24 bytes are not what was"):
+    with pytest.raises(UsageError, match=r"run.json' is damaged: its 24 bytes are not what was"):
         tuned(footage, tmp_path)
 
 
@@ -271,7 +271,7 @@ def test_a_rate_is_searched_recorded_and_shown(footage, tmp_path):
         line.startswith(f"learning rate {best['rate']:g}: best of 5") for line in watcher.lines
     )
     _, search, *_ = trained.document(done.out, done.record, done.history).sections
-    assert search.title == f"Of 5 learning rates, {best['rate']:g} was taken"
+    assert search.title == f"Learning rate {best['rate']:g} was chosen among 5"
     assert len(search.tables[0].rows) == 5
     # what was tried is not tried again
     (tmp_path / "ft" / "checkpoints").rename(tmp_path / "gone")
@@ -389,7 +389,7 @@ def test_before_is_the_base_as_it_was_given_and_not_its_replaced_head(footage, t
     assert found.after.value == done.history.best.held["accuracy"]
     gap = found.difference
     assert gap.low <= 0 <= gap.high
-    assert "Both models choose among the " in done.beside.sentence
+    assert "Both models choose among the " in done.beside.sentences[-1]
     assert done.beside.title.startswith(
         "Did fine-tuning help? No clear change in accuracy on the held-out data: "
     )
@@ -402,9 +402,10 @@ def test_before_is_the_base_as_it_was_given_and_not_its_replaced_head(footage, t
 def test_a_base_that_cannot_name_the_classes_has_no_before(done):
     assert done.beside.gain is None
     without = "The base model does not have these classes, so there is no comparison"
-    assert done.beside.sentence.startswith(without)
+    assert done.beside.sentences[0].startswith(without)
     assert done.beside.title == "Result of training; the base model cannot be compared"
-    assert done.beside.sentence in trained.sentence(done.record, done.history, done.beside)
+    lines = trained.summarize(done.record, done.history, done.beside)
+    assert done.beside.sentences[0][1:] in lines[0]
 
 
 @pytest.mark.parametrize(

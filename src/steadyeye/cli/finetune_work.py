@@ -25,7 +25,7 @@ def finetune(job_file: Path | None, flags: Mapping[str, Any], shown: str) -> Non
         done = finetuning.finetune(plan, watcher)
     if not first():
         return
-    say(trained.sentence(done.record, done.history, done.beside))
+    say("\n".join(trained.summarize(done.record, done.history, done.beside)))
     say(f"ended: {done.history.ended}")
     show(f"report: {(done.out / 'report.html').resolve()}")
     if done.gains is not None:

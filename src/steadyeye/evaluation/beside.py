@@ -135,20 +135,20 @@ class Beside:
         )
 
     @property
-    def sentence(self) -> str:
-        """Both numbers and their difference with its interval, and what there is to say of them."""
+    def sentences(self) -> tuple[str, ...]:
+        """Both numbers and their difference with its interval; then what limits them."""
         if self.gain is None:
-            return self.why
+            return (self.why,)
         found = self.gain
         method = found.difference.method if found.difference else found.after.interval
-        text = (
+        return (
             f"On {found.after.n:,} held-out examples the base model has {found.what} "
             f"{share(found.before.value)} and the fine-tuned model {share(found.after.value)}: "
-            f"{amount(found)}, 95\u202f% interval ({method}). The checkpoint was chosen on the "
-            "same examples, which favours the fine-tuned model; for unbiased values measure "
-            "both on other data."
+            f"{amount(found)}, 95\u202f% interval ({method}).",
+            "The checkpoint was chosen on the same examples, which favours the fine-tuned model; "
+            "for unbiased values measure both on other data.",
+            *([self.why] if self.why else []),
         )
-        return f"{text} {self.why}" if self.why else text
 
     @property
     def _numbers(self) -> str:

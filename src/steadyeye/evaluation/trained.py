@@ -23,7 +23,7 @@ def document(
     found = record.get("search")
     return Document(
         title="Result of training",
-        headline=(sentence(record, went, both),),
+        headline=summarize(record, went, both),
         evaluated=(),
         sections=(
             *([_beside(both)] if both else []),
@@ -39,20 +39,25 @@ def document(
     )
 
 
-def sentence(record: Mapping[str, Any], went: History, both: Beside | None = None) -> str:
-    """What came of it, in a sentence or two: the base as it was given, then the loss."""
+def summarize(
+    record: Mapping[str, Any], went: History, both: Beside | None = None
+) -> tuple[str, ...]:
+    """What came of it, a sentence a line: the base as it was given, its limits, then the loss."""
     n = record["data"]["held"]["n"]
     what = f"{record['base']['name']} on {record['data']['train']['name']}"
     best = went.best
     if best is None:
-        return f"{what}: no validation before it {went.ended or 'ended'}."
+        return (f"{what}: no validation before it {went.ended or 'ended'}.",)
     rose = "; ".join(
         f"{named(name)} from {shown(name, went.start.get(name))} to {shown(name, best.held[name])}"
         for name in numbers(went)
     )
     began = "" if record["task"].get("head", {}).get("kept") else " (it started with a new head)"
     course = f"{rose}, on {n:,} held-out examples, over {best.step:,} steps{began}"
-    return f"{what}: {both.sentence} In training: {course}." if both else f"{what}: {course}."
+    if both is None:
+        return (f"{what}: {course}.",)
+    finding, *limits = both.sentences
+    return (f"{what}: {finding[0].lower()}{finding[1:]}", *limits, f"In training: {course}.")
 
 
 def _beside(both: Beside) -> Section:
@@ -63,7 +68,7 @@ def _beside(both: Beside) -> Section:
         place=0,
         title=both.title,
         claim=both.claim,
-        text=(both.sentence,),
+        text=both.sentences,
         tables=tables,
     )
 
