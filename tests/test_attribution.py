@@ -189,7 +189,7 @@ def test_integrated_gradients_of_planted_detectors_are_all_or_nothing(
     assert "integrated gradients" in section.title
     assert f"Mistakes {inside * 100:.1f}\u202f%, correct detections" in section.title
     assert section.tables[0].rows[-1][3].startswith("+0.0")
-    assert "All 6 add up" in section.text[-1]
+    assert "All 6 maps sum to the score difference within 1 %" in section.text[-1]
     # each target is a shard of its own: little is lost when it is stopped
     assert len(list((tmp_path / "run" / "cells").glob("*+attribution/*.arrow"))) == 6
 
@@ -260,8 +260,8 @@ def test_integrated_gradients_that_do_not_add_up_are_a_caveat_and_stay(tmp_path,
     residual[0] = 0.2
     tags = {**probe.tags, "residual": residual}
     section = attribution([Evaluated(replace(probe, tags=tags), {})])
-    assert "1 of 6 do not add up" in section.text[-1]
-    assert "off by 20.0" in section.text[-1]
+    assert "For 1 of 6 maps the sum differs from the score difference" in section.text[-1]
+    assert "largest error 20.0" in section.text[-1]
     assert section.tables[0].rows[0][1] == "3"
 
 
