@@ -47,14 +47,18 @@ _server = None
 
 
 class Command:
-    """A command that runs; as `subprocess.Popen`, as far as the tests ask."""
+    """A command that runs; as `subprocess.Popen`, as far as the tests ask.
+
+    `env`: added to what the tests have; None takes a name away.
+    """
 
     def __init__(self, *words, cwd=None, env=None, files=None):
         self.files = files or [tempfile.TemporaryFile() for _ in range(2)]  # noqa: SIM115
         self.returncode = None
         self.socket = socket.socket(socket.AF_UNIX)
         self.socket.connect(_address())
-        surroundings = {**os.environ, **(env or {})}
+        together = {**os.environ, **(env or {})}
+        surroundings = {name: value for name, value in together.items() if value is not None}
         asked = {"words": [*map(str, words)], "cwd": str(cwd or Path.cwd()), "env": surroundings}
         fds = [each.fileno() for each in self.files]
         socket.send_fds(self.socket, [b"fds"], fds)
@@ -106,8 +110,8 @@ def on_terminal(columns, *words, cwd=None):
     """A command on a terminal of so many columns: its exit code and what it wrote there."""
     main, terminal = os.openpty()
     fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", 50, columns, 0, 0))
-    there = {**os.environ, "TERM": "xterm-256color"}
-    env = {name: value for name, value in there.items() if name not in ("COLUMNS", "NO_COLOR")}
+    # pytest's workers have COLUMNS, which would stand above the terminal's own width
+    env = {"TERM": "xterm-256color", "COLUMNS": None, "NO_COLOR": None}
     said = bytearray()
     reading = threading.Thread(target=_read, args=(main, said))
     reading.start()

@@ -195,7 +195,7 @@ def test_what_cannot_be_is_refused_in_one_line(toy, tmp_path):
     data, _, model = toy
     with pytest.raises(UsageError, match="no kind of region named 'boxs'"):
         explained(toy, tmp_path / "a", ", of='boxs'")
-    with pytest.raises(UsageError, match="0 to 4, not 9"):
+    with pytest.raises(UsageError, match="enlarge=9: give a share from 0 to 4"):
         explained(toy, tmp_path / "b", ", enlarge=9")
     with pytest.raises(UsageError, match="embed at least one region"):
         explained(toy, tmp_path / "c", ", most=0")

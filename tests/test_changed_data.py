@@ -316,7 +316,7 @@ def test_gate_and_compare_say_what_changed_and_measure_refuses(tmp_path):
     se.evaluate(other, spec, out=tmp_path / "second")
     overwrite(victim)
     done = steadyeye("gate", str(run.folder), "--require", "flip_rate <= 1")
-    assert f"changed since: of 8 files 1 differ, first '{victim}'" in done.stdout
+    assert f"changed since the run: of 8 files 1 differ, first '{victim}'" in done.stdout
     assert "flip_rate" in done.stdout
     done = steadyeye("compare", str(run.folder), str(tmp_path / "second"), cwd=tmp_path)
     assert done.returncode == 0, done.stderr
@@ -400,7 +400,7 @@ def test_what_is_kept_of_the_files_is_not_believed_when_it_is_damaged(photos, tm
     for place in range(0, len(whole), 97):
         kept.write_bytes(whole[:place] + bytes([whole[place] ^ 1]) + whole[place + 1 :])
         notes = se.opened(run.folder).predictions.notes
-        assert any("cannot be told" in note for note in notes)
+        assert any("cannot check whether its images changed" in note for note in notes)
     se.evaluate(bright, spec, out=tmp_path / "run")
     assert contents.read(kept) == contents.read(kept)
     kept.unlink()

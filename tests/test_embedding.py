@@ -231,7 +231,7 @@ def test_a_crop_larger_than_the_image_is_grey_beyond_it():
     assert (found[:15] == GREY).all()
     assert (found[25:] == GREY).all()
     assert small(found, 16).shape == (16, 16, 3)
-    with pytest.raises(UsageError, match="0 to 4, not -1"):
+    with pytest.raises(UsageError, match="enlarge=-1: give a share from 0 to 4"):
         Crop(-1)
 
 

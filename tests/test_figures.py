@@ -115,7 +115,7 @@ def test_thresholds_reached_at_one_level_share_a_picture():
     (exhibit,) = strips({"fog": [[0] * 10, [0] * 10, [1] * 10]})
     assert [picture.title for picture in exhibit.pictures] == [
         "level 0",
-        "level 2: below 90\u202f%, 50\u202f%, 10\u202f%",
+        "level 2: accuracy below 90\u202f%, 50\u202f%, 10\u202f%",
     ]
 
 

@@ -479,7 +479,7 @@ def test_folders_that_hold_no_model_are_refused(net, tmp_path):
     assert f"the folder '{folder}' has no model.json; give one that finetune wrote" in refused(spec)
     task = classification(built(net), net, made([[0], [1]]))
     tuned.write(folder, task.record(), task.module.state_dict())
-    assert "says its classes itself; leave out classes=" in refused(
+    assert "sets its classes itself; leave out classes=" in refused(
         f"torch(path='{folder}', classes='vid30')"
     )
     assert "the classes of 'net.pt' are not known; give classes=" in refused("torch(path='net.pt')")

@@ -227,7 +227,7 @@ def test_torchvision_detectors_of_other_classes(tmp_path, torch_home, photos):
     model = build("torchvision", checkpoint=str(tmp_path / "two.pth"), **own)
     assert model.classes.names == ("cat", "dog")
     assert set(model(photos[:1])[0].labels.tolist()) == {0, 1}
-    with pytest.raises(UsageError, match="answer in 90 classes, not 2; give checkpoint="):
+    with pytest.raises(UsageError, match="predict 90 classes, not 2; give checkpoint="):
         build("torchvision", **own)
     with pytest.raises(UsageError, match="does not fit SSD"):
         build("torchvision", name=SSD, checkpoint=str(tmp_path / "two.pth"))

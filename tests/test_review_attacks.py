@@ -115,7 +115,7 @@ def test_what_was_given_to_one_is_not_another_ones_to_answer(ann, ben):
     refused = ben.post("/decisions", json=answer(served(ann)))
     assert (refused.status_code, refused.json()["detail"][:24]) == (
         409,
-        "this item was not assigne",
+        "this item was not assign",
     )
 
 

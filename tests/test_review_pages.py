@@ -359,10 +359,10 @@ def test_the_admin_adds_pauses_and_lets_go_on(site, visit):
     ann = visit(link).stage("pairs")
     boss.page.reload()
     boss.page.get_by_role("button", name="Pause ann").click()
-    boss.page.get_by_role("button", name="Let ann go on").wait_for()
+    boss.page.get_by_role("button", name="Let ann continue").wait_for()
     ann.stage("pairs")
     assert ann.text("#rest .headline") == "You are paused: by the admin"
-    boss.page.get_by_role("button", name="Let ann go on").click()
+    boss.page.get_by_role("button", name="Let ann continue").click()
     boss.page.get_by_role("button", name="Pause ann").wait_for()
     ann.press("r")
     ann.page.wait_for_selector(READY)

@@ -115,7 +115,7 @@ def test_undo_is_a_new_decision(folder):
     assert review.next("pairs")
     review.undo(one)
     assert review.next("anchors")[0] == served
-    with pytest.raises(RefusedError, match="does not stand"):
+    with pytest.raises(RefusedError, match="no longer stands"):
         review.undo(one)
     with review.db.reading() as c:
         rows = c.execute(deciding.decisions.select()).all()

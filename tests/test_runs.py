@@ -270,7 +270,7 @@ def test_a_corrupt_jpeg_stops_the_run_or_is_recorded(davis, tmp_path):
     assert all("cannot decode the JPEG" in text for text in predictions.errors[failed])
     assert np.isnan(predictions.scores[failed]).all()
     assert not np.isnan(predictions.scores[~failed]).any()
-    said = document([tmp_path / "skip"]).caveats
+    said = document([tmp_path / "skip"]).warnings
     counted = f"{failed.sum()} of {len(predictions)} samples of frames were not predicted"
     assert counted in said[0]
     assert {v.parent.name for v in victims} >= set(predictions.tags["video"][failed])
@@ -304,7 +304,7 @@ def test_a_sum_of_logits_is_refused(davis, tmp_path):
     def logits(images):
         return np.random.default_rng(0).normal(size=(len(images), 1000))
 
-    with pytest.raises(se.UsageError, match="reduce='sum' adds probabilities, but logits gives"):
+    with pytest.raises(se.UsageError, match="reduce='sum' adds probabilities, but logits returns"):
         se.evaluate(logits, data, out=tmp_path / "a", classes="imagenet1k", reduce="sum")
     done = se.evaluate("efficientnet_lite0", data, out=tmp_path / "b", reduce="sum")
     most = se.evaluate("efficientnet_lite0", data, out=tmp_path / "c")

@@ -160,7 +160,7 @@ def test_a_kind_of_a_class_is_a_class_of_its_own():
     whole, places = joined([source(listed("dog")), source(listed("beagle"))], None)
     assert whole.names == ("dog", "beagle")
     assert places == ((0,), (1,))
-    with pytest.raises(UsageError, match="lack 1 that 'a' has, beagle"):
+    with pytest.raises(UsageError, match="lacks 1 classes of 'a', beagle"):
         joined([source(listed("beagle"))], listed("dog"))
 
 

@@ -151,7 +151,7 @@ def test_a_report_has_every_section_and_its_pictures(sweep, tmp_path):
     for title in (
         "Accuracy, probability and rank",
         "Accuracy by operator",
-        "The level at",
+        "Failure points: the level at which accuracy falls below each threshold",
         "One image at",
     ):
         assert f"## {title}" in report
