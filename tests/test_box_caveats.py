@@ -165,7 +165,7 @@ def negative(images):
 
 
 def test_negative_scores_are_counted(folder):
-    with pytest.raises(UsageError, match=r"negative returned 2 scores outside 0…1, first -0\.5, for"):
+    with pytest.raises(UsageError, match=r"negative returned 2 scores outside 0…1, first -0\.5"):
         notes(folder, "negative")
 
 

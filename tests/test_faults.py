@@ -98,7 +98,7 @@ def test_a_damaged_cell_json_is_made_again_if_the_shards_are_of_the_same(davis, 
     folder = cell_of(copy)
     for text in ("", '{"model": {"spec', "[]"):
         (folder / "cell.json").write_text(text)
-        with pytest.raises(se.UsageError, match=r"cell\.json' is damaged.*it is rebuilt if") as error:
+        with pytest.raises(se.UsageError, match=r"cell\.json' is damaged.*is rebuilt if") as error:
             read(folder)
         assert "\n" not in str(error.value)
         watcher = compute(copy, davis)

@@ -250,7 +250,7 @@ def test_a_changed_annotation_replaces_and_an_older_one_does_not(project):
         ({"completed_by": None}, "1 annotations cannot be read, first .*does not say who made it"),
         ({"data": {"stage": "pairs", "key": "v9", "image": "x"}}, "this set has no 'v9'"),
         ({"data": {"image": "x"}}, "names no stage and key of a set"),
-        ({"data": {"stage": "joint", "key": "v0/0/1", "image": "x"}}, "has no 'v0/0/1' in the stage joint"),
+        ({"data": {"stage": "joint", "key": "v0/0/1", "image": "x"}}, "has no 'v0/0/1'"),
         ({"choices": [("correct", "yes"), ("similar", "perhaps")]}, "similar='perhaps'; choose"),
         ({"choices": [("correct", "yes")]}, "similar=None; choose from yes, no, unsure"),
         ({"choices": [("correct", "yes", "no")]}, "annotations cannot be read, first task 1"),
