@@ -234,13 +234,17 @@ def mean_ap(
                     continue
                 own = mean_of_classes(moved, len(video))
                 rows.append((own.low, own.high, truths[moved.there].mean()))
-            # where one sample in ten or fewer gets an interval, "too few" is what it says
-            if len(rows) <= tries / 10:
-                found.append(Covered(None, None, None))
-                continue
-            low, high, truth = np.array(rows).T
-            found.append(Covered(low > truth, high < truth, float(np.mean(high - low))))
+            found.append(count_misses(rows, tries))
     return found
+
+
+def count_misses(rows: list[tuple[float, float, float]], tries: int) -> Covered:
+    """On which side intervals miss; `rows`: (low, high, truth) of each of `tries` that has one."""
+    # where one sample in ten or fewer gets an interval, "too few" is what it says
+    if len(rows) <= tries / 10:
+        return Covered(None, None, None)
+    low, high, truth = np.array(rows).T
+    return Covered(low > truth, high < truth, float(np.mean(high - low)))
 
 
 def apart(
@@ -260,11 +264,7 @@ def apart(
             own = mean_difference(moved, len(video))
             if own.low is not None:
                 rows.append((own.low, own.high, (first - second)[moved.there].mean()))
-        if len(rows) <= tries / 10:
-            found.append(Covered(None, None, None))
-            continue
-        low, high, truth = np.array(rows).T
-        found.append(Covered(low > truth, high < truth, float(np.mean(high - low))))
+        found.append(count_misses(rows, tries))
     return found
 
 

@@ -4,10 +4,10 @@ import json
 import subprocess
 import sys
 
-import cv2
 import numpy as np
 import pyarrow as pa
 import pytest
+from light_toys import dark, light, write_clip
 from scipy.optimize import brentq
 from scipy.stats import CensoredData, binomtest, ecdf
 
@@ -35,26 +35,11 @@ HEAVY = {
 """What no report of pm-sets of a classifier needs, each a tenth of a second or more."""
 
 
-def dark(images):
-    """Scores by the light of the picture."""
-    light = images.reshape(len(images), -1).mean(axis=1) / 255
-    return np.stack([1 - light, light], axis=1)
-
-
-def light(images):
-    """As `dark`, mistaken about pictures of middling light."""
-    return dark(np.where(images < 110, 0, 255))
-
-
 @pytest.fixture(scope="module")
 def two_runs(tmp_path_factory):
     """Two models on the pm-sets of a short clip, measured: their difference has an interval."""
     root = tmp_path_factory.mktemp("small")
-    (root / "clip").mkdir()
-    for i in range(12):
-        cv2.imwrite(str(root / "clip" / f"{i:03d}.png"), np.full((16, 16, 3), 20 * i, np.uint8))
-    (root / "labels.csv").write_text("video,labels\nclip,dark\nother,light\n")
-    data = f"frames(path='{root / 'clip'}', anchors=6, k=2, labels='{root / 'labels.csv'}')"
+    data = write_clip(root)
     for model in (dark, light):
         se.evaluate(model, data, out=root / model.__name__).measure()
     return [root / model.__name__ for model in (dark, light)]

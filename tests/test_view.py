@@ -10,10 +10,9 @@ import sys
 import threading
 from urllib.parse import quote
 
-import cv2
-import numpy as np
 import pytest
 from forked import steadyeye
+from light_toys import dark, light, write_clip
 from page_checks import LOOKS, Look, find_faults, find_print_faults, find_violations, open_page
 from test_cli import refused
 
@@ -28,26 +27,11 @@ EVIL = "<img src=x onerror=document.title='hurt'>"
 BARS = "a & b's"
 
 
-def dark(images):
-    """Scores by the light of the picture."""
-    light = images.reshape(len(images), -1).mean(axis=1) / 255
-    return np.stack([1 - light, light], axis=1)
-
-
-def light(images):
-    """As `dark`, mistaken about pictures of middling light."""
-    return dark(np.where(images < 110, 0, 255))
-
-
 @pytest.fixture(scope="module")
 def originals(tmp_path_factory):
     """Two runs on one data set with their reports and numbers."""
     root = tmp_path_factory.mktemp("made")
-    (root / "clip").mkdir()
-    for i in range(12):
-        cv2.imwrite(str(root / "clip" / f"{i:03d}.png"), np.full((16, 16, 3), 20 * i, np.uint8))
-    (root / "labels.csv").write_text("video,labels\nclip,dark\nother,light\n")
-    data = f"frames(path='{root / 'clip'}', anchors=6, k=2, labels='{root / 'labels.csv'}')"
+    data = write_clip(root)
     for model in (dark, light):
         folder = se.evaluate(model, data, out=root / "runs" / model.__name__).folder
         summary.write([folder], [folder / "report.html", folder / "results.json"])

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from steadyeye.charts.crowd import drawn, told
-from steadyeye.charts.lines import dash, faint, line_colour
+from steadyeye.charts.lines import dash, draw_bands, line_colour
 from steadyeye.charts.style import chart, interval, percent, shares
 from steadyeye.core.intervals import Interval, proportion
 from steadyeye.core.pm_sets import pm_sets
@@ -118,16 +118,8 @@ def _figure(curves: Sequence[_Curve]) -> Figure:
     }
     title = "share right, if the anchor is right"
     hue, detail = line_colour(models, "model"), {"field": "measure"}
-    band = {
-        "mark": {"type": "area", "opacity": faint(2 * len(models))},
-        "encoding": {
-            "x": x,
-            "y": shares("low", title),
-            "y2": {"field": "high"},
-            "color": hue,
-            "detail": detail,
-        },
-    }
+    low = shares("low", title)
+    band = draw_bands(2 * len(models), x=x, y=low, color=hue, detail=detail)
     line = {
         "mark": {"type": "line", "point": True, "tooltip": True},
         "encoding": {

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from steadyeye.charts.lines import faint, lines
+from steadyeye.charts.lines import draw_bands, lines
 from steadyeye.charts.style import SCHEMA, percent, shares
 from steadyeye.comparison.boards import common
 from steadyeye.comparison.gains import (
@@ -238,15 +238,7 @@ def _spec(
 ) -> dict[str, Any]:
     x = {"field": "level", "type": "quantitative", "title": "", "axis": {"tickCount": 4}}
     channels = lines(models, "model")
-    band = {
-        "mark": {"type": "area", "opacity": faint(len(models))},
-        "encoding": {
-            "x": x,
-            "y": shares("low", ""),
-            "y2": {"field": "high"},
-            "color": channels["color"],
-        },
-    }
+    band = draw_bands(len(models), x=x, y=shares("low", ""), color=channels["color"])
     line = {
         "mark": {"type": "line", "tooltip": True},
         "encoding": {"x": x, "y": shares("value", ""), **channels},

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from steadyeye.charts.lines import dash, faint, line_colour
+from steadyeye.charts.lines import dash, draw_bands, line_colour
 from steadyeye.charts.style import chart, interval, percent, shares
 from steadyeye.core.results import find
 from steadyeye.core.sections import Figure, Section, Table, Topic
@@ -58,16 +58,8 @@ def _figure(rows: list[dict[str, Any]], models: list[str]) -> Figure:
         "axis": {"tickMinStep": 1, "format": "d"},
     }
     hue = line_colour(models, "model")
-    band = {
-        "mark": {"type": "area", "opacity": faint(2 * len(models))},
-        "encoding": {
-            "x": x,
-            "y": shares("low", "mAP"),
-            "y2": {"field": "high"},
-            "color": hue,
-            "detail": {"field": "metric"},
-        },
-    }
+    low, detail = shares("low", "mAP"), {"field": "metric"}
+    band = draw_bands(2 * len(models), x=x, y=low, color=hue, detail=detail)
     line = {
         "mark": {"type": "line", "point": True, "tooltip": True},
         "encoding": {

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from steadyeye.charts.crowd import drawn, told
-from steadyeye.charts.lines import DASHES, faint, lines
+from steadyeye.charts.lines import DASHES, draw_bands, lines
 from steadyeye.charts.style import GREY, PALETTE, chart, interval, percent
 from steadyeye.core.claims import Claim, above, first, higher
 from steadyeye.core.intervals import Interval, Trials, proportions
@@ -150,10 +150,7 @@ def _figure(lines: Sequence[_Line], everyone: Sequence[_Line]) -> Figure:
         "scale": {"zero": True},
     }
     dash = channels.pop("strokeDash")
-    band = {
-        "mark": {"type": "area", "opacity": faint(len(shown))},
-        "encoding": {**channels, "y": {**y, "field": "low"}, "y2": {"field": "high"}},
-    }
+    band = draw_bands(len(shown), **channels, y={**y, "field": "low"})
     line = {
         "mark": {"type": "line", "point": True, "tooltip": True},
         "encoding": {**channels, "y": {**y, "field": "value"}, "strokeDash": dash},

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from steadyeye.charts.crowd import drawn, told
-from steadyeye.charts.lines import faint, lines
+from steadyeye.charts.lines import draw_bands, lines
 from steadyeye.charts.style import chart, interval, percent, shares
 from steadyeye.comparison.published import why_not
 from steadyeye.core.results import find
@@ -63,15 +63,7 @@ def _figure(rows: list[dict[str, Any]]) -> Figure:
         "mark": {"type": "line", "point": True, "tooltip": True},
         "encoding": {"x": x, "y": shares("value", "pm-k"), **channels},
     }
-    band = {
-        "mark": {"type": "area", "opacity": faint(len(models))},
-        "encoding": {
-            "x": x,
-            "y": shares("low", "pm-k"),
-            "y2": {"field": "high"},
-            "color": channels["color"],
-        },
-    }
+    band = draw_bands(len(models), x=x, y=shares("low", "pm-k"), color=channels["color"])
     return Figure(
         name="pm_curve",
         caption="Share of sets with every frame within ±k right, with 95 % intervals."

@@ -17,9 +17,16 @@ STROKES: Mapping[str, Any] = {
 """What makes the symbols of a legend pieces of lines, long enough for a dash to show."""
 
 
-def faint(bands: int) -> float:
-    """The opacity of each of so many bands that lie over each other: their lines stay readable."""
-    return min(0.15, 0.3 / max(bands, 1))
+def draw_bands(bands: int, **channels: Any) -> dict[str, Any]:
+    """Areas from the field that the channel `y` names up to the field "high".
+
+    `bands`: how many lie over each other; the more, the fainter each, so that lines stay readable.
+    """
+    opacity = min(0.15, 0.3 / max(bands, 1))
+    return {
+        "mark": {"type": "area", "opacity": opacity},
+        "encoding": {**channels, "y2": {"field": "high"}},
+    }
 
 
 def lines(

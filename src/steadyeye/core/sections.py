@@ -24,7 +24,7 @@ class Table:
 
 @dataclass(frozen=True)
 class Mark:
-    """A box drawn on a picture: "truth" white, "right" green, "wrong" red; pixels of the image."""
+    """A box drawn on a picture: "truth" white, "right" green, "wrong" dashed; pixels of it."""
 
     kind: str
     box: tuple[float, ...]

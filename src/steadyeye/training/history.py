@@ -1,7 +1,7 @@
 """What a training went like: the loss of every step, and what every round was judged to be."""
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from steadyeye.training import schedule
@@ -54,10 +54,6 @@ class History:
         """The first round with the best watched number; None before the first."""
         found = schedule.best(self.values)
         return None if found is None else self.rounds[found]
-
-    def extended(self, losses: list[float]) -> "History":
-        """The history with the losses of all steps done."""
-        return replace(self, losses=tuple(losses))
 
     def record(self) -> dict[str, Any]:
         """The history as plain values, for history.json and checkpoints."""
