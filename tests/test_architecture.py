@@ -80,6 +80,6 @@ def test_every_plugin_has_one_line_and_is_named_as_its_file(kind):
     assert described
     for name, line in described.items():
         assert line, f"{kind}/{name}.py has no docstring"
-        tree = ast.parse((SOURCE / kind / f"{name}.py").read_text())
+        tree = ast.parse((plugins.folder(kind) / f"{name}.py").read_text())
         top = {n.name for n in tree.body if isinstance(n, ast.FunctionDef | ast.ClassDef)}
         assert name in top, f"{kind}/{name}.py defines no '{name}'"

@@ -153,7 +153,7 @@ def test_the_methods_that_type_checkers_see_are_the_metrics():
         assert [argument.arg for argument in node.args.args] == ["self", *(p.name for p in own)]
         defaults = [ast.literal_eval(default) for default in node.args.defaults]
         assert defaults == [parameter.default for parameter in own], name
-        source = ast.parse((plugins.ROOT / "metrics" / f"{name}.py").read_text(encoding="utf-8"))
+        source = ast.parse((plugins.folder("metrics") / f"{name}.py").read_text(encoding="utf-8"))
         (plugin,) = (n for n in source.body if isinstance(n, ast.FunctionDef) and n.name == name)
         typed = [ast.unparse(a.annotation) for a in plugin.args.args[1:]]
         assert [ast.unparse(a.annotation) for a in node.args.args[1:]] == typed, name

@@ -26,7 +26,7 @@ def pages():
 @pytest.mark.parametrize("kind", reference.KINDS)
 def test_every_plugin_has_a_page_and_a_line(kind, pages):
     for name in plugins.names(kind):
-        assert f"::: steadyeye.{kind}.{name}.{name}" in pages[f"reference/{kind}/{name}.md"]
+        assert f"::: {plugins.module(kind, name)}.{name}" in pages[f"reference/{kind}/{name}.md"]
         assert re.search(rf"\[`{name}`\]\({name}\.md\) \| \w", pages[f"reference/{kind}/index.md"])
 
 

@@ -14,6 +14,8 @@ from typing import Any
 from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files
 
+from steadyeye.core import plugins
+
 PACKAGE = Path(__file__).resolve().parent.parent / "src" / "steadyeye"
 KINDS: Mapping[str, tuple[str, str]] = {
     "metrics": (
@@ -100,7 +102,7 @@ def list_entries() -> Iterator[dict[str, Any]]:
     """The entries of the navigation, in its order."""
     yield {"Command line": "reference/cli.md"}
     for kind, (title, _) in KINDS.items():
-        pages = [{name: f"reference/{kind}/{name}.md"} for name in list_plugins(kind)]
+        pages = [{name: f"reference/{kind}/{name}.md"} for name in plugins.names(kind)]
         yield {title: [f"reference/{kind}/index.md", *pages]}
     groups = [
         {title: [{name_module(each): f"reference/api/{each}.md"} for each in modules]}
@@ -114,9 +116,12 @@ def write_pages() -> Iterator[tuple[str, str]]:
     yield "reference/cli.md", write_commands()
     for kind, (title, opening) in KINDS.items():
         rows = ["| name | |", "|---|---|"]
-        for name in list_plugins(kind):
-            rows.append(f"| [`{name}`]({name}.md) | {read_summary(PACKAGE / kind / name)} |")
-            yield f"reference/{kind}/{name}.md", write_page(name, f"{kind}.{name}.{name}")
+        for name in plugins.names(kind):
+            rows.append(f"| [`{name}`]({name}.md) | {read_summary(plugins.folder(kind) / name)} |")
+            yield (
+                f"reference/{kind}/{name}.md",
+                write_page(name, f"{plugins.module(kind, name)}.{name}"),
+            )
         yield f"reference/{kind}/index.md", "\n".join([f"# {title}", "", opening, "", *rows])
     lines = ["# Python", "", "Written from the docstrings of the code; one page a module.", ""]
     for title, modules in INTERFACE.items():
@@ -124,27 +129,21 @@ def write_pages() -> Iterator[tuple[str, str]]:
         for each in modules:
             summary = read_summary(PACKAGE.joinpath(*each.split(".")))
             lines.append(f"| [`{name_module(each)}`]({each}.md) | {summary} |")
-            yield f"reference/api/{each}.md", write_page(name_module(each), each)
+            yield f"reference/api/{each}.md", write_page(name_module(each), name_module(each))
         lines.append("")
     yield "reference/api/index.md", "\n".join(lines)
 
 
 def write_page(title: str, documented: str) -> str:
     """The page of one object of the package, whose heading is that of the page."""
-    lines = ["---", f"title: {title}", "---", "", f"::: {name_module(documented)}"]
+    lines = ["---", f"title: {title}", "---", "", f"::: {documented}"]
     options = ["    options:", "      heading_level: 1", "      show_root_full_path: true"]
-    return "\n".join([*lines, *options[: 2 + (title == name_module(documented))], ""])
+    return "\n".join([*lines, *options[: 2 + (title == documented)], ""])
 
 
 def name_module(module: str) -> str:
     """The name that a module of the package is imported by."""
     return f"steadyeye.{module}"
-
-
-def list_plugins(kind: str) -> list[str]:
-    """The names of a folder of plugins, sorted."""
-    stems = (file.stem for file in (PACKAGE / kind).glob("*.py"))
-    return sorted(stem for stem in stems if not stem.startswith("_"))
 
 
 def read_summary(module: Path) -> str:

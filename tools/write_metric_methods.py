@@ -29,7 +29,7 @@ def written() -> str:
 
 def _method(name: str) -> str:
     """The metric `name` as a method, its predictions being `self`, with its docstring."""
-    tree = ast.parse((plugins.ROOT / "metrics" / f"{name}.py").read_text(encoding="utf-8"))
+    tree = ast.parse((plugins.folder("metrics") / f"{name}.py").read_text(encoding="utf-8"))
     node = next(n for n in tree.body if isinstance(n, ast.FunctionDef) and n.name == name)
     defaults = inspect.signature(plugins.load("metrics", name)).parameters
     given = ["self"]

@@ -1,7 +1,7 @@
 """Plugin lookup: file name = registered name = object name, one plugin a file.
 
-`load("metrics", "pm_k")` imports `steadyeye/metrics/pm_k.py` and nothing else. What a plugin needs,
-columns and packages outside the core install, is read from its file without importing it.
+`load("metrics", "pm_k")` imports `pm_k.py` of the folder of metrics and nothing else. What a plugin
+needs, columns and packages outside the core install, is read from its file without importing it.
 """
 
 import ast
@@ -19,6 +19,16 @@ from steadyeye.core.errors import UsageError, unknown
 from steadyeye.core.spec import Spec
 
 ROOT = Path(__file__).resolve().parent.parent
+
+FOLDERS: Mapping[str, str] = {
+    "analyses": "analyses",
+    "degrade": "degrade",
+    "metrics": "metrics",
+    "models": "models",
+    "probes": "probes",
+    "sources": "sources",
+}
+"""Kind of plugin → the folder of its files, below the package."""
 
 # import name → the extra of pyproject.toml that installs it
 EXTRAS = {
@@ -80,10 +90,20 @@ class Declaration:
         return tuple(name for name in self.packages if importlib.util.find_spec(name) is None)
 
 
+def folder(kind: str) -> Path:
+    """The folder that holds the plugins of a kind, a file each."""
+    return ROOT / FOLDERS[kind]
+
+
+def module(kind: str, name: str) -> str:
+    """The name that the module of a plugin is imported by."""
+    return ".".join(["steadyeye", *FOLDERS[kind].split("/"), name])
+
+
 @cache
 def names(kind: str) -> tuple[str, ...]:
     """The registered names of a kind (`models`, `sources`, `metrics`, `analyses`), sorted."""
-    files = (ROOT / kind).glob("*.py")
+    files = folder(kind).glob("*.py")
     return tuple(sorted(file.stem for file in files if not file.stem.startswith("_")))
 
 
@@ -101,11 +121,11 @@ def load(kind: str, name: str) -> Callable[..., Any]:
     if name not in names(kind):
         raise unknown(_singular(kind), name, names(kind))
     try:
-        module = importlib.import_module(f"steadyeye.{kind}.{name}")
+        imported = importlib.import_module(module(kind, name))
     except ModuleNotFoundError as error:
         extra = declaration(kind, name).extra
         raise not_installed(f"the {_singular(kind)} '{name}'", error, extra) from error
-    plugin: Callable[..., Any] = getattr(module, name)
+    plugin: Callable[..., Any] = getattr(imported, name)
     return plugin
 
 
@@ -168,7 +188,7 @@ def declaration(kind: str, name: str) -> Declaration:
     Only constants are read: `@needs("truth", "group")`, `PACKAGES = ("sklearn",)` and
     `EXTRA = "explain"`.
     """
-    tree = _parse_head((ROOT / kind / f"{name}.py").read_text(encoding="utf-8"), name)
+    tree = _parse_head((folder(kind) / f"{name}.py").read_text(encoding="utf-8"), name)
     summary, columns = ast.get_docstring(tree), None
     packages, extra = (), None
     for node in tree.body:
