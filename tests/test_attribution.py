@@ -12,7 +12,7 @@ from steadyeye.analyses.attribution import attribution
 from steadyeye.core.errors import UsageError
 from steadyeye.core.sections import Heat
 from steadyeye.core.types import Evaluated
-from steadyeye.evaluation import explain
+from steadyeye.evaluation import explain, explain_report
 from steadyeye.evaluation.collect import tables
 from steadyeye.evaluation.job import Job
 from steadyeye.evaluation.run import Silent
@@ -207,7 +207,7 @@ def test_a_black_box_is_explained_by_masks_which_agree_with_what_was_planted(tmp
     sections = [attribution([one]) for one in found.evaluated if one.predictions.probe]
     assert ["RISE" in each.title for each in sections] == [True, False]
     assert ["occlusion" in each.title for each in sections] == [False, True]
-    content = explain.report(found)
+    content = explain_report.report(found)
     assert sum("attribution is inside the box" in each.title for each in content.sections) == 2
     # 24 maps, and six mistakes by their causes
     assert len(list((tmp_path / "run" / "pictures").iterdir())) == 30

@@ -15,7 +15,7 @@ from steadyeye.core.errors import UsageError
 from steadyeye.core.types import Evaluated
 from steadyeye.embedding.blindness import blindness, examples
 from steadyeye.evaluation import explain as explaining
-from steadyeye.evaluation import summary
+from steadyeye.evaluation import explain_report, summary
 from steadyeye.evaluation.job import Job
 from steadyeye.evaluation.run import Silent
 from steadyeye.predictions.read import read
@@ -44,7 +44,7 @@ def toy(tmp_path_factory):
 @pytest.fixture(scope="module")
 def whole(toy, tmp_path_factory):
     made = explained(toy, tmp_path_factory.mktemp("run") / "run")
-    explaining.report(made)
+    explain_report.report(made)
     return made
 
 
@@ -207,7 +207,7 @@ def test_what_cannot_be_is_refused_in_one_line(toy, tmp_path):
 
 def test_the_report_begins_with_the_mistakes_and_is_one_file(whole):
     page = (whole.out / "report.html").read_text()
-    titles = [section.title for section in explaining.document(whole).sections]
+    titles = [section.title for section in explain_report.document(whole).sections]
     assert titles[0].startswith("Confidently wrong: 12 of 36")
     assert titles[-1] == "Blind spots: 1 region that is sparse in the reference data"
     assert page.count('"image": "data:image/jpeg') == 76

@@ -190,7 +190,7 @@ def measure(runs: Sequence[str], workers: int, shown: str) -> None:
 
 def explain(how: "Explaining", flags: Mapping[str, Any], shown: str) -> None:
     """`steadyeye explain`."""
-    from steadyeye.evaluation import explain
+    from steadyeye.evaluation import explain, explain_report
     from steadyeye.evaluation.short_forms import expand_data
 
     progress, given = watching(shown), tuple(flags["data"] or ())
@@ -202,7 +202,7 @@ def explain(how: "Explaining", flags: Mapping[str, Any], shown: str) -> None:
     checked = explain.check(read_job(None, {**flags, "data": data}, necessary=ALL), how)
     with progress as watcher:
         explained = explain.explain(checked, watcher)
-    content = explain.report(explained)
+    content = explain_report.report(explained)
     for line in content.headline:
         say(line)
     for section in content.sections:

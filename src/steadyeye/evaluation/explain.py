@@ -1,7 +1,7 @@
 """Why a detector is confidently wrong: targets of a run, their probes, and what they show."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from steadyeye.cache.store import Store
@@ -9,7 +9,7 @@ from steadyeye.core import plugins
 from steadyeye.core.errors import UsageError, unknown
 from steadyeye.core.spec import Spec, split
 from steadyeye.core.types import Evaluated, Source, detects
-from steadyeye.evaluation import kept, summary
+from steadyeye.evaluation import kept
 from steadyeye.evaluation.collect import record, tables
 from steadyeye.evaluation.job import Job
 from steadyeye.evaluation.plan import Plan, lacks
@@ -18,12 +18,8 @@ from steadyeye.evaluation.probed import Asking, Pair
 from steadyeye.evaluation.run import Watcher, run
 from steadyeye.mining.causes import SCORE
 from steadyeye.predictions.record import write_record
-from steadyeye.report.document import Document
 from steadyeye.storage.lease import Check, alone
 from steadyeye.storage.place import Place, place
-
-FIRST = ("confident_mistakes", "confusion_pairs")
-"""The analyses that a report of explanations begins with: what is to be explained."""
 
 
 @dataclass(frozen=True)
@@ -164,25 +160,6 @@ def _pairs(
         for (model, data), task in task_of.items()
         if data != how.reference
     ]
-
-
-def document(explained: Explained) -> Document:
-    """The report of an explanation, from its sealed predictions.
-
-    What the detector is confidently wrong about comes first, whatever else was asked.
-    """
-    runs = [explained.out]
-    analyses = tuple(dict.fromkeys([*FIRST, *explained.analyses]))
-    told = summary.written(runs, explained.evaluated, analyses)
-    return replace(told, title="Explanation of confident mistakes", headline=explained.headline)
-
-
-def report(explained: Explained) -> Document:
-    """Writes report.html and its pictures into the folder of an explanation; returns it."""
-    content = document(explained)
-    summary.store_pictures(explained.out, explained.sources, content)
-    summary.save(content, [explained.out], [explained.out / "report.html"])
-    return content
 
 
 def _evaluated(out: Place, plan: Plan, how: Explaining) -> tuple[Evaluated, ...]:

@@ -1,0 +1,29 @@
+"""The report of an explanation: what the detector is confidently wrong about, and why."""
+
+from dataclasses import replace
+
+from steadyeye.evaluation import summary
+from steadyeye.evaluation.explain import Explained
+from steadyeye.report.document import Document
+
+FIRST = ("confident_mistakes", "confusion_pairs")
+"""The analyses that a report of explanations begins with: what is to be explained."""
+
+
+def document(explained: Explained) -> Document:
+    """The report of an explanation, from its sealed predictions.
+
+    What the detector is confidently wrong about comes first, whatever else was asked.
+    """
+    runs = [explained.out]
+    analyses = tuple(dict.fromkeys([*FIRST, *explained.analyses]))
+    told = summary.written(runs, explained.evaluated, analyses)
+    return replace(told, title="Explanation of confident mistakes", headline=explained.headline)
+
+
+def report(explained: Explained) -> Document:
+    """Writes report.html and its pictures into the folder of an explanation; returns it."""
+    content = document(explained)
+    summary.store_pictures(explained.out, explained.sources, content)
+    summary.save(content, [explained.out], [explained.out / "report.html"])
+    return content
