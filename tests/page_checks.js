@@ -12,7 +12,7 @@
   const shown = (one) => one.checkVisibility({ visibilityProperty: true, opacityProperty: true }) && one.getClientRects().length;
   if (document.documentElement.scrollWidth > wide) found.push("the page scrolls sideways");
   for (const one of document.body.querySelectorAll("*")) {
-    if (!shown(one) || one.closest(".skip, .hidden, .sr, [hidden], dialog:not([open])")) continue;
+    if (!shown(one) || one.closest(".skip, .hidden, .sr, .unseen, [hidden], dialog:not([open])")) continue;
     const style = getComputedStyle(one);
     const svg = one.closest("svg");
     if (!svg) {
@@ -47,6 +47,7 @@
     if (frame.right > room.right + 1) found.push(`chart wider than its place: ${svg.closest("figure").dataset.name}`);
   }
   for (const section of document.querySelectorAll("main section")) {
+    if (!shown(section)) continue;
     const rest = [...section.children].filter((one) => !/^H[1-6]$/.test(one.tagName) && shown(one));
     if (!rest.length) found.push(`section without content: ${named(section)}`);
   }

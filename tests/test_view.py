@@ -141,7 +141,9 @@ def test_what_is_as_it_was_is_not_read_again(runs, monkeypatch):
     read, describe = [], run_index.describe
     index = RunIndex(runs)
     monkeypatch.setattr(
-        run_index, "describe", lambda folder, path: (read.append(path), describe(folder, path))[1]
+        run_index,
+        "describe",
+        lambda folder, path, files: (read.append(path), describe(folder, path, files))[1],
     )
     before = index.runs()
     assert read == ["dark", "light"]

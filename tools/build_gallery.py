@@ -127,12 +127,12 @@ def take_pictures(folder: Path) -> None:
         browser.close()
 
 
-def shrink(screenshot: bytes, path: Path) -> None:
-    """Writes a screenshot as a picture of modest size, cut below."""
+def shrink(screenshot: bytes, path: Path, height: int = HEIGHT) -> None:
+    """Writes a screenshot as a picture of modest size, cut below `height` pixels."""
     import cv2
     import numpy as np
 
-    image = cv2.imdecode(np.frombuffer(screenshot, np.uint8), cv2.IMREAD_COLOR)[:HEIGHT]
+    image = cv2.imdecode(np.frombuffer(screenshot, np.uint8), cv2.IMREAD_COLOR)[:height]
     cv2.imwrite(str(path), image, [cv2.IMWRITE_WEBP_QUALITY, 75])
 
 

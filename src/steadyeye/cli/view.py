@@ -4,18 +4,24 @@ import os
 import sys
 import webbrowser
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from steadyeye.cli.options import app
 
+if TYPE_CHECKING:
+    from steadyeye.storage.place import Place
+
 
 @app.command()
 def view(
     folder: Annotated[
-        Path, typer.Argument(help="A folder with runs below it, or the folder of a run.")
-    ] = Path("runs"),
+        str,
+        typer.Argument(
+            help="A folder with runs below it, or the folder of a run; also s3:// or gs://."
+        ),
+    ] = "runs",
     html: Annotated[
         Path | None, typer.Option(help="Write the list as a file that opens without a server.")
     ] = None,
@@ -28,18 +34,24 @@ def view(
     """List the runs below a folder in the browser: sort, filter, compare, open their reports."""
     from steadyeye.core.errors import UsageError
     from steadyeye.evaluation.run_index import is_run
+    from steadyeye.storage.place import place
 
-    if not folder.is_dir():
+    root = place(folder)
+    if not root.is_dir():
         raise UsageError(f"no folder '{folder}'; give the folder that your runs are in")
-    if html is not None:
-        _write(folder, html, browser)
-    elif is_run(folder):
-        _report(folder, browser)
+    if not isinstance(root, Path):
+        if html is not None:
+            raise UsageError(f"a file cannot link to reports in '{folder}'; leave out --html")
+        _serve(root, port, browser)
+    elif html is not None:
+        _write(root, html, browser)
+    elif is_run(root):
+        _report(root, browser)
     else:
-        _serve(folder, port, browser)
+        _serve(root, port, browser)
 
 
-def _serve(folder: Path, port: int | None, browser: bool) -> None:
+def _serve(folder: "Place", port: int | None, browser: bool) -> None:
     from steadyeye.cli.terminal import show
     from steadyeye.evaluation.run_server import serving
 
@@ -71,9 +83,12 @@ def _write(folder: Path, html: Path, browser: bool) -> None:
 
 def _report(run: Path, browser: bool) -> None:
     from steadyeye.cli.terminal import show
+    from steadyeye.core.errors import UsageError
 
     file = run / "report.html"
     if not file.is_file():
+        if (run / "candidates.json").is_file():
+            raise UsageError(f"'{run}' has no report yet; run `steadyeye mine` again")
         from steadyeye.evaluation import summary
 
         summary.write([run], [file])

@@ -17,7 +17,15 @@ from urllib.parse import parse_qs, urlsplit
 
 from steadyeye.core.errors import UsageError
 from steadyeye.evaluation.run_index import RunIndex
-from steadyeye.report.run_list import ListedRun, describe_list, render_list, render_problem
+from steadyeye.report.run_list import (
+    MINING,
+    TRAINING,
+    ListedRun,
+    describe_list,
+    render_list,
+    render_problem,
+)
+from steadyeye.storage.place import Place
 
 ADDRESS = "127.0.0.1"
 PORT = 8420
@@ -45,7 +53,7 @@ class RunServer(ThreadingHTTPServer):
 
     daemon_threads = True
 
-    def __init__(self, root: Path, port: int, made: Path) -> None:
+    def __init__(self, root: Place, port: int, made: Path) -> None:
         self.index = RunIndex(root)
         self._made = made
         # numba's and our own caches are filled by one thread at a time
@@ -72,8 +80,10 @@ class RunServer(ThreadingHTTPServer):
         folder = self.index.root / path
         if run.report:
             return _inside(self.index.root, folder / "report.html").read_bytes()
-        if run.kind == "training":
-            raise UsageError(f"'{path}' has no report yet; it is written when the training is done")
+        if run.kind in (TRAINING, MINING):
+            raise UsageError(
+                f"'{path}' has no report yet; the {run.kind} writes it when it is done"
+            )
         return self._make([path], self._write_report)
 
     def compare(self, paths: Sequence[str]) -> bytes:
@@ -90,7 +100,7 @@ class RunServer(ThreadingHTTPServer):
                 return run
         raise UsageError(f"there is no run '{path}' below '{self.index.root}'")
 
-    def _make(self, paths: list[str], write: Callable[[list[Path], Path], None]) -> bytes:
+    def _make(self, paths: list[str], write: Callable[[list[Place], Path], None]) -> bytes:
         """What `write` makes of runs, kept for as long as they are as they were."""
         stamps = [self.index.stamp(path) for path in paths]
         name = hashlib.sha256(repr((write.__name__, paths, stamps)).encode()).hexdigest()
@@ -101,20 +111,20 @@ class RunServer(ThreadingHTTPServer):
         return file.read_bytes()
 
     @staticmethod
-    def _write_report(folders: list[Path], file: Path) -> None:
+    def _write_report(folders: list[Place], file: Path) -> None:
         from steadyeye.evaluation import summary  # a second of imports that the list needs not
 
         summary.write(folders, [file])
 
     @staticmethod
-    def _write_comparison(folders: list[Path], file: Path) -> None:
+    def _write_comparison(folders: list[Place], file: Path) -> None:
         from steadyeye.evaluation.comparing import write
 
         write(folders, [file])
 
 
 @contextmanager
-def serving(root: Path, port: int | None) -> Iterator[RunServer]:
+def serving(root: Place, port: int | None) -> Iterator[RunServer]:
     """A server of the runs below `root`, closed at the end of the block.
 
     `port`: None takes `PORT`, or a free one where that is taken. Raises `UsageError` where a port
@@ -128,7 +138,7 @@ def serving(root: Path, port: int | None) -> Iterator[RunServer]:
             server.server_close()
 
 
-def _bound(root: Path, port: int | None, made: Path) -> RunServer:
+def _bound(root: Place, port: int | None, made: Path) -> RunServer:
     try:
         return RunServer(root, PORT if port is None else port, made)
     except OSError as error:
@@ -139,9 +149,9 @@ def _bound(root: Path, port: int | None, made: Path) -> RunServer:
         ) from error
 
 
-def _inside(root: Path, path: Path) -> Path:
-    """The path, which must not lead out of `root` by a link."""
-    if not path.resolve().is_relative_to(root):
+def _inside(root: Place, path: Place) -> Place:
+    """The path, which must not lead out of `root` by a link; a store has none."""
+    if isinstance(path, Path) and not path.resolve().is_relative_to(str(root)):
         raise UsageError(f"'{path.name}' of this run is a link out of the folder; it is not shown")
     return path
 

@@ -17,6 +17,10 @@ UNFINISHED = "unfinished"
 DAMAGED = "damaged"
 OLDER = "older version"
 
+TRAINING = "training"
+MINING = "mining"
+"""Kinds of which only their own command writes the report, and which no comparison takes."""
+
 HEADLINE = (
     *("accuracy", "pm_k", "drop", "map", "pm_k_map", "degraded_accuracy", "flip_rate"),
     *("dwell_time", "self_consistency"),
@@ -147,7 +151,7 @@ def _run(run: ListedRun, base: str | None) -> dict[str, Any]:
         "state": run.state,
         "reason": run.reason or ("" if run.report or base is None else NO_REPORT),
         "link": _link(run, base),
-        "comparable": _readable(run) and run.kind != "training",
+        "comparable": _readable(run) and run.kind not in (TRAINING, MINING),
     }
 
 
@@ -158,7 +162,7 @@ def _readable(run: ListedRun) -> bool:
 def _link(run: ListedRun, base: str | None) -> str | None:
     """Where the report of a run is; None where there is none and nobody can make it."""
     if base is None:
-        ready = run.report or (_readable(run) and run.kind != "training")
+        ready = run.report or (_readable(run) and run.kind not in (TRAINING, MINING))
         return f"report?run={quote(run.path, safe='')}" if ready else None
     if not run.report:
         return None

@@ -39,7 +39,9 @@ def who(request: Request) -> Reviewer:
     with database.reading() as connection:
         found = people.by_token(connection, token) if token else None
     if found is None:
-        raise HTTPException(401, "open your private link first; the admin can renew it")
+        raise HTTPException(
+            401, "open your private link first; if you lost it, ask the admin for a new one"
+        )
     return found
 
 

@@ -22,6 +22,9 @@ TEMPLATES = Environment(
     lstrip_blocks=True,
 )
 
+TITLES = {401: "You are not signed in", 403: "Not allowed", 404: "Page not found"}
+"""Status of a refusal → the heading of its page."""
+
 
 def page(
     request: Request, template: str, reviewer: Reviewer, content: Mapping[str, Any]
@@ -47,7 +50,14 @@ def refused(request: Request, error: Exception) -> Response:
         status, detail = error.status_code, error.detail
     if "text/html" not in request.headers.get("accept", ""):
         return JSONResponse({"detail": detail}, status)
-    told = {"set": request.app.state.folder.name, "reviewer": None, "detail": detail}
+    told = {
+        "set": request.app.state.folder.name,
+        "reviewer": None,
+        "title": TITLES.get(status, "This did not work"),
+        "detail": detail,
+        # without a link of one's own the overview would say the same
+        "signed_in": status != 401,
+    }
     return HTMLResponse(TEMPLATES.get_template("refused.html").render(told), status)
 
 

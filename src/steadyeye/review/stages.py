@@ -230,16 +230,16 @@ STAGES: Mapping[str, Stage] = {
         Stage(
             "boxes",
             "Boxes",
-            "Draw a tight box around every object of the listed classes; a suggested object of "
-            "none of them is ood.",
+            "Draw a tight box around every object of the listed classes. Mark a suggested object "
+            "of none of them as ood (out of distribution).",
             1,
             check_boxes,
             settle_boxes,
         ),
         Stage(
             "box_check",
-            "Boxes, decided",
-            "Correct what another reviewer drew, and decide.",
+            "Box check",
+            "Correct the boxes that another reviewer drew, then save.",
             1,
             check_boxes,
             settle_boxes,

@@ -18,14 +18,14 @@ async function change(path, body, done) {
 function reveal({ name, link }) {
   const place = find("#link");
   find("b", place).textContent = `${name}:`;
-  find("input", place).value = link;
+  find("textarea", place).value = link;
   find("button", place).textContent = "Copy";
   place.hidden = false;
-  find("input", place).select();
+  find("textarea", place).select();
 }
 
 async function copy(event) {
-  const field = find("#link input");
+  const field = find("#link textarea");
   field.select();
   let copied = true;
   // the clipboard exists on https and localhost only

@@ -1,0 +1,320 @@
+"""Makes a review of frames and one of boxes, decides some of it, and looks at every page.
+
+::
+
+    python tools/look_at_review.py --out /tmp/review              # two sets, two servers, all pages
+    python tools/look_at_review.py --out /tmp/review --pictures   # and the pictures of docs/images
+
+Each page is opened at 390 and 1280 pixels, light and dark, as a reviewer or the admin meets it.
+Screenshots go to `OUT/shots`; everything that is cut, empty, asked of another address or refused by
+axe-core is printed, and the exit status is 1 if there is any. The frames are those of the packaged
+video; `--data`: the folder of real data, of which the frames of DAVIS and the mistakes of a
+detector on COCO are reviewed instead.
+"""
+
+import argparse
+import json
+import os
+import re
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path[:0] = [str(ROOT / "tests"), str(ROOT / "tools")]
+
+import page_checks  # noqa: E402
+from build_gallery import IMAGES, shrink  # noqa: E402
+from conftest import CHROMIUM, FLAGS  # noqa: E402
+from look_at_reports import BIKES, Place  # noqa: E402
+from tutorial_inputs import write_frames  # noqa: E402
+
+LABELS = ROOT / "examples" / "bikes.json"
+READY = "#item[aria-busy=false]:not([hidden])"
+REST = "#rest:not([hidden])"
+PEOPLE = ("Ann", "Bob", "Chi", "Dee")
+BOXES = ((0, 519, 0, 121, 69, "car"), (0, 195, 0, 273, 272, "truck"), (20, 505, 0, 135, 90, "car"))
+"""Frame of the packaged video, x, y, width and height in pixels, class."""
+
+
+@dataclass(frozen=True)
+class Served:
+    """A review that runs. `links`: name → private link, the admin's among them."""
+
+    base: str
+    links: Mapping[str, str]
+
+
+@contextmanager
+def serve(root: Path) -> Iterator[Served]:
+    """`steadyeye review` over a set in a process of its own."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    names = [word for name in PEOPLE for word in ("--reviewer", name)]
+    words = [sys.executable, "-m", "steadyeye", "review", str(root), "--port", str(port), *names]
+    surroundings = {**os.environ, "PYTHONPATH": str(ROOT / "src")}
+    with subprocess.Popen(  # noqa: S603
+        words, stdout=subprocess.PIPE, text=True, env=surroundings
+    ) as process:
+        links = {}
+        assert process.stdout
+        for line in process.stdout:
+            if found := re.match(r"\s*(\S+?):?\s+(http://\S+/r/\S+)", line):
+                links[found[1]] = found[2]
+            if line.startswith("reviewing"):
+                break
+        base = f"http://127.0.0.1:{port}"
+        wait_for_answer(process, port)
+        try:
+            yield Served(base, links)
+        finally:
+            process.send_signal(signal.SIGINT)
+
+
+def wait_for_answer(process: subprocess.Popen[str], port: int) -> None:
+    """Waits until a server takes connections; raises `RuntimeError` where it ended."""
+    while process.poll() is None:
+        with socket.socket() as one:
+            if one.connect_ex(("127.0.0.1", port)) == 0:
+                return
+        time.sleep(0.05)
+    raise RuntimeError("the server did not start")
+
+
+def make_frames(at: Place) -> Path:
+    """A set of frames to review: the packaged video, or DAVIS where there is data."""
+    out = at.out / "set"
+    if not out.exists():
+        if at.data.is_dir():
+            source = ["--data", at.davis("anchors=2, k=3")]
+        else:
+            source = [BIKES, "--labels", str(LABELS), "--anchors", "3", "--k", "3"]
+        at.steadyeye("sample", *source, "--out", out, "--quiet")
+    return set_votes(out, {"anchors": 1, "pairs": 2, "joint": 0})
+
+
+def make_boxes(at: Place) -> Path:
+    """A set of boxes to review: drawn on the packaged video, or mined where there is data."""
+    out = at.out / "boxes"
+    if not out.exists() and at.data.is_dir():
+        how = ("--data", at.coco, "--score", "0.5")
+        at.steadyeye("mine", *at.yolox, *how, "--out", out, "--quiet")
+    elif not out.exists():
+        folder = at.out / "inputs"
+        write_frames(folder)
+        images = sorted((folder / "frames" / "clip").glob("*.png"))
+        names = ["car", "truck"]
+        content = {
+            "images": [{"id": n, "file_name": path.name} for n, path in enumerate(images)],
+            "categories": [{"id": n, "name": name} for n, name in enumerate(names)],
+            "annotations": [
+                {"id": n, "image_id": frame, "bbox": box, "category_id": names.index(name)}
+                for n, (frame, *box, name) in enumerate(BOXES)
+            ],
+        }
+        (at.out / "boxes.json").write_text(json.dumps(content))
+        where = ("--boxes", at.out / "boxes.json", "--images", folder / "frames" / "clip")
+        at.steadyeye("sample", *where, "--out", out, "--quiet")
+    return set_votes(out, {"classification": 1, "boxes": 1, "box_check": 1})
+
+
+def set_votes(root: Path, votes: Mapping[str, int]) -> Path:
+    """Writes into a set how many votes its stages need."""
+    manifest = json.loads((root / "set.json").read_text())
+    (root / "set.json").write_text(json.dumps({**manifest, "review": {"stages": votes}}))
+    return root
+
+
+@dataclass(frozen=True)
+class Visit:
+    """A page as somebody meets it. `who`: "" for nobody. `keys`: pressed once it is there."""
+
+    name: str
+    who: str
+    path: str
+    keys: tuple[str, ...] = ()
+
+
+OF_FRAMES = (
+    Visit("overview", "Ann", "/"),
+    Visit("anchors", "Ann", "/stages/anchors"),
+    Visit("anchors-search", "Ann", "/stages/anchors", ("/", "b")),
+    Visit("pairs", "Ann", "/stages/pairs"),
+    Visit("pairs-why", "Ann", "/stages/pairs", ("w", "n", "Shift+m")),
+    Visit("pairs-flip", "Ann", "/stages/pairs", ("f",)),
+    Visit("pairs-comment", "Ann", "/stages/pairs", ("c",)),
+    Visit("joint", "Chi", "/stages/joint"),
+    Visit("paused", "Dee", "/stages/pairs"),
+    Visit("paused-overview", "Dee", "/"),
+    Visit("dashboard", "admin", "/dashboard"),
+    Visit("dashboard-added", "admin", "/dashboard", ("add",)),
+    Visit("no-page", "Ann", "/stages/nothing"),
+    Visit("signed-out", "", "/"),
+    Visit("bad-link", "", "/r/nobody"),
+)
+OF_BOXES = (
+    Visit("boxes-overview", "Ann", "/"),
+    Visit("objects", "Ann", "/stages/classification"),
+    Visit("objects-second", "Ann", "/stages/classification", ("y",)),
+    Visit("boxes", "Ann", "/stages/boxes", ("Tab",)),
+    Visit("boxes-outside", "Ann", "/stages/boxes", ("Tab", "o")),
+    Visit("rest", "Ann", "/stages/box_check"),
+    Visit("box-check", "Bob", "/stages/box_check", ("Tab",)),
+    Visit("boxes-dashboard", "admin", "/dashboard"),
+)
+PLAYED = {
+    "set": (
+        ("Ann", "anchors", ("g",), 8),
+        ("Ann", "anchors", ("b",), 1),
+        ("Ann", "pairs", ("y",), 6),
+        ("Ann", "pairs", ("n", "Shift+m", "Shift+b", "Enter"), 2),
+        ("Ann", "pairs", ("w", "n", "d"), 1),
+        ("Ann", "pairs", ("u",), 1),
+        ("Bob", "pairs", ("y",), 9),
+        ("Bob", "pairs", ("n", "l"), 2),
+    ),
+    "boxes": (
+        ("Ann", "classification", ("a",), 2),
+        ("Bob", "classification", ("a",), 40),
+        ("Ann", "boxes", ("s",), 1),
+    ),
+}
+"""Set → who decides what in which stage, by keys, and how many times at most."""
+
+
+def decide(browser: Any, served: Served, name: str) -> None:
+    """Decides a part of a set as people do, and pauses one of them."""
+    pages = {who: browser.new_page() for who in (*PEOPLE, "admin")}
+    for who, page in pages.items():
+        page.goto(served.links[who])
+    for who, stage, keys, times in PLAYED[name]:
+        page = pages[who]
+        page.goto(f"{served.base}/stages/{stage}")
+        for _ in range(times):
+            page.wait_for_selector(f"{READY}, {REST}")
+            if page.locator(REST).count():
+                break
+            before = page.get_attribute("#item", "data-assignment")
+            for key in keys:
+                page.keyboard.press(key)
+            page.wait_for_selector(f"{READY}:not([data-assignment='{before}']), {REST}")
+        page.wait_for_selector("html[data-unsaved='0']")
+    pages["admin"].goto(f"{served.base}/dashboard")
+    pages["admin"].get_by_role("button", name="Pause Dee").click()
+    pages["admin"].get_by_role("button", name="Let Dee continue").wait_for()
+    for page in pages.values():
+        page.close()
+
+
+def visit(browser: Any, served: Served, one: Visit, **window: Any) -> page_checks.Opened:
+    """A page as `one` says, with what it asked for; close its `page.context` at the end."""
+    look = window.pop("look")
+    entrance = served.links[one.who] if one.who else served.base + one.path
+    opened = page_checks.open_page(browser, entrance, look, **window)
+    page = opened.page
+    if one.who:
+        page.goto(served.base + one.path)
+    if "/stages/" in one.path and one.name != "no-page":
+        page.wait_for_selector(f"{READY}, {REST}")
+    if one.keys == ("add",):
+        page.get_by_label("Name of a reviewer to add").fill(f"Eve {time.monotonic_ns() % 10**6}")
+        page.keyboard.press("Enter")
+        page.get_by_role("button", name="Copy").wait_for()
+    else:
+        for key in one.keys:
+            page.keyboard.press(key)
+    page_checks.wait_drawn(page)
+    page.wait_for_timeout(200)
+    return opened
+
+
+def look_at_all(browser: Any, served: Served, visits: tuple[Visit, ...], shots: Path) -> int:
+    """Takes the pictures of pages and prints what is wrong with them; how many faults."""
+    faults = 0
+    for one in visits:
+        where: dict[str, list[str]] = {}
+        for look in page_checks.LOOKS:
+            opened = visit(browser, served, one, look=look)
+            page = opened.page
+            page.screenshot(path=shots / f"{one.name}-{look.width}-{look.theme}.png")
+            whole = shots / f"{one.name}-{look.width}-{look.theme}-whole.png"
+            if page.evaluate("document.documentElement.scrollHeight > innerHeight"):
+                page.screenshot(path=whole, full_page=True)
+            own = ("asks for " + served.base, "complains: Failed to load resource")
+            found = [*page_checks.find_faults(opened), *page_checks.find_violations(page)]
+            for line in found:
+                if not line.startswith(own):
+                    where.setdefault(line, []).append(f"{look.width} {look.theme}")
+            page.context.close()
+        faults += len(where)
+        print(f"{one.name}: {len(where)} faults", flush=True)
+        for line, looks in where.items():
+            print(f"  {line} ({', '.join(looks)})")
+    return faults
+
+
+WIDE, TABLET, PHONE = (1280, 720), (820, 1180), (390, 780)
+PICTURES: Mapping[str, tuple[Visit, tuple[int, int], str]] = {
+    "review-pairs": (Visit("", "Ann", "/stages/pairs"), WIDE, "light"),
+    "review-tablet": (Visit("", "Ann", "/stages/pairs", ("n", "Shift+m")), TABLET, "light"),
+    "review-phone": (Visit("", "Ann", "/stages/pairs"), PHONE, "dark"),
+    "review-dashboard": (Visit("", "admin", "/dashboard"), (1280, 1330), "light"),
+    "review-boxes": (Visit("", "Ann", "/stages/boxes", ("Tab",)), WIDE, "light"),
+}
+"""Picture of the docs → the page, its width and height in pixels, and its theme."""
+
+
+def take_pictures(browser: Any, served: Served, boxes: bool) -> None:
+    """Writes the pictures of `PICTURES` that are of a set of boxes, or of frames."""
+    for name, (one, (width, height), theme) in PICTURES.items():
+        if (one.path == "/stages/boxes") == boxes:
+            opened = visit(browser, served, one, look=page_checks.Look(width, theme))
+            opened.page.set_viewport_size({"width": width, "height": height})
+            shrink(opened.page.screenshot(), IMAGES / f"{name}.webp", height)
+            opened.page.context.close()
+
+
+def main() -> int:
+    """Makes the sets and looks at their pages; 1 if there is any fault."""
+    from playwright.sync_api import sync_playwright
+
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("--out", type=Path, required=True, help="a folder outside the repository")
+    parser.add_argument("--data", type=Path, default=Path("/nowhere"), help="the folder of data")
+    parser.add_argument("--pictures", action="store_true", help="write the pictures of the docs")
+    asked = parser.parse_args()
+    if asked.pictures and asked.data.is_dir():
+        parser.error("pictures of the docs are of the packaged video; leave --data")
+    at = Place(asked.out.resolve(), asked.data.resolve())
+    shots = at.out / "shots"
+    for folder in ("set", "boxes", "inputs", "shots"):
+        shutil.rmtree(at.out / folder, ignore_errors=True)
+    shots.mkdir(parents=True)
+    (at.out / "inputs").mkdir()
+    faults = 0
+    made: tuple[Callable[[Place], Path], ...] = (make_frames, make_boxes)
+    with sync_playwright() as driver:
+        browser = driver.chromium.launch(executable_path=str(CHROMIUM), args=FLAGS)
+        for make, visits in zip(made, (OF_FRAMES, OF_BOXES), strict=True):
+            root = make(at)
+            with serve(root) as served:
+                decide(browser, served, root.name)
+                if asked.pictures:
+                    take_pictures(browser, served, root.name == "boxes")
+                else:
+                    faults += look_at_all(browser, served, visits, shots)
+        browser.close()
+    return int(faults > 0)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
