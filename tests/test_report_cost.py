@@ -3,6 +3,7 @@
 import json
 import subprocess
 import sys
+from importlib import import_module
 
 import numpy as np
 import pyarrow as pa
@@ -10,8 +11,12 @@ import pytest
 from light_toys import dark, light, write_clip
 from scipy.optimize import brentq
 from scipy.stats import CensoredData, binomtest, ecdf
+from typer.main import get_command
 
 import steadyeye as se
+from steadyeye.cli import COMMANDS
+from steadyeye.cli.options import ParsingError, app
+from steadyeye.cli.text_options import keep_text
 from steadyeye.comparison import proportions
 from steadyeye.comparison.proportions import mcnemar, tango
 from steadyeye.predictions.numbers import list_values, numbers
@@ -22,17 +27,23 @@ HEAVY = {
     *(
         "accelerate",
         "av",
+        "cv2",
         "llvmlite",
         "matplotlib",
         "numba",
         "onnxruntime",
         "pandas",
+        "pydantic",
         "scenedetect",
+        "sklearn",
+        "sqlalchemy",
     ),
-    *("scipy.linalg", "scipy.optimize", "scipy.sparse", "scipy.stats", "sklearn", "sqlalchemy"),
+    # scipy.special brings the other three
+    *("scipy.special", "numpy.f2py", "numpy.testing", "unittest"),
+    *("scipy.linalg", "scipy.optimize", "scipy.sparse", "scipy.stats"),
     *("pyarrow.compute", "sqlite3", "torch", "torchvision", "vl_convert", "yaml"),
 }
-"""What no report of pm-sets of a classifier needs, each a tenth of a second or more."""
+"""What no report of pm-sets of a classifier needs, each 0.02 s of a processor or more."""
 
 
 @pytest.fixture(scope="module")
@@ -57,11 +68,59 @@ def test_a_report_imports_no_more_than_it_needs(two_runs, tmp_path):
         [sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=tmp_path
     )
     imported = set(json.loads(done.stdout.splitlines()[-1]))
-    assert {"numpy", "scipy.special", "steadyeye.analyses.comparison"} <= imported
+    assert {"numpy", "scipy.special._ufuncs", "steadyeye.analyses.comparison"} <= imported
     # a checkout that was never built bundles the script of its charts itself
     assert not (HEAVY - ({"vl_convert"} if not FILE.is_file() else set())) & imported
     assert "what_changed" in " ".join(imported)
     assert "<h2>" in (tmp_path / "r.html").read_text()
+
+
+def run_python(code):
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    return done.stdout.split()
+
+
+def test_functions_are_those_of_scipy_special_which_is_whole_afterwards():
+    code = (
+        "import sys\n"
+        "from steadyeye.core import special\n"
+        "assert 'scipy.special' not in sys.modules\n"
+        "import scipy.special, scipy.stats\n"
+        "for name in special.NAMES:\n"
+        "    assert getattr(scipy.special, name) is getattr(special, name), name\n"
+        "print(scipy.special.binom(5, 2), scipy.stats.norm.cdf(0.0))"
+    )
+    assert run_python(code) == ["10.0", "0.5"]
+
+
+@pytest.mark.parametrize("other", ["_not_there", "_comb"])
+def test_all_of_scipy_special_where_its_compiled_module_is_another(other):
+    code = (
+        "import sys\n"
+        "from steadyeye.core import special\n"
+        f"found = special.import_functions({other!r})\n"
+        "print(found.__name__, found.ndtri is special.ndtri, 'numpy.f2py' in sys.modules)"
+    )
+    assert run_python(code) == ["scipy.special", "True", "True"]
+
+
+@pytest.mark.parametrize("words", [["report", "a", "b"], ["run", "--data", "a", "--data", "b"]])
+def test_text_on_the_command_line_is_as_typer_takes_it(words):
+    def parsed(given):
+        command = given.commands[words[0]]
+        return command.make_context(words[0], words[1:], resilient_parsing=False).params
+
+    for name in COMMANDS:
+        import_module(f"steadyeye.cli.{name}")
+    usual, plain = get_command(app), get_command(app)
+    for each in plain.commands.values():
+        keep_text(each)
+    assert parsed(plain) == parsed(usual)
+    with pytest.raises(ParsingError, match="integer"):
+        plain.commands["run"].make_context("run", ["--batch", "many"])
+    with pytest.raises(ParsingError) as refused:
+        plain.commands["report"].make_context("report", [])
+    assert "Missing argument" in refused.value.format_message()
 
 
 def test_numbers_of_arrow_without_pandas():

@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-from scipy.special import ndtr, ndtri
 
 from steadyeye.charts.style import interval, percent, points
 from steadyeye.comparison.drawing import Cross, figure
@@ -32,6 +31,7 @@ from steadyeye.core.intervals import LEVEL, proportion
 from steadyeye.core.multiplicity import holm
 from steadyeye.core.pm_sets import pm_sets
 from steadyeye.core.sections import Section, Table, Topic
+from steadyeye.core.special import ndtr, ndtri
 from steadyeye.core.table import Predictions
 from steadyeye.core.types import Evaluated, needs
 

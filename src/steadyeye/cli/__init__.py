@@ -1,5 +1,7 @@
 """The command line: parse, call, print."""
 
+import atexit
+import gc
 import sys
 from importlib import import_module
 from pathlib import Path
@@ -24,9 +26,12 @@ def main() -> None:
 
     from steadyeye.cli.options import ParsingError, app, check_given_once
     from steadyeye.cli.quiet import quiet_packages
+    from steadyeye.cli.text_options import keep_text
     from steadyeye.core.errors import UsageError
 
     quiet_packages()
+    # a process that ends searches all of its objects for garbage, 0.1 s, and then frees them anyway
+    atexit.register(gc.freeze)
     # the user's own modules are named from the folder they stand in, as with `python -m`
     if str(Path.cwd()) not in sys.path:
         sys.path.insert(0, str(Path.cwd()))
@@ -34,7 +39,10 @@ def main() -> None:
         import_module(f"steadyeye.cli.{name}")
     try:
         command = typer.main.get_command(app)
-        check_given_once(getattr(command, "commands", {}), sys.argv[1:])
+        commands = getattr(command, "commands", {})
+        check_given_once(commands, sys.argv[1:])
+        for each in (command, *commands.values()):
+            keep_text(each)
         sys.exit(command(standalone_mode=False) or 0)
     except UsageError as error:
         _end_with(str(error))

@@ -5,13 +5,13 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy.special import ndtri
 
 from steadyeye.charts.style import GREY, chart, colour
 from steadyeye.comparison.published import K, Published
 from steadyeye.comparison.testbed import PROBIT, Line, Space, expected, prediction_band
 from steadyeye.core.intervals import Interval
 from steadyeye.core.sections import Figure
+from steadyeye.core.special import ndtri
 
 STEPS = 60
 # the probit axis ends where no published model and hardly a measured share lies

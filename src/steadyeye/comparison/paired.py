@@ -4,13 +4,13 @@ from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import stdtr, stdtrit
 
 from steadyeye.comparison import clustered
 from steadyeye.comparison.proportions import mcnemar, tango
 from steadyeye.core import blocks
 from steadyeye.core.intervals import LEVEL
 from steadyeye.core.outcomes import Outcomes, Statistic, Trials
+from steadyeye.core.special import stdtr, stdtrit
 from steadyeye.core.spread import (
     FEWEST,
     Spread,

@@ -2,9 +2,8 @@
 
 from collections.abc import Callable
 
-from scipy.special import ndtri
-
 from steadyeye.core.intervals import LEVEL
+from steadyeye.core.special import ndtri
 
 CLOSE = 1e-9
 STEPS = 200  # a dozen are enough but where the function is flat

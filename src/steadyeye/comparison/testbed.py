@@ -9,10 +9,10 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import ndtr, ndtri, stdtrit
 
 from steadyeye.core.bootstrap import ends
 from steadyeye.core.intervals import LEVEL
+from steadyeye.core.special import ndtr, ndtri, stdtrit
 
 Floats = NDArray[np.float64]
 REPLICATES = 10_000

@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import ndtr, stdtrit
 
 from steadyeye.core import bounded_means, intervals
 from steadyeye.core.intervals import LEVEL, REPLICATES, Interval
+from steadyeye.core.special import ndtr, stdtrit
 
 FEWEST = 4  # blocks in a video, below which their spread says nothing
 FEW = 5  # videos, below which resamples of them are too few to say anything

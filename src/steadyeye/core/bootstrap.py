@@ -4,10 +4,10 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import ndtr, ndtri
 
 from steadyeye.core.intervals import LEVEL, REPLICATES, Interval, mean
 from steadyeye.core.outcomes import Statistic
+from steadyeye.core.special import ndtr, ndtri
 
 
 def weights(videos: NDArray[np.str_], replicates: int = REPLICATES) -> NDArray[np.float32]:

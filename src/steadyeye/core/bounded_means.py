@@ -15,7 +15,8 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import betaincinv, ndtri
+
+from steadyeye.core.special import betaincinv, ndtri
 
 Floats = NDArray[np.float64]
 TAIL = 0.025

@@ -5,9 +5,9 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import betaincinv
 
 from steadyeye.core import bounded_means
+from steadyeye.core.special import betaincinv
 
 LEVEL = 0.95
 REPLICATES = 2_000

@@ -29,10 +29,10 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import betaincinv, ndtri, stdtr, stdtrit
 
 from steadyeye.core.intervals import LEVEL, Interval
 from steadyeye.core.seeds import stream
+from steadyeye.core.special import betaincinv, ndtri, stdtr, stdtrit
 
 FEWEST = 5
 """How many images, or videos, the median class must stand on for an interval."""

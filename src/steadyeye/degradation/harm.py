@@ -3,9 +3,9 @@
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.special import stdtrit
 
 from steadyeye.core.intervals import LEVEL
+from steadyeye.core.special import stdtrit
 from steadyeye.core.table import Predictions
 from steadyeye.core.types import Result
 from steadyeye.degradation.curves import operators

@@ -9,8 +9,8 @@ from collections.abc import Callable
 import numpy as np
 from numba import njit, uint64
 from numpy.typing import NDArray
-from scipy.special import ndtri
 
+from steadyeye.core.special import ndtri
 from steadyeye.core.types import Image
 from steadyeye.degradation.operators import Context, Operator, Trail
 from steadyeye.degradation.random import draw

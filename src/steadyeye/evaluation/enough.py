@@ -5,13 +5,13 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import betaincinv
 
 from steadyeye.comparison.clustered import lower_bound
 from steadyeye.comparison.paired import Difference, drawn
 from steadyeye.comparison.proportions import tango
 from steadyeye.core.intervals import LEVEL
 from steadyeye.core.outcomes import Outcomes, Trials
+from steadyeye.core.special import betaincinv
 from steadyeye.core.types import Result
 
 Floats = NDArray[np.float64]

@@ -14,8 +14,6 @@ from steadyeye.core.sections import Film, Picture, Section
 from steadyeye.core.table import Predictions
 from steadyeye.core.types import Image, Source
 from steadyeye.images import sprites
-from steadyeye.images.files import thumbnail
-from steadyeye.images.marking import heated, marked
 from steadyeye.report.films import FILM_BYTES, films, key
 from steadyeye.storage.place import Place
 from steadyeye.storage.write import write_file
@@ -98,6 +96,10 @@ def _pictures(shown: Sequence[Section], data: str) -> Iterator[Picture]:
 
 
 def _write(path: Place, picture: Picture, image: Image) -> None:
+    # with OpenCV, which a report of pictures that are kept does without
+    from steadyeye.images.files import thumbnail
+    from steadyeye.images.marking import heated, marked
+
     size = SMALL if picture.small else {}
     write_file(path, thumbnail(marked(heated(image, picture.heat), picture.marks), **size))
 

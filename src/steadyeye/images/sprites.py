@@ -4,9 +4,7 @@ import json
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 
-import cv2
 import numpy as np
-import simplejpeg
 
 from steadyeye.core.types import Image
 
@@ -66,6 +64,8 @@ def join(tiles: Sequence[Image], shape: tuple[int, int], most: int) -> Sprite:
 
     `most`: bytes; what noise makes larger is coded at less quality, and then smaller.
     """
+    import simplejpeg
+
     height, width = tiles[0].shape[:2]
     columns = int(np.ceil(np.sqrt(len(tiles) * height / width)))
     sheet = np.zeros((-(-len(tiles) // columns) * height, columns * width, 3), dtype=np.uint8)
@@ -84,6 +84,8 @@ def join(tiles: Sequence[Image], shape: tuple[int, int], most: int) -> Sprite:
 
 def _resized(image: Image, scale: float) -> Image:
     """The image at a scale, in whole blocks, one at least; never larger than it was by a block."""
+    import cv2  # which a report, that only reads films, does without
+
     height, width = image.shape[:2]
     size = tuple(max(int(each * scale / BLOCK), 1) * BLOCK for each in (width, height))
     return np.asarray(cv2.resize(image, size, interpolation=cv2.INTER_AREA), dtype=np.uint8)

@@ -4,9 +4,9 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import expit, stdtr, stdtrit
 
 from steadyeye.core.intervals import LEVEL
+from steadyeye.core.special import expit, stdtr, stdtrit
 
 STEPS = 50
 FARTHEST = 12.0  # log-odds a standard deviation; beyond it the outcome is as good as separated

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
@@ -9,11 +10,14 @@ import pyarrow as pa
 from steadyeye.core.errors import UsageError
 from steadyeye.core.table import Predictions
 from steadyeye.measurement.names import COLUMNS
-from steadyeye.measurement.sets import Measured
 from steadyeye.predictions.cell import open_cell
 from steadyeye.predictions.numbers import numbers
 from steadyeye.predictions.read import cells, sealed
 from steadyeye.storage.place import Place
+
+if TYPE_CHECKING:
+    # with OpenCV, which a report does without
+    from steadyeye.measurement.sets import Measured
 
 
 def folder_of(run: Place, name: str, fingerprint: str) -> Place:
@@ -22,7 +26,7 @@ def folder_of(run: Place, name: str, fingerprint: str) -> Place:
     return run / "measurements" / f"{safe}-{fingerprint[:8]}"
 
 
-def to_arrow(rows: Sequence[Measured]) -> pa.Table:
+def to_arrow(rows: "Sequence[Measured]") -> pa.Table:
     """The Arrow table of a shard: id, error and the measures, NaN where there is none."""
     nan = float("nan")
     columns = {
