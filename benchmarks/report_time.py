@@ -3,7 +3,8 @@
     python benchmarks/report_time.py runs/demo runs/sweep [--rounds 5] [--against ../other/src]
 
 Each report is a process of its own, from its start to its end, user and system time together. Of
-two checkouts they take turns, so that a busy machine is busy for both: read the ratio.
+two checkouts they take turns, so that a busy machine is busy for both: read the ratio. Modules are
+compiled once, as those of an installed package are, whatever PYTHONDONTWRITEBYTECODE says.
 """
 
 import argparse
@@ -19,11 +20,16 @@ from pathlib import Path
 HERE = Path(__file__).resolve().parent.parent / "src"
 
 
-def time_report(source: Path, run: str, out: Path) -> float:
-    """Seconds of processor time of a report, by the package in the folder `source`."""
+def time_report(source: Path, run: str, folder: Path) -> float:
+    """Seconds of processor time of a report, by the package in the folder `source`.
+
+    `folder`: where the report and compiled modules are written.
+    """
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    out = folder / "report.html"
     words = [sys.executable, "-m", "steadyeye", "report", run, "--out", str(out)]
-    environment = {**os.environ, "PYTHONPATH": str(source)}
+    compiled = {"PYTHONDONTWRITEBYTECODE": "", "PYTHONPYCACHEPREFIX": str(folder)}
+    environment = {**os.environ, **compiled, "PYTHONPATH": str(source)}
     subprocess.run(words, check=True, env=environment, stdout=subprocess.DEVNULL)
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
@@ -33,10 +39,9 @@ def measure(sources: Sequence[Path], run: str, rounds: int) -> list[list[float]]
     """(sources, rounds) seconds, after one report each that counts for nothing."""
     taken: list[list[float]] = [[] for _ in sources]
     with tempfile.TemporaryDirectory() as folder:
-        out = Path(folder) / "report.html"
         for turn in range(rounds + 1):
             for source, times in zip(sources, taken, strict=True):
-                seconds = time_report(source, run, out)
+                seconds = time_report(source, run, Path(folder))
                 if turn:
                     times.append(seconds)
     return taken

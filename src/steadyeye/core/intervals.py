@@ -92,8 +92,11 @@ def proportions(trials: Trials, cells: int) -> list[Interval]:
     if np.issubdtype(trials.wins.dtype, np.floating):
         whole = counted(trials.wins % 1 != 0).sum(axis=1) == 0
     clustered = np.flatnonzero((seen > 1) & ((seen < n) | ~whole))
-    low, high = bounded_means.intervals(wins[clustered], totals[clustered])
-    ends = dict(zip(clustered.tolist(), zip(low.tolist(), high.tolist(), strict=True), strict=True))
+    ends = {}
+    if len(clustered):
+        low, high = bounded_means.intervals(wins[clustered], totals[clustered])
+        pairs = zip(low.tolist(), high.tolist(), strict=True)
+        ends = dict(zip(clustered.tolist(), pairs, strict=True))
     return [
         _within(trials, cell)
         if seen[cell] == 1

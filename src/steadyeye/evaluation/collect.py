@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import partial
+from functools import cache, partial
 from typing import Any
 
 import numpy as np
@@ -15,7 +15,7 @@ from steadyeye.core.types import Asked, Evaluated, Result
 from steadyeye.evaluation import changes
 from steadyeye.evaluation.plan import available, metric, readable
 from steadyeye.predictions.measured import joined
-from steadyeye.predictions.read import cells, read
+from steadyeye.predictions.read import cells, read, sealed
 from steadyeye.predictions.record import RUN, read_record
 from steadyeye.storage.place import Place
 
@@ -30,7 +30,8 @@ def collect(runs: Sequence[Place], metrics: str | None) -> list[Evaluated]:
 def tables(runs: Sequence[Place]) -> list[tuple[Place, Predictions]]:
     """Every cell of the runs with the run it is of, named so that no two are mistaken."""
     folders = [(run, cell) for run in runs for cell in cells(run)]
-    told = (noted(run, cell, joined(runs, read(*cell))) for run, cell in folders)
+    read_once = cache(sealed)  # what was measured is the same for all models
+    told = (noted(run, cell, joined(runs, read(*cell), read_once)) for run, cell in folders)
     read_ones = shared(reviewed(table) for table in told)
     found = [(run, table) for (run, _), table in zip(folders, read_ones, strict=True)]
     return _models(_data(found))

@@ -1,6 +1,6 @@
 """What the image pass measured: as Arrow rows beside the predictions, and joined to them."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -42,17 +42,22 @@ def is_measured(run: Place, predictions: Predictions) -> bool:
     return (_folder(run, predictions) / "seal.json").is_file()
 
 
-def joined(runs: Sequence[Place], predictions: Predictions) -> Predictions:
+def joined(
+    runs: Sequence[Place],
+    predictions: Predictions,
+    read_rows: Callable[[Place], pa.Table] = sealed,
+) -> Predictions:
     """The predictions with what any of the runs measured of their samples as tags and columns.
 
     As they are where nothing is sealed. `linf`, `motion` and so on are then columns that an
     analysis can need; a note tells how many frames could not be measured and why the first.
+    `read_rows`: the rows of a sealed folder; whoever joins several models reads them once.
     """
     holders = [run for run in runs if is_measured(run, predictions)]
     if not holders:
         return predictions
     folder = _folder(holders[0], predictions)
-    table = sealed(folder)
+    table = read_rows(folder)
     row_of = {id_: row for row, id_ in enumerate(table["id"].to_pylist())}
     if len(row_of) != len(predictions) or any(id_ not in row_of for id_ in predictions.ids):
         raise UsageError(
