@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from mining_toys import ANIMAL, BEAR, CAR, KITE, PARENTS, table
 
+from steadyeye.analyses.confident_mistakes import confident_mistakes
 from steadyeye.analyses.confusion_pairs import confusion_pairs
 from steadyeye.core.intervals import clopper_pearson
 from steadyeye.core.types import Evaluated
@@ -87,9 +88,11 @@ def test_the_section_says_shares_control_and_shows_marks(zoo):
     assert row[3].startswith("66.7\u202f%")
     assert row[4:6] == ("6", "no")
     assert "confidently confuses 4 of 8 objects, in 3 pairs" in section.text[1]
-    exhibit = section.exhibits[0]
-    assert [picture.sample for picture in exhibit.pictures] == ["i0", "i1", "i2"]
-    truth, wrong = exhibit.pictures[0].marks
+    first = [each for each in section.exhibits if each.group == "goat → bear: 3 objects"]
+    assert [each.pictures[0].sample for each in first] == ["i0", "i1", "i2"]
+    # still images have no neighbours to play
+    assert all(each.film is None for each in section.exhibits)
+    truth, wrong = first[0].pictures[0].marks
     assert (truth.kind, truth.text, truth.box) == ("truth", "goat", BOX)
     assert (wrong.kind, wrong.text, wrong.box) == ("wrong", "bear 0.99", BESIDE)
     assert confusion_pairs([Evaluated(zoo, {})]) == section
@@ -99,7 +102,27 @@ def test_other_videos_are_shown_first():
     truths, said = [[(BOX, GOATS)]] * 6, [[(BOX, BEAR, 0.99 - 0.01 * i)] for i in range(6)]
     films = np.array(["a", "a", "a", "a", "b", "c"])
     section = confusion_pairs([Evaluated(table(truths, said, tags={"video": films}), {})])
-    assert [each.sample for each in section.exhibits[0].pictures] == ["i0", "i4", "i5", "i1"]
+    shown = [each.pictures[0].sample for each in section.exhibits]
+    assert shown == ["i0", "i4", "i5", "i1"]
+    assert section.exhibits[0].group == "goat → bear: 6 objects, 4 of them shown"
+
+
+def test_the_frames_of_its_video_play_around_a_mistake():
+    """The mistake fades on the next frames; it stays on the film as long as it is above 0.3."""
+    truths = [[(BOX, GOATS)]] * 6
+    said = [[(BOX, BEAR, score)] for score in (0.2, 0.4, 0.9, 0.5, 0.1, 0.7)]
+    tags = {"video": np.array(["a"] * 5 + ["b"]), "frame": np.array([0, 2, 4, 6, 8, 4])}
+    (one,) = confusion_pairs([Evaluated(table(truths, said, tags=tags), {})]).exhibits
+    film = one.film
+    assert [each.sample for each in film.frames] == ["i0", "i1", "i2", "i3", "i4"]
+    assert film.frames[film.start].sample == one.pictures[0].sample == "i2"
+    assert [each.score for each in film.frames] == [0, 0.4, 0.9, 0.5, 0]
+    assert [each.right for each in film.frames] == [True, False, False, False, True]
+    assert film.frames[0].line == "no false bear above 0.3"
+    assert film.frames[1].line == "false bear, score 0.40"
+    assert [mark.kind for mark in film.frames[1].marks] == ["truth", "wrong"]
+    mistakes = confident_mistakes([Evaluated(table(truths, said, tags=tags), {})])
+    assert [each.film for each in mistakes.exhibits] == [film]
 
 
 def test_nothing_confused_is_no_section(zoo):

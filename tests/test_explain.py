@@ -425,8 +425,9 @@ def test_what_is_behind_changes_the_mistakes_and_the_order_of_rows_the_rest(whol
     assert named["dark.png"].startswith("0.00 (0.00–")
     assert "no.png" not in named
     assert content.headline == (
-        "detector on boxes: 12 of 18 detections with a score above 0.8 are mistakes "
-        "(6 background, 6 misclassification).",
+        "detector is wrong in 66.7\u202f% of 18 detections with a score above 0.8, among 2 "
+        "classes (95\u202f% interval 36.0–82.0\u202f%): 6 on an object of another class, 6 where "
+        "no object is labelled.",
     )
     assert "steadyeye explain" in content.commands[0]
     assert (explained.out / "report.html").stat().st_size > 100_000

@@ -15,7 +15,7 @@ from test_sections import evaluated
 
 from steadyeye.analyses.failure_strips import failure_strips
 from steadyeye.analyses.unstable_clips import unstable_clips
-from steadyeye.charts.lines import DASHES, lines
+from steadyeye.charts.lines import DASHES, SHAPES, draw_crossed, lines
 from steadyeye.charts.style import PALETTE
 from steadyeye.core.sections import Mark
 from steadyeye.core.types import Evaluated
@@ -98,7 +98,31 @@ def test_legend_symbols_carry_colour_and_dash_of_the_marks():
     assert encoded["strokeDash"]["scale"] == legend["strokeDash"]
 
 
-def test_colours_and_dashes_are_all_different():
+@pytest.mark.parametrize("models", [["one"], ["one", "two", "three"]])
+def test_curves_of_models_and_kinds_differ_without_colour(models):
+    """In grey print: each curve has a dash and a shape that no other has, and a legend of both."""
+    place = {axis: {"field": axis, "type": "quantitative"} for axis in "xy"}
+    rows = [
+        {"x": x, "y": x, "model": model, "kind": kind}
+        for x in range(3)
+        for model in models
+        for kind in ("anchors", "worst frames")
+    ]
+    layers = draw_crossed(models, "kind", ["anchors", "worst frames"], place)
+    compiled = vl_convert.vegalite_to_vega({"data": {"values": rows}, "layer": layers})
+    scales = {each["name"]: each.get("range") for each in compiled["scales"]}
+    if len(models) == 1:
+        assert len({json.dumps(dash) for dash in scales["strokeDash"]}) == 2
+        return
+    assert len({json.dumps(dash) for dash in scales["strokeDash"]}) == len(models)
+    assert len({*scales["shape"]}) == 2
+    named = [each for each in compiled["legends"] if "strokeDash" in each]
+    assert [each["stroke"] for each in named] == ["color"]
+    assert [each["shape"] for each in compiled["legends"] if "shape" in each] == ["shape"]
+
+
+def test_colours_dashes_and_shapes_are_all_different():
+    assert len({*SHAPES}) == len(PALETTE)
     assert len({*PALETTE}) == len({*DASHES}) == len(PALETTE)
 
 

@@ -7,15 +7,17 @@ from typing import Any
 
 import numpy as np
 
+from steadyeye.charts.lines import shape
 from steadyeye.charts.style import chart, colour, interval, percent
 from steadyeye.core.sections import Exhibit, Figure, Mark, Picture, Section, Table, Topic
 from steadyeye.core.table import Predictions
 from steadyeye.core.types import Evaluated, needs
-from steadyeye.mining.candidates import Candidate, candidates, name_of
+from steadyeye.mining.candidates import FAINT, Candidate, candidates, mistake_film, name_of
 from steadyeye.mining.causes import CAUSES, MISTAKES, SCORE, WORDS, Judged, judged
 from steadyeye.mining.shares import Shares, shares
 
 SHOWN = 12  # pictures of a cause
+FIRST = 3  # pictures on the first screen
 PAIRS = 20  # rows of the table of confusions
 
 
@@ -49,19 +51,31 @@ def confident_mistakes(evaluated: Sequence[Evaluated], score: float = SCORE) -> 
         ),
         figures=(_figure(tables, counted),) if any(each.judged for each in counted) else (),
         tables=tuple(_tables(tables, found, counted)),
-        exhibits=tuple(_exhibits(tables, made)),
+        exhibits=tuple(_exhibits(tables, made, score)),
         lead=_lead(tables, made),
     )
 
 
 def _lead(tables: Sequence[Predictions], made: Sequence[Candidate]) -> Exhibit | None:
-    """The most confident mistake on an object of another class, else of all."""
-    named = [each for each in made if each.truth] or list(made)
-    if not named:
+    """The most confident mistakes, each of another pair of classes, those on an object first."""
+    if not made:
         return None
-    first = max(named, key=lambda each: each.score)
-    found = _exhibit(tables[first.table], first, "")
-    return replace(found, title=f"The most confident mistake: {found.title}")
+    order = sorted(made, key=lambda each: (not each.truth, -each.score))
+    data = tables[order[0].table].data
+    there = [each for each in order if tables[each.table].data == data]
+    first = list({(each.truth, each.said): each for each in reversed(there)}.values())[::-1][:FIRST]
+    shown = [_exhibit(tables[each.table], each, "") for each in first]
+    pictures = [
+        replace(each.pictures[0], title=each.title, lines=each.pictures[0].lines[:2])
+        for each in shown
+    ]
+    end = "" if len(first) == 1 else "s, each of another pair of classes"
+    return replace(
+        shown[0],
+        title=f"The most confident mistake{end}",
+        model=", ".join(dict.fromkeys(model for each in first for model in each.models)),
+        pictures=tuple(pictures),
+    )
 
 
 def _title(counted: Sequence[Shares]) -> str:
@@ -215,7 +229,11 @@ def _figure(tables: Sequence[Predictions], counted: Sequence[Shares]) -> Figure:
     }
     point = {
         "mark": {"type": "point", "filled": True, "size": 70, "tooltip": True, "opacity": 1},
-        "encoding": {**place, "x": {"field": "value", **quantity}},
+        "encoding": {
+            **place,
+            "x": {"field": "value", **quantity},
+            "shape": {**shape(models, "model"), "legend": place["color"]["legend"]},
+        },
     }
     return Figure(
         name="confident_mistakes",
@@ -228,14 +246,20 @@ def _figure(tables: Sequence[Predictions], counted: Sequence[Shares]) -> Figure:
     )
 
 
-def _exhibits(tables: Sequence[Predictions], made: Sequence[Candidate]) -> list[Exhibit]:
-    """Pictures, cause by cause, the most confident first."""
+def _exhibits(
+    tables: Sequence[Predictions], made: Sequence[Candidate], score: float
+) -> list[Exhibit]:
+    """Pictures, cause by cause, the most confident first; with films where they are of videos."""
     shown = []
+    faint = [judged(each, min(FAINT, score)) for each in tables]
     for cause in MISTAKES:
         mine = [each for each in made if each.cause == cause]
         of = f", the {SHOWN} most confident of {len(mine):,}" if len(mine) > SHOWN else ""
         group = f"{cause.replace('_', ' ').capitalize()}: {WORDS[cause]}{of}"
-        shown += [_exhibit(tables[each.table], each, group) for each in mine[:SHOWN]]
+        for each in mine[:SHOWN]:
+            table = tables[each.table]
+            film = mistake_film(table, faint[each.table], each.detection)
+            shown.append(replace(_exhibit(table, each, group), film=film))
     return shown
 
 

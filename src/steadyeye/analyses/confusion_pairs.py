@@ -1,6 +1,7 @@
 """What a detector takes for what: pairs of classes among its confident mistakes, in pictures."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 from steadyeye.charts.style import interval, percent
 from steadyeye.core.claims import leads
@@ -8,44 +9,42 @@ from steadyeye.core.intervals import Interval
 from steadyeye.core.sections import Exhibit, Mark, Picture, Section, Table, Topic
 from steadyeye.core.table import Predictions
 from steadyeye.core.types import Evaluated, needs
-from steadyeye.mining.causes import IOU, SCORE
+from steadyeye.mining.candidates import mistake_film
+from steadyeye.mining.causes import IOU, SCORE, Judged, judged
 from steadyeye.mining.confusions import LOWER, Confusion, confusions
 
 LISTED, SHOWN, PICTURES = 20, 6, 4
 
 
 @needs("boxes", "detections")
-def confusion_pairs(evaluated: Sequence[Evaluated]) -> Section | None:
+def confusion_pairs(evaluated: Sequence[Evaluated], score: float = SCORE) -> Section | None:
     """Which classes are confidently taken for which, how often, and as often when less sure.
 
-    Of egregious misclassifications (Lau et al. 2021, Section 3.1): detections with a score above
-    0.8 on an object at IoU above 0.5, none of which has their class. None where no model makes
-    one, and where predictions were sealed without all that the detector said.
+    `score`: to be exceeded. Of egregious misclassifications (Lau et al. 2021, Section 3.1):
+    detections with a score above it on an object at IoU above 0.5, none of which has their class.
+    None where no model makes one, and where predictions were sealed without all that the detector
+    said.
     """
     tables = [one.predictions for one in evaluated if one.predictions.said is not None]
-    found = [(table, confusions(table)) for table in tables]
+    found = [(table, confusions(table, score)) for table in tables]
     told = [(table, each) for table, each in found if each]
     if not told:
         return None
+    lower = min(LOWER, score)
     return Section(
         topic=Topic.WHAT,
         place=23,
         title=_title(told),
         text=(
-            f"Objects overlapped (IoU above {IOU:g}) by a detection of another class with a "
-            f"score above {SCORE:g}: label → prediction. Shares are of all objects with that "
-            f"label. The last share counts detections with any score above {LOWER:g}: if both "
-            "shares are close, the detector makes this mistake with high confidence whenever it "
-            "makes it. In the pictures: white the label, dashed orange the detection.",
-            *(_sentence(table, pairs) for table, pairs in told),
+            f"Objects that a detection of another class overlaps (IoU above {IOU:g}), with a score "
+            f"above {score:g}: label → prediction. Shares are of all objects with that label. The "
+            f"last share counts detections with any score above {lower:g}. If both shares are "
+            "close, the detector makes this mistake with a high score whenever it makes it. In "
+            "the pictures: white the true box, dashed orange the detection.",
+            *(_sentence(table, pairs, score) for table, pairs in told),
         ),
-        tables=tuple(_table(table, pairs) for table, pairs in told),
-        exhibits=tuple(
-            _exhibit(table, pairs[i])
-            for i in range(SHOWN)
-            for table, pairs in told
-            if i < len(pairs)
-        ),
+        tables=tuple(_table(table, pairs, lower) for table, pairs in told),
+        exhibits=tuple(_exhibits(told)),
     )
 
 
@@ -71,19 +70,21 @@ def _videos(table: Predictions, pair: Confusion) -> int:
     return len({str(videos[said.image[row]]) for row in pair.rows})
 
 
-def _sentence(table: Predictions, pairs: Sequence[Confusion]) -> str:
+def _sentence(table: Predictions, pairs: Sequence[Confusion], score: float) -> str:
     first = pairs[0]
     objects = len({place for pair in pairs for place in pair.places})
     n = 0 if table.boxes is None else int((~table.boxes.crowd).sum())
+    most = "Most often" if len(pairs) > 1 else "That is"
     return (
         f"{table.model} confidently confuses {objects:,} of {n:,} objects, in {len(pairs):,} "
-        f"{'pair' if len(pairs) == 1 else 'pairs'} of classes. {first.true} → {first.said} in "
-        f"{len(first.rows):,} of them: {_share(first.sure)} of {first.sure.n:,} at a score "
-        f"above {SCORE:g}, {_share(first.unsure)} above {LOWER:g}."
+        f"{'pair' if len(pairs) == 1 else 'pairs'} of classes. {most} {first.true} → {first.said}: "
+        f"{len(first.rows):,} of {first.sure.n:,} objects with this label with a score above "
+        f"{score:g}, {_share(first.sure)}; with a score above {min(LOWER, score):g}, "
+        f"{_share(first.unsure)}."
     )
 
 
-def _table(table: Predictions, pairs: Sequence[Confusion]) -> Table:
+def _table(table: Predictions, pairs: Sequence[Confusion], lower: float) -> Table:
     first = f", the first {LISTED} of {len(pairs):,}" if len(pairs) > LISTED else ""
     return Table(
         caption=f"{table.model}: confusions{first}",
@@ -91,7 +92,7 @@ def _table(table: Predictions, pairs: Sequence[Confusion]) -> Table:
             "Label → prediction",
             "Objects confused",
             "Share of the label (95\u202f%)",
-            f"Share above {LOWER:g} (95\u202f%)",
+            f"Share above {lower:g} (95\u202f%)",
             "Objects with the label",
             "Label is a class of the detector",
             "Interval method",
@@ -116,23 +117,44 @@ def _share(share: Interval) -> str:
     return f"{percent(share.value)} ({interval(share.low, share.high)})"
 
 
-def _exhibit(table: Predictions, pair: Confusion) -> Exhibit:
+def _exhibits(told: Sequence[tuple[Predictions, Sequence[Confusion]]]) -> Iterator[Exhibit]:
+    """Pictures of the most frequent pairs of each model, pair by pair."""
+    faint = [judged(table, LOWER) for table, _ in told]
+    for i in range(SHOWN):
+        for (table, pairs), judgement in zip(told, faint, strict=True):
+            if i < len(pairs):
+                yield from _pair_exhibits(table, judgement, pairs[i], len(told) > 1)
+
+
+def _pair_exhibits(
+    table: Predictions, faint: Judged, pair: Confusion, several: bool
+) -> Iterator[Exhibit]:
+    """A picture each of the most confident detections, with a film where it is of a video.
+
+    `several`: whether there are several models, which the heading of the pair then names.
+    """
     said = table.said
     assert said is not None, "asked for before"
     videos = table.tags.get("video", table.ids)
     shown = [str(videos[said.image[row]]) for row in pair.rows]
     # the most confident of each video first, then what is left
-    order = sorted(range(len(shown)), key=lambda i: shown[i] in shown[:i])
-    pictures = [_picture(table, pair, pair.rows[i], pair.places[i]) for i in order[:PICTURES]]
-    return Exhibit(
-        title=f"{pair.true} → {pair.said}",
-        model=table.model,
-        data=table.data,
-        pictures=tuple(pictures),
-        wide=True,
-        labels=(pair.true,),
-        kinds=(f"says {pair.said}",),
-    )
+    order = sorted(range(len(shown)), key=lambda i: shown[i] in shown[:i])[:PICTURES]
+    n = len(pair.rows)
+    counted = f"{n:,} object{'' if n == 1 else 's'}"
+    part = f", {len(order)} of them shown" if n > len(order) else ""
+    of = f", {table.model}" if several else ""
+    for i in order:
+        picture = _picture(table, pair, pair.rows[i], pair.places[i])
+        yield Exhibit(
+            title=picture.title,
+            model=table.model,
+            data=table.data,
+            pictures=(replace(picture, title=picture.sample),),
+            group=f"{pair.true} → {pair.said}{of}: {counted}{part}",
+            film=mistake_film(table, faint, pair.rows[i]),
+            labels=(pair.true,),
+            kinds=(f"predicts {pair.said}",),
+        )
 
 
 def _picture(table: Predictions, pair: Confusion, row: int, place: int) -> Picture:
@@ -142,8 +164,8 @@ def _picture(table: Predictions, pair: Confusion, row: int, place: int) -> Pictu
     score = float(said.score[row])
     return Picture(
         sample=str(table.ids[said.image[row]]),
-        title=f"predicts {pair.said}, {percent(score, 0)}",
-        lines=(f"label {pair.true}",),
+        title=f"{pair.true} → {pair.said} {score:.2f}",
+        lines=(f"predicts {pair.said}, {score:.2f}", f"label {pair.true}"),
         right=False,
         marks=(
             Mark("truth", tuple(boxes.boxes[place].tolist()), pair.true),

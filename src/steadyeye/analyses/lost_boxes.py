@@ -12,7 +12,7 @@ from steadyeye.charts.style import percent, points
 from steadyeye.core.boxes import BoxTable, in_classes, select, take
 from steadyeye.core.claims import higher
 from steadyeye.core.pm_sets import farthest, pm_sets
-from steadyeye.core.results import find, reach
+from steadyeye.core.results import find, limit, reach
 from steadyeye.core.sections import Exhibit, Film, Frame, Mark, Picture, Section, Table, Topic
 from steadyeye.core.table import Predictions
 from steadyeye.core.types import Evaluated, Result, needs
@@ -99,11 +99,21 @@ def _table(model: str, sides: tuple[Frames, ...], gained: tuple[tuple[Result, ..
         "ΔAP anchors (pp)",
         "ΔAP worst (pp)",
     )
-    return Table(f"Errors of {model}, {len(sides[0].rows)} sets", header, body)
+    caption = f"Errors of {model}, {len(sides[0].rows)} sets{_why_none(gained)}"
+    return Table(caption, header, body)
 
 
 def _gain(result: Result) -> str:
+    """A gain with its interval; without one alone, and the caption says why."""
+    if result.low is None or result.high is None:
+        return points(result.value)
     return f"{points(result.value)} ({points(result.low)} to {points(result.high)})"
+
+
+def _why_none(gained: tuple[tuple[Result, ...], ...]) -> str:
+    """Why gains have no intervals, for the caption; empty where all have one."""
+    bare = [r.interval for side in gained for r in side if r.value is not None and r.low is None]
+    return f"; ΔAP: {limit(bare[0]) or 'no interval'}" if bare else ""
 
 
 def _told(model: str, anchors: Sequence[Result], rows: Sequence[Result]) -> str:
@@ -121,9 +131,16 @@ def _told(model: str, anchors: Sequence[Result], rows: Sequence[Result]) -> str:
         )
     return (
         f"{model}: {begin}. Corrected, they would change mAP by {points(after.value)} "
-        f"percentage points there ({points(after.low)} to {points(after.high)}), and by "
-        f"{points(before.value)} ({points(before.low)} to {points(before.high)}) on the anchors."
+        f"percentage points there{_ends(after)}, and by {points(before.value)}{_ends(before)} on "
+        "the anchors."
     )
+
+
+def _ends(result: Result) -> str:
+    """The interval of a gain in brackets, or why there is none."""
+    if result.low is None or result.high is None:
+        return f" ({limit(result.interval) or 'no interval'})"
+    return f" ({points(result.low)} to {points(result.high)})"
 
 
 def _counts(side: Frames) -> list[int]:

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from steadyeye.charts.lines import dash, draw_bands, line_colour
+from steadyeye.charts.lines import draw_bands, draw_crossed, line_colour
 from steadyeye.charts.style import chart, interval, percent, shares
 from steadyeye.core.results import find
 from steadyeye.core.sections import Figure, Section, Table, Topic
@@ -60,20 +60,13 @@ def _figure(rows: list[dict[str, Any]], models: list[str]) -> Figure:
     hue = line_colour(models, "model")
     low, detail = shares("low", "mAP"), {"field": "metric"}
     band = draw_bands(2 * len(models), x=x, y=low, color=hue, detail=detail)
-    line = {
-        "mark": {"type": "line", "point": True, "tooltip": True},
-        "encoding": {
-            "x": x,
-            "y": shares("value", "mAP"),
-            "color": hue,
-            "strokeDash": dash(list(METRICS.values()), "metric"),
-        },
-    }
+    place = {"x": x, "y": shares("value", "mAP")}
+    crossed = draw_crossed(models, "metric", list(METRICS.values()), place)
     return Figure(
         name="map_curve",
         caption="mAP over the worst frames within ±k, with classes and with all classes merged.",
         alt=f"Lines of pm-k mAP and localization by k for {', '.join(models)}.",
-        spec={**chart([band, line]), "data": {"values": rows}},
+        spec={**chart([band, *crossed]), "data": {"values": rows}},
     )
 
 

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from steadyeye.charts.lines import dash, line_colour
+from steadyeye.charts.lines import draw_crossed
 from steadyeye.charts.style import chart, shares
 from steadyeye.core.pm_sets import farthest, pm_sets
 from steadyeye.core.results import find, reach
@@ -77,18 +77,16 @@ def _curve(predictions: Predictions, rows: NDArray[np.intp]) -> list[dict[str, f
 
 
 def _figure(rows: list[dict[str, Any]], models: list[str]) -> Figure:
-    line = {
-        "mark": {"type": "line", "tooltip": True},
-        "encoding": {
-            "x": shares("recall", "recall"),
-            "y": shares("precision", "precision"),
-            "color": line_colour(models, "model"),
-            "strokeDash": dash(list(dict.fromkeys(row["frames"] for row in rows)), "frames"),
-        },
-    }
+    place = {"x": shares("recall", "recall"), "y": shares("precision", "precision")}
+    kinds = list(dict.fromkeys(row["frames"] for row in rows))
+    # a point at every tenth recall, and not one on the other
+    tenth = "round(datum.recall * 100) % 10 === (datum.frames === 'anchors' ? 0 : 5)"
     return Figure(
         name="precision_recall",
         caption="Precision by recall, on anchors and worst frames.",
         alt=f"Curves of precision by recall for {', '.join(models)}.",
-        spec={**chart([line]), "data": {"values": rows}},
+        spec={
+            **chart(draw_crossed(models, "frames", kinds, place, tenth)),
+            "data": {"values": rows},
+        },
     )

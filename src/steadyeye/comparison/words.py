@@ -14,6 +14,9 @@ CALLED = {
     "map": "mAP",
     "map_without_ood": "mAP without OOD",
     "mar": "mAR",
+    "map_drop": "mAP drop",
+    "confident_mistakes": "confident mistakes",
+    "out_of_distribution": "out of distribution",
 }
 
 

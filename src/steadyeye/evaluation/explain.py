@@ -8,7 +8,8 @@ from steadyeye.cache.store import Store
 from steadyeye.core import plugins
 from steadyeye.core.errors import UsageError, unknown
 from steadyeye.core.spec import Spec, split
-from steadyeye.core.types import Evaluated, Source, detects
+from steadyeye.core.table import Predictions
+from steadyeye.core.types import Evaluated, Result, Source, detects
 from steadyeye.evaluation import kept
 from steadyeye.evaluation.collect import record, tables
 from steadyeye.evaluation.job import Job
@@ -16,7 +17,8 @@ from steadyeye.evaluation.plan import Plan, lacks
 from steadyeye.evaluation.plan import check as check_job
 from steadyeye.evaluation.probed import Asking, Pair
 from steadyeye.evaluation.run import Watcher, run
-from steadyeye.mining.causes import SCORE
+from steadyeye.mining.causes import SCORE, judged
+from steadyeye.mining.shares import share_results, shares
 from steadyeye.predictions.record import write_record
 from steadyeye.storage.lease import Check, alone
 from steadyeye.storage.place import Place, place
@@ -56,13 +58,17 @@ class Explanation:
 
 @dataclass(frozen=True, eq=False)
 class Explained:
-    """A finished explanation: its folder, the sources that its pictures are of, and what to say."""
+    """A finished explanation: its folder, the sources that its pictures are of, and what to say.
+
+    `score`: above it a detection is confident.
+    """
 
     out: Place
     sources: tuple[Source, ...]
     headline: tuple[str, ...]
     evaluated: tuple[Evaluated, ...]
     analyses: tuple[str, ...]
+    score: float
 
 
 def check(job: Job, how: Explaining) -> Explanation:
@@ -123,12 +129,14 @@ def explain(explanation: Explanation, watcher: Watcher) -> Explained:
                 sources[made.source.fingerprint] = made.source
                 folders.append(made.folder)
         _write_record(out, how, before, folders)
+    several = len({pair.base.source.fingerprint for pair in found}) > 1
     return Explained(
         out,
         tuple(sources.values()),
-        tuple(pair.sentence() for pair in found),
+        tuple(pair.summarize(several) for pair in found),
         _evaluated(out, plan, how),
         tuple(dict.fromkeys(spec.name for spec in split(how.analyses))),
+        how.score,
     )
 
 
@@ -171,8 +179,15 @@ def _evaluated(out: Place, plan: Plan, how: Explaining) -> tuple[Evaluated, ...]
     }
     found = [table for _, table in tables([out])]
     return tuple(
-        Evaluated(table, {}) for table in found if table.probe or table.fingerprint not in reference
+        Evaluated(table, {} if table.probe else _results(table, how.score))
+        for table in found
+        if table.probe or table.fingerprint not in reference
     )
+
+
+def _results(table: Predictions, score: float) -> Mapping[str, Result]:
+    """How many of a model's confident detections are mistakes, by cause."""
+    return share_results(shares(table, judged(table, score)), len(table.model_classes))
 
 
 def _before(out: Place, how: Explaining) -> Mapping[str, Any]:

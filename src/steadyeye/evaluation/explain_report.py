@@ -16,7 +16,8 @@ def document(explained: Explained) -> Document:
     What the detector is confidently wrong about comes first, whatever else was asked.
     """
     runs = [explained.out]
-    analyses = tuple(dict.fromkeys([*FIRST, *explained.analyses]))
+    rest = [name for name in explained.analyses if name not in FIRST]
+    analyses = (*(f"{name}(score={explained.score!r})" for name in FIRST), *rest)
     told = summary.written(runs, explained.evaluated, analyses)
     return replace(told, title="Explanation of confident mistakes", headline=explained.headline)
 

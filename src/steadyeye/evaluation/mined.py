@@ -5,10 +5,8 @@ from dataclasses import replace
 from pathlib import PurePosixPath
 from typing import Any
 
-from steadyeye.charts.style import interval, percent
 from steadyeye.classes.known import named
 from steadyeye.core import plugins
-from steadyeye.core.results import limit
 from steadyeye.core.sections import Section
 from steadyeye.core.seeds import fingerprint
 from steadyeye.core.types import Evaluated, Image
@@ -18,7 +16,7 @@ from steadyeye.evaluation.crops import sample
 from steadyeye.evaluation.mining import Found, Mined, Wanted
 from steadyeye.footage.candidates import Candidate, Candidates
 from steadyeye.mining.causes import MISTAKES
-from steadyeye.mining.shares import shares
+from steadyeye.mining.shares import share_results, shares, summarize
 from steadyeye.report.document import Document
 from steadyeye.storage.place import Place
 from steadyeye.storage.records import encode
@@ -97,11 +95,19 @@ def origin(content: Mapping[str, Any]) -> Mapping[str, str]:
 
 def document(mined: Mined, runs: Sequence[Place], commands: Sequence[str]) -> Document:
     """The report: what the detectors are confidently wrong about. `commands`: after the runs'."""
-    evaluated = [Evaluated(table, {}) for table in mined.tables]
+    counted = [shares(*pair) for pair in zip(mined.tables, mined.judged, strict=True)]
+    evaluated = [
+        Evaluated(table, share_results(of, len(table.model_classes)))
+        for table, of in zip(mined.tables, counted, strict=True)
+    ]
+    several = len({table.data for table in mined.tables}) > 1
     records = {str(run): record(run) for run in runs}
     return Document(
         title="Confident mistakes",
-        headline=tuple(_sentence(mined, which) for which in range(len(mined.tables))),
+        headline=tuple(
+            summarize(table, of, mined.wanted.score, several)
+            for table, of in zip(mined.tables, counted, strict=True)
+        ),
         evaluated=evaluated,
         sections=_sections(evaluated, mined.wanted.score),
         provenance=records,
@@ -121,21 +127,6 @@ def _sections(evaluated: Sequence[Evaluated], score: float) -> tuple[Section, ..
         replace(section, title=f"{section.title} · {data}") if several else section
         for data, section in found
         if section is not None
-    )
-
-
-def _sentence(mined: Mined, which: int) -> str:
-    table = mined.tables[which]
-    of = shares(table, mined.judged[which])
-    share = percent(of.wrong.value)
-    ends = ""
-    if of.wrong.low is not None:
-        only = limit(of.wrong.method)
-        within = f", {only}" if only else ""
-        ends = f" (95\u202f% interval {interval(of.wrong.low, of.wrong.high)}{within})"
-    return (
-        f"{table.model} on {table.data}: {share} of {of.judged:,} detections with a score above "
-        f"{mined.wanted.score:g} disagree with the labels{ends}."
     )
 
 

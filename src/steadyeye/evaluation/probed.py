@@ -14,10 +14,12 @@ from steadyeye.evaluation import kept, shard
 from steadyeye.evaluation.job import Job
 from steadyeye.evaluation.run import Watcher, complete
 from steadyeye.evaluation.tasks import Task, task
+from steadyeye.mining.causes import judged
+from steadyeye.mining.shares import shares, summarize
 from steadyeye.predictions.read import read
 from steadyeye.probing.cutoff import lowered
 from steadyeye.probing.subject import Probe, Subject
-from steadyeye.probing.targets import correct, mistakes, targets
+from steadyeye.probing.targets import targets
 from steadyeye.storage.lease import Check
 from steadyeye.storage.place import place
 
@@ -100,17 +102,11 @@ class Pair:
             "settings": dict(getattr(source, "settings", {})),
         }
 
-    def sentence(self) -> str:
-        """How many of the confident detections are mistakes."""
+    def summarize(self, several: bool) -> str:
+        """How many of the confident detections are mistakes; `several`: of several data."""
         predictions, score = self._read(self.base), self.asking.score
-        wrong, right = mistakes(predictions, score), correct(predictions, score)
-        causes = sorted({each.cause for each in wrong})
-        counted = ", ".join(f"{sum(e.cause == c for e in wrong):,} {c}" for c in causes)
-        return (
-            f"{predictions.model} on {predictions.data}: {len(wrong):,} of "
-            f"{len(wrong) + len(right):,} detections with a score above {score:g} are mistakes"
-            f"{f' ({counted})' if counted else ''}."
-        )
+        of = shares(predictions, judged(predictions, score))
+        return summarize(predictions, of, score, several)
 
 
 def _named(source: Source) -> dict[str, str]:

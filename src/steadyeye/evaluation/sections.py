@@ -5,6 +5,7 @@ from dataclasses import replace
 
 from steadyeye.core import plugins
 from steadyeye.core.sections import Section
+from steadyeye.core.spec import parse
 from steadyeye.core.table import Predictions
 from steadyeye.core.types import Evaluated
 from steadyeye.evaluation.plan import declared_readable
@@ -13,17 +14,18 @@ from steadyeye.evaluation.plan import declared_readable
 def sections(evaluated: Sequence[Evaluated], analyses: Sequence[str] = ()) -> tuple[Section, ...]:
     """What every analysis, or each of those named, has to say of the models on each source.
 
-    An analysis that nobody named and whose packages are not installed is left out: see
-    `analyses_not_installed`.
+    `analyses`: names, or specs with arguments. An analysis that nobody named and whose packages
+    are not installed is left out: see `analyses_not_installed`.
     """
     by_data = _by_data(evaluated)
     several = len({data for data, *_ in by_data}) > 1
     found = []
     for (data, *_), models in by_data.items():
-        for name in _readable_analyses(models, analyses):
-            if not analyses and plugins.declaration("analyses", name).missing_packages:
+        for text in _readable_analyses(models, analyses):
+            spec = parse(text)
+            if not analyses and plugins.declaration("analyses", spec.name).missing_packages:
                 continue
-            section = plugins.load("analyses", name)(models)
+            section = plugins.load("analyses", spec.name)(models, **spec.kwargs)
             if section is not None and not section.empty:
                 title = f"{section.title} · {data}" if several else section.title
                 found.append(replace(section, title=title))
@@ -55,10 +57,13 @@ def _by_data(evaluated: Sequence[Evaluated]) -> Mapping[tuple[str, ...], list[Ev
 
 
 def _readable_analyses(models: Sequence[Evaluated], names: Sequence[str] = ()) -> list[str]:
-    """The analyses, of all or of those named, that the columns of the models allow."""
+    """The analyses, of all or of those named, that the columns of the models allow.
+
+    In the words they were named with.
+    """
     columns = tuple(set.intersection(*(set(one.predictions.columns) for one in models)))
     every = names or plugins.names("analyses")
-    return [name for name in every if declared_readable("analyses", name, columns)]
+    return [each for each in every if declared_readable("analyses", parse(each).name, columns)]
 
 
 def _elsewhere(one: Evaluated, evaluated: Sequence[Evaluated]) -> tuple[Predictions, ...]:

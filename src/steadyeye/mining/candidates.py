@@ -2,16 +2,24 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
 
+from steadyeye.charts.films import away, set_rows
+from steadyeye.charts.style import clock
 from steadyeye.core.boxes import OOD
+from steadyeye.core.sections import Film, Frame, Mark
 from steadyeye.core.table import Predictions
-from steadyeye.mining.causes import CAUSES, MISTAKES, Judged
+from steadyeye.mining.causes import CAUSES, MISTAKES, RIGHT, Judged
 from steadyeye.mining.tracks import tracks
 
 OUTSIDE = "OOD object"
+FAINT = 0.3
+"""The frames of a film show detections with a score above this: a mistake may fade."""
+AROUND = 5
+"""Frames of a video that a film shows on either side of a mistake."""
 
 
 @dataclass(frozen=True)
@@ -149,3 +157,68 @@ def _candidate(
 def name_of(predictions: Predictions, label: int) -> str:
     """What a true box is of."""
     return OUTSIDE if label == OOD else predictions.classes[label]
+
+
+def mistake_film(predictions: Predictions, faint: Judged, detection: int) -> Film | None:
+    """The frames around a mistake, all of its set or `AROUND` each way, with what is detected.
+
+    `faint`: the detections with a score above `FAINT`, judged; `detection`: the mistake, a row of
+    `said`. A frame is right where no detection of that class is wrong; bars are the highest score
+    of those that are. None where the image is no frame of a video, or too few were predicted.
+    """
+    said = predictions.said
+    assert said is not None, "judged"
+    row = int(said.image[detection])
+    rows = _near(predictions, row)
+    if len(rows) < 3:
+        return None
+    shown = partial(_frame, predictions, faint, int(said.label[detection]))
+    name = predictions.model_classes[said.label[detection]]
+    return Film(tuple(map(shown, rows)), start=rows.index(row), bar=f"score of the false {name}")
+
+
+def _near(predictions: Predictions, row: int) -> list[int]:
+    """The rows of the frames around one, in the order of time; none where it is no frame."""
+    tags = predictions.tags
+    if "offset" in tags:
+        return [int(each) for each in set_rows(predictions, row)]
+    if not {"video", "frame"} <= set(tags) or not predictions.valid[row]:
+        return []
+    rows = np.flatnonzero((tags["video"] == tags["video"][row]) & predictions.valid)
+    rows = rows[np.argsort(tags["frame"][rows], kind="stable")]
+    place = int(np.flatnonzero(rows == row)[0])
+    return [int(each) for each in rows[max(place - AROUND, 0) : place + AROUND + 1]]
+
+
+def _frame(predictions: Predictions, faint: Judged, label: int, row: int) -> Frame:
+    """One frame: its true boxes, its detections, and whether one of `label` is wrong."""
+    said, truth, tags = predictions.said, predictions.boxes, predictions.tags
+    assert said is not None, "judged"
+    assert truth is not None, "judged"
+    there = truth.boxes[(truth.image == row) & ~truth.crowd].tolist()
+    marks = [Mark("truth", tuple(box), "") for box in there]
+    most = 0.0
+    for place in np.flatnonzero(said.image[faint.detection] == row):
+        at, cause = int(faint.detection[place]), int(faint.cause[place])
+        wrong = 0 <= cause < len(MISTAKES)
+        if not wrong and cause != RIGHT:
+            continue
+        score = float(said.score[at])
+        text = f"{predictions.model_classes[said.label[at]]} {score:.2f}"
+        marks.append(Mark("wrong" if wrong else "right", tuple(said.boxes[at].tolist()), text))
+        most = max(most, score if wrong and said.label[at] == label else 0.0)
+    name = predictions.model_classes[label]
+    line = f"false {name}, score {most:.2f}" if most else f"no false {name} above {FAINT:g}"
+    if "offset" in tags:
+        when = away(int(tags["offset"][row]))
+    else:
+        number = f"frame {tags['frame'][row]}"
+        when = clock(float(tags["seconds"][row])) if "seconds" in tags else number
+    return Frame(
+        sample=str(predictions.ids[row]),
+        at=when,
+        line=line,
+        score=round(most, 3),
+        right=not most,
+        marks=tuple(marks),
+    )

@@ -1,12 +1,23 @@
 """How often a detector is wrong when it is confident, by cause, with intervals."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from steadyeye.core.intervals import Interval, Trials, proportions
+from steadyeye.core.numbers import interval, percent
+from steadyeye.core.results import limit
 from steadyeye.core.table import Predictions
+from steadyeye.core.types import Result
 from steadyeye.mining.causes import CAUSES, IN_CROWD, MISTAKES, Judged
+
+COUNTED = {
+    "misclassification": "on an object of another class",
+    "out_of_distribution": "on an object of a class that the detector does not have",
+    "background": "where no object is labelled",
+}
+"""Where a mistake of each cause lies, after its count."""
 
 
 @dataclass(frozen=True)
@@ -54,6 +65,51 @@ def shares(predictions: Predictions, found: Judged) -> Shares:
         unverified=int((found.cause == unverified).sum()),
         wrong=every[0],
         causes=tuple(every[1:]),
+    )
+
+
+def share_results(of: Shares, classes: int) -> Mapping[str, Result]:
+    """The shares as results: all mistakes, then each cause; none where nothing is judged.
+
+    `classes`: how many the detector has.
+    """
+    if not of.judged:
+        return {}
+    every = {"confident_mistakes": of.wrong, **dict(zip(MISTAKES, of.causes, strict=True))}
+    return {
+        name: Result(
+            name, share.value, share.low, share.high, share.n, share.method, classes=classes
+        )
+        for name, share in every.items()
+    }
+
+
+def summarize(predictions: Predictions, of: Shares, score: float, several: bool) -> str:
+    """One sentence: the share of a model's confident detections that is wrong, and where.
+
+    `score`: above it a detection is confident. `several`: whether there are other data too.
+    """
+    name = predictions.model + (f" on {predictions.data}" if several else "")
+    above = f"with a score above {score:g}"
+    if not of.confident:
+        return f"{name} has no detection {above} on {len(predictions):,} images."
+    if not of.judged:
+        return f"{name}: none of {of.confident:,} detections {above} can be checked."
+    only = limit(of.wrong.method)
+    ends = f" ({only})" if only else ""
+    if of.wrong.low is not None:
+        within = f", {only}" if only else ""
+        ends = f" (95\u202f% interval {interval(of.wrong.low, of.wrong.high)}{within})"
+    counts = [
+        f"{round((share.value or 0) * share.n):,} {COUNTED[cause]}"
+        for cause, share in zip(MISTAKES, of.causes, strict=True)
+        if share.value
+    ]
+    return (
+        f"{name} is wrong in {percent(of.wrong.value)} of {of.judged:,} "
+        f"detection{'' if of.judged == 1 else 's'} {above}, among "
+        f"{len(predictions.model_classes):,} classes{ends}{': ' if counts else ''}"
+        f"{', '.join(counts)}."
     )
 
 

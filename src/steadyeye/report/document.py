@@ -106,6 +106,23 @@ READING = (
         "the probability of the true class, averaged alike.",
     ),
     (
+        "confident_mistakes",
+        "confident mistake",
+        "a detection above the threshold that disagrees with the labels. The share is of all "
+        "detections above the threshold that the labels can check.",
+    ),
+    (
+        "misclassification",
+        "misclassification",
+        "a confident mistake on an object of another class.",
+    ),
+    (
+        "out_of_distribution",
+        "out of distribution",
+        "a confident mistake on an object of a class that the detector does not have.",
+    ),
+    ("background", "background", "a confident mistake where no object is labelled."),
+    (
         "failure_points",
         "failure point",
         "the first level at which accuracy is below a threshold.",

@@ -9,6 +9,7 @@ from steadyeye.core.sections import Exhibit, Section
 from steadyeye.core.types import Evaluated, Result
 
 MAIN = (
+    *("confident_mistakes", "misclassification", "out_of_distribution", "background"),
     *("map", "pm_k_map", "map_drop", "localization", "mar"),
     *("degraded_accuracy", "degraded_probability", "degraded_rank"),
     *("accuracy", "pm_k", "drop"),

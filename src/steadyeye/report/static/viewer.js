@@ -347,12 +347,18 @@ for (const gallery of galleries) {
     button.addEventListener("click", () => show(gallery, card));
   }
 }
-// the pictures of the first screen are of a card further down
+// the pictures of the first screen are of a card further down, or each is of a card of its own
 for (const figure of document.querySelectorAll("figure.lead")) {
   const sources = (node) => [...node.querySelectorAll("img")].map((image) => image.src);
-  const holds = (card) => sources(figure).every((source) => sources(card).includes(source));
-  const gallery = galleries.find((one) => one.cards.some(holds));
-  const card = gallery?.cards.find(holds);
+  const all = galleries.flatMap((gallery) => gallery.cards.map((card) => [gallery, card]));
+  const found = (wanted) => all.find(([, card]) => wanted.every((each) => sources(card).includes(each)));
+  for (const image of figure.querySelectorAll("img")) {
+    const place = found(sources(figure)) ?? found([image.src]);
+    if (!place) continue;
+    image.classList.add("opens");
+    image.addEventListener("click", () => show(...place));
+  }
+  const [gallery, card] = found(sources(figure)) ?? found(sources(figure).slice(0, 1)) ?? [];
   if (!card) continue;
   const film = card.querySelector("script.film");
   const button = element("button", { type: "button", textContent: film ? "▶ Play all frames" : "Enlarge" });
