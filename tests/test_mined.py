@@ -317,7 +317,9 @@ def test_the_section_by_hand(hand):
     assert section.title == "Confidently wrong: 3 of 5 detections"
     assert "60.0\u202f%" in section.text[1]
     assert "misclassification 1, out of distribution 1, background 1" in section.text[1]
-    assert "1 of a class that nobody verified in the image and 1 in a crowd" in section.text[1]
+    assert (
+        "1 of a class that the labels of the image do not cover and 1 in a crowd" in section.text[1]
+    )
     assert [row[:4] for row in section.tables[1].rows] == [
         ("car → bear", "m", "1", "1"),
         ("no labelled object → bear", "m", "1", "1"),

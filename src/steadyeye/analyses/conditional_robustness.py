@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from steadyeye.charts.crowd import drawn, told
-from steadyeye.charts.lines import dash, draw_bands, line_colour
+from steadyeye.charts.lines import draw_bands, draw_crossed, line_colour
 from steadyeye.charts.style import chart, interval, percent, shares
 from steadyeye.core.intervals import Interval, proportion
 from steadyeye.core.pm_sets import pm_sets
@@ -120,22 +120,15 @@ def _figure(curves: Sequence[_Curve]) -> Figure:
     hue, detail = line_colour(models, "model"), {"field": "measure"}
     low = shares("low", title)
     band = draw_bands(2 * len(models), x=x, y=low, color=hue, detail=detail)
-    line = {
-        "mark": {"type": "line", "point": True, "tooltip": True},
-        "encoding": {
-            "x": x,
-            "y": shares("value", title),
-            "color": hue,
-            "strokeDash": dash(MEASURES, "measure"),
-        },
-    }
+    crossed = draw_crossed(models, "measure", MEASURES, {"x": x, "y": shares("value", title)})
+    looks = ("circles", "triangles") if len(models) > 1 else ("solid", "dashed")
     return Figure(
         name="conditional_robustness",
         caption="Sets with a right anchor: share of frames exactly d away that are right "
-        "(solid), and share of sets right on all frames within d (dashed), with 95 % intervals."
-        + told(accuracies),
+        f"({looks[0]}), and share of sets right on all frames within d ({looks[1]}), with 95 % "
+        "intervals." + told(accuracies),
         alt=f"Both shares by distance for {', '.join(models)}; the table has the values.",
-        spec={**chart([band, line]), "data": {"values": values}},
+        spec={**chart([band, *crossed]), "data": {"values": values}},
     )
 
 

@@ -62,8 +62,11 @@ def _lead(tables: Sequence[Predictions], made: Sequence[Candidate]) -> Exhibit |
         return None
     order = sorted(made, key=lambda each: (not each.truth, -each.score))
     data = tables[order[0].table].data
-    there = [each for each in order if tables[each.table].data == data]
-    first = list({(each.truth, each.said): each for each in reversed(there)}.values())[::-1][:FIRST]
+    pairs: dict[tuple[str, str], Candidate] = {}
+    for each in order:
+        if tables[each.table].data == data:
+            pairs.setdefault((each.truth, each.said), each)
+    first = list(pairs.values())[:FIRST]
     shown = [_exhibit(tables[each.table], each, "") for each in first]
     pictures = [
         replace(each.pictures[0], title=each.title, lines=each.pictures[0].lines[:2])
@@ -102,7 +105,7 @@ def _told(predictions: Predictions, of: Shares) -> str:
     aside = [
         f"{n:,} {why}"
         for n, why in (
-            (of.unverified, "of a class that nobody verified in the image"),
+            (of.unverified, "of a class that the labels of the image do not cover"),
             (of.excused, "in a crowd of their class"),
         )
         if n
@@ -130,19 +133,17 @@ def _tables(
         "cause",
         "model",
         "detections",
-        "share of checked detections",
+        "share",
         "95 % interval",
-        "n",
         "method",
     )
     rows = [
         (
-            f"{cause.replace('_', ' ')}: {WORDS[cause]}",
+            cause.replace("_", " "),
             each.model,
-            f"{round((share.value or 0) * share.n):,}",
+            f"{round((share.value or 0) * share.n):,} of {share.n:,}",
             percent(share.value),
             interval(share.low, share.high),
-            f"{share.n:,}",
             share.method,
         )
         for i, cause in enumerate(MISTAKES)

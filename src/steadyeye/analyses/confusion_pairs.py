@@ -137,11 +137,11 @@ def _pair_exhibits(
     assert said is not None, "asked for before"
     videos = table.tags.get("video", table.ids)
     shown = [str(videos[said.image[row]]) for row in pair.rows]
-    # the most confident of each video first, then what is left
-    order = sorted(range(len(shown)), key=lambda i: shown[i] in shown[:i])[:PICTURES]
+    # the most confident of each video: its film shows the others
+    order = [i for i in range(len(shown)) if shown[i] not in shown[:i]][:PICTURES]
     n = len(pair.rows)
     counted = f"{n:,} object{'' if n == 1 else 's'}"
-    part = f", {len(order)} of them shown" if n > len(order) else ""
+    part = f", {len(order)} shown" if n > len(order) else ""
     of = f", {table.model}" if several else ""
     for i in order:
         picture = _picture(table, pair, pair.rows[i], pair.places[i])

@@ -131,12 +131,15 @@ def _picture(predictions: Predictions, row: int, title: str) -> Picture:
     own = (
         predictions.model_classes[predictions.top[row, 0]] if predictions.top[row, 0] >= 0 else "—"
     )
+    sure, best = float(predictions.confidence[row]), float(predictions.top_scores[row, 0])
+    # of a detector whose classes are those of the data it is the same twice
+    whole = () if (own, best) == (said, sure) else (f"{own}, {percent(best)}",)
     return Picture(
         sample=str(predictions.ids[row]),
         title=title,
         lines=(
-            f"predicts {said}, {percent(float(predictions.confidence[row]))}",
-            f"best of all its classes: {own}, {percent(float(predictions.top_scores[row, 0]))}",
+            f"predicts {said}, {percent(sure)}",
+            *(f"best of all its classes: {each}" for each in whole),
             f"label {', '.join(_truth(predictions, row)) or 'none'}",
         ),
         right=bool(predictions.right[row]),

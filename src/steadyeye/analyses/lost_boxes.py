@@ -22,6 +22,7 @@ from steadyeye.detection.gains import gains
 
 SHOWN = 12
 CONFIDENT = 0.5
+NAMED = 5  # detections of a picture with a label, and lines below it
 
 
 @needs("boxes", "detections", "group", "offset")
@@ -88,7 +89,7 @@ def _table(model: str, sides: tuple[Frames, ...], gained: tuple[tuple[Result, ..
     n = max(len(sides[0].rows), 1)
     gain_cells = [("—", "—"), *zip(*(map(_gain, side) for side in gained), strict=True)]
     body = tuple(
-        (kind, f"{a / n:.2f}", f"{b / n:.2f}", f"{(b - a) / n:+.2f}", *cells)
+        (kind, f"{a / n:.2f}", f"{b / n:.2f}", f"{(b - a) / n:+.2f}".replace("-", "−"), *cells)
         for kind, a, b, cells in zip(("found", *KINDS), *counts, gain_cells, strict=True)
     )
     header = (
@@ -113,7 +114,7 @@ def _gain(result: Result) -> str:
 def _why_none(gained: tuple[tuple[Result, ...], ...]) -> str:
     """Why gains have no intervals, for the caption; empty where all have one."""
     bare = [r.interval for side in gained for r in side if r.value is not None and r.low is None]
-    return f"; ΔAP: {limit(bare[0]) or 'no interval'}" if bare else ""
+    return f"; ΔAP has {limit(bare[0]) or 'no interval'}" if bare else ""
 
 
 def _told(model: str, anchors: Sequence[Result], rows: Sequence[Result]) -> str:
@@ -184,7 +185,9 @@ def _seen(predictions: Predictions, row: int) -> _Seen:
     for i, box in enumerate(said.boxes.tolist()):
         name = f"{predictions.classes[said.label[i]]} {said.score[i]:.2f}"
         right = judged.kind[i] == -1
-        marks.append(Mark("right" if right else "wrong", tuple(box), name))
+        # labels of more boxes would cover each other
+        text = name if i < NAMED else ""
+        marks.append(Mark("right" if right else "wrong", tuple(box), text))
         lines.append(name if judged.kind[i] < 0 else f"{name}: {KINDS[judged.kind[i]]}")
     missed = tuple(predictions.classes[label] for label in truth.label[judged.missed])
     kinds = [KINDS[kind] for kind in sorted(set(judged.kind[judged.kind >= 0].tolist()))]
@@ -240,7 +243,7 @@ def _picture(predictions: Predictions, row: int, title: str) -> Picture:
     return Picture(
         sample=str(predictions.ids[row]),
         title=title,
-        lines=(*seen.lines, *_missed(seen))[:5] or ("no detection above 0.5",),
+        lines=(*seen.lines, *_missed(seen))[:NAMED] or ("no detection above 0.5",),
         right=not seen.kinds,
         marks=seen.marks,
     )

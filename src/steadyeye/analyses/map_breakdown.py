@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from steadyeye.charts.lines import lines
-from steadyeye.charts.style import chart, percent, shares
+from steadyeye.charts.style import chart, percent, points, shares
 from steadyeye.core.pm_sets import PmSets, farthest, pm_sets
 from steadyeye.core.results import find, reach
 from steadyeye.core.sections import Figure, Section, Table, Topic
@@ -55,7 +55,7 @@ def map_breakdown(evaluated: Sequence[Evaluated]) -> Section | None:
 def _tables(
     predictions: Predictions, anchors: NDArray[np.intp], chosen: NDArray[np.intp]
 ) -> list[Table]:
-    header = ("anchors", "worst frames", "difference")
+    header = ("anchors", "worst frames", "difference (pp)")
     sides = [_aps(predictions, rows) for rows in (anchors, chosen)]
     classes = [
         (name, *_cells(sides[0][0][i], sides[1][0][i]))
@@ -85,7 +85,7 @@ def _aps(
 def _cells(before: float, after: float) -> tuple[str, str, str]:
     told = [percent(None if np.isnan(value) else float(value)) for value in (before, after)]
     lost = float(after - before)
-    return told[0], told[1], "—" if np.isnan(lost) else f"{lost * 100:+.1f}"
+    return told[0], told[1], points(None if np.isnan(lost) else lost)
 
 
 def _by_offset(model: str, sets: PmSets, quality: NDArray[np.float64]) -> list[dict[str, Any]]:

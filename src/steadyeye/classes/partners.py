@@ -60,4 +60,4 @@ def _same(found: ClassMap, index: int) -> bool:
 
 def _proposed(found: ClassMap, missing: Sequence[str]) -> list[str]:
     near = proposals(found)
-    return [f"{name} (nearest: {near[name]})" if near.get(name) else name for name in missing]
+    return [f"{name} (nearest name: {near[name]})" if near.get(name) else name for name in missing]

@@ -16,7 +16,9 @@ CALLED = {
     "mar": "mAR",
     "map_drop": "mAP drop",
     "confident_mistakes": "confident mistakes",
+    "misclassification": "wrong class",
     "out_of_distribution": "out of distribution",
+    "random_neighbour": "random neighbour",
 }
 
 

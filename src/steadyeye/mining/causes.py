@@ -28,7 +28,7 @@ WORDS = {
     "misclassification": "on an object of another class",
     "out_of_distribution": "on an object of a class that the detector does not have",
     "background": "no labelled object",
-    "unverified": "nobody verified that class in the image",
+    "unverified": "of a class that the labels of the image do not cover",
 }
 """What a cause is, for people."""
 

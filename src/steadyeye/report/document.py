@@ -113,8 +113,8 @@ READING = (
     ),
     (
         "misclassification",
-        "misclassification",
-        "a confident mistake on an object of another class.",
+        "wrong class",
+        "misclassification, a confident mistake on an object of another class.",
     ),
     (
         "out_of_distribution",

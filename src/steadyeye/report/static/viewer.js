@@ -5,7 +5,7 @@ const MARKS = { truth: "#fff", right: "#00be78", wrong: "#ff6a3c" };
 const RATE = 6; // frames a second
 const HUES = 5; // answers with a colour of their own
 const SVG = "http://www.w3.org/2000/svg";
-const NAMES = { model: "Model", class: "Class", kind: "Kind of break" };
+const NAMES = { model: "Model", class: "Class", kind: "Kind" };
 
 const dialog = document.getElementById("large");
 const still = matchMedia("(prefers-reduced-motion: reduce)");
