@@ -88,7 +88,7 @@ def test_the_section_says_shares_control_and_shows_marks(zoo):
     assert row[3].startswith("66.7\u202f%")
     assert row[4:6] == ("6", "no")
     assert "confidently confuses 4 of 8 objects, in 3 pairs" in section.text[1]
-    first = [each for each in section.exhibits if each.group == "goat → bear: 3 objects"]
+    first = [each for each in section.exhibits if each.title == "goat → bear: 3 objects"]
     assert [each.pictures[0].sample for each in first] == ["i0", "i1", "i2"]
     # still images have no neighbours to play
     assert all(each.film is None for each in section.exhibits)
@@ -104,7 +104,7 @@ def test_a_picture_of_each_video_is_shown():
     section = confusion_pairs([Evaluated(table(truths, said, tags={"video": films}), {})])
     shown = [each.pictures[0].sample for each in section.exhibits]
     assert shown == ["i0", "i4", "i5"]
-    assert section.exhibits[0].group == "goat → bear: 6 objects, 3 shown"
+    assert section.exhibits[0].title == "goat → bear: 6 objects"
 
 
 def test_the_frames_of_its_video_play_around_a_mistake():

@@ -312,7 +312,9 @@ def test_changes_are_averaged_over_steps_then_targets():
     assert (gap.low, gap.high) == (None, None)
     assert gap.method == "none: too few: one group has only 2 images"
     section = patch_shuffle([Evaluated(predictions, {})])
-    assert section.title.endswith("By 0.35 and 0.05, too few images to compare")
+    assert section.title.endswith(
+        "Mistakes by 0.35, correct detections by 0.05: too few images to compare"
+    )
     rows = {row[0]: row for row in section.tables[0].rows}
     assert rows["mistakes"][1:3] == ("2", "2")
     assert rows["mistakes"][3].startswith("0.35 (0.0")
@@ -407,7 +409,9 @@ def test_what_is_behind_changes_the_mistakes_and_the_order_of_rows_the_rest(whol
     assert shuffle.title.startswith(
         "Shuffling patches inside the box: do confident mistakes change less than"
     )
-    assert shuffle.title.endswith("By 0.00 and 0.50, no clear difference")
+    assert shuffle.title.endswith(
+        "Mistakes by 0.00, correct detections by 0.50: no clear difference"
+    )
     rows = {row[0]: row for row in shuffle.tables[0].rows}
     assert rows["mistakes"][1:3] == ("12", "6")
     # none of six: at most 46 %, as Clopper and Pearson have it

@@ -6,6 +6,7 @@ import numpy as np
 
 from steadyeye.charts.style import percent
 from steadyeye.core.claims import Claim, above, below, first
+from steadyeye.core.intervals import Interval
 from steadyeye.core.sections import Section, Topic
 from steadyeye.core.types import Evaluated, needs
 from steadyeye.probing.attributions import COMPLETE, attributions, method
@@ -117,9 +118,15 @@ def _sentence(one: Told) -> str:
     control = mean(effects, ~effects.mistake, one.area)
     return (
         f"{said}; for {right.n:,} correct detections {cell(right)}, with boxes that cover "
-        f"{percent(control.value)}. The difference is {apart(difference(effects))} percentage "
-        f"points, and {apart(difference(one.beyond))} after subtracting the area of the box."
+        f"{percent(control.value)}. The difference is {_points(difference(effects))}, and "
+        f"{_points(difference(one.beyond))} after subtracting the area of the box."
     )
+
+
+def _points(found: Interval) -> str:
+    """A difference in percentage points with its interval, or that there is none."""
+    number, _, ends = apart(found).partition(" (")
+    return f"{number} percentage points ({'no interval)' if ends == '—)' else ends}"
 
 
 def _caveat(one: Told) -> str:

@@ -1,7 +1,6 @@
 """What a detector takes for what: pairs of classes among its confident mistakes, in pictures."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 
 from steadyeye.charts.style import interval, percent
 from steadyeye.core.claims import leads
@@ -123,16 +122,11 @@ def _exhibits(told: Sequence[tuple[Predictions, Sequence[Confusion]]]) -> Iterat
     for i in range(SHOWN):
         for (table, pairs), judgement in zip(told, faint, strict=True):
             if i < len(pairs):
-                yield from _pair_exhibits(table, judgement, pairs[i], len(told) > 1)
+                yield from _pair_exhibits(table, judgement, pairs[i])
 
 
-def _pair_exhibits(
-    table: Predictions, faint: Judged, pair: Confusion, several: bool
-) -> Iterator[Exhibit]:
-    """A picture each of the most confident detections, with a film where it is of a video.
-
-    `several`: whether there are several models, which the heading of the pair then names.
-    """
+def _pair_exhibits(table: Predictions, faint: Judged, pair: Confusion) -> Iterator[Exhibit]:
+    """A picture each of the most confident detections, with a film where it is of a video."""
     said = table.said
     assert said is not None, "asked for before"
     videos = table.tags.get("video", table.ids)
@@ -140,17 +134,12 @@ def _pair_exhibits(
     # the most confident of each video: its film shows the others
     order = [i for i in range(len(shown)) if shown[i] not in shown[:i]][:PICTURES]
     n = len(pair.rows)
-    counted = f"{n:,} object{'' if n == 1 else 's'}"
-    part = f", {len(order)} shown" if n > len(order) else ""
-    of = f", {table.model}" if several else ""
     for i in order:
-        picture = _picture(table, pair, pair.rows[i], pair.places[i])
         yield Exhibit(
-            title=picture.title,
+            title=f"{pair.true} → {pair.said}: {n:,} object{'' if n == 1 else 's'}",
             model=table.model,
             data=table.data,
-            pictures=(replace(picture, title=picture.sample),),
-            group=f"{pair.true} → {pair.said}{of}: {counted}{part}",
+            pictures=(_picture(table, pair, pair.rows[i], pair.places[i]),),
             film=mistake_film(table, faint, pair.rows[i]),
             labels=(pair.true,),
             kinds=(f"predicts {pair.said}",),
@@ -164,7 +153,7 @@ def _picture(table: Predictions, pair: Confusion, row: int, place: int) -> Pictu
     score = float(said.score[row])
     return Picture(
         sample=str(table.ids[said.image[row]]),
-        title=f"{pair.true} → {pair.said} {score:.2f}",
+        title=str(table.ids[said.image[row]]),
         lines=(f"predicts {pair.said}, {score:.2f}", f"label {pair.true}"),
         right=False,
         marks=(

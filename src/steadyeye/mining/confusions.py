@@ -10,6 +10,7 @@ from steadyeye.core.intervals import Interval, proportion
 from steadyeye.core.table import Predictions
 from steadyeye.mining.candidates import name_of
 from steadyeye.mining.causes import CAUSES, SCORE, judged
+from steadyeye.mining.shares import of_images
 
 LOWER = 0.3
 """Above this the control counts: as sure of the same mistake, or less."""
@@ -92,12 +93,13 @@ def _confusion(
     label, own = pair
     things = np.flatnonzero((boxes.label == label) & ~boxes.crowd)
     videos = predictions.tags.get("video", predictions.ids)[boxes.image[things]]
+    over = (lambda share: share) if "video" in predictions.tags else of_images
     falling = sorted(mine.items(), key=lambda each: (-said.score[each[1]], each[1]))
     return Confusion(
         true=name_of(predictions, label),
         said=predictions.model_classes[own],
-        sure=proportion(np.isin(things, list(mine)), videos),
-        unsure=proportion(np.isin(things, list(lower)), videos),
+        sure=over(proportion(np.isin(things, list(mine)), videos)),
+        unsure=over(proportion(np.isin(things, list(lower)), videos)),
         foreign=foreign,
         rows=tuple(row for _, row in falling),
         places=tuple(thing for thing, _ in falling),

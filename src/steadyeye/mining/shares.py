@@ -58,7 +58,7 @@ def shares(predictions: Predictions, found: Judged) -> Shares:
     wins = np.concatenate([cause >= 0, *(cause == i for i in range(len(MISTAKES)))])
     ones = np.ones(cells * n, dtype=np.int64)
     trials = Trials(wins, ones, np.tile(of, cells), np.repeat(np.arange(cells), n))
-    every = [each if filmed else _of_images(each) for each in proportions(trials, cells)]
+    every = [each if filmed else of_images(each) for each in proportions(trials, cells)]
     return Shares(
         confident=len(found),
         excused=int((found.cause == IN_CROWD).sum()),
@@ -113,7 +113,7 @@ def summarize(predictions: Predictions, of: Shares, score: float, several: bool)
     )
 
 
-def _of_images(interval: Interval) -> Interval:
+def of_images(interval: Interval) -> Interval:
     """The interval, said to be over images."""
     told = interval.method.replace("this one video", "this one image").replace("videos", "images")
     return replace(interval, method=told)

@@ -74,6 +74,11 @@ def _spec(
         "scale": {"domain": list(KINDS), "range": [PALETTE[1], PALETTE[0]]},
         "legend": {"title": None, "orient": "top", "columns": 1, "symbolOpacity": 1},
     }
+    shape = {
+        "field": "kind",
+        "type": "nominal",
+        "scale": {"domain": list(KINDS), "range": ["triangle-up", "circle"]},
+    }
     shared = {"y": y, "yOffset": offset, "color": colour}
 
     def x(field: str) -> dict[str, Any]:
@@ -103,6 +108,7 @@ def _spec(
             "mark": {"type": "point", "filled": True, "size": 55, "opacity": 1},
             "encoding": {
                 **shared,
+                "shape": {**shape, "legend": colour["legend"]},
                 "x": x("value"),
                 "tooltip": [*tip, {"field": "value", "format": ".3f"}, {"field": "n"}],
             },

@@ -90,13 +90,20 @@ def question(doing: str, told: Sequence[Told]) -> str:
         return asked
     few = f"too few {told[0].effects.of} to compare"
     end = few if verdicts == {"few"} else "no clear difference"
-    return f"{asked} {_by(told[0])[2:].capitalize()}, {end}"
+    wrong, right = _changes(told[0])
+    return f"{asked} Mistakes by {wrong:.2f}, correct detections by {right:.2f}: {end}"
 
 
 def _by(one: Told) -> str:
-    effects = one.effects
-    wrong, right = (mean(effects, of).value or 0 for of in (effects.mistake, ~effects.mistake))
+    wrong, right = _changes(one)
     return f": by {wrong:.2f} and {right:.2f}"
+
+
+def _changes(one: Told) -> tuple[float, float]:
+    """The mean change of mistakes and of correct detections."""
+    effects = one.effects
+    wrong, right = (mean(effects, of).value or 0.0 for of in (effects.mistake, ~effects.mistake))
+    return wrong, right
 
 
 def verdict(found: Interval) -> str:
@@ -123,7 +130,7 @@ def sentence(told: Told) -> str:
         return f"{told.model}: no mistake could be tested.{lost}"
     against = (
         f", and of {right.n:,} correct detections by {number(right)}; the difference is "
-        f"{signed(difference(effects))}"
+        f"{signed(difference(effects)).replace('(—)', '(no interval)')}"
         if right.value is not None
         else "; there is no correct detection for comparison"
     )

@@ -199,8 +199,9 @@ class Document:
 
     @property
     def several_data(self) -> bool:
-        """Whether the models were run on more than one source."""
-        return len({one.predictions.data for one in self.evaluated}) > 1
+        """Whether the models were run on more than one source; probes are of a source too."""
+        plain = [one.predictions for one in self.evaluated if not one.predictions.probe]
+        return len({table.data for table in plain}) > 1
 
     @property
     def grids(self) -> tuple[Grid, ...]:
