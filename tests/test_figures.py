@@ -21,7 +21,7 @@ from steadyeye.core.sections import Mark
 from steadyeye.core.types import Evaluated
 from steadyeye.evaluation.collect import results
 from steadyeye.evaluation.sections import sections
-from steadyeye.images.marking import COLOURS, FONT, INK, LETTERS, label_places, marked
+from steadyeye.images.marking import COLOURS, FONT, INK, LETTERS, enlarge, label_places, marked
 
 
 def layers_of(spec):
@@ -262,3 +262,16 @@ def test_boxes_of_mistakes_are_dashed_and_others_are_whole():
         assert side.all() == whole
         assert side.any()
     assert (image == 120).all()
+
+
+def test_labels_do_not_cover_small_images():
+    image = np.full((64, 48, 3), 120, dtype=np.uint8)
+    large, (mark,) = enlarge(image, [Mark("wrong", (6, 8, 40, 60), "b 0.90")])
+    assert large.shape == (480, 360, 3)
+    assert mark.box == (45, 60, 300, 450)
+    ((x0, y0, x1, y1),) = label_places(large.shape[:2], [mark], 1.0)
+    assert (x1 - x0) * (y1 - y0) < 0.05 * 480 * 360
+    same, marks = enlarge(large, [mark])
+    assert same is large
+    assert marks == (mark,)
+    assert enlarge(image, [])[0] is image

@@ -99,12 +99,12 @@ def _sentence(table: Predictions, found: Blindness | None) -> str:
     if found.proven:
         return (
             f"{name}: {int(found.chosen.sum()):,} of {n:,} are in sparse regions ({sets}; false "
-            f"discovery rate {FALSE:.0%}; {percent(thin.chance)} of {SHUFFLES} shuffles show as "
-            f"many). {wrong}"
+            f"discovery rate {FALSE:.0%}; {percent(thin.chance)} of {SHUFFLES} shuffles "
+            f"have a region as sparse as the sparsest). {wrong}"
         )
     nothing = (
         f"{name}: no region is sparser than with shuffled labels; {percent(thin.chance)} of "
-        f"{SHUFFLES} shuffles show as much ({sets}). "
+        f"{SHUFFLES} shuffles have a region as sparse as the sparsest here ({sets}). "
     )
     far = (
         f"farther from the reference data than {percent(FAR, 0)} of the reference data from its "
@@ -124,7 +124,8 @@ def _table(found: Blindness) -> Table:
     rows = [_row(found, f"{spot + 1}", found.spot == spot) for spot in range(found.spots)]
     scattered = found.chosen & (found.spot < 0)
     rows += [_row(found, "in no blind spot", scattered)] if scattered.any() else []
-    rows += [_row(found, "elsewhere", ~found.chosen)] if (~found.chosen).any() else []
+    rest = "elsewhere" if found.chosen.any() else "all regions, none sparse or far"
+    rows += [_row(found, rest, ~found.chosen)] if (~found.chosen).any() else []
     what = (
         "sparse in the reference data"
         if found.proven
@@ -134,6 +135,8 @@ def _table(found: Blindness) -> Table:
         caption=(
             f"{found.model}: blind spots, {what}; an interval from one image or video holds "
             "within that one only"
+            if found.chosen.any()
+            else f"{found.model}: how many of the regions are mistakes"
         ),
         header=(
             "Blind spot",

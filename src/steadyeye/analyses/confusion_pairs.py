@@ -56,7 +56,8 @@ def _title(told: Sequence[tuple[Predictions, Sequence[Confusion]]]) -> str:
     if len(told) == 1 and first == counts[0] and (leads(first, second) or not second):
         most = "most often " if second else ""
         pair = f"{pairs[0].true} → {pairs[0].said}"
-        return f"Confusions: {most}{pair}, in {first:,} images or videos"
+        of = "video" if "video" in table.tags else "image"
+        return f"Confusions: {most}{pair}, in {first:,} {of}{'' if first == 1 else 's'}"
     several = len({(pair.true, pair.said) for _, pairs in told for pair in pairs})
     return f"Confusions: {several:,} {'pair' if several == 1 else 'pairs'} of classes"
 

@@ -98,10 +98,11 @@ def _pictures(shown: Sequence[Section], data: str) -> Iterator[Picture]:
 def _write(path: Place, picture: Picture, image: Image) -> None:
     # with OpenCV, which a report of pictures that are kept does without
     from steadyeye.images.files import thumbnail
-    from steadyeye.images.marking import heated, marked
+    from steadyeye.images.marking import enlarge, heated, marked
 
     size = SMALL if picture.small else {}
-    write_file(path, thumbnail(marked(heated(image, picture.heat), picture.marks), **size))
+    drawn = marked(*enlarge(heated(image, picture.heat), picture.marks))
+    write_file(path, thumbnail(drawn, **size))
 
 
 def _reels(run: Place, table: Predictions, shown: Sequence[Section]) -> Iterator[tuple[str, Take]]:

@@ -1,6 +1,7 @@
 """Boxes drawn upon pictures, and maps laid over them."""
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from itertools import pairwise
 from typing import TypeAlias
 
@@ -15,6 +16,8 @@ COLOURS = {"truth": (255, 255, 255), "right": (0, 158, 115), "wrong": (213, 94, 
 INK = (0, 0, 0)
 """Of letters on a ground of the box's colour: a contrast of 5 : 1 at least."""
 DARK = (20, 20, 20)
+LONGEST = 480
+"""Pixels of the longer side of a picture in a report."""
 FONT = cv2.FONT_HERSHEY_SIMPLEX
 LETTERS = 0.65
 """Of OpenCV's font, in a picture 480 pixels long: capitals of 14 pixels, of 10 on a phone."""
@@ -50,6 +53,20 @@ def marked(image: Image, marks: Sequence[Mark]) -> Image:
         thick = max(round(1.2 * unit), 1)
         cv2.putText(out, mark.text, at, FONT, LETTERS * unit, INK, thick, cv2.LINE_AA)
     return out
+
+
+def enlarge(image: Image, marks: Sequence[Mark]) -> tuple[Image, tuple[Mark, ...]]:
+    """An image and its marks, enlarged to `LONGEST` where it is smaller and has any marks.
+
+    A label is as high on every picture: on a small image it would cover what it names.
+    """
+    scale = LONGEST / max(image.shape[:2])
+    if not marks or scale <= 1:
+        return image, tuple(marks)
+    size = round(image.shape[1] * scale), round(image.shape[0] * scale)
+    large = np.asarray(cv2.resize(image, size, interpolation=cv2.INTER_NEAREST), dtype=np.uint8)
+    moved = (replace(each, box=tuple(value * scale for value in each.box)) for each in marks)
+    return large, tuple(moved)
 
 
 def label_places(shape: tuple[int, int], marks: Sequence[Mark], unit: float) -> list[Rectangle]:
