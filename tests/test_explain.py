@@ -705,7 +705,7 @@ def test_the_command_says_what_it_found(toy, tmp_path):
     first, wrong, pair, second, last = done.stdout.splitlines()
     assert wrong.startswith("Confidently wrong: ")
     assert pair == "Confusions: a → b, in 6 images"
-    assert first.startswith("detector is wrong in 66.7\u202f% of 18 detections")
+    assert first.startswith("detector is wrong in 66.7 % of 18 detections")
     assert second.startswith("Shuffling patches inside the box: do confident mistakes change less")
     assert last == f"report: {tmp_path / 'run' / 'report.html'}"
     assert cv2.imread(str(next((tmp_path / "run" / "pictures").glob("*.jpg")))) is not None
