@@ -210,7 +210,20 @@ def _figure(tables: Sequence[Predictions], counted: Sequence[Shares]) -> Figure:
     ]
     models = [each.model for each in tables]
     widest = max(share.high or 0.0 for of in counted for share in of.causes)
-    axis = {"format": ".0%" if widest > 0.05 else ".1%"}
+    layers = _layers(models, {"format": ".0%" if widest > 0.05 else ".1%"})
+    return Figure(
+        name="confident_mistakes",
+        caption=(
+            "Confident mistakes by cause, as a share of the checked detections, with 95 % "
+            "intervals."
+        ),
+        alt=f"Shares of confident mistakes by cause for {', '.join(models)}.",
+        spec={**chart(layers, height=90 + 45 * len(models)), "data": {"values": values}},
+    )
+
+
+def _layers(models: Sequence[str], axis: dict[str, Any]) -> list[dict[str, Any]]:
+    """Intervals as rules and shares as points, in the colour and the shape of their model."""
     title = "share of checked detections"
     place: dict[str, Any] = {
         "y": {
@@ -236,15 +249,7 @@ def _figure(tables: Sequence[Predictions], counted: Sequence[Shares]) -> Figure:
             "shape": {**shape(models, "model"), "legend": place["color"]["legend"]},
         },
     }
-    return Figure(
-        name="confident_mistakes",
-        caption=(
-            "Confident mistakes by cause, as a share of the checked detections, with 95 % "
-            "intervals."
-        ),
-        alt=f"Shares of confident mistakes by cause for {', '.join(models)}.",
-        spec={**chart([rule, point], height=90 + 45 * len(models)), "data": {"values": values}},
-    )
+    return [rule, point]
 
 
 def _exhibits(
