@@ -18,6 +18,12 @@ ROW = 30
 """Pixels a class."""
 
 KINDS = ("confident mistake", "correct detection")
+SHAPE: dict[str, Any] = {
+    "field": "kind",
+    "type": "nominal",
+    "scale": {"domain": list(KINDS), "range": ["triangle-up", "circle"]},
+}
+"""The channel of a kind, so that it is read without colour too."""
 
 NEXT = 3
 """Changed images beside the one as it is."""
@@ -74,47 +80,43 @@ def _spec(
         "scale": {"domain": list(KINDS), "range": [PALETTE[1], PALETTE[0]]},
         "legend": {"title": None, "orient": "top", "columns": 1, "symbolOpacity": 1},
     }
-    shape = {
-        "field": "kind",
-        "type": "nominal",
-        "scale": {"domain": list(KINDS), "range": ["triangle-up", "circle"]},
-    }
     shared = {"y": y, "yOffset": offset, "color": colour}
-
-    def x(field: str) -> dict[str, Any]:
-        title = "|Δ probability|"
-        return {
-            "field": field,
-            "type": "quantitative",
-            "title": title,
-            "scale": {"domain": [0, 1]},
-            "axis": {"tickCount": 5},
-        }
 
     tip = [{"field": "class"}, {"field": "kind"}]
     layers = [
         {
             "data": {"values": dots},
             "mark": {"type": "tick", "thickness": 1.5, "opacity": 0.35, "bandSize": 9},
-            "encoding": {**shared, "x": x("change"), "tooltip": [*tip, {"field": "change"}]},
+            "encoding": {**shared, "x": _change("change"), "tooltip": [*tip, {"field": "change"}]},
         },
         {
             "data": {"values": [row for row in means if "low" in row]},
             "mark": {"type": "rule", "strokeWidth": 2},
-            "encoding": {**shared, "x": x("low"), "x2": {"field": "high"}},
+            "encoding": {**shared, "x": _change("low"), "x2": {"field": "high"}},
         },
         {
             "data": {"values": means},
             "mark": {"type": "point", "filled": True, "size": 55, "opacity": 1},
             "encoding": {
                 **shared,
-                "shape": {**shape, "legend": colour["legend"]},
-                "x": x("value"),
+                "shape": {**SHAPE, "legend": colour["legend"]},
+                "x": _change("value"),
                 "tooltip": [*tip, {"field": "value", "format": ".3f"}, {"field": "n"}],
             },
         },
     ]
     return chart(layers, height=ROW * len(names))
+
+
+def _change(field: str) -> dict[str, Any]:
+    """The channel of a change in probability, 0…1."""
+    return {
+        "field": field,
+        "type": "quantitative",
+        "title": "|Δ probability|",
+        "scale": {"domain": [0, 1]},
+        "axis": {"tickCount": 5},
+    }
 
 
 def exhibits(told: Told, tag: str) -> tuple[Exhibit, ...]:
