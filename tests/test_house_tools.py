@@ -1,0 +1,153 @@
+"""The tools that hold a move of modules to what was before: golden runs, traces, figures."""
+
+import importlib
+import os
+import re
+import sys
+import threading
+
+import pytest
+from conftest import ROOT
+
+sys.path.insert(0, str(ROOT / "tools"))
+
+import check_tutorials
+import golden_commands
+import golden_runs
+import measure_house
+import trace_road
+
+
+def write(folder, **files):
+    """Files of a folder, `__` in a name for `/` and its last `_` for the dot."""
+    for name, content in files.items():
+        head, _, suffix = name.rpartition("_")
+        path = folder / f"{head.replace('__', '/')}.{suffix}"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(content)
+    return folder
+
+
+def test_every_command_has_a_golden_run():
+    words = {line.split()[0] for text in golden_commands.GROUPS.values() for line in lines(text)}
+    words |= {line.split()[1] for text in golden_commands.GROUPS.values() for line in lines(text)}
+    # reviews are held over HTTP; importing needs a file of another tool
+    covered = {*words, "review", "review-import"} if "!review" in words else words
+    assert set(check_tutorials.read_tree().commands) <= covered
+
+
+def lines(text):
+    return [f"{line} -" for line in text.strip().splitlines()]
+
+
+def test_what_differs_is_named_with_its_first_difference(tmp_path):
+    before = write(tmp_path / "a", g__a_csv="n,1\nm,2\n", g__old_bin="1", g__same_json='{"x": 1}')
+    after = write(tmp_path / "b", g__a_csv="n,1\nm,3\n", g__new_bin="1", g__same_json='{"x": 1}')
+    assert list(golden_runs.compare([before, after], "g")) == [
+        "differs: g/a.csv\n    'n,1\\nm,2\\n'\n    'n,1\\nm,3\\n'",
+        "only after: g/new.bin",
+        "only before: g/old.bin",
+    ]
+
+
+def test_only_what_no_two_runs_share_is_masked(tmp_path):
+    said = "at 2026-11-22 17:00:03, http://127.0.0.1:{}/r/{}, {} s, 12 images"
+    before = write(tmp_path / "a", g__x_txt=said.format(8123, "Ab-1", "1.25"))
+    after = write(tmp_path / "b", g__x_txt=said.format(9001, "Zz_9", "0.5"))
+    assert list(golden_runs.compare([before, after], "g")) == []
+    write(tmp_path / "b", g__x_txt=said.format(9001, "Zz_9", "0.5").replace("12", "13"))
+    assert len(list(golden_runs.compare([before, after], "g"))) == 1
+
+
+def test_inputs_behind_links_are_not_compared(tmp_path):
+    before = write(tmp_path / "a", g__x_txt="same")
+    after = write(tmp_path / "b", g__x_txt="same")
+    (after / "g" / "input.csv").symlink_to(write(tmp_path, input_csv="1") / "input.csv")
+    assert list(golden_runs.compare([before, after], "g")) == []
+
+
+def test_shards_that_have_to_be_equal_are_compared_in_one_commit(tmp_path):
+    one, two = golden_runs.SAME[-1]
+    write(tmp_path / one / "cells", m__00000_arrow="a", m__00001_arrow="b")
+    write(tmp_path / two / "cells", m__00000_arrow="a", m__00001_arrow="c")
+    (line,) = golden_runs.find_unequal(tmp_path)
+    assert line.startswith(f"{tmp_path.name}: m/00001.arrow differs")
+
+
+def test_a_broken_run_lacks_the_last_shard_of_each_cell(tmp_path):
+    files = {f"run__cell__0000{n}_{suffix}": "" for n in range(2) for suffix in ("arrow", "seal")}
+    write(tmp_path, run__cell__seal_json="{}", **files)
+    golden_runs.break_run(tmp_path, ["!break", "run"], {})
+    assert sorted(os.listdir(tmp_path / "run" / "cell")) == ["00000.arrow", "00000.seal"]
+
+
+A = """
+from package_{0}.b import second
+def first():
+    return [second(n) for n in range(2)]
+"""
+B = """
+def built():
+    return 1
+ONE = built()
+def second(n):
+    return n + ONE
+def never():
+    return 0
+"""
+
+
+@pytest.mark.parametrize("threaded", [False, True])
+def test_a_trace_counts_files_entered_and_turns_in_every_thread(threaded, tmp_path, monkeypatch):
+    package = f"package_{threaded}"
+    write(tmp_path / package, a_py=A.format(threaded), b_py=B, c_py="VALUE = 1\n")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    tracer = trace_road.Tracer(tmp_path / package)
+    followed = sys.getprofile()
+    tracer.install()
+    try:
+        tracer.on = True
+        first = importlib.import_module(f"{package}.a").first
+        importlib.import_module(f"{package}.c")
+        if threaded:
+            thread = threading.Thread(target=first)
+            thread.start()
+            thread.join()
+        else:
+            first()
+    finally:
+        tracer.on = False
+        sys.setprofile(followed)
+        threading.setprofile(followed)
+    found = tracer.summarize()
+    assert found["by file"]["b.py"] == {"functions": 1, "calls": 2}
+    assert set(found["by file"]) == {"a.py", "b.py"}
+    # there and back, twice
+    assert found["turns"] == 4
+
+
+def test_the_house_is_measured_from_its_files(tmp_path):
+    source = write(
+        tmp_path / "src" / "steadyeye",
+        a__x_py="from steadyeye.b import y\ndef told():\n    found = 1\n    return found\n",
+        b__y_py="from steadyeye.c.z import w\nclass Row: ...\ndef _opened(): ...\ndef feed(): 0\n",
+        c__z_py="def read_rows():\n    from steadyeye.b.y import Row\n    return Row\nw = 1\n",
+        c__y_py="class Row: ...\n",
+    )
+    said = "\n".join(measure_house.describe(source))
+    assert said.startswith("4 files, 13 lines; 4 files under 60 lines")
+    assert "3 arrows between packages\n    a → b\n    b → c\n    c → b\n" in said
+    assert "loops of packages: 1\n    b, c\n" in said
+    assert "loops of files: 1\n    steadyeye.b.y, steadyeye.c.z\n" in said
+    assert "loops of files, at import: 0" in said
+    assert "2 functions named by a bare participle, most often: told 1, _opened 1" in said
+    assert "`found` stands as a name 2 times" in said
+    assert "1 public class names in more than one file: Row" in said
+    assert "1 file names that recur: y" in said
+
+
+def test_roads_use_no_module_that_a_move_could_rename():
+    tools = ("golden_runs", "golden_commands", "golden_inputs", "golden_process", "golden_review")
+    for name in (*tools, "trace_road"):
+        text = (ROOT / "tools" / f"{name}.py").read_text()
+        assert not re.findall(r"(?:from|import) steadyeye\.", text), name

@@ -1,0 +1,116 @@
+"""Commands as forks of a process that has the imports behind it; see `golden_runs.py`.
+
+A command that imports torch, scipy and pandas spends seconds before it does anything. The packages
+of others are imported once, and nothing of ours; each command is then a fork with its own folder,
+environment, output and exit code. Whoever forks must have no threads: groups are processes.
+"""
+
+import gc
+import os
+import runpy
+import signal
+import sys
+import traceback
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from importlib import import_module
+from pathlib import Path
+
+ONE_THREAD = {f"{name}_NUM_THREADS": "1" for name in ("OMP", "OPENBLAS", "MKL", "NUMBA")}
+"""Settings that the packages read while they are imported."""
+PACKAGES = (
+    "av",
+    "cv2",
+    "efficientnet_lite_pytorch",
+    "fastapi",
+    "jinja2",
+    "numba",
+    "onnxruntime",
+    "pandas",
+    "pyarrow.parquet",
+    "rich.console",
+    "scipy.stats",
+    "simplejpeg",
+    "sklearn.cluster",
+    "sqlalchemy",
+    "torch.export",
+    "typer.main",
+    "uvicorn",
+    "yaml",
+)
+
+
+def import_packages() -> None:
+    """Imports what most commands import, with one thread each."""
+    os.environ.update(ONE_THREAD)
+    for name in PACKAGES:
+        # a command that needs one which is not there says so itself
+        with suppress(ImportError):
+            import_module(name)
+    # or the first collection of a command would copy all that was imported
+    gc.collect()
+    gc.freeze()
+
+
+def fork(work: Callable[[], None]) -> int:
+    """The number of a process that does `work` and ends: 0, or 1 with a traceback."""
+    with warnings.catch_warnings():
+        # the threads of BLAS, which looks after its own at a fork
+        warnings.simplefilter("ignore", DeprecationWarning)
+        pid = os.fork()
+    if pid:
+        return pid
+    code = 1
+    try:
+        work()
+        code = 0
+    except SystemExit as error:
+        code = error.code if isinstance(error.code, int) else int(error.code is not None)
+    except BaseException:
+        traceback.print_exc()
+    finally:
+        for stream in (sys.stdout, sys.stderr):
+            stream.flush()
+        with suppress(ImportError):
+            # at exit, threads of executors are joined
+            import threading
+
+            threading._shutdown()
+        os._exit(code)
+
+
+def wait(pid: int) -> int:
+    """The exit code of a process, once it is over; of one that a signal ended, minus the signal."""
+    return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+
+
+def begin(
+    folder: Path, words: Sequence[str], environment: Mapping[str, str], files: tuple[Path, Path]
+) -> int:
+    """The number of a process that runs `python WORDS` in `folder`.
+
+    `words`: as Python takes them, `-m module …` or `script.py …`. `files`: of stdout and stderr.
+    """
+
+    def work() -> None:
+        how = os.O_WRONLY | os.O_CREAT | os.O_TRUNC
+        for number, file in enumerate((Path(os.devnull), *files)):
+            opened = os.open(file, os.O_RDONLY if number == 0 else how)
+            os.dup2(opened, number)
+            os.close(opened)
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        os.environ.clear()
+        os.environ.update(environment)
+        os.chdir(folder)
+        # as Python has it: the folder of the script or the current one, then the path
+        sys.path[0] = str(folder)
+        sys.path[1:1] = environment["PYTHONPATH"].split(os.pathsep)
+        if words[0] == "-m":
+            sys.argv = list(words[1:])
+            runpy.run_module(words[1], run_name="__main__", alter_sys=True)
+        else:
+            sys.argv = list(words)
+            runpy.run_path(str(folder / words[0]), run_name="__main__")
+
+    return fork(work)
