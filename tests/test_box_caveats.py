@@ -74,14 +74,12 @@ def test_boxes_beyond_their_image_are_counted_and_kept(folder):
 
 def test_detections_of_classes_that_the_data_does_not_have_are_counted(folder):
     _, told = notes(folder)
-    assert (
-        "4 detections left out: their 1 classes are not in the data, first 'kite' in '1'"
-    ) in told
+    assert ("4 detections left out: their 1 class is not in the data, first 'kite' in '1'") in told
 
 
 def test_classes_that_the_detector_does_not_have_are_named_beside_others(folder):
     _, told = notes(folder)
-    assert "gnome: no class of beyond maps to it (1 samples, first '2')" in told
+    assert "gnome: no class of beyond maps to it (1 sample, first '2')" in told
 
 
 def test_of_many_classes_that_the_detector_does_not_have_the_most_frequent_are_named(folder):
@@ -107,7 +105,7 @@ def test_of_many_classes_that_the_detector_does_not_have_the_most_frequent_are_n
 
 def test_images_without_objects_are_counted(folder):
     _, told = notes(folder)
-    assert told[0].endswith("1 images without any object, first '4'")
+    assert told[0].endswith("1 image without any object, first '4'")
 
 
 def test_what_lies_within_is_not_mentioned(folder):
@@ -144,14 +142,14 @@ def test_images_of_unknown_size_are_counted(folder):
 @pytest.mark.parametrize(
     ("change", "told"),
     [
-        ({"score": -0.1}, "2 detections have a score outside 0…1, first"),
-        ({"score": "high"}, "2 detections have a score outside 0…1, first"),
-        ({"score": None}, "2 detections have a score outside 0…1, first"),
-        ({"image_id": 99}, "2 detections are of images that the data does not have, first"),
-        ({"category_id": 3}, "2 detections have a category_id that the data does not have, first"),
-        ({"category_id": [2]}, "2 detections have a category_id that the data does not have"),
-        ({"bbox": [5, 5, -1, 1]}, "2 detections have a box of negative size, first"),
-        ({"bbox": [5, 5, float("nan"), 1]}, "2 detections have a bbox that is not"),
+        ({"score": -0.1}, "2 detections with a score outside 0…1, first"),
+        ({"score": "high"}, "2 detections with a score outside 0…1, first"),
+        ({"score": None}, "2 detections with a score outside 0…1, first"),
+        ({"image_id": 99}, "2 detections of images that the data does not have, first"),
+        ({"category_id": 3}, "2 detections with a category_id that the data does not have, first"),
+        ({"category_id": [2]}, "2 detections with a category_id that the data does not have"),
+        ({"bbox": [5, 5, -1, 1]}, "2 detections with a box of negative size, first"),
+        ({"bbox": [5, 5, float("nan"), 1]}, "2 detections with a bbox that is not"),
     ],
 )
 def test_saved_detections_that_are_none_are_counted(folder, change, told):

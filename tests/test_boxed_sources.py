@@ -204,7 +204,7 @@ def test_yolo(truth, tmp_path):
         assert source[i].boxes.boxes[0] == pytest.approx(box, abs=1e-9)
         assert source[i].truth == (1,)
     assert len(source[39].boxes) == 0, "an image without a file has no object"
-    assert "1 images without any object" in source.notes[0]
+    assert "1 image without any object" in source.notes[0]
 
 
 def test_coco(truth, tmp_path):
@@ -404,10 +404,10 @@ ANNOTATION = {"id": 3, "image_id": 1, "category_id": 7, "bbox": [1, 2, 3, 4]}
         ({"images": [{"id": 1}, {"id": 2}]}, r"image 1 is no frame of a video.*folder: 2\)"),
         ({"images": [{"id": 1, "file_name": "a.jpg"}]}, "image 1 is no frame of a video"),
         ({"images": [{"id": 1, "video": "a", "frame": -1}]}, "image 1 is no frame of a video"),
-        ({"images": [{"file_name": "a/1"}]}, "has 1 images without id"),
+        ({"images": [{"file_name": "a/1"}]}, "has 1 image without id"),
         (
             {"images": [{"id": i, "video": "bikes.mp4", "frame": 1} for i in (1, 2)]},
-            "has 1 frames more than once, first frame 1 of 'bikes.mp4'",
+            "has 1 frame more than once, first frame 1 of 'bikes.mp4'",
         ),
         (
             {"images": [{"id": 1, "video": "bikes.mp4", "frame": 300}]},
@@ -425,7 +425,7 @@ ANNOTATION = {"id": 3, "image_id": 1, "category_id": 7, "bbox": [1, 2, 3, 4]}
         ({"annotations": [{**ANNOTATION, "bbox": [1, 2]}]}, "annotation 3 has neither a bbox"),
         ({"annotations": [{**ANNOTATION, "category_id": 8}]}, "annotation 3 has category_id 8"),
         ({"annotations": [{**ANNOTATION, "area": "big"}]}, "annotation 3 has the area 'big'"),
-        ({"annotations": [{**ANNOTATION, "image_id": 9}]}, "of 1 images that it does not list"),
+        ({"annotations": [{**ANNOTATION, "image_id": 9}]}, "of 1 image that it does not list"),
     ],
 )
 def test_entries_of_json_that_are_none_are_named(tmp_path, change, told):

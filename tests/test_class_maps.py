@@ -455,7 +455,7 @@ def test_a_list_alone_is_of_whom_it_fits(test_data):
     ("text", "told"),
     [
         ("vid3", "no class map named 'vid3'; did you mean 'vid30'?"),
-        ("bdd", "'tench' of the model's 1000 classes is not in bdd, and 'airplane' of the data's"),
+        ("bdd", "'tench' of the model's 1,000 classes is not in bdd, and 'airplane' of the data's"),
         ("imagenet1k:voc", "'airplane' of the data's 30 classes is not in voc"),
         ("nowhere.csv", "no class map at 'nowhere.csv'"),
         ("kitti.txt", "no class list at 'kitti.txt'"),

@@ -178,7 +178,7 @@ def test_voc_files_that_are_none_are_named(tmp_path, old, new, told):
     [
         ({"bbox": [1, 2, -3, 4]}, "annotation 7 has a box of negative size"),
         ({"bbox": [1, 2, float("nan"), 4]}, "annotation 7 has an empty mask or a box"),
-        ({"image_id": 99}, "annotations of 1 images that it does not list, first image_id 99"),
+        ({"image_id": 99}, "annotations of 1 image that it does not list, first image_id 99"),
         ({"category_id": 99}, "annotation 7 has category_id 99"),
         ({"bbox": None, "segmentation": {"size": [2, 2], "counts": [4]}}, "has an empty mask"),
         ({"bbox": None, "segmentation": {"size": [2, 2], "counts": [5]}}, "runs of 5 together"),
@@ -421,12 +421,12 @@ def test_saved_results_have_the_published_statistics(val2014, tmp_path):
 @pytest.mark.parametrize(
     ("change", "told"),
     [
-        ({"image_id": 5}, "1 detections are of images that the data does not have"),
-        ({"category_id": 12}, "1 detections have a category_id that the data does not have"),
-        ({"score": 1.5}, "1 detections have a score outside"),
-        ({"bbox": [1, 2, -3, 4]}, "1 detections have a box of negative size"),
-        ({"bbox": [1, 2, 3]}, "1 detections have a bbox that is not"),
-        ({"bbox": [1, 2, float("nan"), 4]}, "1 detections have a bbox that is not"),
+        ({"image_id": 5}, "1 detection of images that the data does not have"),
+        ({"category_id": 12}, "1 detection with a category_id that the data does not have"),
+        ({"score": 1.5}, "1 detection with a score outside"),
+        ({"bbox": [1, 2, -3, 4]}, "1 detection with a box of negative size"),
+        ({"bbox": [1, 2, 3]}, "1 detection with a bbox that is not"),
+        ({"bbox": [1, 2, float("nan"), 4]}, "1 detection with a bbox that is not"),
     ],
 )
 def test_results_that_are_none_are_named(val2014, tmp_path, change, told):

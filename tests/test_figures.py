@@ -1,6 +1,7 @@
 """Figures and strips: legends show what they name, and a strip shows nothing twice."""
 
 import json
+from dataclasses import replace
 
 import cv2
 import numpy as np
@@ -141,6 +142,22 @@ def test_thresholds_reached_at_one_level_share_a_picture():
         "level 0",
         "level 2: accuracy below 90\u202f%, 50\u202f%, 10\u202f%",
     ]
+
+
+def test_a_search_shows_the_image_that_is_wrong_at_the_lowest_level_beside_the_original():
+    """Image 1 is wrong under fog from level 2, image 0 under rain from level 3."""
+    ranks = {"fog": [[0, 0], [0, 0], [0, 4], [1, 1]], "rain": [[0, 0], [0, 0], [0, 0], [2, 0]]}
+    whole = sweep(ranks)
+    one = replace(whole, columns=tuple(c for c in whole.columns if c != "profile"))
+    section = failure_strips([Evaluated(one, {})])
+    fog, rain = section.exhibits
+    assert [shot.sample for shot in fog.pictures] == ["01", "fog21"]
+    assert [shot.sample for shot in rain.pictures] == ["00", "rain30"]
+    assert [shot.right for shot in rain.pictures] == [True, False]
+    assert section.lead.pictures == fog.pictures
+    assert section.lead.title == "fog: wrong at level 2, the lowest level found"
+    never = replace(one, stored={**one.stored, "predicted": np.zeros(len(one), dtype=int)})
+    assert failure_strips([Evaluated(never, {})]) is None
 
 
 def test_where_no_threshold_is_reached_the_last_level_is_shown():

@@ -161,7 +161,7 @@ def test_what_cannot_be_learned_is_left_out_and_counted():
     found = examples(source)
     assert [one.id for one in found.items] == ["a"]
     assert "2 images without a label, left out" in found.notes
-    ambiguous = "1 images with several labels and no boxes to find the largest object, left out"
+    ambiguous = "1 image with several labels and no boxes to find the largest object, left out"
     assert ambiguous in found.notes
     several = examples(source, several=True)
     assert [one.labels for one in several.items] == [(0,), (0, 1)]
@@ -173,7 +173,7 @@ def test_sources_that_nothing_can_be_learned_from_are_refused(test_data, tmp_pat
         examples(clip)
     with pytest.raises(UsageError, match="the label 3 of 'b' is not in the class list, which has"):
         examples(Listed([sample("a", (0,)), sample("b", (3,))]))
-    with pytest.raises(UsageError, match="leaves nothing to train on: 1 images with several"):
+    with pytest.raises(UsageError, match="leaves nothing to train on: 1 image with several"):
         examples(Listed([sample("a", (0, 1))]))
     one = Listed([sample("a", (1,)), sample("b", (1,))])
     with pytest.raises(UsageError, match="has 'dog' alone among 1 training examples"):
@@ -221,7 +221,7 @@ def test_the_last_part_of_every_video_is_held_after_a_gap():
     assert [one.frame for one in split.held.items if one.video == "b"] == [16, 18]
     assert [one.frame for one in split.train.items if one.video == "b"] == [0, 2, 4, 6, 8, 10]
     assert "gap: 5 frames between the sides, 9 examples on neither" in split.notes[0]
-    assert split.notes[1] == "1 videos too short for that, left out, first 'c'"
+    assert split.notes[1] == "1 video too short for that, left out, first 'c'"
 
 
 @pytest.mark.parametrize("gap", [None, 0])
@@ -408,7 +408,7 @@ def test_ilsvrc_over_the_thirty_classes_of_vid(test_data, tmp_path):
         names = {one.id: found.classes.names[one.labels[0]] for one in found.items}
         assert names == {"n02110958/pets.jpg": "dog", "n02123045/cat_720p.jpg": "domestic_cat"}
         assert found.notes[0] == (
-            "labels mapped onto 30 classes by WordNet; 1 images without one of them, left out"
+            "labels mapped onto 30 classes by WordNet; 1 image without one of them, left out"
         )
 
 

@@ -284,10 +284,10 @@ def test_what_no_loss_is_made_of_is_said(specs):
     notes = detection(built(specs["Yolos"]), specs["Yolos"], small(mixed)).notes
     assert notes == (
         "4 boxes for training, cut at the border of their image",
-        "1 boxes around crowds, left out of the loss",
-        "1 boxes of objects outside the classes, left out of the loss",
-        "1 boxes without any area, left out of the loss",
-        "1 images without an object, used as background",
+        "1 box around crowds, left out of the loss",
+        "1 box of objects outside the classes, left out of the loss",
+        "1 box without any area, left out of the loss",
+        "1 image without an object, used as background",
     )
     frozen = detection(built(specs["Detr"]), specs["Detr"], small())
     layers = [n for n, m in frozen.module.named_modules() if "FrozenBatchNorm" in type(m).__name__]

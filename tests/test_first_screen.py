@@ -53,6 +53,26 @@ def test_models_are_rows_and_their_main_numbers_columns(three):
     assert interval_of(drop).endswith("\u202fpp")
 
 
+@pytest.fixture(scope="module")
+def two_sets():
+    """The report of two models on two data sets whose neighbours reach differently far."""
+    more = {"stored": {}, "data": "other", "fingerprint": "other"}
+    near = {**HAND, "offsets": [-1, 0, 1, 0, 1, 1, 0, 1]}
+    ids = [f"s{i}" for i in range(8)]
+    cells = [evaluated(table(**HAND, ids=ids), model=f"model_{i}") for i in range(2)]
+    cells += [evaluated(table(**near, ids=ids), model=f"model_{i}", **more) for i in range(2)]
+    return document(cells)
+
+
+def test_numbers_of_several_k_share_a_column_and_say_their_own(two_sets):
+    (grid,) = two_sets.grids
+    assert grid.heads == ("accuracy", "pm-k", "drop", "flip rate")
+    assert len(grid.rows) == 4
+    page = render_html(two_sets, picture)
+    assert (page.count("pm-2: n = "), page.count("pm-1: n = ")) == (2, 2)
+    assert "; pm-2 |" in render_markdown(two_sets).replace("\\", "")
+
+
 def test_models_with_other_numbers_stand_in_a_table_of_their_own():
     predictions = table(**HAND)
     share = Result("map(iou=0.5)", 0.5, 0.4, 0.6, 9, "by videos")
@@ -156,12 +176,13 @@ def test_markdown_says_the_same_first(three):
     assert rest.index("## When it happens") < rest.index("## How sure the numbers are")
 
 
-@pytest.fixture
-def opened(browser, three, tmp_path):
+@pytest.fixture(params=["three", "two_sets"])
+def opened(browser, request, tmp_path):
+    found = request.getfixturevalue(request.param)
     shots = tuple(Picture(f"s{i}", f"{i}", ("a line",) * 3, right=i == 0) for i in (0, 1))
-    first = replace(three.sections[0], lead=Exhibit("break", "model_0", "data", shots))
+    first = replace(found.sections[0], lead=Exhibit("break", "model_0", "data", shots))
     path = tmp_path / "report.html"
-    path.write_text(render_html(replace(three, sections=(first, *three.sections[1:])), picture))
+    path.write_text(render_html(replace(found, sections=(first, *found.sections[1:])), picture))
     context = browser.new_context(offline=True)
     context.set_default_timeout(PATIENCE)
     page = context.new_page()

@@ -125,7 +125,7 @@ def test_before_and_after_by_hand():
     assert found.title == (
         "tuned compared with base: accuracy +40.0 pp, pm-1 +40.0 pp, no clear change in drop"
     )
-    rows = {row[0]: row for row in found.tables[0].rows}
+    rows = {row[0]: row for each in found.tables for row in each.rows}
     assert list(rows) == ["accuracy", "pm-1", "drop"]
     low, high = tango(8, 0, 20)
     assert mcnemar(8, 0) == 2 / 2**8
@@ -135,7 +135,9 @@ def test_before_and_after_by_hand():
     assert rows["accuracy"][2].startswith("90.0\u202f%")
     assert rows["pm-1"][1].startswith("45.0")
     assert rows["pm-1"][2].startswith("85.0")
-    assert rows["drop"][1].startswith("5.0")
+    assert rows["drop"][1].startswith("5.0\u202fpp (")
+    assert "%" not in "".join(rows["drop"][1:3])
+    assert "drop 5.0\u202fpercentage points before and" in " ".join(found.text)
     assert rows["drop"][2].startswith("5.0")
     assert rows["drop"][3:7] == ("+0.0", "−16.1 to +16.1", "1.000", "not clear")
     assert "McNemar's exact test, 8 against 0 of 20" in rows["accuracy"][8]
@@ -164,7 +166,7 @@ def test_a_change_that_is_not_clear_has_no_number_in_the_title():
 def test_several_anchors_of_a_video_are_resampled_with_it():
     videos = np.repeat([f"v{i}" for i in range(5)], 4)
     found = section(base(videos=videos), tuned(videos=videos))
-    rows = {row[0]: row for row in found.tables[0].rows}
+    rows = {row[0]: row for each in found.tables for row in each.rows}
     assert "permutation test over 5 videos" in rows["accuracy"][8]
     assert "The intervals are about other videos of this kind" in found.text[-1]
 
@@ -173,7 +175,7 @@ def test_what_one_model_could_not_predict_is_left_out_for_both():
     whole = base()
     errors = np.where(np.arange(2 * SETS) == 0, "broken", "")
     found = section(replace(whole, errors=errors), tuned())
-    rows = {row[0]: row for row in found.tables[0].rows}
+    rows = {row[0]: row for each in found.tables for row in each.rows}
     assert rows["accuracy"][7] == "19"
     assert rows["accuracy"][3] == f"+{8 / 19 * 100:.1f}"
 
@@ -196,7 +198,7 @@ def test_frames_that_were_trained_on_are_counted():
     known = {"videos": videos}
     text = " ".join(section(base(**known), tuned(**known, **{"trained on": data})).text)
     assert (
-        "The training data of tuned include 1 of these 2 videos (road); 6 of 40 frames are between"
+        "The training data of tuned include 1 of the 2 videos (road); 6 of 40 frames are between"
         in text
     )
     data = {**data, "videos": {"road": [100, 120]}}
@@ -463,7 +465,7 @@ def test_base_and_tuned_are_measured_and_reported(measured):
     assert "efficientnet_lite0 predicts 1,000 classes of its own" in text
     assert "ft predicts the classes of the data" in text
     assert "on images augmented with jpeg" in text
-    assert "The training data of ft include 1 of these 1 videos (bikes.mp4)" in text
+    assert "The training data of ft include 1 of the 1 video (bikes.mp4)" in text
 
 
 def test_what_was_measured_is_not_measured_again(measured, trained):
@@ -494,7 +496,7 @@ def test_a_base_that_cannot_be_measured_is_refused_before_training(tmp_path):
     with pytest.raises(UsageError) as caught:
         check_base("efficientnet_lite0", Measuring(data=(data,)))
     assert str(caught.value).startswith(
-        "the base model cannot be measured: cannot map the model's 1000"
+        "the base model cannot be measured: cannot map the model's 1,000"
     )
     assert str(caught.value).endswith("give --then-class-map map.csv")
 

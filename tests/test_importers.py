@@ -144,7 +144,7 @@ def test_two_objects_in_one_box_stay_two_where_their_masks_differ(tmp_path):
         ({"annotations": [annotation(1, 1, True, [1, 1, 5, 5])]}, "category_id True"),
         ({"annotations": [annotation(1, 1, "1", [1, 1, 5, 5])]}, "category_id 1, which"),
         ({"annotations": [annotation(1, 1, 1, [1, 1, 5, 5], iscrowd="0")]}, "iscrowd '0'"),
-        ({"annotations": [annotation(1, "1", 1, [1, 1, 5, 5])]}, "1 images that it does not list"),
+        ({"annotations": [annotation(1, "1", 1, [1, 1, 5, 5])]}, "1 image that it does not list"),
         ({"annotations": [annotation(1, 1, 1, [0.1, 0.2, 0.5, 0.6])]}, "shares of the image's"),
         ({"annotations": [1]}, "annotations must be a list of objects"),
     ],
@@ -270,7 +270,7 @@ def test_voc_that_counts_from_zero_is_noted(tmp_path):
 def test_two_files_of_voc_for_one_image_are_refused(tmp_path):
     for name in "ab":
         xml(tmp_path, name, ("sofa", 1, 1, 9, 9), image="same")
-    with pytest.raises(UsageError, match="1 images are named by several files, first 'same"):
+    with pytest.raises(UsageError, match="1 image is named by several files, first 'same"):
         voc(tmp_path)
 
 
@@ -465,7 +465,7 @@ def test_the_user_says_the_numbering(yolo_data):
             *("--category-ids", base, "--out", str(folder / f"run{base}"), "--metrics", "map"),
         )
         if not right:
-            assert "have a category_id that the data does not have" in done.stderr
+            assert "with a category_id that the data does not have" in done.stderr
             continue
         assert done.returncode == 0, done.stderr
         assert "100.0 %" in done.stdout
@@ -519,19 +519,19 @@ def test_images_without_a_detection_and_detections_that_stand_twice_are_noted(yo
 @pytest.mark.parametrize(
     ("change", "why"),
     [
-        ({"score": 90.0}, "have a score outside 0…1"),
-        ({"score": -0.1}, "have a score outside 0…1"),
-        ({"score": float("nan")}, "have a score outside 0…1"),
-        ({"score": "0.9"}, "have a score outside 0…1"),
-        ({"category_id": "1"}, "have a category_id that the data does not have"),
-        ({"category_id": 1.5}, "have a category_id that the data does not have"),
-        ({"image_id": "nowhere"}, "are of images that the data does not have"),
+        ({"score": 90.0}, "with a score outside 0…1"),
+        ({"score": -0.1}, "with a score outside 0…1"),
+        ({"score": float("nan")}, "with a score outside 0…1"),
+        ({"score": "0.9"}, "with a score outside 0…1"),
+        ({"category_id": "1"}, "with a category_id that the data does not have"),
+        ({"category_id": 1.5}, "with a category_id that the data does not have"),
+        ({"image_id": "nowhere"}, "of images that the data does not have"),
     ],
 )
 def test_detections_that_are_none_are_refused(yolo_data, change, why):
     folder, images, found = yolo_data
     entries = detected(found, lambda category: category + 1)
-    with pytest.raises(UsageError, match=f"1 detections {why}"):
+    with pytest.raises(UsageError, match=f"1 detection {why}"):
         score(folder, as_coco(folder, images, found, 1), [*entries, {**entries[0], **change}])
 
 

@@ -382,7 +382,7 @@ def test_cvat_answers_are_taken_and_the_unanswered_counted(folder, tmp_path):
             send(answered(root, 3, **said), annotator="ann")
     stray = answered(root, 1, **yes)
     stray.find("image").set("name", "other.jpg")
-    with pytest.raises(UsageError, match=r"1 pictures cannot be read, .*it belongs to no item"):
+    with pytest.raises(UsageError, match=r"1 picture cannot be read, .*it belongs to no item"):
         send(stray, annotator="ann")
     path.write_text('<!DOCTYPE a [<!ENTITY b "c">]><annotations>&b;</annotations>')
     with pytest.raises(UsageError, match="defines entities, which CVAT never does"):

@@ -355,7 +355,7 @@ def test_frames_that_cannot_be_decoded_are_rows_with_a_reason(test_data, tmp_pat
     run = se.evaluate(by_brightness, data, out=tmp_path / "run", on_error="skip").measure()
     lost = int(np.flatnonzero(~run.predictions.valid)[0])
     assert np.isnan(run.predictions.tags["brightness"][lost])
-    assert "1 frames not completely measured, first: cannot decode" in run.predictions.notes[-1]
+    assert "1 frame not completely measured, first: cannot decode" in run.predictions.notes[-1]
 
 
 # --- which changes go with breaking, where the law is known

@@ -124,7 +124,7 @@ def test_a_thousand_random_tables_over_the_released_metadata(released, near, blo
 def test_the_set_without_neighbours_is_reported(released):
     predictions = as_predictions(released, random_table(released, 0))
     assert (
-        "1 of 1109 sets have no neighbour and count as their anchor alone"
+        "1 of 1,109 sets have no neighbour and count as their anchor alone"
         in pm_k(predictions).notes
     )
 
@@ -176,7 +176,7 @@ def test_the_released_scorer_draws_what_a_random_neighbour_expects(released):
     exact = [np.mean([right[f] for f in near] if near else [right[a]]) for a, near in sets.items()]
     assert found.value == pytest.approx(np.mean(exact), abs=1e-12)
     assert found.n == 1109
-    assert "1 of 1109 sets have no neighbour and count as their anchor alone" in found.notes[0]
+    assert "1 of 1,109 sets have no neighbour and count as their anchor alone" in found.notes[0]
     weights = np.zeros((1, 1109), dtype=np.float32)
     weights[0, :3] = 1
     (few,) = statistic(predictions).resampled(weights)
@@ -226,8 +226,8 @@ def test_how_many_frames_have_no_label_is_told():
     truths = [[0], [0], [], [], [1], [0], [0], [0]]
     predictions = table(**{**HAND, "truths": truths})
     assert pm_k(predictions).notes == (
-        "1 sets left out: the anchor has no label",
-        "1 neighbours left out: no label",
+        "1 set left out: the anchor has no label",
+        "1 neighbour left out: no label",
     )
     assert accuracy(predictions).notes == ("1 left out: no label",)
 
@@ -246,8 +246,8 @@ def test_samples_that_were_not_predicted_are_left_out_and_told():
     assert accuracy(predictions).notes == ("1 left out: no prediction",)
     assert pm_k(predictions).value == 1
     assert pm_k(predictions).notes == (
-        "1 sets left out: the anchor has no prediction",
-        "1 neighbours left out: no prediction",
+        "1 set left out: the anchor has no prediction",
+        "1 neighbour left out: no prediction",
     )
 
 

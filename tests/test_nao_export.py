@@ -242,7 +242,7 @@ def test_images_that_nearly_equal_each_other_are_in_one_split(tmp_path):
 
 def test_the_card_says_what_and_how_and_leaves_the_licence(exported):
     text = (exported[0] / "README.md").read_text()
-    assert "3 images with 2 boxes of 1 classes, and 2 objects outside them (category `ood`)" in text
+    assert "3 images with 2 boxes of 1 class, and 2 objects outside them (category `ood`)" in text
     assert "| 3 | 2 | cat (2) | — | — |" in text
     assert "| cat | 2 | 2 |" in text
     assert "4 boxes in 3 images were suggested (`candidates.json`). 3 reviewers made" in text

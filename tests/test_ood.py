@@ -174,7 +174,7 @@ def test_a_category_says_that_an_object_is_outside_the_classes(tmp_path):
     assert source.truths == [(0,), ()]
     assert source.notes == (
         "2 images with 3 boxes, 0 of them crowds, 2 of objects outside the classes; "
-        "1 images without any object of the classes, first '2'",
+        "1 image without any object of the classes, first '2'",
     )
     plain = built(f"{spec}, ood=None)")
     assert plain.classes.names == ("cat", "ood", "dog")
@@ -270,7 +270,7 @@ def test_objects_of_classes_that_the_model_has_not_lie_outside():
     found = map_without_ood(predictions)
     assert found.value == pytest.approx(1)
     assert [(cell.name, cell.n) for cell in found.cells] == [(predictions.classes[0], 1)]
-    assert found.notes[0] == "1 objects of classes that the model does not have (OOD), in 1 images"
+    assert found.notes[0] == "1 object of classes that the model does not have (OOD), in 1 image"
     assert ask(parse("map")).metric(predictions).value == pytest.approx(0.25)
     everything = replace(predictions, reach=np.array([0, 1]))
     assert map_without_ood(everything).value == pytest.approx(0.25)

@@ -123,9 +123,9 @@ def test_boxes_are_in_pixels_of_the_image_and_in_the_order_of_the_file(folder):
 
 def test_notes_count_what_a_reader_must_know(folder):
     assert built(folder).notes == (
-        "3 images with 4 boxes, 1 of them crowds; 1 images without any object, first 'c3'",
-        "1 boxes are depictions, which count as objects",
-        "for 1 boxes the labels do not say whether they hold a group; they count as one object",
+        "3 images with 4 boxes, 1 of them crowds; 1 image without any object, first 'c3'",
+        "1 box is a depiction, counted as objects",
+        "for 1 box the labels do not say whether they hold a group; they count as one object",
         "classes verified to be in an image or not: from labels.csv and the boxes, with what "
         "follows by the hierarchy",
     )
@@ -198,7 +198,7 @@ def test_images_that_are_not_there_are_missing_or_left_out(folder):
     assert verified(source, "0b") == {*NAMES} - {"Dog", "Human head"}
     assert source.notes[-2:] == (
         "1 of 3 listed images are not there, left out",
-        "1 images of the folder are not listed, left out, first 'e5'",
+        "1 image of the folder not listed, left out, first 'e5'",
     )
 
 
@@ -337,7 +337,7 @@ BAD = [
     ("labels.csv", "ImageID,LabelName", "labels.csv' has no column Confidence; its columns are"),
     ("classes.csv", "/m/04yx4", "1 lines without a name, first line 1; write machine id, name"),
     ("classes.csv", "cat,dog", "holds no class; write lines such as /m/01g317,Person"),
-    ("classes.csv", "/m/1,Cat\n/m/2,Cat", "has 1 classes twice, first 'Cat'"),
+    ("classes.csv", "/m/1,Cat\n/m/2,Cat", "has 1 class twice, first 'Cat'"),
 ]
 
 
@@ -367,8 +367,8 @@ def test_rows_that_cannot_be_used_are_counted_with_the_first(folder, monkeypatch
     monkeypatch.setattr(blocks, "BLOCK", 2**8)
     refused(
         folder,
-        "1 rows are of classes that have no description, first line 9: 0b, /m/gnome, 0.0",
-        f"3 rows have a box outside 0…1 or inverted, first line 6: 0b, {MID['Cat']}, 0.5, 0.0, "
+        "1 row of classes that have no description, first line 9: 0b, /m/gnome, 0.0",
+        f"3 rows with a box outside 0…1 or inverted, first line 6: 0b, {MID['Cat']}, 0.5, 0.0, "
         "0.4, 1.0",
     )
 
@@ -378,8 +378,8 @@ def test_labels_that_no_person_gave_are_counted_with_the_first(folder):
     write(folder / "labels.csv", "ImageID,Source,LabelName,Confidence", *lines)
     refused(
         folder,
-        "1 rows are of classes that have no description, first line 3: 0b, /m/gnome, 1.0",
-        f"1 rows have a confidence other than 0 and 1, not verified by people, first line 2: 0b, "
+        "1 row of classes that have no description, first line 3: 0b, /m/gnome, 1.0",
+        f"1 row with a confidence other than 0 and 1, not verified by people, first line 2: 0b, "
         f"{MID['Cat']}, 0.7",
     )
 
@@ -406,7 +406,7 @@ def test_paths_that_lead_nowhere_are_refused(folder):
     with pytest.raises(UsageError, match="no folder at"):
         built(folder, images=str(folder / "nowhere")).missing()
     (folder / "images" / "0b.png").write_bytes(b"")
-    with pytest.raises(UsageError, match="has 1 images more than once, first '0b'"):
+    with pytest.raises(UsageError, match="has 1 image more than once, first '0b'"):
         built(folder).missing()
 
 
@@ -491,7 +491,7 @@ def test_classes_that_are_found_score_and_those_of_no_coco_class_cannot(photos):
     # cat, hot dog and dog; Bird, the answer for Owl and Parrot, is no hit of mAP
     assert photos.map().value == pytest.approx(3 / 5)
     notes = " ".join(photos.predictions.notes)
-    assert "Owl: no class of yolox_nano maps to it (1 samples" in notes
+    assert "Owl: no class of yolox_nano maps to it (1 sample" in notes
 
 
 def people(images):
@@ -517,6 +517,6 @@ def test_a_detector_of_open_images_answers_in_cocos_classes(folder):
         out=folder / "run",
     )
     assert found.map().value == pytest.approx(1)
-    assert "1 detections left out: their 1 classes are not in the data, first 'Tree' in '1'" in (
+    assert "1 detection left out: their 1 class is not in the data, first 'Tree' in '1'" in (
         found.predictions.notes
     )

@@ -178,7 +178,7 @@ def test_tars_that_are_refused(packed, tmp_path):
     with pytest.raises(UsageError, match="a compressed one is to be unpacked"):
         build(f"webdataset(urls='{tmp_path}/packed.tar')")
     tar(tmp_path / "bare.tar", [("1.cls", b"dark")])
-    with pytest.raises(UsageError, match="1 samples without an image, first '1'"):
+    with pytest.raises(UsageError, match="1 sample without an image, first '1'"):
         build(f"webdataset(urls='{tmp_path}/bare.tar')")
     tar(tmp_path / "odd.tar", [("1.jpg", picture(1)), ("1.json", b'{"label": [true]}')])
     with pytest.raises(UsageError, match=r"'1\.json' in .*neither the index nor the name"):

@@ -170,8 +170,8 @@ def test_a_headline_without_an_interval_says_so():
 def test_a_search_that_ended_early_does_not_say_that_nothing_fails():
     """A point without a level whose interval begins at one may lie there; `None` is beyond all."""
     predictions = table(**HAND)
-    for low, said in ((5, "leaves its failure point open under 1 of 1 operators"),
-                      (None, "reaches its failure point under none of 1 operators")):  # fmt: skip
+    open_ = "the level at which accuracy falls below 50\u202f% for 1 of 1 operator"
+    for low, said in ((5, open_), (None, "falls below 50\u202f% under none of 1 operator")):
         point = Result("below 0.5", None, low, None, 2, "search", unit="level")
         jpeg = Result("jpeg", None, None, None, 2, "search", cells=(point,), unit="level")
         found = Result("failure_points", None, None, None, 2, "search", ("4 passes",), (jpeg,))

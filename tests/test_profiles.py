@@ -77,7 +77,7 @@ def test_profiles_by_hand():
     assert mean.name == MEAN
     assert [cell.value for cell in mean.cells] == pytest.approx([1, 5 / 6, 2 / 3, 1 / 2])
     assert found.n == 3
-    assert found.notes == ("1 images left out: wrong at level 0",)
+    assert found.notes == ("1 image left out: wrong at level 0",)
     assert (fog.cells[1].low, fog.cells[1].high) == clopper_pearson(2, 3)
     assert (fog.cells[0].low, fog.cells[0].high) == (1, 1)
 
@@ -119,7 +119,7 @@ def test_scores_that_are_no_probabilities_have_no_probability_profile():
 def test_an_image_that_failed_at_any_level_is_left_out_and_counted():
     found = degraded_accuracy(sweep({"fog": FOG}, errors={("fog", 2, 0)}))
     assert found.n == 2
-    assert "1 images left out: no prediction at some level" in found.notes
+    assert "1 image left out: no prediction at some level" in found.notes
 
 
 def test_an_empty_baseline_is_an_error():

@@ -123,7 +123,7 @@ def one(**more):
         ({"annotations": None}, "has no list of annotations or results"),
         ({"categories": [{"id": 3}]}, "number 1 of categories needs id and name"),
         ({"images": [{"id": 0, "file_name": "../x"}]}, "give a path inside the folder"),
-        ({"images": [{"id": 0, "file_name": "gone"}], "annotations": [one()]}, "1 images are not"),
+        ({"images": [{"id": 0, "file_name": "gone"}], "annotations": [one()]}, "1 image is not"),
     ],
 )
 def test_bad_candidates_are_told_in_one_line(tmp_path, change, told):

@@ -64,7 +64,7 @@ def test_all_that_was_said_is_read_back(folder):
     assert (table.reach >= 0).sum() == 1
     # the numbers read what they read before
     assert table.detections.label.tolist() == [1] * 40
-    assert any("40 detections left out: their 1 classes" in note for note in table.notes)
+    assert any("40 detections left out: their 1 class" in note for note in table.notes)
 
 
 @pytest.mark.parametrize("old", [1, None])

@@ -79,7 +79,7 @@ def test_a_list_that_is_given_names_the_same_frames(sources, tmp_path, given, ex
 def test_a_list_without_a_label_that_occurs_is_refused_before_anything_is_stored(sources, tmp_path):
     out = tmp_path / "set"
     told = refused("sample", "--data", sources[0], "--classes", "dog,cat", "--out", str(out))
-    assert "--classes lacks 1 classes of 'video(" in told
+    assert "--classes lacks 1 class of 'video(" in told
     assert "gnome; add them to --classes" in told
     assert not out.exists()
 
@@ -119,7 +119,7 @@ def test_a_set_whose_labels_are_out_of_range_is_one_line_in_run_and_review(tmp_p
     ):
         more = ("--out", str(tmp_path / "r")) if words[0] == "run" else ()
         told = refused(*words, *more)
-        assert f"3 labels that its 1 classes do not have, first {label}" in told
+        assert f"3 labels outside its 1 class, first {label}" in told
 
 
 def test_a_sampled_set_is_not_read_with_other_class_names(tmp_path):
@@ -160,7 +160,7 @@ def test_a_kind_of_a_class_is_a_class_of_its_own():
     whole, places = joined([source(listed("dog")), source(listed("beagle"))], None)
     assert whole.names == ("dog", "beagle")
     assert places == ((0,), (1,))
-    with pytest.raises(UsageError, match="lacks 1 classes of 'a', beagle"):
+    with pytest.raises(UsageError, match="lacks 1 class of 'a', beagle"):
         joined([source(listed("beagle"))], listed("dog"))
 
 

@@ -42,7 +42,7 @@ def test_counts_of_table_1(data, ids):
     assert source.notes == (
         "1,109 pm-sets with 21,070 neighbours; "
         "1 set without a neighbour, counted as the anchor alone",
-        "1,514 frames carry several labels",
+        "1,514 frames with several labels",
     )
 
 

@@ -12,6 +12,8 @@ from steadyeye.analyses.failures import SHOWN, failures
 from steadyeye.analyses.flips import flips
 from steadyeye.analyses.per_class import per_class
 from steadyeye.analyses.pm_curve import pm_curve
+from steadyeye.analyses.wrong_predictions import wrong_predictions
+from steadyeye.core.numbers import number_of
 from steadyeye.core.types import Evaluated
 from steadyeye.evaluation.collect import results
 
@@ -187,3 +189,39 @@ def test_sections_repeat_change_nothing_and_draw(analysis, hand):
         svg = vl_convert.vegalite_to_svg(json.loads(json.dumps(figure.spec)))
         assert svg.startswith("<svg")
         assert figure.alt
+
+
+# --- still images
+
+
+def test_wrong_predictions_of_still_images_are_shown_the_most_confident_first(hand):
+    """Two of four are wrong; a video shows each label → prediction once."""
+
+    assert wrong_predictions([hand]) is None, "sets with neighbours have a section of their own"
+    scores = np.array([[0.9, 0.1], [0.2, 0.8], [0.4, 0.6], [0.3, 0.7]], dtype=np.float32)
+    truths = [[0], [0], [0], [1]]
+    alone = table(scores, truths, list("abcd"), [0] * 4, ids=list("abcd"))
+    alone = replace(alone, columns=("truth", "group"), tags={})
+    section = wrong_predictions([Evaluated(alone, {})])
+    assert section.title == "Wrong predictions: 2 of 4 images"
+    assert [each.pictures[0].sample for each in section.exhibits] == ["b", "c"]
+    assert section.exhibits[0].title == "c0 → c1"
+    assert section.exhibits[0].pictures[0].lines == (
+        "label c0: 20.0\u202f%, after 1 class with higher confidence",
+    )
+    assert [shot.title for shot in section.lead.pictures] == ["c0 → c1", "c0 → c1"]
+    film = replace(alone, tags={"video": np.array(["v"] * 4)})
+    (one,) = wrong_predictions([Evaluated(film, {})]).exhibits
+    assert one.pictures[0].sample == "b"
+    right = replace(alone, truth=np.ones_like(alone.truth))
+    assert wrong_predictions([Evaluated(right, {})]) is None
+
+
+def test_a_count_agrees_with_its_noun():
+
+    assert number_of(1, "video") == "1 video"
+    assert number_of(0, "video") == "0 videos"
+    assert number_of(1200, "class") == "1,200 classes"
+    assert number_of(2, "box") == "2 boxes"
+    assert number_of(1, "image is", "images are") == "1 image is"
+    assert number_of(3, "image is", "images are") == "3 images are"

@@ -204,7 +204,7 @@ def test_a_model_on_the_line_is_not_told_apart_and_one_far_off_is():
     assert off.value == pytest.approx(on.value + 0.08)
     assert off.low > 0
     assert off.p < 0.001
-    assert (on.n, on.method) == (n, "Bayesian bootstrap over 1000 videos")
+    assert (on.n, on.method) == (n, "Bayesian bootstrap over 1,000 videos")
 
 
 def test_the_order_of_anchors_and_of_videos_changes_nothing():

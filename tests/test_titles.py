@@ -38,9 +38,9 @@ from steadyeye.report.headline import headline
 NEUTRAL = {
     "background": r"Replacing the background: (how much|do confident mistakes change less .*\?.*)",
     "comparison": r"Do the .* models differ in .*\? No clear difference",
-    "conditional_robustness": r"(None of the \S+ sets with a right anchor breaks within ±\d+"
-    r"|\S+ of \S+ sets that break .*|One frame exactly .* away, and all frames within ±\d+)",
-    "confident_mistakes": r"(Confidently wrong: \S+ of \S+ detections.*"
+    "conditional_robustness": r"(None of the \S+ sets? with a right anchor breaks within ±\d+"
+    r"|\S+ of \S+ sets? that break .*|One frame exactly .* away, and all frames within ±\d+)",
+    "confident_mistakes": r"(Confidently wrong: \S+ of \S+ detections?.*"
     r"|No confident detection that can be checked against the labels)",
     "confusion_pairs": r"Confusions: (\S+ pairs? of classes"
     r"|(most often )?.* → .*, in .*)",
@@ -48,21 +48,22 @@ NEUTRAL = {
     "degradation_profiles": "Accuracy, probability and rank by level, for each operator",
     "degradation_ranking": "Models ranked by accuracy under degradation",
     "failure_levels": "Failure points: the level at which accuracy falls below each threshold",
-    "failure_strips": "One image at the level of each failure point",
+    "failure_strips": r"(One image at the level of each failure point"
+    r"|Images at the lowest level with a wrong prediction)",
     "failures": "The frames that break it",
     "flips": "Prediction changes between consecutive frames",
     "frame_rates": "Accuracy and pm-k by frame rate",
     "frame_types": r"(Does one frame type cause the drop\?"
-    r"|None of \S+ sets breaks, whatever the frame type)",
+    r"|None of \S+ sets? breaks, whatever the frame type)",
     # a change that is not clear is said to be so, as `changes` checks
     "gains": r".* compared with .*: .*",
     "degradation_gains": r".* and .* under degradation: .*",
-    "linf_distances": r"ℓ∞ distance to the anchor: half of \S+ neighbours are within \S+ \(.*\)",
+    "linf_distances": r"ℓ∞ distance to the anchor: half of \S+ neighbours? are within \S+ \(.*\)",
     "lost_boxes": "Detection errors on anchors and worst frames",
     "map_breakdown": "AP by class, object size and frame",
     "map_curve": "mAP on the worst frame within ±k",
     "offset_errors": r"(How does the error rate change with the distance from the anchor\?"
-    r"|None of \S+ neighbours .* from a right anchor is wrong)",
+    r"|None of \S+ neighbours? .* from a right anchor is wrong)",
     "patch_shuffle": r"Shuffling patches inside the box: "
     r"(how much|do confident mistakes change less .*\?.*)",
     "per_class": "Accuracy and pm-k by class",
@@ -74,10 +75,12 @@ NEUTRAL = {
     "published_nao": r"(Is mAP lower on natural adversarial objects than on the reference data\?"
     r"|Natural adversarial objects, compared with published detectors)",
     "review_impact": r"(How much of the drop remains after the review\?"
-    r"|None of \S+ sets breaks, with or without the review)",
+    r"|None of \S+ sets? breaks, with or without the review)",
     "static_transfer": r"Do models break on the same frames\?",
     "timeline": r"(No|\S+( to \S+)?) prediction changes? in .* of video",
     "unstable_clips": "The seconds with the most prediction changes",
+    "wrong_predictions": r"(Wrong predictions: \S+ of \S+ images?"
+    r"|Images that \S+ models? predict wrongly)",
     "what_changed": r"What changed when it broke: (no measure is clearly related"
     r"|too few broken frames)",
 }
@@ -135,6 +138,16 @@ def detected(n, found):
     )
 
 
+def stills(n, name="one"):
+    """n images that stand alone, every third one wrong."""
+    hit = np.arange(n) % 3 > 0
+    scores = np.column_stack([hit, ~hit]).astype(float).reshape(-1, 2)
+    alone = table(
+        scores, [[0]] * n, np.array([f"g{i}" for i in range(n)], dtype=np.str_), np.zeros(n)
+    )
+    return replace(alone, model=name, columns=("truth", "group"), tags={}, fingerprint="same")
+
+
 def swept(n, worse):
     """Two operators on n images; under `rain` `worse` more of them are lost from level 1 on."""
     lost = np.random.default_rng(2).random((4, n)) < np.array([0, 0.2, 0.3, 0.4])[:, None]
@@ -178,6 +191,7 @@ def worlds(kind):
         else (lambda i, o: (int(noise[i, o, 0]), 0.9))
     )
     made.append([detected(n, wrong)])
+    made += [[stills(n)], [stills(n, "a"), stills(n, "b")]]
     answers = {"tiny": "aab", "clear": "ab" * 60, "empty": ""}[kind]
     made.append([watched(answers)])
     if n:
@@ -325,7 +339,7 @@ def test_gradient_descent_counts_in_the_mean_and_as_the_worst():
     result = degraded_accuracy(predictions)
     (said,) = headline([Evaluated(predictions, {"degraded_accuracy": result})])
     assert "averaged over 2 operators" in said
-    assert "on fewest under gradient_descent (uses the model's own gradient)" in said
+    assert "lowest under gradient_descent (uses the model's own gradient)" in said
     (section,) = sections(
         [Evaluated(predictions, {"degraded_accuracy": result})], ["degradation_map"]
     )

@@ -20,6 +20,7 @@ from steadyeye.classes.known import read as read_classes
 from steadyeye.comparison.boards import Boards
 from steadyeye.core import notebook, plugins
 from steadyeye.core.errors import UsageError, unknown
+from steadyeye.core.numbers import number_of
 from steadyeye.core.reviewed import reviewed
 from steadyeye.core.sections import Section
 from steadyeye.core.spec import parse
@@ -109,7 +110,7 @@ class Run(MetricMethods):
 
     def _repr_html_(self) -> str:
         table = self.predictions
-        caption = f"{table.model} on {table.data}: {notebook.counted(len(table), 'sample')}"
+        caption = f"{table.model} on {table.data}: {number_of(len(table), 'sample')}"
         return results_html(caption, tuple(self.results().values()))
 
     @property

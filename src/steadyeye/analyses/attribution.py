@@ -7,6 +7,7 @@ import numpy as np
 from steadyeye.charts.style import percent
 from steadyeye.core.claims import Claim, above, below, first
 from steadyeye.core.intervals import Interval
+from steadyeye.core.numbers import number_of
 from steadyeye.core.sections import Section, Topic
 from steadyeye.core.types import Evaluated, needs
 from steadyeye.probing.attributions import COMPLETE, attributions, method
@@ -134,7 +135,8 @@ def _caveat(one: Told) -> str:
     parts = []
     if one.effects.lost:
         parts.append(
-            f"{one.effects.lost:,} detections have no map: no perturbation changed their score."
+            f"{number_of(one.effects.lost, 'detection has', 'detections have')} no map: no "
+            "perturbation changed their score."
         )
     residual = np.array([each.residual for each in one.found])
     far = residual > COMPLETE

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from steadyeye.charts.style import interval, percent
+from steadyeye.core.numbers import number_of
 from steadyeye.core.sections import Exhibit, Picture, Section, Table, Topic
 from steadyeye.core.table import Predictions
 from steadyeye.core.types import Evaluated, needs
@@ -81,8 +82,8 @@ def _method(table: Predictions) -> str:
 def _sentence(table: Predictions, found: Blindness | None) -> str:
     if found is None:
         return (
-            f"{table.probe['model']}: not enough regions; at least {LEAST + 1} images or videos "
-            "of the reference data and 2 of the tested data are needed."
+            f"{table.probe['model']}: not enough regions; at least {LEAST + 1} images "
+            "or videos of the reference data and 2 of the tested data are needed."
         )
     thin, n = found.thinness, len(found.chosen)
     sets = (
@@ -173,7 +174,7 @@ def _exhibit(found: Blindness, spot: int) -> Exhibit:
     shown, nearest = examples(found, spot)
     return Exhibit(
         title=f"Blind spot {spot + 1}: {part.name} ({part.times:,} of {part.count:,}), "
-        f"{part.wrong:,} mistakes",
+        f"{number_of(part.wrong, 'mistake')}",
         model=found.model,
         data=found.predictions.data,
         pictures=(

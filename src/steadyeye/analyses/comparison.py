@@ -7,6 +7,7 @@ from steadyeye.charts.style import PALETTE, chart, probability, rows_of, shown, 
 from steadyeye.comparison.boards import Boards, boards
 from steadyeye.comparison.order import Leaderboard
 from steadyeye.comparison.words import amount, called, claim, finding, headline, rank, reach
+from steadyeye.core.numbers import number_of
 from steadyeye.core.results import among
 from steadyeye.core.sections import Figure, Section, Table, Topic
 from steadyeye.core.types import Evaluated, needs
@@ -62,8 +63,8 @@ def _caveats(found: Boards) -> tuple[str, ...]:
         told.append("All of this holds within this one video only.")
     if found.left_out:
         told.append(
-            f"{found.left_out:,} samples without a prediction from every model are left out "
-            "of this comparison."
+            f"{number_of(found.left_out, 'sample')} without a prediction from every model are left "
+            "out of this comparison."
         )
     return tuple(told)
 
@@ -139,7 +140,11 @@ def _figure(board: Leaderboard) -> Figure:
     wider = any(not pair.apart and pair.difference.low > 0 for pair in drawn)
     caption = f"Difference in {name} between the two models of each pair, with its 95 % interval."
     allowed = " Grey: no clear difference after the Holm adjustment." if wider else ""
-    left = f" The first {DRAWN} of {len(board.pairs)} pairs." if len(board.pairs) > DRAWN else ""
+    left = (
+        f" The first {DRAWN} of {number_of(len(board.pairs), 'pair')}."
+        if len(board.pairs) > DRAWN
+        else ""
+    )
     return Figure(
         name="comparison",
         caption=f"{caption}{allowed}{left}",

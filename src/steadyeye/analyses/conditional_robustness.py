@@ -9,6 +9,7 @@ from steadyeye.charts.crowd import drawn, told
 from steadyeye.charts.lines import draw_bands, draw_crossed, line_colour
 from steadyeye.charts.style import chart, interval, percent, shares
 from steadyeye.core.intervals import Interval, proportion
+from steadyeye.core.numbers import number_of
 from steadyeye.core.pm_sets import pm_sets
 from steadyeye.core.results import find
 from steadyeye.core.sections import Figure, Section, Table, Topic
@@ -71,10 +72,13 @@ def _title(curves: Sequence[_Curve]) -> str:
         return f"One frame exactly {k} away, and all frames within ±{k}"
     one = curves[0]
     if not one.broken:
-        return f"None of the {one.whole[-1].n:,} sets with a right anchor breaks within ±{k}"
+        return (
+            f"None of the {number_of(one.whole[-1].n, 'set')} with a right anchor breaks within "
+            f"±{k}"
+        )
     return (
-        f"{one.hidden:,} of {one.broken:,} sets that break within ±{k} are right on the frames "
-        f"exactly {k} away"
+        f"{one.hidden:,} of {number_of(one.broken, 'set')} that break within ±{k} are right on the "
+        f"frames exactly {k} away"
     )
 
 

@@ -9,6 +9,7 @@ import numpy as np
 
 from steadyeye.charts.lines import shape
 from steadyeye.charts.style import chart, colour, interval, percent
+from steadyeye.core.numbers import number_of
 from steadyeye.core.sections import Exhibit, Figure, Mark, Picture, Section, Table, Topic
 from steadyeye.core.table import Predictions
 from steadyeye.core.types import Evaluated, needs
@@ -87,7 +88,7 @@ def _title(counted: Sequence[Shares]) -> str:
     judged = sum(each.judged for each in counted)
     if not judged:
         return "No confident detection that can be checked against the labels"
-    return f"Confidently wrong: {wrong:,} of {judged:,} detections{several}"
+    return f"Confidently wrong: {wrong:,} of {number_of(judged, 'detection')}{several}"
 
 
 def _meaning(score: float) -> str:
@@ -286,7 +287,7 @@ def _exhibit(predictions: Predictions, one: Candidate, group: str) -> Exhibit:
     else:
         lines.append("no true box overlaps")
     if one.times > len(one.models):
-        lines.append(f"{one.times} detections of this object")
+        lines.append(f"{number_of(one.times, 'detection')} of this object")
     picture = Picture(one.sample, one.sample, tuple(lines), False, tuple(marks))
     there = one.truth or "nothing"
     return Exhibit(

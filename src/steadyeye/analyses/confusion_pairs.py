@@ -5,6 +5,7 @@ from collections.abc import Iterator, Sequence
 from steadyeye.charts.style import interval, percent
 from steadyeye.core.claims import leads
 from steadyeye.core.intervals import Interval
+from steadyeye.core.numbers import number_of
 from steadyeye.core.sections import Exhibit, Mark, Picture, Section, Table, Topic
 from steadyeye.core.table import Predictions
 from steadyeye.core.types import Evaluated, needs
@@ -56,10 +57,10 @@ def _title(told: Sequence[tuple[Predictions, Sequence[Confusion]]]) -> str:
     if len(told) == 1 and first == counts[0] and (leads(first, second) or not second):
         most = "most often " if second else ""
         pair = f"{pairs[0].true} → {pairs[0].said}"
-        of = "video" if "video" in table.tags else "image"
-        return f"Confusions: {most}{pair}, in {first:,} {of}{'' if first == 1 else 's'}"
+        where = number_of(first, "video" if "video" in table.tags else "image")
+        return f"Confusions: {most}{pair}, in {where}"
     several = len({(pair.true, pair.said) for _, pairs in told for pair in pairs})
-    return f"Confusions: {several:,} {'pair' if several == 1 else 'pairs'} of classes"
+    return f"Confusions: {number_of(several, 'pair')} of classes"
 
 
 def _videos(table: Predictions, pair: Confusion) -> int:
@@ -76,10 +77,10 @@ def _sentence(table: Predictions, pairs: Sequence[Confusion], score: float) -> s
     n = 0 if table.boxes is None else int((~table.boxes.crowd).sum())
     most = "Most often" if len(pairs) > 1 else "That is"
     return (
-        f"{table.model} confidently confuses {objects:,} of {n:,} objects, in {len(pairs):,} "
-        f"{'pair' if len(pairs) == 1 else 'pairs'} of classes. {most} {first.true} → {first.said}: "
-        f"{len(first.rows):,} of {first.sure.n:,} objects with this label with a score above "
-        f"{score:g}, {_share(first.sure)}; with a score above {min(LOWER, score):g}, "
+        f"{table.model} confidently confuses {objects:,} of {number_of(n, 'object')}, in "
+        f"{number_of(len(pairs), 'pair')} of classes. {most} {first.true} → {first.said}: "
+        f"{len(first.rows):,} of {number_of(first.sure.n, 'object')} with this label with a score "
+        f"above {score:g}, {_share(first.sure)}; with a score above {min(LOWER, score):g}, "
         f"{_share(first.unsure)}."
     )
 

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from steadyeye.charts.style import SCHEMA, interval, percent
+from steadyeye.core.numbers import number_of
 from steadyeye.core.results import find
 from steadyeye.core.sections import Figure, Section, Topic
 from steadyeye.core.types import Evaluated, Result, needs
@@ -57,7 +58,7 @@ def _sentence(one: Evaluated, result: Result) -> str:
     if found.next is None:
         return f"{one.predictions.model}: {_cell(found.worst)} stay right, averaged over levels."
     return (
-        f"{one.predictions.model}, on {result.n:,} images: lowest mean accuracy under "
+        f"{one.predictions.model}, on {number_of(result.n, 'image')}: lowest mean accuracy under "
         f"{named(found.worst.name)}, {_cell(found.worst)}{found.doubt}; highest under "
         f"{named(found.least.name)}, {_cell(found.least)}."
     )

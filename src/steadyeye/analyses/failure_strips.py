@@ -1,12 +1,14 @@
-"""One image at the failure points of each operator."""
+"""Images at the levels where a model fails, beside the originals."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 import numpy as np
 
 from steadyeye.charts.films import share
 from steadyeye.charts.style import percent
 from steadyeye.core.errors import listed
+from steadyeye.core.numbers import number_of
 from steadyeye.core.results import find
 from steadyeye.core.sections import Exhibit, Film, Frame, Picture, Section, Topic
 from steadyeye.core.table import Predictions
@@ -14,18 +16,23 @@ from steadyeye.core.types import Evaluated, Result, needs
 from steadyeye.degradation.profiles import UNKNOWN, Profiles, profiles
 
 
-@needs("truth", "operator", "level", "profile")
+@needs("truth", "operator", "level")
 def failure_strips(evaluated: Sequence[Evaluated]) -> Section | None:
     """The picture of one image at level 0 and at the failure points, a strip an operator.
 
     Of the first model; the image is the one whose own accuracy over all operators and levels is
     the median. Thresholds that are reached at the same level share a picture; where one is not
     reached the last level is shown. None without `failure_points`. Swingler 2022, Figures 7–9.
+    After a search, which looks at other images at other levels: of each model and operator the
+    image that is wrong at the lowest level, beside the original; None where none is wrong.
     """
+    if any("profile" not in one.predictions.columns for one in evaluated):
+        return _searched([one.predictions for one in evaluated])
     points = find(evaluated[0].results, "failure_points")
-    if points is None:
-        return None
-    predictions = evaluated[0].predictions
+    return None if points is None else _swept(evaluated[0].predictions, points)
+
+
+def _swept(predictions: Predictions, points: Result) -> Section:
     found = profiles(predictions)
     image = _typical(found)
     strips = [_strip(found, image, which, cell) for which, cell in enumerate(points.cells)]
@@ -40,6 +47,65 @@ def failure_strips(evaluated: Sequence[Evaluated]) -> Section | None:
         exhibits=tuple(strips),
         lead=_lead(found, image),
     )
+
+
+def _searched(tables: Sequence[Predictions]) -> Section | None:
+    """Of each model and operator the image that is wrong at the lowest level of the search."""
+    searched = [table for table in tables if "profile" not in table.columns]
+    every = [[_pair(table, *found) for found in _lowest(table)] for table in searched]
+    if not any(every):
+        return None
+    # a model with the lowest level of all leads; of equals the first one
+    level, lead = min((level, i) for i, pairs in enumerate(every) for level, _ in pairs[:1])
+    operator = every[lead][0][1]
+    return Section(
+        topic=Topic.WHAT,
+        place=18,
+        title="Images at the lowest level with a wrong prediction",
+        text=(
+            "For each operator: the original, which the model predicts correctly, and the same "
+            "image at the lowest level at which the search found a wrong prediction for any "
+            "image. The search tries few levels of each image, so lower ones may exist.",
+        ),
+        exhibits=tuple(exhibit for pairs in every for _, exhibit in pairs),
+        lead=replace(
+            operator, title=f"{operator.title}: wrong at level {level}, the lowest level found"
+        ),
+    )
+
+
+def _lowest(table: Predictions) -> list[tuple[int, str, int]]:
+    """(level, operator, row) of the first wrong prediction of each operator, rising.
+
+    Of images wrong at the same level the most confident mistake (ties: the earlier row).
+    """
+    tags = table.tags
+    wrong = np.flatnonzero(~table.right & table.valid & (tags["level"] > 0))
+    order = wrong[np.lexsort((wrong, -table.confidence[wrong], tags["level"][wrong]))]
+    found: dict[str, int] = {}
+    for row in order.tolist():
+        found.setdefault(str(tags["operator"][row]), row)
+    return sorted((int(tags["level"][row]), name, row) for name, row in found.items())
+
+
+def _pair(table: Predictions, level: int, operator: str, row: int) -> tuple[int, Exhibit]:
+    """The original and the degraded image, with the levels between them that were tried."""
+    tags = table.tags
+    own = (tags["image"] == tags["image"][row]) & table.valid
+    own &= (tags["level"] == 0) | (tags["operator"] == operator)
+    rows = np.flatnonzero(own)
+    rows = rows[np.argsort(tags["level"][rows], kind="stable")]
+    exhibit = Exhibit(
+        title=operator,
+        model=table.model,
+        data=table.data,
+        pictures=(
+            _picture(table, int(rows[0]), "level 0"),
+            _picture(table, row, f"{operator}, level {level}"),
+        ),
+        film=_film(table, rows.tolist()),
+    )
+    return level, exhibit
 
 
 def _typical(found: Profiles) -> int:
@@ -64,7 +130,7 @@ def _lead(found: Profiles, image: int) -> Exhibit | None:
     level, operator, row = min(broken)
     before = int(found.row[0, 0, image])
     return Exhibit(
-        title=f"{operator} breaks it at level {level}, no operator at a lower one",
+        title=f"{operator}: wrong at level {level}; no operator makes it wrong at a lower level",
         model=found.predictions.model,
         data=found.predictions.data,
         pictures=(
@@ -122,7 +188,7 @@ def _frame(predictions: Predictions, row: int) -> Frame:
     return Frame(
         sample=str(predictions.ids[row]),
         at=f"level {predictions.tags['level'][row]}",
-        line=f"says {said}, {percent(score)}; true class {percent(true)}",
+        line=f"predicts {said}, {percent(score)}; true class {percent(true)}",
         score=share(true),
         right=bool(predictions.right[row]),
         answer=said,
@@ -131,15 +197,21 @@ def _frame(predictions: Predictions, row: int) -> Frame:
 
 def _picture(predictions: Predictions, row: int, title: str) -> Picture:
     said = predictions.answer(row)
-    changed = percent(float(predictions.tags["changed"][row]))
     return Picture(
         sample=str(predictions.ids[row]),
         title=title,
         lines=(
             f"predicts {said}, {percent(float(predictions.confidence[row]))}",
-            f"true class: rank {predictions.rank[row]}, "
-            f"{percent(float(predictions.probability[row]))}",
-            f"{changed} of pixels changed",
+            *_more(predictions, row),
         ),
         right=bool(predictions.right[row]),
     )
+
+
+def _more(predictions: Predictions, row: int) -> Iterator[str]:
+    """The confidence of the true class where another one is predicted, and the pixels changed."""
+    if not predictions.right[row]:
+        above = number_of(int(predictions.rank[row]), "class")
+        yield f"true class: {percent(float(predictions.probability[row]))}, after {above}"
+    if predictions.tags["level"][row]:
+        yield f"{percent(float(predictions.tags['changed'][row]))} of pixels changed"

@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 
 from steadyeye.charts.films import away, set_film
 from steadyeye.charts.style import percent
+from steadyeye.core.numbers import number_of
 from steadyeye.core.pm_sets import PmSets, farthest, pm_sets
 from steadyeye.core.results import find, reach
 from steadyeye.core.sections import Exhibit, Picture, Section, Topic
@@ -51,7 +52,7 @@ def failures(evaluated: Sequence[Evaluated]) -> Section | None:
             "Each pair: an anchor that the model has right, and a neighbour that it has wrong "
             f"with the highest confidence. Sets that break: {counts}. A frame that breaks "
             "several sets is shown once per model"
-            + (f": {len(shown)} of {total} pairs." if len(shown) < total else "."),
+            + (f": {len(shown)} of {number_of(total, 'pair')}." if len(shown) < total else "."),
         ),
         exhibits=tuple(map(_exhibit, shown)),
         lead=_lead(shown) if evaluated[0].predictions.said is None else None,

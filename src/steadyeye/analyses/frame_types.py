@@ -9,6 +9,7 @@ import numpy as np
 from steadyeye.charts.style import unsigned
 from steadyeye.comparison.published import rows_beside
 from steadyeye.core.claims import Claim, above, below, every, first
+from steadyeye.core.numbers import number_of
 from steadyeye.core.pm_sets import pm_sets
 from steadyeye.core.sections import Section, Topic
 from steadyeye.core.types import Evaluated, needs
@@ -115,7 +116,7 @@ def _goes(losses: Sequence[Loss]) -> list[Claim]:
 def _question(losses: Sequence[Loss]) -> str:
     whole = [each for each in losses if each.part == ALL]
     if not any(map(_drop, whole)):
-        return f"None of {whole[0].drop.n:,} sets breaks, whatever the frame type"
+        return f"None of {number_of(whole[0].drop.n, 'set')} breaks, whatever the frame type"
     return "Does one frame type cause the drop?"
 
 

@@ -13,7 +13,7 @@ from steadyeye.comparison.gains import (
     dumbbells,
     gain,
     numbers,
-    table,
+    tables,
 )
 from steadyeye.comparison.lineage import Step, augmentation, caveats, from_scratch, steps
 from steadyeye.comparison.words import called
@@ -44,7 +44,7 @@ def gains(evaluated: Sequence[Evaluated]) -> Section | None:
             *dict.fromkeys(line for step, _ in found for line in caveats(step)),
         ),
         method=(f"Both models are compared on the same samples. {READING}",),
-        tables=(table("Before and after", told),),
+        tables=tables("Before and after", told),
         figures=(dumbbells("gains", told),),
     )
 

@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 from steadyeye.charts.lines import lines
 from steadyeye.charts.style import chart, interval, percent, shares
 from steadyeye.core.intervals import proportion
+from steadyeye.core.numbers import number_of
 from steadyeye.core.sections import Figure, Section, Table, Topic
 from steadyeye.core.table import Predictions
 from steadyeye.core.types import Evaluated, needs
@@ -34,13 +35,14 @@ def linf_distances(evaluated: Sequence[Evaluated]) -> Section | None:
     if not len(pairs):
         return None
     found = _series([one.predictions for one in evaluated], pairs)
-    half, low, high = found["all pairs"][0].quantile(0.5)
+    every = found["all pairs"][0]
+    half, low, high = every.quantile(0.5)
     return Section(
         topic=Topic.SURE,
         place=60,
-        title=f"ℓ∞ distance to the anchor: half of {found['all pairs'][0].n:,} neighbours are "
-        f"within {half:.2f} ({_range(low, high)})",
-        text=(_far(first, pairs, found["all pairs"][0]), *_smallest(found)),
+        title=f"ℓ∞ distance to the anchor: half of {number_of(every.n, 'neighbour')} are within "
+        f"{half:.2f} ({_range(low, high)})",
+        text=(_far(first, pairs, every), *_smallest(found)),
         tables=(_table(found),),
         figures=(_figure(found),),
     )
@@ -77,10 +79,10 @@ def _far(predictions: Predictions, pairs: NDArray[np.intp], every: Distribution)
     half, low, high = every.quantile(0.5)
     near = proportion(predictions.tags["linf"][pairs] <= CUSTOMARY + 1e-9, clusters)
     text = (
-        f"Half of {every.n:,} neighbours are within {half:.2f} of their anchor in ℓ∞ "
-        f"({_range(low, high)}{f', {within}' if within else ''}), for pixels in 0…1 at the "
-        f"decoded size. {percent(near.value)} ({interval(near.low, near.high)}) are within "
-        "8/255 = 0.03, the usual radius of adversarial training."
+        f"Half of {number_of(every.n, 'neighbour')} are within {half:.2f} of their anchor in ℓ∞ "
+        f"({_range(low, high)}{f', {within}' if within else ''}), for pixels in 0…1 at the decoded "
+        f"size. {percent(near.value)} ({interval(near.low, near.high)}) are within 8/255 = 0.03, "
+        "the usual radius of adversarial training."
     )
     if near.high is None or near.high > FEW:
         return text

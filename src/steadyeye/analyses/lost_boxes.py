@@ -11,6 +11,7 @@ from steadyeye.charts.films import away, set_film
 from steadyeye.charts.style import percent, points
 from steadyeye.core.boxes import BoxTable, in_classes, select, take
 from steadyeye.core.claims import higher
+from steadyeye.core.numbers import number_of
 from steadyeye.core.pm_sets import farthest, pm_sets
 from steadyeye.core.results import find, limit, reach
 from steadyeye.core.sections import Exhibit, Film, Frame, Mark, Picture, Section, Table, Topic
@@ -100,7 +101,7 @@ def _table(model: str, sides: tuple[Frames, ...], gained: tuple[tuple[Result, ..
         "ΔAP anchors (pp)",
         "ΔAP worst (pp)",
     )
-    caption = f"Errors of {model}, {len(sides[0].rows)} sets{_why_none(gained)}"
+    caption = f"Errors of {model}, {number_of(len(sides[0].rows), 'set')}{_why_none(gained)}"
     return Table(caption, header, body)
 
 

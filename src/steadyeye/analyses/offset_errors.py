@@ -13,6 +13,7 @@ from steadyeye.charts.lines import DASHES, draw_bands, lines
 from steadyeye.charts.style import GREY, PALETTE, chart, interval, percent
 from steadyeye.core.claims import Claim, above, first, higher
 from steadyeye.core.intervals import Interval, Trials, proportions
+from steadyeye.core.numbers import number_of
 from steadyeye.core.pm_sets import pm_sets
 from steadyeye.core.results import alike
 from steadyeye.core.sections import Figure, Section, Table, Topic
@@ -78,7 +79,7 @@ def offset_errors(evaluated: Sequence[Evaluated]) -> Section | None:
             f"({interval(whole.near.low, whole.near.high)}) of those one frame away are wrong, "
             f"and {percent(whole.far.value)} ({interval(whole.far.low, whole.far.high)}) of "
             f"those {k} frames away"
-            + (f", over {len(together)} models. " if len(together) > 1 else ". ")
+            + (f", over {number_of(len(together), 'model')}. " if len(together) > 1 else ". ")
             + "A wrong next frame is unlikely to come from a change of the scene.",
         ),
         figures=(_figure(lines, everyone),),
@@ -108,7 +109,7 @@ def _question(whole: _Line, k: int) -> str:
     n = whole.near.n + (whole.far.n if k > 1 else 0)
     if n and not whole.near.value and not whole.far.value:
         where = f"one or {k} frames away" if k > 1 else "one frame away"
-        return f"None of {n:,} neighbours {where} from a right anchor is wrong"
+        return f"None of {number_of(n, 'neighbour')} {where} from a right anchor is wrong"
     return "How does the error rate change with the distance from the anchor?"
 
 

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from steadyeye.charts.style import PALETTE, SCHEMA, interval, percent, shares, unsigned
 from steadyeye.core import medians
 from steadyeye.core.intervals import Interval, proportion
+from steadyeye.core.numbers import number_of
 from steadyeye.core.pm_sets import PmSets, farthest, pm_sets
 from steadyeye.core.results import find, reach
 from steadyeye.core.sections import Figure, Section, Table, Topic
@@ -78,7 +79,7 @@ def per_class(evaluated: Sequence[Evaluated]) -> Section | None:
 
 
 def _told(each: _Median) -> str:
-    left = f", of the {each.classes:,} classes that it has" if each.unnamed else ""
+    left = f", of the {number_of(each.classes, 'class')} that it has" if each.unnamed else ""
     return f"{each.model} {unsigned(each.value)} ({unsigned(each.low)}–{unsigned(each.high)}{left})"
 
 
@@ -135,8 +136,8 @@ def _median(one: Evaluated) -> _Median | None:
 
 def _several(names: NDArray[np.str_], sets: PmSets) -> str:
     if len(names) == 1:
-        return f"{len(sets)} anchors within this one video only"
-    return f"{len(names)} videos"
+        return f"{number_of(len(sets), 'anchor')} within this one video only"
+    return f"{number_of(len(names), 'video')}"
 
 
 def _named(one: Evaluated) -> NDArray[np.bool_]:

@@ -29,6 +29,7 @@ from steadyeye.comparison.testbed import (
 from steadyeye.core.claims import Claim, above, below, first
 from steadyeye.core.intervals import LEVEL, proportion
 from steadyeye.core.multiplicity import holm
+from steadyeye.core.numbers import number_of
 from steadyeye.core.pm_sets import pm_sets
 from steadyeye.core.sections import Section, Table, Topic
 from steadyeye.core.special import ndtr, ndtri
@@ -119,7 +120,7 @@ def _title(rows: Sequence[_Row], models: Published) -> str:
     if not above and not below:
         return f"Steadier than {others}? No clear difference"
     off = above or below
-    who = off[0] if len(off) == 1 else f"{len(off)} of {len(rows)} models"
+    who = off[0] if len(off) == 1 else f"{len(off)} of {number_of(len(rows), 'model')}"
     return f"{who}: {'steadier' if above else 'less steady'} than {others}"
 
 

@@ -8,6 +8,7 @@ from steadyeye.charts.style import chart, interval, percent
 from steadyeye.comparison.nao import SOURCE, Published, layers, published
 from steadyeye.core.boxes import OOD
 from steadyeye.core.claims import Claim, above, below, every, first
+from steadyeye.core.numbers import number_of
 from steadyeye.core.sections import Figure, Section, Table, Topic
 from steadyeye.core.table import Predictions
 from steadyeye.core.types import Evaluated, Result, needs
@@ -178,13 +179,14 @@ def _question(scores: Sequence[Scores]) -> str:
 def _told(each: Scores) -> str:
     """What a model makes of the set, in a sentence or two."""
     said = (
-        f"{each.model} has a mAP of {_with_interval(each.plain)} on {each.plain.n:,} images, "
-        f"and of {_with_interval(each.without)} if detections on objects of classes that it "
-        "does not have (OOD) are not counted as false positives."
+        f"{each.model} has a mAP of {_with_interval(each.plain)} on "
+        f"{number_of(each.plain.n, 'image')}, and of {_with_interval(each.without)} if detections "
+        "on objects of classes that it does not have (OOD) are not counted as false positives."
     )
     for name, (there, drop) in each.drops.items():
         said += (
-            f" On {name} it has {_with_interval(there)} on {there.n:,} images: a relative drop "
+            f" On {name} it has {_with_interval(there)} on {number_of(there.n, 'image')}: a "
+            "relative drop "
             f"of {_lost(drop)}" + _chance(drop)
         )
     return said

@@ -7,6 +7,7 @@ from pathlib import Path
 from steadyeye.charts.style import percent, unsigned
 from steadyeye.comparison.published import rows_beside
 from steadyeye.core.claims import Claim, above, below, every, first
+from steadyeye.core.numbers import number_of
 from steadyeye.core.pm_sets import PmSets, pm_sets
 from steadyeye.core.reviewed import accepted
 from steadyeye.core.sections import Section, Table, Topic
@@ -110,7 +111,7 @@ def _claims(losses: Sequence[Loss]) -> list[Claim]:
 def _question(losses: Sequence[Loss]) -> str:
     if not any(each.drop.value for each in losses):
         n = losses[0].drop.n
-        return f"None of {n:,} sets breaks, with or without the review"
+        return f"None of {number_of(n, 'set')} breaks, with or without the review"
     return "How much of the drop remains after the review?"
 
 

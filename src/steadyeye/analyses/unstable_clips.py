@@ -7,6 +7,7 @@ from numpy.typing import NDArray
 
 from steadyeye.charts.films import video_film
 from steadyeye.charts.style import clock, percent
+from steadyeye.core.numbers import number_of
 from steadyeye.core.sections import Exhibit, Picture, Section, Table, Topic
 from steadyeye.core.table import Predictions
 from steadyeye.core.types import Evaluated, needs
@@ -63,7 +64,8 @@ def _sentence(predictions: Predictions, found: Sequence[Window]) -> str:
     return (
         f"{predictions.model} changes its prediction {worst.changes} times in {len(worst.rows)} "
         f"frames at {_when(predictions, worst)} of {_video(predictions, worst)}; {several} "
-        f"{inside} of its {total:,} changes. These are the worst seconds, not typical ones."
+        f"{inside} of its {number_of(total, 'change')}. These are the worst seconds, not typical "
+        "ones."
     )
 
 
@@ -96,8 +98,9 @@ def _exhibit(predictions: Predictions, window: Window) -> Exhibit:
     answers, sure = predictions.own[window.rows], certainty(predictions)
     places = _both_sides(answers, None if sure is None else sure[window.rows])
     return Exhibit(
-        title=f"{_video(predictions, window)}, {_when(predictions, window)}: {window.changes} "
-        f"prediction change{'' if window.changes == 1 else 's'} in {len(window.rows)} frames",
+        title=f"{_video(predictions, window)}, {_when(predictions, window)}: "
+        f"{number_of(window.changes, 'prediction change')} in "
+        f"{number_of(len(window.rows), 'frame')}",
         model=predictions.model,
         data=predictions.data,
         pictures=tuple(

@@ -7,6 +7,7 @@ import numpy as np
 
 from steadyeye.charts.style import probability
 from steadyeye.core.claims import Claim, first
+from steadyeye.core.numbers import number_of
 from steadyeye.core.sections import Section, Table, Topic
 from steadyeye.core.table import Predictions
 from steadyeye.core.types import Evaluated, needs
@@ -80,7 +81,11 @@ def _finding(judged: Sequence[Judged], strongest: Effect | None) -> str:
         and effect.rises == strongest.rises
     ]
     found = f"{'more' if strongest.rises else 'less'} {strongest.measure.words}"
-    return found if len(agree) == len(judged) else f"{found} ({len(agree)} of {len(judged)} models)"
+    return (
+        found
+        if len(agree) == len(judged)
+        else f"{found} ({len(agree)} of {number_of(len(judged), 'model')})"
+    )
 
 
 def _sentence(predictions: Predictions, found: Outcomes, fit: Effects) -> str:

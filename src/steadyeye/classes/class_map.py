@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from steadyeye.core.errors import UsageError, unknown
+from steadyeye.core.numbers import number_of
 from steadyeye.core.types import Classes, Scores
 
 
@@ -109,7 +110,8 @@ def _reduce(operation: np.ufunc, classes: ClassMap, scores: Scores) -> Scores:
     if scores.ndim != 2 or scores.shape[1] != len(classes.source):
         raise UsageError(
             f"the model gives scores of shape {scores.shape}, but its class list has "
-            f"{len(classes.source)} classes; give the class list the model was trained on"
+            f"{number_of(len(classes.source), 'class')}; give the class list the model was trained "
+            "on"
         )
     columns, starts, reached = classes._layout
     reduced = np.full((len(scores), len(classes.target)), -np.inf, dtype=np.float32)

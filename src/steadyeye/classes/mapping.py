@@ -28,6 +28,7 @@ from steadyeye.classes.matching import (
     sense,
 )
 from steadyeye.core.errors import UsageError, listed
+from steadyeye.core.numbers import number_of
 from steadyeye.core.types import Classes
 
 __all__ = [
@@ -94,8 +95,9 @@ def between(source: Classes, target: Classes) -> ClassMap:
     found = by_meaning(source, target)
     if len(found.missing) == len(target):
         raise UsageError(
-            f"cannot map the model's {len(source)} classes to the data's {len(target)}: none of "
-            f"them means any of {listed(target.names)}; give --class-map map.csv"
+            f"cannot map the model's {number_of(len(source), 'class')} to the data's "
+            f"{len(target)}: none of them means any of {listed(target.names)}; give --class-map "
+            "map.csv"
         )
     return found
 

@@ -9,6 +9,7 @@ from steadyeye.classes.class_map import ClassMap
 from steadyeye.classes.map_file import WHAT, from_file
 from steadyeye.classes.mapping import by_meaning
 from steadyeye.core.errors import UsageError, unknown
+from steadyeye.core.numbers import number_of
 from steadyeye.core.types import Classes
 from steadyeye.storage.place import place
 
@@ -46,8 +47,8 @@ def named_map(text: str, source: Classes, target: Classes) -> ClassMap:
     found = by_meaning(ours or source, theirs or target)
     if len(found.missing) == len(target):
         raise UsageError(
-            f"--class-map {text}: none of the model's {len(source)} classes means any of the "
-            f"data's {len(target)}; give a mapping file"
+            f"--class-map {text}: none of the model's {number_of(len(source), 'class')} means any "
+            f"of the data's {len(target)}; give a mapping file"
         )
     names = f"{found.origin}, names as in {text}"
     return replace(found, source=source, target=target, origin=names)
@@ -80,4 +81,4 @@ def _meant(classes: Classes, listed: Classes) -> Classes | None:
 def _absent(whose: str, classes: Classes, listed: Classes, name: str) -> str:
     places = {wordnet.plain(each) for each in listed.names}
     first = next((each for each in classes.names if wordnet.plain(each) not in places), "")
-    return f"'{first}' of the {whose}'s {len(classes)} classes is not in {name}"
+    return f"'{first}' of the {whose}'s {number_of(len(classes), 'class')} is not in {name}"

@@ -6,6 +6,7 @@ from steadyeye.classes.class_map import ClassMap
 from steadyeye.classes.mapping import proposals
 from steadyeye.classes.matching import ALIAS, BELOW, LIST, NAME, OPEN, SYNSET
 from steadyeye.core.errors import listed
+from steadyeye.core.numbers import number_of
 
 WORDS = {
     SYNSET: "by WordNet id",
@@ -42,8 +43,8 @@ def sentence(found: ClassMap, there: Sequence[str]) -> str | None:
         return None
     have = "has" if len(lost) == 1 else "have"
     return (
-        f"of the {len(there):,} classes that occur in the data {len(lost):,} {have} no class of "
-        f"the model: {listed(_proposed(found, lost), NAMED_IN_HEADLINE)}"
+        f"of the {number_of(len(there), 'class')} that occur in the data {len(lost):,} {have} no "
+        f"class of the model: {listed(_proposed(found, lost), NAMED_IN_HEADLINE)}"
     )
 
 

@@ -8,6 +8,7 @@ from steadyeye.cache import place, upkeep
 from steadyeye.cache.upkeep import Group
 from steadyeye.cli.terminal import show, show_table
 from steadyeye.core.errors import UsageError
+from steadyeye.core.numbers import number_of
 
 
 @dataclass(frozen=True)
@@ -75,7 +76,7 @@ def _numbers(group: Group) -> tuple[str, str, str]:
 
 def _told(groups: Sequence[Group]) -> str:
     entries = sum(group.entries for group in groups)
-    return f"{entries:,} answers, {_size(sum(group.bytes for group in groups))}"
+    return f"{number_of(entries, 'answer')}, {_size(sum(group.bytes for group in groups))}"
 
 
 def _size(number: float) -> str:

@@ -9,6 +9,7 @@ from steadyeye.cli.terminal import say, show, show_table
 from steadyeye.cli.work import NUMBERS, number_cells, reports
 from steadyeye.comparison.boards import Boards
 from steadyeye.comparison.words import called, finding, rank
+from steadyeye.core.numbers import number_of
 from steadyeye.storage.place import place
 
 MARKS = {True: "✓", False: "✗"}
@@ -89,6 +90,6 @@ def _print(found: Boards, several: bool) -> None:
     for board in found.boards:
         say(finding(board))
     if found.left_out:
-        say(f"{found.left_out:,} samples left out: not predicted by every model")
+        say(f"{number_of(found.left_out, 'sample')} left out: not predicted by every model")
     if found.one_video:
         say("All of this holds within this one video only.")

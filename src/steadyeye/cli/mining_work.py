@@ -9,6 +9,7 @@ from steadyeye.cli.progress import Watching, watching
 from steadyeye.cli.terminal import say, show, show_table
 from steadyeye.cli.work import ALL, read_job
 from steadyeye.core.errors import UsageError
+from steadyeye.core.numbers import number_of
 
 if TYPE_CHECKING:
     from steadyeye.core.types import Image, Source
@@ -138,7 +139,10 @@ def _print(out: Path, mined: "Mined") -> None:
     for note in mined.notes:
         say(note)
     many = len(mined.found)
-    show(f"{many:,} candidates of {mined.mistakes:,} mistakes: {out / 'candidates.json'}")
+    show(
+        f"{number_of(many, 'candidate')} of {number_of(mined.mistakes, 'mistake')}: "
+        f"{out / 'candidates.json'}"
+    )
     show(f"report: {(out / 'report.html').resolve()}")
     if many and mined.pictured:
         show(f"next: steadyeye review {out}")

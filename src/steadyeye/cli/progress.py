@@ -16,6 +16,7 @@ from rich.text import Text
 
 from steadyeye.cli.terminal import progress_console, say, width
 from steadyeye.core.errors import unknown
+from steadyeye.core.numbers import number_of
 
 STOPPED = "stopped; run the same command again to go on"
 EVERY = 1.0  # seconds between two lines of a cell
@@ -110,7 +111,7 @@ class Bars:
 
     def resumed(self, name: str, finished: int, shards: int) -> None:
         """Says what an earlier run had finished."""
-        self.say(f"{name}: {finished} of {shards} shards were already done")
+        self.say(f"{name}: {finished} of {number_of(shards, 'shard')} were already done")
 
     def counted(self, name: str, found: Mapping[str, float]) -> None:
         """Shows how many samples came from the cache and how many failed."""
@@ -294,6 +295,6 @@ class _Cell:
         if self.hits:
             yield f"{self.hits:,} from the cache"
         if self.errors:
-            yield f"{self.errors:,} error{'' if self.errors == 1 else 's'}"
+            yield number_of(self.errors, "error")
         if self.loss is not None:
             yield f"loss {self.loss:.4f}"

@@ -10,6 +10,7 @@ from steadyeye.cli.progress import watching
 from steadyeye.cli.terminal import say, show
 from steadyeye.core import plugins
 from steadyeye.core.errors import UsageError
+from steadyeye.core.numbers import number_of
 from steadyeye.core.spec import Spec, parse
 
 
@@ -48,7 +49,7 @@ def sample(
             for spec, own in zip([*specs, *others], places, strict=True)
         )
         frames = write(chain.from_iterable(stored), out, how)
-    show(f"{out}: {frames:,} frames; next: steadyeye review {out}")
+    show(f"{out}: {number_of(frames, 'frame')}; next: steadyeye review {out}")
 
 
 def sample_boxes(
@@ -61,7 +62,10 @@ def sample_boxes(
         raise UsageError("a set of boxes needs --boxes and --images, and no videos beside")
     with watching(shown) as watcher:
         pictures, found = draw(boxes, images, out, watcher.begin("images", None))
-    show(f"{out}: {found:,} boxes in {pictures:,} images; next: steadyeye review {out}")
+    show(
+        f"{out}: {number_of(found, 'box')} in {number_of(pictures, 'image')}; next: steadyeye "
+        f"review {out}"
+    )
 
 
 def _classes(text: str | None) -> Any:

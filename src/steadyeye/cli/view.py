@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from steadyeye.cli.options import app
+from steadyeye.core.numbers import number_of
 
 if TYPE_CHECKING:
     from steadyeye.storage.place import Place
@@ -76,7 +77,7 @@ def _write(folder: Path, html: Path, browser: bool) -> None:
     html.parent.mkdir(parents=True, exist_ok=True)
     base = Path(os.path.relpath(folder.resolve(), html.parent.resolve())).as_posix()
     write_file(html, render_list(runs, str(folder), base).encode())
-    show(f"{len(runs):,} run{'' if len(runs) == 1 else 's'}: {html.resolve()}")
+    show(f"{number_of(len(runs), 'run')}: {html.resolve()}")
     if browser:
         _open(html.resolve().as_uri())
 

@@ -12,6 +12,7 @@ from steadyeye.cli.progress import watching
 from steadyeye.cli.terminal import console, say, show, show_table
 from steadyeye.core import plugins
 from steadyeye.core.errors import UsageError
+from steadyeye.core.numbers import number_of
 from steadyeye.core.results import among
 from steadyeye.core.types import Evaluated, Result, Source
 from steadyeye.storage.place import Place, place
@@ -144,8 +145,9 @@ def check(job_file: Path | None, flags: Mapping[str, Any]) -> None:
     for task in checked.tasks:
         mapped = sum(bool(members) for members in task.class_map.members)
         say(
-            f"{task.model.name} on {task.source.name}: {len(task.source):,} samples, "
-            f"{mapped} of {len(task.class_map.members)} classes ({task.class_map.origin}), "
+            f"{task.model.name} on {task.source.name}: {number_of(len(task.source), 'sample')}, "
+            f"{mapped} of {number_of(len(task.class_map.members), 'class')} "
+            f"({task.class_map.origin}), "
             f"{_competing(task.class_map.competing, len(task.class_map.others))}"
         )
         for line in partners.lines(task.class_map):
@@ -158,7 +160,7 @@ def check(job_file: Path | None, flags: Mapping[str, Any]) -> None:
 def _competing(competing: int, others: int) -> str:
     """How many classes compete for an answer, and how many of them the data does not name."""
     more = f", {others:,} of them not named by the data" if others else ""
-    return f"{competing:,} class{'es compete' if competing != 1 else ' competes'}{more}"
+    return f"{number_of(competing, 'class competes', 'classes compete')}{more}"
 
 
 def report(runs: Sequence[str], out: str, formats: str, metrics: str | None) -> None:

@@ -9,6 +9,7 @@ from steadyeye.comparison.order import Entry, Leaderboard, leaderboard
 from steadyeye.comparison.words import called
 from steadyeye.core import notebook
 from steadyeye.core.errors import listed
+from steadyeye.core.numbers import number_of
 from steadyeye.core.table import Predictions, samples
 from steadyeye.core.types import Evaluated
 
@@ -32,7 +33,7 @@ class Boards:
     def __repr__(self) -> str:
         metrics = ", ".join(board.metric for board in self.boards)
         models = len(self.boards[0].standings) if self.boards else 0
-        number = notebook.counted(models, "model")
+        number = number_of(models, "model")
         return notebook.short("Boards", f"{number} on {self.data}: {metrics}")
 
     def _repr_html_(self) -> str:

@@ -26,7 +26,9 @@ from steadyeye.core.sections import Figure, Table
 from steadyeye.core.types import Result
 
 ROW = 56
+POINTS = "percentage points"
 CAPTION = "Before and after training, with 95 % intervals."
+IN_POINTS = " The drop is in percentage points."
 STILL = 0.01
 """A change is called unchanged where its whole interval lies within this share of none."""
 READING = (
@@ -138,6 +140,35 @@ def share(value: float | None) -> str:
     return shown(value, "share").replace("-", "−")
 
 
+def value_of(found: Result, points: str = "pp") -> str:
+    """A number in its unit: a share as a percentage, a drop in percentage points.
+
+    `points`: how the unit of a drop is written, as "pp" in a table.
+    """
+    return _in_points(share(found.value), points) if _is_drop(found) else share(found.value)
+
+
+def _is_drop(found: Result) -> bool:
+    return found.name.partition(" ")[0] == "drop"
+
+
+def _in_points(text: str, points: str) -> str:
+    return f"{text.removesuffix('%').rstrip()}\u202f{points}" if text.endswith("%") else text
+
+
+def tables(caption: str, told: Sequence[Told]) -> tuple[Table, ...]:
+    """The numbers before and after; drops, in percentage points, in a table of their own."""
+    found = []
+    for name, drops in ((caption, False), (f"{caption}: drop (pp)", True)):
+        parts = [
+            replace(one, gains=tuple(g for g in one.gains if _is_drop(g.before) == drops))
+            for one in told
+        ]
+        if any(part.gains for part in parts):
+            found.append(table(name, parts))
+    return tuple(found)
+
+
 def table(caption: str, told: Sequence[Told]) -> Table:
     """Every number before and after and their difference, all with intervals."""
     several = len(told) > 1
@@ -167,8 +198,8 @@ def table(caption: str, told: Sequence[Told]) -> Table:
 def numbers(found: Sequence[Gain]) -> str:
     """What each number was and is, and by how much it changed."""
     return "; ".join(
-        f"{each.what} {share(each.before.value)} before and {share(each.after.value)} after, "
-        f"{amount(each)}"
+        f"{each.what} {value_of(each.before, POINTS)} before and "
+        f"{value_of(each.after, POINTS)} after, {amount(each)}"
         for each in found
     )
 
@@ -191,22 +222,27 @@ def dumbbells(name: str, told: Sequence[Told]) -> Figure:
         if found.value is not None
     ]
     sentence = "; ".join(
-        f"{each.what}: {share(each.before.value)} before, {share(each.after.value)} after"
+        f"{each.what}: {value_of(each.before, POINTS)} before, {value_of(each.after, POINTS)} after"
         for one in told
         for each in one.gains
     )
     height = ROW * len({row["number"] for row in values}) + 10
     least = min(0.0, *(row["low"] for row in values if isinstance(row["low"], float)))
-    spec = {**chart(_layers(least), height), "data": {"values": values}}
-    return Figure(name, CAPTION, f"{sentence}. The table has the intervals.", spec)
+    drops = any(_is_drop(each.before) for one in told for each in one.gains)
+    spec = {**chart(_layers(least, drops), height), "data": {"values": values}}
+    caption = CAPTION + (IN_POINTS if drops else "")
+    return Figure(name, caption, f"{sentence}. The table has the intervals.", spec)
 
 
-def _layers(least: float) -> list[dict[str, Any]]:
+def _layers(least: float, drops: bool) -> list[dict[str, Any]]:
     y = rows_of("number")
     aside = {"field": "stage", "type": "nominal", "sort": ["before", "after"]}
     hue = colour(["before", "after"], "stage", "")
     # a drop may be below 0
     x = {**shares("value", ""), "scale": {"domain": [least, 1]}}
+    if drops:
+        x["axis"] = {"labelExpr": "round(datum.value * 100)"}
+        x["title"] = "%; the drop in percentage points"
     joined = {
         "mark": {"type": "line", "strokeWidth": 1, "strokeDash": [3, 3], "color": "#8a8a8a"},
         "encoding": {"y": y, "x": x, "detail": {"field": "number"}, "yOffset": aside},
@@ -229,7 +265,7 @@ def _layers(least: float) -> list[dict[str, Any]]:
 
 def _cell(found: Result) -> str:
     ends = span(found.low, found.high, "share").replace("-", "−")
-    return f"{share(found.value)} ({ends})"
+    return f"{value_of(found)} ({_in_points(ends, 'pp') if _is_drop(found) else ends})"
 
 
 def _difference(found: Gain) -> tuple[str, ...]:

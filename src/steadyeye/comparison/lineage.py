@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from steadyeye.core.errors import listed
+from steadyeye.core.numbers import number_of
 from steadyeye.core.results import alike
 from steadyeye.core.table import Predictions
 from steadyeye.core.types import Evaluated
@@ -97,7 +98,7 @@ def _answers(step: Step) -> str:
     )
     own = "the classes of the data" if after.model_classes == after.classes else "its own classes"
     return (
-        f"{before.model} predicts {len(before.model_classes):,} classes of its own. "
+        f"{before.model} predicts {number_of(len(before.model_classes), 'class')} of its own. "
         f"{standing:,} of them map to the {len(before.classes):,} classes of the data{lost}; "
         f"{chosen}. {after.model} predicts {own}. Part of a gain may come from the different "
         "classes."
@@ -123,14 +124,16 @@ def _overlap(step: Step) -> str:
     frames, first = np.unique(_frames(after), return_index=True)
     inside = int(_trained(after, videos, number)[first].sum())
     told_frames = (
-        f"{inside:,} of {len(frames):,} frames are between the first and the last frame trained on"
+        f"{inside:,} of {number_of(len(frames), 'frame')} are between the first and the last frame "
+        "trained on"
         if inside
         else "none of these frames was trained on"
     )
     told = listed(names[there].tolist())
     return (
-        f"The training data of {after.model} include {len(there):,} of these {len(names):,} "
-        f"videos ({told}); {told_frames}. A gain on them says little about other footage."
+        f"The training data of {after.model} include {len(there):,} of the "
+        f"{number_of(len(names), 'video')} ({told}); {told_frames}. "
+        "A gain on them says little about other footage."
     )
 
 

@@ -9,6 +9,7 @@ from steadyeye.comparison import clustered
 from steadyeye.comparison.proportions import mcnemar, tango
 from steadyeye.core import blocks
 from steadyeye.core.intervals import LEVEL
+from steadyeye.core.numbers import number_of
 from steadyeye.core.outcomes import Outcomes, Statistic, Trials
 from steadyeye.core.special import stdtr, stdtrit
 from steadyeye.core.spread import (
@@ -161,7 +162,11 @@ def _of_clusters(one: Drawn, other: Drawn, block: int) -> Difference:
     n, units = int(totals.sum()), len(totals)
     low, high, p = clustered.ends(ahead, totals)
     single = len(np.unique(one.outcomes.videos)) == 1
-    of = f"{units:,} blocks of {block} in a row" if single else f"{units:,} videos"
+    of = (
+        f"{number_of(units, 'block')} of {block} in a row"
+        if single
+        else f"{number_of(units, 'video')}"
+    )
     method = (
         f"exact permutation test over {of}, higher in {int(np.sum(ahead > 0)):,} and lower in "
         f"{int(np.sum(ahead < 0)):,}; Gaffke's bounds"
@@ -192,8 +197,8 @@ def _clusters(videos: NDArray[np.str_]) -> tuple[NDArray[np.intp], int]:
 def _named(videos: NDArray[np.str_]) -> str:
     several = len(np.unique(videos))
     if several in (1, len(videos)):
-        return f"{len(videos):,} images"
-    return f"{several:,} videos"
+        return f"{number_of(len(videos), 'image')}"
+    return f"{number_of(several, 'video')}"
 
 
 def _within(videos: NDArray[np.str_]) -> str:

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from steadyeye.core.errors import unknown
+from steadyeye.core.numbers import number_of
 from steadyeye.core.pm_sets import pm_sets
 from steadyeye.core.table import Predictions
 
@@ -103,9 +104,9 @@ def why_not(predictions: Predictions, k: int | None = None) -> str | None:
     if variant:
         return (
             f"The published models were measured on the whole {TITLES[variant]}: "
-            f"{ANCHORS[variant]:,} anchors and {PAIRS[variant]:,} pairs. These data are a part "
-            "or a variant of it (see the notes of the run), so the published values do not "
-            "apply."
+            f"{number_of(ANCHORS[variant], 'anchor')} and {number_of(PAIRS[variant], 'pair')}. "
+            "These data are a part or a variant of it (see the notes of the run), so the "
+            "published values do not apply."
         )
     reach = int(abs(predictions.tags["offset"]).max(initial=0))
     if reach < K or k not in (None, K):

@@ -2,6 +2,7 @@
 
 from steadyeye.comparison.order import Leaderboard, Pair
 from steadyeye.core.claims import Claim, above, every, first
+from steadyeye.core.numbers import number_of
 
 MOST = 4
 """Pairs that a sentence names."""
@@ -65,7 +66,10 @@ def finding(board: Leaderboard) -> str:
     apart, tied = board.apart, tuple(pair for pair in board.pairs if not pair.apart)
     name = called(board.metric)
     if not apart and len(board.standings) > 2:
-        return f"No clear difference in {name} between any two of {len(board.standings)} models."
+        return (
+            f"No clear difference in {name} between any two of "
+            f"{number_of(len(board.standings), 'model')}."
+        )
     told = [sentence(pair, board) for pair in apart[:MOST]]
     if len(apart) > MOST:
         told.append(f"{len(apart) - MOST} more pairs differ clearly")
@@ -73,7 +77,7 @@ def finding(board: Leaderboard) -> str:
         names = ", or between ".join(f"{pair.better} and {pair.worse}" for pair in tied)
         told.append(f"no clear difference in {name} between {names}")
     elif tied:
-        told.append(f"no clear difference for {len(tied)} of {len(board.pairs)} pairs")
+        told.append(f"no clear difference for {len(tied)} of {number_of(len(board.pairs), 'pair')}")
     said = "; ".join(told)
     return f"{said[:1].upper() if said.startswith('no clear') else said[:1]}{said[1:]}."
 
@@ -102,7 +106,9 @@ def _asserted(board: Leaderboard) -> str:
         return f"{best.model} has a better {name} than {others}"
     if len(apart) == 1:
         return f"{apart[0].better} has a better {name} than {apart[0].worse}"
-    return f"{len(apart)} of {len(board.pairs)} pairs of models differ clearly in {name}"
+    return (
+        f"{len(apart)} of {number_of(len(board.pairs), 'pair')} of models differ clearly in {name}"
+    )
 
 
 def rank(board: Leaderboard, place: int) -> str:

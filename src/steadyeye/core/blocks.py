@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from steadyeye.core import bounded_means, intervals
 from steadyeye.core.intervals import LEVEL, REPLICATES, Interval
+from steadyeye.core.numbers import number_of
 from steadyeye.core.special import ndtr, stdtrit
 
 FEWEST = 4  # blocks in a video, below which their spread says nothing
@@ -46,7 +47,13 @@ def bootstrap(
     value = _finite(statistic(np.arange(n)))
     names = len(np.unique(videos))
     if names == 1 and n < FEWEST * block:
-        return Interval(value, None, None, n, f"none: {n} frames of one video are too few")
+        return Interval(
+            value,
+            None,
+            None,
+            n,
+            f"none: {number_of(n, 'frame of one video is', 'frames of one video are')} too few",
+        )
     if 1 < names < fewest:
         return Interval(value, None, None, n, f"none: {names} videos are too few")
     found = np.array([statistic(drawn) for drawn in resamples(videos, block)])
@@ -71,7 +78,7 @@ def mean(values: NDArray[Any], videos: NDArray[np.str_], block: int) -> Interval
     if block == 1 or len(np.unique(videos)) > 1:
         return intervals.mean(values, videos)
     found = intervals.mean(values, clusters(videos, block))
-    how = f"Gaffke's bounds over {len(values) // block} blocks of {block} in a row"
+    how = f"Gaffke's bounds over {number_of(len(values) // block, 'block')} of {block} in a row"
     return replace(found, method=f"{how}, within this one video only")
 
 
@@ -141,7 +148,7 @@ def resamples(
 def method(videos: int, block: int) -> str:
     """What the interval is called."""
     if videos > 1:
-        return f"bootstrap over {videos} videos"
+        return f"bootstrap over {number_of(videos, 'video')}"
     return f"bootstrap over blocks of {block} in a row, within this one video only"
 
 

@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from steadyeye.core.intervals import LEVEL, REPLICATES, Interval, mean
+from steadyeye.core.numbers import number_of
 from steadyeye.core.outcomes import Statistic
 from steadyeye.core.special import ndtr, ndtri
 
@@ -61,10 +62,10 @@ def method(videos: NDArray[np.str_]) -> str:
     """What the interval is called: a bootstrap over images or over videos."""
     several = len(np.unique(videos))
     if several == len(videos):
-        return f"bootstrap over {several} images"
+        return f"bootstrap over {number_of(several, 'image')}"
     if several == 1:
-        return f"bootstrap over {len(videos)} images, within this one video only"
-    return f"bootstrap over {several} videos"
+        return f"bootstrap over {number_of(len(videos), 'image')}, within this one video only"
+    return f"bootstrap over {number_of(several, 'video')}"
 
 
 @dataclass(frozen=True, eq=False)

@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from steadyeye.core import bounded_means
+from steadyeye.core.numbers import number_of
 from steadyeye.core.special import betaincinv
 
 LEVEL = 0.95
@@ -119,7 +120,7 @@ def _over_videos(hits: float, n: int, videos: int, ends: tuple[float, float] | N
     if ends is None:
         low, high = clopper_pearson(round(hits), n)
         return Interval(hits / n, low, high, n, f"Clopper–Pearson, n = {n}")
-    return Interval(hits / n, *ends, n, f"Gaffke's bounds over {videos} videos")
+    return Interval(hits / n, *ends, n, f"Gaffke's bounds over {number_of(videos, 'video')}")
 
 
 def _within(trials: Trials, cell: int) -> Interval:
@@ -133,5 +134,5 @@ def _within(trials: Trials, cell: int) -> Interval:
         return Interval(hits / n, low, high, n, method)
     wins, totals = (np.asarray(each, dtype=np.float64)[None] for each in (wins, totals))
     (low,), (high,) = bounded_means.intervals(wins, totals)
-    method = f"Gaffke's bounds over {frames} frames, within this one video only"
+    method = f"Gaffke's bounds over {number_of(frames, 'frame')}, within this one video only"
     return Interval(hits / n, float(low), float(high), n, method)

@@ -4,6 +4,8 @@ from collections.abc import Callable, Sequence
 from html import escape
 from typing import Any, TypeAlias, TypeVar
 
+from steadyeye.core.numbers import number_of
+
 Bar: TypeAlias = tuple[float, float, float]
 """The low end of an interval, the value and the high end, of a share: 0…1."""
 
@@ -69,24 +71,19 @@ def shown_as(kind: str, facts: Callable[[Any], Facts]) -> Callable[[Kind], Kind]
     return give
 
 
-def counted(number: int, what: str, plural: str = "") -> str:
-    """`1 sample`, `1,200 samples`."""
-    return f"{number:,} {what if number == 1 else plural or f'{what}s'}"
-
-
 def _source(source: Any) -> Facts:
     there = source.classes
     return (
         ("name", source.name),
-        ("samples", counted(len(source), "sample")),
-        ("classes", "no labels" if there is None else counted(len(there), "class", "classes")),
+        ("samples", number_of(len(source), "sample")),
+        ("classes", "no labels" if there is None else number_of(len(there), "class")),
         ("columns", f"columns {', '.join(source.columns)}"),
     )
 
 
 def _model(model: Any) -> Facts:
     there = model.classes
-    classes = "classes of the data" if there is None else counted(len(there), "class", "classes")
+    classes = "classes of the data" if there is None else number_of(len(there), "class")
     kind = "detector" if getattr(model, "detects", False) else "classifier"
     return (("name", model.name), ("kind", kind), ("classes", classes))
 

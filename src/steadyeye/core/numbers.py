@@ -1,4 +1,16 @@
-"""Numbers as text, each in its unit."""
+"""Numbers as text, each in its unit, and counts with their nouns."""
+
+
+def number_of(n: int, noun: str, plural: str = "") -> str:
+    """A count with its noun: `1 video`, `1,200 videos`, `2 classes`.
+
+    `noun`: in the singular. `plural`: where it is not the noun with an "s" or "es" at its end.
+    """
+    return f"{n:,} {noun if n == 1 else plural or _plural(noun)}"
+
+
+def _plural(noun: str) -> str:
+    return f"{noun}{'es' if noun.endswith(('s', 'x', 'ch', 'sh')) else 's'}"
 
 
 def percent(value: float | None, digits: int = 1) -> str:

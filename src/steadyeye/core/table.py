@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from steadyeye.core import notebook
 from steadyeye.core.boxes import BoxTable, Verified
+from steadyeye.core.numbers import number_of
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,8 +89,8 @@ class Predictions:
         lost = int(np.sum(~self.valid))
         return [
             ("", f"{self.model} on {self.data}"),
-            ("samples", notebook.counted(len(self), "row")),
-            ("classes", notebook.counted(len(self.classes), "class", "classes")),
+            ("samples", number_of(len(self), "row")),
+            ("classes", number_of(len(self.classes), "class")),
             *([("errors", f"{lost:,} not predicted")] if lost else []),
             ("columns", f"columns {', '.join(self.columns)}"),
         ]

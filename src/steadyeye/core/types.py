@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from steadyeye.core import notebook
 from steadyeye.core.boxes import Boxes, Detections
-from steadyeye.core.numbers import shown, span
+from steadyeye.core.numbers import number_of, shown, span
 from steadyeye.core.outcomes import Outcomes
 from steadyeye.core.sections import Section
 from steadyeye.core.table import Predictions
@@ -187,7 +187,7 @@ class Result:
         if self.low is not None or self.high is not None:
             told.insert(0, f"95 % interval {span(self.low, self.high, self.unit)}")
         if self.classes is not None:
-            told.append(f"among {notebook.counted(self.classes, 'class', 'classes')}")
+            told.append(f"among {number_of(self.classes, 'class')}")
         if WITHIN in self.interval:
             told.append(WITHIN)
         line = f"{self.name} {shown(self.value, self.unit)} ({', '.join(told)})"

@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from steadyeye.core.errors import UsageError, unknown
+from steadyeye.core.numbers import number_of
 from steadyeye.core.table import Predictions
 
 CHOICES = ("right", "all")
@@ -38,9 +39,9 @@ class Profiles:
         """Which images are left out and why."""
         found = []
         if self.wrong:
-            found.append(f"{self.wrong} images left out: wrong at level 0")
+            found.append(f"{number_of(self.wrong, 'image')} left out: wrong at level 0")
         if self.lost:
-            found.append(f"{self.lost} images left out: no prediction at some level")
+            found.append(f"{number_of(self.lost, 'image')} left out: no prediction at some level")
         return tuple(found)
 
     def curves(self) -> Iterator[tuple[str, NDArray[np.int64], NDArray[np.intp]]]:
@@ -75,8 +76,8 @@ def profiles(predictions: Predictions, images: str = "right") -> Profiles:
     wrong = int((~right & ~lost).sum())
     if not keep.any():
         raise UsageError(
-            f"{predictions.model} is right on none of {len(names):,} images at level 0, so "
-            "degradation cannot be measured; check the class map, or use --images all"
+            f"{predictions.model} is right on none of {number_of(len(names), 'image')} at level 0, "
+            "so degradation cannot be measured; check the class map, or use --images all"
         )
     videos = tags.get("video", tags["image"])[row[0, 0]]
     return Profiles(

@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from steadyeye.core.numbers import percent
 from steadyeye.core.table import Predictions
 from steadyeye.degradation.failure import FailurePoint, finite
 from steadyeye.degradation.search import Search, exhaustive
@@ -56,4 +57,4 @@ def cost(predictions: Predictions) -> str:
     passes = len(predictions)
     found, _ = state(predictions, ())
     whole = exhaustive(int((predictions.tags["level"] == 0).sum()), found)
-    return f"{passes:,} forward passes, {passes / whole:.1%} of the {whole:,} of a full sweep"
+    return f"{passes:,} forward passes, {percent(passes / whole)} of the {whole:,} of a full sweep"

@@ -143,6 +143,21 @@ class Sweep:
         truths = list(self.base.truths)
         return [truths[image] for image in self.cells[:, 0].tolist()]
 
+    def with_rows(
+        self, images: NDArray[np.str_], operators: NDArray[np.str_], levels: NDArray[np.int64]
+    ) -> "Sweep":
+        """The same sweep with other rows: `images` by their ids, `operators` by their names.
+
+        Each (rows,); at level 0 the operator counts for nothing.
+        """
+        image = {name: i for i, name in enumerate(self._names)}
+        operator = {each.name: i for i, each in enumerate(self.how.operators)}
+        found = [
+            (image[name], operator.get(called, 0), level)
+            for name, called, level in zip(images, operators, levels, strict=True)
+        ]
+        return replace(self, cells=np.array(found, dtype=np.int32).reshape(-1, 3))
+
     def missing(self) -> Sequence[str]:
         """The files that the source it wraps lacks."""
         return self.base.missing()

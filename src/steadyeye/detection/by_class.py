@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from steadyeye.core.intervals import Interval
+from steadyeye.core.numbers import number_of
 from steadyeye.core.spread import Spread, mean_of_classes, of_class
 from steadyeye.core.types import Result
 from steadyeye.detection.average_precision import average_recall
@@ -81,7 +82,10 @@ def relative_drop(own: Interval, other: Interval) -> Result:
         return Result("drop", value, None, None, n, why)
     least = _ratio(own.value, own.low, other.value, other.high)
     most = _ratio(own.value, own.high, other.value, other.low)
-    method = f"from the intervals of both: {own.method}; {other.n:,} images of the reference data"
+    method = (
+        f"from the intervals of both: {own.method}; {number_of(other.n, 'image')} of the reference "
+        "data"
+    )
     low = None if most is None else 1 - most
     return Result("drop", value, low, 1 if least is None else 1 - least, n, method)
 

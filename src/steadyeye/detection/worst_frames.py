@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from steadyeye.core.intervals import Interval
+from steadyeye.core.numbers import number_of
 from steadyeye.core.outcomes import Statistic
 from steadyeye.core.pm_sets import farthest, pm_sets
 from steadyeye.core.spread import Spread, less, mean_difference
@@ -46,15 +47,16 @@ def worst_frames(
     blank = predictions.ids[(sets.set_of >= 0) & np.isnan(quality)]
     notes = list(cells[-1].notes)
     if without:
-        notes.append(f"{without:,} sets left out: no object in any frame")
+        notes.append(f"{number_of(without, 'set')} left out: no object in any frame")
     if len(blank):
         notes.append(
-            f"{len(blank):,} frames without objects cannot be the worst frame, first '{blank[0]}'"
+            f"{number_of(len(blank), 'frame')} without objects cannot be the worst frame, first "
+            f"'{blank[0]}'"
         )
     if sets.lost_anchors or sets.lost_neighbours:
         notes.append(
-            f"no prediction: {sets.lost_anchors:,} anchors with their sets and "
-            f"{sets.lost_neighbours:,} neighbours"
+            f"no prediction: {number_of(sets.lost_anchors, 'anchor')} with their sets and "
+            f"{number_of(sets.lost_neighbours, 'neighbour')}"
         )
     named = f"{name}(k={reach})"
     return replace(cells[-1], name=named, notes=tuple(notes), cells=tuple(cells))

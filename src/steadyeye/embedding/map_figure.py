@@ -7,6 +7,7 @@ from numpy.typing import NDArray
 
 from steadyeye.charts.crowd import BELOW
 from steadyeye.charts.style import PALETTE, chart, percent
+from steadyeye.core.numbers import number_of
 from steadyeye.core.sections import Figure, Picture
 from steadyeye.core.seeds import stream
 from steadyeye.embedding.blindness import Blindness
@@ -72,13 +73,14 @@ def map_figure(found: Blindness, name: str) -> Figure:
     return Figure(
         name=name,
         caption=(
-            f"{laid.name} of the features: {len(values):,} of {len(found.rows):,} regions. "
-            "Regions near each other have similar features; the axes have no meaning. Diamonds: "
-            "sparse in the reference data. Hover for the picture."
+            f"{laid.name} of the features: {len(values):,} of "
+            f"{number_of(len(found.rows), 'region')}. Regions near each other have similar "
+            "features; the axes have no meaning. Diamonds: sparse in the reference data. Hover "
+            "for the picture."
         ),
         alt=(
-            f"A {laid.name} map of {int(found.reference[places].sum()):,} regions of the "
-            f"reference data and {int((~found.reference[places]).sum()):,} of the tested data, "
+            f"A {laid.name} map of {number_of(int(found.reference[places].sum()), 'region')} of "
+            f"the reference data and {int((~found.reference[places]).sum()):,} of the tested data, "
             "coloured by cause."
         ),
         spec=_spec(values),

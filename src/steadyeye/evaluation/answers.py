@@ -8,6 +8,7 @@ import numpy as np
 from steadyeye.cache.entry import Answer
 from steadyeye.core.boxes import Detections
 from steadyeye.core.errors import UsageError
+from steadyeye.core.numbers import number_of
 from steadyeye.core.types import detects
 from steadyeye.evaluation.tasks import Task
 
@@ -19,15 +20,16 @@ def split(task: Task, said: Any, images: int) -> Sequence[Answer]:
     if detects(task.model):
         if len(said) != images:
             raise UsageError(
-                f"{task.model.name} returned {len(said)} results for {images} images; return "
-                "boxes, scores and labels for every image"
+                f"{task.model.name} returned {len(said)} results for {number_of(images, 'image')}; "
+                "return boxes, scores and labels for every image"
             )
         return list(said)
     width = classes(task)
     if said.shape != (images, width):
         raise UsageError(
-            f"{task.model.name} returned scores of shape {said.shape} for {images} images and "
-            f"{width} classes; return one row per image and one column per class"
+            f"{task.model.name} returned scores of shape {said.shape} for "
+            f"{number_of(images, 'image')} and {number_of(width, 'class')}; return one row per "
+            "image and one column per class"
         )
     return list(said)
 

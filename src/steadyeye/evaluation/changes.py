@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from steadyeye.core.errors import SampleError, UsageError
+from steadyeye.core.numbers import number_of
 from steadyeye.core.table import Predictions
 from steadyeye.core.types import Sample, Source
 from steadyeye.predictions.cell import open_cell
@@ -112,7 +113,7 @@ def difference(run: Place, other: Place, table: Predictions, against: Prediction
     differing = [path for path, mine, theirs in pairs if mine != theirs]
     if not differing:
         return ""
-    return f"{len(differing):,} of {len(one):,} files differ, first '{differing[0]}'"
+    return f"{len(differing):,} of {number_of(len(one), 'file')} differ, first '{differing[0]}'"
 
 
 def _of(run: Place, table: Predictions) -> Contents | None:

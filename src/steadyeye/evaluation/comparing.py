@@ -6,6 +6,7 @@ from dataclasses import replace
 from steadyeye.comparison.boards import Boards, boards, not_ranked
 from steadyeye.comparison.words import finding
 from steadyeye.core.errors import UsageError
+from steadyeye.core.numbers import number_of
 from steadyeye.core.spec import split
 from steadyeye.core.table import Predictions, samples
 from steadyeye.core.types import Evaluated
@@ -86,7 +87,7 @@ def _check_shared(named: Sequence[tuple[Place, Predictions]]) -> None:
 
 
 def _told(run: Place, table: Predictions, mark: str) -> str:
-    return f"{run}: {len(table):,} samples of {table.data} [{mark}]"
+    return f"{run}: {number_of(len(table), 'sample')} of {table.data} [{mark}]"
 
 
 def _why(run: Place, named: Sequence[tuple[Place, Predictions]]) -> str:

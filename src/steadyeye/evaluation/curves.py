@@ -5,6 +5,7 @@ from typing import Any
 
 from steadyeye.charts.lines import lines
 from steadyeye.charts.style import PALETTE, chart, percent, shares
+from steadyeye.core.numbers import number_of
 from steadyeye.core.sections import Figure
 from steadyeye.training.history import History
 
@@ -55,7 +56,7 @@ def _loss(went: History) -> Figure:
         caption="Training loss (moving mean over steps), and loss on the held-out data after "
         f"each round.{_marked(went)}",
         alt=f"Training loss from {went.losses[0]:.3g} to {went.losses[-1]:.3g} over "
-        f"{went.step:,} steps; the table has the rounds.",
+        f"{number_of(went.step, 'step')}; the table has the rounds.",
         spec={**chart([line, dots, *_best_mark(went)]), "data": {"values": rows}},
     )
 

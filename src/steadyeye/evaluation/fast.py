@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from steadyeye.core.errors import UsageError
+from steadyeye.core.numbers import number_of
 from steadyeye.core.seeds import stream
 from steadyeye.core.spec import split
 from steadyeye.degradation.search import THRESHOLDS, Query, Search, affordable, exhaustive
@@ -38,8 +39,8 @@ def search(job: Job, task: Task, complete: Complete) -> Iterator[list[str]]:
     right = sweep.cells[first.right, 0]
     if not len(right):
         raise UsageError(
-            f"{task.model.name} is right on none of {len(first):,} images at level 0, so "
-            "degradation cannot be measured; check the class map"
+            f"{task.model.name} is right on none of {number_of(len(first), 'image')} at level 0, "
+            "so degradation cannot be measured; check the class map"
         )
     order = stream(job.seed, "search", sweep.name).permutation(right)
     state = Search(len(order), sweep.how.steps(), thresholds(job))

@@ -12,6 +12,7 @@ import torch
 
 from steadyeye.core import plugins
 from steadyeye.core.errors import UsageError
+from steadyeye.core.numbers import number_of
 from steadyeye.core.spec import parse
 from steadyeye.core.types import Source, detects
 from steadyeye.evaluation import changes, gains, run, trained, tuning_record
@@ -147,11 +148,15 @@ def finetune(plan: Plan, watcher: Watching) -> Tuned:
 def announcement(plan: Plan) -> str:
     """What is about to be trained, in a line."""
     train, held, course = plan.data.train, plan.data.held, plan.course
-    long = f"{course.iterations:,} steps" if course.iterations else f"{course.epochs:,} epochs"
+    long = (
+        f"{number_of(course.iterations, 'step')}"
+        if course.iterations
+        else f"{number_of(course.epochs, 'epoch')}"
+    )
     return (
-        f"training on {len(train.items):,} examples of {len(train.classes)} classes, held out "
-        f"{len(held.items):,}: {long} in batches of {course.batch}, {course.optimizer}, "
-        f"{course.precision}"
+        f"training on {number_of(len(train.items), 'example')} of "
+        f"{number_of(len(train.classes), 'class')}, held out {len(held.items):,}: {long} in "
+        f"batches of {course.batch}, {course.optimizer}, {course.precision}"
     )
 
 

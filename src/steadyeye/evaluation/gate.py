@@ -8,6 +8,7 @@ from steadyeye.comparison.boards import common
 from steadyeye.comparison.paired import difference, drawn
 from steadyeye.comparison.words import amount, reach
 from steadyeye.core.errors import UsageError
+from steadyeye.core.numbers import number_of
 from steadyeye.core.outcomes import Outcomes
 from steadyeye.core.spec import Spec
 from steadyeye.core.table import Predictions, samples
@@ -48,7 +49,7 @@ class Verdict:
     def sentence(self) -> str:
         """The verdict in one line."""
         why = f"; {self.why}" if self.why else ""
-        among = "" if self.classes is None else f", among {self.classes:,} classes"
+        among = "" if self.classes is None else f", among {number_of(self.classes, 'class')}"
         return (
             f"{self.requirement} {self.outcome} for {self.model} on {self.data}: {self.numbers}, "
             f"n = {self.n:,}{among}{why}"
@@ -117,7 +118,7 @@ def _held(pair: Sequence[Predictions], spec: Spec, drop: float, least: int) -> V
         return Verdict(*about, OPEN, "—", 0, result.interval, "there is no value")
     gap, ends = amount(found.value, result.unit), reach(found.low, found.high, result.unit)
     lost = int((~new.valid).sum())
-    left = f"; {lost:,} samples left out: no prediction from both models" if lost else ""
+    left = f"; {number_of(lost, 'sample')} left out: no prediction from both models" if lost else ""
     outcome = _outcome(found.value >= -drop, found.low >= -drop, found.n >= least)
     few = "" if found.n >= least else _few(least)
     why = _why(outcome, found.high < -drop, few, lambda: enough.to_hold(found, drop, outcomes))
@@ -131,7 +132,7 @@ def _unlike(new: Result, old: Result, base: Predictions) -> str:
     """That a model and its base choose among other numbers of classes, where they do."""
     if new.classes == old.classes:
         return ""
-    return f"not comparable: {base.model} chooses among {old.classes or 0:,} classes"
+    return f"not comparable: {base.model} chooses among {number_of(old.classes or 0, 'class')}"
 
 
 def _outcome(value: bool, bound: bool, many: bool) -> str:

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from steadyeye.core.errors import UsageError, unknown
+from steadyeye.core.numbers import number_of
 from steadyeye.core.seeds import stream
 from steadyeye.core.table import Predictions
 from steadyeye.core.types import Source
@@ -145,7 +146,8 @@ def _unpictured(mined: Mined, made: Sequence[Candidate], absent: Sequence[str]) 
         if box is not None:
             found.append(Found(each, box, (size[1], size[0]) if size else None, None))
     note = (
-        f"{len(absent):,} images are missing, first '{absent[0]}'; they are needed for the review"
+        f"{number_of(len(absent), 'image is', 'images are')} missing, first '{absent[0]}'; needed "
+        "for the review"
     )
     return replace(mined, found=tuple(found), notes=(note,))
 

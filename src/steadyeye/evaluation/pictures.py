@@ -59,13 +59,38 @@ def store(
     order. What cannot be decoded is left out; the report says so.
     """
     by_mark = {source.fingerprint: source for source in sources}
-    for table in {table.data: table for table in tables}.values():
+    for table in _distinct(tables):
         if table.fingerprint not in by_mark:
             continue
         wanted = [*_stills(run, table, shown), *_reels(run, table, shown)]
         if wanted:
             (run / "pictures").mkdir(parents=True, exist_ok=True)
-            _decode(table, by_mark[table.fingerprint], wanted)
+            _decode(table, _source_of(table, by_mark[table.fingerprint]), wanted)
+
+
+def _distinct(tables: Sequence[Predictions]) -> Iterator[Predictions]:
+    """One table of each data, and every search: each looks at images of its own."""
+    last = {table.data: table for table in tables}
+    for table in tables:
+        if last[table.data] is table or _searched(table):
+            yield table
+
+
+def _searched(table: Predictions) -> bool:
+    return "operator" in table.columns and "profile" not in table.columns
+
+
+def _source_of(table: Predictions, source: Source) -> Source:
+    """The source with the rows of a table: the rounds of a search are of more than the first."""
+    if not _searched(table):
+        return source
+    # with what degrades images, which whoever only reads a report does without
+    from steadyeye.degradation.sweep import Sweep
+
+    if not isinstance(source, Sweep):
+        return source
+    tags = table.tags
+    return source.with_rows(tags["image"], tags["operator"], tags["level"])
 
 
 def stored_picture(runs: Sequence[Place], mark: str, picture: Picture) -> bytes | None:
@@ -128,7 +153,9 @@ def _decode(table: Predictions, source: Source, wanted: Sequence[tuple[str, Take
     row_of = {name: row for row, name in enumerate(sealed.ids.tolist())}
     takes: dict[int, list[Take]] = {}
     for sample, take in wanted:
-        takes.setdefault(row_of[sample], []).append(take)
+        # what another search looked at is not among these
+        if sample in row_of or not _searched(table):
+            takes.setdefault(row_of[sample], []).append(take)
     rows = np.array(sorted(takes), dtype=np.intp)
     for row in rows[_in_time(sealed, rows)].tolist():
         with suppress(SampleError):

@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 from steadyeye.core import plugins
 from steadyeye.core.distinct import repeated
 from steadyeye.core.errors import UsageError
+from steadyeye.core.numbers import number_of
 from steadyeye.core.spec import Spec, parse, split
 from steadyeye.core.types import Metric, Model, Source, detects
 from steadyeye.degradation.sweep import COLUMNS
@@ -183,6 +184,6 @@ def present(text: str, source: Source) -> None:
     missing = source.missing()
     if missing:
         raise UsageError(
-            f"'{text}' lacks {len(missing):,} of {len(source):,} files, first '{missing[0]}'; "
-            "complete the data or select the part that exists"
+            f"'{text}' lacks {len(missing):,} of {number_of(len(source), 'file')}, first "
+            f"'{missing[0]}'; complete the data or select the part that exists"
         )

@@ -14,6 +14,7 @@ from typing import Any, Protocol
 from steadyeye.cache.store import Store
 from steadyeye.core import tally
 from steadyeye.core.errors import UsageError, listed
+from steadyeye.core.numbers import number_of
 from steadyeye.core.provenance import provenance
 from steadyeye.evaluation import changes, kept, shard
 from steadyeye.evaluation.engines import elsewhere, local
@@ -164,8 +165,8 @@ def _mend(out: Place, cell: Cell, watcher: Watcher) -> None:
     if not altered:
         return
     watcher.say(
-        f"{cell.folder.name}: {len(altered)} of {cell.shards} shards had changed after they "
-        f"were written ({listed(altered, 3)}); computed again"
+        f"{cell.folder.name}: {len(altered)} of {number_of(cell.shards, 'shard')} had changed "
+        f"after they were written ({listed(altered, 3)}); computed again"
     )
     log(out, "altered", cell=cell.folder.name, shards=altered)
 

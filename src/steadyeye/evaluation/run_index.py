@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from steadyeye.core.errors import UsageError
+from steadyeye.core.numbers import number_of
 from steadyeye.predictions.read import MEND
 from steadyeye.predictions.record import CELL, RUN, SEAL, protected, read_record
 from steadyeye.report.run_list import (
@@ -266,9 +267,13 @@ def _state(folder: Place, record: Mapping[str, Any], files: Files) -> tuple[str,
         total += sum(part[1] for part in parts)
     cells = len(record["cells"])
     if sealed < cells:
-        later = f", {cells - begun} of {cells} models × data not begun" if begun < cells else ""
+        later = (
+            f", {cells - begun} of {number_of(cells, 'model')} × data not begun"
+            if begun < cells
+            else ""
+        )
         again = "the same command goes on with it"
-        return UNFINISHED, f"{done:,} of {total:,} shards{later}; {again}"
+        return UNFINISHED, f"{done:,} of {number_of(total, 'shard')}{later}; {again}"
     if not protected(folder / "run.json"):
         return OLDER, "of an earlier version, whose records bear no checksum"
     return FINISHED, ""

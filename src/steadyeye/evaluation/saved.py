@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from steadyeye.core.errors import UsageError, unknown
+from steadyeye.core.numbers import number_of
 from steadyeye.core.seeds import fingerprint
 from steadyeye.core.types import Classes, Image, Scores
 from steadyeye.evaluation import shard
@@ -72,7 +73,7 @@ def ready(saved: SavedPredictions, task: Task) -> Task:
     lacking = [id_ for id_ in ids if id_ not in saved.said]
     if lacking:
         raise UsageError(
-            f"'{saved.name}' lacks {len(lacking):,} of {len(ids):,} samples: "
+            f"'{saved.name}' lacks {len(lacking):,} of {number_of(len(ids), 'sample')}: "
             f"{', '.join(lacking[:3])}{', …' if len(lacking) > 3 else ''}; add their predictions"
         )
     return task
@@ -108,8 +109,8 @@ def _scores(saved: SavedPredictions, id_: str, names: Sequence[str]) -> Scores:
 def _listed(saved: SavedPredictions, id_: str, value: list[Any], width: int) -> Scores:
     if len(value) != width:
         raise UsageError(
-            f"'{saved.name}' has {len(value)} scores for '{id_}', but there are {width} classes; "
-            "name the model's classes with --classes"
+            f"'{saved.name}' has {number_of(len(value), 'score')} for '{id_}', but there are "
+            f"{number_of(width, 'class')}; name the model's classes with --classes"
         )
     try:
         scores = np.asarray(value, dtype=np.float32)

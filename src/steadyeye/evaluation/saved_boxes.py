@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from steadyeye.core.boxes import OOD
 from steadyeye.core.errors import UsageError
+from steadyeye.core.numbers import number_of
 from steadyeye.core.types import Sample
 
 Entry: TypeAlias = Mapping[str, Any]
@@ -93,8 +94,8 @@ def check_sides(
         )
     if total >= 2 * ENOUGH and out >= total / 10 and as_corners:
         raise UsageError(
-            f"'{name}': {out:,} of {total:,} boxes extend beyond their image as x, y, width, "
-            "height and none as x0, y0, x1, y1; write width and height"
+            f"'{name}': {out:,} of {number_of(total, 'box')} extend beyond their image as x, y, "
+            "width, height and none as x0, y0, x1, y1; write width and height"
         )
 
 
@@ -107,6 +108,6 @@ def doubles(entries: Sequence[Entry]) -> tuple[str, ...]:
     if not more:
         return ()
     return (
-        f"{more:,} of {len(entries):,} detections are in the file twice; each counts, as a "
-        "false positive if the other one found the object",
+        f"{more:,} of {number_of(len(entries), 'detection')} are in the file twice; each counts, "
+        "as a false positive if the other one found the object",
     )

@@ -10,6 +10,7 @@ import numpy as np
 
 from steadyeye.core.boxes import Detections
 from steadyeye.core.errors import UsageError
+from steadyeye.core.numbers import number_of
 from steadyeye.core.seeds import fingerprint
 from steadyeye.core.types import Classes, Image
 from steadyeye.evaluation import detect, saved_boxes, saved_ids
@@ -65,11 +66,11 @@ def load(path: Place, classes: Classes | None, base: str | None = None) -> Saved
     except ValueError as error:
         raise UsageError(f"cannot read the detections '{path}': {error}") from error
     lacking = [e for e in entries if not isinstance(e, dict) or any(k not in e for k in KEYS)]
-    _refuse(path, "lack one of " + ", ".join(KEYS), lacking)
-    _refuse(path, "have a bbox that is not x, y, width, height", [e for e in entries if _odd(e)])
-    _refuse(path, "have a box of negative size", [e for e in entries if min(e["bbox"][2:]) < 0])
+    _refuse(path, "without one of " + ", ".join(KEYS), lacking)
+    _refuse(path, "with a bbox that is not x, y, width, height", [e for e in entries if _odd(e)])
+    _refuse(path, "with a box of negative size", [e for e in entries if min(e["bbox"][2:]) < 0])
     outside = [e for e in entries if not (_number(e["score"]) and 0 <= e["score"] <= 1)]
-    _refuse(path, "have a score outside 0…1", outside)
+    _refuse(path, "with a score outside 0…1", outside)
     recipe = {"saved predictions": path.name, **({"category ids": base} if base else {})}
     return SavedDetections(path.stem, classes, fingerprint(text), recipe, entries, base)
 
@@ -113,9 +114,9 @@ def _reading(saved: SavedDetections, task: Task) -> Reading:
     if "boxes" not in source.columns:
         raise UsageError(f"'{source.name}' has no boxes to score detections against")
     found, foreign = saved_ids.images(saved.entries, source)
-    _refuse(saved.name, "are of images that the data does not have", foreign)
+    _refuse(saved.name, "of images that the data does not have", foreign)
     odd = [e for e in saved.entries if not _number(e["category_id"]) or e["category_id"] % 1]
-    _refuse(saved.name, "have a category_id that the data does not have", odd)
+    _refuse(saved.name, "with a category_id that the data does not have", odd)
     there = [i for i, id_ in enumerate(source.ids) if id_ in found.entries]
     saved_boxes.check_sides(found.entries, (source[i] for i in there), saved.name)
     places, told = _places(saved, task, found, there)
@@ -137,7 +138,7 @@ def _places(
     way, notes = saved_ids.chosen(ways, used, told, task.class_map.destinations, plain)
     if way is None:
         odd = [e for e in saved.entries if e["category_id"] not in ways[0].places]
-        _refuse(saved.name, "have a category_id that the data does not have", odd)
+        _refuse(saved.name, "with a category_id that the data does not have", odd)
         return {}, ()
     said = (f"category ids are {way.words}",) if spoken else notes
     return way.places, said
@@ -165,5 +166,6 @@ def _odd(entry: Mapping[str, Any]) -> bool:
 def _refuse(where: object, what: str, entries: Sequence[Any]) -> None:
     if entries:
         raise UsageError(
-            f"'{where}': {len(entries):,} detections {what}, first {json.dumps(entries[0])[:160]}"
+            f"'{where}': {number_of(len(entries), 'detection')} {what}, first "
+            f"{json.dumps(entries[0])[:160]}"
         )

@@ -15,6 +15,7 @@ import numpy as np
 from steadyeye.classes import mapping
 from steadyeye.classes.known import from_names, known
 from steadyeye.core.errors import UsageError
+from steadyeye.core.numbers import number_of
 from steadyeye.core.types import Classes, Source
 from steadyeye.evaluation.saved_boxes import ENOUGH, Entry, Told, on_true_boxes, text
 
@@ -92,8 +93,8 @@ def _lack_notes(grouped: Mapping[str, Sequence[Entry]], source: Source) -> tuple
     if not lacking:
         return ()
     return (
-        f"no detection in the file for {len(lacking):,} of {len(source):,} images, first "
-        f"'{lacking[0]}': nothing was found, or they were not predicted",
+        f"no detection in the file for {len(lacking):,} of {number_of(len(source), 'image')}, "
+        f"first '{lacking[0]}': nothing was found, or they were not predicted",
     )
 
 
@@ -208,7 +209,7 @@ def chosen(
     others = max(count for place, count in enumerate(agreed) if place != best)
     clear = total >= ENOUGH and agreed[best] >= total / 2 and others <= agreed[best] / 5
     counts = ", ".join(f"{a:,} {way.words}" for a, way in zip(agreed, left, strict=True))
-    said = f"of {total:,} detections on true boxes, the class is right in: {counts}"
+    said = f"of {number_of(total, 'detection')} on true boxes, the class is right in: {counts}"
     if clear:
         first = left[best] is ways[0] and plain
         return left[best], () if first else (

@@ -15,6 +15,7 @@ from steadyeye.classes.known import known, read
 from steadyeye.core import plugins
 from steadyeye.core.errors import UsageError, unknown
 from steadyeye.core.imports import attribute
+from steadyeye.core.numbers import number_of
 from steadyeye.core.spec import Spec, parse
 from steadyeye.evaluation.job import Job
 from steadyeye.footage.paths import VIDEOS
@@ -193,7 +194,7 @@ def _class_file(path: Path, width: int | None) -> str:
             return str(beside)
     if width == IMAGENET == len(known("imagenet1k")):
         return "imagenet1k"
-    outputs = "" if width is None else f" in {width:,} classes"
+    outputs = "" if width is None else f" in {number_of(width, 'class')}"
     raise UsageError(
         f"the classes of '{path}' are not known{outputs}; put a classes.txt beside it, one "
         "class per line, or write the spec with classes='…'"

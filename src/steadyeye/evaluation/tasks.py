@@ -11,6 +11,7 @@ import numpy as np
 from steadyeye.classes import mapping
 from steadyeye.classes.named_map import named_map
 from steadyeye.core.errors import UsageError, listed
+from steadyeye.core.numbers import number_of
 from steadyeye.core.parts import Stages, own
 from steadyeye.core.types import Classes, Model, Source, detects
 from steadyeye.degradation.sweep import Degrading
@@ -63,8 +64,8 @@ def task(
     if unreached and not detects(model[1]) and not getattr(source[1], "fixed", False):
         raise UsageError(
             f"no class of {model[0]} maps to {', '.join(unreached)}, the only labels of "
-            f"{sum(unreached.values()):,} of {len(source[1]):,} samples of '{source[0]}'; "
-            "give --class-map with these classes"
+            f"{sum(unreached.values()):,} of {number_of(len(source[1]), 'sample')} of "
+            f"'{source[0]}'; give --class-map with these classes"
         )
     if how:
         fitted, sweep = swept(model[1], source[1], class_map, how, fast=job.fast)
@@ -195,13 +196,13 @@ def _unreached_notes(model: Model, source: Source, class_map: mapping.ClassMap) 
     told = sorted(times, key=lambda label: (-times[label], label))[:NAMED]
     notes = [
         f"{class_map.target.names[label]}: no class of {model.name} maps to it "
-        f"({times[label]:,} samples, first '{first[label]}')"
+        f"({number_of(times[label], 'sample')}, first '{first[label]}')"
         for label in sorted(told)
     ]
     if len(times) > NAMED:
         notes.append(
             f"{len(times) - NAMED:,} more classes of the data without a class of {model.name}, "
-            f"each in at most {times[told[-1]]:,} samples"
+            f"each in at most {number_of(times[told[-1]], 'sample')}"
         )
     return notes
 

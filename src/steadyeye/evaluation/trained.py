@@ -7,6 +7,7 @@ from typing import Any
 from steadyeye.charts.lines import lines
 from steadyeye.charts.style import chart
 from steadyeye.comparison.gains import Gain, Told, table
+from steadyeye.core.numbers import number_of
 from steadyeye.core.sections import Figure, Section, Table, Topic
 from steadyeye.evaluation import tuning
 from steadyeye.evaluation.beside import Beside
@@ -53,7 +54,7 @@ def summarize(
         for name in numbers(went)
     )
     began = "" if record["task"].get("head", {}).get("kept") else " (it started with a new head)"
-    course = f"{rose}, on {n:,} held-out examples, over {best.step:,} steps{began}"
+    course = f"{rose}, on {n:,} held-out examples, over {number_of(best.step, 'step')}{began}"
     if both is None:
         return (f"{what}: {course}.",)
     finding, *limits = both.sentences
@@ -136,10 +137,10 @@ def _rates(went: History) -> str:
 def _held(record: Mapping[str, Any]) -> str:
     train, held = record["data"]["train"], record["data"]["held"]
     return (
-        f"Trained on {train['n']:,} examples of {train['name']}; validated on {held['n']:,} "
-        f"held-out examples of {held['name']}. Frames of one video are similar, so these curves "
-        "have no intervals. They only choose the checkpoint; for unbiased values evaluate the "
-        "model on other data."
+        f"Trained on {number_of(train['n'], 'example')} of {train['name']}; validated on "
+        f"{held['n']:,} held-out examples of {held['name']}. Frames of one video are similar, so "
+        "these curves have no intervals. They only choose the checkpoint; for unbiased values "
+        "evaluate the model on other data."
     )
 
 
@@ -180,9 +181,9 @@ def _search(went: History, found: Mapping[str, Any]) -> Section:
         place=2,
         title=f"Learning rate {found['rate']:g} was chosen among {len(tried)}",
         text=(
-            f"Each was tried for {found['steps']:,} steps from the same weights, on the same "
-            f"batches, and compared by {named(went.watched)} on the held-out data; ties are "
-            "broken by the loss. So the held-out data chose the learning rate too.",
+            f"Each was tried for {number_of(found['steps'], 'step')} from the same weights, on "
+            f"the same batches, and compared by {named(went.watched)} on the held-out data; ties "
+            "are broken by the loss. So the held-out data chose the learning rate too.",
         ),
         figures=(
             Figure(

@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 
 from steadyeye.core.boxes import Boxes
 from steadyeye.core.errors import UsageError
+from steadyeye.core.numbers import number_of
 
 
 def corners(box: Sequence[float]) -> tuple[float, float, float, float]:
@@ -45,8 +46,8 @@ def repeats(more: int, of: int) -> tuple[str, ...]:
     if not more:
         return ()
     return (
-        f"{more:,} of {of:,} boxes are in the file twice, with the same image, class and "
-        "corners; each counts once",
+        f"{more:,} of {number_of(of, 'box')} are in the file twice, with the same image, class "
+        "and corners; each counts once",
     )
 
 

@@ -28,6 +28,7 @@ from typing import Any, TypeAlias
 from steadyeye.classes.known import named
 from steadyeye.core.boxes import EMPTY, Boxes, boxes, present
 from steadyeye.core.errors import UsageError, every
+from steadyeye.core.numbers import number_of
 from steadyeye.core.types import Classes
 from steadyeye.footage import coco_file
 from steadyeye.footage.annotations import once, repeats
@@ -78,7 +79,7 @@ class BoxFile:
             return self.remarks
         return (
             *self.remarks,
-            f"boxes of {len(others):,} videos that are not there, first '{others[0]}'",
+            f"boxes of {number_of(len(others), 'video')} that are not there, first '{others[0]}'",
         )
 
 
@@ -99,8 +100,8 @@ def _of_json(path: Place) -> BoxFile:
     if twice:
         video, frame = twice[0]
         raise UsageError(
-            f"'{path}' has {len(twice):,} frames more than once, first frame {frame} of '{video}'; "
-            "list every frame once"
+            f"'{path}' has {number_of(len(twice), 'frame')} more than once, first frame {frame} of "
+            f"'{video}'; list every frame once"
         )
     videos: dict[str, dict[int, Boxes]] = defaultdict(dict)
     for image, (video, frame) in zip(content.images, frames, strict=True):

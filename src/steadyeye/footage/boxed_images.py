@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from steadyeye.core.boxes import OOD, Boxes, present
 from steadyeye.core.notebook import source_in_short
+from steadyeye.core.numbers import number_of
 from steadyeye.core.types import Classes, Labels, Sample
 from steadyeye.footage.annotations import once, repeats
 from steadyeye.images import files
@@ -87,8 +88,8 @@ class BoxedImages:
         told = f", {outside:,} of objects outside the classes" if outside else ""
         of = " of the classes" if outside else ""
         return (
-            f"{len(self.images):,} images with {total:,} boxes, {crowds:,} of them crowds{told}; "
-            f"{len(empty):,} images without any object{of}{first}",
+            f"{number_of(len(self.images), 'image')} with {number_of(total, 'box')}, {crowds:,} "
+            f"of them crowds{told}; {number_of(len(empty), 'image')} without any object{of}{first}",
             *self.remarks,
         )
 

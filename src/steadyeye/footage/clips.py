@@ -7,6 +7,7 @@ from functools import cached_property
 from itertools import accumulate
 
 from steadyeye.core.notebook import source_in_short
+from steadyeye.core.numbers import number_of
 from steadyeye.core.types import Classes, Labels, Sample, Tag
 from steadyeye.footage.reader import UNSEEN, Frame
 from steadyeye.storage.place import Place
@@ -76,11 +77,11 @@ class WholeClips:
     def notes(self) -> tuple[str, ...]:
         """How many videos, frames and scenes there are, and where the cuts are."""
         scenes = sum(clip.scenes for clip in self.clips)
-        total = f"{_count(len(self.clips), 'video')}, {_count(len(self), 'frame')}"
+        total = f"{number_of(len(self.clips), 'video')}, {number_of(len(self), 'frame')}"
         cuts = [f"{c.name} at frames {', '.join(map(str, c.cuts))}" for c in self.clips if c.cuts]
         more = f"; and {len(cuts) - 10} more videos" if len(cuts) > 10 else ""
         cut = f"; cuts in {'; '.join(cuts[:10])}{more}" if cuts else "; no cut"
-        return (f"{total}, {_count(scenes, 'scene')}{cut}", *self.reading)
+        return (f"{total}, {number_of(scenes, 'scene')}{cut}", *self.reading)
 
     def missing(self) -> Sequence[str]:
         """Files that inference would need and that are not there."""
@@ -122,7 +123,3 @@ class WholeClips:
 
 def _id(clip: Clip, number: int) -> str:
     return f"{clip.name}/{number:06d}"
-
-
-def _count(n: int, noun: str) -> str:
-    return f"{n:,} {noun}{'' if n == 1 else 's'}"

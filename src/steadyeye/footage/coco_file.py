@@ -13,6 +13,7 @@ from steadyeye.classes.known import closed, named
 from steadyeye.classes.wordnet import of_sense
 from steadyeye.core.boxes import EMPTY, OOD, Boxes, boxes
 from steadyeye.core.errors import UsageError, every
+from steadyeye.core.numbers import number_of
 from steadyeye.core.types import Classes
 from steadyeye.footage.annotations import corners, of_segmentation
 from steadyeye.storage.place import Place
@@ -165,7 +166,9 @@ def _content(path: Place) -> Mapping[str, Any]:
     images = [keyed(image, "id") for image in content["images"]]
     without = [image for image in images if "id" not in image]
     if without:
-        raise UsageError(f"'{path}' has {len(without):,} images without id, first {without[0]}")
+        raise UsageError(
+            f"'{path}' has {number_of(len(without), 'image')} without id, first {without[0]}"
+        )
     annotations = [keyed(each, "image_id") for each in content["annotations"]]
     return {**content, "images": images, "annotations": annotations}
 
@@ -186,8 +189,8 @@ def _by_image(
     unknown = [image for image in found if image not in images]
     if unknown:
         raise UsageError(
-            f"'{path}' has annotations of {len(unknown):,} images that it does not list, "
-            f"first image_id {unknown[0]}; list them or take the annotations out"
+            f"'{path}' has annotations of {number_of(len(unknown), 'image')} that it does not "
+            f"list, first image_id {unknown[0]}; list them or take the annotations out"
         )
     return found
 

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from steadyeye.core.errors import UsageError
+from steadyeye.core.numbers import number_of
 
 SIMILAR, BAD_ANCHOR = "similar", "bad-anchor"
 FLAWS = (
@@ -148,7 +149,9 @@ def _label(label: Any, names: Sequence[str], where: str) -> str:
         return label
     if isinstance(label, int) and not isinstance(label, bool) and 0 <= label < len(names):
         return names[label]
-    raise UsageError(f"{where} has the label {_short(label)}; the file lists {len(names)} labels")
+    raise UsageError(
+        f"{where} has the label {_short(label)}; the file lists {number_of(len(names), 'label')}"
+    )
 
 
 def _short(value: object) -> str:

@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 from steadyeye.core.errors import unknown
+from steadyeye.core.numbers import number_of
 from steadyeye.footage.sidecar import VideoLabels
 
 CHOICES = ("sidecar", "detect")
@@ -23,13 +24,13 @@ def notes(choice: str, videos: Mapping[str, VideoLabels]) -> tuple[str, ...]:
     """What a reader must know of the cuts: how many were found, or that none are known."""
     if choice == "detect":
         found = sum(len(said.cuts) for said in videos.values())
-        return (f"{found:,} scene cut{'' if found == 1 else 's'} named or found",)
+        return (f"{number_of(found, 'scene cut')} named or found",)
     blind = [name for name, said in videos.items() if not said.cuts]
     if not blind:
         return ()
     return (
-        f"no scene cuts named in {len(blind):,} of {len(videos):,} videos, so neighbours may lie "
-        "across one; cuts='detect' finds them",
+        f"no scene cuts named in {len(blind):,} of {number_of(len(videos), 'video')}, so "
+        "neighbours may lie across one; cuts='detect' finds them",
     )
 
 

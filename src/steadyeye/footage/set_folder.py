@@ -22,6 +22,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from steadyeye.core.errors import UsageError
+from steadyeye.core.numbers import number_of
 from steadyeye.core.types import Classes
 from steadyeye.storage.sums import check_sums, read_sums
 
@@ -153,8 +154,8 @@ def _check_labels(found: SetFolder) -> None:
     outside = labels[(labels < 0) | (labels >= classes)]
     if len(outside):
         raise UsageError(
-            f"the set in '{found.root}' has {len(outside):,} labels that its {classes:,} classes "
-            f"do not have, first {outside[0]}; sample it again"
+            f"the set in '{found.root}' has {number_of(len(outside), 'label')} outside its "
+            f"{number_of(classes, 'class')}, first {outside[0]}; sample it again"
         )
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from steadyeye.core.errors import UsageError
 from steadyeye.core.notebook import source_in_short
+from steadyeye.core.numbers import number_of
 from steadyeye.core.seeds import stream
 from steadyeye.core.types import Classes, Labels, Sample
 from steadyeye.footage.sidecar import VideoLabels
@@ -137,8 +138,8 @@ def check_anchors(members: Iterable[Member], how: Drawing) -> None:
     most = max(found.values(), default=0)
     if isinstance(how.anchors, int) and most < how.anchors:
         raise UsageError(
-            f"anchors={how.anchors}, but no video has more than {most} frames that can be "
-            "anchors (all, or those with a label); give a smaller number"
+            f"anchors={how.anchors}, but no video has more than {number_of(most, 'frame')} that "
+            "can be anchors (all, or those with a label); give a smaller number"
         )
 
 
@@ -157,20 +158,22 @@ def draw_notes(
     fewer = sum(sizes[group] < 2 * how.k for group in sets)
     if fewer:
         notes.append(
-            f"{fewer:,} of {_count(len(sets), 'pm-set')} with fewer than {2 * how.k} neighbours, "
-            "as a clip ends, a cut or frames without a label lie within k, or the clip is short"
+            f"{fewer:,} of {number_of(len(sets), 'pm-set')} with fewer than "
+            f"{number_of(2 * how.k, 'neighbour')}, as a clip ends, a cut or frames without a label "
+            "lie within k, or the clip is short"
         )
     short = [video for video, count in frames.items() if count <= how.k]
     if short:
         notes.append(
-            f"{len(short):,} of {_count(len(frames), 'video')} no longer than k = {how.k} frames, "
-            f"first '{short[0]}' with {frames[short[0]]}"
+            f"{len(short):,} of {number_of(len(frames), 'video')} no longer than k = "
+            f"{number_of(how.k, 'frame')}, first '{short[0]}' with {frames[short[0]]}"
         )
     few = [video for video in frames if isinstance(how.anchors, int) and found[video] < how.anchors]
     if few:
         notes.append(
-            f"fewer than {how.anchors} anchors in {len(few):,} of {_count(len(frames), 'video')}, "
-            f"as no more frames can be one, first '{few[0]}' with {found[few[0]]}"
+            f"fewer than {how.anchors} anchors in {len(few):,} of "
+            f"{number_of(len(frames), 'video')}, as no more frames can be one, first '{few[0]}' "
+            f"with {found[few[0]]}"
         )
     return tuple(notes)
 
@@ -181,9 +184,9 @@ def set_notes(members: Iterable[Member]) -> tuple[str, ...]:
     for member in members:
         sizes[member.group] = sizes.get(member.group, 0) + (member.offset != 0)
     empty = sum(size == 0 for size in sizes.values())
-    text = f"{_count(len(sizes), 'pm-set')} with {_count(sum(sizes.values()), 'neighbour')}"
+    text = f"{number_of(len(sizes), 'pm-set')} with {number_of(sum(sizes.values()), 'neighbour')}"
     if empty:
-        text += f"; {_count(empty, 'set')} without a neighbour, counted as the anchor alone"
+        text += f"; {number_of(empty, 'set')} without a neighbour, counted as the anchor alone"
     return (text,)
 
 
@@ -193,8 +196,8 @@ def unlabelled_notes(videos: Sequence[str], labelled: Sequence[str]) -> tuple[st
     if not out:
         return ()
     return (
-        f"{len(out):,} of {len(videos):,} videos left out, as the labels say nothing of them, "
-        f"first '{out[0]}'",
+        f"{len(out):,} of {number_of(len(videos), 'video')} left out, as the labels say nothing "
+        f"of them, first '{out[0]}'",
     )
 
 
@@ -203,11 +206,7 @@ def empty_notes(members: Iterable[Member]) -> tuple[str, ...]:
     frames = {f"{member.video}/{member.frame:06d}": member.truth for member in members}
     empty = [name for name, truth in frames.items() if not truth]
     first = f", first '{empty[0]}'" if empty else ""
-    return (f"{len(empty):,} of {len(frames):,} frames without an object{first}",)
-
-
-def _count(n: int, noun: str) -> str:
-    return f"{n:,} {noun}{'' if n == 1 else 's'}"
+    return (f"{len(empty):,} of {number_of(len(frames), 'frame')} without an object{first}",)
 
 
 def tags(member: Member) -> Mapping[str, int | float | str]:

@@ -26,6 +26,7 @@ from typing import Any
 from steadyeye.classes.files import table
 from steadyeye.classes.known import closed, named
 from steadyeye.core.errors import UsageError, unknown
+from steadyeye.core.numbers import number_of
 from steadyeye.core.types import Classes, Labels
 from steadyeye.footage.paths import located
 from steadyeye.storage.place import URL, Place
@@ -100,7 +101,7 @@ class Sidecar:
         found = [video for video in videos if self.of(video).ranges]
         if videos and not found:
             raise UsageError(
-                f"the labels say nothing of any of the {len(videos):,} videos, first "
+                f"the labels say nothing of any of the {number_of(len(videos), 'video')}, first "
                 f"'{videos[0]}'; check their names"
             )
         return found

@@ -11,6 +11,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from steadyeye.core.errors import UsageError, every
+from steadyeye.core.numbers import number_of
 from steadyeye.core.seeds import fingerprint
 from steadyeye.images import files
 from steadyeye.storage import tars
@@ -158,13 +159,13 @@ def _gathered(tar: Place, found: Iterable[tars.Entry]) -> Mapping[str, Mapping[s
     without = [key for key, parts in samples.items() if not _pictures(parts)]
     if without:
         raise UsageError(
-            f"the tar '{tar}' has {len(without):,} samples without an image, first '{without[0]}'; "
-            f"an image ends in {', '.join(sorted(files.SUFFIXES))}"
+            f"the tar '{tar}' has {number_of(len(without), 'sample')} without an image, first "
+            f"'{without[0]}'; an image ends in {', '.join(sorted(files.SUFFIXES))}"
         )
     several = [key for key, parts in samples.items() if len(_pictures(parts)) > 1]
     if several:
         raise UsageError(
-            f"the tar '{tar}' has {len(several):,} samples with several images, first "
+            f"the tar '{tar}' has {number_of(len(several), 'sample')} with several images, first "
             f"'{several[0]}'; give each its own name before the first dot"
         )
     return samples
@@ -201,7 +202,10 @@ def _of_json(content: Any) -> tuple[Sequence[Label], Sequence[float] | None]:
         corners = [[float(value) for value in box] for box in content["boxes"]]
         labels = list(content["labels"])
         if len(labels) != len(corners) or not all(_is_box(box) for box in corners):
-            raise ValueError(f"{len(corners)} boxes, {len(labels)} labels, or a box that is none")
+            raise ValueError(
+                f"{number_of(len(corners), 'box')}, {number_of(len(labels), 'label')}, or a box "
+                "that is none"
+            )
         return [_label(each) for each in labels], [value for box in corners for value in box]
     found = content.get("label", content.get("labels", []))
     return [_label(each) for each in (found if isinstance(found, list) else [found])], None

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from steadyeye.core.errors import SampleError, UsageError
+from steadyeye.core.numbers import number_of
 from steadyeye.footage.packets import Packets, disorder, read_packets
 from steadyeye.storage.place import Place
 from steadyeye.storage.remote import Remote
@@ -133,7 +134,7 @@ def _check_whole(path: Place, promised: int, packets: Packets) -> None:
         there = sum(1 for packet in container.demux(picture_stream(container)) if packet.size)
     if there < promised:
         raise UsageError(
-            f"the video '{path}' is truncated: its header promises {promised} frames, "
+            f"the video '{path}' is truncated: its header promises {number_of(promised, 'frame')}, "
             f"{there} are there; copy it again or cut it to what is whole"
         )
 
@@ -183,14 +184,15 @@ def order_notes(videos: Mapping[str, VideoIndex]) -> tuple[str, ...]:
     slow = [name for name, video in videos.items() if video.in_order]
     if slow:
         notes.append(
-            f"{len(slow):,} of {len(videos):,} videos decoded in order from their start, as it is "
-            f"not proven that decoding can start at their key frames; first '{slow[0]}': "
-            f"{videos[slow[0]].in_order}"
+            f"{len(slow):,} of {number_of(len(videos), 'video')} decoded in order from their "
+            "start, as it is not proven that decoding can start at their key frames; first "
+            f"'{slow[0]}': {videos[slow[0]].in_order}"
         )
     lost = [name for name, video in videos.items() if video.lost]
     if lost:
         notes.append(
-            f"{sum(videos[name].lost for name in lost):,} packets in {len(lost):,} videos cannot "
-            f"be decoded, and frames are numbered without them; first '{lost[0]}'"
+            f"{number_of(sum(videos[name].lost for name in lost), 'packet')} in "
+            f"{number_of(len(lost), 'video')} cannot be decoded; frames are numbered without them; "
+            f"first '{lost[0]}'"
         )
     return tuple(notes)

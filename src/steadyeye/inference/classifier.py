@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from steadyeye.core.errors import UsageError
 from steadyeye.core.notebook import model_in_short
+from steadyeye.core.numbers import number_of
 from steadyeye.core.parts import AtInput, ClassGradient, Stages
 from steadyeye.core.seeds import fingerprint
 from steadyeye.core.types import Classes, Image, Scores
@@ -192,8 +193,8 @@ def check_width(scores: NDArray[np.float32], classes: Classes | None) -> None:
     """Raises `UsageError` unless there is one column a class."""
     if classes is not None and scores.shape[1] != len(classes):
         raise UsageError(
-            f"scores have {scores.shape[1]} columns but the class list has {len(classes)}; "
-            "give the class list that the model was trained on"
+            f"scores have {number_of(scores.shape[1], 'column')} but the class list has "
+            f"{len(classes)}; give the class list that the model was trained on"
         )
 
 

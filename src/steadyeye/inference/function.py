@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from steadyeye.core.errors import UsageError
 from steadyeye.core.notebook import model_in_short
+from steadyeye.core.numbers import number_of
 from steadyeye.core.parts import AtInput, Stages
 from steadyeye.core.seeds import fingerprint
 from steadyeye.core.types import Classes, Image, Scores
@@ -100,7 +101,7 @@ class FunctionClassifier:
             )
         if scores.ndim != 2 or len(scores) != len(batch):
             raise UsageError(
-                f"{self.name} returns shape {scores.shape} for {len(batch)} images; "
+                f"{self.name} returns shape {scores.shape} for {number_of(len(batch), 'image')}; "
                 f"it should return ({len(batch)}, classes)"
             )
         scores = np.asarray(scores, dtype=np.float32)

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from torch import Tensor, fx, jit, nn
 
 from steadyeye.core.errors import UsageError
+from steadyeye.core.numbers import number_of
 from steadyeye.core.seeds import stream
 from steadyeye.inference.bare import drawn
 from steadyeye.inference.torch_module import one_thread
@@ -57,7 +58,7 @@ def heads(module: nn.Module, size: Sequence[int]) -> Heads:
         last = f"; its last layer, {order[-1]}, gives {outputs(found[order[-1]])}" if order else ""
         raise UsageError(
             f"no fully connected layer or 1 × 1 convolution of {type(module).__name__} gives its "
-            f"{width} scores{last}; let the network end in nn.Linear"
+            f"{number_of(width, 'score')}{last}; let the network end in nn.Linear"
         )
     return Heads(_last(order, found, width), width)
 
@@ -83,7 +84,7 @@ def with_head(module: nn.Module, size: Sequence[int], classes: int, seed: int = 
     width = _width(made.eval(), size)
     if width != classes:
         raise UsageError(
-            f"{type(module).__name__} gives {width} scores with a head of {classes}; "
+            f"{type(module).__name__} gives {number_of(width, 'score')} with a head of {classes}; "
             "let the network end in nn.Linear"
         )
     return seeded(made, found, seed)

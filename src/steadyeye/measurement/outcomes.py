@@ -5,6 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from steadyeye.core.numbers import number_of
 from steadyeye.core.pm_sets import pm_sets
 from steadyeye.core.table import Predictions
 
@@ -32,7 +33,10 @@ class Outcomes:
     @property
     def counted(self) -> str:
         """How many of them broke, in words."""
-        return f"{int(self.broken.sum()):,} of {len(self):,} neighbours of right anchors are wrong"
+        return (
+            f"{int(self.broken.sum()):,} of {number_of(len(self), 'neighbour')} of right anchors "
+            "are wrong"
+        )
 
     @property
     def unit(self) -> str:

@@ -7,6 +7,7 @@ from numpy.typing import NDArray
 
 from steadyeye.core import blocks
 from steadyeye.core.competition import among_own
+from steadyeye.core.numbers import number_of
 from steadyeye.core.table import Predictions
 from steadyeye.core.types import Result, needs
 from steadyeye.sequences.runs import Runs, between, median, runs
@@ -35,8 +36,8 @@ def dwell_time(predictions: Predictions) -> Result:
         _result("between changes", "frames", found, found.frames.astype(np.float64), between),
     )
     notes: tuple[str, ...] = (
-        f"{int((~found.ended).sum()):,} of {len(found):,} runs end with a scene or video; they "
-        "count as lasting at least that long",
+        f"{int((~found.ended).sum()):,} of {number_of(len(found), 'run')} end with a scene or "
+        "video; they count as lasting at least that long",
     )
     if len(found) and value.value is None:
         notes += ("the median is not reached: fewer than half of the runs end in a change",)

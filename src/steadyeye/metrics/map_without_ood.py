@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from steadyeye.core.numbers import number_of
 from steadyeye.core.outcomes import Statistic, compared
 from steadyeye.core.table import Predictions
 from steadyeye.core.types import Result, needs
@@ -48,8 +49,8 @@ def map_without_ood(predictions: Predictions, iou: float | str = 0.5) -> Result:
     images = len(np.unique(found.outside.image))
     note = (
         (
-            f"{len(found.outside):,} objects of classes that the model does not have (OOD), in "
-            f"{images:,} images"
+            f"{number_of(len(found.outside), 'object')} of classes that the model does not have "
+            f"(OOD), in {number_of(images, 'image')}"
         )
         if len(found.outside)
         else "no OOD objects: the same as mAP"

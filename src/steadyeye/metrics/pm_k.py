@@ -5,6 +5,7 @@ import numpy as np
 from steadyeye.core.competition import among_competing
 from steadyeye.core.intervals import Trials as Counts
 from steadyeye.core.intervals import proportions
+from steadyeye.core.numbers import number_of
 from steadyeye.core.outcomes import Trials, compared
 from steadyeye.core.pm_sets import PmSets, farthest, pm_sets
 from steadyeye.core.table import Predictions
@@ -62,14 +63,19 @@ def _notes(sets: PmSets) -> tuple[str, ...]:
     empty = int((sets.neighbours == 0).sum())
     if empty:
         notes.append(
-            f"{empty} of {len(sets)} sets have no neighbour and count as their anchor alone"
+            f"{empty} of {number_of(len(sets), 'set')} have no neighbour and count as their anchor "
+            "alone"
         )
     if sets.lost_anchors:
-        notes.append(f"{sets.lost_anchors} sets left out: the anchor has no prediction")
+        notes.append(
+            f"{number_of(sets.lost_anchors, 'set')} left out: the anchor has no prediction"
+        )
     if sets.lost_neighbours:
-        notes.append(f"{sets.lost_neighbours} neighbours left out: no prediction")
+        notes.append(f"{number_of(sets.lost_neighbours, 'neighbour')} left out: no prediction")
     if sets.unlabelled_anchors:
-        notes.append(f"{sets.unlabelled_anchors} sets left out: the anchor has no label")
+        notes.append(
+            f"{number_of(sets.unlabelled_anchors, 'set')} left out: the anchor has no label"
+        )
     if sets.unlabelled_neighbours:
-        notes.append(f"{sets.unlabelled_neighbours} neighbours left out: no label")
+        notes.append(f"{number_of(sets.unlabelled_neighbours, 'neighbour')} left out: no label")
     return tuple(notes)

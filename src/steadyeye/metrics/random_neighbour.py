@@ -6,6 +6,7 @@ from numpy.typing import NDArray
 from steadyeye.core import bootstrap
 from steadyeye.core.competition import among_competing
 from steadyeye.core.intervals import mean
+from steadyeye.core.numbers import number_of
 from steadyeye.core.outcomes import Statistic, compared
 from steadyeye.core.pm_sets import PmSets, farthest, pm_sets
 from steadyeye.core.table import Predictions
@@ -58,6 +59,6 @@ def _notes(share: NDArray[np.float64], lone: NDArray[np.bool_]) -> tuple[str, ..
         return ()
     released = float(np.where(lone, 1.0, share).mean())
     return (
-        f"{int(lone.sum())} of {len(lone)} sets have no neighbour and count as their anchor "
-        f"alone; the released scorer counts them as right, which gives {released:.4f}",
+        f"{int(lone.sum())} of {number_of(len(lone), 'set')} have no neighbour and count as their "
+        f"anchor alone; the released scorer counts them as right, which gives {released:.4f}",
     )

@@ -11,6 +11,7 @@ from torch import nn
 from steadyeye.classes.known import from_names, read
 from steadyeye.core.errors import UsageError, unknown
 from steadyeye.core.imports import library
+from steadyeye.core.numbers import number_of
 from steadyeye.core.types import Classes, Detector, Model
 from steadyeye.images.preprocessing import Preprocessing
 from steadyeye.inference import torchvision_networks as networks
@@ -89,7 +90,7 @@ def _detector(
     names = given.names if given else told_apart(categories)[1:]
     if build.loaded and build.name != networks.RESNET_101 and len(names) + 1 != len(categories):
         raise UsageError(
-            f"these weights of {build.name} predict {len(categories) - 1} classes, not "
+            f"these weights of {build.name} predict {number_of(len(categories) - 1, 'class')}, not "
             f"{len(names)}; give checkpoint='…' for other classes"
         )
     module = _network(build, len(names))

@@ -8,6 +8,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from steadyeye.core.boxes import BoxTable
+from steadyeye.core.numbers import number_of
 from steadyeye.predictions.boxes import boxes_from_arrow, detections_from_arrow
 from steadyeye.predictions.numbers import list_values, numbers
 
@@ -79,7 +80,7 @@ def _unsized(
     if not len(unknown):
         return None
     return (
-        f"the size of {len(unknown):,} images with boxes is not known, first "
+        f"the size of {number_of(len(unknown), 'image')} with boxes is not known, first "
         f"'{ids[unknown[0]]}'; boxes beyond their image were not checked"
     )
 
@@ -95,6 +96,7 @@ def _left_out(
     first = ids[int((counts > 0).argmax())]
     kinds = len(np.unique(labels))
     return (
-        f"{len(labels):,} detections left out: their {kinds:,} classes are not in the data, "
-        f"first '{model_classes[labels[0]]}' in '{first}'"
+        f"{number_of(len(labels), 'detection')} left out: their "
+        f"{number_of(kinds, 'class is', 'classes are')} not in the data, first "
+        f"'{model_classes[labels[0]]}' in '{first}'"
     )

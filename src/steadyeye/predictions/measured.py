@@ -8,6 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from steadyeye.core.errors import UsageError
+from steadyeye.core.numbers import number_of
 from steadyeye.core.table import Predictions
 from steadyeye.measurement.names import COLUMNS
 from steadyeye.predictions.cell import open_cell
@@ -79,7 +80,7 @@ def joined(
 def _note(errors: Sequence[str]) -> tuple[str, ...]:
     if not errors:
         return ()
-    return (f"{len(errors):,} frames not completely measured, first: {errors[0]}",)
+    return (f"{number_of(len(errors), 'frame')} not completely measured, first: {errors[0]}",)
 
 
 def state(run: Place) -> bool | None:

@@ -13,6 +13,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from steadyeye.core.errors import UsageError
+from steadyeye.core.numbers import number_of
 from steadyeye.core.table import Predictions
 from steadyeye.predictions.boxes import (
     boxes_from_arrow,
@@ -66,7 +67,7 @@ def sealed(folder: Place) -> pa.Table:
     cell = open_cell(folder)
     if not cell.sealed:
         done = len(cell.finished())
-        raise UsageError(f"'{folder}' has {done} of {cell.shards} shards; {AGAIN}")
+        raise UsageError(f"'{folder}' has {done} of {number_of(cell.shards, 'shard')}; {AGAIN}")
     seal = read_record(folder / "seal.json", SEAL, ("shards",))
     # a seal of an earlier version may say nothing of its cell
     if seal.get("cell", cell.fingerprint) != cell.fingerprint:

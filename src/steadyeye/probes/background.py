@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from steadyeye.core.errors import UsageError
+from steadyeye.core.numbers import number_of
 from steadyeye.core.seeds import fingerprint
 from steadyeye.core.spec import parse
 from steadyeye.core.types import Image
@@ -137,12 +138,13 @@ def _masks(
     without = [each for each in chosen if each not in found]
     if not any(each.cause for each in found):
         raise UsageError(
-            f"background: none of the {sum(bool(e.cause) for e in chosen):,} mistakes of "
-            f"{subject.model.name} has a mask in '{subject.source.name}'; give "
-            "background(masks=…) a segmentation model, or 'grabcut' to guess masks from the "
-            "boxes"
+            f"background: none of the {number_of(sum(bool(e.cause) for e in chosen), 'mistake')} "
+            f"of {subject.model.name} has a mask in '{subject.source.name}'; give "
+            "background(masks=…) a segmentation model, or 'grabcut' to guess masks from the boxes"
         )
-    notes = [f"{len(without):,} of {len(chosen):,} detections have no mask and are left out"]
+    notes = [
+        f"{len(without):,} of {number_of(len(chosen), 'detection')} have no mask and are left out"
+    ]
     return found, notes if without else []
 
 

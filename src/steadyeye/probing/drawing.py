@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from steadyeye.charts.style import PALETTE, chart
+from steadyeye.core.numbers import number_of
 from steadyeye.core.sections import Exhibit, Figure, Mark, Picture
 from steadyeye.probing.effects import Effects, mean
 from steadyeye.probing.words import Told, ordered
@@ -48,7 +49,7 @@ def figure(told: Told, name: str, what: str) -> Figure:
                 for value in effects.change[mask & of]
             ]
             means += _mean(effects, place, kind, mask & of)
-    more = f" Drawn: {SHOWN} of {len(labels)} classes." if len(labels) > SHOWN else ""
+    more = f" Drawn: {SHOWN} of {number_of(len(labels), 'class')}." if len(labels) > SHOWN else ""
     return Figure(
         name,
         f"{told.model}: |Δ probability| of each detection when {what}; dots with lines are "

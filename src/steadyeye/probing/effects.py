@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 
 from steadyeye.core import bootstrap
 from steadyeye.core.intervals import Interval
+from steadyeye.core.numbers import number_of
 from steadyeye.core.table import Predictions
 from steadyeye.probing.matching import Matched, matched
 
@@ -135,7 +136,7 @@ def _method(effects: Effects, which: NDArray[np.bool_], method: str) -> str:
     kind, _, _ = method.partition(" over ")
     if several == 1:
         one = effects.of.removesuffix("s")
-        return f"{kind} over {int(which.sum())} detections, within this one {one} only"
+        return f"{kind} over {number_of(int(which.sum()), 'detection')}, within this one {one} only"
     return f"{kind} over {several} {effects.of}"
 
 

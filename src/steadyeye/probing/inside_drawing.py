@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from steadyeye.charts.style import GREY, PALETTE, chart, percent, shares
+from steadyeye.core.numbers import number_of
 from steadyeye.core.sections import Exhibit, Figure, Heat, Mark, Picture
 from steadyeye.probing.attributions import Attribution
 from steadyeye.probing.effects import mean
@@ -42,7 +43,8 @@ def figure(one: Told, name: str, way: str) -> Figure:
         f"{one.model}, {way}: each stroke is one detection, dots with lines are means with 95 % "
         "intervals. Open diamond: mean for a uniform map, the area of the box. Open square: "
         "mean for a detection that depends evenly on its box and on nothing else.",
-        f"Share of attribution inside the box by cause, for {len(effects.change)} detections of "
+        "Share of attribution inside the box by cause, for "
+        f"{number_of(len(effects.change), 'detection')} of "
         f"{one.model}: " + "; ".join(f"{row['group']} {percent(row['value'])}" for row in means),
         _spec([place for place, _ in drawn], dots, means, marks),
     )

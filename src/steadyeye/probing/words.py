@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from steadyeye.charts.style import interval, percent
 from steadyeye.core.claims import Claim, above, below, every, first
 from steadyeye.core.intervals import Interval
+from steadyeye.core.numbers import number_of
 from steadyeye.core.sections import Table
 from steadyeye.core.table import Predictions
 from steadyeye.core.types import Evaluated, Tag
@@ -125,7 +126,11 @@ def sentence(told: Told) -> str:
     effects = told.effects
     wrong, right = mean(effects, effects.mistake), mean(effects, ~effects.mistake)
     kept = mean(effects, effects.mistake, effects.kept)
-    lost = f" {effects.lost:,} detections are left out because of errors." if effects.lost else ""
+    lost = (
+        f" {number_of(effects.lost, 'detection is', 'detections are')} left out because of errors."
+        if effects.lost
+        else ""
+    )
     if wrong.value is None:
         return f"{told.model}: no mistake could be tested.{lost}"
     against = (

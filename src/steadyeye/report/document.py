@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from steadyeye.charts.style import shown, span
+from steadyeye.core.numbers import number_of
 from steadyeye.core.results import ONE_VIDEO as WITHIN
 from steadyeye.core.results import limit
 from steadyeye.core.sections import Section, Topic
@@ -209,6 +210,11 @@ class Document:
         return grids(self.evaluated)
 
     @property
+    def dense(self) -> bool:
+        """Whether the first screen has so many models that it must be set tightly."""
+        return sum(len(grid.rows) for grid in self.grids) > 3
+
+    @property
     def topics(self) -> tuple[tuple[Topic, tuple[Section, ...]], ...]:
         """The sections by the question they answer; the numbers are of `Topic.SURE`."""
         found = []
@@ -274,8 +280,8 @@ def _not_predicted(one: Evaluated) -> str:
     if not len(errors):
         return ""
     return (
-        f"{one.predictions.model}: {len(errors):,} of {len(one.predictions):,} samples of "
-        f"{one.predictions.data} were not predicted and are left out; the first: {errors[0]}."
+        f"{one.predictions.model}: {len(errors):,} of {number_of(len(one.predictions), 'sample')} "
+        f"of {one.predictions.data} were not predicted and are left out; the first: {errors[0]}."
     )
 
 

@@ -1,5 +1,6 @@
 """The first screen of a report: the main numbers of each model, and the pictures of one break."""
 
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
@@ -38,10 +39,14 @@ class Row:
 
 @dataclass(frozen=True)
 class Grid:
-    """Models as rows, their main numbers as columns: `heads` names them."""
+    """Models as rows, their main numbers as columns; `heads`: `pm-10`, or `pm-k` for several k."""
 
     heads: tuple[str, ...]
     rows: tuple[Row, ...]
+
+    def mixed(self, column: int) -> bool:
+        """Whether the numbers of a column are of several distances k: each says its own."""
+        return len({head(row.results[column]) for row in self.rows}) > 1
 
     @property
     def tall(self) -> bool:
@@ -54,12 +59,27 @@ def grids(evaluated: Sequence[Evaluated]) -> tuple[Grid, ...]:
 
     Nothing of probes, nor of models without any of these numbers.
     """
-    by_heads: dict[tuple[str, ...], list[Row]] = {}
+    by_kinds: dict[tuple[str, ...], list[Row]] = {}
     for one in evaluated:
         found = () if one.predictions.probe else tuple(_main(one))[:COLUMNS]
         if found:
-            by_heads.setdefault(tuple(map(head, found)), []).append(_row(one, found))
-    return tuple(Grid(heads, tuple(rows)) for heads, rows in by_heads.items())
+            kinds = tuple(_kind(result) for result in found)
+            by_kinds.setdefault(kinds, []).append(_row(one, found))
+    return tuple(Grid(_heads(kinds, rows), tuple(rows)) for kinds, rows in by_kinds.items())
+
+
+def _kind(result: Result) -> str:
+    """The head of the numbers of one metric whatever their k: `pm-k`, `self-consistency ±k`."""
+    return re.sub(r"(pm-|±)\d+", r"\1k", head(result))
+
+
+def _heads(kinds: Sequence[str], rows: Sequence[Row]) -> tuple[str, ...]:
+    """The heads that all rows share; for numbers of several k that of their kind."""
+    columns = zip(*(row.results for row in rows), strict=True)
+    heads = [{head(result) for result in column} for column in columns]
+    return tuple(
+        found.pop() if len(found) == 1 else kind for kind, found in zip(kinds, heads, strict=True)
+    )
 
 
 def head(result: Result) -> str:

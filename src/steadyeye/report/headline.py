@@ -8,6 +8,7 @@ from steadyeye.charts.style import duration, percent, span
 from steadyeye.classes.class_map import of_destinations
 from steadyeye.classes.partners import sentence
 from steadyeye.core.intervals import Interval, proportion
+from steadyeye.core.numbers import number_of
 from steadyeye.core.pm_sets import pm_sets
 from steadyeye.core.results import find, limit, reach
 from steadyeye.core.table import Predictions
@@ -38,7 +39,7 @@ def _sentence(one: Evaluated, several: bool) -> str:
 
 def _run(name: str, table: Predictions) -> str:
     """What is left to say where nothing has a value."""
-    said = f"{name} was run on {len(table):,} samples"
+    said = f"{name} was run on {number_of(len(table), 'sample')}"
     alone = table.truth.any() and table.competing < 2
     return f"{said}; only one class competes, so there is no accuracy." if alone else f"{said}."
 
@@ -59,11 +60,14 @@ def _steady(name: str, one: Evaluated) -> str | None:
     original, perturbed = find(one.results, "accuracy"), find(one.results, "pm_k")
     if original is None or original.value is None:
         return None
-    begin = f"{name} is right on {percent(original.value)} of {original.n:,}"
+    begin = f"{name} is right on {percent(original.value)} of"
     if perturbed is None or perturbed.value is None:
-        return f"{begin} image{_s(original)}{_among(original)}{_ends(original)}."
+        return f"{begin} {number_of(original.n, 'image')}{_among(original)}{_ends(original)}."
     k = reach(perturbed)
-    return f"{begin} anchor{_s(original)}{_among(original)}{_ends(original)}; {_broken(one, k)}."
+    return (
+        f"{begin} {number_of(original.n, 'anchor')}{_among(original)}{_ends(original)}; "
+        f"{_broken(one, k)}."
+    )
 
 
 def _detected(name: str, one: Evaluated) -> str | None:
@@ -71,13 +75,13 @@ def _detected(name: str, one: Evaluated) -> str | None:
     plain, worst = find(one.results, "map"), find(one.results, "pm_k_map")
     if plain is None or plain.value is None:
         return None
-    begin = f"{name} has a mAP of {percent(plain.value)} on {plain.n:,}"
+    begin = f"{name} has a mAP of {percent(plain.value)} on"
     if worst is None or worst.value is None:
-        return f"{begin} image{_s(plain)}{_ends(plain)}."
+        return f"{begin} {number_of(plain.n, 'image')}{_ends(plain)}."
     return (
-        f"{begin} anchor{_s(plain)}{_ends(plain)}, and of {percent(worst.value)}"
-        f"{_ends(worst, False)} on the "
-        f"worst frame within ±{reach(worst)} of each."
+        f"{begin} {number_of(plain.n, 'anchor')}{_ends(plain)}, and of "
+        f"{percent(worst.value)}{_ends(worst, False)} on the worst frame within ±{reach(worst)} of "
+        "each."
     )
 
 
@@ -87,8 +91,8 @@ def _flips(name: str, one: Evaluated) -> str | None:
     if flips is None or flips.value is None:
         return None
     return (
-        f"{name} changes its prediction in {percent(flips.value)} of {flips.n:,} "
-        f"pair{_s(flips)} of consecutive frames{_among(flips)}{_ends(flips)}."
+        f"{name} changes its prediction in {percent(flips.value)} of {number_of(flips.n, 'pair')} "
+        f"of consecutive frames{_among(flips)}{_ends(flips)}."
     )
 
 
@@ -109,8 +113,8 @@ def _wavers(name: str, one: Evaluated) -> str | None:
     if same is None or same.value is None:
         return f"{said}."
     return (
-        f"{said}; for {percent(same.value)} of {same.n:,} frames{_ends(same, False)} it is the "
-        f"same on every frame within ±{reach(same)}."
+        f"{said}; for {percent(same.value)} of {number_of(same.n, 'frame')}{_ends(same, False)} it "
+        f"is the same on every frame within ±{reach(same)}."
     )
 
 
@@ -125,25 +129,27 @@ def _searched(name: str, one: Evaluated) -> str | None:
         for point in _middle(operator)
         if point.value is not None
     ]
-    images = f"{points.n:,} image{_s(points)} that it gets right{_among(points)}"
-    told = f"{len(points.cells)} operators, {', '.join(points.notes)}"
+    images = f"{number_of(points.n, 'image')} that it gets right undegraded{_among(points)}"
+    told = ", ".join((number_of(len(points.cells), "operator"), *points.notes))
+    threshold = percent(float(_middle(points.cells[0])[0].name.removeprefix("below ")), 0)
     if not every:
         # an end of None lies beyond the last level; another one the search has not settled
         may = sum(each.low is not None for o in points.cells for each in _middle(o))
         if may:
-            begin = f"{name}, on {images}: the search leaves its failure point open"
-            return f"{begin} under {may} of {told}."
-        return f"{name}, on {images}, reaches its failure point under none of {told}."
+            begin = f"{name}, on {images}: the search does not find the level at which accuracy"
+            return f"{begin} falls below {threshold} for {may} of {told}."
+        return f"{name}, on {images}, falls below {threshold} under none of {told}."
     level, operator, point = min(every, key=lambda each: each[:2])
     # an end of None lies beyond the last level
     lows = [each.low for o in points.cells if o.name != operator for each in _middle(o)]
     alone = point.high is not None and all(low is None or low > point.high for low in lows)
-    threshold = percent(float(point.name.removeprefix("below ")), 0)
+    others = "All others reach" if alone else "Other operators may reach"
+    which = "a higher" if alone else "the same or a lower"
+    more = f" {others} it at {which} level." if len(points.cells) > 1 else ""
+    ends = f"(95\u202f% interval {span(point.low, point.high, 'level')})"
     return (
-        f"{name}, on {images}, falls below {threshold} under {named(operator)} by level "
-        f"{level:.0f} ({span(point.low, point.high, 'level')}), "
-        f"{'before all others' if alone else 'the lowest level found, which others may share'}; "
-        f"{told}."
+        f"{name}, on {images}, falls below {threshold} accuracy at level {level:.0f} of "
+        f"{named(operator)} {ends}.{more} Tried: {told}."
     )
 
 
@@ -159,18 +165,18 @@ def _degraded(name: str, one: Evaluated) -> str | None:
         return None
     every = operators(degraded)
     kept = every[0].cells[0].value == 1
-    images = f"{degraded.n:,} image{_s(degraded)}{' that it gets right undegraded' if kept else ''}"
+    images = f"{number_of(degraded.n, 'image')}{' that it gets right undegraded' if kept else ''}"
     found = harm(one.predictions, degraded)
     begin = (
-        f"{name} {'stays' if kept else 'is'} right on {percent(degraded.value)} of {images}"
-        f"{_among(degraded)}{_ends(degraded)}, averaged over {len(every)} "
-        f"operator{'s' if len(every) > 1 else ''} and all their levels"
+        f"{name} {'stays' if kept else 'is'} right on {percent(degraded.value)} of "
+        f"{images}{_among(degraded)}{_ends(degraded)}, averaged over "
+        f"{number_of(len(every), 'operator')} and all their levels"
     )
     if found.next is None:
         return f"{begin}{_half(points, found.worst)}."
     fewest = f"{percent(found.worst.value)}{_ends(found.worst, False)}"
     return (
-        f"{begin}; on fewest under {named(found.worst.name)}, {fewest}{found.doubt}"
+        f"{begin}; lowest under {named(found.worst.name)}, {fewest}{found.doubt}"
         f"{_half(points, found.worst)}."
     )
 
@@ -186,17 +192,13 @@ def _half(points: Result | None, worst: Result) -> str:
     ]
     if not half:
         return ""
-    return f"; half lost by level {half[0].value:.0f} ({span(half[0].low, half[0].high, 'level')})"
-
-
-def _s(counted: Result) -> str:
-    """The plural ending of what was counted."""
-    return "" if counted.n == 1 else "s"
+    ends = span(half[0].low, half[0].high, "level")
+    return f"; below 50\u202f% from level {half[0].value:.0f} ({ends})"
 
 
 def _among(result: Result) -> str:
     """How many classes the answers were chosen among."""
-    return "" if result.classes is None else f", among {result.classes:,} classes"
+    return "" if result.classes is None else f", among {number_of(result.classes, 'class')}"
 
 
 def _broken(one: Evaluated, k: int) -> str:
@@ -206,7 +208,7 @@ def _broken(one: Evaluated, k: int) -> str:
     found = proportion(sets.breaks_at[right] <= k, sets.videos[right])
     if found.value is None:
         return "none is right, so none can break"
-    ones = f"the {found.n:,} right one{'' if found.n == 1 else 's'}"
+    ones = f"the {number_of(found.n, 'right one')}"
     return f"{percent(found.value)} of {ones}{_ends(found, False)} break within ±{k} frames"
 
 

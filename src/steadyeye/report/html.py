@@ -14,7 +14,7 @@ from steadyeye.core.results import among, limit
 from steadyeye.core.sections import Exhibit, Figure, Picture, Section
 from steadyeye.report.document import Document, interval_of, numbers, value_of
 from steadyeye.report.films import Films, reels
-from steadyeye.report.first import SENTENCES, leads
+from steadyeye.report.first import SENTENCES, head, leads
 from steadyeye.report.pages import open_templates, read_static
 from steadyeye.report.vega import read_vega
 
@@ -31,6 +31,7 @@ def render_html(
     environment.filters["breakable"] = _breakable
     environment.globals |= {
         "among": among,
+        "head_of": head,
         "interval_of": interval_of,
         "limit": limit,
         "numbers": numbers,

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 from steadyeye.core.results import among, limit
 from steadyeye.core.sections import Section, Topic
 from steadyeye.report.document import Document, interval_of, numbers, value_of
-from steadyeye.report.first import Grid
+from steadyeye.report.first import Grid, head
 
 
 def render_markdown(document: Document) -> str:
@@ -36,7 +36,8 @@ def _grid(grid: Grid) -> list[str]:
         predictions = row.one.predictions
         cells = [
             "; ".join(filter(None, (f"{value_of(r)} ({interval_of(r)})", limit(r.interval))))
-            for r in row.results
+            + (f"; {head(r)}" if grid.mixed(column) else "")
+            for column, r in enumerate(row.results)
         ]
         rows.append((predictions.model, predictions.data, *cells))
     return _table(("model", "data", *grid.heads), rows)

@@ -12,6 +12,7 @@ from sqlalchemy import Connection, func, insert, select, update
 
 from steadyeye import __version__
 from steadyeye.core.errors import UsageError
+from steadyeye.core.numbers import number_of
 from steadyeye.core.seeds import stream
 from steadyeye.review import people, shortcut
 from steadyeye.review.audit import ROUNDS, sizes, verdict, worth
@@ -117,8 +118,8 @@ def _draw(connection: Connection, plan: Plan, most: float, seed: int) -> str:
     if not useful:
         shortcut.begin(connection, plan)
         return (
-            f"an audit would need {planned[0]:,} of {len(pool):,} pairs, which saves too "
-            "little; all of them are reviewed"
+            f"an audit would need {planned[0]:,} of {number_of(len(pool), 'pair')}, which saves "
+            "too little; all of them are reviewed"
         )
     return _ask(connection, latest(connection))
 
@@ -127,8 +128,9 @@ def _ask(connection: Connection, row: Any) -> str:
     drawn = row.pool[: row.sizes[row.step]]
     shortcut.ask(connection, _in_state(connection, drawn, "implied"))
     return (
-        f"audit {row.id}, step {row.step + 1}: {len(drawn):,} of {len(row.pool):,} pairs, drawn "
-        "at random, were added to the review; run again once they are decided"
+        f"audit {row.id}, step {row.step + 1}: {len(drawn):,} of "
+        f"{number_of(len(row.pool), 'pair')}, drawn at random, were added to the review; run again "
+        "once they are decided"
     )
 
 
@@ -153,7 +155,7 @@ def _look(connection: Connection, plan: Plan, row: Any) -> str:
     if state == "passed":
         done = accept(connection, latest(connection))
         shortcut.begin(connection, plan)
-        return f"{done:,} pairs are accepted in bulk. " + _told_passed(
+        return f"{number_of(done, 'pair is', 'pairs are')} accepted in bulk. " + _told_passed(
             connection, latest(connection)
         )
     shortcut.begin(connection, plan)

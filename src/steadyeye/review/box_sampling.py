@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from steadyeye.core.errors import UsageError
+from steadyeye.core.numbers import number_of
 from steadyeye.core.provenance import provenance
 from steadyeye.core.types import Image
 from steadyeye.footage.annotations import inside
@@ -31,7 +32,10 @@ def sample_boxes(
     found = read(boxes)
     absent = [f for f in dict.fromkeys(b.file for b in found.boxes) if not (images / f).is_file()]
     if absent:
-        raise UsageError(f"{len(absent):,} images are not in '{images}', first '{absent[0]}'")
+        raise UsageError(
+            f"{number_of(len(absent), 'image is', 'images are')} not in '{images}', first "
+            f"'{absent[0]}'"
+        )
     digest = hashlib.sha256(boxes.read_bytes()).hexdigest()[:16]
     origin = {"name": boxes.name, "fingerprint": digest}
     return store_boxes(found, lambda file: ImageFile(images / file), out, origin, advance)

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from steadyeye.classes.mapping import by_meaning
 from steadyeye.classes.matching import ALIAS, LIST, NAME, SYNSET
 from steadyeye.core.errors import UsageError, listed
+from steadyeye.core.numbers import number_of
 from steadyeye.core.types import Classes
 from steadyeye.review.sampling import Stored
 
@@ -78,8 +79,8 @@ def _places(source: Labelled, whole: Classes | None) -> tuple[int, ...]:
     lost = [source.classes.names[i] for i in sorted(source.present) if places[i] < 0]
     if lost:
         raise UsageError(
-            f"--classes lacks {len(lost):,} classes of '{source.name}', {listed(lost)}; add "
-            "them to --classes or leave it out"
+            f"--classes lacks {number_of(len(lost), 'class')} of '{source.name}', {listed(lost)}; "
+            "add them to --classes or leave it out"
         )
     return places
 

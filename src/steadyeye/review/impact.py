@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 
 from steadyeye.core.errors import UsageError
 from steadyeye.core.intervals import Interval, proportion
+from steadyeye.core.numbers import number_of
 from steadyeye.core.pm_sets import farthest, pm_sets
 from steadyeye.core.table import Predictions
 from steadyeye.footage.set_folder import UNDECIDED, SetFolder
@@ -52,15 +53,16 @@ def impact(
     names = folder.classes.names if folder.classes else ()
     if tuple(predictions.classes) != tuple(names):
         raise UsageError(
-            f"the run of {predictions.model} has {len(predictions.classes)} classes that are not "
-            f"the {len(names)} of {folder.name}; evaluate the set itself"
+            f"the run of {predictions.model} has {number_of(len(predictions.classes), 'class')} "
+            f"that are not the {len(names)} of {folder.name}; evaluate the set itself"
         )
     ids = {id_: row for row, id_ in enumerate(predictions.ids.tolist())}
     absent = [id_ for id_ in found if id_ not in ids]
     if absent:
         raise UsageError(
-            f"{len(absent):,} of {len(found):,} frames of {folder.name} are not in the run of "
-            f"{predictions.model}, first '{absent[0]}'; evaluate reviewed(root=…, review=False)"
+            f"{len(absent):,} of {number_of(len(found), 'frame')} of {folder.name} are not in the "
+            f"run of {predictions.model}, first '{absent[0]}'; evaluate reviewed(root=…, "
+            "review=False)"
         )
     rows = folder.frames.to_pylist()
     sampled = {r["id"] for r in rows if plan.across_cuts or not r["across_cut"]}

@@ -10,6 +10,7 @@ import numpy as np
 from sklearn.metrics import cohen_kappa_score
 from sqlalchemy import Connection, func, select
 
+from steadyeye.core.numbers import number_of
 from steadyeye.review import people
 from steadyeye.review.people import Reviewer
 from steadyeye.review.plan import Gold
@@ -120,7 +121,7 @@ def verdict(stage: str, answer: Mapping[str, Any]) -> str:
         return "doubted" if is_doubted(answer) else "accepted"
     if stage == "classification":
         return " ".join(key for key in sorted(answer) if answer[key]) or "nothing"
-    return f"{len(answer['boxes'])} boxes"
+    return f"{number_of(len(answer['boxes']), 'box')}"
 
 
 def _kinds(said: Mapping[int, Mapping[str, str]]) -> list[str]:

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from steadyeye.charts.style import chart, clock, colour
+from steadyeye.core.numbers import number_of
 from steadyeye.core.sections import Figure
 from steadyeye.core.table import Predictions
 from steadyeye.sequences.strips import Strip, strip
@@ -35,7 +36,11 @@ def bands(tables: Sequence[Predictions], video: str, number: int) -> Figure:
     layers = [_answers(tables, strips, named), *_confidence(strips), _cuts(tables, video)]
     layers.append(_names(tables))
     frames = max(each.frames for each in strips)
-    coarse = f" Each step is the most frequent prediction in {frames} frames." if frames > 1 else ""
+    coarse = (
+        f" Each step is the most frequent prediction in {number_of(frames, 'frame')}."
+        if frames > 1
+        else ""
+    )
     return Figure(
         name=f"timeline_{number + 1}",
         caption=f"{video}: predictions and confidence over time (minutes:seconds).{coarse}",

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from steadyeye.classes.known import closed, from_names, read
 from steadyeye.core.errors import SampleError, UsageError, unknown
 from steadyeye.core.notebook import source_in_short
+from steadyeye.core.numbers import number_of
 from steadyeye.core.seeds import fingerprint
 from steadyeye.core.types import Classes, Image, Labels, Sample
 from steadyeye.footage.columns import Joined, Lists, Numbered, joined, within
@@ -136,7 +137,9 @@ def hf_dataset(
     )
     marks = [f"{p.name}:{p.stat().st_size}:{n}" for p, n in zip(paths, lengths, strict=True)]
     marks += [fingerprint(each.tobytes()) for each in places]
-    notes = f"{sum(lengths):,} images in {len(paths):,} Parquet files of the split '{split}'"
+    notes = (
+        f"{number_of(sum(lengths), 'image')} in {len(paths):,} Parquet files of the split '{split}'"
+    )
     return _Rows(
         name=f"{root.name}-{split}",
         classes=known,

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from steadyeye.classes.known import named, read
 from steadyeye.core.errors import unknown
 from steadyeye.core.notebook import source_in_short
+from steadyeye.core.numbers import number_of
 from steadyeye.core.seeds import fingerprint
 from steadyeye.core.types import Classes, Labels, Sample
 from steadyeye.footage.paths import listed, located
@@ -66,7 +67,7 @@ def image_folder(root: str, classes: str | None = None) -> _Images:
         ids=ids,
         paths=paths,
         truths=truths,
-        notes=(f"{len(paths):,} images in {len(listed_names)} class folders",),
+        notes=(f"{number_of(len(paths), 'image')} in {len(listed_names)} class folders",),
     )
 
 

@@ -9,6 +9,7 @@ from typing import Any
 
 from steadyeye.classes.known import known, read
 from steadyeye.core.errors import UsageError, unknown
+from steadyeye.core.numbers import number_of
 from steadyeye.core.seeds import fingerprint
 from steadyeye.footage.paths import resolve
 from steadyeye.footage.sets import COLUMNS, FrameSets, Member, set_notes
@@ -64,7 +65,7 @@ def imagenet_vid_robust(root: str, videos: list[str] | None = None) -> FrameSets
         sample=sampler(locate),
         located=lambda member: [locate(member)],
         absent=absentees(locate),
-        notes=(*set_notes(members), f"{several:,} frames carry several labels"),
+        notes=(*set_notes(members), f"{number_of(several, 'frame')} with several labels"),
     )
 
 

@@ -11,6 +11,7 @@ from pathlib import Path
 from steadyeye.classes.known import closed, named
 from steadyeye.core.boxes import EMPTY, Boxes, boxes
 from steadyeye.core.errors import UsageError, every
+from steadyeye.core.numbers import number_of
 from steadyeye.footage.boxed_sets import boxed_sets
 from steadyeye.footage.paths import listed, resolve
 from steadyeye.footage.sets import Drawing, FrameSets
@@ -71,8 +72,8 @@ def _frames(folder: Path) -> Sequence[Path]:
     length = info.getint("Sequence", "seqLength", fallback=len(frames))
     if first > 1 or length != len(frames):
         raise UsageError(
-            f"'{images}' has {len(frames):,} frames from number {first}, where a sequence begins "
-            f"at 1 and has {length:,}; complete them, as gt.txt counts them"
+            f"'{images}' has {number_of(len(frames), 'frame')} from number {first}, where a "
+            f"sequence begins at 1 and has {length:,}; complete them, as gt.txt counts them"
         )
     return frames
 
@@ -121,7 +122,9 @@ def _row(
             f"go from 1 to {len(CLASSES)} and sizes are not negative"
         )
     if frame not in range(1, frames + 1):
-        raise UsageError(f"'{path}', line {number}: frame {frame:g}, but there are {frames} frames")
+        raise UsageError(
+            f"'{path}', line {number}: frame {frame:g}, but there are {number_of(frames, 'frame')}"
+        )
     if not math.isfinite(left + top + width + height):
         raise UsageError(f"'{path}', line {number}: the box is not numbers; correct it")
     x, y = left - 1, top - 1

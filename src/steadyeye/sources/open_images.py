@@ -7,6 +7,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from steadyeye.core.errors import UsageError
+from steadyeye.core.numbers import number_of
 from steadyeye.core.seeds import fingerprint
 from steadyeye.footage.open_images import labels as label_file
 from steadyeye.footage.open_images.boxes import BoxRows, read
@@ -68,24 +69,27 @@ def _present(table: ImageTable, folder: ImageFolder | None) -> tuple[ImageTable,
     names = pa.array(list(folder.files), pa.string())
     there = np.asarray(pc.is_in(table.ids, value_set=names).to_numpy(zero_copy_only=False))
     if not there.any():
-        raise UsageError(f"'{folder.root}' holds none of the {len(table):,} images listed")
+        raise UsageError(
+            f"'{folder.root}' holds none of the {number_of(len(table), 'image')} listed"
+        )
     foreign = names.filter(pc.invert(pc.is_in(names, value_set=table.ids)))
     told = [f"{int((~there).sum()):,} of {len(table):,} listed images are not there, left out"]
     if len(foreign):
         told.append(
-            f"{len(foreign):,} images of the folder are not listed, left out, "
-            f"first '{pc.min(foreign).as_py()}'"
+            f"{number_of(len(foreign), 'image')} of the folder not listed, left out, first "
+            f"'{pc.min(foreign).as_py()}'"
         )
     return chosen(table, there), tuple(told)
 
 
 def _remarks(found: BoxRows, labels: str | None) -> tuple[str, ...]:
     told = [
-        f"{found.depictions:,} boxes are depictions, which count as objects"
+        f"{number_of(found.depictions, 'box is a depiction', 'boxes are depictions')}, counted as "
+        "objects"
         if found.depictions
         else "",
-        f"for {found.unjudged:,} boxes the labels do not say whether they hold a group; they "
-        "count as one object"
+        f"for {number_of(found.unjudged, 'box')} the labels do not say whether they hold a group; "
+        "they count as one object"
         if found.unjudged
         else "",
         f"classes verified to be in an image or not: from {Path(labels).name} and the boxes, with "

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from steadyeye.core.errors import UsageError
+from steadyeye.core.numbers import number_of
 from steadyeye.core.types import Sample
 from steadyeye.footage import set_folder
 from steadyeye.footage.sets import COLUMNS, FrameSets, Member, set_notes, tags
@@ -111,12 +112,17 @@ def _review_notes(
     left, undecided, changed = len(rows) - kept, _undecided(rows), counts.get("labels_updated", 0)
     found = [*_unlisted(folder.root)]
     if left:
-        found.append(f"{left:,} of {len(rows):,} frames of {folder.root.name} were not accepted")
+        found.append(
+            f"{left:,} of {number_of(len(rows), 'frame')} of {folder.root.name} were not accepted"
+        )
     if undecided:
         found.append(
-            f"{undecided:,} of {len(rows):,} frames are not decided yet and count as not accepted; "
-            "the fewer neighbours count, the higher is pm-k"
+            f"{undecided:,} of {number_of(len(rows), 'frame')} are not decided yet and count as "
+            "not accepted; the fewer neighbours count, the higher is pm-k"
         )
     if changed and not left:
-        found.append(f"{changed:,} anchors have the labels that reviewers gave them")
+        found.append(
+            f"{number_of(changed, 'anchor has', 'anchors have')} the labels that reviewers gave "
+            "them"
+        )
     return tuple(found)

@@ -8,6 +8,7 @@ from steadyeye.classes.known import named, read
 from steadyeye.core.boxes import Boxes, boxes
 from steadyeye.core.distinct import repeated
 from steadyeye.core.errors import UsageError, every, unknown
+from steadyeye.core.numbers import number_of
 from steadyeye.core.seeds import fingerprint
 from steadyeye.core.types import Classes
 from steadyeye.footage.boxed_images import BoxedImage, BoxedImages, without_repeats
@@ -31,8 +32,8 @@ def voc(annotations: str, images: str, classes: str | None = None) -> BoxedImage
     twice = repeated([name for name, *_ in found])
     if twice:
         raise UsageError(
-            f"'{root}': {len(twice):,} images are named by several files, first '{twice[0]}'; "
-            "join their boxes in one"
+            f"'{root}': {number_of(len(twice), 'image is', 'images are')} named by several files, "
+            f"first '{twice[0]}'; join their boxes in one"
         )
     names = sorted({name for *_, objects in found for name, _, _ in objects})
     known = read(classes) if classes else named(dict.fromkeys(names))
@@ -81,8 +82,8 @@ def _from_zero(found: list[tuple[str, Size, list[Object]]]) -> tuple[str, ...]:
     if not zero:
         return ()
     return (
-        f"{zero:,} of {len(sides):,} boxes have xmin or ymin 0, but VOC counts pixels from 1: if "
-        "these files count from 0, all boxes are a pixel too far left and up",
+        f"{zero:,} of {number_of(len(sides), 'box')} have xmin or ymin 0, but VOC counts pixels "
+        "from 1: if these files count from 0, all boxes are a pixel too far left and up",
     )
 
 

@@ -15,6 +15,7 @@ from steadyeye.core.boxes import Boxes, boxes
 from steadyeye.core.distinct import repeated
 from steadyeye.core.errors import SampleError, UsageError, unknown
 from steadyeye.core.notebook import source_in_short
+from steadyeye.core.numbers import number_of
 from steadyeye.core.seeds import fingerprint
 from steadyeye.core.types import Classes, Image, Labels, Sample
 from steadyeye.footage.columns import Joined, Lists, Texts, joined, present, within
@@ -68,7 +69,7 @@ class _Packed:
         """How many images there are, and how many of them without a label."""
         empty = [int((np.diff(part.starts) == 0).sum()) for part in self._lists]
         told = f", {sum(empty):,} of them without a label" if self.columns and any(empty) else ""
-        return (f"{len(self):,} images in {len(self.shards):,} tar shards{told}",)
+        return (f"{number_of(len(self), 'image')} in {len(self.shards):,} tar shards{told}",)
 
     def missing(self) -> Sequence[str]:
         """Nothing: the headers were read, the tars are there and whole."""

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from steadyeye.classes.known import known
 from steadyeye.core.errors import UsageError, unknown
+from steadyeye.core.numbers import number_of
 from steadyeye.core.seeds import fingerprint
 from steadyeye.core.types import Classes, Labels
 from steadyeye.footage.frame_reviews import PairReviews, frame_of, read_pairs, read_reviews
@@ -194,19 +195,23 @@ def _review_notes(
     anchors: Mapping[str, _Anchor], kept: Collection[str], pairs: PairReviews | None
 ) -> tuple[str, ...]:
     good = sum(each.good for each in anchors.values())
-    told = f"{len(anchors):,} anchors reviewed: {len(anchors) - good:,} not judged good, "
+    told = (
+        f"{number_of(len(anchors), 'anchor')} reviewed: {len(anchors) - good:,} not judged good, "
+    )
     if pairs is None:
         return (
             f"{told}{len(kept):,} kept",
-            f"not the published set of {ANCHORS:,} anchors and {PAIRS:,} pairs: "
-            "metadata/pmk_labels.json, which lists the accepted neighbours and the dropped "
-            "anchors, is missing; every frame counts, and no published value is shown",
+            f"not the published set of {number_of(ANCHORS, 'anchor')} and "
+            f"{number_of(PAIRS, 'pair')}: metadata/pmk_labels.json, which lists the accepted "
+            "neighbours and the dropped anchors, is missing; every frame counts, and no "
+            "published value is shown",
         )
     owners = {f"{name}/{anchors[name].file}" for name in kept}
     lone = len(owners - pairs.anchors)
     return (
         f"{told}{good - len(kept):,} dropped in the review of pairs, {len(kept):,} kept",
-        f"{len(pairs):,} pairs reviewed: {pairs.accepted_of(owners):,} of kept anchors accepted",
+        f"{number_of(len(pairs), 'pair')} reviewed: {pairs.accepted_of(owners):,} of kept anchors "
+        "accepted",
         *((f"{lone:,} kept anchors have no reviewed pair and count alone",) if lone else ()),
     )
 
@@ -217,8 +222,9 @@ def _label_notes(classes: Classes, anchors: Collection[_Anchor]) -> tuple[str, .
     if not n:
         return ()
     return (
-        f"{n:,} of {len(anchors):,} anchors show only classes that no ImageNet model can name "
-        f"({', '.join(UNNAMEABLE)}); such a model is wrong on them, as in the released scorer",
+        f"{n:,} of {number_of(len(anchors), 'anchor')} show only classes that no ImageNet model "
+        f"can name ({', '.join(UNNAMEABLE)}); such a model is wrong on them, as in the released "
+        "scorer",
     )
 
 
@@ -236,6 +242,7 @@ def _gaps(
     if not gone:
         return ()
     return (
-        f"{sum(gone.values()):,} frames within ±{k} of {len(gone):,} of {len(chosen):,} anchors "
-        f"do not exist or are not in their folders, first of '{next(iter(gone))}'",
+        f"{number_of(sum(gone.values()), 'frame')} within ±{k} of {len(gone):,} of "
+        f"{number_of(len(chosen), 'anchor')} do not exist or are not in their folders, first of "
+        f"'{next(iter(gone))}'",
     )

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from steadyeye.core.errors import UsageError
+from steadyeye.core.numbers import number_of
 from steadyeye.storage.place import Place, cache_home, place
 from steadyeye.storage.remote import Remote
 from steadyeye.storage.write import write_lightly
@@ -54,7 +55,7 @@ def entries(tar: Place) -> Iterator[Entry]:
         closing = file.read(END)
     if len(closing) < END or any(closing):
         raise UsageError(
-            f"the tar '{tar}' is cut short after {found:,} files: its end is not there; "
+            f"the tar '{tar}' is cut short after {number_of(found, 'file')}: its end is not there; "
             "copy it again"
         )
 

@@ -17,6 +17,7 @@ from steadyeye.core.boxes import (
     truth_table,
 )
 from steadyeye.core.errors import UsageError
+from steadyeye.core.numbers import number_of
 from steadyeye.core.types import Classes, Image
 from steadyeye.detection.average_precision import dataset_ap
 from steadyeye.detection.frames import mean
@@ -151,7 +152,8 @@ def _left_out(train: Examples) -> list[str]:
     if not learned:
         raise UsageError(
             f"'{train.name}' has no boxes of its classes to train a detector on, in "
-            f"{len(train.items):,} images; give a source with boxes, such as coco(…) or davis(…)"
+            f"{number_of(len(train.items), 'image')}; give a source with boxes, such as coco(…) or "
+            "davis(…)"
         )
     crowds = sum(int(each.crowd.sum()) for each in truths)
     outside = sum(int(((each.labels == OOD) & ~each.crowd).sum()) for each in truths)
@@ -162,9 +164,11 @@ def _left_out(train: Examples) -> list[str]:
         "boxes of objects outside the classes": outside,
         "boxes without any area": flat,
     }
-    notes = [f"{learned:,} boxes for training, cut at the border of their image"]
+    notes = [f"{number_of(learned, 'box')} for training, cut at the border of their image"]
     notes += [f"{n:,} {what}, left out of the loss" for what, n in counts.items() if n]
-    return notes + ([f"{empty:,} images without an object, used as background"] * bool(empty))
+    return notes + (
+        [f"{number_of(empty, 'image')} without an object, used as background"] * bool(empty)
+    )
 
 
 def _detections(found: Found) -> Detections:

@@ -10,6 +10,7 @@ from steadyeye.classes import mapping
 from steadyeye.classes.class_map import ClassMap, of_destinations
 from steadyeye.core.boxes import OOD, Boxes
 from steadyeye.core.errors import UsageError, listed
+from steadyeye.core.numbers import number_of
 from steadyeye.core.seeds import fingerprint
 from steadyeye.core.types import Classes, Sample, Source
 from steadyeye.storage.place import Place
@@ -49,7 +50,9 @@ def examples(source: Source, several: bool = False, boxed: bool = False) -> Exam
     kept, twice = _once([one.example for one in read if not one.left])
     counts = {why: sum(one.left == why for one in read) for why in LEFT_OUT}
     notes = [f"{counts[why]:,} {text}" for why, text in LEFT_OUT.items() if counts[why]]
-    notes += [f"{twice:,} frames that are in several sets, each used once"] if twice else []
+    notes += (
+        [f"{number_of(twice, 'frame')} that are in several sets, each used once"] if twice else []
+    )
     if any(example.boxes is not None for example in kept) and not (several or boxed):
         notes.append("the label of a frame is that of its largest object")
     if not kept:
@@ -117,8 +120,8 @@ def onto(
             f"no label of '{found.name}' maps to any of {', '.join(classes.names[:LISTED])}; "
             "give --class-map"
         )
-    note = f"labels mapped onto {len(classes)} classes {table.origin}"
-    note += f"; {lost:,} images without one of them, left out" if lost else ""
+    note = f"labels mapped onto {number_of(len(classes), 'class')} {table.origin}"
+    note += f"; {number_of(lost, 'image')} without one of them, left out" if lost else ""
     return chosen(found, items, (note,), classes)
 
 

@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from steadyeye.core.errors import UsageError, listed
+from steadyeye.core.numbers import number_of
 from steadyeye.images.likeness import BITS, NEAR, bits, near
 from steadyeye.training.task import Example, Examples
 
@@ -26,8 +27,9 @@ def check(train: Examples, held: Examples, in_time: bool = False) -> tuple[str, 
         shared = sorted(_filmed(train.items) & _filmed(held.items))
         if shared:
             raise UsageError(
-                f"training and held-out data share {len(shared):,} videos: {listed(shared)}; "
-                "frames of one video are nearly the same, so hold out whole videos"
+                f"training and held-out data share {number_of(len(shared), 'video')}: "
+                f"{listed(shared)}; frames of one video are nearly the same, so hold out whole "
+                "videos"
             )
     sides = [_spaced(side.items) for side in (train, held)]
     marks = [_marks(side) for side in sides]

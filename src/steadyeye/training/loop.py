@@ -12,6 +12,7 @@ from typing import Any, Protocol
 from torch import nn
 
 from steadyeye.core.errors import UsageError
+from steadyeye.core.numbers import number_of
 from steadyeye.training import checkpoint, feed, history, order, schedule
 from steadyeye.training.course import Course
 from steadyeye.training.engine import Engine, surroundings
@@ -158,7 +159,7 @@ class _Training:
             waited = self.course.patience
             return replace(now, ended=f"stopped early: {now.watched} no better in {waited} rounds")
         if done == self.steps.total:
-            return replace(now, ended=f"all {done:,} steps are done")
+            return replace(now, ended=f"all {number_of(done, 'step')} are done")
         return now
 
     def _judgement(self, step: int) -> Mapping[str, float | None]:

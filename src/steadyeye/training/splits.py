@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from math import ceil
 
 from steadyeye.core.errors import UsageError
+from steadyeye.core.numbers import number_of
 from steadyeye.core.seeds import fingerprint
 from steadyeye.training.examples import chosen, names, present
 from steadyeye.training.task import Example, Examples
@@ -45,8 +46,8 @@ def by_video(found: Examples, share: float, seed: int = 0) -> Split:
             "time with a gap (--by time --gap N), or give --val"
         )
     text = (
-        f"{len(held):,} of {len(videos):,} videos held out whole: {share:.0%} of those of each "
-        f"class, at least one if there are two, seed {seed}"
+        f"{len(held):,} of {number_of(len(videos), 'video')} held out whole: {share:.0%} of those "
+        f"of each class, at least one if there are two, seed {seed}"
     )
     train = [one for one in found.items if one.video not in held]
     return _split(found, train, [one for one in found.items if one.video in held], (text,))
@@ -83,12 +84,14 @@ def by_time(found: Examples, share: float, gap: int | None) -> Split:
             short.append(video)
     between = len(found.items) - len(sides[0]) - len(sides[1])
     text = (
-        f"the last {share:.0%} of every video held out; gap: {gap} frames between the sides, "
-        f"{between:,} examples on neither"
+        f"the last {share:.0%} of every video held out; gap: {number_of(gap, 'frame')} between the "
+        f"sides, {number_of(between, 'example')} on neither"
     )
     notes = [f"{text}; both sides share their videos, as a split by time does"]
     if short:
-        notes.append(f"{len(short):,} videos too short for that, left out, first '{short[0]}'")
+        notes.append(
+            f"{number_of(len(short), 'video')} too short for that, left out, first '{short[0]}'"
+        )
     return _split(found, *sides, notes)
 
 
@@ -133,7 +136,8 @@ def _checked(split: Split) -> Split:
     ):
         if only:
             notes.append(
-                f"{len(only)} of {len(classes)} classes {text}: {names(classes, sorted(only))}"
+                f"{len(only)} of {number_of(len(classes), 'class')} {text}: "
+                f"{names(classes, sorted(only))}"
             )
     return Split(split.train, split.held, tuple(notes))
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from steadyeye.core import tally
 from steadyeye.core.errors import UsageError
+from steadyeye.core.numbers import number_of
 from steadyeye.core.types import cacheable
 from steadyeye.evaluation import kept, shard
 from steadyeye.evaluation.engines.order import Order, built
@@ -118,8 +119,9 @@ class Desk:
         while lost := set(self.left) - set(self.cell.finished()):
             if time.monotonic() > deadline:
                 raise UsageError(
-                    f"{len(lost)} shards that workers wrote to '{self.cell.folder}' are not seen "
-                    "from here; check that it is one folder on every node, then run again"
+                    f"{number_of(len(lost), 'shard')} that workers wrote to '{self.cell.folder}' "
+                    "are not seen from here; check that it is one folder on every node, then run "
+                    "again"
                 )
             time.sleep(0.5)
         if isinstance(self.cell.folder, Path):

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from pyarrow import csv as arrow_csv
 
 from steadyeye.core.errors import UsageError
+from steadyeye.core.numbers import number_of
 
 BLOCK = 2**24
 """Bytes of text read at a time."""
@@ -78,7 +79,10 @@ def refuse(path: Path, faults: Iterable[Fault]) -> None:
         before = found.get(fault.what, Fault(fault.what, 0, fault.first))
         found[fault.what] = Fault(fault.what, before.rows + fault.rows, before.first)
     if found:
-        lines = [f"'{path}': {f.rows:,} rows {f.what}, first {f.first}" for f in found.values()]
+        lines = [
+            f"'{path}': {number_of(f.rows, 'row')} {f.what}, first {f.first}"
+            for f in found.values()
+        ]
         raise UsageError("\n".join(sorted(lines)))
 
 

@@ -113,8 +113,8 @@ def _block(
     # written so that NaN is a fault too
     bad = np.asarray(~((low >= 0) & (low <= high) & (high <= 1)).all(axis=1))
     return block, [
-        *_faults("are of classes that have no description", label < 0, batch, before),
-        *_faults("have a box outside 0…1 or inverted", bad, batch, before),
+        *_faults("of classes that have no description", label < 0, batch, before),
+        *_faults("with a box outside 0…1 or inverted", bad, batch, before),
     ]
 
 

@@ -12,6 +12,7 @@ from steadyeye.classes import files, openimages
 from steadyeye.classes.hierarchy import ancestors, descendants
 from steadyeye.classes.known import closed, known, named
 from steadyeye.core.errors import UsageError
+from steadyeye.core.numbers import number_of
 from steadyeye.core.types import Classes
 
 
@@ -70,7 +71,9 @@ def _described(path: Path) -> tuple[tuple[str, ...], Classes]:
     for each in zip(*pairs, strict=True):
         twice = [text for text, times in Counter(each).items() if times > 1]
         if twice:
-            raise UsageError(f"'{path}' has {len(twice):,} classes twice, first '{twice[0]}'")
+            raise UsageError(
+                f"'{path}' has {number_of(len(twice), 'class')} twice, first '{twice[0]}'"
+            )
     mids, names = zip(*pairs, strict=True)
     return mids, closed(named(dict.fromkeys(names)))
 

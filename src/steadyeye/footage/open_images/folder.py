@@ -7,6 +7,7 @@ from functools import cached_property
 from pathlib import Path
 
 from steadyeye.core.errors import UsageError
+from steadyeye.core.numbers import number_of
 from steadyeye.images.files import SUFFIXES
 
 
@@ -36,7 +37,8 @@ class ImageFolder:
                     found[stem] = name if below == "." else f"{below}/{name}"
         if twice:
             raise UsageError(
-                f"'{self.root}' has {len(twice):,} images more than once, first '{min(twice)}'"
+                f"'{self.root}' has {number_of(len(twice), 'image')} more than once, first "
+                f"'{min(twice)}'"
             )
         return found
 

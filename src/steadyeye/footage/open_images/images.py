@@ -8,6 +8,7 @@ import numpy as np
 from steadyeye.core.boxes import EMPTY, Boxes, boxes
 from steadyeye.core.errors import SampleError
 from steadyeye.core.notebook import source_in_short
+from steadyeye.core.numbers import number_of
 from steadyeye.core.types import Classes, Image, Labels, Sample
 from steadyeye.footage.columns import Lists, Texts
 from steadyeye.footage.open_images.classes import Kinds
@@ -51,9 +52,9 @@ class OpenImages:
         empty = np.flatnonzero(np.diff(self.table.present[0]) == 0)
         first = f", first '{self.ids[int(empty[0])]}'" if len(empty) else ""
         return (
-            f"{len(self):,} images with {len(self.table.label):,} boxes, "
-            f"{int(self.table.crowd.sum()):,} of them crowds; {len(empty):,} images without any "
-            f"object{first}",
+            f"{number_of(len(self), 'image')} with {number_of(len(self.table.label), 'box')}, "
+            f"{int(self.table.crowd.sum()):,} of them crowds; {number_of(len(empty), 'image')} "
+            f"without any object{first}",
             *self.remarks,
         )
 

@@ -78,8 +78,8 @@ def _faults(
     before: int,
 ) -> list[Fault]:
     tests = (
-        ("are of classes that have no description", label < 0),
-        ("have a confidence other than 0 and 1, not verified by people", ~_verified(confidence)),
+        ("of classes that have no description", label < 0),
+        ("with a confidence other than 0 and 1, not verified by people", ~_verified(confidence)),
     )
     found = []
     for what, bad in tests:

@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from steadyeye.core.numbers import number_of
 from steadyeye.footage.coco_images import OUTSIDE
 from steadyeye.review.plan import Plan
 from steadyeye.review.splits import SHARES
@@ -37,15 +38,16 @@ def card(content: Mapping[str, Any], manifest: Mapping[str, Any], plan: Plan) ->
 
 def _what(counted: Mapping[str, Any]) -> str:
     outside = (
-        f", and {counted['outside']:,} objects outside them (category `{OUTSIDE}`)"
+        f", and {number_of(counted['outside'], 'object')} outside them (category `{OUTSIDE}`)"
         if counted["outside"]
         else ""
     )
     return (
-        f"{counted['images']:,} images with {counted['objects']:,} boxes of "
-        f"{len(counted['classes']):,} classes{outside}, confirmed by people. Where a detector's "
-        "confident mistakes were suggested, as in Lau et al., *Natural Adversarial Objects*, "
-        "2021, the set is hard by design: values measured on it do not apply to other data."
+        f"{number_of(counted['images'], 'image')} with {number_of(counted['objects'], 'box')} of "
+        f"{number_of(len(counted['classes']), 'class')}{outside}, confirmed by people. Where a "
+        "detector's confident mistakes were suggested, as in Lau et al., *Natural Adversarial "
+        "Objects*, 2021, the set is hard by design: values measured on it do not apply to other "
+        "data."
     )
 
 
@@ -76,14 +78,15 @@ def _made(reviewed: Mapping[str, Any], manifest: Mapping[str, Any], plan: Plan) 
                 f"{votes or 'all'}",
                 f"{settled[name]['reviewed']:,}",
                 f"{settled[name]['accepted']:,}",
-                "—" if alpha is None else f"{alpha:.2f} ({n:,} items)",
+                "—" if alpha is None else f"{alpha:.2f} ({number_of(n, 'item')})",
             )
         )
     head = ("stage", "votes", "settled", "accepted", "agreement, Krippendorff's α")
     decisions = sum(one["decisions"] for one in answered)
     return (
-        f"{counts['boxes_suggested']:,} boxes in {counts['images']:,} images were suggested "
-        f"({sources}). {len(answered):,} reviewers made {decisions:,} decisions on them in the "
+        f"{number_of(counts['boxes_suggested'], 'box')} in {number_of(counts['images'], 'image')} "
+        f"were suggested ({sources}). {number_of(len(answered), 'reviewer')} made "
+        f"{number_of(decisions, 'decision')} on them in the "
         f"review app of steadyeye:\n\n{_table(head, rows)}\n\n{counts['boxes_rejected']:,} "
         "suggested boxes were rejected; they are listed in annotations.json under `rejected`, "
         "with the reason. Left out: images with no accepted suggestion, and undecided ones "

@@ -9,6 +9,7 @@ from typing import Any
 from xml.etree.ElementTree import Element
 
 from steadyeye.core.errors import UsageError, unknown
+from steadyeye.core.numbers import number_of
 from steadyeye.footage.annotations import inside
 from steadyeye.footage.set_folder import SetFolder
 from steadyeye.review.admitting import Annotation, Annotations
@@ -53,7 +54,9 @@ def read(folder: SetFolder, path: Path, annotator: str = "") -> Annotations:
         except UsageError as error:
             wrong.append(f"picture '{name}': {error}")
     if wrong:
-        raise UsageError(f"'{path}': {len(wrong):,} pictures cannot be read, first {wrong[0]}")
+        raise UsageError(
+            f"'{path}': {number_of(len(wrong), 'picture')} cannot be read, first {wrong[0]}"
+        )
     return Annotations(found, skipped)
 
 
