@@ -14,7 +14,7 @@ from steadyeye.comparison.gains import (
     dumbbells,
     gain,
     numbers,
-    table,
+    tables,
 )
 from steadyeye.comparison.lineage import Step, augmentation, caveats, steps
 from steadyeye.core.results import find
@@ -43,8 +43,8 @@ def degradation_gains(evaluated: Sequence[Evaluated]) -> Section | None:
     if not found:
         return None
     told = [each for _, each, _ in found]
-    tables = [table("Before and after, under degradation", told)]
-    tables += [_shifts(each, shifts) for _, each, shifts in found if shifts]
+    shown = tables("Before and after, under degradation", told)
+    shown += tuple(_shifts(each, shifts) for _, each, shifts in found if shifts)
     return Section(
         topic=Topic.TRAINING,
         place=9,
@@ -62,7 +62,7 @@ def degradation_gains(evaluated: Sequence[Evaluated]) -> Section | None:
             "point beyond the last level counts as one level beyond it, and its shift is marked "
             f"≥ or ≤. {READING}",
         ),
-        tables=tuple(tables),
+        tables=shown,
         figures=(
             dumbbells("degradation_gains", told),
             *filter(None, (_profiles(step) for step, _, _ in found)),
