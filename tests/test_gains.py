@@ -290,7 +290,7 @@ def test_detectors_before_and_after():
     one = detected(before, "base", "b")
     other = detected(ALL, "tuned", "t", base=BASE)
     found = gains([evaluated(one), evaluated(other)])
-    rows = {row[0]: row for row in found.tables[0].rows}
+    rows = {row[0]: row for each in found.tables for row in each.rows}
     assert list(rows) == ["mAP", "pm-1 mAP", "drop in mAP"]
     assert rows["mAP"][2].startswith("100.0")
     assert found.title.endswith("no clear change in mAP, pm-1 mAP, drop in mAP")
@@ -356,7 +356,7 @@ def test_a_point_beyond_the_last_level_bounds_the_move():
     assert moved(other, other, (0.5,), "right")[0].value is None
     told = degradation_gains([evaluated(each, ASKED) for each in (one, other)])
     assert "the 50\u202f% failure point under fog moved ≥ +5 levels" in told.title
-    rows = told.tables[1].rows
+    rows = told.tables[-1].rows
     assert rows[1][2:6] == ("4 (4–4)", "not reached (beyond–beyond)", "≥ +5", "+5 to +5")
 
 
@@ -383,7 +383,7 @@ def test_each_model_is_counted_on_what_it_has_right():
     better = [[0, 0, 0, 0], [0, 0, 0, 0], [0, 0, 1, 0], [0, 0, 1, 0]]
     other = swept({"fog": better, "blur": better}, "tuned", "t", base=BASE)
     found = degradation_gains([evaluated(each, ASKED) for each in (one, other)])
-    rows = {row[0]: row for row in found.tables[0].rows}
+    rows = {row[0]: row for each in found.tables for row in each.rows}
     assert rows["accuracy"][1].startswith("75.0")
     assert rows["accuracy"][2].startswith("100.0")
     # fog: 2, 2 and 1 of 4 right at the levels; blur 3, 3, 2 of 4
