@@ -3,6 +3,7 @@
 import importlib
 import os
 import re
+import runpy
 import sys
 import threading
 
@@ -124,6 +125,23 @@ def test_a_trace_counts_files_entered_and_turns_in_every_thread(threaded, tmp_pa
     assert set(found["by file"]) == {"a.py", "b.py"}
     # there and back, twice
     assert found["turns"] == 4
+
+
+def test_what_a_main_module_calls_is_no_import(tmp_path, monkeypatch):
+    package = write(tmp_path / "package_main", b_py=B)
+    (package / "__main__.py").write_text("from package_main.b import second\nsecond(1)\n")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    tracer = trace_road.Tracer(tmp_path / "package_main")
+    followed = sys.getprofile()
+    tracer.install()
+    try:
+        tracer.on = True
+        runpy.run_module("package_main", run_name="__main__")
+    finally:
+        tracer.on = False
+        sys.setprofile(followed)
+        threading.setprofile(followed)
+    assert tracer.summarize()["by file"] == {"b.py": {"functions": 1, "calls": 1}}
 
 
 def test_the_house_is_measured_from_its_files(tmp_path):

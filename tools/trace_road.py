@@ -91,7 +91,9 @@ class Tracer:
 
     def find_kind(self, code: CodeType) -> str:
         """`function` of ours, `import` for the body of a module or class of ours, else empty."""
-        if not code.co_filename.startswith(self.root):
+        name = code.co_filename
+        # the body of `__main__` is no import: the whole command runs inside it
+        if not name.startswith(self.root) or Path(name).stem == "__main__":
             return ""
         return "function" if code.co_flags & inspect.CO_OPTIMIZED else "import"
 
