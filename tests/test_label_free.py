@@ -315,7 +315,7 @@ def test_an_answer_that_never_changes_has_no_median_and_says_so():
     found = dwell_time(watched("aaaa", [0, 0, 1, 1]))
     assert (found.value, found.low, found.high, found.n) == (None, None, None, 2)
     assert "fewer than half of the runs end" in found.notes[1]
-    assert found.interval == "none: 2 frames of one video are too few"
+    assert found.interval == "none: 2 values of one video are too few"
     one = Evaluated(watched("aaaa"), results(watched("aaaa")))
     assert headline([one]) == (
         "m does not change its prediction within a scene in these 4 frames, among 8 classes.",
@@ -388,7 +388,7 @@ def test_self_consistency_of_pm_sets_counts_anchors():
 
 
 def test_a_distance_below_the_step_is_refused():
-    with pytest.raises(se.UsageError, match=r"only one frame in 3 was predicted"):
+    with pytest.raises(se.UsageError, match=r"predicted are 3 apart; choose k from 3 up"):
         self_consistency(watched("aabb", step=3), k=2)
     assert self_consistency(watched("aabb", step=20)).name == "self_consistency(k=20)"
 

@@ -68,7 +68,7 @@ def test_a_function_that_builds_a_network_takes_the_classes_beside_it(here):
     (here / "builder.py").write_text("from toy_networks import net as build")
     with pytest.raises(UsageError, match=r"put a classes\.txt beside it") as refusal:
         expand_model("builder:build")
-    assert "in 10 classes" in str(refusal.value)
+    assert "the names of the 10 classes" in str(refusal.value)
     (here / "classes.txt").write_text("\n".join("abc"))
     with pytest.raises(UsageError, match=r"put a classes\.txt beside it"):
         expand_model("builder:build")  # three names are not the ten that it answers in
@@ -81,7 +81,7 @@ def test_a_function_that_builds_a_network_takes_the_classes_beside_it(here):
 def test_onnx_files(here):
     pytest.importorskip("onnx")
     export(here / "ten.onnx", net())
-    with pytest.raises(UsageError, match="in 10 classes"):
+    with pytest.raises(UsageError, match="the names of the 10 classes"):
         expand_model("ten.onnx")
     (here / "ten.txt").write_text("\n".join("abcdefghij"))
     assert expand_model("ten.onnx") == "onnx(path='ten.onnx', classes='ten.txt')"
@@ -106,7 +106,8 @@ def test_data_texts(here):
     write_image(here / "photos" / "cat" / "1.png")
     assert expand_data("photos/") == "image_folder(root='photos')"
     write_image(here / "frames" / "0001.png")
-    assert expand_data("frames") == "every_frame(path='frames')"
+    with pytest.raises(UsageError, match=r"every_frame\(path='frames', fps=25\)"):
+        expand_data("frames")
     (here / "data.yaml").write_text("names: [a]")
     assert expand_data("data.yaml") == "yolo(data='data.yaml')"
     assert expand_data("every_frame(path='clip.mp4')") == "every_frame(path='clip.mp4')"

@@ -24,7 +24,10 @@ def folder(given: str = "") -> Path | None:
     if named == OFF:
         return None
     if named:
-        return Path(named).expanduser()
+        path = Path(named).expanduser()
+        if path.is_file():
+            raise UsageError(f"the cache '{named}' is a file; name a folder, or 'off' for none")
+        return path
     return cache_home() / "answers"
 
 

@@ -1,10 +1,12 @@
 """The command line: parse, call, print."""
 
 import atexit
+import errno
 import gc
 import sys
 from importlib import import_module
 from pathlib import Path
+from typing import Any
 
 COMMANDS = (
     "commands",
@@ -47,10 +49,34 @@ def main() -> None:
     except UsageError as error:
         _end_with(str(error))
     except ParsingError as error:
-        hint = "`steadyeye COMMAND --help` lists what there is"
-        _end_with(f"{' '.join(error.format_message().split())} {hint}")
+        _end_with(_words_of(error))
+    except OSError as error:
+        # a full disk, a folder that is not ours; what can be said better is said where it arises
+        _end_with(_words_of_system(error))
     except typer.Abort:
         sys.exit(1)
+
+
+def _words_of(error: Any) -> str:
+    """What is wrong on the command line, and where to look."""
+    text = " ".join(error.format_message().split())
+    group = getattr(getattr(error, "ctx", None), "command", None)
+    if not text:  # a group of commands without one of them
+        text = f"give one of its commands: {', '.join(getattr(group, 'commands', {}))}"
+    return f"{text.rstrip('.')}; `steadyeye COMMAND --help` lists what there is"
+
+
+def _words_of_system(error: OSError) -> str:
+    """What the operating system refused, of which file, and what to do about it."""
+    about = f" '{error.filename}'" if error.filename else ""
+    cure = {
+        errno.ENOSPC: "free some space, or choose a place on another disk with --out",
+        errno.EDQUOT: "free some space, or choose a place on another disk with --out",
+        errno.EACCES: "choose a place that you may read and write",
+        errno.EPERM: "choose a place that you may read and write",
+        errno.EROFS: "choose a place that can be written to",
+    }.get(error.errno or 0, "check the path")
+    return f"cannot use{about}: {error.strerror or error}; {cure}"
 
 
 def _end_with(text: str) -> None:

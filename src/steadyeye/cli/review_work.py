@@ -28,6 +28,8 @@ def sample(
     from steadyeye.review.sampling import sample as write
     from steadyeye.review.watched import watched
 
+    if (out / "run.json").is_file():
+        raise UsageError(f"'{out}' holds a run; choose another --out for the set")
     videos, data = what
     if not videos and not data:
         raise UsageError("nothing to sample; give videos, --data, or --boxes with --images")

@@ -1,6 +1,8 @@
 """What the commands do: call the library, print what came out."""
 
+import re
 import shutil
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -20,6 +22,7 @@ from steadyeye.storage.place import Place, place
 if TYPE_CHECKING:
     from steadyeye.evaluation.explain import Explaining
     from steadyeye.evaluation.job import Job
+    from steadyeye.report.document import Document
 
 
 def run(job_file: Path | None, flags: Mapping[str, Any], shown: str) -> None:
@@ -44,6 +47,10 @@ def complete_job(asked: "Job", overwrite: bool, shown: str) -> None:
 
 
 ALL = ("models", "data", "out")
+OF_RUN = re.compile(
+    r"run\.json|data|cells|measurements|pictures|log\.jsonl|\.lock|(results|report)\..*"
+)
+"""What a run writes into its folder, see docs/reference/runs.md."""
 
 
 def read_job(
@@ -66,13 +73,17 @@ def read_job(
         for text, spec in zip(texts, specs, strict=True):
             if text != spec:
                 show(f"{kind} {text}: {spec}")
+        twice = [spec for spec, times in Counter(specs).items() if times > 1]
+        if twice:
+            raise UsageError(f"the {kind} {twice[0]} is given twice; give it once")
     return full
 
 
 def remove_run(out: Place) -> None:
     """Deletes the run in a folder of this machine.
 
-    Raises `UsageError` where it holds no run, or another process is writing there.
+    Raises `UsageError` where it holds no run or more than a run, or another process is writing
+    there.
     """
     from steadyeye.storage.lease import alone
 
@@ -82,6 +93,12 @@ def remove_run(out: Place) -> None:
         return
     if not (out / "run.json").is_file():
         raise UsageError(f"'{out}' holds no run, so it is not deleted; choose another --out")
+    others = [each.name for each in out.iterdir() if not OF_RUN.fullmatch(each.name)]
+    if others:
+        raise UsageError(
+            f"'{out}' also holds '{sorted(others)[0]}', which no run has written; move it away, or "
+            "choose another --out"
+        )
     with alone(out):
         pass  # raises where another process is writing there
     shutil.rmtree(out)
@@ -187,7 +204,11 @@ def measure(runs: Sequence[str], workers: int, shown: str) -> None:
     for run in map(place, runs):
         with watching(shown) as watcher:
             measured = complete(run, watcher, workers)
-        _finish(run, [each.source for each in measured])
+        store_report(run, [each.source for each in measured])
+        for each in measured:
+            frames = len(each.predictions.ids)
+            say(f"{each.source.name}: {frames:,} frames of {len(each.sets):,} sets measured")
+        show_report(run)
 
 
 def explain(how: "Explaining", flags: Mapping[str, Any], shown: str) -> None:
@@ -228,19 +249,30 @@ def classmap(source: str, target: str) -> None:
     console.print(to_csv(by_meaning(read(source), read(target))), markup=False, end="")
 
 
-def _finish(out: Place, sources: Sequence[Source]) -> None:
+def store_report(out: Place, sources: Sequence[Source]) -> "Document":
+    """The report of a run, written into its folder with the pictures that it shows."""
     from steadyeye.evaluation import summary
 
     content = summary.document([out])
     summary.store_pictures(out, sources, content)
     summary.save(content, [out], [out / f for f in ("report.html", "results.json", "results.csv")])
+    return content
+
+
+def show_report(out: Place) -> None:
+    """Prints where the report of a run is."""
+    show(f"report: {(out / 'report.html').resolve()}")
+
+
+def _finish(out: Place, sources: Sequence[Source]) -> None:
+    content = store_report(out, sources)
     for line in content.headline:
         say(line)
     for one in content.evaluated:
         show_numbers(one)
     for line in (*content.warnings, *content.caveats):
         say(line)
-    show(f"report: {(out / 'report.html').resolve()}")
+    show_report(out)
 
 
 def show_numbers(one: Evaluated) -> None:

@@ -52,7 +52,7 @@ def bootstrap(
             None,
             None,
             n,
-            f"none: {number_of(n, 'frame of one video is', 'frames of one video are')} too few",
+            f"none: {number_of(n, 'value of one video is', 'values of one video are')} too few",
         )
     if 1 < names < fewest:
         return Interval(value, None, None, n, f"none: {names} videos are too few")

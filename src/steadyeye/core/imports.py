@@ -2,6 +2,10 @@
 
 import importlib
 import importlib.util
+import traceback
+from collections.abc import Collection
+from difflib import get_close_matches
+from pathlib import Path
 from typing import Any
 
 from steadyeye.core.errors import UsageError
@@ -12,14 +16,45 @@ def attribute(path: str) -> Any:
     module, colon, name = path.removeprefix("py:").partition(":")
     if not (module and colon and name):
         raise UsageError(f"'{path}' is no Python path; write package.module:name")
+    loaded = user_module(module, path)
+    if not hasattr(loaded, name):
+        raise UsageError(f"the module '{module}' has no '{name}'{nearest(name, vars(loaded))}")
+    return getattr(loaded, name)
+
+
+def user_module(name: str, path: str) -> Any:
+    """The user's module `name`, which the spec `path` asks for.
+
+    Raises `UsageError` where there is none and where its own code fails, with the line.
+    """
     try:
-        return getattr(importlib.import_module(module), name)
+        return importlib.import_module(name)
     except ModuleNotFoundError as error:
-        raise UsageError(
-            f"cannot import '{error.name}' for '{path}'; install it or add its folder to PYTHONPATH"
-        ) from error
-    except AttributeError as error:
-        raise UsageError(f"the module '{module}' has no '{name}'") from error
+        file = name.removesuffix(".py")
+        hint = (
+            f"did you mean '{path.replace(name, file, 1)}'?"
+            if file != name
+            else "run from its folder, install it, or add its folder to PYTHONPATH"
+        )
+        raise UsageError(f"cannot import '{error.name}' for '{path}'; {hint}") from error
+    except Exception as error:
+        raise UsageError(f"cannot import '{name}' for '{path}': {place_of(error)}") from error
+
+
+def place_of(error: BaseException) -> str:
+    """What a user's own code raised, and in which line of which file, to be corrected."""
+    if isinstance(error, SyntaxError):
+        file, line, text = error.filename, error.lineno, error.msg
+    else:
+        last = traceback.extract_tb(error.__traceback__)[-1]
+        file, line, text = last.filename, last.lineno, " ".join(str(error).split())[:300]
+    return f"{type(error).__name__}: {text} ({Path(file or '?').name}, line {line}); correct it"
+
+
+def nearest(name: str, known: Collection[str]) -> str:
+    """What to say of the nearest of the known names; nothing where none is near."""
+    near = get_close_matches(name, [each for each in known if not each.startswith("_")], n=1)
+    return f"; did you mean '{near[0]}'?" if near else ""
 
 
 def library(name: str) -> Any:

@@ -67,6 +67,7 @@ PLAIN: Mapping[Any, tuple[Any, str]] = {
     float: ((int, float), "a number"),
     bool: (bool, "True or False"),
     str: (str, "text in quotes"),
+    int | str: ((int, str), "a whole number, or text in quotes"),
 }
 
 

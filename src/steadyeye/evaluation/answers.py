@@ -29,7 +29,8 @@ def split(task: Task, said: Any, images: int) -> Sequence[Answer]:
         raise UsageError(
             f"{task.model.name} returned scores of shape {said.shape} for "
             f"{number_of(images, 'image')} and {number_of(width, 'class')}; return one row per "
-            "image and one column per class"
+            "image and one column per class, or name the model's own classes with "
+            "classes='…' in its spec"
         )
     return list(said)
 

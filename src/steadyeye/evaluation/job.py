@@ -106,12 +106,15 @@ def toml(path: Path, known: Collection[str]) -> dict[str, Any]:
 
     Raises `UsageError` for a file that cannot be read and for a key that is not known.
     """
+    hint = "" if path.suffix == ".toml" else "; a job is a .toml file: give --model and --data"
     try:
         values = tomllib.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
-        raise UsageError(f"cannot read the job '{path}': {error.strerror}") from error
+        raise UsageError(f"cannot read the job '{path}': {error.strerror}{hint}") from error
+    except UnicodeDecodeError as error:
+        raise UsageError(f"cannot read the job '{path}': it is no text{hint}") from error
     except tomllib.TOMLDecodeError as error:
-        raise UsageError(f"cannot read the job '{path}': {error}") from error
+        raise UsageError(f"cannot read the job '{path}': {error}{hint}") from error
     for key in values:
         if key not in known:
             raise unknown("job key", key, known)

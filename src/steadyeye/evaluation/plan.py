@@ -40,7 +40,11 @@ def check(job: Job) -> Plan:
     problems: list[str] = []
     models = _build("models", job.models, problems)
     sources = _build("sources", job.data, problems)
-    for spec in _try(partial(split, job.metrics or ""), problems) or ():
+    # a sweep of images without labels is refused once, where it is made, not by each metric
+    sweep = bool(job.operators) and not all(
+        {"truth", "boxes"} & {*source.columns} for _, source in sources
+    )
+    for spec in () if sweep else _try(partial(split, job.metrics or ""), problems) or ():
         _try(partial(_metric, job, [each for _, each in models], sources, spec), problems)
     for text, source in sources:
         for part in (distinct_ids, present):
@@ -92,6 +96,9 @@ def metric(spec: Spec) -> Metric:
     """The metric a spec names, its arguments checked but for the predictions."""
     plugin: Metric = plugins.load("metrics", spec.name)
     plugins.check_arguments(plugin, spec, given=1)
+    k = spec.kwargs.get("k")
+    if isinstance(k, int) and k < 0:
+        raise UsageError(f"{spec}: k counts the frames on either side; give 0 or more")
     return plugin
 
 

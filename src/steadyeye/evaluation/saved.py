@@ -33,7 +33,10 @@ class SavedPredictions:
 
     def __call__(self, images: Iterable[Image]) -> Scores:
         """Refuses: there is no model to ask."""
-        raise UsageError(f"'{self.name}' is a file of predictions; use `steadyeye score`")
+        raise UsageError(
+            f"'{self.name}' is a file of predictions, whose classes neither it nor the data name; "
+            "use `steadyeye score` with --classes"
+        )
 
 
 def load(path: Place, classes: Classes | None) -> SavedPredictions:

@@ -40,7 +40,10 @@ class SavedDetections:
 
     def __call__(self, images: Iterable[Image]) -> list[Detections]:
         """Refuses: there is no detector to ask."""
-        raise UsageError(f"'{self.name}' is a file of detections; use `steadyeye score`")
+        raise UsageError(
+            f"'{self.name}' is a file of detections, but the data have no boxes; "
+            "use `steadyeye score` with data that have"
+        )
 
 
 def are_detections(path: Place) -> bool:
@@ -60,8 +63,8 @@ def load(path: Place, classes: Classes | None, base: str | None = None) -> Saved
     `saved_ids`. `base`: as in `SavedDetections`. Raises `UsageError` for entries that are none,
     with how many and the first.
     """
-    text = path.read_text(encoding="utf-8-sig")
     try:
+        text = path.read_text(encoding="utf-8-sig")
         entries = json.loads(text)
     except ValueError as error:
         raise UsageError(f"cannot read the detections '{path}': {error}") from error

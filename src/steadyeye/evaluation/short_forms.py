@@ -1,6 +1,5 @@
 """Short forms of models and data, `timm:resnet50` or `clip.mp4`, written out as full specs."""
 
-import importlib
 import inspect
 import json
 import re
@@ -14,12 +13,13 @@ from typing import Any
 from steadyeye.classes.known import known, read
 from steadyeye.core import plugins
 from steadyeye.core.errors import UsageError, unknown
-from steadyeye.core.imports import attribute
+from steadyeye.core.imports import attribute, user_module
 from steadyeye.core.numbers import number_of
 from steadyeye.core.spec import Spec, parse
 from steadyeye.evaluation.job import Job
 from steadyeye.footage.paths import VIDEOS
 from steadyeye.images.files import SUFFIXES
+from steadyeye.storage.place import place
 
 LIBRARIES = ("timm", "torchvision", "hf")
 """Models whose one necessary argument is a name: `timm:resnet50`."""
@@ -33,6 +33,7 @@ NAMING = ("name", "path", "root", "annotations", "data", "folder")
 """Arguments after which a run is named, the first that a spec has."""
 
 _SPEC = re.compile(r"\s*[A-Za-z_]\w*\s*(\(.*\))?\s*", re.DOTALL)
+_DASHED = re.compile(r"[\w.-]+")
 _PREFIXED = re.compile(r"([a-z_]\w*):(.+)", re.DOTALL)
 _PYTHON = re.compile(r"(py:)?[A-Za-z_][\w.]*:[A-Za-z_]\w*")
 
@@ -51,7 +52,7 @@ def expand_model(text: str) -> str:
         return _python_model(text.strip())
     if _is_path(text, (".onnx", ".keras", *TORCH_FILES)):
         return _model_of_path(_existing(text))
-    if _SPEC.fullmatch(text):
+    if _SPEC.fullmatch(text) or _DASHED.fullmatch(text):
         _check_name("models", text)
     return text
 
@@ -65,7 +66,7 @@ def expand_data(text: str) -> str:
     """
     if _is_path(text, (*VIDEOS, *SUFFIXES, ".yaml", ".yml", ".json")):
         return _data_of_path(_existing(text))
-    if _SPEC.fullmatch(text):
+    if _SPEC.fullmatch(text) or _DASHED.fullmatch(text):
         _check_name("sources", text)
     return text
 
@@ -82,6 +83,7 @@ def _existing(text: str) -> Path:
     path = Path(text).expanduser()
     if path.exists():
         return path
+    place(text)  # refuses a store that is written wrongly
     beside = [each.name for each in path.parent.iterdir()] if path.parent.is_dir() else []
     near = get_close_matches(path.name, beside, n=1, cutoff=0.6)
     hint = f"did you mean '{path.parent / near[0]}'?" if near else "check the path"
@@ -105,12 +107,7 @@ def _python_model(text: str) -> str:
     """A function on images is a `callable`; one without parameters builds a torch module."""
     path = text.removeprefix("py:")
     module = path.partition(":")[0]
-    try:
-        importlib.import_module(module)
-    except ModuleNotFoundError as error:
-        raise UsageError(
-            f"cannot import '{error.name}' for '{text}'; run from its folder, or install it"
-        ) from error
+    user_module(module, text)
     given = attribute(path)
     if not callable(given):
         raise UsageError(f"'{text}' is a {type(given).__name__}; give a function or a class")
@@ -153,6 +150,8 @@ def _model_of_path(path: Path) -> str:
             "(transformers); give a model file"
         )
     suffix = path.suffix.lower()
+    if suffix == ".py":
+        raise UsageError(f"'{path}' is a Python file; name a function in it, as {path.stem}:NAME")
     if suffix == ".onnx":
         return _onnx_spec(path)
     if suffix == ".keras":
@@ -194,9 +193,13 @@ def _class_file(path: Path, width: int | None) -> str:
             return str(beside)
     if width == IMAGENET == len(known("imagenet1k")):
         return "imagenet1k"
-    outputs = "" if width is None else f" in {number_of(width, 'class')}"
+    if width == 1:
+        raise UsageError(
+            f"'{path}' gives one number an image; give a model with one output for each class"
+        )
+    outputs = "classes" if width is None else number_of(width, "class")
     raise UsageError(
-        f"the classes of '{path}' are not known{outputs}; put a classes.txt beside it, one "
+        f"the names of the {outputs} of '{path}' are not known; put a classes.txt beside it, one "
         "class per line, or write the spec with classes='…'"
     )
 
@@ -213,7 +216,10 @@ def _data_of_path(path: Path) -> str:
         return _annotations(path)
     if suffix in SUFFIXES:
         raise UsageError(f"'{path}' is one image; give the folder of images, or a video")
-    raise UsageError(f"'{path}' is no known kind of data; write it as a spec")
+    kinds = ", ".join(sorted({*VIDEOS, *SUFFIXES, ".json", ".yaml"}))
+    raise UsageError(
+        f"'{path}' is no known kind of data; convert it to one of {kinds}, or write it as a spec"
+    )
 
 
 def _data_of_folder(folder: Path) -> str:
@@ -223,7 +229,11 @@ def _data_of_folder(folder: Path) -> str:
     if any(each.is_dir() and _holds_images(each) for each in entries):
         return str(Spec("image_folder", {"root": str(folder)}))
     if _holds_images(folder):
-        return str(Spec("every_frame", {"path": str(folder)}))
+        raise UsageError(
+            f"the folder '{folder}' holds images and no folders of them; for the frames of a video "
+            f"write \"every_frame(path='{folder}', fps=25)\" with its frames a second, for photos "
+            "put them into one folder a class"
+        )
     raise UsageError(f"the folder '{folder}' holds no videos and no images; check the path")
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from steadyeye.core.errors import unknown
+from steadyeye.core.errors import UsageError, unknown
 from steadyeye.core.types import Evaluated, Source
 from steadyeye.evaluation import pictures
 from steadyeye.evaluation.collect import collect, record
@@ -64,6 +64,10 @@ def write(runs: Sequence[Place], files: Sequence[Place], metrics: str | None = N
 def check_formats(files: Sequence[Place]) -> None:
     """Raises `UsageError` for a file whose suffix names no format."""
     for file in files:
+        if not file.suffix:
+            raise UsageError(
+                f"'{file}' does not say the format; write {file}.html, .md, .json or .csv"
+            )
         if file.suffix.lstrip(".") not in {"html", *RENDER}:
             raise unknown("report format", file.suffix.lstrip("."), ["html", *RENDER])
 

@@ -135,7 +135,7 @@ def swept(
     refuse_without_gradient(how, parts, model.name)
     images = [i for i, truth in enumerate(source.truths) if truth]
     if not images:
-        raise UsageError(f"'{source.name}' has no labels; degradation is measured on labelled data")
+        raise UsageError(f"'{source.name}' has no labels; degrade measures accuracy: give labels")
     unlabelled = len(source) - len(images)
     notes = (*source.notes, *([f"{unlabelled} unlabelled samples left out"] if unlabelled else []))
     if detects(model):

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from steadyeye.core.errors import UsageError
+from steadyeye.core.imports import place_of
 from steadyeye.core.notebook import model_in_short
 from steadyeye.core.numbers import number_of
 from steadyeye.core.parts import AtInput, Stages
@@ -91,9 +92,20 @@ class FunctionClassifier:
         rest = FunctionClassifier(self.function, self.classes, None, self.name)
         return AtInput(self._resize.fit, rest, None)
 
+    def _call(self, batch: NDArray[np.uint8]) -> Any:
+        try:
+            return self.function(batch)
+        except (UsageError, MemoryError):
+            raise
+        except Exception as error:
+            shape = "x".join(map(str, batch.shape))
+            raise UsageError(
+                f"{self.name} fails on images of shape {shape}: {place_of(error)}"
+            ) from error
+
     def _scores(self, batch: NDArray[np.uint8]) -> Scores:
         with self._lock:
-            returned = self.function(batch)
+            returned = self._call(batch)
         scores = np.asarray(returned)
         if scores.dtype.kind not in "fiub":
             raise UsageError(

@@ -51,7 +51,7 @@ def _of_clips(predictions: Predictions, k: int | None) -> tuple[Interval, int, t
     reach = max(NEAR, step) if k is None else k
     if reach < step:
         raise UsageError(
-            f"k={k}, but only one frame in {step} was predicted; choose k from {step} up"
+            f"k={k}, but the frames that were predicted are {step} apart; choose k from {step} up"
         )
     rows = in_time(predictions)
     agrees = _steady(predictions, rows, reach)

@@ -31,7 +31,7 @@ from steadyeye.storage.place import Place, together
 from steadyeye.storage.write import sha256
 
 AGAIN = "run the same command again to complete it"
-MEND = "run the same command again to compute it anew"
+MEND = "run the same command again that made it, to compute it anew"
 
 
 def read(*folders: Place) -> Predictions:

@@ -74,8 +74,8 @@ def _of_images(
 ) -> WholeClips:
     if fps is None or not 0 < fps < float("inf"):
         raise UsageError(
-            f"'{root}' holds images, which do not say how fast they follow each other; "
-            f"give fps=…{'' if fps is None else f' above 0, not {fps}'}"
+            f"'{root}' holds images, which do not say how fast they follow each other; give "
+            f"fps={'25, or what they were taken at' if fps is None else f'… above 0, not {fps}'}"
         )
     clips: list[Clip] = []
     marks: list[str] = []

@@ -11,7 +11,12 @@ from steadyeye.core.seeds import fingerprint
 from steadyeye.core.types import Classes, Labels, Sample
 from steadyeye.footage.paths import listed, located
 from steadyeye.images import files
-from steadyeye.storage.place import Place, absent, inside
+from steadyeye.storage.place import Place, absent, below, inside
+
+OTHERS = frozenset(
+    {".gif", ".heic", ".heif", ".avif", ".jxl", ".jp2", ".dng", ".cr2", ".nef", ".arw"}
+)
+"""Formats of cameras and phones that are not read."""
 
 
 @source_in_short
@@ -67,7 +72,24 @@ def image_folder(root: str, classes: str | None = None) -> _Images:
         ids=ids,
         paths=paths,
         truths=truths,
-        notes=(f"{number_of(len(paths), 'image')} in {len(listed_names)} class folders",),
+        notes=(
+            f"{number_of(len(paths), 'image')} in {len(listed_names)} class folders",
+            *_unread(base),
+        ),
+    )
+
+
+def _unread(folder: Place) -> tuple[str, ...]:
+    """A note on the images of kinds that are not read, where there are any."""
+    others = sorted(
+        inside(f, folder).as_posix() for f in below(folder) if f.suffix.lower() in OTHERS
+    )
+    if not others:
+        return ()
+    are = "images are" if len(others) > 1 else "image is"
+    return (
+        f"{len(others):,} {are} left out, first '{others[0]}': the format is not read; "
+        "convert to JPEG or PNG",
     )
 
 

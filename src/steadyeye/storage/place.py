@@ -8,6 +8,7 @@ from pathlib import Path, PurePath
 from typing import TypeAlias, TypeVar
 from urllib.parse import unquote, urlsplit
 
+from steadyeye.core.errors import UsageError
 from steadyeye.storage.remote import Remote
 from steadyeye.storage.stores import filesystem
 
@@ -16,6 +17,7 @@ Place: TypeAlias = Path | Remote
 
 AT_ONCE = 16  # requests to a store side by side
 URL = re.compile(r"[a-z][a-z0-9+.-]+://")
+SLIPPED = re.compile(r"(s3|gs|hf):")
 Item = TypeVar("Item")
 Found = TypeVar("Found")
 
@@ -30,6 +32,8 @@ def place(text: str | Place) -> Place:
     if text.startswith("file://"):
         return Path(unquote(urlsplit(text).path))
     if not URL.match(text):
+        if SLIPPED.match(text):
+            raise UsageError(f"'{text}' is neither a path nor a store; write s3://bucket/folder")
         return Path(text).expanduser()
     filesystem(text)
     return Remote(text.rstrip("/"))
