@@ -100,7 +100,10 @@ MISTAKES = [
     ((*RUN, "--data", "clip.gif"), "convert it to one of .avi"),
     ((*RUN, "--data", "image-folder"), "did you mean 'image_folder'?"),
     ((*RUN, "--data", "s3:/bucket/photos"), "write s3://bucket/folder"),
-    ((*RUN, "--data", "labelled.mp4", "--quiet"), "name the model's own classes with classes='…'"),
+    (
+        (*RUN, "--data", "labelled.mp4", "--quiet", "--out", "x"),
+        "name the model's own classes with classes='…'",
+    ),
     ((*CLIP, "--data", "clip.mp4"), "is given twice; give it once"),
     ((*CLIP, "--model", "mine:predict"), "is given twice; give it once"),
     ((*CLIP, "--out", "s3:/bucket/a"), "write s3://bucket/folder"),
