@@ -18,7 +18,7 @@ from test_runs import Watcher, compute, davis, small_disk, tree
 from torch import nn
 
 import steadyeye as se
-from steadyeye.cache import keys, place, upkeep
+from steadyeye.cache import code, place, upkeep
 from steadyeye.cache.entry import Kept, decode, encode
 from steadyeye.cache.store import FILE, Store, connect
 from steadyeye.core import plugins
@@ -154,7 +154,7 @@ def test_another_model_image_or_version_is_another_answer(clip, declared, tmp_pa
     os.utime(victim, ns=times)
     assert victim.stat().st_size == size
     assert again("c") == 1, "a frame of the same size and time but another content"
-    monkeypatch.setattr(keys, "surroundings", lambda: "another version of ONNX Runtime")
+    monkeypatch.setattr(code, "versions", lambda packages: "another version of ONNX Runtime")
     assert again("d") == 40
 
 

@@ -235,8 +235,8 @@ def _no_attribute(name: str) -> str:
 def _model(model: str | Model | Callable[..., Any], classes: str | None) -> tuple[str, Model]:
     if isinstance(model, str):
         return model, plugins.build("models", parse(model))
-    if hasattr(model, "fingerprint") and hasattr(model, "recipe"):
-        return model.name, model  # type: ignore[union-attr, return-value]
+    if isinstance(model, Model):
+        return model.name, model
     name = getattr(model, "__name__", type(model).__name__)
     return name, FunctionClassifier(model, read_classes(classes) if classes else None, name=name)
 

@@ -1,6 +1,7 @@
 """Profiles and failure points under degradation before and after training further."""
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from steadyeye.charts.lines import draw_bands, lines
@@ -98,7 +99,8 @@ def _moved(step: Step, pair: tuple[Predictions, Predictions]) -> list[Moved]:
         return []
     thresholds = tuple(float(cell.name.removeprefix("below ")) for cell in result.cells[0].cells)
     # a metric is asked for with its parameters
-    images = getattr(step.after.asked["failure_points"].metric, "keywords", {}).get("images")
+    metric = step.after.asked["failure_points"].metric
+    images = metric.keywords.get("images") if isinstance(metric, partial) else None
     return moved(*pair, thresholds, images or "right")
 
 

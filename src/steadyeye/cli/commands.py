@@ -207,11 +207,15 @@ def report(
     ] = "report.html",
     formats: Formats = "",
     metrics: Metrics = None,
+    analyses: Annotated[
+        list[str] | None,
+        typer.Option(help="Analyses beside the default ones; `steadyeye ls analyses` lists all."),
+    ] = None,
 ) -> None:
     """Write one report of one or more runs."""
     from steadyeye.cli import work
 
-    work.report(runs, out, formats, joined(metrics))
+    work.report(runs, out, formats, joined(metrics), joined(analyses))
 
 
 @app.command()

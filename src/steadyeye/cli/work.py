@@ -16,6 +16,7 @@ from steadyeye.core import plugins
 from steadyeye.core.errors import UsageError
 from steadyeye.core.numbers import number_of
 from steadyeye.core.results import among
+from steadyeye.core.spec import split
 from steadyeye.core.types import Evaluated, Result, Source
 from steadyeye.storage.place import Place, place
 
@@ -180,12 +181,17 @@ def _competing(competing: int, others: int) -> str:
     return f"{number_of(competing, 'class competes', 'classes compete')}{more}"
 
 
-def report(runs: Sequence[str], out: str, formats: str, metrics: str | None) -> None:
+def report(
+    runs: Sequence[str], out: str, formats: str, metrics: str | None, analyses: str | None
+) -> None:
     """`steadyeye report`."""
+    more = [spec.name for spec in split(analyses or "")]
+    for name in more:
+        plugins.check_exists("analyses", name)
     from steadyeye.evaluation import summary
 
     files = reports(out, formats)
-    summary.write([place(run) for run in runs], files, metrics)
+    summary.write([place(run) for run in runs], files, metrics, more)
     for file in files:
         show(str(file))
 

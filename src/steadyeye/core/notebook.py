@@ -83,8 +83,10 @@ def _source(source: Any) -> Facts:
 
 def _model(model: Any) -> Facts:
     there = model.classes
+    from steadyeye.core.abilities import detects  # which imports this module
+
     classes = "classes of the data" if there is None else number_of(len(there), "class")
-    kind = "detector" if getattr(model, "detects", False) else "classifier"
+    kind = "detector" if detects(model) else "classifier"
     return (("name", model.name), ("kind", kind), ("classes", classes))
 
 

@@ -55,8 +55,7 @@ def compared(outcomes: Callable[..., Outcomes], lower: bool = False) -> Callable
     """
 
     def declare(plugin: Plugin) -> Plugin:
-        plugin.outcomes = outcomes  # type: ignore[attr-defined]
-        plugin.lower = lower  # type: ignore[attr-defined]
+        vars(plugin).update(outcomes=outcomes, lower=lower)
         return plugin
 
     return declare

@@ -2,12 +2,12 @@
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any, Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
 
-from steadyeye.core.types import Image, Model
+from steadyeye.core.types import Detector, Image, Model
 
 ClassGradient: TypeAlias = Callable[[NDArray[np.float32], Sequence[int]], NDArray[np.float32]]
 """`(image, members) -> (h, w, 3)`: how the probability of a class rises with each value.
@@ -42,15 +42,62 @@ class Stages:
     infer: Callable[[Iterable[Any]], Any]
 
 
-def own(model: object, method: str) -> Callable[[], Any] | None:
-    """The method by which a model says how it is cut; None where it does not speak for its calls.
+@runtime_checkable
+class Staged(Protocol):
+    """A model that can be cut in two: `stages()`."""
 
-    As in a subclass that answers otherwise, or a wrapper that passes attributes on.
+    def stages(self) -> Stages:
+        """What prepares an image, and what answers to prepared ones."""
+        ...
+
+
+@runtime_checkable
+class CutAtInput(Protocol):
+    """A model that says where images have the size in which it sees them: `at_input()`."""
+
+    def at_input(self) -> AtInput:
+        """What fits an image, and the model for fitted ones."""
+        ...
+
+
+@runtime_checkable
+class Thresholded(Protocol):
+    """A detector whose threshold on scores can be lowered: `lowered(threshold)`."""
+
+    def lowered(self, threshold: float, /) -> Detector:
+        """The same with another threshold."""
+        ...
+
+
+def stages(model: Model) -> Stages:
+    """The model cut in two; one that does not say takes images as they are."""
+    if isinstance(model, Staged) and _speaks_for_calls(model, "stages"):
+        return model.stages()
+    return Stages(np.asarray, model)
+
+
+def at_input(model: Model) -> AtInput:
+    """The model cut at its input; one that does not say takes images as they are."""
+    if isinstance(model, CutAtInput) and _speaks_for_calls(model, "at_input"):
+        return model.at_input()
+    return AtInput(np.asarray, model, None)
+
+
+def lowered(model: Detector, threshold: float) -> Detector:
+    """The detector with another threshold on scores; itself where that cannot be set."""
+    if isinstance(model, Thresholded) and _speaks_for_calls(model, "lowered"):
+        return model.lowered(threshold)
+    return model
+
+
+def _speaks_for_calls(model: object, method: str) -> bool:
+    """Whether a method is of the class that answers, or of one below it.
+
+    It is not in a subclass that answers otherwise, or in a wrapper that passes attributes on.
     """
     for kind in type(model).__mro__:
         if method in vars(kind):
-            found: Callable[[], Any] = getattr(model, method)
-            return found
+            return True
         if "__call__" in vars(kind):
-            return None
-    return None
+            return False
+    return False

@@ -2,6 +2,7 @@
 
 `load("metrics", "pm_k")` imports `pm_k.py` of the folder of metrics and nothing else. What a plugin
 needs, columns and packages outside the core install, is read from its file without importing it.
+Those from outside the package (`core.outside`) are found by the same names.
 """
 
 import ast
@@ -9,14 +10,18 @@ import importlib
 import importlib.util
 import inspect
 import re
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 from typing import Any
 
+from steadyeye.core import outside
 from steadyeye.core.errors import UsageError, unknown
-from steadyeye.core.spec import Spec
+from steadyeye.core.outside import Outside, is_plugin_code
+from steadyeye.core.spec import Spec, parse
+
+__all__ = ["is_plugin_code"]
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -76,14 +81,18 @@ class Declaration:
     """What the file of a plugin says of it, read without importing it.
 
     `summary`: the first line of its docstring. `columns`: what `@needs` asks of predictions, None
-    where it declares nothing. `packages`: import names beyond the core install, the module's
-    constant `PACKAGES`. `extra`: the extra of pyproject.toml that brings them all, its `EXTRA`.
+    where it declares nothing. `reach`: how far the offsets must go for it. `packages`: import names
+    beyond the core install, the module's constant `PACKAGES`. `extra`: the extra of pyproject.toml
+    that brings them all, its `EXTRA`. `answers`: of a model, "scores", "boxes" or both, as the
+    annotation of what it returns says.
     """
 
     summary: str
-    columns: tuple[str, ...] | None
-    packages: tuple[str, ...]
-    extra: str | None
+    columns: tuple[str, ...] | None = None
+    reach: int = 0
+    packages: tuple[str, ...] = ()
+    extra: str | None = None
+    answers: tuple[str, ...] = ()
 
     @property
     def missing_packages(self) -> tuple[str, ...]:
@@ -102,32 +111,116 @@ def module(kind: str, name: str) -> str:
 
 
 @cache
-def names(kind: str) -> tuple[str, ...]:
-    """The registered names of a kind (`models`, `sources`, `metrics`, `analyses`), sorted."""
+def own_names(kind: str) -> tuple[str, ...]:
+    """The names of a kind that are files of this package, sorted."""
     files = folder(kind).glob("*.py")
     return tuple(sorted(file.stem for file in files if not file.stem.startswith("_")))
 
 
+def names(kind: str) -> tuple[str, ...]:
+    """The names of a kind (`models`, `sources`, `metrics`, `analyses`, …), sorted.
+
+    Those from outside are among them.
+    """
+    return tuple(sorted({*own_names(kind), *outside.find(kind)}))
+
+
+def exists(kind: str, name: str) -> bool:
+    """Whether a plugin has this name, or the name says in which module or file one is."""
+    return outside.is_path(name) or name in names(kind)
+
+
+def check_exists(kind: str, name: str) -> None:
+    """Raises `UsageError` for a name that no plugin has, with the nearest one."""
+    if not exists(kind, name):
+        raise unknown(_singular(kind), name, names(kind))
+
+
 def describe(kind: str) -> dict[str, str]:
-    """Name → first line of the docstring, read without importing any plugin."""
-    return {name: declaration(kind, name).summary for name in names(kind)}
+    """Name → first line of the docstring, read without importing any plugin.
+
+    Of one from outside, where it comes from or why it cannot be used.
+    """
+    described = {}
+    for name in names(kind):
+        others = outside.find(kind).get(name, ())
+        try:
+            _refuse_two(kind, name, others)
+            summary = declaration(kind, name).summary
+            described[name] = f"{summary} [{others[0].origin}]" if others else summary
+        except UsageError as error:
+            described[name] = str(error)
+    return described
 
 
 def load(kind: str, name: str) -> Callable[..., Any]:
     """The object a plugin file is named after.
 
-    Raises `UsageError` for an unknown name (with the nearest one) and for a package that is not
-    installed (with the line that installs it).
+    Raises `UsageError` for an unknown name (with the nearest one), for a name that two plugins
+    have, for a file that cannot be imported, and for a package that is not installed (with the line
+    that installs it).
     """
-    if name not in names(kind):
-        raise unknown(_singular(kind), name, names(kind))
+    found, what = _outside(kind, name), f"the {_singular(kind)} '{name}'"
     try:
+        if found:
+            return outside.load(found, what)
         imported = importlib.import_module(module(kind, name))
     except ModuleNotFoundError as error:
         extra = declaration(kind, name).extra
-        raise not_installed(f"the {_singular(kind)} '{name}'", error, extra) from error
-    plugin: Callable[..., Any] = getattr(imported, name)
+        raise not_installed(what, error, extra) from error
+    plugin: Callable[..., Any] = vars(imported)[name]
     return plugin
+
+
+def _outside(kind: str, name: str) -> Outside | None:
+    """The plugin from outside that has a name; None where it is ours.
+
+    Raises `UsageError` for a name that nobody has or two have.
+    """
+    if outside.is_path(name):
+        return outside.at_path(name)
+    others = outside.find(kind).get(name, ())
+    _refuse_two(kind, name, others)
+    if not others and name not in own_names(kind):
+        raise unknown(_singular(kind), name, names(kind))
+    return others[0] if others else None
+
+
+def _refuse_two(kind: str, name: str, others: Sequence[Outside]) -> None:
+    ours = ["steadyeye itself"] if name in own_names(kind) else []
+    places = [*ours, *(each.origin for each in others)]
+    if len(places) > 1:
+        raise UsageError(
+            f"two {outside.called(kind)} are named '{name}': of {places[0]} and of {places[1]}; "
+            "rename the second"
+        )
+
+
+def modules(kind: str, spec: str) -> tuple[str, ...]:
+    """The module of the plugin that a spec names; () where it names none."""
+    try:
+        name = parse(spec).name
+        found = _outside(kind, name)
+    except UsageError:
+        return ()
+    return (found.module if found else module(kind, name),)
+
+
+def _names_one(kind: str, spec: str) -> bool:
+    # models and sources may be objects of the user's program, whose names are no specs
+    try:
+        return exists(kind, parse(spec).name)
+    except UsageError:
+        return False
+
+
+def outside_marks(kind: str, specs: Iterable[str]) -> dict[str, str]:
+    """Of the specs that name plugins from outside, kind and name → fingerprint of the file."""
+    marks = {}
+    for name in {parse(spec).name for spec in specs if _names_one(kind, spec)}:
+        if found := _outside(kind, name):
+            marks[f"{outside.called(kind)}/{name}"] = outside.file_mark(found)
+    return dict(sorted(marks.items()))
 
 
 def build(kind: str, spec: Spec) -> Any:
@@ -182,24 +275,44 @@ def install_line(extras: Iterable[str], packages: Iterable[str] = ()) -> str:
     )
 
 
-@cache
 def declaration(kind: str, name: str) -> Declaration:
     """What the plugin `name` declares, read from its file without importing it.
 
     Only constants are read: `@needs("truth", "group")`, `PACKAGES = ("sklearn",)` and
-    `EXTRA = "explain"`.
+    `EXTRA = "explain"`. Raises `UsageError` for a file that is no Python.
     """
-    tree = _parse_head((folder(kind) / f"{name}.py").read_text(encoding="utf-8"), name)
-    summary, columns = ast.get_docstring(tree), None
-    packages, extra = (), None
+    found = _outside(kind, name)
+    if found is None:
+        return _declared(folder(kind) / f"{name}.py", name)
+    if found.file is None:
+        return Declaration("")
+    try:
+        return _read_declaration(found.file, found.object)
+    except (OSError, SyntaxError, ValueError) as error:
+        what = f"the {_singular(kind)} '{name}'"
+        raise outside.broken(found, what, error) from error
+
+
+@cache
+def _declared(file: Path, name: str) -> Declaration:
+    return _read_declaration(file, name)
+
+
+def _read_declaration(file: Path, name: str) -> Declaration:
+    tree = _parse_head(file.read_text(encoding="utf-8"), name)
+    declared = Declaration(ast.get_docstring(tree) or "")
     for node in tree.body:
         if isinstance(node, ast.FunctionDef | ast.ClassDef) and node.name == name:
-            summary, columns = ast.get_docstring(node), _declared_columns(node)
+            columns, reach = _declared_columns(node)
+            summary, answers = ast.get_docstring(node) or "", _declared_answers(node)
+            declared = replace(
+                declared, summary=summary, columns=columns, reach=reach, answers=answers
+            )
         if isinstance(node, ast.Assign) and _is_name(node.targets[0], "PACKAGES"):
-            packages = tuple(ast.literal_eval(node.value))
+            declared = replace(declared, packages=tuple(ast.literal_eval(node.value)))
         if isinstance(node, ast.Assign) and _is_name(node.targets[0], "EXTRA"):
-            extra = str(ast.literal_eval(node.value))
-    return Declaration((summary or "").partition("\n")[0], columns, packages, extra)
+            declared = replace(declared, extra=str(ast.literal_eval(node.value)))
+    return replace(declared, summary=declared.summary.partition("\n")[0])
 
 
 def _parse_head(text: str, name: str) -> ast.Module:
@@ -213,11 +326,26 @@ def _parse_head(text: str, name: str) -> ast.Module:
     return ast.parse(text[: found.end()])
 
 
-def _declared_columns(node: ast.FunctionDef | ast.ClassDef) -> tuple[str, ...] | None:
+def _declared_columns(
+    node: ast.FunctionDef | ast.ClassDef,
+) -> tuple[tuple[str, ...] | None, int]:
+    """The columns and the reach of the decorator `needs`; (None, 0) where there is none."""
     for decorator in node.decorator_list:
         if isinstance(decorator, ast.Call) and _is_name(decorator.func, "needs"):
-            return tuple(ast.literal_eval(argument) for argument in decorator.args)
-    return None
+            reach = [ast.literal_eval(w.value) for w in decorator.keywords if w.arg == "reach"]
+            return tuple(ast.literal_eval(a) for a in decorator.args), (*reach, 0)[0]
+    return None, 0
+
+
+ANSWERS = {"Model": "scores", "Detector": "boxes"}
+
+
+def _declared_answers(node: ast.FunctionDef | ast.ClassDef) -> tuple[str, ...]:
+    """What a model gives for an image, as far as the annotation of its factory says."""
+    if isinstance(node, ast.ClassDef) or node.returns is None:
+        return ()
+    named = [each.id for each in ast.walk(node.returns) if isinstance(each, ast.Name)]
+    return tuple(ANSWERS[name] for name in named if name in ANSWERS)
 
 
 def _is_name(node: ast.expr, name: str) -> bool:

@@ -1,11 +1,18 @@
-"""Spec strings: keyword-only, Python-like text such as `video(path='clip.mp4', k=10)`."""
+"""Spec strings: keyword-only, Python-like text such as `video(path='clip.mp4', k=10)`.
+
+The name may be where the thing is, `my_package.my_metrics:steadiness(k=5)` or
+`plugins/steadiness.py:steadiness`.
+"""
 
 import ast
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from steadyeye.core.errors import UsageError
+
+_AT_PATH = re.compile(r"(?P<home>[^()'\",]*):(?P<call>[A-Za-z_]\w*\s*(\(.*\))?)", re.DOTALL)
 
 
 @dataclass(frozen=True)
@@ -27,6 +34,9 @@ def parse(text: str) -> Spec:
 
     Raises `UsageError` for anything but a name or a name with keyword literals.
     """
+    if at_path := _AT_PATH.fullmatch(text.strip()):
+        thing = parse(at_path["call"])
+        return Spec(f"{at_path['home']}:{thing.name}", thing.kwargs)
     try:
         node = ast.parse(text.strip(), mode="eval").body
     except SyntaxError as error:
@@ -44,13 +54,29 @@ def parse(text: str) -> Spec:
 
 def split(text: str) -> list[Spec]:
     """The specs in a comma-separated list, `"accuracy, pm_k(k=5)"`."""
-    try:
-        node = ast.parse(f"[{text}]", mode="eval").body
-    except SyntaxError as error:
-        raise _bad(text, error.msg) from None
-    if not isinstance(node, ast.List):
-        raise _bad(text, "it is not a comma-separated list of specs")
-    return [parse(ast.unparse(item)) for item in node.elts]
+    return [parse(part) for part in _parts(text)]
+
+
+def _parts(text: str) -> list[str]:
+    """The text between the commas that stand in no brackets and in no quotes."""
+    parts, depth, quote, start = [], 0, "", 0
+    for place, letter in enumerate(text):
+        if quote:
+            # a quote after a backslash does not end the text in quotes
+            escaped = (place - len(text[:place].rstrip("\\"))) % 2
+            quote = "" if letter == quote and not escaped else quote
+        elif letter in "'\"":
+            quote = letter
+        elif letter in "([{":
+            depth += 1
+        elif letter in ")]}":
+            depth -= 1
+        elif letter == "," and depth == 0:
+            parts.append(text[start:place])
+            start = place + 1
+    parts.append(text[start:])
+    # as in a list of Python, one comma may stand at the end
+    return parts if parts[-1].strip() else parts[:-1]
 
 
 def _keyword(text: str, word: ast.keyword) -> str:

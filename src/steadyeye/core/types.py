@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol, TypeAlias, TypeVar
+from typing import Any, Protocol, TypeAlias, TypeVar, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -84,9 +84,8 @@ class Source(Protocol):
     `fingerprint`: changes when the samples, their labels or their order change.
     `notes`: what a reader of the numbers must know (sets without neighbours, dropped frames).
 
-    One that reads files has a `files()` too: those that its images are read from, each once, in the
-    order of its samples, or None. A run keeps what they held, so that a change of them is noticed;
-    of a source without it every sample is asked for its `key`, or decoded, at the start of a run.
+    Of one that reads files (`core.abilities.OfFiles`) a run keeps what they held, so that a change
+    of them is noticed; of another every sample is asked for its `key`, or decoded, at the start.
     """
 
     @property
@@ -108,15 +107,16 @@ class Source(Protocol):
     def __getitem__(self, index: int, /) -> Sample: ...
 
 
+@runtime_checkable
 class Model(Protocol):
     """A classifier: images in, one row of scores an image out. Safe to call from many threads.
 
     It consumes the iterable one image at a time, so a batch is never held decoded as a whole.
     `classes` is None where a callable does not say: its scores are then over the data's classes.
     `recipe`: preprocessing, precision, runtime and output, as recorded in every run.
-    `fingerprint`: changes when the weights or the recipe change. One with the attribute
-    `cacheable = True` says that its fingerprint covers all that its answers depend on, and that
-    what it says of an image does not depend on the others in the batch: then answers are kept.
+    `fingerprint`: changes when the weights or the recipe change. What it may be able to do besides
+    is in Protocols of its own: `Cacheable`, `Differentiable`, `OnDevice`, … in `core.abilities`,
+    `Staged` and `CutAtInput` in `core.parts`.
     """
 
     @property
@@ -147,16 +147,6 @@ class Detector(Protocol):
     @property
     def fingerprint(self) -> str: ...
     def __call__(self, images: Iterable[Image], /) -> Sequence[Detections]: ...
-
-
-def detects(model: object) -> bool:
-    """Whether a model is a detector."""
-    return bool(getattr(model, "detects", False))
-
-
-def cacheable(model: object) -> bool:
-    """Whether a model's answers may be kept for another run."""
-    return bool(getattr(model, "cacheable", False))
 
 
 @dataclass(frozen=True)
@@ -259,6 +249,29 @@ Metric: TypeAlias = Callable[..., Result]
 Analysis: TypeAlias = Callable[..., Section | None]
 """`(Sequence[Evaluated]) -> Section | None`, for the models on one source; None: nothing to say."""
 
+
+@runtime_checkable
+class Needing(Protocol):
+    """A metric or analysis that says what it needs, by the decorator `needs`."""
+
+    needs: tuple[str, ...]
+    reach: int
+    when: Callable[[Predictions], bool] | None
+
+
+@runtime_checkable
+class Comparable(Protocol):
+    """A metric by which models can be compared, by the decorator `core.outcomes.compared`."""
+
+    outcomes: Callable[..., Outcomes]
+    lower: bool
+
+
+def needed(plugin: object) -> tuple[str, ...]:
+    """The columns that a metric or analysis says it needs."""
+    return plugin.needs if isinstance(plugin, Needing) else ()
+
+
 Plugin = TypeVar("Plugin", bound=Callable[..., Any])
 
 
@@ -272,9 +285,7 @@ def needs(
     """
 
     def declare(plugin: Plugin) -> Plugin:
-        plugin.needs = columns  # type: ignore[attr-defined]
-        plugin.reach = reach  # type: ignore[attr-defined]
-        plugin.when = when  # type: ignore[attr-defined]
+        vars(plugin).update(needs=columns, reach=reach, when=when)
         return plugin
 
     return declare

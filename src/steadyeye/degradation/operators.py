@@ -35,8 +35,8 @@ class Operator:
     `begin(image, context)`: the trail of one image. `last`: the highest level it has.
     `needs_gradient`: whether it needs a differentiable model. `about`: its parameters, for the
     record. `known`: whether its name and parameters say what it makes of an image, as they do not
-    of a user's function, which may change. `in_all`: whether it is one of those that `all` stands
-    for. Its random stream depends on (seed, image id, `name`) alone.
+    of a user's function, which may change. Its random stream depends on (seed, image id, `name`)
+    alone.
     """
 
     name: str
@@ -45,7 +45,6 @@ class Operator:
     needs_gradient: bool = False
     about: str = ""
     known: bool = True
-    in_all: bool = True
 
     def start(self, image: Image, context: Context) -> Trail:
         """The trail of an image, (h, w, 3) or (h, w) uint8, which is never changed.

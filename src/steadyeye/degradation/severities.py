@@ -30,7 +30,7 @@ def severities(name: str, make: Callable[[Image, int, np.uint64], Image]) -> Ope
     def begin(image: Image, context: Context) -> Trail:
         return lambda level: make(image, level, context.key)
 
-    return Operator(name, begin, last=SEVERITIES, in_all=False)
+    return Operator(name, begin, last=SEVERITIES)
 
 
 def rounded(values: NDArray[np.floating]) -> Image:

@@ -174,7 +174,7 @@ class Sweep:
         return replace(
             sample,
             id=f"{sample.id}@{called}-{level:02d}" if level else f"{sample.id}@0",
-            image=lambda: self._at(image, operator, level, sample),
+            image=_Degraded(self, image, operator, level, sample),
             tags={**tags, **unmeasured},
             measure=self._measure,
             key=self._key(operator, level, sample),
@@ -207,7 +207,12 @@ class Sweep:
             here.key, here.named = sample.key(), sample.id
         return here.key
 
-    def _at(self, image: int, operator: int, level: int, sample: Sample) -> Image:
+    def made_of(self) -> tuple[object, ...]:
+        """The fitting alone: which operator and which image it is, every cell says itself."""
+        return (self.cut.fit,)
+
+    def at(self, image: int, operator: int, level: int, sample: Sample) -> Image:
+        """The image of a cell; `sample`: that of the source it wraps."""
         here = self._trails
         if here.image != image or here.original is None:
             decoded = sample.image()
@@ -235,6 +240,28 @@ class Sweep:
             return None
         members = [member for label in truth for member in self.members[label]]
         return lambda image: gradient(image, members)
+
+
+@dataclass(frozen=True)
+class _Degraded:
+    """What makes the image of one cell when it is called."""
+
+    sweep: Sweep
+    image: int
+    operator: int
+    level: int
+    sample: Sample
+
+    def __call__(self) -> Image:
+        return self.sweep.at(self.image, self.operator, self.level, self.sample)
+
+    def made_of(self) -> tuple[object, ...]:
+        """The image, how it is fitted, and the one operator, with the gradient if it needs it."""
+        if not self.level:
+            return self.sweep, self.sample
+        chosen = self.sweep.how.operators[self.operator]
+        gradient = (self.sweep.cut.gradient,) if chosen.needs_gradient else ()
+        return (self.sweep, self.sample, chosen.begin, *gradient)
 
 
 def refuse_without_gradient(how: Degrading, cut: AtInput, model: str) -> None:

@@ -6,10 +6,10 @@ from typing import Any
 import numpy as np
 
 from steadyeye.cache.entry import Answer
+from steadyeye.core.abilities import detects
 from steadyeye.core.boxes import Detections
 from steadyeye.core.errors import UsageError
 from steadyeye.core.numbers import number_of
-from steadyeye.core.types import detects
 from steadyeye.evaluation.tasks import Task
 
 

@@ -9,8 +9,9 @@ from typing import Any
 from steadyeye.cache.entry import Kept
 from steadyeye.cache.store import Store
 from steadyeye.core import tally
+from steadyeye.core.abilities import detects
 from steadyeye.core.errors import SampleError, UsageError
-from steadyeye.core.types import Image, Sample, detects
+from steadyeye.core.types import Image, Sample
 from steadyeye.evaluation import kept
 from steadyeye.evaluation.ahead import AHEAD, begun, helper, leave, left_over
 from steadyeye.evaluation.answers import fault, split

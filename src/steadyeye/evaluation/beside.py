@@ -18,12 +18,13 @@ import numpy as np
 from steadyeye.charts.style import percent
 from steadyeye.comparison.gains import Gain, amount, gain, share
 from steadyeye.core import plugins
+from steadyeye.core.abilities import detects
 from steadyeye.core.claims import Claim, above, below, first
 from steadyeye.core.errors import UsageError
 from steadyeye.core.outcomes import Trials
 from steadyeye.core.spec import parse
 from steadyeye.core.table import Predictions
-from steadyeye.core.types import Classes, Labels, Sample, detects
+from steadyeye.core.types import Classes, Labels, Sample
 from steadyeye.evaluation.collect import tables
 from steadyeye.evaluation.job import Job
 from steadyeye.evaluation.plan import of_objects

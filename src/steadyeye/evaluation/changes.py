@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from steadyeye.core.abilities import OfFiles
 from steadyeye.core.errors import SampleError, UsageError
 from steadyeye.core.numbers import number_of
 from steadyeye.core.table import Predictions
@@ -143,8 +144,7 @@ def _seen(source: Source, before: Contents | None, store: "Store | None") -> Con
     from steadyeye.degradation.sweep import Sweep
 
     source = source.base if isinstance(source, Sweep) else source
-    ask = getattr(source, "files", None)
-    files = ask() if callable(ask) else None
+    files = source.files() if isinstance(source, OfFiles) else None
     if files is None:
         return _of_samples(source)
 

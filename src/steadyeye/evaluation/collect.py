@@ -8,10 +8,11 @@ from typing import Any
 
 import numpy as np
 
+from steadyeye.core import plugins
 from steadyeye.core.reviewed import reviewed
 from steadyeye.core.spec import Spec, split
 from steadyeye.core.table import Predictions, samples
-from steadyeye.core.types import Asked, Evaluated, Result
+from steadyeye.core.types import Asked, Comparable, Evaluated, Needing, Result, needed
 from steadyeye.evaluation import changes
 from steadyeye.evaluation.plan import available, metric, readable
 from steadyeye.predictions.measured import joined
@@ -63,21 +64,22 @@ def results(predictions: Predictions, metrics: Sequence[Spec] = ()) -> Mapping[s
 def ask(spec: Spec) -> Asked:
     """The metric a spec names, with its parameters."""
     plugin = metric(spec)
-    outcomes = getattr(plugin, "outcomes", None)
+    compared = plugin if isinstance(plugin, Comparable) else None
     return Asked(
         partial(plugin, **spec.kwargs),
-        partial(outcomes, **spec.kwargs) if outcomes else None,
-        getattr(plugin, "lower", False),
-        bool({"truth", "boxes"} & set(getattr(plugin, "needs", ()))),
+        partial(compared.outcomes, **spec.kwargs) if compared else None,
+        bool(compared and compared.lower),
+        bool({"truth", "boxes"} & set(needed(plugin))),
     )
 
 
 def _has_to_say(spec: Spec, predictions: Predictions) -> bool:
     """Whether predictions hold what a metric is about that nobody asked for, as far as it needs."""
-    plugin = metric(spec)
-    least, when = getattr(plugin, "reach", 0), getattr(plugin, "when", None)
+    least = plugins.declaration("metrics", spec.name).reach
     if least and int(abs(predictions.tags["offset"]).max(initial=0)) < least:
         return False
+    plugin = metric(spec)
+    when = plugin.when if isinstance(plugin, Needing) else None
     return when is None or bool(when(predictions))
 
 

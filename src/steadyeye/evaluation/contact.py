@@ -7,12 +7,12 @@ from numpy.typing import NDArray
 
 from steadyeye.core import plugins
 from steadyeye.core.errors import UsageError
-from steadyeye.core.parts import AtInput
+from steadyeye.core.parts import AtInput, at_input
 from steadyeye.core.spec import parse
 from steadyeye.core.types import Image
 from steadyeye.degradation import sheet as page
 from steadyeye.degradation.operators import Gradient
-from steadyeye.evaluation.sweeps import cut, levels, operators
+from steadyeye.evaluation.sweeps import levels, operators
 from steadyeye.images import files
 from steadyeye.images.preprocessing import Preprocessing
 from steadyeye.storage.place import Place
@@ -35,7 +35,7 @@ def sheet(image: Place, chosen: str, at: str | None, view: View) -> Image:
     With a model `gradient_descent` goes against the model's own answer. Raises `UsageError`.
     """
     picture = files.read(image)
-    parts = cut(plugins.build("models", parse(view.model))) if view.model else None
+    parts = at_input(plugins.build("models", parse(view.model))) if view.model else None
     fitted = parts.fit(picture) if parts else _square(view.size).fit(picture)
     gradient = _gradient(parts, fitted) if parts else None
     picked = operators(chosen, gradients=gradient is not None)

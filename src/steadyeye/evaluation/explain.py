@@ -6,10 +6,11 @@ from typing import Any
 
 from steadyeye.cache.store import Store
 from steadyeye.core import plugins
+from steadyeye.core.abilities import detects
 from steadyeye.core.errors import UsageError, unknown
 from steadyeye.core.spec import Spec, split
 from steadyeye.core.table import Predictions
-from steadyeye.core.types import Evaluated, Result, Source, detects
+from steadyeye.core.types import Evaluated, Result, Source
 from steadyeye.evaluation import kept
 from steadyeye.evaluation.collect import record, tables
 from steadyeye.evaluation.job import Job
@@ -142,17 +143,22 @@ def explain(explanation: Explanation, watcher: Watcher) -> Explained:
 
 def _probe(spec: Spec) -> Spec | None:
     """The spec of the probe that an analysis reads; None for one that reads the plain cells."""
-    if spec.name not in plugins.names("analyses"):
+    if not plugins.exists("analyses", spec.name):
         raise unknown("analysis", spec.name, plugins.names("analyses"))
     rest = {key: value for key, value in spec.kwargs.items() if key != "probe"}
     name = spec.kwargs.get("probe", spec.name)
-    if "probe" not in spec.kwargs and name not in plugins.names("probes"):
+    if "probe" not in spec.kwargs and not _has_probe(name):
         if rest:
             raise UsageError(f"{spec.name} has no probe of its name, so it takes no arguments")
         return None
     probe = Spec(str(name), rest)
     plugins.check_arguments(plugins.load("probes", probe.name), probe, given=1)
     return probe
+
+
+def _has_probe(name: str) -> bool:
+    # a path names an analysis; the probe for it is named by probe='…'
+    return name in plugins.names("probes")
 
 
 def _pairs(

@@ -11,10 +11,11 @@ from typing import Any, Protocol
 import torch
 
 from steadyeye.core import plugins
+from steadyeye.core.abilities import detects
 from steadyeye.core.errors import UsageError
 from steadyeye.core.numbers import number_of
 from steadyeye.core.spec import parse
-from steadyeye.core.types import Source, detects
+from steadyeye.core.types import Source
 from steadyeye.evaluation import changes, gains, run, trained, tuning_record
 from steadyeye.evaluation.beside import Beside, beside
 from steadyeye.evaluation.engines.local import cores

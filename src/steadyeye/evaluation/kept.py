@@ -3,20 +3,26 @@
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
+from types import MethodType
 
-from steadyeye.cache import keys, place
+from steadyeye.cache import code, keys, place
 from steadyeye.cache.entry import Answer
 from steadyeye.cache.store import FILE, Store, opened
 from steadyeye.cache.upkeep import SPARE, shrink
+from steadyeye.core import plugins
+from steadyeye.core.abilities import cacheable, detects
 from steadyeye.core.boxes import Detections
 from steadyeye.core.errors import SampleError
-from steadyeye.core.types import Image, Sample, cacheable, detects
+from steadyeye.core.types import Image, Sample
 from steadyeye.evaluation.answers import classes
 from steadyeye.evaluation.job import Job
 from steadyeye.evaluation.tasks import Task
 from steadyeye.images.files import ImageFile
 from steadyeye.storage.lease import machine
+
+MODEL = "model"
 
 
 @dataclass(frozen=True)
@@ -65,7 +71,7 @@ def elsewhere(answers: Shared) -> str:
 
 def serving(store: Store | None, task: Task) -> Task:
     """The task with the store, where the answers of its model may be kept."""
-    return replace(task, store=store if cacheable(task.model) else None)
+    return replace(task, store=store if cacheable(task.model) else None, marks={})
 
 
 @contextmanager
@@ -92,8 +98,14 @@ def troubles(store: Store) -> tuple[str, ...]:
 
 
 def mark(task: Task) -> str:
-    """What all answers of the task's model share."""
-    return keys.model_mark(task.model.fingerprint, "sweep" in task.identity)
+    """What all answers of the task's model share, found out once."""
+    if MODEL not in task.marks:
+        spec = task.identity["model"]["spec"]
+        modules = () if spec in task.given else plugins.modules("models", spec)
+        of_model = code.mark([task.model], modules, task.store.folder if task.store else None)
+        fitted = "sweep" in task.identity
+        task.marks[MODEL] = keys.model_mark(task.model.fingerprint, fitted, of_model)
+    return task.marks[MODEL]
 
 
 def about(task: Task) -> tuple[str, str, str]:
@@ -114,12 +126,23 @@ def sample_keys(task: Task, store: Store, samples: Sequence[Sample]) -> list[byt
     ]
     named = {stamp: name for stamp, name in zip(stamps, names, strict=True) if stamp and name}
     store.name({stamp: name for stamp, name in named.items() if stamp not in known})
-    of_model = mark(task)
-    return [keys.of_sample(of_model, name) if name else None for name in names]
+    of_model, of_image = mark(task), partial(_image_code, task, store)
+    return [
+        keys.of_sample(of_model, of_image(sample), name) if name else None
+        for sample, name in zip(samples, names, strict=True)
+    ]
+
+
+def _image_code(task: Task, store: Store, sample: Sample) -> str:
+    """The mark of the code that makes the image of a sample."""
+    shape = code.image_shape(sample)
+    if shape not in task.marks:
+        task.marks[shape] = code.mark([sample], (), store.folder)
+    return task.marks[shape]
 
 
 def _stamp(sample: Sample) -> str | None:
-    file = getattr(sample.key, "__self__", None)
+    file = sample.key.__self__ if isinstance(sample.key, MethodType) else None
     return file.stamp() if isinstance(file, ImageFile) else None
 
 

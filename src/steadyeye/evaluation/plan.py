@@ -7,21 +7,19 @@ from types import MappingProxyType
 from typing import Any, TypeVar
 
 from steadyeye.core import plugins
+from steadyeye.core.abilities import detects
+from steadyeye.core.defaults import METRICS
 from steadyeye.core.distinct import repeated
 from steadyeye.core.errors import UsageError
 from steadyeye.core.numbers import number_of
 from steadyeye.core.spec import Spec, parse, split
-from steadyeye.core.types import Metric, Model, Source, detects
+from steadyeye.core.types import Metric, Model, Source, needed
 from steadyeye.degradation.sweep import COLUMNS
 from steadyeye.evaluation.job import Job
 from steadyeye.evaluation.sweeps import degrading
 from steadyeye.evaluation.tasks import NO_ACCURACY, Task, distinct, task
 
 Found = TypeVar("Found")
-FIRST = (
-    *("accuracy", "pm_k", "drop"),
-    *("flip_rate", "dwell_time", "self_consistency", "confidence_jump"),
-)
 
 
 @dataclass(frozen=True, eq=False)
@@ -103,9 +101,8 @@ def metric(spec: Spec) -> Metric:
 
 
 def available(columns: Sequence[str]) -> tuple[Spec, ...]:
-    """All metrics whose needs the columns meet, those first that are read first."""
-    names = sorted(plugins.names("metrics"), key=lambda n: FIRST.index(n) if n in FIRST else 99)
-    return tuple(Spec(name) for name in names if declared_readable("metrics", name, columns))
+    """The default metrics whose needs the columns meet, those first that are read first."""
+    return tuple(Spec(name) for name in METRICS if declared_readable("metrics", name, columns))
 
 
 def declared_readable(kind: str, name: str, columns: Sequence[str]) -> bool:
@@ -115,14 +112,14 @@ def declared_readable(kind: str, name: str, columns: Sequence[str]) -> bool:
 
 def readable(plugin: Callable[..., Any], columns: Sequence[str]) -> bool:
     """Whether a metric or analysis can be asked of a table with these columns."""
-    return _fits(getattr(plugin, "needs", ()), columns)
+    return _fits(needed(plugin), columns)
 
 
-def _fits(needed: Sequence[str], columns: Sequence[str]) -> bool:
+def _fits(wanted: Sequence[str], columns: Sequence[str]) -> bool:
     # a sweep or a probe holds every image many times: what does not ask for the operator or the
     # target would mix them
-    mixed = any(mark in columns and mark not in needed for mark in ("operator", "target"))
-    return not mixed and all(need in columns for need in needed)
+    mixed = any(mark in columns and mark not in wanted for mark in ("operator", "target"))
+    return not mixed and all(need in columns for need in wanted)
 
 
 def _build(kind: str, texts: Sequence[str], problems: list[str]) -> list[tuple[str, Any]]:
@@ -144,13 +141,13 @@ def _try(action: Callable[[], Found], problems: list[str]) -> Found | None:
 def _metric(
     job: Job, models: Sequence[Model], sources: Sequence[tuple[str, Source]], spec: Spec
 ) -> None:
-    needed = metric(spec)
+    plugin = metric(spec)
     # a metric of detections is fine as long as one of the models is a detector
     more = (*(COLUMNS if job.operators else ()), *("detections" for _ in filter(detects, models)))
     for text, source in sources:
         columns = (*source.columns, *more)
-        missing = lacks(needed, columns)
-        if job.operators and not missing and not readable(needed, columns):
+        missing = lacks(plugin, columns)
+        if job.operators and not missing and not readable(plugin, columns):
             raise UsageError(f"{spec.name} is no metric of degraded images; leave it out")
         if missing:
             raise UsageError(
@@ -171,7 +168,7 @@ def _answerable(job: Job, task: Task) -> None:
 
 def lacks(plugin: Callable[..., Any], columns: Sequence[str]) -> list[str]:
     """The columns that a metric or analysis needs and that are not among these."""
-    return [need for need in getattr(plugin, "needs", ()) if need not in columns]
+    return [need for need in needed(plugin) if need not in columns]
 
 
 def distinct_ids(text: str, source: Source) -> None:

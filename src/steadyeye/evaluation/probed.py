@@ -7,6 +7,7 @@ from typing import Any
 
 from steadyeye.cache.store import Store
 from steadyeye.core import plugins
+from steadyeye.core.abilities import Adjustable
 from steadyeye.core.spec import Spec
 from steadyeye.core.table import Predictions
 from steadyeye.core.types import Detector, Source
@@ -99,7 +100,7 @@ class Pair:
             "score": how.score,
             "limit": how.limit,
             "seed": self.asking.job.seed,
-            "settings": dict(getattr(source, "settings", {})),
+            "settings": dict(source.settings) if isinstance(source, Adjustable) else {},
         }
 
     def summarize(self, several: bool) -> str:

@@ -12,10 +12,12 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from steadyeye.cache.store import Store
-from steadyeye.core import tally
+from steadyeye.core import plugins, tally
+from steadyeye.core.abilities import Batched, OnDevice
 from steadyeye.core.errors import UsageError, listed
 from steadyeye.core.numbers import number_of
 from steadyeye.core.provenance import provenance
+from steadyeye.core.spec import split
 from steadyeye.evaluation import changes, kept, shard
 from steadyeye.evaluation.engines import elsewhere, local
 from steadyeye.evaluation.engines.choice import choice
@@ -184,7 +186,7 @@ def _write_record(out: Place, plan: Plan) -> dict[str, Any]:
         "saved": any("saved predictions" in task.model.recipe for task in plan.tasks),
         "cells": [task.folder for task in plan.tasks],
         **({"rounds": {}} if plan.job.fast else {}),
-        "provenance": provenance(),
+        "provenance": {**provenance(), **_plugins_from_outside(plan.job)},
     }
     if path.is_file():
         found = read_record(path, RUN, ("job", "provenance"))
@@ -194,6 +196,15 @@ def _write_record(out: Place, plan: Plan) -> dict[str, Any]:
             record |= {"provenance": found["provenance"], "continued_with": record["provenance"]}
     write_record(path, record)
     return record
+
+
+def _plugins_from_outside(job: Job) -> dict[str, str]:
+    """The plugins of a job that are no files of this package, each with a mark of its file."""
+    named = {"models": job.models, "sources": job.data}
+    marks = [plugins.outside_marks(kind, specs) for kind, specs in named.items()]
+    for kind, text in (("metrics", job.metrics), ("degrade", job.operators)):
+        marks.append(plugins.outside_marks(kind, map(str, split(text or ""))))
+    return {f"plugin {name}": mark for each in marks for name, mark in each.items()}
 
 
 def _same_job(out: Place, before: Mapping[str, Any], after: Mapping[str, Any]) -> None:
@@ -241,8 +252,10 @@ def _surroundings(job: Job, store: Store | None) -> dict[str, Any]:
 
 def _gpu(task: Task) -> dict[str, Any]:
     """The GPUs that this process has for a model, and the images that go into a pass of them."""
-    device = getattr(task.model, "device", "")
-    return {"gpu": device, "pass": getattr(task.model, "most", 1)} if device else {}
+    model = task.model
+    if not isinstance(model, OnDevice) or not model.device:
+        return {}
+    return {"gpu": model.device, "pass": model.most if isinstance(model, Batched) else 1}
 
 
 def _clear(out: Place) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from steadyeye.core.abilities import Numbered
 from steadyeye.core.boxes import Detections
 from steadyeye.core.errors import UsageError
 from steadyeye.core.numbers import number_of
@@ -137,7 +138,8 @@ def _places(
     if spoken:
         ways = [spoken]
     told = saved_boxes.on_true_boxes(found.entries, (source[i] for i in there))
-    plain = saved.classes is None and getattr(source, "category_ids", None) is not None
+    own = source.category_ids if isinstance(source, Numbered) else None
+    plain = saved.classes is None and own is not None
     way, notes = saved_ids.chosen(ways, used, told, task.class_map.destinations, plain)
     if way is None:
         odd = [e for e in saved.entries if e["category_id"] not in ways[0].places]

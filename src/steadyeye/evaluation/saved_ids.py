@@ -14,6 +14,7 @@ import numpy as np
 
 from steadyeye.classes import mapping
 from steadyeye.classes.known import from_names, known
+from steadyeye.core.abilities import Named, Numbered
 from steadyeye.core.errors import UsageError
 from steadyeye.core.numbers import number_of
 from steadyeye.core.types import Classes, Source
@@ -100,7 +101,7 @@ def _lack_notes(grouped: Mapping[str, Sequence[Entry]], source: Source) -> tuple
 
 def _by_file(source: Source) -> Callable[[str], str | None]:
     """What finds a sample by its file's path, name or stem, each where no two have the same."""
-    files = getattr(source, "file_names", None) or source.ids
+    files = (isinstance(source, Named) and source.file_names) or source.ids
     tables: list[dict[str, str | None]] = []
     for spell in (str, _name, _stem):
         table: dict[str, str | None] = {}
@@ -143,7 +144,7 @@ def namings(source: Source, classes: Classes | None, base: str | None) -> list[N
     first class is, "data" for the ids of the data.
     """
     count = len(classes or source.classes or ())
-    ids = None if classes else getattr(source, "category_ids", None)
+    ids = None if classes or not isinstance(source, Numbered) else source.category_ids
     found = {} if ids is None else {"data": Naming("the data's category ids", _numbered(ids))}
     found["0"] = Naming("counted from 0", _numbered(range(count)))
     found["1"] = Naming("counted from 1", _numbered(range(1, count + 1)))

@@ -4,6 +4,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from steadyeye.core import plugins
+from steadyeye.core.defaults import ANALYSES
+from steadyeye.core.errors import UsageError
 from steadyeye.core.sections import Section
 from steadyeye.core.spec import parse
 from steadyeye.core.table import Predictions
@@ -11,25 +13,37 @@ from steadyeye.core.types import Evaluated
 from steadyeye.evaluation.plan import declared_readable
 
 
-def sections(evaluated: Sequence[Evaluated], analyses: Sequence[str] = ()) -> tuple[Section, ...]:
-    """What every analysis, or each of those named, has to say of the models on each source.
+def sections(
+    evaluated: Sequence[Evaluated], analyses: Sequence[str] = (), more: Sequence[str] = ()
+) -> tuple[Section, ...]:
+    """What the analyses have to say of the models on each source.
 
-    `analyses`: names, or specs with arguments. An analysis that nobody named and whose packages
-    are not installed is left out: see `analyses_not_installed`.
+    `analyses`: the only ones, names or specs with arguments; the default ones if empty. `more`:
+    further ones. One that nobody named and whose packages are not installed is left out: see
+    `analyses_not_installed`. Raises `UsageError` for one of `more` that no data has the columns
+    for.
     """
     by_data = _by_data(evaluated)
     several = len({data for data, *_ in by_data}) > 1
+    _refuse_unreadable(list(by_data.values()), more)
     found = []
     for (data, *_), models in by_data.items():
-        for text in _readable_analyses(models, analyses):
-            spec = parse(text)
-            if not analyses and plugins.declaration("analyses", spec.name).missing_packages:
+        for text in _readable_analyses(models, [*(analyses or ANALYSES), *more]):
+            spec, named = parse(text), text in analyses or text in more
+            if not named and plugins.declaration("analyses", spec.name).missing_packages:
                 continue
             section = plugins.load("analyses", spec.name)(models, **spec.kwargs)
             if section is not None and not section.empty:
                 title = f"{section.title} · {data}" if several else section.title
                 found.append(replace(section, title=title))
     return tuple(sorted(found, key=lambda section: section.order))
+
+
+def _refuse_unreadable(data: Sequence[Sequence[Evaluated]], names: Sequence[str]) -> None:
+    for name in names:
+        if not any(_readable_analyses(models, [name]) for models in data):
+            needed = ", ".join(plugins.declaration("analyses", parse(name).name).columns or ())
+            raise UsageError(f"{name} needs {needed}, which none of these runs has; leave it out")
 
 
 def analyses_not_installed(evaluated: Sequence[Evaluated]) -> str:
@@ -56,13 +70,13 @@ def _by_data(evaluated: Sequence[Evaluated]) -> Mapping[tuple[str, ...], list[Ev
     return by_data
 
 
-def _readable_analyses(models: Sequence[Evaluated], names: Sequence[str] = ()) -> list[str]:
-    """The analyses, of all or of those named, that the columns of the models allow.
+def _readable_analyses(models: Sequence[Evaluated], names: Sequence[str] = ANALYSES) -> list[str]:
+    """Those of the analyses that the columns of the models allow, each once.
 
     In the words they were named with.
     """
     columns = tuple(set.intersection(*(set(one.predictions.columns) for one in models)))
-    every = names or plugins.names("analyses")
+    every = dict.fromkeys(names)
     return [each for each in every if declared_readable("analyses", parse(each).name, columns)]
 
 

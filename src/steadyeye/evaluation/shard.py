@@ -7,9 +7,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from steadyeye.classes import mapping
+from steadyeye.core.abilities import detects
 from steadyeye.core.errors import UsageError
 from steadyeye.core.table import true_rank, true_score
-from steadyeye.core.types import Sample, Scores, Tag, detects
+from steadyeye.core.types import Sample, Scores, Tag
 from steadyeye.evaluation import detect
 from steadyeye.evaluation.answers import classes
 from steadyeye.evaluation.asking import replies

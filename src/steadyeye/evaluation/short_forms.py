@@ -35,6 +35,7 @@ NAMING = ("name", "path", "root", "annotations", "data", "folder")
 _SPEC = re.compile(r"\s*[A-Za-z_]\w*\s*(\(.*\))?\s*", re.DOTALL)
 _DASHED = re.compile(r"[\w.-]+")
 _PREFIXED = re.compile(r"([a-z_]\w*):(.+)", re.DOTALL)
+_FILE_OF_PLUGIN = re.compile(r"[^()]+\.py:[A-Za-z_]\w*\s*(\(.*\))?", re.DOTALL)
 _PYTHON = re.compile(r"(py:)?[A-Za-z_][\w.]*:[A-Za-z_]\w*")
 
 
@@ -45,6 +46,8 @@ def expand_model(text: str) -> str:
     `finetune` wrote or that transformers saved; `package.module:name`, a function on images or one
     that builds a torch module. Raises `UsageError` for anything else, with what is near.
     """
+    if _FILE_OF_PLUGIN.fullmatch(text.strip()):
+        return text
     prefixed = _PREFIXED.fullmatch(text.strip())
     if prefixed and prefixed[1] in LIBRARIES:
         return str(Spec(prefixed[1], {"name": prefixed[2]}))
@@ -64,6 +67,8 @@ def expand_data(text: str) -> str:
     folder with a folder of images a class, numbered images, an Ultralytics data.yaml, or COCO's
     annotations. Raises `UsageError` for anything else, with what is near.
     """
+    if _FILE_OF_PLUGIN.fullmatch(text.strip()):
+        return text
     if _is_path(text, (*VIDEOS, *SUFFIXES, ".yaml", ".yml", ".json")):
         return _data_of_path(_existing(text))
     if _SPEC.fullmatch(text) or _DASHED.fullmatch(text):

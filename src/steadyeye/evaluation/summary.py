@@ -25,24 +25,30 @@ RENDER: Mapping[str, Callable[[Document], str]] = {
 }
 
 
-def document(runs: Sequence[Place], metrics: str | None = None) -> Document:
+def document(
+    runs: Sequence[Place], metrics: str | None = None, more: Sequence[str] = ()
+) -> Document:
     """The report of one or several runs, from their sealed predictions alone.
 
-    `metrics`: a list of specs; None: those of each run's job.
+    `metrics`: a list of specs; None: those of each run's job. `more`: analyses beside the default
+    ones.
     """
-    return written(runs, collect(runs, metrics))
+    return written(runs, collect(runs, metrics), more=more)
 
 
 def written(
-    runs: Sequence[Place], evaluated: Sequence[Evaluated], analyses: Sequence[str] = ()
+    runs: Sequence[Place],
+    evaluated: Sequence[Evaluated],
+    analyses: Sequence[str] = (),
+    more: Sequence[str] = (),
 ) -> Document:
-    """The report of models from `runs`; `analyses`: the only ones to be heard, all if empty."""
+    """The report of models from `runs`; `analyses`: the only ones, `more`: further ones."""
     records = {str(run): record(run) for run in runs}
     return Document(
         title=title(evaluated),
         headline=headline(evaluated),
         evaluated=evaluated,
-        sections=sections(evaluated, analyses),
+        sections=sections(evaluated, analyses, more),
         left_out="" if analyses else analyses_not_installed(evaluated),
         provenance=records,
         commands=tuple(
@@ -53,10 +59,15 @@ def written(
     )
 
 
-def write(runs: Sequence[Place], files: Sequence[Place], metrics: str | None = None) -> Document:
+def write(
+    runs: Sequence[Place],
+    files: Sequence[Place],
+    metrics: str | None = None,
+    more: Sequence[str] = (),
+) -> Document:
     """Writes the report of `runs` to files, each in the format its suffix names; returns it."""
     check_formats(files)
-    content = document(runs, metrics)
+    content = document(runs, metrics, more)
     save(content, runs, files)
     return content
 

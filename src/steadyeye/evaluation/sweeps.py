@@ -2,14 +2,14 @@
 
 from collections.abc import Sequence
 
-import numpy as np
-
 from steadyeye.classes.mapping import ClassMap
 from steadyeye.core import plugins
+from steadyeye.core.abilities import detects
+from steadyeye.core.defaults import OPERATORS
 from steadyeye.core.errors import UsageError, unknown
-from steadyeye.core.parts import AtInput, own
+from steadyeye.core.parts import at_input
 from steadyeye.core.spec import Spec, parse, split
-from steadyeye.core.types import Model, Source, detects
+from steadyeye.core.types import Model, Source
 from steadyeye.degradation.levels import DEFAULT, named
 from steadyeye.degradation.operators import LEVELS, Operator
 from steadyeye.degradation.profiles import CHOICES
@@ -21,7 +21,6 @@ AS_CLASSIFIER = (
     "their places do not count, and no mAP is measured"
 )
 ALL = "all"
-USERS_OWN = "callable"  # an operator only once it is told which function
 
 
 def degrading(job: Job, models: Sequence[Model]) -> Degrading | None:
@@ -33,7 +32,7 @@ def degrading(job: Job, models: Sequence[Model]) -> Degrading | None:
     if not job.operators:
         return None
     # a search asks for single levels, and level l of a gradient operator costs l steps
-    gradients = not job.fast and all(cut(model).gradient for model in models)
+    gradients = not job.fast and all(at_input(model).gradient for model in models)
     chosen = operators(job.operators, gradients)
     how = Degrading(chosen, levels(job.levels, chosen), job.seed)
     reached = [each for each, steps in zip(chosen, how.steps(), strict=True) if any(steps)]
@@ -55,7 +54,7 @@ def operators(text: str, gradients: bool) -> tuple[Operator, ...]:
     """
     specs = list(dict.fromkeys(map(str, split(text))))
     for spec in map(parse, specs):
-        if spec.name not in (ALL, *plugins.names("degrade")):
+        if spec.name != ALL and not plugins.exists("degrade", spec.name):
             raise unknown("operator", spec.name, (ALL, *plugins.names("degrade")))
         if spec.name == ALL and spec.kwargs:
             raise UsageError(
@@ -73,9 +72,8 @@ def operators(text: str, gradients: bool) -> tuple[Operator, ...]:
 
 def _every(gradients: bool) -> list[Operator]:
     """The operators that `all` stands for."""
-    names = [name for name in plugins.names("degrade") if name != USERS_OWN]
-    every = [plugins.build("degrade", Spec(name)) for name in names]
-    return [each for each in every if each.in_all and (gradients or not each.needs_gradient)]
+    every = [plugins.build("degrade", Spec(name)) for name in OPERATORS]
+    return [each for each in every if gradients or not each.needs_gradient]
 
 
 def levels(text: str, chosen: Sequence[Operator] = ()) -> tuple[int, ...]:
@@ -110,12 +108,6 @@ def metrics(images: str, thresholds: str, fast: bool = False) -> str:
     return ", ".join(map(str, specs))
 
 
-def cut(model: Model) -> AtInput:
-    """The model cut at its input; one that does not say takes images as they are."""
-    found = own(model, "at_input")
-    return found() if found else AtInput(np.asarray, model, None)
-
-
 def swept(
     model: Model, source: Source, class_map: ClassMap, how: Degrading, fast: bool
 ) -> tuple[Model, Sweep]:
@@ -131,7 +123,7 @@ def swept(
             f"'{source.name}' holds frames that its review rejected; degrade accepted frames "
             "only: leave out review=False"
         )
-    parts = cut(model)
+    parts = at_input(model)
     refuse_without_gradient(how, parts, model.name)
     images = [i for i, truth in enumerate(source.truths) if truth]
     if not images:

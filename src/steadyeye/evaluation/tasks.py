@@ -10,10 +10,11 @@ import numpy as np
 
 from steadyeye.classes import mapping
 from steadyeye.classes.named_map import named_map
+from steadyeye.core.abilities import Published, detects
 from steadyeye.core.errors import UsageError, listed
 from steadyeye.core.numbers import number_of
-from steadyeye.core.parts import Stages, own
-from steadyeye.core.types import Classes, Model, Source, detects
+from steadyeye.core.parts import Stages, stages
+from steadyeye.core.types import Classes, Model, Source
 from steadyeye.degradation.sweep import Degrading
 from steadyeye.evaluation.job import Job
 from steadyeye.evaluation.sweeps import swept
@@ -34,6 +35,7 @@ class Task:
 
     `store`: where the model's answers are kept; None: nowhere. `given`: of the model and the
     source those that are objects of the user's program, by name; the others are made of text.
+    `marks`: of the code behind the answers, filled in as they are looked up.
     """
 
     model: Model
@@ -43,12 +45,12 @@ class Task:
     identity: Mapping[str, Any]
     store: "Store | None" = None
     given: Mapping[str, Any] = field(default_factory=dict)
+    marks: dict[object, str] = field(default_factory=dict, repr=False)
 
     @cached_property
     def stages(self) -> Stages:
         """The model cut in two; one that does not say takes images as they are."""
-        found = own(self.model, "stages")
-        return found() if found else Stages(np.asarray, self.model)
+        return stages(self.model)
 
 
 def task(
@@ -61,7 +63,8 @@ def task(
     classes = _model_classes(model[1], source[1])
     class_map = _class_map(job, model[1], classes, source)
     unreached = _unreached(source[1], class_map)
-    if unreached and not detects(model[1]) and not getattr(source[1], "fixed", False):
+    published = isinstance(source[1], Published) and source[1].fixed
+    if unreached and not detects(model[1]) and not published:
         raise UsageError(
             f"no class of {model[0]} maps to {', '.join(unreached)}, the only labels of "
             f"{sum(unreached.values()):,} of {number_of(len(source[1]), 'sample')} of "

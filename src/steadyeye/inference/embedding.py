@@ -7,9 +7,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from steadyeye.core.abilities import detects
 from steadyeye.core.errors import UsageError
 from steadyeye.core.seeds import fingerprint
-from steadyeye.core.types import Classes, Image, Model, Scores, detects
+from steadyeye.core.types import Classes, Image, Model, Scores
 from steadyeye.inference.classifier import Classifier, counted
 from steadyeye.inference.onnx_layers import opened
 from steadyeye.inference.patterns import patterns

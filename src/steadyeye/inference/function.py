@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from steadyeye.core.abilities import Marked
 from steadyeye.core.errors import UsageError
 from steadyeye.core.imports import place_of
 from steadyeye.core.notebook import model_in_short
@@ -128,7 +129,7 @@ def _resizer(size: int | tuple[int, int]) -> Preprocessing:
 
 def declared(code: object) -> str | None:
     """The fingerprint that a user's function or module says covers all that it depends on."""
-    found = getattr(code, "fingerprint", None)
+    found = code.fingerprint if isinstance(code, Marked) else None
     return found if isinstance(found, str) and found else None
 
 

@@ -93,9 +93,8 @@ def base_record(model: Any, spec: str) -> dict[str, Any]:
 
     One that was itself trained further is built again from what it was built from.
     """
-    before = getattr(model, "recipe", {})
     base = {"spec": spec, "name": model.name, "fingerprint": model.fingerprint}
-    return {"base": base, "build": before.get("build", spec)}
+    return {"base": base, "build": model.recipe.get("build", spec)}
 
 
 def classes_of(record: Mapping[str, Any]) -> Classes:

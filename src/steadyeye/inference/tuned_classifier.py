@@ -7,6 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from steadyeye.core.abilities import Differentiable
 from steadyeye.core.errors import UsageError
 from steadyeye.images.preprocessing import Preprocessing
 from steadyeye.inference import tuned
@@ -79,9 +80,10 @@ def recipe_of(said: Mapping[str, Any]) -> Recipe:
 def _architecture(folder: Path, spec: str, plain: bool) -> nn.Module:
     """The network that a model was built from; files that its spec names have to be there still."""
     try:
-        gradient = getattr(bare(spec, weights=not plain), "gradient", None)
+        model = bare(spec, weights=not plain)
     except UsageError as error:
         raise UsageError(f"'{folder}' is built from {spec}: {error}") from error
+    gradient = model.gradient if isinstance(model, Differentiable) else None
     if not isinstance(gradient, TorchGradient):
         raise UsageError(f"'{folder}' is built from {spec}, which is no torch model any more")
     return gradient.module

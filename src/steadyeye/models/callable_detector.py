@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from steadyeye.classes.known import read
+from steadyeye.core.abilities import Cutting, Explainable
 from steadyeye.core.boxes import Detections
 from steadyeye.core.errors import UsageError
 from steadyeye.core.imports import attribute
@@ -63,11 +64,11 @@ def callable_detector(*, path: str, classes: str = "coco") -> Detector:
     name = path.rpartition(":")[2]
     names = read(classes)
     recipe: dict[str, Any] = {"runtime": "python", "precision": "as returned"}
-    if (threshold := getattr(function, "threshold", None)) is not None:
-        recipe["threshold"] = float(threshold)
+    if isinstance(function, Cutting):
+        recipe["threshold"] = float(function.threshold)
     own = declared(function)
     mark = fingerprint(name, own or source_text(function), *names.names)
-    opened = getattr(function, "opened", None)
+    opened = function.opened if isinstance(function, Explainable) else None
     return _FunctionDetector(function, name, names, recipe, mark, own is not None, opened)
 
 

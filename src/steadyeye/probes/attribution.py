@@ -1,5 +1,6 @@
 """The attribution that a detector allows."""
 
+from steadyeye.core.abilities import Explainable
 from steadyeye.core.plugins import load
 from steadyeye.probing.subject import Probe, Subject
 
@@ -10,6 +11,6 @@ def attribution(subject: Subject) -> Probe:
     Which of the two it was is said with every number. Either has settings of its own:
     `attribution(probe='rise', masks=800)`.
     """
-    inside = getattr(subject.model, "opened", None) is not None
+    inside = isinstance(subject.model, Explainable) and subject.model.opened is not None
     probe: Probe = load("probes", "integrated_gradients" if inside else "rise")(subject)
     return probe

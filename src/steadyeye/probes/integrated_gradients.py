@@ -4,6 +4,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
+from steadyeye.core.abilities import Explainable
 from steadyeye.core.errors import UsageError, unknown
 from steadyeye.core.types import Image, Tag
 from steadyeye.inference.integrated_gradients import BASELINES, FIRST, MOST, attributed
@@ -29,7 +30,7 @@ def integrated_gradients(subject: Subject, baseline: str = "black", steps: int =
         raise unknown("baseline", baseline, BASELINES)
     if steps < FIRST:
         raise UsageError(f"integrated_gradients(steps={steps}): give at least {FIRST}")
-    opened = getattr(subject.model, "opened", None)
+    opened = subject.model.opened if isinstance(subject.model, Explainable) else None
     if opened is None:
         raise UsageError(
             f"{subject.model.name} has no gradients; use attribution(probe='rise') or "

@@ -1,9 +1,7 @@
 """Below which score a detector says nothing, and what that means for a probe."""
 
-from typing import Any
-
+from steadyeye.core import parts
 from steadyeye.core.errors import UsageError
-from steadyeye.core.parts import own
 from steadyeye.core.table import Predictions
 from steadyeye.core.types import Detector
 from steadyeye.probing.subject import Subject
@@ -18,12 +16,10 @@ def lowered(model: Detector) -> Detector:
     A probe measures what becomes of a score: one that falls below the threshold of a recipe would
     count as gone, and a background in which much is found below it as empty.
     """
-    lower: Any = own(model, "lowered")
     threshold = model.recipe.get("threshold")
-    if lower is None or threshold is None or float(threshold) <= LOWEST:
+    if threshold is None or float(threshold) <= LOWEST:
         return model
-    found: Detector = lower(LOWEST)
-    return found
+    return parts.lowered(model, LOWEST)
 
 
 def cutoff(model: Detector, predictions: Predictions) -> float:

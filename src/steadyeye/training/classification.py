@@ -11,8 +11,9 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from steadyeye.core.abilities import Differentiable, detects
 from steadyeye.core.errors import UsageError
-from steadyeye.core.types import Image, detects
+from steadyeye.core.types import Image
 from steadyeye.images.preprocessing import Preprocessing
 from steadyeye.inference import bare as building
 from steadyeye.inference import tuned, tuned_classifier
@@ -176,7 +177,7 @@ def _gradient(model: Any, train: Examples) -> TorchGradient:
             + ("" if boxed else f", and '{train.name}' has no boxes to train it on")
             + "; give a classifier"
         )
-    gradient = getattr(model, "gradient", None)
+    gradient = model.gradient if isinstance(model, Differentiable) else None
     if not isinstance(gradient, TorchGradient):
         runtime = model.recipe.get("runtime", "")
         raise UsageError(

@@ -108,7 +108,7 @@ def detection(
     more than boxes, and for examples without boxes.
     """
     if not isinstance(model, TorchDetector):
-        runtime = getattr(model, "recipe", {}).get("runtime", "its own code")
+        runtime = model.recipe.get("runtime", "its own code")
         raise UsageError(
             f"{model.name} has no gradients to train by: it is run by {runtime}; give a detector "
             "of torchvision(name=…) or hf(name=…)"

@@ -6,9 +6,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from steadyeye.core import tally
+from steadyeye.core.abilities import cacheable
 from steadyeye.core.errors import UsageError
 from steadyeye.core.numbers import number_of
-from steadyeye.core.types import cacheable
 from steadyeye.evaluation import kept, shard
 from steadyeye.evaluation.engines.order import Order, built
 from steadyeye.evaluation.tasks import Task

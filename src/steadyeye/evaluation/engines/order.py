@@ -15,6 +15,7 @@ from typing import Any
 
 from steadyeye.core import plugins
 from steadyeye.core.errors import UsageError
+from steadyeye.core.outside import VARIABLE
 from steadyeye.core.provenance import provenance
 from steadyeye.core.spec import parse
 from steadyeye.evaluation import kept, sweeps
@@ -31,6 +32,7 @@ class Order:
     """What a worker needs.
 
     `job`, `identity`, `provenance`: as of this process. `folder`: where relative paths count from.
+    `plugins`: `$STEADYEYE_PLUGINS`.
     `objects`: pickled, text → object. `out`: the cell's folder. `token`: the name of a file in it
     by which a worker knows that it reaches the same folder, and that the driver still holds it.
     `answers`: where answers are kept; None: nowhere.
@@ -40,6 +42,7 @@ class Order:
     identity: Mapping[str, Any]
     provenance: Mapping[str, str]
     folder: str
+    plugins: str
     objects: bytes
     out: str
     token: str
@@ -68,6 +71,7 @@ def ordered(job: Job, made: Task, cell: Cell, workers: int) -> Iterator[Order]:
             identity=json.loads(json.dumps(cell.identity)),
             provenance=provenance(),
             folder=os.getcwd(),
+            plugins=os.environ.get(VARIABLE, ""),
             objects=packed(made.given),
             out=str(folder),
             token=token,
@@ -101,6 +105,8 @@ def built(order: Order) -> Task:
     # relative paths are those of the command
     if os.path.isdir(order.folder):
         os.chdir(order.folder)
+    if order.plugins:
+        os.environ[VARIABLE] = order.plugins
     given, identity = _unpacked(order.objects), order.identity
     names = (identity["model"]["spec"], identity["data"]["spec"])
     model, source = (

@@ -1,0 +1,30 @@
+"""What is computed where nothing is named: fixed lists, so that a new plugin changes no result.
+
+A plugin that is not listed here is used where it is named.
+"""
+
+OPERATORS = (
+    *("adjacent_swap", "black_lines", "fade_black", "fade_grey", "fade_white", "global_blur"),
+    *("gradient_descent", "jpeg", "local_blur", "posterize", "random_boxes", "random_noise"),
+    *("random_swap", "white_fog", "white_lines"),
+)
+"""The fifteen operators of Swingler 2022, which `all` stands for."""
+
+METRICS = (
+    *("accuracy", "pm_k", "drop", "flip_rate", "dwell_time", "self_consistency"),
+    *("confidence_jump", "conditional_robustness", "degraded_accuracy", "degraded_probability"),
+    *("degraded_rank", "effective_robustness", "failure_points", "localization", "map"),
+    *("map_drop", "map_without_ood", "mar", "pm_k_map", "random_neighbour"),
+)
+"""Computed wherever the predictions have the columns for them; in the order they are read."""
+
+ANALYSES = (
+    *("attribution", "background", "blind_spots", "comparison", "conditional_robustness"),
+    *("confident_mistakes", "confusion_pairs", "degradation_gains", "degradation_map"),
+    *("degradation_profiles", "degradation_ranking", "failure_levels", "failure_strips"),
+    *("failures", "flips", "frame_rates", "frame_types", "gains", "linf_distances", "lost_boxes"),
+    *("map_breakdown", "map_curve", "offset_errors", "patch_shuffle", "per_class", "pm_curve"),
+    *("precision_recall", "published_detectors", "published_models", "published_nao"),
+    *("review_impact", "static_transfer", "timeline", "unstable_clips", "what_changed"),
+)
+"""The sections of a report, each where it has something to say."""

@@ -1,0 +1,178 @@
+"""Plugins that are no files of this package: installed, in a folder, or named in a spec."""
+
+import hashlib
+import importlib
+import importlib.util
+import inspect
+import os
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cache
+from importlib.metadata import EntryPoint, entry_points
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from steadyeye import plugin_folder
+from steadyeye.core.errors import UsageError
+from steadyeye.core.source_code import OURS, file_of
+
+VARIABLE = plugin_folder.VARIABLE
+CALLED: Mapping[str, str] = {"degrade": "operators"}
+"""Kind → what its folder and its entry points are called, where that is not the kind itself."""
+
+_packages: set[str] = set()  # top-level modules that a plugin was loaded from
+
+
+@dataclass(frozen=True)
+class Outside:
+    """A plugin from outside: `object` in `module`. `origin`: where it comes from, for people."""
+
+    name: str
+    module: str
+    object: str
+    file: Path | None
+    origin: str
+
+
+def called(kind: str) -> str:
+    """What users call a kind: the folder for it in `$STEADYEYE_PLUGINS`."""
+    return CALLED.get(kind, kind)
+
+
+def find(kind: str) -> Mapping[str, tuple[Outside, ...]]:
+    """Name → the plugins of that name of a kind, of installed packages and of the folders."""
+    found: dict[str, tuple[Outside, ...]] = {}
+    for one in (*_installed(kind), *_in_folders(kind, os.environ.get(VARIABLE, ""))):
+        found[one.name] = (*found.get(one.name, ()), one)
+    return found
+
+
+@cache
+def _installed(kind: str) -> tuple[Outside, ...]:
+    group = f"{OURS}.{called(kind)}"
+    return tuple(_of_entry(entry) for entry in _entry_points() if entry.group == group)
+
+
+@cache
+def _entry_points() -> tuple[EntryPoint, ...]:
+    groups = [group for group in entry_points().groups if group.startswith(f"{OURS}.")]
+    return tuple(entry for group in groups for entry in entry_points(group=group))
+
+
+def _of_entry(entry: EntryPoint) -> Outside:
+    module, _, name = entry.value.partition(":")
+    origin = f"package {entry.dist.name} {entry.dist.version}" if entry.dist else module
+    return Outside(entry.name, module, name or entry.name, file_of(module), origin)
+
+
+def _in_folders(kind: str, text: str) -> tuple[Outside, ...]:
+    """The plugins of a kind in the folders of `$STEADYEYE_PLUGINS`."""
+    found = []
+    for folder in plugin_folder.folders(text):
+        for file in sorted((folder / called(kind)).glob("*.py")):
+            if not file.stem.startswith("_"):
+                module = f"{plugin_folder.__name__}.{called(kind)}.{file.stem}"
+                found.append(Outside(file.stem, module, file.stem, file, str(file)))
+    return tuple(found)
+
+
+def is_path(name: str) -> bool:
+    """Whether the name in a spec is `module:thing` or `path/to/file.py:thing`."""
+    return ":" in name
+
+
+def at_path(name: str) -> Outside:
+    """The plugin that a spec names by its module or file.
+
+    Raises `UsageError` for a file that is not there.
+    """
+    home, _, thing = name.removeprefix("py:").rpartition(":")
+    if not home.endswith(".py"):
+        return Outside(name, home, thing, file_of(home), home)
+    file = Path(home).expanduser()
+    if not file.is_file():
+        raise UsageError(f"there is no file '{home}' for '{name}'; check the path")
+    mark = hashlib.sha256(str(file.resolve()).encode()).hexdigest()[:12]
+    return Outside(name, f"{OURS}.plugin_file_{mark}", thing, file.resolve(), str(file))
+
+
+def load(plugin: Outside, what: str) -> Callable[..., Any]:
+    """The object of a plugin. `what`: what it is called in an error.
+
+    Raises `UsageError` with one line for whatever goes wrong in its file, `ModuleNotFoundError` for
+    a package that is missing.
+    """
+    try:
+        module = _module(plugin)
+    except ModuleNotFoundError as error:
+        if error.name in (None, plugin.module, plugin.module.partition(".")[0]):
+            raise broken(plugin, what, error) from error
+        raise
+    except UsageError:
+        raise
+    except Exception as error:
+        # the file is the user's code, which may raise whatever it likes when it is imported
+        raise broken(plugin, what, error) from error
+    _packages.add(plugin.module.partition(".")[0])
+    if plugin.object not in vars(module):
+        raise UsageError(f"{what} in {plugin.origin}: it defines no '{plugin.object}'")
+    made: Callable[..., Any] = vars(module)[plugin.object]
+    if not callable(made):
+        raise UsageError(f"{what} in {plugin.origin}: '{plugin.object}' is no function")
+    return made
+
+
+def _module(plugin: Outside) -> ModuleType:
+    if plugin.file and plugin.module.startswith(f"{OURS}.plugin_file_"):
+        return _of_file(plugin.module, plugin.file)
+    if plugin.module.startswith(plugin_folder.__name__):
+        plugin_folder.refresh()
+    importlib.invalidate_caches()  # a file may be newer than the last look into its folder
+    return importlib.import_module(plugin.module)
+
+
+def _of_file(name: str, file: Path) -> ModuleType:
+    """The module in a file, which other processes find under the same name."""
+    if name in sys.modules:
+        return sys.modules[name]
+    spec = importlib.util.spec_from_file_location(name, file)
+    assert spec is not None, "it ends in .py"
+    assert spec.loader is not None, "it ends in .py"
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module
+    try:
+        spec.loader.exec_module(module)
+    except BaseException:
+        del sys.modules[name]
+        raise
+    return module
+
+
+def broken(plugin: Outside, what: str, error: Exception) -> UsageError:
+    """The error for a plugin whose file fails: which, how, and where in the file."""
+    line = f"line {error.lineno}" if isinstance(error, SyntaxError) else _line(plugin, error)
+    said = error.msg if isinstance(error, SyntaxError) else " ".join(str(error).split())[:200]
+    where = f"{plugin.file or plugin.origin}{f', {line}' if line else ''}"
+    return UsageError(f"{what} cannot be loaded: {type(error).__name__}: {said} ({where})")
+
+
+def _line(plugin: Outside, error: Exception) -> str:
+    """The line of the plugin's file that an error came through, the last of them."""
+    frames = inspect.getinnerframes(error.__traceback__) if error.__traceback__ else []
+    lines = [frame.lineno for frame in frames if frame.filename == str(plugin.file)]
+    return f"line {lines[-1]}" if lines else ""
+
+
+def is_plugin_code(module: str) -> bool:
+    """Whether a module is of this package or of a plugin that was loaded."""
+    head = module.partition(".")[0]
+    return head == OURS or head in _packages
+
+
+def file_mark(plugin: Outside) -> str:
+    """A fingerprint of the file of a plugin, 16 hexadecimal digits; its origin where none is."""
+    if plugin.file is None:
+        return plugin.origin
+    return hashlib.sha256(plugin.file.read_bytes()).hexdigest()[:16]

@@ -1,0 +1,298 @@
+"""The code that a function or class runs, read from its file: what it refers to, step by step.
+
+The unit is a definition of a module, not the module: an edit of another function in the same file
+changes nothing. Comments, docstrings, annotations of parameters and the layout do not count.
+"""
+
+import ast
+import hashlib
+import sys
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass, field
+from functools import cache
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TypeAlias
+
+OURS = __name__.partition(".")[0]
+ROOT = Path(__file__).resolve().parent.parent
+
+Symbol: TypeAlias = tuple[str, str]
+"""A module and a name that it defines; "" for all that it defines."""
+
+Reference: TypeAlias = tuple[str, str]
+"""A name as it stands in the code, and the attribute that is taken of it or ""."""
+
+
+@dataclass(frozen=True)
+class Definition:
+    """A statement of a module. `text`: its normalised code; `references`: the names in it."""
+
+    text: str
+    references: frozenset[Reference]
+    constants: frozenset[str]
+
+
+@dataclass(frozen=True)
+class Module:
+    """A module in its parts.
+
+    `imports`: local name → (module, name of it or ""). `defined`: name → its definitions.
+    `always`: the statements that bind no name, which run whatever is imported of it.
+    """
+
+    imports: dict[str, list[Symbol]] = field(default_factory=dict)
+    defined: dict[str, list[Definition]] = field(default_factory=dict)
+    always: list[Definition] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class Closure:
+    """All code that some symbols run.
+
+    `digest`: of the normalised code. `files`: in which it stands. `packages`: import names of the
+    packages of others that it refers to.
+    """
+
+    digest: str
+    files: tuple[Path, ...]
+    packages: frozenset[str]
+
+
+def closure(
+    roots: Collection[Symbol], packages: Collection[str] = (), leave: Collection[str] = ()
+) -> Closure:
+    """The code that `roots` run.
+
+    Only modules of ours and those of the roots' own packages are entered; of others the package is
+    named. `packages`: import names that count where a constant names them, as `library("timm")`.
+    `leave`: modules that do not count.
+    """
+    entered = {OURS, *(module.partition(".")[0] for module, _ in roots)}
+    todo, seen = list(roots), set(roots)
+    found: set[tuple[str, str]] = set()
+    outside: set[str] = set()
+    files: set[Path] = set()
+    while todo:
+        module, name = todo.pop()
+        file = None if module in leave else file_of(module)
+        if file is None:
+            continue
+        files.add(file)
+        parsed = parse(file, module)
+        for definition in _definitions(parsed, name):
+            found.add((module, definition.text))
+            outside |= definition.constants & set(packages)
+            for symbol in _referred(parsed, module, definition):
+                if symbol[0].partition(".")[0] not in entered:
+                    outside.add(symbol[0].partition(".")[0])
+                elif symbol not in seen:
+                    seen.add(symbol)
+                    todo.append(symbol)
+    digest = hashlib.sha256(repr(sorted(found)).encode()).hexdigest()[:32]
+    third_party = outside - {OURS, ""} - sys.stdlib_module_names
+    return Closure(digest, tuple(sorted(files)), frozenset(third_party))
+
+
+@cache
+def file_of(module: str) -> Path | None:
+    """The Python file of a module, found without importing it; None where there is none."""
+    head, _, rest = module.partition(".")
+    ours = head == OURS and not rest.startswith("plugin_f")
+    if not ours and module in sys.modules and (loaded := sys.modules[module].__spec__) is not None:
+        origin = loaded.origin or ""
+        return Path(origin) if origin.endswith(".py") else None
+    for folder in [ROOT] if ours else _folders(head):
+        path = folder.joinpath(*rest.split(".")) if rest else folder
+        for file in (path / "__init__.py", path.parent / f"{path.name}.py"):
+            if file.is_file():
+                return file
+    return None
+
+
+def _folders(package: str) -> list[Path]:
+    """Where a top-level package lies, or its module without the suffix."""
+    try:
+        spec = find_spec(package)
+    except (ImportError, ValueError):
+        return []
+    if spec is None:
+        return []
+    if spec.submodule_search_locations is not None:
+        return [Path(folder) for folder in spec.submodule_search_locations]
+    return [Path(spec.origin).with_suffix("")] if spec.origin else []
+
+
+def parse(file: Path, name: str) -> Module:
+    """The parts of the module `name` in a file; a file that is as it was is not read again."""
+    stat = file.stat()
+    return _parse(file, name, stat.st_size, stat.st_mtime_ns)
+
+
+@cache
+def _parse(file: Path, name: str, size: int, modified: int) -> Module:
+    tree, module = ast.parse(file.read_bytes()), Module()
+    package = name if file.name == "__init__.py" else name.rpartition(".")[0]
+    for node in _walk(tree):
+        for local, symbol in _bound(node, package):
+            module.imports.setdefault(local, []).append(symbol)
+    _Normal().visit(tree)
+    for statement in tree.body:
+        if isinstance(statement, ast.Pass):
+            continue
+        definition, names = _definition(statement), _names(statement)
+        for bound in names:
+            module.defined.setdefault(bound, []).append(definition)
+        if not names:
+            module.always.append(definition)
+    return module
+
+
+def _bound(node: ast.AST, package: str) -> Iterator[tuple[str, Symbol]]:
+    """The names that an import binds, each with what it stands for."""
+    if isinstance(node, ast.Import):
+        for alias in node.names:
+            whole = alias.name if alias.asname else alias.name.partition(".")[0]
+            yield alias.asname or whole, (whole, "")
+            if not alias.asname and whole != alias.name:
+                yield whole, (alias.name, "")
+    if isinstance(node, ast.ImportFrom):
+        above = package.split(".")[: 1 - node.level or None] if node.level else []
+        module = ".".join([*above, *([node.module] if node.module else [])])
+        for alias in node.names:
+            yield alias.asname or alias.name, (module, alias.name)
+
+
+class _Normal(ast.NodeTransformer):
+    """Takes out what changes nothing when the code runs: docstrings, annotations, imports."""
+
+    def visit(self, node: ast.AST) -> ast.AST:
+        body = vars(node).get("body")
+        if isinstance(body, list) and body and _is_text(body[0]):
+            body[:] = body[1:] or [ast.Pass()]
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            node.returns = None
+        if isinstance(node, ast.arg):
+            node.annotation = None
+        if isinstance(node, ast.Import | ast.ImportFrom) or _is_for_types(node):
+            return ast.Pass()
+        return self.generic_visit(node)
+
+
+def _is_text(node: ast.AST) -> bool:
+    return (
+        isinstance(node, ast.Expr)
+        and isinstance(node.value, ast.Constant)
+        and isinstance(node.value.value, str)
+    )
+
+
+def _is_for_types(node: ast.AST) -> bool:
+    """Whether a statement only serves the type checker."""
+    if not isinstance(node, ast.If):
+        return False
+    test = node.test
+    called = test.attr if isinstance(test, ast.Attribute) else getattr(test, "id", "")
+    return called == "TYPE_CHECKING" and not node.orelse
+
+
+def _walk(node: ast.AST) -> Iterator[ast.AST]:
+    """All nodes but those for the type checker, and but the annotations."""
+    yield node
+    for name, value in ast.iter_fields(node):
+        if name in ("annotation", "returns"):
+            continue
+        for child in value if isinstance(value, list) else [value]:
+            if isinstance(child, ast.AST) and not _is_for_types(child):
+                yield from _walk(child)
+
+
+def _definition(statement: ast.stmt) -> Definition:
+    references: set[Reference] = set()
+    constants: set[str] = set()
+    for node in _walk(statement):
+        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
+            references.add((node.value.id, node.attr))
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str):
+            constants.add(node.value)
+        if isinstance(node, ast.Name):
+            references.add((node.id, ""))
+    # `a.b` holds the name `a` as well; where it is only taken apart, the parts count
+    apart = {name for name, attribute in references if attribute}
+    bare = _bare(statement)
+    kept = {each for each in references if each[1] or each[0] not in apart or each[0] in bare}
+    return Definition(ast.dump(statement), frozenset(kept), frozenset(constants))
+
+
+def _bare(statement: ast.stmt) -> set[str]:
+    """The names that stand by themselves somewhere, rather than before a dot."""
+    before_dots = {id(n.value) for n in ast.walk(statement) if isinstance(n, ast.Attribute)}
+    return {
+        node.id
+        for node in _walk(statement)
+        if isinstance(node, ast.Name) and id(node) not in before_dots
+    }
+
+
+def _names(statement: ast.stmt) -> set[str]:
+    """The names that a top-level statement binds or fills."""
+    if isinstance(statement, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+        return {statement.name}
+    targets: list[ast.AST] = []
+    for node in ast.walk(statement):
+        if isinstance(node, ast.FunctionDef | ast.ClassDef):
+            targets.append(ast.Name(node.name))
+        elif isinstance(node, ast.Assign):
+            targets += node.targets
+        elif isinstance(node, ast.AnnAssign | ast.AugAssign | ast.NamedExpr | ast.For):
+            targets.append(node.target)
+    return {
+        each.id for target in targets for each in ast.walk(target) if isinstance(each, ast.Name)
+    }
+
+
+def _definitions(module: Module, name: str) -> list[Definition]:
+    if not name:
+        whole = [each for several in module.defined.values() for each in several]
+        return [*whole, *module.always]
+    return [*module.defined.get(name, ()), *module.always]
+
+
+def _referred(module: Module, own: str, definition: Definition) -> Iterator[Symbol]:
+    """What the names in a definition stand for, as far as they are of modules."""
+    for name, attribute in definition.references:
+        if name in module.defined:
+            yield own, name
+        for home, part in module.imports.get(name, ()):
+            yield from _resolved(home, part, attribute)
+    for text in definition.constants:
+        if text.startswith(f"{OURS}.") and file_of(text):
+            yield text, ""
+
+
+def _resolved(home: str, part: str, attribute: str) -> Iterator[Symbol]:
+    """The symbol that `from home import part` and then `part.attribute` come to."""
+    inner = f"{home}.{part}" if part else home
+    if home.partition(".")[0] != OURS and not part:
+        yield inner, attribute
+    elif part and not _has_module(inner):
+        yield from _followed(home, part)
+    elif attribute and _has_module(f"{inner}.{attribute}"):
+        yield f"{inner}.{attribute}", ""
+    else:
+        yield inner, attribute
+
+
+def _has_module(name: str) -> bool:
+    # of other packages this would import what is above; their names are all that counts
+    return name.partition(".")[0] == OURS and file_of(name) is not None
+
+
+def _followed(home: str, part: str) -> Iterator[Symbol]:
+    """The name in its module, and where that has it from another, the name there."""
+    yield home, part
+    file = file_of(home) if home.partition(".")[0] == OURS else None
+    parsed = parse(file, home) if file else Module()
+    if part not in parsed.defined:
+        for further, name in parsed.imports.get(part, ()):
+            yield from _resolved(further, name, "")
