@@ -21,7 +21,7 @@ PACKAGE = ROOT / "src" / "steadyeye"
 HOME = "https://github.com/steadyeye/steadyeye"
 RAW = "https://raw.githubusercontent.com/steadyeye/steadyeye"
 LINK = re.compile(r"!?\[[^\]]*\]\(([^)\s]+)\)")
-PLUGIN = re.compile(r"```python\n# src/steadyeye/(\S+)\n(.*?)```", re.DOTALL)
+PLUGIN = re.compile(r"```python\n# (plugins/\S+)\n(.*?)```", re.DOTALL)
 
 
 def execute(*command, cwd, **environment):
@@ -164,23 +164,28 @@ def test_contributing_names_files_and_every_folder():
 
 
 @pytest.mark.slow
-def test_the_plugins_of_contributing_work_as_they_stand(tmp_path):
-    shutil.copytree(PACKAGE, tmp_path / "src" / "steadyeye")
-    plugins = dict(PLUGIN.findall((ROOT / "CONTRIBUTING.md").read_text()))
-    kinds = {Path(name).parent.name for name in plugins}
-    assert kinds == {"sources", "models", "degrade", "metrics", "analyses"}
-    for name, text in plugins.items():
-        (tmp_path / "src" / "steadyeye" / name).write_text(text)
+def test_the_plugins_of_the_docs_work_as_they_stand(tmp_path):
+    text = (ROOT / "docs" / "how-to" / "extending.md").read_text()
+    plugins = dict(PLUGIN.findall(text))
+    kinds = {Path(name).parent.name: Path(name).stem for name in plugins}
+    assert set(kinds) == {"sources", "models", "operators", "metrics", "analyses"}
+    for name, code in plugins.items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(code)
     command = (sys.executable, "-m", "steadyeye")
     model = ("--model", "by_brightness(threshold=0.7)", "--data", "grey_levels(n=20)", "--quiet")
-    here = {"cwd": tmp_path, "PYTHONPATH": str(tmp_path / "src")}
+    here = {"cwd": tmp_path, "STEADYEYE_PLUGINS": str(tmp_path / "plugins")}
+    for kind, name in kinds.items():
+        execute(*command, "check-plugin", kind, name, **here)
     execute(*command, "run", *model, "--metrics", "accuracy, mean_confidence", "--out", "a", **here)
     numbers = (tmp_path / "a" / "results.csv").read_text()
     # 10 to 13 of 0…19 are light by their label and dark to a threshold of 0.7
     assert re.search(r"accuracy,0\.8\b", numbers)
     assert "mean_confidence" in numbers
-    page = (tmp_path / "a" / "report.html").read_text()
-    assert "How confident the models are where they are wrong" in page
+    title = "How confident the models are where they are wrong"
+    assert title not in (tmp_path / "a" / "report.html").read_text()
+    execute(*command, "report", "a", "--analyses", "confidence", **here)
+    assert title in (tmp_path / "report.html").read_text()
     swept = ("--operators", "darken", "--levels", "0,15,30", "--out", "d")
     execute(*command, "degrade", *model, *swept, **here)
     assert "darken" in (tmp_path / "d" / "results.csv").read_text()

@@ -226,6 +226,23 @@ def ls(kind: Annotated[Kind, typer.Argument(help="The kind to list.")]) -> None:
     work.ls(kind.value)
 
 
+@app.command(name="check-plugin")
+def check_plugin(
+    kind: Annotated[Kind, typer.Argument(help="What it is.")],
+    plugin: Annotated[
+        str, typer.Argument(help="Its name, or path/to/file.py:name, with arguments if it has any.")
+    ],
+    of_run: Annotated[
+        str | None,
+        typer.Option("--run", help="A run to try a metric or analysis on; default: made-up rows."),
+    ] = None,
+) -> None:
+    """Check that a plugin of your own does what all of its kind do."""
+    from steadyeye.cli import work
+
+    work.check_plugin(kind.value, plugin, of_run)
+
+
 @app.command()
 def classmap(
     source: Annotated[

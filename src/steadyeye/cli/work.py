@@ -247,6 +247,18 @@ def ls(kind: str) -> None:
         say(f"{name:<{longest}}  {line}", hang=longest + 2)
 
 
+def check_plugin(kind: str, plugin: str, run: str | None) -> None:
+    """`steadyeye check-plugin`."""
+    from steadyeye.evaluation.collect import tables
+    from steadyeye.testing import ContractError, check_plugin
+
+    table = tables([place(run)])[0][1] if run else None
+    try:
+        show(f"{kind} {plugin}: holds. Checked {check_plugin(kind, plugin, table)}")
+    except ContractError as error:
+        raise UsageError(f"{kind} {plugin}: {error}") from error
+
+
 def classmap(source: str, target: str) -> None:
     """`steadyeye classmap`."""
     from steadyeye.classes.known import read

@@ -1,0 +1,258 @@
+"""What every plugin of a kind has to do, as checks for plugin authors and for our own tests.
+
+    from steadyeye.testing import check_operator
+    check_operator(darken())
+
+Each check raises `ContractError` with one line for the first thing that does not hold.
+"""
+
+import copy
+import inspect
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from steadyeye.core import plugins
+from steadyeye.core.abilities import cacheable, detects
+from steadyeye.core.boxes import Detections
+from steadyeye.core.errors import UsageError
+from steadyeye.core.sections import Section
+from steadyeye.core.spec import Spec, parse
+from steadyeye.core.table import Predictions
+from steadyeye.core.types import Detector, Evaluated, Image, Model, Result, Source, needed
+from steadyeye.degradation.operators import Context, Operator
+from steadyeye.degradation.random import stream_key
+
+SHAPES = ((64, 48, 3), (31, 57, 3), (40, 40), (1, 1, 3), (2, 2))
+COLUMNS = ("truth", "group", "offset", "frame", "video")
+"""Columns of `example_predictions`."""
+
+
+class ContractError(UsageError):
+    """A plugin that does not do what all of its kind do."""
+
+
+def check_plugin(kind: str, text: str, predictions: Predictions | None = None) -> str:
+    """What was checked of the plugin that a spec names, as one line.
+
+    `kind`: as `steadyeye ls` names them. `predictions`: what metrics and analyses are tried on;
+    `example_predictions()` if left out. Raises `UsageError` where it cannot be loaded, and
+    `ContractError` where something does not hold.
+    """
+    spec = parse(text)
+    folder = "degrade" if kind == "operators" else kind
+    _require(bool(plugins.declaration(folder, spec.name).summary), f"{spec.name} has no docstring")
+    table = predictions or example_predictions()
+    if kind in ("metrics", "analyses"):
+        plugin = plugins.load(folder, spec.name)
+        plugins.check_arguments(plugin, spec, given=1)
+        lacking = [name for name in needed(plugin) if name not in table.columns]
+        if lacking:
+            raise UsageError(
+                f"{spec.name} needs {', '.join(lacking)}; name a run that has them with --run"
+            )
+        check = check_metric if kind == "metrics" else check_analysis
+        return check(lambda given: plugin(given, **spec.kwargs), predictions)
+    if kind == "probes":
+        return check_probe(plugins.load(folder, spec.name), spec)
+    made = plugins.build(folder, spec)
+    checks: dict[str, Callable[[Any], str]]
+    checks = {"operators": check_operator, "sources": check_source, "models": check_model}
+    return checks[kind](made)
+
+
+def check_operator(operator: Operator) -> str:
+    """Level 0 is the image; levels do not depend on the way to them; the image stays as it is."""
+    _require(isinstance(operator, Operator), "it returns no steadyeye.degradation.Operator")
+    key = stream_key(0, "a photo", operator.name)
+    levels = sorted({1, min(2, operator.last), operator.last})
+    gradient = _gradient if operator.needs_gradient else None
+    for shape in SHAPES:
+        image = example_image(shape)
+        before, context = image.copy(), Context(key, gradient)
+        trail = operator.start(image, context)
+        _require(np.array_equal(trail(0), before), "level 0 is not the image itself")
+        for level in levels:
+            made = trail(level)
+            kept = made.copy()
+            _require(made.shape == shape, f"level {level} changes the shape {shape}: {made.shape}")
+            _require(made.dtype == np.uint8, f"level {level} is {made.dtype}, not uint8")
+            alone = operator.start(before.copy(), context)(level)
+            _require(
+                np.array_equal(alone, kept),
+                f"level {level} differs when it is made alone: draw only from context.key",
+            )
+        _require(np.array_equal(image, before), "it writes into the image that it is given")
+    return f"{operator.name}: {len(SHAPES)} shapes, levels 0 to {operator.last}"
+
+
+def _gradient(image: NDArray[np.float32]) -> NDArray[np.float32]:
+    return np.ones_like(image)
+
+
+def check_source(source: Source) -> str:
+    """Ids are unique; ids and labels are known beforehand; images are RGB and decode the same."""
+    ids, truths = list(source.ids), list(source.truths)
+    _require(len(source) > 0, "it has no samples")
+    _require(len(ids) == len(truths) == len(source), "ids, truths and its length differ")
+    _require(len(set(ids)) == len(ids), "an id comes twice")
+    _require(isinstance(source.fingerprint, str), "its fingerprint is no text")
+    rows = sorted({0, len(source) // 2, len(source) - 1})
+    for row in rows:
+        sample = source[row]
+        _require(sample.id == ids[row], f"sample {row} has the id {sample.id}, not {ids[row]}")
+        _require(tuple(sample.truth) == tuple(truths[row]), f"sample {row} has other labels")
+        image = sample.image()
+        _require(
+            image.dtype == np.uint8 and image.ndim == 3 and image.shape[2] == 3,
+            f"sample {row} is {image.shape} {image.dtype}, not (h, w, 3) uint8",
+        )
+        again = source[row]
+        _require(np.array_equal(again.image(), image), f"sample {row} decodes to another image")
+        if sample.key is not None and again.key is not None:
+            _require(sample.key() == again.key(), f"the key of sample {row} changes")
+        known = {"truth", "group", "boxes", *sample.tags}
+        lacking = [name for name in source.columns if name not in known]
+        _require(sample.measure is not None or not lacking, f"sample {row} lacks {lacking}")
+    return f"{source.name}: {len(source):,} samples, {len(rows)} of them decoded"
+
+
+def check_model(model: Model | Detector, side: int = 64) -> str:
+    """A row an image, whatever the order; the same in any batch where answers may be kept."""
+    images = [example_image((side, side, 3), seed) for seed in range(4)]
+    before = [image.copy() for image in images]
+    said = model(images)
+    _require(len(said) == len(images), f"{len(said)} answers for {len(images)} images")
+    if detects(model):
+        for each in said:
+            _require(isinstance(each, Detections), "a detector gives Detections")
+    else:
+        width = len(model.classes) if model.classes else np.asarray(said).shape[1]
+        shape = np.asarray(said).shape
+        _require(shape == (len(images), width), f"scores of shape {shape}, {width} classes")
+        _require(not np.isnan(np.asarray(said)).any(), "scores are NaN")
+    _require(all(map(np.array_equal, images, before)), "it writes into the images")
+    _require(len(model([])) == 0, "no images give an answer")
+    if cacheable(model):
+        turned = model(images[::-1])
+        same = all(_same(a, b) for a, b in zip(said, reversed(list(turned)), strict=True))
+        _require(same, "its answer depends on the order of the batch, but it says cacheable = True")
+        _require(_same(model(images[:1])[0], said[0]), "its answer depends on the batch")
+    return f"{model.name}: {len(images)} images, alone and together"
+
+
+def _same(one: Any, other: Any) -> bool:
+    if isinstance(one, Detections):
+        return all(
+            np.array_equal(getattr(one, part), getattr(other, part))
+            for part in ("boxes", "scores", "labels")
+        )
+    return np.array_equal(one, other)
+
+
+def check_metric(
+    metric: Callable[[Predictions], Result], predictions: Predictions | None = None
+) -> str:
+    """The same twice and in any order of rows; None on empty input; predictions not changed."""
+    table = predictions or example_predictions()
+    before, result = copy.deepcopy(table), metric(table)
+    _require(isinstance(result, Result), "it returns no Result")
+    _require(metric(table) == result, "it gives another result the second time")
+    _unchanged(table, before)
+    if predictions is None:
+        turned = metric(_rows(table, np.arange(len(table))[::-1]))
+        same = turned.value == result.value or np.isclose(turned.value or 0, result.value or 0)
+        _require((turned.n, bool(same)) == (result.n, True), "it depends on the order of the rows")
+        empty = metric(_rows(table, np.arange(0)))
+        _require(empty.value is None, f"on empty input its value is {empty.value}, not None")
+    return f"{result.name}: {len(table):,} rows{'' if predictions else ', in two orders, and none'}"
+
+
+def check_analysis(
+    analysis: Callable[[Sequence[Evaluated]], Section | None],
+    predictions: Predictions | None = None,
+) -> str:
+    """The same section twice, or None; each figure has a text; predictions stay as they are."""
+    table = predictions or example_predictions()
+    before, models = copy.deepcopy(table), [Evaluated(table, {})]
+    section = analysis(models)
+    _require(section is None or isinstance(section, Section), "it returns no Section")
+    _require(analysis(models) == section, "it gives another section the second time")
+    _unchanged(table, before)
+    if section is not None:
+        _require(all(figure.alt for figure in section.figures), "a figure has no text `alt`")
+    name = section.title if section else "nothing to say of these predictions"
+    return f"{name}: {len(table):,} rows"
+
+
+def check_probe(probe: Callable[..., Any], spec: Spec) -> str:
+    """It takes a subject first, and its other parameters have defaults or are in the spec."""
+    parameters = list(inspect.signature(probe).parameters.values())
+    _require(bool(parameters), "it takes no subject")
+    plugins.check_arguments(probe, spec, given=1)
+    return f"{spec.name}: its parameters; the rest shows in `steadyeye explain`"
+
+
+def example_image(shape: tuple[int, ...] = (64, 48, 3), seed: int = 0) -> Image:
+    """Noise over a slope, uint8: every value occurs and neighbours differ."""
+    rng = np.random.default_rng(seed)
+    slope = np.linspace(0, 200, shape[1]).reshape(1, -1, *(1,) * (len(shape) - 2))
+    return (slope + rng.integers(0, 56, shape)).astype(np.uint8)
+
+
+def example_predictions(sets: int = 12, seed: int = 0) -> Predictions:
+    """`sets` pm-sets of an anchor and two frames on each side, three classes, columns `COLUMNS`."""
+    rng = np.random.default_rng(seed)
+    offsets = np.tile(np.arange(-2, 3), sets)
+    groups = np.repeat([f"v{i // 2}:{i:02d}" for i in range(sets)], 5)
+    labels = np.repeat(rng.integers(0, 3, sets), 5)
+    truth = np.eye(3, dtype=np.bool_)[labels]
+    scores = (rng.random((len(labels), 3)) + truth).astype(np.float32)
+    names = ("bird", "cat", "dog")
+    return Predictions(
+        model="example",
+        data="example",
+        classes=names,
+        model_classes=names,
+        columns=COLUMNS,
+        ids=np.asarray([f"s{i:03d}" for i in range(len(labels))]),
+        groups=groups,
+        truth=truth,
+        scores=scores,
+        top=scores.argmax(axis=1)[:, None].astype(np.int32),
+        top_scores=scores.max(axis=1, keepdims=True),
+        errors=np.full(len(labels), ""),
+        tags={
+            "offset": offsets,
+            "frame": offsets + 100 * np.repeat(np.arange(sets), 5),
+            "video": np.asarray([group.partition(":")[0] for group in groups]),
+        },
+    )
+
+
+def _rows(table: Predictions, rows: NDArray[np.intp]) -> Predictions:
+    return replace(
+        table,
+        tags={name: values[rows] for name, values in table.tags.items()},
+        **{
+            part: getattr(table, part)[rows]
+            for part in ("ids", "groups", "truth", "scores", "top", "top_scores", "errors")
+        },
+    )
+
+
+def _unchanged(table: Predictions, before: Predictions) -> None:
+    for part in ("ids", "groups", "truth", "scores", "top", "top_scores", "errors"):
+        kept, now = getattr(before, part), getattr(table, part)
+        equal = np.array_equal(kept, now, equal_nan=kept.dtype.kind == "f")
+        _require(equal, f"it writes into predictions.{part}")
+    for name, values in table.tags.items():
+        _require(values.tobytes() == before.tags[name].tobytes(), f"it writes into tags['{name}']")
+
+
+def _require(holds: bool, otherwise: str) -> None:
+    if not holds:
+        raise ContractError(otherwise)
