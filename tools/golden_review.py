@@ -96,9 +96,6 @@ class Reviewer:
         """Answers every stage until nothing is asked; takes the second decision back once."""
         for stage in STAGES:
             while waiting := self.ask(stage):
-                if not self.word:
-                    found = re.search(r'"csrf": ?"(\w+)"', self.read(f"stages/{stage}"))
-                    self.word = found[1] if found else ""
                 decided = self.decide(stage, waiting[0])
                 if self.count == 2:
                     self.send(f"decisions/{decided['decision']}/undo", {"key": self.make_key()})
@@ -106,6 +103,9 @@ class Reviewer:
     def ask(self, stage: str) -> list[Any]:
         """The items that are shown next in a stage; none in one that the review does not have."""
         try:
+            if not self.word:
+                found = re.search(r'"csrf": ?"(\w+)"', self.read(f"stages/{stage}"))
+                self.word = found[1] if found else ""
             return list(json.loads(self.read(f"stages/{stage}.json"))["next"])
         except urllib.error.HTTPError as error:
             if error.code == 404:

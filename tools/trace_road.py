@@ -139,8 +139,9 @@ def run_steadyeye(*words: str) -> None:
             raise
 
 
+DATA = "image_folder(root='one', classes='imagenet1k')"
 RUN = (
-    *("run", "--model", "efficientnet_lite0", "--data", "image_folder(root='one')"),
+    *("run", "--model", "efficientnet_lite0", "--data", DATA),
     *("--out", "runs/one", "--overwrite", "--no-cache", "--workers", "1", "--quiet"),
 )
 
@@ -260,8 +261,8 @@ def run_steadyeye_apart(*words: str) -> None:
 def write_inputs(out: Path) -> None:
     """One image, the packaged video with labels, and a film of three frames with boxes."""
     golden_inputs.write_footage(out, HERE.parent / "examples" / "bikes.json")
-    (out / "one").mkdir()
-    os.link(out / "photo.png", out / "one" / "photo.png")
+    (out / "one" / "jinrikisha").mkdir(parents=True)
+    os.link(out / "photo.png", out / "one" / "jinrikisha" / "photo.png")
     golden_inputs.write_film(out / "film")
 
 
