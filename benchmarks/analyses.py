@@ -19,11 +19,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from steadyeye.core import plugins
-from steadyeye.core.reviewed import reviewed
-from steadyeye.core.table import Predictions
-from steadyeye.evaluation.collect import evaluated as evaluate
-from steadyeye.evaluation.collect import shared
-from steadyeye.evaluation.plan import readable
+from steadyeye.core.predictions import Predictions
+from steadyeye.core.review_filter import reviewed
+from steadyeye.runner.collect import evaluated as evaluate
+from steadyeye.runner.collect import shared
+from steadyeye.runner.validate import readable
 
 ANCHORS, ACCEPTED, NEIGHBOURS, K, CLASSES = 1_314, 1_109, 21_070, 10, 30
 MEASURED = ("motion", "sharpness_change", "brightness_change", "contrast_change", "difference")

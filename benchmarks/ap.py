@@ -23,10 +23,10 @@ from typing import TypeVar
 
 import numpy as np
 
-from steadyeye.core import bootstrap
 from steadyeye.core.boxes import BoxTable, areas
-from steadyeye.detection.average_precision import average_recall, dataset_ap, frame_ap
-from steadyeye.detection.matching import by_area, match
+from steadyeye.core.stats import bootstrap
+from steadyeye.metrics.detection.average_precision import average_recall, dataset_ap, frame_ap
+from steadyeye.metrics.detection.matching import by_area, match
 
 DETECTIONS = 100
 Tables = tuple[BoxTable, BoxTable]

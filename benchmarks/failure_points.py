@@ -17,12 +17,12 @@ from pathlib import Path
 
 import numpy as np
 
-from steadyeye.core import bootstrap
-from steadyeye.degradation.failure import first_below
+from steadyeye.core.stats import bootstrap
+from steadyeye.degradation.failure_points import first_below
+from steadyeye.degradation.failure_search import THRESHOLDS, Search, affordable, exhaustive
 from steadyeye.degradation.profiles import Profiles, profiles
-from steadyeye.degradation.search import THRESHOLDS, Search, affordable, exhaustive
-from steadyeye.evaluation.fast import BUDGET
 from steadyeye.predictions.read import cells, read
+from steadyeye.runner.failure_point_search import BUDGET
 
 
 def right(found: Profiles) -> tuple[list[str], list[np.ndarray], list[np.ndarray]]:

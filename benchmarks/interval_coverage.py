@@ -14,8 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import norm
 
-from steadyeye.comparison import clustered
-from steadyeye.core import bounded_means
+from steadyeye.core.stats import bounded_means, clustered_proportions
 
 VIDEOS = (3, 5, 10, 20, 50)
 CORRELATIONS = (0.05, 0.3, 0.8)
@@ -90,7 +89,10 @@ def difference(
         ]
         ahead = (wins[0] - wins[1]).astype(np.float64)
         gap = share - other
-        some = [clustered.ends(*each)[:2] for each in zip(ahead[:WIDTHS], totals, strict=False)]
+        some = [
+            clustered_proportions.ends(*each)[:2]
+            for each in zip(ahead[:WIDTHS], totals, strict=False)
+        ]
         width = float(np.mean([high - low for low, high in some]))
         above, below = _beyond(ahead, totals, gap), _beyond(-ahead, totals, -gap)
         # the same as the ends themselves say, without working them out
@@ -111,7 +113,7 @@ def _beyond(
     ahead: NDArray[np.float64], totals: NDArray[np.float64], gap: float
 ) -> NDArray[np.bool_]:
     """(tries,) whether the low end of `clustered.ends` lies above a gap."""
-    half = clustered.subsets(ahead.shape[1])
+    half = clustered_proportions.subsets(ahead.shape[1])
     tail = bounded_means.TAIL
     told = np.mean((ahead - max(gap, 0) * totals) @ half.T <= 1e-9, axis=1) <= tail
     if gap >= 0:

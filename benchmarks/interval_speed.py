@@ -15,7 +15,7 @@ import time
 import numpy as np
 from numpy.typing import NDArray
 
-from steadyeye.core.intervals import REPLICATES, Trials, proportions
+from steadyeye.core.stats.intervals import REPLICATES, Trials, proportions
 
 SIZES = ((3, 30), (10, 20), (50, 20), (500, 4), (1_109, 2))
 CELLS = 31

@@ -18,7 +18,7 @@ import numpy as np
 
 from steadyeye.core import plugins
 from steadyeye.core.spec import parse
-from steadyeye.measurement.sets import measure_set
+from steadyeye.metrics.covariates.pm_set_measures import measure_set
 
 FRAMES = 23_000
 

@@ -18,10 +18,10 @@ from typing import TypeVar
 import numpy as np
 
 from steadyeye.core.boxes import BoxTable, Verified, areas
-from steadyeye.core.table import Predictions
-from steadyeye.mining.candidates import candidates
-from steadyeye.mining.causes import CAUSES, IN_CROWD, RIGHT, judged
-from steadyeye.mining.novelty import farthest_first
+from steadyeye.core.predictions import Predictions
+from steadyeye.explain.mining.candidates import candidates
+from steadyeye.explain.mining.causes import CAUSES, IN_CROWD, RIGHT, judged
+from steadyeye.explain.mining.novelty import farthest_first
 
 GOAL = 60
 POOL, LIMIT = 16_000, 50

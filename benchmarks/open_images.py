@@ -52,7 +52,7 @@ def main() -> None:
 
 def write(root: Path, rows: int, images: int, labels: int) -> None:
     """The two files, boxes of an image one after the other as in the release."""
-    from steadyeye.classes.openimages import released
+    from steadyeye.data.classes.openimages import released
 
     rng = np.random.default_rng(0)
     mids = pa.array(list(released()))
@@ -111,7 +111,7 @@ def label_schema() -> pa.Schema:
 
 def opened(root: Path) -> dict[str, str]:
     """Seconds and peak memory of opening the files and of what is asked before inference."""
-    from steadyeye.sources.open_images import open_images
+    from steadyeye.data.sources.open_images import open_images
 
     (root / "images").mkdir(exist_ok=True)
     os.sync()

@@ -24,10 +24,10 @@ import numpy as np
 
 from steadyeye.core import plugins
 from steadyeye.core.spec import Spec
-from steadyeye.degradation.operators import LEVELS, Context
-from steadyeye.degradation.random import stream_key
-from steadyeye.images import files
-from steadyeye.images.preprocessing import Preprocessing
+from steadyeye.data.images import image_file
+from steadyeye.degradation.counter_rng import stream_key
+from steadyeye.degradation.operator import LEVELS, Context
+from steadyeye.models.preprocessing.recipe import Preprocessing
 
 LIMITS = {
     "black_lines": 4,
@@ -62,8 +62,8 @@ def photos(folder: Path | None) -> list[np.ndarray]:
     """64 images of 224 × 224: photos where a folder is given, filtered noise otherwise."""
     fit = Preprocessing((224, 224), 256, (0.0,) * 3, (1.0,) * 3).fit
     if folder:
-        found = sorted(p for p in folder.rglob("*") if p.suffix.lower() in files.SUFFIXES)
-        return [fit(files.read(found[i % len(found)])) for i in range(IMAGES)]
+        found = sorted(p for p in folder.rglob("*") if p.suffix.lower() in image_file.SUFFIXES)
+        return [fit(image_file.read(found[i % len(found)])) for i in range(IMAGES)]
     rng = np.random.default_rng(0)
     noise = [rng.integers(0, 256, (224, 224, 3), dtype=np.uint8) for _ in range(IMAGES)]
     return [cv2.GaussianBlur(each, (0, 0), 3) for each in noise]

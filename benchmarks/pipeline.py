@@ -38,10 +38,10 @@ from efficientnet_lite_pytorch import EfficientNet
 
 from steadyeye.core import plugins
 from steadyeye.core.spec import Spec, parse
-from steadyeye.evaluation import plan
-from steadyeye.evaluation.job import Job
-from steadyeye.evaluation.run import Silent, run
-from steadyeye.images import files
+from steadyeye.data.images import image_file
+from steadyeye.runner import validate
+from steadyeye.runner.job import Job
+from steadyeye.runner.run import Silent, run
 
 SETS = {
     "YTBB 270×360": "ytbb_robust/frames/*/*.jpg",
@@ -77,7 +77,7 @@ def exported(name: str, images: np.ndarray) -> bytes:
     """The model as ONNX for a batch like `images`."""
     if name == "resnet50":
         # a torchvision built for CUDA does not import over a torch without it
-        sys.path.append(str(Path(__file__).resolve().parent.parent / "tests"))
+        sys.path.append(str(Path(__file__).resolve().parent.parent / "tests" / "fixtures"))
         import torchvision_ops  # noqa: F401
         from torchvision.models import resnet50
 
@@ -131,7 +131,7 @@ def bare(
 def whole(name: str, source: str, out: Path, workers: int = 2) -> tuple[float, float]:
     """Seconds (`since`) of a run, its plan made beforehand as the bare loop's sessions are."""
     job = Job(models=(name,), data=(source,), out=str(out), workers=workers, cache="off")
-    checked = plan.check(job)
+    checked = validate.check(job)
     checked.tasks[0].model([np.zeros((64, 64, 3), dtype=np.uint8)])
     started = now()
     run(checked, Silent())
@@ -164,7 +164,7 @@ def measure(name: str, data: Path, frames: int, rounds: int, only: str, batch: i
     found = sorted(data.glob(next(iter(SETS.values()))))
     tensors = np.empty((TENSORS, 3, *recipe.size), dtype=np.float32)
     for i, tensor in enumerate(tensors):
-        recipe(files.read(found[i % len(found)]), tensor)
+        recipe(image_file.read(found[i % len(found)]), tensor)
     network, batched = exported(name, tensors[:1]), exported(name, tensors[:batch])
     with tempfile.TemporaryDirectory() as text:
         folder = Path(text)

@@ -30,10 +30,12 @@ import pyarrow.parquet as pq
 import simplejpeg
 from sqlalchemy import func, select
 
-from steadyeye.footage.set_folder import FRAMES, image_name, image_path, read
-from steadyeye.review import database, items, people, plan
-from steadyeye.review.access import COOKIE, word
-from steadyeye.review.schema import assignments, decisions
+from steadyeye.data.annotations.review_set import FRAMES, image_name, image_path, read
+from steadyeye.review.db import database
+from steadyeye.review.db.schema import assignments, decisions
+from steadyeye.review.protocol import plan, reviewers
+from steadyeye.review.web.access import COOKIE, word
+from steadyeye.review.workflow import items
 
 STAGE = "pairs"
 ANSWER = {"correct": "yes", "similar": "yes", "reasons": []}
@@ -181,8 +183,8 @@ def measure(url: str, root: Path, job: Job) -> dict[str, object]:
     data = database.connect(url)
     folder = read(root)
     with data.writing() as connection:
-        people.add(connection, "admin", admin=True)
-        tokens = [people.add(connection, f"reviewer {n}") for n in range(job.reviewers)]
+        reviewers.add(connection, "admin", admin=True)
+        tokens = [reviewers.add(connection, f"reviewer {n}") for n in range(job.reviewers)]
         items.fill(connection, folder, plan.read(folder.content))
     load = Load()
     server = Server(root, url)

@@ -21,7 +21,7 @@ from types import MappingProxyType
 import numpy as np
 
 from steadyeye.core.types import Classes, Sample
-from steadyeye.evaluation.run import Silent
+from steadyeye.runner.run import Silent
 
 CLASSES = Classes(tuple(f"class {i:02d}" for i in range(30)))
 SET = 21  # frames a pm-set, ±10
@@ -115,17 +115,18 @@ def peak() -> float:
 
 def part(what: str, out: Path, rows: int, videos: int) -> None:
     """Runs one of the parts in this process, and prints its seconds and its peak."""
-    from steadyeye.evaluation import plan, summary
-    from steadyeye.evaluation.job import Job
-    from steadyeye.evaluation.run import run
+    from steadyeye.report import build
+    from steadyeye.runner import validate
+    from steadyeye.runner.job import Job
+    from steadyeye.runner.run import run
 
     started = time.process_time()
     if what == "run":
         source = Synthetic(rows, videos)
         job = Job(models=("guess",), data=("synthetic",), out=str(out), workers=2, cache="off")
-        run(plan.of_objects(job, [Guess()], [("synthetic", source)]), Silent())
+        run(validate.of_objects(job, [Guess()], [("synthetic", source)]), Silent())
     elif what == "report":
-        summary.write([out], [out / f"report.{suffix}" for suffix in ("html", "json", "csv")])
+        build.write([out], [out / f"report.{suffix}" for suffix in ("html", "json", "csv")])
     print(time.process_time() - started, peak())
 
 

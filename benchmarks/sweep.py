@@ -21,10 +21,10 @@ from pipeline import Silent, bare, exported, linked
 
 from steadyeye.core import plugins
 from steadyeye.core.spec import Spec
-from steadyeye.evaluation import plan
-from steadyeye.evaluation.job import Job
-from steadyeye.evaluation.run import run
-from steadyeye.images import files
+from steadyeye.data.images import image_file
+from steadyeye.runner import validate
+from steadyeye.runner.job import Job
+from steadyeye.runner.run import run
 
 FRAMES = "davis/JPEGImages/*/*.jpg"
 TENSORS = 512
@@ -33,7 +33,7 @@ TENSORS = 512
 def sweep(name: str, source: str, operators: str, out: Path) -> tuple[int, float]:
     """Forward passes and seconds of a sweep, its plan made beforehand."""
     job = Job((name,), (source,), str(out), workers=2, operators=operators, cache="off")
-    checked = plan.check(job)
+    checked = validate.check(job)
     checked.tasks[0].model([np.zeros((224, 224, 3), dtype=np.uint8)])
     started = time.perf_counter()
     run(checked, Silent())
@@ -56,7 +56,7 @@ def main() -> None:
     model = plugins.build("models", Spec(name))
     tensors = np.empty((TENSORS, 3, *model.settings.preprocessing.size), dtype=np.float32)
     for i, tensor in enumerate(tensors):
-        model.settings.preprocessing(files.read(found[i % len(found)]), tensor)
+        model.settings.preprocessing(image_file.read(found[i % len(found)]), tensor)
     network = exported(name, tensors[:1])
     every = [n for n in plugins.names("degrade") if n not in ("callable", "gradient_descent")]
     jobs = [("all", ", ".join(every))] + [(n, n) for n in every if options.each]

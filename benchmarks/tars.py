@@ -55,15 +55,15 @@ def resident(line: str) -> int:
 
 def part(what: str, folder: Path) -> None:
     """Opens the tars in this process and prints what it took."""
+    from steadyeye.core.storage import tar_index
     from steadyeye.core.types import Classes
-    from steadyeye.evaluation import plan
-    from steadyeye.evaluation.job import Job
-    from steadyeye.sources.webdataset import webdataset
-    from steadyeye.storage import tars
+    from steadyeye.data.sources.webdataset import webdataset
+    from steadyeye.runner import validate
+    from steadyeye.runner.job import Job
 
     read = []
-    entries = tars.entries
-    tars.entries = lambda tar: read.append(tar) or entries(tar)
+    entries = tar_index.entries
+    tar_index.entries = lambda tar: read.append(tar) or entries(tar)
     text = f"webdataset(urls='{folder}', classes='imagenet1k')"
     if what == "imports":
         print(0, resident("VmRSS"), resident("VmHWM"), 0, 0)
@@ -73,7 +73,7 @@ def part(what: str, folder: Path) -> None:
     if what == "plan":
         model = type("Any", (), {"name": "any", "fingerprint": "any", "recipe": {}})()
         model.classes = Classes(source.classes.names)
-        plan.of_objects(Job(models=("any",), data=(text,), out="-"), [model], [(text, source)])
+        validate.of_objects(Job(models=("any",), data=(text,), out="-"), [model], [(text, source)])
     took = time.process_time() - started
     gc.collect()
     stays, peak = resident("VmRSS"), resident("VmHWM")

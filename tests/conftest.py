@@ -6,6 +6,9 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
+FOLDERS = (ROOT / "tests", *sorted(f for f in (ROOT / "tests").rglob("[a-z]*") if f.is_dir()))
+TESTS = os.pathsep.join(map(str, FOLDERS))
+"""Where a process of its own finds the modules of the tests."""
 CHROMIUM = Path("/usr/bin/chromium")
 FLAGS = [
     "--no-sandbox",

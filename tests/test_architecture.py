@@ -1,6 +1,7 @@
 """The house of DESIGN.md: arrows point down only, files and functions stay small."""
 
 import ast
+from graphlib import TopologicalSorter
 from pathlib import Path
 
 import pytest
@@ -11,27 +12,43 @@ SOURCE = Path(__file__).resolve().parent.parent / "src" / "steadyeye"
 # a package may import those on lower floors and itself; plugins import nothing of their own floor
 FLOORS = [
     {"core"},
-    {"storage"},
-    {"classes", "charts", "images"},
-    {
-        "footage",
-        "inference",
-        "degradation",
-        "detection",
-        "mining",
-        "comparison",
-        "measurement",
-        "sequences",
-        "subsets",
-    },
-    {"embedding", "probing"},
-    {"sources", "models", "metrics", "analyses", "degrade", "probes"},
-    {"cache"},
-    {"predictions", "report", "training"},
-    {"evaluation", "review"},
+    {"data", "degradation"},
+    {"metrics", "models"},
+    {"predictions"},
+    {"runner"},
+    {"explain"},
+    {"report"},
+    {"review", "training"},
     {"api"},
     {"cli"},
 ]
+# the same inside a package, for its folders
+INSIDE = {
+    "core": [{"stats"}, {"storage"}],
+    "data": [{"classes", "images"}, {"video"}, {"annotations"}, {"open_images"}, {"sources"}],
+    "degradation": [{"operators"}],
+    "explain": [{"mining"}, {"embedding"}, {"probes"}],
+    "metrics": [{"covariates", "detection", "sequences", "testbed"}],
+    "models": [
+        {"preprocessing"},
+        {"runtimes"},
+        {"introspection"},
+        {"detectors"},
+        {"finetuned"},
+        {"backends"},
+    ],
+    "report": [{"charts"}, {"comparison"}, {"gate", "render"}, {"explain"}, {"analyses"}],
+    "review": [
+        {"db", "sampling"},
+        {"protocol"},
+        {"bulk"},
+        {"workflow"},
+        {"results"},
+        {"interchange"},
+        {"web"},
+    ],
+    "runner": [{"cache"}, {"engines"}],
+}
 FLOOR = {name: level for level, names in enumerate(FLOORS) for name in names}
 PLUGINS = ("sources", "models", "metrics", "analyses", "degrade", "probes")
 FILES = sorted(file for file in SOURCE.rglob("*.py") if file.parent != SOURCE or file.stem == "api")
@@ -56,8 +73,11 @@ def test_arrows_point_down(file):
         if target not in FLOOR:
             continue
         assert FLOOR[target] < FLOOR[package] or target == package, f"{file} imports {module}"
-        if package in PLUGINS:
-            assert target != package, f"the plugin {file} imports its sibling {module}"
+        if file.parent in map(plugins.folder, PLUGINS):
+            sibling = SOURCE.joinpath(*module.split(".")[1:]).with_suffix(".py")
+            assert sibling.parent != file.parent or not sibling.is_file(), (
+                f"the plugin {file} imports its sibling {module}"
+            )
 
 
 def test_every_package_has_a_floor():
@@ -83,3 +103,40 @@ def test_every_plugin_has_one_line_and_is_named_as_its_file(kind):
         tree = ast.parse((plugins.folder(kind) / f"{name}.py").read_text())
         top = {n.name for n in tree.body if isinstance(n, ast.FunctionDef | ast.ClassDef)}
         assert name in top, f"{kind}/{name}.py defines no '{name}'"
+
+
+def resolved(module: str) -> tuple[str, ...]:
+    """The parts of a module or package that is there, below `steadyeye`; () for another name."""
+    parts = tuple(module.split(".")[1:])
+    path = SOURCE.joinpath(*parts)
+    return parts if path.with_suffix(".py").is_file() or (path / "__init__.py").is_file() else ()
+
+
+@pytest.mark.parametrize("package", INSIDE)
+def test_folders_of_a_package_point_down_too(package):
+    floor = {name: level for level, names in enumerate(INSIDE[package]) for name in names}
+    there = {f.parent.name for f in (SOURCE / package).glob("*/__init__.py")}
+    assert there == set(floor)
+    for file in (SOURCE / package).rglob("*.py"):
+        own = file.relative_to(SOURCE).parts[1]
+        for module in imported(file):
+            _, target, inner, *_ = (*module.split("."), "")
+            if own in floor and target == package and inner in floor and inner != own:
+                assert floor[inner] < floor[own], f"{file} imports {module}"
+
+
+def test_no_loops_between_the_files_and_folders_of_a_folder():
+    """Taken as wholes, the files and folders of every folder import each other one way only."""
+    graphs: dict[tuple[str, ...], dict[str, set[str]]] = {}
+    for file in FILES:
+        own = file.relative_to(SOURCE).with_suffix("").parts
+        for other in filter(None, map(resolved, imported(file))):
+            shared = 0
+            while own[: shared + 1] == other[: shared + 1] and shared < len(other):
+                shared += 1
+            if shared < min(len(own), len(other)):
+                graph = graphs.setdefault(own[:shared], {})
+                graph.setdefault(own[shared], set()).add(other[shared])
+    assert len(graphs) > 20
+    for graph in graphs.values():
+        TopologicalSorter(graph).prepare()  # raises CycleError, which names the loop

@@ -14,7 +14,7 @@ import pytest
 import yaml
 
 from steadyeye.core.errors import UsageError
-from steadyeye.report import vega
+from steadyeye.report.render import vega
 
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGE = ROOT / "src" / "steadyeye"
@@ -72,10 +72,10 @@ def test_the_wheel_holds_the_package_and_nothing_else(built, checkout):
     with zipfile.ZipFile(built[1]) as wheel:
         held = {name for name in wheel.namelist() if ".dist-info/" not in name}
         licences = {Path(name).name for name in wheel.namelist() if "/licenses/" in name}
-        script = wheel.read("steadyeye/report/static/vega.js").decode()
+        script = wheel.read("steadyeye/report/render/static/vega.js").decode()
     sources = (f for f in (checkout / "src").rglob("*") if f.is_file())
     wanted = {f.relative_to(checkout / "src").as_posix() for f in sources}
-    assert held == wanted | {"steadyeye/report/static/vega.js"}
+    assert held == wanted | {"steadyeye/report/render/static/vega.js"}
     assert "steadyeye/py.typed" in held
     assert {"LICENSE", "NOTICE", "VEGA_LICENSES.txt", "WORDNET_LICENSE.txt"} <= licences
     assert script == vega.bundle_vega()

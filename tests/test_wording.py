@@ -11,8 +11,8 @@ from typer.main import get_command
 
 from steadyeye.cli import COMMANDS
 from steadyeye.cli.options import app
-from steadyeye.evaluation.collect import evaluated
-from steadyeye.report.headline import headline
+from steadyeye.report.render.headline import headline
+from steadyeye.runner.collect import evaluated
 
 ROOT = Path(__file__).resolve().parent.parent
 SOURCE = ROOT / "src" / "steadyeye"

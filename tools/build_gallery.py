@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
-sys.path[:0] = [str(ROOT / "tools"), str(ROOT / "tests")]
+sys.path[:0] = [str(ROOT / "tools"), str(ROOT / "tests"), str(ROOT / "tests" / "fixtures")]
 
 from tutorial_inputs import make_inputs  # noqa: E402
 
@@ -93,7 +93,9 @@ def build_reports(folder: Path) -> None:
     explain_toys.write(work / "other", 8)
     environment = {
         **os.environ,
-        "PYTHONPATH": os.pathsep.join([str(ROOT / "src"), str(ROOT / "tests")]),
+        "PYTHONPATH": os.pathsep.join(
+            [str(ROOT / "src"), str(ROOT / "tests"), str(ROOT / "tests" / "fixtures")]
+        ),
         "XDG_CACHE_HOME": str(folder.parent / "answers"),
     }
     for name, (report, commands) in JOBS.items():

@@ -1,7 +1,8 @@
 """Derives the class list and the hierarchy of Open Images V4 to V7 that steadyeye ships.
 
     python tools/build_openimages.py --descriptions class-descriptions-boxable.csv \
-        --hierarchy bbox_labels_600_hierarchy.json --out src/steadyeye/classes/data/openimages.csv
+        --hierarchy bbox_labels_600_hierarchy.json --out
+        src/steadyeye/data/classes/data/openimages.csv
 
 Both files are those of the release of V4, by Google LLC under CC BY 4.0.
 """

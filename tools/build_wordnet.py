@@ -1,7 +1,7 @@
 """Derives the class lists and the WordNet excerpt that steadyeye ships.
 
     python tools/build_wordnet.py --nouns data.noun --index index.noun --synsets synsets.txt \
-        --vid30 vid30.json --ytbb ytbb_class_index.json --out src/steadyeye/classes/data
+        --vid30 vid30.json --ytbb ytbb_class_index.json --out src/steadyeye/data/classes/data
 
 `data.noun` and `index.noun` are WordNet 3.0's (Debian: `wordnet-base`); `synsets.txt` lists the
 1,000 ILSVRC-2012 synsets in order (timm ships it as `data/_info/imagenet_synsets.txt`); the JSON

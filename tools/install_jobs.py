@@ -72,7 +72,7 @@ class Environment:
 def execute(command: list[str], folder: Path, more: Mapping[str, str] | None = None) -> str:
     """What a command prints, run in `folder`. Raises `JobError` unless it ends with 0."""
     kept = {k: v for k, v in os.environ.items() if not k.startswith(("PYTHONPATH", "VIRTUAL_ENV"))}
-    environment = {**kept, "PYTHONPATH": str(ROOT / "tests"), **(more or {})}
+    environment = {**kept, "PYTHONPATH": str(ROOT / "tests" / "fixtures"), **(more or {})}
     done = subprocess.run(  # noqa: S603 — our own commands
         command, cwd=folder, env=environment, capture_output=True, text=True, check=False
     )
@@ -247,7 +247,9 @@ def do_stores(module: str) -> Callable[[Environment], None]:
     """The job of a store: its package connects; where nothing answers, that is one line."""
 
     def do(at: Environment) -> None:
-        at.run(at.python, "-c", f"import fsspec, {module}; import steadyeye.storage.stores")
+        at.run(
+            at.python, "-c", f"import fsspec, {module}; import steadyeye.core.storage.filesystems"
+        )
 
     return do
 

@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-sys.path.insert(0, str(ROOT / "tests"))
+sys.path[:0] = [str(ROOT / "tests"), str(ROOT / "tests" / "fixtures")]
 
 import explain_toys  # noqa: E402
 import page_checks  # noqa: E402
@@ -55,7 +55,9 @@ class Place:
     def steadyeye(self, *words: object) -> None:
         """Runs a command; raises `CalledProcessError` where it fails."""
         command = [sys.executable, "-m", "steadyeye", *map(str, words)]
-        path = os.pathsep.join([str(ROOT / "tests"), str(ROOT / "src")])
+        path = os.pathsep.join(
+            [str(ROOT / "tests"), str(ROOT / "tests" / "fixtures"), str(ROOT / "src")]
+        )
         surroundings = {**os.environ, "PYTHONPATH": path}
         subprocess.run(command, cwd=self.out, env=surroundings, check=True)  # noqa: S603
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from steadyeye.api import Run, compare, evaluate, ls, opened
     from steadyeye.core.errors import UsageError
-    from steadyeye.core.table import Predictions
+    from steadyeye.core.predictions import Predictions
     from steadyeye.core.types import Model, Result, Source
 
     __version__: str
@@ -26,7 +26,7 @@ __all__ = [
 
 HOMES = {
     "UsageError": "steadyeye.core.errors",
-    "Predictions": "steadyeye.core.table",
+    "Predictions": "steadyeye.core.predictions",
     **dict.fromkeys(("Model", "Result", "Source"), "steadyeye.core.types"),
 }
 """Where a public name is, if not in `steadyeye.api`."""

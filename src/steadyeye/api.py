@@ -16,27 +16,29 @@ from functools import cached_property, wraps
 from tempfile import mkdtemp
 from typing import TYPE_CHECKING, Any
 
-from steadyeye.classes.known import read as read_classes
-from steadyeye.comparison.boards import Boards
 from steadyeye.core import notebook, plugins
 from steadyeye.core.errors import UsageError, unknown
-from steadyeye.core.numbers import number_of
-from steadyeye.core.reviewed import reviewed
-from steadyeye.core.sections import Section
+from steadyeye.core.format import number_of
+from steadyeye.core.predictions import Predictions
+from steadyeye.core.report_types import Section
+from steadyeye.core.review_filter import reviewed
 from steadyeye.core.spec import parse
-from steadyeye.core.table import Predictions
+from steadyeye.core.storage.paths import Place, place
 from steadyeye.core.types import Model, Result, Source, results_html
-from steadyeye.evaluation import comparing, plan, summary
-from steadyeye.evaluation.collect import evaluated, noted, results
-from steadyeye.evaluation.job import Job
-from steadyeye.evaluation.measure import measure
-from steadyeye.evaluation.run import Silent
-from steadyeye.evaluation.run import run as complete
-from steadyeye.evaluation.sections import sections
-from steadyeye.inference.function import FunctionClassifier
-from steadyeye.predictions.measured import joined
+from steadyeye.data.classes.class_lists import read as read_classes
+from steadyeye.models.runtimes.python_function import FunctionClassifier
+from steadyeye.predictions.covariate_table import joined
 from steadyeye.predictions.read import cells, read
-from steadyeye.storage.place import Place, place
+from steadyeye.report import build
+from steadyeye.report import compare as run_comparison
+from steadyeye.report.comparison.leaderboards import Boards
+from steadyeye.report.sections import sections
+from steadyeye.runner import validate
+from steadyeye.runner.collect import evaluated, noted, results
+from steadyeye.runner.job import Job
+from steadyeye.runner.measure import measure
+from steadyeye.runner.run import Silent
+from steadyeye.runner.run import run as complete
 
 if TYPE_CHECKING:
     from steadyeye.metric_methods import MetricMethods
@@ -87,7 +89,7 @@ class Run(MetricMethods):
         the same call goes on. Raises `UsageError` where there are no pm-sets.
         """
         measured = measure(self.folder, Silent(), workers, [source] if source else [])
-        summary.store_pictures(self.folder, [each.source for each in measured])
+        build.store_pictures(self.folder, [each.source for each in measured])
         return Run(self.folder)
 
     if not TYPE_CHECKING:  # a name that is no metric is an error of types too
@@ -124,7 +126,7 @@ class Run(MetricMethods):
 
     def report(self, path: str | Place = "report.html") -> Place:
         """Writes the report; the suffix (html, md, json, csv) is the format. Returns its path."""
-        summary.write([self.folder], [place(path)])
+        build.write([self.folder], [place(path)])
         return place(path)
 
 
@@ -177,12 +179,12 @@ def evaluate(
     if unknown_options:
         raise UsageError(f"evaluate has no option '{min(unknown_options)}'; see help(evaluate)")
     job = Job(models=(named_model,), data=(named_source,), out=str(folder), **options)
-    plan.present(named_source, built_source)
+    validate.present(named_source, built_source)
     parts = ((model, named_model, built_model), (source, named_source, built_source))
     given = {name: each for asked, name, each in parts if not isinstance(asked, str)}
-    checked = plan.of_objects(job, [built_model], [(named_source, built_source)], given)
+    checked = validate.of_objects(job, [built_model], [(named_source, built_source)], given)
     complete(checked, Silent())
-    summary.store_pictures(folder, [built_source])
+    build.store_pictures(folder, [built_source])
     return Run(folder)
 
 
@@ -198,7 +200,7 @@ def compare(*runs: Run | str | Place, metrics: str | None = None) -> list[Boards
     that were not given the same samples.
     """
     folders = [run.folder if isinstance(run, Run) else place(run) for run in runs]
-    return comparing.ordered(comparing.shared(folders, metrics))
+    return run_comparison.ordered(run_comparison.shared(folders, metrics))
 
 
 def ls(kind: str) -> Mapping[str, str]:

@@ -19,12 +19,12 @@ from steadyeye.core import plugins
 from steadyeye.core.abilities import cacheable, detects
 from steadyeye.core.boxes import Detections
 from steadyeye.core.errors import UsageError
-from steadyeye.core.sections import Section
+from steadyeye.core.predictions import Predictions
+from steadyeye.core.report_types import Section
 from steadyeye.core.spec import Spec, parse
-from steadyeye.core.table import Predictions
 from steadyeye.core.types import Detector, Evaluated, Image, Model, Result, Source, needed
-from steadyeye.degradation.operators import Context, Operator
-from steadyeye.degradation.random import stream_key
+from steadyeye.degradation.counter_rng import stream_key
+from steadyeye.degradation.operator import Context, Operator
 
 SHAPES = ((64, 48, 3), (31, 57, 3), (40, 40), (1, 1, 3), (2, 2))
 COLUMNS = ("truth", "group", "offset", "frame", "video")

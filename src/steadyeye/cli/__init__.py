@@ -9,14 +9,14 @@ from pathlib import Path
 from typing import Any
 
 COMMANDS = (
-    "commands",
+    "run",
     "measure",
     "compare",
-    "mining",
-    "explaining",
+    "mine",
+    "explain",
     "finetune",
-    "caching",
-    "reviewing",
+    "cache",
+    "review",
     "view",
 )
 """The files of this package that register commands."""

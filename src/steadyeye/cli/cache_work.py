@@ -4,11 +4,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from steadyeye.cache import place, upkeep
-from steadyeye.cache.upkeep import Group
 from steadyeye.cli.terminal import show, show_table
 from steadyeye.core.errors import UsageError
-from steadyeye.core.numbers import number_of
+from steadyeye.core.format import number_of
+from steadyeye.runner.cache import eviction, settings
+from steadyeye.runner.cache.eviction import Group
 
 
 @dataclass(frozen=True)
@@ -24,7 +24,7 @@ class Which:
 def ls(given: str) -> None:
     """`steadyeye cache ls`: a line a run and model, used last first."""
     folder = _folder(given)
-    found = upkeep.groups(folder)
+    found = eviction.groups(folder)
     rows = [
         (
             f"{each.entries:,}",
@@ -39,34 +39,34 @@ def ls(given: str) -> None:
     if rows:
         columns = ("answers", "size", "unused", "model", "data", "fingerprint")
         show_table(columns, rows, 3)
-    show(f"{folder}: {_told(found)}, {_size(place.limit())} at most")
+    show(f"{folder}: {_told(found)}, {_size(settings.limit())} at most")
 
 
 def prune(given: str, which: Which) -> None:
     """`steadyeye cache prune`."""
     folder = _folder(given)
     if which.everything:
-        there = upkeep.clear(folder)
+        there = eviction.clear(folder)
         show(f"{folder}: {'emptied' if there else 'there was nothing'}")
         return
     if not (which.model or which.older or which.size):
         raise UsageError("say what to take out: --model, --older-than, --size or --all")
-    oldest = place.days(which.older) if which.older else None
+    oldest = settings.days(which.older) if which.older else None
 
     def wanted(group: Group) -> bool:
         named = which.model is None or which.model in (group.model, group.mark)
         aged = oldest is None or group.used >= oldest
         return (which.model is not None or oldest is not None) and named and aged
 
-    most = place.size(which.size) if which.size else None
-    gone = upkeep.prune(folder, wanted, most)
+    most = settings.size(which.size) if which.size else None
+    gone = eviction.prune(folder, wanted, most)
     show(f"{folder}: taken out {_told(gone)}")
 
 
 def _folder(given: str) -> Path:
-    folder = place.folder(given)
+    folder = settings.folder(given)
     if folder is None:
-        raise UsageError(f"{place.VARIABLE} is off; name the folder with --cache")
+        raise UsageError(f"{settings.VARIABLE} is off; name the folder with --cache")
     return folder
 
 

@@ -17,9 +17,9 @@ def compare(
     metrics: Metrics = None,
 ) -> None:
     """Compare models on the same samples: paired differences and ranks."""
-    from steadyeye.cli import judging
+    from steadyeye.cli import compare_work
 
-    judging.compare(runs, out, formats, joined(metrics))
+    compare_work.compare(runs, out, formats, joined(metrics))
 
 
 @app.command()
@@ -46,8 +46,8 @@ def gate(
     ] = False,
 ) -> None:
     """Exit with 1 unless the 95 % interval meets every requirement."""
-    from steadyeye.cli import judging
+    from steadyeye.cli import compare_work
 
-    asked = judging.Asked(require or (), joined(metrics), max_drop, least)
-    if not judging.gate(run, against, asked, junit, github):
+    asked = compare_work.Asked(require or (), joined(metrics), max_drop, least)
+    if not compare_work.gate(run, against, asked, junit, github):
         raise typer.Exit(1)

@@ -16,6 +16,6 @@ def measure(
     quiet: Quiet = False,
 ) -> None:
     """Measure motion, blur and brightness of the frames of runs. Resumes like `run`."""
-    from steadyeye.cli import work
+    from steadyeye.cli import run_work
 
-    work.measure(runs, workers or 0, shown(context))
+    run_work.measure(runs, workers or 0, shown(context))

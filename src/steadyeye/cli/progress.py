@@ -16,7 +16,7 @@ from rich.text import Text
 
 from steadyeye.cli.terminal import progress_console, say, width
 from steadyeye.core.errors import unknown
-from steadyeye.core.numbers import number_of
+from steadyeye.core.format import number_of
 
 STOPPED = "stopped; run the same command again to go on"
 EVERY = 1.0  # seconds between two lines of a cell
@@ -34,7 +34,7 @@ class Watching(Protocol):
         trace: TracebackType | None,
     ) -> None: ...
     def begin(self, name: str, rows: int | None, done: int = 0) -> Callable[[int], None]:
-        """As of `evaluation.run.Watcher` and `training.loop.Watcher`.
+        """As of `runner.run.Watcher` and `training.loop.Watcher`.
 
         `rows`: None where nobody knows how many there are.
         """
@@ -45,15 +45,15 @@ class Watching(Protocol):
         ...
 
     def resumed(self, name: str, finished: int, shards: int) -> None:
-        """As of `evaluation.run.Watcher`."""
+        """As of `runner.run.Watcher`."""
         ...
 
     def counted(self, name: str, found: Mapping[str, float]) -> None:
-        """As of `evaluation.run.Watcher`."""
+        """As of `runner.run.Watcher`."""
         ...
 
     def say(self, line: str) -> None:
-        """As of `evaluation.run.Watcher`."""
+        """As of `runner.run.Watcher`."""
         ...
 
 

@@ -6,10 +6,10 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from steadyeye.charts.style import interval, percent
 from steadyeye.cli.review_work import installed, opened
 from steadyeye.cli.terminal import console, show, show_table
 from steadyeye.core.errors import UsageError, unknown
+from steadyeye.core.format import interval, percent
 
 FORMS = ("table", "json")
 
@@ -28,7 +28,7 @@ def status(root: Path, runs: Sequence[Path], database: str | None, form: str) ->
     if form not in FORMS:
         raise unknown("format", form, FORMS)
     installed()
-    from steadyeye.review.status import status as told
+    from steadyeye.review.results.status import status as told
 
     folder, plan, data = opened(root, database)
     with data.reading() as connection:
@@ -47,8 +47,8 @@ def status(root: Path, runs: Sequence[Path], database: str | None, form: str) ->
 
 def _impact(connection: Any, folder: Any, plan: Any, runs: Sequence[Path]) -> list[dict[str, Any]]:
     from steadyeye.predictions.read import cells, read
-    from steadyeye.review.impact import impact
-    from steadyeye.review.verdicts import verdicts
+    from steadyeye.review.results.impact import impact
+    from steadyeye.review.results.verdicts import verdicts
 
     if folder.content.get("kind") == "boxes":
         raise UsageError(

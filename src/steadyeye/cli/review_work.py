@@ -10,7 +10,7 @@ from steadyeye.cli.progress import watching
 from steadyeye.cli.terminal import say, show
 from steadyeye.core import plugins
 from steadyeye.core.errors import UsageError
-from steadyeye.core.numbers import number_of
+from steadyeye.core.format import number_of
 from steadyeye.core.spec import Spec, parse
 
 
@@ -22,11 +22,11 @@ def sample(
     shown: str,
 ) -> None:
     """`steadyeye sample`; `what`: videos, and sources of other frames."""
-    from steadyeye.footage.sidecar import read
-    from steadyeye.review.class_lists import Labelled, joined, relabelled
-    from steadyeye.review.sampling import Sampling
-    from steadyeye.review.sampling import sample as write
-    from steadyeye.review.watched import watched
+    from steadyeye.data.video.label_sidecar import read
+    from steadyeye.review.sampling.isolated_decoder import watched
+    from steadyeye.review.sampling.merged_classes import Labelled, joined, relabelled
+    from steadyeye.review.sampling.sampling import Sampling
+    from steadyeye.review.sampling.sampling import sample as write
 
     if (out / "run.json").is_file():
         raise UsageError(f"'{out}' holds a run; choose another --out for the set")
@@ -58,7 +58,7 @@ def sample_boxes(
     boxes: Path | None, images: Path | None, out: Path, more: Sequence[Any], shown: str
 ) -> None:
     """`steadyeye sample --boxes`; `more`: what cannot be in the same set."""
-    from steadyeye.review.box_sampling import sample_boxes as draw
+    from steadyeye.review.sampling.box_sampling import sample_boxes as draw
 
     if more or boxes is None or images is None:
         raise UsageError("a set of boxes needs --boxes and --images, and no videos beside")
@@ -71,7 +71,7 @@ def sample_boxes(
 
 
 def _classes(text: str | None) -> Any:
-    from steadyeye.classes.known import named, read
+    from steadyeye.data.classes.class_lists import named, read
 
     if text is None:
         return None
@@ -93,12 +93,12 @@ def serve(
     installed()
     import uvicorn
 
-    from steadyeye.footage import set_folder
-    from steadyeye.review import database as databases
-    from steadyeye.review.app import app
+    from steadyeye.data.annotations import review_set
+    from steadyeye.review.db import database as databases
+    from steadyeye.review.web.app import app
 
     host, port, url = address
-    folder = set_folder.read(root)
+    folder = review_set.read(root)
     data = databases.connect(database or databases.beside(root))
     base = url or f"http://{host}:{port}"
     hosts = ["127.0.0.1", "localhost", host, urlsplit(base).hostname or host]
@@ -112,25 +112,26 @@ def serve(
 def _links(
     data: Any, plan: Any, names: Sequence[str], renewed: Sequence[str]
 ) -> Sequence[tuple[str, str]]:
-    from steadyeye.review import people
+    from steadyeye.review.protocol import reviewers
 
     joint = [stage for stage, votes in plan.votes.items() if votes == 0]
     with data.writing() as connection:
         found = []
-        if not any(one.admin for one in people.everyone(connection)):
-            found.append(("admin", people.add(connection, "admin", admin=True)))
-        found += [(name, people.add(connection, name, joint=joint)) for name in names]
-        found += [(name, people.renew(connection, name)) for name in renewed]
+        if not any(one.admin for one in reviewers.everyone(connection)):
+            found.append(("admin", reviewers.add(connection, "admin", admin=True)))
+        found += [(name, reviewers.add(connection, name, joint=joint)) for name in names]
+        found += [(name, reviewers.renew(connection, name)) for name in renewed]
     return found
 
 
 def export(root: Path, out: Path, chosen: tuple[str | None, str | None], *, partial: bool) -> None:
     """`steadyeye review-export`; `chosen`: formats and database."""
     installed()
-    from steadyeye.footage import set_folder
-    from steadyeye.review import formats, items
+    from steadyeye.data.annotations import review_set
+    from steadyeye.review.interchange import formats
+    from steadyeye.review.workflow import items
 
-    names = formats.chosen(set_folder.read(root), chosen[0])
+    names = formats.chosen(review_set.read(root), chosen[0])
     asks = bool(set(names) & set(formats.TOOLS))
     folder, plan, data = opened(root, chosen[1], begin=asks)
     if asks:
@@ -149,7 +150,7 @@ def audit(root: Path, most: float, seed: int, database: str | None) -> None:
     """`steadyeye review-audit`."""
     installed()
     _, plan, data = opened(root, database)
-    from steadyeye.review.auditing import audit as step
+    from steadyeye.review.bulk.audit_workflow import audit as step
 
     told = data.write(lambda connection: step(connection, plan, most, seed))
     say(told)
@@ -158,13 +159,14 @@ def audit(root: Path, most: float, seed: int, database: str | None) -> None:
 def take(root: Path, file: Path, how: tuple[str, str, str], database: str | None) -> None:
     """`steadyeye review-import`; `how`: the tool, the prefix of names, the annotator."""
     installed()
-    from steadyeye.footage import set_folder
-    from steadyeye.review import formats, items
-    from steadyeye.review.admitting import admit
-    from steadyeye.review.deciding import Rules
+    from steadyeye.data.annotations import review_set
+    from steadyeye.review.interchange import formats
+    from steadyeye.review.results.import_decisions import admit
+    from steadyeye.review.workflow import items
+    from steadyeye.review.workflow.decisions import Rules
 
     tool, prefix, annotator = how
-    given = formats.reader(tool)(set_folder.read(root), file, annotator)
+    given = formats.reader(tool)(review_set.read(root), file, annotator)
     folder, plan, data = opened(root, database, begin=True)
     rules = Rules(plan, folder.classes.names if folder.classes else (), folder.fingerprint)
     with data.writing() as connection:
@@ -179,11 +181,11 @@ def opened(root: Path, database: str | None, *, begin: bool = False) -> tuple[An
 
     Raises `UsageError` where nobody reviewed it yet, unless `begin`.
     """
-    from steadyeye.footage import set_folder
-    from steadyeye.review import database as databases
-    from steadyeye.review import plan
+    from steadyeye.data.annotations import review_set
+    from steadyeye.review.db import database as databases
+    from steadyeye.review.protocol import plan
 
-    folder = set_folder.read(root)
+    folder = review_set.read(root)
     if not begin and database is None and not (root / "review.sqlite").is_file():
         raise UsageError(f"'{root}' was not reviewed yet; start with `steadyeye review {root}`")
     data = databases.connect(database or databases.beside(root))

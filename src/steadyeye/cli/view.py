@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from steadyeye.cli.options import app
-from steadyeye.core.numbers import number_of
+from steadyeye.core.format import number_of
 
 if TYPE_CHECKING:
-    from steadyeye.storage.place import Place
+    from steadyeye.core.storage.paths import Place
 
 
 @app.command()
@@ -34,8 +34,8 @@ def view(
 ) -> None:
     """List the runs below a folder in the browser: sort, filter, compare, open their reports."""
     from steadyeye.core.errors import UsageError
-    from steadyeye.evaluation.run_index import is_run
-    from steadyeye.storage.place import place
+    from steadyeye.core.storage.paths import place
+    from steadyeye.report.run_index import is_run
 
     root = place(folder)
     if not root.is_dir():
@@ -54,7 +54,7 @@ def view(
 
 def _serve(folder: "Place", port: int | None, browser: bool) -> None:
     from steadyeye.cli.terminal import show
-    from steadyeye.evaluation.run_server import serving
+    from steadyeye.report.run_server import serving
 
     try:
         with serving(folder, port) as server:
@@ -69,9 +69,9 @@ def _serve(folder: "Place", port: int | None, browser: bool) -> None:
 
 def _write(folder: Path, html: Path, browser: bool) -> None:
     from steadyeye.cli.terminal import show
-    from steadyeye.evaluation.run_index import RunIndex
-    from steadyeye.report.run_list import render_list
-    from steadyeye.storage.write import write_file
+    from steadyeye.core.storage.atomic import write_file
+    from steadyeye.report.render.run_list import render_list
+    from steadyeye.report.run_index import RunIndex
 
     runs = RunIndex(folder).runs()
     html.parent.mkdir(parents=True, exist_ok=True)
@@ -90,9 +90,9 @@ def _report(run: Path, browser: bool) -> None:
     if not file.is_file():
         if (run / "candidates.json").is_file():
             raise UsageError(f"'{run}' has no report yet; run `steadyeye mine` again")
-        from steadyeye.evaluation import summary
+        from steadyeye.report import build
 
-        summary.write([run], [file])
+        build.write([run], [file])
     show(f"report: {file.resolve()}")
     if browser:
         _open(file.resolve().as_uri())

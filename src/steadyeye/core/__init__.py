@@ -1,1 +1,1 @@
-"""Types, spec strings, plugin lookup and errors: the vocabulary every other package speaks."""
+"""Types, spec strings, plugin lookup, statistics and storage: what every other package speaks."""

@@ -33,9 +33,10 @@ class Cacheable(Protocol):
 
 @runtime_checkable
 class Differentiable(Protocol):
-    """A classifier with a gradient, `gradient`, as `core.parts.ClassGradient`; None: it has none.
+    """A classifier with a gradient: `gradient`, a `core.model_stages.ClassGradient`, or None.
 
-    What trains a network further needs its own kind, `inference.torch_gradient.TorchGradient`.
+    What trains a network further needs its own kind,
+    `models.runtimes.torch_gradient.TorchGradient`.
     """
 
     @property
@@ -46,7 +47,7 @@ class Differentiable(Protocol):
 class Explainable(Protocol):
     """A detector that integrated gradients can look into, for `opened(image)`; None: it cannot.
 
-    Of an image it gives an `inference.opened.Opened`.
+    Of an image it gives an `models.introspection.differentiable.Opened`.
     """
 
     @property

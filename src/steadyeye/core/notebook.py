@@ -4,8 +4,6 @@ from collections.abc import Callable, Sequence
 from html import escape
 from typing import Any, TypeAlias, TypeVar
 
-from steadyeye.core.numbers import number_of
-
 Bar: TypeAlias = tuple[float, float, float]
 """The low end of an interval, the value and the high end, of a share: 0…1."""
 
@@ -69,32 +67,6 @@ def shown_as(kind: str, facts: Callable[[Any], Facts]) -> Callable[[Kind], Kind]
         return cls
 
     return give
-
-
-def _source(source: Any) -> Facts:
-    there = source.classes
-    return (
-        ("name", source.name),
-        ("samples", number_of(len(source), "sample")),
-        ("classes", "no labels" if there is None else number_of(len(there), "class")),
-        ("columns", f"columns {', '.join(source.columns)}"),
-    )
-
-
-def _model(model: Any) -> Facts:
-    there = model.classes
-    from steadyeye.core.abilities import detects  # which imports this module
-
-    classes = "classes of the data" if there is None else number_of(len(there), "class")
-    kind = "detector" if detects(model) else "classifier"
-    return (("name", model.name), ("kind", kind), ("classes", classes))
-
-
-source_in_short: Callable[[Kind], Kind] = shown_as("Source", _source)
-"""Decorates a class of sources."""
-
-model_in_short: Callable[[Kind], Kind] = shown_as("Model", _model)
-"""Decorates a class of models."""
 
 
 def _drawn(bar: Bar | None) -> str:

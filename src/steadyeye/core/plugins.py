@@ -2,7 +2,7 @@
 
 `load("metrics", "pm_k")` imports `pm_k.py` of the folder of metrics and nothing else. What a plugin
 needs, columns and packages outside the core install, is read from its file without importing it.
-Those from outside the package (`core.outside`) are found by the same names.
+Those from outside the package (`core.outside_plugins`) are found by the same names.
 """
 
 import ast
@@ -16,9 +16,9 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from steadyeye.core import outside
+from steadyeye.core import outside_plugins
 from steadyeye.core.errors import UsageError, unknown
-from steadyeye.core.outside import Outside, is_plugin_code
+from steadyeye.core.outside_plugins import Outside, is_plugin_code
 from steadyeye.core.spec import Spec, parse
 
 __all__ = ["is_plugin_code"]
@@ -26,12 +26,12 @@ __all__ = ["is_plugin_code"]
 ROOT = Path(__file__).resolve().parent.parent
 
 FOLDERS: Mapping[str, str] = {
-    "analyses": "analyses",
-    "degrade": "degrade",
+    "analyses": "report/analyses",
+    "degrade": "degradation/operators",
     "metrics": "metrics",
-    "models": "models",
-    "probes": "probes",
-    "sources": "sources",
+    "models": "models/backends",
+    "probes": "explain/probes",
+    "sources": "data/sources",
 }
 """Kind of plugin → the folder of its files, below the package."""
 
@@ -122,12 +122,12 @@ def names(kind: str) -> tuple[str, ...]:
 
     Those from outside are among them.
     """
-    return tuple(sorted({*own_names(kind), *outside.find(kind)}))
+    return tuple(sorted({*own_names(kind), *outside_plugins.find(kind)}))
 
 
 def exists(kind: str, name: str) -> bool:
     """Whether a plugin has this name, or the name says in which module or file one is."""
-    return outside.is_path(name) or name in names(kind)
+    return outside_plugins.is_path(name) or name in names(kind)
 
 
 def check_exists(kind: str, name: str) -> None:
@@ -143,7 +143,7 @@ def describe(kind: str) -> dict[str, str]:
     """
     described = {}
     for name in names(kind):
-        others = outside.find(kind).get(name, ())
+        others = outside_plugins.find(kind).get(name, ())
         try:
             _refuse_two(kind, name, others)
             summary = declaration(kind, name).summary
@@ -163,7 +163,7 @@ def load(kind: str, name: str) -> Callable[..., Any]:
     found, what = _outside(kind, name), f"the {_singular(kind)} '{name}'"
     try:
         if found:
-            return outside.load(found, what)
+            return outside_plugins.load(found, what)
         imported = importlib.import_module(module(kind, name))
     except ModuleNotFoundError as error:
         extra = declaration(kind, name).extra
@@ -177,9 +177,9 @@ def _outside(kind: str, name: str) -> Outside | None:
 
     Raises `UsageError` for a name that nobody has or two have.
     """
-    if outside.is_path(name):
-        return outside.at_path(name)
-    others = outside.find(kind).get(name, ())
+    if outside_plugins.is_path(name):
+        return outside_plugins.at_path(name)
+    others = outside_plugins.find(kind).get(name, ())
     _refuse_two(kind, name, others)
     if not others and name not in own_names(kind):
         raise unknown(_singular(kind), name, names(kind))
@@ -191,8 +191,8 @@ def _refuse_two(kind: str, name: str, others: Sequence[Outside]) -> None:
     places = [*ours, *(each.origin for each in others)]
     if len(places) > 1:
         raise UsageError(
-            f"two {outside.called(kind)} are named '{name}': of {places[0]} and of {places[1]}; "
-            "rename the second"
+            f"two {outside_plugins.called(kind)} are named '{name}': of {places[0]} and of "
+            f"{places[1]}; rename the second"
         )
 
 
@@ -219,7 +219,7 @@ def outside_marks(kind: str, specs: Iterable[str]) -> dict[str, str]:
     marks = {}
     for name in {parse(spec).name for spec in specs if _names_one(kind, spec)}:
         if found := _outside(kind, name):
-            marks[f"{outside.called(kind)}/{name}"] = outside.file_mark(found)
+            marks[f"{outside_plugins.called(kind)}/{name}"] = outside_plugins.file_mark(found)
     return dict(sorted(marks.items()))
 
 
@@ -290,7 +290,7 @@ def declaration(kind: str, name: str) -> Declaration:
         return _read_declaration(found.file, found.object)
     except (OSError, SyntaxError, ValueError) as error:
         what = f"the {_singular(kind)} '{name}'"
-        raise outside.broken(found, what, error) from error
+        raise outside_plugins.broken(found, what, error) from error
 
 
 @cache

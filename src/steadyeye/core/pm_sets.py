@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from steadyeye.core.errors import UsageError
-from steadyeye.core.table import Predictions
+from steadyeye.core.predictions import Predictions
 
 NEVER = np.iinfo(np.int64).max
 

@@ -9,10 +9,10 @@ from numpy.typing import NDArray
 
 from steadyeye.core import notebook
 from steadyeye.core.boxes import Boxes, Detections
-from steadyeye.core.numbers import number_of, shown, span
-from steadyeye.core.outcomes import Outcomes
-from steadyeye.core.sections import Section
-from steadyeye.core.table import Predictions
+from steadyeye.core.format import number_of, shown, span
+from steadyeye.core.predictions import Predictions
+from steadyeye.core.report_types import Section
+from steadyeye.core.stats.trials import Outcomes
 
 Image: TypeAlias = NDArray[np.uint8]
 """(h, w, 3) RGB, 0…255."""
@@ -116,7 +116,7 @@ class Model(Protocol):
     `recipe`: preprocessing, precision, runtime and output, as recorded in every run.
     `fingerprint`: changes when the weights or the recipe change. What it may be able to do besides
     is in Protocols of its own: `Cacheable`, `Differentiable`, `OnDevice`, … in `core.abilities`,
-    `Staged` and `CutAtInput` in `core.parts`.
+    `Staged` and `CutAtInput` in `core.model_stages`.
     """
 
     @property
@@ -261,7 +261,7 @@ class Needing(Protocol):
 
 @runtime_checkable
 class Comparable(Protocol):
-    """A metric by which models can be compared, by the decorator `core.outcomes.compared`."""
+    """A metric by which models can be compared, by the decorator `core.stats.trials.compared`."""
 
     outcomes: Callable[..., Outcomes]
     lower: bool

@@ -6,10 +6,10 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from steadyeye.core import bootstrap
-from steadyeye.core.intervals import Interval, proportion
-from steadyeye.core.outcomes import Statistic
-from steadyeye.core.table import Predictions
+from steadyeye.core.predictions import Predictions
+from steadyeye.core.stats import bootstrap
+from steadyeye.core.stats.intervals import Interval, proportion
+from steadyeye.core.stats.trials import Statistic
 from steadyeye.core.types import Result
 from steadyeye.degradation.profiles import Profiles, profiles
 

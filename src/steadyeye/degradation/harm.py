@@ -4,9 +4,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from steadyeye.core.intervals import LEVEL
+from steadyeye.core.predictions import Predictions
 from steadyeye.core.special import stdtrit
-from steadyeye.core.table import Predictions
+from steadyeye.core.stats.intervals import LEVEL
 from steadyeye.core.types import Result
 from steadyeye.degradation.curves import operators
 from steadyeye.degradation.profiles import profiles

@@ -7,8 +7,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from steadyeye.core.errors import UsageError, unknown
-from steadyeye.core.numbers import number_of
-from steadyeye.core.table import Predictions
+from steadyeye.core.format import number_of
+from steadyeye.core.predictions import Predictions
 
 CHOICES = ("right", "all")
 UNKNOWN = np.intp(-1)

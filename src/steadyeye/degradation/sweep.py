@@ -10,11 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from steadyeye.core.errors import UsageError
-from steadyeye.core.notebook import source_in_short
-from steadyeye.core.parts import AtInput
+from steadyeye.core.model_stages import AtInput
 from steadyeye.core.seeds import fingerprint
+from steadyeye.core.short_repr import source_in_short
 from steadyeye.core.types import Classes, Image, Labels, Sample, Source, Tag
-from steadyeye.degradation.operators import Context, Operator, Trail
+from steadyeye.degradation.operator import Context, Operator, Trail
 
 NONE = -1
 """The operator of the rows at level 0, where there is nothing to tell operators apart."""
@@ -184,7 +184,7 @@ class Sweep:
         original = self._trails.original
         assert original is not None, "an image is measured by the thread that made it"
         # with numba, which whoever only reads a sweep does without
-        from steadyeye.degradation.measure import brightness, changed
+        from steadyeye.degradation.pixel_stats import brightness, changed
 
         own = {"changed": changed(image, original), "brightness": brightness(image)}
         return {**self._trails.seen, **own}
@@ -229,7 +229,7 @@ class Sweep:
     def start(self, operator: int, image: Image, sample: Sample) -> Trail:
         """The trail of a fitted image of the source under one operator."""
         chosen = self.how.operators[operator]
-        from steadyeye.degradation.random import stream_key
+        from steadyeye.degradation.counter_rng import stream_key
 
         key = stream_key(self.how.seed, sample.id, chosen.name)
         return chosen.start(image, Context(key, self._slope(sample.truth)))

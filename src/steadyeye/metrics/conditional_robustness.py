@@ -2,10 +2,10 @@
 
 import numpy as np
 
-from steadyeye.core.competition import among_competing
-from steadyeye.core.intervals import Trials, proportions
+from steadyeye.core.competing_classes import among_competing
 from steadyeye.core.pm_sets import farthest, pm_sets
-from steadyeye.core.table import Predictions
+from steadyeye.core.predictions import Predictions
+from steadyeye.core.stats.intervals import Trials, proportions
 from steadyeye.core.types import Result, needs
 
 

@@ -1,11 +1,11 @@
 """How much confidence moves from one frame to the next; no labels needed."""
 
-from steadyeye.core import blocks
-from steadyeye.core.competition import among_own
+from steadyeye.core.competing_classes import among_own
 from steadyeye.core.pm_sets import consecutive
-from steadyeye.core.table import Predictions
+from steadyeye.core.predictions import Predictions
+from steadyeye.core.stats import block_bootstrap
 from steadyeye.core.types import Result, needs
-from steadyeye.sequences.changes import jumps, video_of
+from steadyeye.metrics.sequences.flips import jumps, video_of
 
 TAIL = 0.95
 
@@ -25,11 +25,11 @@ def confidence_jump(predictions: Predictions) -> Result:
     if moved is None:
         why = "none: the scores are no probabilities"
         return Result("confidence_jump", None, None, None, 0, why)
-    videos, block = video_of(predictions, pairs[:, 0]), blocks.length(len(pairs))
+    videos, block = video_of(predictions, pairs[:, 0]), block_bootstrap.length(len(pairs))
     if not len(moved):
         return Result("confidence_jump", None, None, None, 0, "none: there is nothing to count")
-    mean = blocks.mean(moved, videos, block)
-    tail = blocks.quantile(moved, TAIL, videos, block)
+    mean = block_bootstrap.mean(moved, videos, block)
+    tail = block_bootstrap.quantile(moved, TAIL, videos, block)
     cell = Result("95th percentile", tail.value, tail.low, tail.high, tail.n, tail.method)
     return Result(
         "confidence_jump", mean.value, mean.low, mean.high, mean.n, mean.method, cells=(cell,)

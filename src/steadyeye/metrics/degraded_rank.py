@@ -2,9 +2,9 @@
 
 import numpy as np
 
-from steadyeye.core.competition import among_competing
-from steadyeye.core.outcomes import Statistic, compared
-from steadyeye.core.table import Predictions
+from steadyeye.core.competing_classes import among_competing
+from steadyeye.core.predictions import Predictions
+from steadyeye.core.stats.trials import Statistic, compared
 from steadyeye.core.types import Result, needs
 from steadyeye.degradation.curves import averages, statistic
 from steadyeye.degradation.profiles import profiles

@@ -1,10 +1,10 @@
 """What the neighbours take away: accuracy − pm-k."""
 
-from steadyeye.core.competition import among_competing
-from steadyeye.core.intervals import proportion
-from steadyeye.core.outcomes import Trials, compared
+from steadyeye.core.competing_classes import among_competing
 from steadyeye.core.pm_sets import farthest, pm_sets
-from steadyeye.core.table import Predictions
+from steadyeye.core.predictions import Predictions
+from steadyeye.core.stats.intervals import proportion
+from steadyeye.core.stats.trials import Trials, compared
 from steadyeye.core.types import Result, needs
 
 

@@ -5,12 +5,12 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-from steadyeye.core import blocks
-from steadyeye.core.competition import among_own
-from steadyeye.core.numbers import number_of
-from steadyeye.core.table import Predictions
+from steadyeye.core.competing_classes import among_own
+from steadyeye.core.format import number_of
+from steadyeye.core.predictions import Predictions
+from steadyeye.core.stats import block_bootstrap
 from steadyeye.core.types import Result, needs
-from steadyeye.sequences.runs import Runs, between, median, runs
+from steadyeye.metrics.sequences.answer_runs import Runs, between, median, runs
 
 FEWEST_BETWEEN = 20
 """Videos for an interval of the time between changes: over 5 and 10 it covers 92 %."""
@@ -58,12 +58,12 @@ def _result(
     name: str, unit: str, found: Runs, lengths: NDArray[np.float64], statistic: Statistic
 ) -> Result:
     # answers come and go in spells, so that short runs stand beside short ones
-    block = max(1, min(round(len(found) ** 0.5), len(found) // blocks.FEWEST))
-    told = blocks.bootstrap(
+    block = max(1, min(round(len(found) ** 0.5), len(found) // block_bootstrap.FEWEST))
+    told = block_bootstrap.bootstrap(
         lambda rows: statistic(lengths[rows], found.ended[rows]),
         found.videos,
         block,
-        FEWEST_BETWEEN if statistic is between else blocks.FEW,
+        FEWEST_BETWEEN if statistic is between else block_bootstrap.FEW,
     )
     named = name if name == "dwell_time" else f"{name}, {unit}"
     return Result(named, told.value, told.low, told.high, told.n, told.method, unit=unit)

@@ -2,14 +2,21 @@
 
 import numpy as np
 
-from steadyeye.comparison.published import TITLES, K, altered, beside, published, released
-from steadyeye.comparison.testbed import SPACES, fit
-from steadyeye.comparison.testbed import effective_robustness as against
-from steadyeye.core.competition import among_competing
+from steadyeye.core.competing_classes import among_competing
 from steadyeye.core.errors import UsageError, unknown
 from steadyeye.core.pm_sets import pm_sets
-from steadyeye.core.table import Predictions
+from steadyeye.core.predictions import Predictions
 from steadyeye.core.types import Result, needs
+from steadyeye.metrics.testbed.published_models import (
+    TITLES,
+    K,
+    altered,
+    beside,
+    published,
+    released,
+)
+from steadyeye.metrics.testbed.testbed_fit import SPACES, fit
+from steadyeye.metrics.testbed.testbed_fit import effective_robustness as against
 
 
 def _comparable(predictions: Predictions) -> bool:

@@ -3,14 +3,14 @@
 from collections.abc import Sequence
 from itertools import groupby
 
-from steadyeye.core.competition import among_competing
+from steadyeye.core.competing_classes import among_competing
 from steadyeye.core.errors import UsageError
-from steadyeye.core.table import Predictions
+from steadyeye.core.predictions import Predictions
 from steadyeye.core.types import Result, needs
-from steadyeye.degradation import failure
-from steadyeye.degradation.failure import FailurePoint
+from steadyeye.degradation import failure_points as failure
+from steadyeye.degradation.failure_points import FailurePoint
 from steadyeye.degradation.profiles import profiles
-from steadyeye.degradation.searched import cost, searched_points
+from steadyeye.degradation.search_results import cost, searched_points
 
 
 @needs("truth", "operator", "level")

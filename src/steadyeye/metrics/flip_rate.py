@@ -1,19 +1,19 @@
 """How often the answer changes from one frame to the next; no labels needed."""
 
-from steadyeye.core import blocks
-from steadyeye.core.competition import among_own
-from steadyeye.core.outcomes import Trials, compared
+from steadyeye.core.competing_classes import among_own
 from steadyeye.core.pm_sets import consecutive
-from steadyeye.core.table import Predictions
+from steadyeye.core.predictions import Predictions
+from steadyeye.core.stats import block_bootstrap
+from steadyeye.core.stats.trials import Trials, compared
 from steadyeye.core.types import Result, needs
-from steadyeye.sequences.changes import flip_share, flipped, video_of
+from steadyeye.metrics.sequences.flips import flip_share, flipped, video_of
 
 
 def trials(predictions: Predictions) -> Trials:
     """The pairs of consecutive frames whose top-1 class changes."""
     pairs = consecutive(predictions)
     videos = video_of(predictions, pairs[:, 0])
-    return Trials(flipped(predictions, pairs), videos, blocks.length(len(pairs)))
+    return Trials(flipped(predictions, pairs), videos, block_bootstrap.length(len(pairs)))
 
 
 @needs("group", "frame")

@@ -1,9 +1,9 @@
 """How well objects are found, whatever they are called."""
 
-from steadyeye.core.outcomes import Statistic, compared
-from steadyeye.core.table import Predictions
+from steadyeye.core.predictions import Predictions
+from steadyeye.core.stats.trials import Statistic, compared
 from steadyeye.core.types import Result, needs
-from steadyeye.detection.worst_frames import worst_frames, worst_statistic
+from steadyeye.metrics.detection.worst_frames import worst_frames, worst_statistic
 
 
 def outcomes(predictions: Predictions, k: int | None = None, iou: float | str = 0.5) -> Statistic:

@@ -1,9 +1,9 @@
 """Mean average precision."""
 
-from steadyeye.core.outcomes import Statistic, compared
-from steadyeye.core.table import Predictions
+from steadyeye.core.predictions import Predictions
+from steadyeye.core.stats.trials import Statistic, compared
 from steadyeye.core.types import Result, needs
-from steadyeye.detection.frames import ap, counted, frames, ious, result, statistic
+from steadyeye.metrics.detection.frame_ap import ap, counted, frames, ious, result, statistic
 
 
 def outcomes(predictions: Predictions, iou: float | str = 0.5) -> Statistic:

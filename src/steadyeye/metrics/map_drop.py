@@ -1,10 +1,10 @@
 """What the neighbours take from mAP: mAP − pm-k mAP."""
 
-from steadyeye.core.outcomes import Statistic, compared
 from steadyeye.core.pm_sets import farthest, pm_sets
-from steadyeye.core.table import Predictions
+from steadyeye.core.predictions import Predictions
+from steadyeye.core.stats.trials import Statistic, compared
 from steadyeye.core.types import Result, needs
-from steadyeye.detection.worst_frames import drop_statistic
+from steadyeye.metrics.detection.worst_frames import drop_statistic
 
 
 def outcomes(predictions: Predictions, k: int | None = None, iou: float | str = 0.5) -> Statistic:

@@ -4,12 +4,12 @@ from dataclasses import replace
 
 import numpy as np
 
-from steadyeye.core.numbers import number_of
-from steadyeye.core.outcomes import Statistic, compared
-from steadyeye.core.table import Predictions
+from steadyeye.core.format import number_of
+from steadyeye.core.predictions import Predictions
+from steadyeye.core.stats.trials import Statistic, compared
 from steadyeye.core.types import Result, needs
-from steadyeye.detection.by_class import by_class, measured
-from steadyeye.detection.frames import (
+from steadyeye.metrics.detection.by_class import by_class, measured
+from steadyeye.metrics.detection.frame_ap import (
     ap,
     counted,
     frames_without_ood,

@@ -1,12 +1,12 @@
 """Mean average recall."""
 
 from steadyeye.core.errors import UsageError
-from steadyeye.core.outcomes import Statistic, compared
-from steadyeye.core.table import Predictions
+from steadyeye.core.predictions import Predictions
+from steadyeye.core.stats.trials import Statistic, compared
 from steadyeye.core.types import Result, needs
-from steadyeye.detection.average_precision import average_recall
-from steadyeye.detection.frames import Table, counted, frames, result, statistic
-from steadyeye.detection.groups import MOST
+from steadyeye.metrics.detection.average_precision import average_recall
+from steadyeye.metrics.detection.frame_ap import Table, counted, frames, result, statistic
+from steadyeye.metrics.detection.grouping import MOST
 
 
 def outcomes(predictions: Predictions, detections: int = MOST) -> Statistic:

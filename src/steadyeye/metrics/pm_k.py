@@ -2,13 +2,13 @@
 
 import numpy as np
 
-from steadyeye.core.competition import among_competing
-from steadyeye.core.intervals import Trials as Counts
-from steadyeye.core.intervals import proportions
-from steadyeye.core.numbers import number_of
-from steadyeye.core.outcomes import Trials, compared
+from steadyeye.core.competing_classes import among_competing
+from steadyeye.core.format import number_of
 from steadyeye.core.pm_sets import PmSets, farthest, pm_sets
-from steadyeye.core.table import Predictions
+from steadyeye.core.predictions import Predictions
+from steadyeye.core.stats.intervals import Trials as Counts
+from steadyeye.core.stats.intervals import proportions
+from steadyeye.core.stats.trials import Trials, compared
 from steadyeye.core.types import Result, needs
 
 

@@ -3,13 +3,13 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from steadyeye.core import bootstrap
-from steadyeye.core.competition import among_competing
-from steadyeye.core.intervals import mean
-from steadyeye.core.numbers import number_of
-from steadyeye.core.outcomes import Statistic, compared
+from steadyeye.core.competing_classes import among_competing
+from steadyeye.core.format import number_of
 from steadyeye.core.pm_sets import PmSets, farthest, pm_sets
-from steadyeye.core.table import Predictions
+from steadyeye.core.predictions import Predictions
+from steadyeye.core.stats import bootstrap
+from steadyeye.core.stats.intervals import mean
+from steadyeye.core.stats.trials import Statistic, compared
 from steadyeye.core.types import Result, needs
 
 

@@ -3,15 +3,15 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from steadyeye.core import blocks
-from steadyeye.core.competition import among_own
+from steadyeye.core.competing_classes import among_own
 from steadyeye.core.errors import UsageError
-from steadyeye.core.intervals import Interval, proportion
 from steadyeye.core.pm_sets import farthest, pm_sets
-from steadyeye.core.table import Predictions
+from steadyeye.core.predictions import Predictions
+from steadyeye.core.stats import block_bootstrap
+from steadyeye.core.stats.intervals import Interval, proportion
 from steadyeye.core.types import Result, needs
-from steadyeye.sequences.changes import video_of
-from steadyeye.sequences.runs import in_time
+from steadyeye.metrics.sequences.answer_runs import in_time
+from steadyeye.metrics.sequences.flips import video_of
 
 NEAR = 10  # frames, the k of the published pm-sets
 
@@ -56,8 +56,8 @@ def _of_clips(predictions: Predictions, k: int | None) -> tuple[Interval, int, t
     rows = in_time(predictions)
     agrees = _steady(predictions, rows, reach)
     near = 2 * (reach // step) + 1
-    block = blocks.length(len(rows), near)
-    found = blocks.mean(agrees, video_of(predictions, rows), block)
+    block = block_bootstrap.length(len(rows), near)
+    found = block_bootstrap.mean(agrees, video_of(predictions, rows), block)
     return found, reach, ("frames near the end of a video or a scene cut have fewer neighbours",)
 
 

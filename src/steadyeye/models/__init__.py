@@ -1,1 +1,1 @@
-"""One model plugin a file: a factory whose keyword arguments are those of the spec."""
+"""Models: backends (plugins), the runtimes that run them, their training heads and inner layers."""

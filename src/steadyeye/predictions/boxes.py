@@ -8,7 +8,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from steadyeye.core.boxes import Boxes, BoxTable, Detections, areas
-from steadyeye.predictions.numbers import list_values, numbers
+from steadyeye.predictions.arrow_arrays import list_values, numbers
 
 
 def boxes_to_arrow(

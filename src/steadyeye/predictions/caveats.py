@@ -8,9 +8,9 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from steadyeye.core.boxes import BoxTable
-from steadyeye.core.numbers import number_of
+from steadyeye.core.format import number_of
+from steadyeye.predictions.arrow_arrays import list_values, numbers
 from steadyeye.predictions.boxes import boxes_from_arrow, detections_from_arrow
-from steadyeye.predictions.numbers import list_values, numbers
 
 SLACK = 0.05
 """Pixels by which a box may reach out of its image unmentioned: COCO rounds to hundredths."""

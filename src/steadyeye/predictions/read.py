@@ -13,8 +13,11 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from steadyeye.core.errors import UsageError
-from steadyeye.core.numbers import number_of
-from steadyeye.core.table import Predictions
+from steadyeye.core.format import number_of
+from steadyeye.core.predictions import Predictions
+from steadyeye.core.storage.atomic import sha256
+from steadyeye.core.storage.paths import Place, together
+from steadyeye.predictions.arrow_arrays import numbers
 from steadyeye.predictions.boxes import (
     boxes_from_arrow,
     detections_from_arrow,
@@ -22,13 +25,10 @@ from steadyeye.predictions.boxes import (
     said_from_arrow,
 )
 from steadyeye.predictions.caveats import caveats
-from steadyeye.predictions.cell import Cell, open_cell
-from steadyeye.predictions.numbers import numbers
-from steadyeye.predictions.record import CELL, RUN, SEAL, protected, read_record
-from steadyeye.predictions.rows import ANSWERS, matrix, membership
+from steadyeye.predictions.json_record import CELL, RUN, SEAL, protected, read_record
+from steadyeye.predictions.schema import ANSWERS, matrix, membership
+from steadyeye.predictions.shard_store import Cell, open_cell
 from steadyeye.predictions.verified import verified_from_arrow
-from steadyeye.storage.place import Place, together
-from steadyeye.storage.write import sha256
 
 AGAIN = "run the same command again to complete it"
 MEND = "run the same command again that made it, to compute it anew"

@@ -8,7 +8,7 @@ import pyarrow as pa
 
 from steadyeye.core.boxes import Verified
 from steadyeye.core.types import Labels
-from steadyeye.predictions.numbers import numbers
+from steadyeye.predictions.arrow_arrays import numbers
 
 
 def verified_to_arrow(verified: Sequence[Labels | None]) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""What happens to an image before it is learned from: an operator of `degrade/`, or one of several.
+"""What happens to an image before it is learned from: a degradation operator, or one of several.
 
 Streams depend on (seed, image id, operator, epoch) alone: an image comes out the same in any order,
 batch, worker or process, alone or among other operators.
@@ -15,9 +15,9 @@ from steadyeye.core import plugins
 from steadyeye.core.errors import UsageError
 from steadyeye.core.spec import Spec, split
 from steadyeye.core.types import Image
-from steadyeye.degradation.levels import named
-from steadyeye.degradation.operators import Context, Operator
-from steadyeye.degradation.random import draw, level_key, stream_key, uniform
+from steadyeye.degradation.counter_rng import draw, level_key, stream_key, uniform
+from steadyeye.degradation.level_range import named
+from steadyeye.degradation.operator import Context, Operator
 
 PLAIN = "plain"
 # levels=0:30 is no Python; quoted text holds no such range that is not meant
@@ -84,7 +84,7 @@ def augmentation(text: str, seed: int = 0) -> Augmentation:
     list as `'5,10'`; all levels, 0 being the image itself, if left out); a level is drawn uniformly
     from them. Several are drawn equally often; among them `plain(share=0.5)` is the image itself in
     that share of draws, or as often as any if the share is left out. Boxes stay where they are: no
-    operator of `degrade/` moves things. Raises `UsageError` for unknown operators and parameters,
+    degradation operator moves things. Raises `UsageError` for unknown operators and parameters,
     levels that an operator does not have, and one that needs a gradient.
     """
     specs = split(RANGE.sub(r"levels='\1'", text))

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from steadyeye.core.errors import UsageError
-from steadyeye.inference.weights import loaded, serialised
-from steadyeye.storage.write import write_file
+from steadyeye.core.storage.atomic import write_file
+from steadyeye.models.runtimes.weights import loaded, serialised
 
 KEPT = 2
 """How many of the latest are kept, beside the best."""

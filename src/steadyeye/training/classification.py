@@ -14,16 +14,16 @@ from torch.nn import functional
 from steadyeye.core.abilities import Differentiable, detects
 from steadyeye.core.errors import UsageError
 from steadyeye.core.types import Image
-from steadyeye.images.preprocessing import Preprocessing
-from steadyeye.inference import bare as building
-from steadyeye.inference import tuned, tuned_classifier
-from steadyeye.inference.classifier import Recipe
-from steadyeye.inference.heads import Heads, heads, with_head
-from steadyeye.inference.independent import logits
-from steadyeye.inference.torch_gradient import TorchGradient
-from steadyeye.inference.trainable import device
-from steadyeye.training.examples import trained_on
-from steadyeye.training.task import Example, Examples
+from steadyeye.models.detectors.trainable import device
+from steadyeye.models.finetuned import checkpoint_format, tuned_classifier
+from steadyeye.models.finetuned.heads import Heads, heads, with_head
+from steadyeye.models.introspection.multilabel_head import logits
+from steadyeye.models.preprocessing.recipe import Preprocessing
+from steadyeye.models.runtimes import uninitialised as building
+from steadyeye.models.runtimes.classifier import Recipe
+from steadyeye.models.runtimes.torch_gradient import TorchGradient
+from steadyeye.training.dataset import trained_on
+from steadyeye.training.protocol import Example, Examples
 
 FEWEST = 8
 """Images in a batch, below which batch normalisation keeps to what it learned before."""
@@ -157,7 +157,7 @@ def classification(
     module = (
         copy.deepcopy(module) if kept else with_head(module, size, len(train.classes), how.seed)
     )
-    base = tuned.base_record(model, spec)
+    base = checkpoint_format.base_record(model, spec)
     about = _about(base, train, how, recipe, heads(module, size), kept)
     return Classification(
         module=module,
@@ -212,7 +212,7 @@ def _about(
     return {
         "kind": "classifier",
         **base,
-        "classes": tuned.classes_record(train.classes),
+        "classes": checkpoint_format.classes_record(train.classes),
         "n classes": len(train.classes),
         "recipe": replace(recipe, output=output).record(),
         "head": {"layers": list(head.layers), "kept": kept},

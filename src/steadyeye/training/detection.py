@@ -17,14 +17,13 @@ from steadyeye.core.boxes import (
     truth_table,
 )
 from steadyeye.core.errors import UsageError
-from steadyeye.core.numbers import number_of
+from steadyeye.core.format import number_of
 from steadyeye.core.types import Classes, Image
-from steadyeye.detection.average_precision import dataset_ap
-from steadyeye.detection.frames import mean
-from steadyeye.detection.matching import IOUS, match
-from steadyeye.inference import tuned
-from steadyeye.inference.torch_detector import TorchDetector
-from steadyeye.inference.trainable import (
+from steadyeye.metrics.detection.average_precision import dataset_ap
+from steadyeye.metrics.detection.frame_ap import mean
+from steadyeye.metrics.detection.matching import IOUS, match
+from steadyeye.models.detectors.torch_detector import TorchDetector
+from steadyeye.models.detectors.trainable import (
     Found,
     Prepared,
     Trainable,
@@ -33,8 +32,9 @@ from steadyeye.inference.trainable import (
     learnable,
     with_classes,
 )
-from steadyeye.training.examples import trained_on
-from steadyeye.training.task import Example, Examples
+from steadyeye.models.finetuned import checkpoint_format
+from steadyeye.training.dataset import trained_on
+from steadyeye.training.protocol import Example, Examples
 
 Ready: TypeAlias = tuple[Prepared, Boxes]
 """What the network is given of an image, and its true boxes in pixels."""
@@ -73,9 +73,10 @@ class Detection:
     def judge(self, module: nn.Module, prepared: Iterable[Sequence[Ready]]) -> Mapping[str, float]:
         """`ap` over IoU 0.5 … 0.95, `ap50`, both means over the classes that are there; `loss`.
 
-        As of pycocotools (`steadyeye.detection`); crowds neither reward nor punish, a detection of
-        an object outside the classes is a false positive. `n`: images. NaN where a network gives
-        what is no number. Raises `UsageError` where no image has an object to be found.
+        As of pycocotools (`steadyeye.metrics.detection`); crowds neither reward nor punish, a
+        detection of an object outside the classes is a false positive. `n`: images. NaN where a
+        network gives what is no number. Raises `UsageError` where no image has an object to be
+        found.
         """
         there: list[Boxes] = []
         said: list[Detections] = []
@@ -126,8 +127,8 @@ def detection(
             notes += [f"{len(names):,} {what} are frozen as the model has them, first '{names[0]}'"]
     about = {
         "kind": "detector",
-        **tuned.base_record(model, spec),
-        "classes": tuned.classes_record(train.classes),
+        **checkpoint_format.base_record(model, spec),
+        "classes": checkpoint_format.classes_record(train.classes),
         "detector": trainable.record,
         "loss": f"that of {trainable.record['library']}",
         "from scratch": from_scratch,

@@ -16,7 +16,7 @@ from torch import Tensor, nn, optim
 from steadyeye.core.errors import UsageError
 from steadyeye.core.seeds import stream
 from steadyeye.training.checkpoint import State
-from steadyeye.training.course import Course
+from steadyeye.training.hyperparameters import Course
 
 MOMENTUM = 0.1
 """Of the running mean and variance of batch normalisation, at least; torch's own default.

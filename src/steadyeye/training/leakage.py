@@ -7,9 +7,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from steadyeye.core.errors import UsageError, listed
-from steadyeye.core.numbers import number_of
-from steadyeye.images.likeness import BITS, NEAR, bits, near
-from steadyeye.training.task import Example, Examples
+from steadyeye.core.format import number_of
+from steadyeye.training.image_similarity import BITS, NEAR, bits, near
+from steadyeye.training.protocol import Example, Examples
 
 MOST = 10_000
 """Examples of a side that are compared, evenly spaced where it has more."""
@@ -19,8 +19,8 @@ def check(train: Examples, held: Examples, in_time: bool = False) -> tuple[str, 
     """What was compared, as notes. Raises `UsageError` where held examples leak into training.
 
     That is where both sides have the same video, and where an image of one side is nearly one of
-    the other (`steadyeye.images.likeness`), with the first of them and how many there are.
-    `in_time`: sides of the same videos, with a gap between; what is nearly the same over it is
+    the other (`steadyeye.training.image_similarity`), with the first of them and how many there
+    are. `in_time`: sides of the same videos, with a gap between; what is nearly the same over it is
     then told in a note. Every compared image is decoded once.
     """
     if not in_time:

@@ -12,13 +12,14 @@ from typing import Any, Protocol
 from torch import nn
 
 from steadyeye.core.errors import UsageError
-from steadyeye.core.numbers import number_of
-from steadyeye.training import checkpoint, feed, history, order, schedule
-from steadyeye.training.course import Course
+from steadyeye.core.format import number_of
+from steadyeye.training import batches as training_batches
+from steadyeye.training import checkpoint, metrics_log, sampler, schedule
+from steadyeye.training.batches import Images, Lesson
 from steadyeye.training.engine import Engine, surroundings
-from steadyeye.training.feed import Images, Lesson
-from steadyeye.training.history import History, Round
-from steadyeye.training.order import Steps
+from steadyeye.training.hyperparameters import Course
+from steadyeye.training.metrics_log import History, Round
+from steadyeye.training.sampler import Steps
 
 
 class Watcher(Protocol):
@@ -104,7 +105,7 @@ class _Training:
             return None
         for what, now, before in self.engine.restore(state):
             self.watcher.say(f"{what}: {before} before, now {now}; the last bits may differ")
-        found = history.read(state.history)
+        found = metrics_log.read(state.history)
         self.losses = list(found.losses)
         if not found.ended:
             self.watcher.say(f"going on after step {state.step:,} of {self.steps.total:,}")
@@ -117,10 +118,10 @@ class _Training:
     def _fed(self, first: int) -> Generator[tuple[int, list[Any]], None, None]:
         """What this process is given at each step."""
         parts = (
-            (step, step // self.steps.epoch, order.share(batch, *self.place)[0])
+            (step, step // self.steps.epoch, sampler.share(batch, *self.place)[0])
             for step, batch in self.steps.batches(first)
         )
-        return feed.learned(self.lesson, self.images, parts, self.course.batch)
+        return training_batches.learned(self.lesson, self.images, parts, self.course.batch)
 
     @property
     def place(self) -> tuple[int, int]:
@@ -133,7 +134,7 @@ class _Training:
             step,
             schedule.rate(self.course.schedule, self.course.rate, step, found.values),
             lambda module: self.lesson.task.loss(module, given),
-            order.share(batch, *self.place)[1],
+            sampler.share(batch, *self.place)[1],
         )
         if not math.isfinite(loss):
             raise self._diverged(f"the loss is {loss}", step)
@@ -166,7 +167,7 @@ class _Training:
         task, size = self.lesson.task, self.course.batch
 
         def judge(module: nn.Module) -> Mapping[str, float]:
-            with closing(feed.held(self.lesson, self.images, size)) as batches:
+            with closing(training_batches.held(self.lesson, self.images, size)) as batches:
                 return task.judge(module, batches)
 
         said = self.engine.judged(step, judge)

@@ -4,7 +4,7 @@ import numpy as np
 
 from steadyeye.core.seeds import stream
 from steadyeye.core.types import Image
-from steadyeye.training.task import Augment
+from steadyeye.training.protocol import Augment
 
 
 def mirrored(after: Augment | None = None, seed: int = 0) -> Augment:

@@ -6,10 +6,10 @@ from dataclasses import dataclass, replace
 from math import ceil
 
 from steadyeye.core.errors import UsageError
-from steadyeye.core.numbers import number_of
+from steadyeye.core.format import number_of
 from steadyeye.core.seeds import fingerprint
-from steadyeye.training.examples import chosen, names, present
-from steadyeye.training.task import Example, Examples
+from steadyeye.training.dataset import chosen, names, present
+from steadyeye.training.protocol import Example, Examples
 
 
 @dataclass(frozen=True)

@@ -6,8 +6,8 @@ from typing import Any
 
 from sqlalchemy import Connection, func, select
 
-from steadyeye.review.schema import decisions, items, reviewers
-from steadyeye.review.stages import FLAWS
+from steadyeye.review.db.schema import decisions, items, reviewers
+from steadyeye.review.protocol.stages import FLAWS
 
 
 @dataclass(frozen=True)

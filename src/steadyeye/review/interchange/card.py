@@ -3,11 +3,11 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from steadyeye.core.numbers import number_of
-from steadyeye.footage.coco_images import OUTSIDE
-from steadyeye.review.plan import Plan
-from steadyeye.review.splits import SHARES
-from steadyeye.review.stages import STAGES
+from steadyeye.core.format import number_of
+from steadyeye.data.annotations.coco_images import OUTSIDE
+from steadyeye.review.protocol.plan import Plan
+from steadyeye.review.protocol.stages import STAGES
+from steadyeye.review.sampling.splits import SHARES
 
 Row = Sequence[str]
 

@@ -10,20 +10,20 @@ from sqlalchemy import Connection
 
 from steadyeye.core.errors import UsageError
 from steadyeye.core.provenance import provenance
-from steadyeye.footage.coco_images import OUTSIDE
-from steadyeye.footage.set_folder import SetFolder, image_path
-from steadyeye.images import files as image_files
-from steadyeye.review import status
-from steadyeye.review.box_statistics import statistics
+from steadyeye.core.storage.atomic import write_file
+from steadyeye.core.storage.checked_json import encode
+from steadyeye.core.storage.sha256sums import write_sums
+from steadyeye.data.annotations.coco_images import OUTSIDE
+from steadyeye.data.annotations.review_set import SetFolder, image_path
+from steadyeye.data.images import image_file as image_files
 from steadyeye.review.interchange.card import card
-from steadyeye.review.likeness import alike, view
-from steadyeye.review.pictures import place, size
-from steadyeye.review.plan import Plan
-from steadyeye.review.splits import SHARES, origins, split
-from steadyeye.review.verdicts import BoxVerdict, box_verdicts, undecided
-from steadyeye.storage.records import encode
-from steadyeye.storage.sums import write_sums
-from steadyeye.storage.write import write_file
+from steadyeye.review.protocol.plan import Plan
+from steadyeye.review.results import status
+from steadyeye.review.results.box_statistics import statistics
+from steadyeye.review.results.verdicts import BoxVerdict, box_verdicts, undecided
+from steadyeye.review.sampling.image_store import place, size
+from steadyeye.review.sampling.near_duplicates import alike, view
+from steadyeye.review.sampling.splits import SHARES, origins, split
 
 Row = Mapping[str, Any]
 WHOLE = {"segmentation": [], "iscrowd": 0}

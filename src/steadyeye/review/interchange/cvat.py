@@ -24,12 +24,12 @@ from xml.etree.ElementTree import Element, SubElement
 from sqlalchemy import Connection
 
 from steadyeye.core.errors import UsageError
-from steadyeye.footage.set_folder import SetFolder, image_path
+from steadyeye.core.storage.atomic import write_file
+from steadyeye.data.annotations.review_set import SetFolder, image_path
 from steadyeye.review.interchange import cvat_labels as config
 from steadyeye.review.interchange.asked import Asked, Said, as_choices, asked
-from steadyeye.review.pictures import place, size
-from steadyeye.review.plan import Plan
-from steadyeye.storage.write import write_file
+from steadyeye.review.protocol.plan import Plan
+from steadyeye.review.sampling.image_store import place, size
 
 Size = tuple[int, int]
 

@@ -6,7 +6,7 @@ from typing import Any
 from xml.etree.ElementTree import Element, SubElement
 
 from steadyeye.review.interchange.asked import FORMS
-from steadyeye.review.stages import REASONS, called
+from steadyeye.review.protocol.stages import REASONS, called
 
 ANSWER = "steadyeye"
 """The label of the tag that carries an answer."""

@@ -9,14 +9,14 @@ from typing import Any
 from xml.etree.ElementTree import Element
 
 from steadyeye.core.errors import UsageError, unknown
-from steadyeye.core.numbers import number_of
-from steadyeye.footage.annotations import inside
-from steadyeye.footage.set_folder import SetFolder
-from steadyeye.review.admitting import Annotation, Annotations
+from steadyeye.core.format import number_of
+from steadyeye.data.annotations.coco_geometry import inside
+from steadyeye.data.annotations.review_set import SetFolder
 from steadyeye.review.interchange import cvat_labels as config
 from steadyeye.review.interchange.asked import FORMS, from_choices
 from steadyeye.review.interchange.cvat import name_of, parse
-from steadyeye.review.stages import STAGES
+from steadyeye.review.protocol.stages import STAGES
+from steadyeye.review.results.import_decisions import Annotation, Annotations
 
 CORNERS = ("xtl", "ytl", "xbr", "ybr")
 SHAPES = ("polygon", "polyline", "points", "cuboid", "mask", "ellipse", "skeleton")

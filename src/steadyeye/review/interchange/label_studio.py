@@ -17,12 +17,12 @@ from typing import Any
 
 from sqlalchemy import Connection
 
-from steadyeye.footage.set_folder import SetFolder, image_path
+from steadyeye.core.storage.atomic import write_file
+from steadyeye.data.annotations.review_set import SetFolder, image_path
 from steadyeye.review.interchange import label_studio_config as config
 from steadyeye.review.interchange.asked import Asked, Said, as_choices, asked
-from steadyeye.review.pictures import size
-from steadyeye.review.plan import Plan
-from steadyeye.storage.write import write_file
+from steadyeye.review.protocol.plan import Plan
+from steadyeye.review.sampling.image_store import size
 
 SERVED = "/data/local-files/?d=images/"
 """Where Label Studio serves images whose document root is the folder of the set."""

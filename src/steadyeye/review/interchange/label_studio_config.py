@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from xml.sax.saxutils import quoteattr
 
 from steadyeye.review.interchange.asked import FORMS
-from steadyeye.review.stages import DRAWN, REASONS, STAGES, called
+from steadyeye.review.protocol.stages import DRAWN, REASONS, STAGES, called
 
 MANY = ("labels", "reasons")
 """Questions of which several choices may hold."""

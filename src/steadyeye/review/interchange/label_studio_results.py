@@ -8,13 +8,13 @@ from pathlib import Path
 from typing import Any
 
 from steadyeye.core.errors import UsageError
-from steadyeye.footage.annotations import inside
-from steadyeye.footage.set_folder import SetFolder, image_path
-from steadyeye.review.admitting import Annotation, Annotations
+from steadyeye.data.annotations.coco_geometry import inside
+from steadyeye.data.annotations.review_set import SetFolder, image_path
 from steadyeye.review.interchange import label_studio_config as config
 from steadyeye.review.interchange.asked import from_choices
-from steadyeye.review.pictures import size
-from steadyeye.review.stages import DRAWN, STAGES
+from steadyeye.review.protocol.stages import DRAWN, STAGES
+from steadyeye.review.results.import_decisions import Annotation, Annotations
+from steadyeye.review.sampling.image_store import size
 
 IMAGE = r"[0-9a-f]{64}\.jpg"
 Entry = Mapping[str, Any]

@@ -14,15 +14,15 @@ from typing import Any
 
 from sqlalchemy import Connection
 
-from steadyeye.classes.known import known
 from steadyeye.core.errors import UsageError
-from steadyeye.footage.set_folder import SetFolder
-from steadyeye.review.pictures import place
-from steadyeye.review.plan import Plan
-from steadyeye.review.verdicts import undecided, verdicts
-from steadyeye.storage.records import encode
-from steadyeye.storage.sums import write_sums
-from steadyeye.storage.write import write_file
+from steadyeye.core.storage.atomic import write_file
+from steadyeye.core.storage.checked_json import encode
+from steadyeye.core.storage.sha256sums import write_sums
+from steadyeye.data.annotations.review_set import SetFolder
+from steadyeye.data.classes.class_lists import known
+from steadyeye.review.protocol.plan import Plan
+from steadyeye.review.results.verdicts import undecided, verdicts
+from steadyeye.review.sampling.image_store import place
 
 
 def export(

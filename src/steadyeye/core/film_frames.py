@@ -1,0 +1,103 @@
+"""Films of an exhibit: the frames of a set, and those around a place of a video."""
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from steadyeye.core.format import clock, percent
+from steadyeye.core.predictions import Predictions
+from steadyeye.core.report_types import Film, Frame
+
+AROUND = 10  # frames on either side of a place of a video
+
+Shown = Callable[[int, str], Frame]
+"""`(row, where it is) -> frame`."""
+
+
+def set_rows(predictions: Predictions, anchor: int, k: int | None = None) -> NDArray[np.intp]:
+    """The rows of an anchor's set that were predicted, in the order of time.
+
+    Those within ±k of it, all where k is None.
+    """
+    _, group = predictions.grouped
+    offsets = np.asarray(predictions.tags["offset"])
+    rows = np.flatnonzero((group == group[anchor]) & predictions.valid)
+    rows = rows if k is None else rows[abs(offsets[rows]) <= k]
+    return np.asarray(rows[np.argsort(offsets[rows], kind="stable")], dtype=np.intp)
+
+
+def set_film(
+    predictions: Predictions,
+    anchor: int,
+    worst: int,
+    k: int | None = None,
+    shown: Shown | None = None,
+) -> Film | None:
+    """The frames of a set within ±k of its anchor, which stays beside; it starts at the worst.
+
+    `shown`: how a frame is shown; the best class and its probability otherwise. None where there
+    is no frame beside these two.
+    """
+    rows = set_rows(predictions, anchor, k)
+    if len(rows) < 3:
+        return None
+    shown = shown or (lambda row, at: answer_frame(predictions, row, at))
+    offsets = predictions.tags["offset"]
+    frames = tuple(shown(int(row), away(int(offsets[row]))) for row in rows)
+    return Film(frames, start=rows.tolist().index(worst), fixed=1)
+
+
+def away(offset: int) -> str:
+    """Where a frame of a set is, `anchor` or `3 frames later`."""
+    if offset == 0:
+        return "anchor"
+    frames = "frame" if abs(offset) == 1 else "frames"
+    return f"{abs(offset)} {frames} {'later' if offset > 0 else 'earlier'}"
+
+
+def answer_frame(predictions: Predictions, row: int, at: str) -> Frame:
+    """A frame with the best class, its probability and whether that is right."""
+    said, score = predictions.answer(row), float(predictions.confidence[row])
+    return Frame(
+        sample=str(predictions.ids[row]),
+        at=at,
+        line=f"predicts {said}, {percent(score)}",
+        score=share(score),
+        right=bool(predictions.right[row]) if predictions.labelled[row] else None,
+        answer=said,
+    )
+
+
+def video_film(predictions: Predictions, rows: Sequence[int], start: int) -> Film | None:
+    """The frames of `rows` of one scene in their order, with the model's own best class.
+
+    `start`: the row that is shown first. None for fewer than three frames.
+    """
+    if len(rows) < 3:
+        return None
+    frames = tuple(_own_frame(predictions, row) for row in rows)
+    return Film(frames, start=list(rows).index(start))
+
+
+def around(predictions: Predictions, before: int, after: int) -> list[int]:
+    """Rows of the frames around two neighbouring ones of a scene or set, in the order of time."""
+    _, group = predictions.grouped
+    frame = np.asarray(predictions.tags["frame"], dtype=np.int64)
+    step = max(int(frame[after] - frame[before]), 1)
+    near = abs(frame - frame[before]) <= AROUND * step
+    rows = np.flatnonzero((group == group[before]) & near & predictions.valid)
+    return [int(row) for row in rows[np.argsort(frame[rows], kind="stable")]]
+
+
+def _own_frame(predictions: Predictions, row: int) -> Frame:
+    tags = predictions.tags
+    at = clock(float(tags["seconds"][row])) if "seconds" in tags else f"frame {tags['frame'][row]}"
+    said, score = predictions.own_answer(row), float(predictions.own_score[row])
+    line = f"predicts {said}, {percent(score)}"
+    return Frame(str(predictions.ids[row]), at, line, share(score), answer=said)
+
+
+def share(score: float) -> float | None:
+    """A score as a share, rounded; None for one that is none, such as a logit."""
+    return round(score, 3) if 0 <= score <= 1 else None

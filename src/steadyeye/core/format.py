@@ -1,0 +1,72 @@
+"""Numbers as text, each in its unit, and counts with their nouns."""
+
+
+def number_of(n: int, noun: str, plural: str = "") -> str:
+    """A count with its noun: `1 video`, `1,200 videos`, `2 classes`.
+
+    `noun`: in the singular. `plural`: where it is not the noun with an "s" or "es" at its end.
+    """
+    return f"{n:,} {noun if n == 1 else plural or _plural(noun)}"
+
+
+def _plural(noun: str) -> str:
+    return f"{noun}{'es' if noun.endswith(('s', 'x', 'ch', 'sh')) else 's'}"
+
+
+def percent(value: float | None, digits: int = 1) -> str:
+    """A share as a percentage, `84.8 %`, with a narrow no-break space; `—` for None."""
+    return "—" if value is None else f"{value * 100:.{digits}f}\u202f%"
+
+
+def interval(low: float | None, high: float | None) -> str:
+    """An interval of shares, `82.5–86.8 %`; `—` where it is open."""
+    return "—" if low is None or high is None else f"{low * 100:.1f}–{percent(high)}"
+
+
+def points(value: float | None) -> str:
+    """A difference of shares with its sign, in percentage points, `+2.1`; `—` for None."""
+    return "—" if value is None else f"{value * 100:+.1f}".replace("-", "−").replace("−0.0", "+0.0")
+
+
+def shown(value: float | None, unit: str) -> str:
+    """A value in its unit: a percentage, seconds, a rank, or a whole number; `—` for None."""
+    if unit == "difference":
+        return points(value)
+    if value is None or unit == "share":
+        return percent(value)
+    if unit == "seconds":
+        return f"{value:.2f}\u202fs"
+    return f"{value:.1f}" if unit == "rank" else f"{value:.0f}"
+
+
+def span(low: float | None, high: float | None, unit: str) -> str:
+    """An interval in its unit; `—` where both ends are open, `≥ 12` where the upper one is."""
+    if unit == "difference":
+        return "—" if low is None or high is None else f"{points(low)} to {points(high)}"
+    if unit == "share" or low is None:
+        return interval(low, high)
+    if unit == "seconds" and high is not None:
+        return f"{low:.2f}–{shown(high, unit)}"
+    return f"≥ {shown(low, unit)}" if high is None else f"{shown(low, unit)}–{shown(high, unit)}"
+
+
+def unsigned(value: float | None) -> str:
+    """A difference of shares whose direction the words say, in percentage points, `12.5`."""
+    return "—" if value is None else f"{value * 100:.1f}".replace("-", "−").replace("−0.0", "0.0")
+
+
+def probability(p: float) -> str:
+    """A p-value, `0.023` or `< 0.001`."""
+    return "< 0.001" if p < 0.001 else f"{p:.3f}"
+
+
+def clock(seconds: float) -> str:
+    """A time within a video, `1:03.2`."""
+    tenths = round(seconds * 10)
+    return f"{tenths // 600}:{tenths % 600 // 10:02d}.{tenths % 10}"
+
+
+def duration(seconds: float) -> str:
+    """A length of time as one says it, `0.14 s`, `1.3 s` or `120 s`."""
+    digits = 2 if seconds < 1 else 1 if seconds < 100 else 0
+    return f"{seconds:.{digits}f}\u202fs"

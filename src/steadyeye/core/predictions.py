@@ -1,0 +1,256 @@
+"""Predictions in memory: one row a sample, columns as arrays."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from steadyeye.core import notebook
+from steadyeye.core.boxes import BoxTable, Verified
+from steadyeye.core.format import number_of
+
+
+@dataclass(frozen=True, eq=False)
+class Predictions:
+    """A sealed table of predictions of one model on one source, n rows in the source's order.
+
+    `ids`, `groups`, `errors`: (n,) str; `errors` is empty where the sample was predicted.
+    `truth`: (n, classes) bool, the sample's own labels; all False: unlabelled.
+    `scores`: (n, classes) float32 over the *dataset's* classes (the model's own where the data
+    has none); `-inf` for a class no model class maps to, NaN in rows with an error.
+    `top`, `top_scores`: (n, m) the model's own best classes and their scores, falling.
+    `others`: (o,) the model's own classes that stand for none of the data and compete with them,
+    as they do where the data's list is open: an answer among them is wrong.
+    `tags`: column → (n,) array, or (n, m) where the sample carries a vector. `columns`: what the
+    source said its samples carry. `fingerprint`: the source's; two tables with the same one hold
+    the same samples. `stored`: (n,) arrays of `predicted`, `confidence`, `rank` and `probability`,
+    among all classes that compete, and of `softmax` and `least`: see `predictions.schema.ANSWERS`;
+    `scores` is (n, 0) where they were not kept. `sweep`: of degraded images, `levels` (operator →
+    its levels) and `seed`. `probe`: of images made to explain detections, `name`, `data` and
+    `reference` (each a name and a fingerprint), `model` (whose detections), `score`, `limit`,
+    `seed`, `settings`: see `steadyeye.explain`.
+    `boxes`, `detections`: of a detector, what is there and what it says is there, over the classes
+    of the data; row i of the table is their image i. `predicted` is then the class of the most
+    confident box that competes, −1: none. `candidates`: where a review was tagged, the table with
+    the frames that it did not accept; this one is then without them. `parents`: for each class of
+    the data those directly above it, None where the data has no hierarchy. `verified`: of which
+    classes somebody verified in an image that they are there or are not; None: of all in all.
+    `said`: of a detector, all that it says is there, over `model_classes`, those that the data has
+    not included; None where it was not kept. `reach`: (model classes,) the data's class of each of
+    the model's own, −1: none; None where it is not known. `model_mark`: the model's fingerprint.
+    `content`: changes with the bytes of the images, '' where nobody looked at them.
+    `recipe`: what its recipe says; of a model that was trained further also of what and on what.
+    """
+
+    model: str
+    data: str
+    classes: tuple[str, ...]
+    model_classes: tuple[str, ...]
+    columns: tuple[str, ...]
+    ids: NDArray[np.str_]
+    groups: NDArray[np.str_]
+    truth: NDArray[np.bool_]
+    scores: NDArray[np.float32]
+    top: NDArray[np.int32]
+    top_scores: NDArray[np.float32]
+    errors: NDArray[np.str_]
+    tags: Mapping[str, NDArray[Any]] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+    fingerprint: str = ""
+    stored: Mapping[str, NDArray[Any]] = field(default_factory=dict)
+    sweep: Mapping[str, Any] = field(default_factory=dict)
+    probe: Mapping[str, Any] = field(default_factory=dict)
+    boxes: BoxTable | None = None
+    detections: BoxTable | None = None
+    candidates: "Predictions | None" = None
+    parents: tuple[tuple[int, ...], ...] | None = None
+    verified: Verified | None = None
+    said: BoxTable | None = None
+    reach: NDArray[np.int64] | None = None
+    model_mark: str = ""
+    content: str = ""
+    recipe: Mapping[str, Any] = field(default_factory=dict)
+    others: NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+    def __repr__(self) -> str:
+        return notebook.short("Predictions", ", ".join(text for _, text in self._facts()))
+
+    def _repr_html_(self) -> str:
+        return notebook.table("Predictions", ("", ""), self._facts())
+
+    def _facts(self) -> list[tuple[str, str]]:
+        """What a person wants to know first, name and text."""
+        lost = int(np.sum(~self.valid))
+        return [
+            ("", f"{self.model} on {self.data}"),
+            ("samples", number_of(len(self), "row")),
+            ("classes", number_of(len(self.classes), "class")),
+            *([("errors", f"{lost:,} not predicted")] if lost else []),
+            ("columns", f"columns {', '.join(self.columns)}"),
+        ]
+
+    @cached_property
+    def valid(self) -> NDArray[np.bool_]:
+        """(n,) True where the sample was predicted."""
+        return np.asarray(self.errors == "", dtype=np.bool_)
+
+    @cached_property
+    def grouped(self) -> tuple[NDArray[np.str_], NDArray[np.intp]]:
+        """The distinct groups, sorted, and (n,) which of them each row is in."""
+        names, number = np.unique(self.groups, return_inverse=True)
+        return names, number
+
+    @cached_property
+    def filmed(self) -> tuple[NDArray[np.str_], NDArray[np.intp]]:
+        """The distinct videos, sorted, and (n,) which of them each row is of.
+
+        Without a `video` tag every group counts as a video of its own.
+        """
+        if "video" not in self.tags:
+            return self.grouped
+        names, number = np.unique(self.tags["video"], return_inverse=True)
+        return np.asarray(names, dtype=np.str_), number
+
+    @property
+    def competing(self) -> int:
+        """How many classes an answer is chosen among: those of the data that it can be, and others.
+
+        A class of the data that no class of the model stands for cannot be an answer.
+        """
+        if self.reach is None:
+            return len(self.classes) + len(self.others)
+        return len(np.unique(self.reach[self.reach >= 0])) + len(self.others)
+
+    @cached_property
+    def predicted(self) -> NDArray[np.intp]:
+        """(n,) the best of the classes that compete: an index into `classes`, then into `others`.
+
+        Ties go to the lower index; −1 in rows with an error.
+        """
+        if "predicted" in self.stored:
+            return np.asarray(self.stored["predicted"], dtype=np.intp)
+        if not self.scores.size:
+            return np.full(len(self), -1, dtype=np.intp)
+        filled = np.where(self.valid[:, None], self.scores, -np.inf)
+        return np.where(self.valid, filled.argmax(axis=1), -1)
+
+    @cached_property
+    def confidence(self) -> NDArray[np.float32]:
+        """(n,) the score of the best class; NaN in rows with an error."""
+        if "confidence" in self.stored:
+            return np.asarray(self.stored["confidence"], dtype=np.float32)
+        best = self.scores[np.arange(len(self)), np.maximum(self.predicted, 0)]
+        return np.where(self.valid, best, np.float32(np.nan))
+
+    @cached_property
+    def right(self) -> NDArray[np.bool_]:
+        """(n,) True where the best class is one of the sample's own labels."""
+        of_data = (self.predicted >= 0) & (self.predicted < len(self.classes))
+        hit = self.truth[np.arange(len(self)), np.where(of_data, self.predicted, 0)]
+        return np.asarray(hit & self.valid & of_data, dtype=np.bool_)
+
+    def answer(self, row: int) -> str:
+        """The name of the best class of a row; `nothing` where a detector found none."""
+        which = int(self.predicted[row])
+        if which < len(self.classes):
+            return self.classes[which] if which >= 0 else "nothing"
+        name = self.model_classes[self.others[which - len(self.classes)]]
+        # a model may call something else by a name of the data's
+        return f"{name} (another)" if name in self.classes else name
+
+    @cached_property
+    def own(self) -> NDArray[np.intp]:
+        """(n,) the best of all the model's own classes, which needs neither labels nor a class map.
+
+        −1 in rows with an error, and where a detector found nothing.
+        """
+        if not self.top.shape[1]:
+            return self.predicted
+        return np.where(self.valid, self.top[:, 0], -1).astype(np.intp)
+
+    @cached_property
+    def own_score(self) -> NDArray[np.float32]:
+        """(n,) the score of `own`; NaN in rows with an error."""
+        if not self.top.shape[1]:
+            return self.confidence
+        return np.where(self.valid, self.top_scores[:, 0], np.float32(np.nan))
+
+    def own_answer(self, row: int) -> str:
+        """The name of the model's own best class of a row; `nothing` where it found none."""
+        return self.own_name(int(self.own[row]))
+
+    def own_name(self, which: int) -> str:
+        """The name of a class as `own` numbers them; `nothing` for −1."""
+        names = self.model_classes if self.top.shape[1] else self.classes
+        return names[which] if which >= 0 else "nothing"
+
+    @cached_property
+    def rank(self) -> NDArray[np.int32]:
+        """(n,) how many classes stand before the true one (0 = first); −1 where there is none."""
+        if "rank" in self.stored:
+            return np.asarray(self.stored["rank"], dtype=np.int32)
+        return true_rank(self.scores, self.truth & self.valid[:, None])
+
+    @cached_property
+    def probability(self) -> NDArray[np.float32]:
+        """(n,) the score of the true class; NaN where there is none."""
+        if "probability" in self.stored:
+            return np.asarray(self.stored["probability"], dtype=np.float32)
+        return true_score(self.scores, self.truth & self.valid[:, None])
+
+    @cached_property
+    def labelled(self) -> NDArray[np.bool_]:
+        """(n,) True where the sample carries a label."""
+        return np.asarray(self.truth.any(axis=1), dtype=np.bool_)
+
+
+def samples(tables: Sequence[Predictions]) -> list[str]:
+    """What names the samples of each table: the same text for tables of the same samples.
+
+    The source's fingerprint; with what the images held where two tables with the same one tell
+    otherwise. What nobody looked at, as of saved predictions, and what cannot be compared, such as
+    the version of an object and the digest of a file, counts as the same.
+    """
+    held: dict[tuple[str, str], set[str]] = {}
+    for table in tables:
+        if table.content:
+            kind = table.content.partition(" ")[0]
+            held.setdefault((table.fingerprint, kind), set()).add(table.content)
+    apart = {mark for (mark, _), found in held.items() if len(found) > 1}
+    return [
+        f"{table.fingerprint}, images {table.content}"
+        if table.fingerprint in apart
+        else table.fingerprint
+        for table in tables
+    ]
+
+
+def true_rank(scores: NDArray[np.float32], truth: NDArray[np.bool_]) -> NDArray[np.int32]:
+    """(n,) how many classes stand before the best true class, ties going to the lower index.
+
+    `scores`: (n, classes) float32; `truth`: (n, classes) bool. 0 exactly where the best class is a
+    true one; −1 in rows without a true class.
+    """
+    best = _best_true(scores, truth)
+    score = np.take_along_axis(scores, best, axis=1)
+    before = (scores > score) | ((scores == score) & (np.arange(scores.shape[1]) < best))
+    ranks = np.where(truth.any(axis=1), before.sum(axis=1), -1)
+    return np.asarray(ranks, dtype=np.int32)
+
+
+def true_score(scores: NDArray[np.float32], truth: NDArray[np.bool_]) -> NDArray[np.float32]:
+    """(n,) the score of the best true class; NaN in rows without one."""
+    score = np.take_along_axis(scores, _best_true(scores, truth), axis=1)[:, 0]
+    return np.asarray(np.where(truth.any(axis=1), score, np.nan), dtype=np.float32)
+
+
+def _best_true(scores: NDArray[np.float32], truth: NDArray[np.bool_]) -> NDArray[np.intp]:
+    # a true class that no model class maps to has −inf and still goes before those that are untrue
+    rated = np.where(truth, np.maximum(scores, np.finfo(np.float32).min), -np.inf)
+    return np.asarray(rated.argmax(axis=1)[:, None], dtype=np.intp)

@@ -1,0 +1,77 @@
+"""Tables whose frames people judged: what they accepted, with the candidates kept beside it."""
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from steadyeye.core.boxes import BoxTable, select, select_verified
+from steadyeye.core.errors import UsageError
+from steadyeye.core.predictions import Predictions
+
+
+def reviewed(predictions: Predictions) -> Predictions:
+    """The rows that numbers count, `candidates` being the whole table.
+
+    Where there is a tag `sampled`, 1 or 0, those with 1: all that was sampled, whatever the review
+    said. Else those that the review accepted, by the tag `accepted`; without either the table as
+    it is. A set whose anchor leaves takes all its frames along. Raises `UsageError` for another
+    value.
+    """
+    if "sampled" in predictions.tags:
+        return _marked(predictions, "sampled", "not part of the sample")
+    return accepted(predictions)
+
+
+def accepted(predictions: Predictions) -> Predictions:
+    """The rows that people accepted, by the tag `accepted`, as `reviewed`."""
+    if "accepted" not in predictions.tags:
+        return predictions
+    return _marked(predictions, "accepted", "not accepted by review")
+
+
+def _marked(predictions: Predictions, tag: str, why: str) -> Predictions:
+    marks = np.asarray(predictions.tags[tag])
+    if not np.isin(marks, (0, 1)).all():
+        odd = marks[~np.isin(marks, (0, 1))][0]
+        raise UsageError(f"the tag {tag} of '{predictions.data}' is '{odd}'; write 1 or 0")
+    kept = marks == 1
+    if "offset" in predictions.tags:
+        anchor = predictions.tags["offset"] == 0
+        kept &= ~np.isin(predictions.groups, predictions.groups[anchor & ~kept])
+    left = int(np.sum(~kept))
+    note = f"{left:,} of {len(kept):,} candidate frames left out: {why}"
+    return replace(
+        rows(predictions, np.flatnonzero(kept)),
+        candidates=predictions,
+        notes=(*predictions.notes, note) if left else predictions.notes,
+    )
+
+
+def rows(predictions: Predictions, which: NDArray[np.intp]) -> Predictions:
+    """Some rows of a table, in the order of `which`."""
+
+    def boxes(found: BoxTable | None) -> BoxTable | None:
+        return None if found is None else select(found, which)
+
+    def columns(found: Any) -> dict[str, NDArray[Any]]:
+        return {name: values[which] for name, values in found.items()}
+
+    verified = predictions.verified
+    return replace(
+        predictions,
+        ids=predictions.ids[which],
+        groups=predictions.groups[which],
+        truth=predictions.truth[which],
+        scores=predictions.scores[which],
+        top=predictions.top[which],
+        top_scores=predictions.top_scores[which],
+        errors=predictions.errors[which],
+        tags=columns(predictions.tags),
+        stored=columns(predictions.stored),
+        boxes=boxes(predictions.boxes),
+        detections=boxes(predictions.detections),
+        said=boxes(predictions.said),
+        verified=None if verified is None else select_verified(verified, which),
+    )

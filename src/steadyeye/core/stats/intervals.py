@@ -1,0 +1,138 @@
+"""Intervals for proportions: exact where trials are independent, by video where they are not."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from steadyeye.core.format import number_of
+from steadyeye.core.special import betaincinv
+from steadyeye.core.stats import bounded_means
+
+LEVEL = 0.95
+REPLICATES = 2_000
+
+
+@dataclass(frozen=True)
+class Interval:
+    """A proportion with its 95 % interval; `value` is None and the interval open on n = 0."""
+
+    value: float | None
+    low: float | None
+    high: float | None
+    n: int
+    method: str
+
+
+def clopper_pearson(successes: int, n: int, level: float = LEVEL) -> tuple[float, float]:
+    """The exact interval of a binomial proportion, n > 0.
+
+    No successes give a lower end of 0 and no failures an upper end of 1.
+    Clopper and Pearson, "The use of confidence or fiducial limits", Biometrika 26, 1934.
+    """
+    tail = (1 - level) / 2
+    low = float(betaincinv(successes, n - successes + 1, tail)) if successes else 0.0
+    high = float(betaincinv(successes + 1, n - successes, 1 - tail)) if successes < n else 1.0
+    return low, high
+
+
+def proportion(success: NDArray[np.bool_], videos: NDArray[Any]) -> Interval:
+    """The share of successes, with the interval that its clustering in videos allows.
+
+    `success`: (n,) bool; `videos`: (n,) the video of each trial. One trial a video:
+    Clopper–Pearson. Several: Gaffke's bounds over videos, which are Clopper and Pearson's where all
+    trials of each video come out alike. A single video: Clopper–Pearson, and the method says that
+    it holds within that video only. A further success never lowers either end.
+    """
+    one = np.ones(len(success), dtype=np.int64)
+    return proportions(Trials(success, one, videos, np.zeros(len(success), dtype=np.intp)), 1)[0]
+
+
+def mean(values: NDArray[Any], videos: NDArray[Any]) -> Interval:
+    """The mean of values in 0…1 with Gaffke's bounds over videos, or over values of one video.
+
+    `values`: (n,), in any order; `videos`: (n,) the video of each.
+    """
+    one = np.ones(len(values), dtype=np.int64)
+    return proportions(Trials(values, one, videos, np.zeros(len(values), dtype=np.intp)), 1)[0]
+
+
+@dataclass(frozen=True, eq=False)
+class Trials:
+    """Trials in cells, such as the distances of a curve; n of them, in any order.
+
+    `wins`: (n,) successes, or parts of one, out of `totals`: (n,) int, 1 for a frame that one model
+    saw, m for one that m models saw, 0 for one that does not count. `videos`: (n,) the video of
+    each. `cell`: (n,) int.
+    """
+
+    wins: NDArray[Any]
+    totals: NDArray[Any]
+    videos: NDArray[Any]
+    cell: NDArray[np.integer]
+
+
+def proportions(trials: Trials, cells: int) -> list[Interval]:
+    """The share of successes in each of the cells 0 … `cells` − 1, each as `proportion` has it.
+
+    Where several models saw a frame, their answers are not independent: within a single video the
+    frames are then the clusters.
+    """
+    video = _numbered(trials.videos)
+    videos = int(video.max(initial=-1)) + 1
+    place = np.asarray(trials.cell, dtype=np.intp) * videos + video
+
+    def counted(values: NDArray[Any]) -> NDArray[np.float64]:
+        found = np.bincount(place, values, cells * videos).reshape(cells, videos)
+        return np.asarray(found, dtype=np.float64)
+
+    wins, totals = counted(trials.wins), counted(trials.totals)
+    n, seen = totals.sum(axis=1), (totals > 0).sum(axis=1)
+    whole = np.ones(cells, dtype=np.bool_)
+    if np.issubdtype(trials.wins.dtype, np.floating):
+        whole = counted(trials.wins % 1 != 0).sum(axis=1) == 0
+    clustered = np.flatnonzero((seen > 1) & ((seen < n) | ~whole))
+    ends = {}
+    if len(clustered):
+        low, high = bounded_means.intervals(wins[clustered], totals[clustered])
+        pairs = zip(low.tolist(), high.tolist(), strict=True)
+        ends = dict(zip(clustered.tolist(), pairs, strict=True))
+    return [
+        _within(trials, cell)
+        if seen[cell] == 1
+        else _over_videos(float(wins[cell].sum()), int(n[cell]), int(seen[cell]), ends.get(cell))
+        for cell in range(cells)
+    ]
+
+
+def _numbered(videos: NDArray[Any]) -> NDArray[np.intp]:
+    """(n,) the number of each video; trials of one mostly follow each other, which is quick."""
+    first = np.ones(len(videos), dtype=np.bool_)
+    first[1:] = videos[1:] != videos[:-1]
+    _, number = np.unique(videos[first], return_inverse=True)
+    return np.asarray(np.repeat(number, np.diff(np.flatnonzero(np.append(first, True)))))
+
+
+def _over_videos(hits: float, n: int, videos: int, ends: tuple[float, float] | None) -> Interval:
+    if n == 0:
+        return Interval(None, None, None, 0, "none: n = 0")
+    if ends is None:
+        low, high = clopper_pearson(round(hits), n)
+        return Interval(hits / n, low, high, n, f"Clopper–Pearson, n = {n}")
+    return Interval(hits / n, *ends, n, f"Gaffke's bounds over {number_of(videos, 'video')}")
+
+
+def _within(trials: Trials, cell: int) -> Interval:
+    """The interval of a cell all of whose trials are of one video."""
+    here = (trials.cell == cell) & (trials.totals > 0)
+    wins, totals = trials.wins[here], trials.totals[here]
+    hits, n, frames = float(wins.sum()), int(totals.sum()), len(wins)
+    if frames == n and not np.any(wins % 1):
+        low, high = clopper_pearson(round(hits), n)
+        method = f"Clopper–Pearson, n = {n}, within this one video only"
+        return Interval(hits / n, low, high, n, method)
+    wins, totals = (np.asarray(each, dtype=np.float64)[None] for each in (wins, totals))
+    (low,), (high,) = bounded_means.intervals(wins, totals)
+    method = f"Gaffke's bounds over {number_of(frames, 'frame')}, within this one video only"
+    return Interval(hits / n, float(low), float(high), n, method)

@@ -1,0 +1,198 @@
+"""The difference of two models on the same samples: estimate, interval and p value."""
+
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from steadyeye.core.format import number_of
+from steadyeye.core.special import stdtr, stdtrit
+from steadyeye.core.stats import block_bootstrap, clustered_proportions
+from steadyeye.core.stats.class_means import FEWEST, Spread, chance_of_none, less, mean_difference
+from steadyeye.core.stats.intervals import LEVEL
+from steadyeye.core.stats.proportions import mcnemar, tango
+from steadyeye.core.stats.trials import Outcomes, Statistic, Trials
+
+FINE = 1_000.0  # parts of an image that the exact test counts in
+
+
+@dataclass(frozen=True)
+class Difference:
+    """How much higher one model is than another, with its 95 % interval and two-sided p value.
+
+    `n`: trials or images. `units`: how many of them, or of their videos, stand for themselves.
+    """
+
+    value: float
+    low: float
+    high: float
+    p: float
+    n: int
+    units: int
+    method: str
+
+
+@dataclass(frozen=True, eq=False)
+class Drawn:
+    """Outcomes with their `value`, and what their difference from others is found by.
+
+    `wins`, `totals`: (g,) successes and trials of each cluster; none for a statistic. `spread`: of
+    a mean over classes.
+    """
+
+    outcomes: Outcomes
+    value: float
+    wins: NDArray[np.float64] = field(default_factory=lambda: np.zeros(0))
+    totals: NDArray[np.float64] = field(default_factory=lambda: np.zeros(0))
+    spread: Spread | None = None
+
+
+def drawn(outcomes: Outcomes) -> Drawn:
+    """The outcomes of a model, made ready to be compared with those of others."""
+    if isinstance(outcomes, Statistic):
+        find = None if np.isnan(outcomes.value) else outcomes.spread
+        return Drawn(outcomes, outcomes.value, spread=find() if find else None)
+    success = outcomes.success
+    value = float(success.mean()) if len(success) else float("nan")
+    cluster = block_bootstrap.clusters(outcomes.videos, outcomes.block)
+    wins = np.bincount(cluster, weights=success).astype(np.float64)
+    return Drawn(outcomes, value, wins, np.bincount(cluster).astype(np.float64))
+
+
+def difference(one: Drawn, other: Drawn) -> Difference | None:
+    """The value of one model minus that of the other; None where either has none.
+
+    Trials that stand for themselves, one a video, or all of a single video, which the method then
+    says: McNemar's exact test and Tango's score interval. Trials that do not, several a video or in
+    the time of one, and means over images: the models are exchanged cluster by cluster, and
+    Gaffke's bounds (`core.stats.clustered_proportions`). Means over classes: the jackknife of their
+    difference (`core.stats.class_means`). Anything else, such as means over each model's own choice
+    of images: a jackknife over videos (images, where each is its own) with Student's t. Where there
+    are too few images or videos for an interval, it is −1…1 or as wide as values may lie apart, p
+    is 1, and the method says so.
+    """
+    assert np.array_equal(one.outcomes.videos, other.outcomes.videos), "of the same samples"
+    if np.isnan(one.value) or np.isnan(other.value):
+        return None
+    first, second = one.outcomes, other.outcomes
+    if isinstance(first, Trials) and isinstance(second, Trials):
+        if len(one.totals) == len(first.success):
+            return _of_trials(first, second)
+        return _of_clusters(one, other, first.block)
+    if one.spread is not None and other.spread is not None:
+        return _of_classes(one.spread, other.spread, len(first.videos))
+    assert isinstance(first, Statistic), "trials are compared with trials"
+    assert isinstance(second, Statistic), "trials are compared with trials"
+    if first.each is not None and second.each is not None:
+        return _of_means(first, second)
+    return _of_others(first, second)
+
+
+def _of_classes(one: Spread, other: Spread, n: int) -> Difference:
+    apart = less(one, other)
+    own, p = mean_difference(apart, n), chance_of_none(apart)
+    assert own.value is not None, "asked before"
+    if own.low is None or own.high is None:
+        method = f"{own.method.removeprefix('none: ')}: they may differ by anything"
+        return Difference(own.value, -1.0, 1.0, 1.0, n, apart.units, method)
+    return Difference(own.value, own.low, own.high, p, n, apart.units, f"paired {own.method}")
+
+
+def _of_means(one: Statistic, other: Statistic) -> Difference:
+    assert one.each is not None, "asked before"
+    assert other.each is not None, "asked before"
+    width = max(one.each[1], other.each[1], 1e-300)
+    apart = (one.each[0] - other.each[0]) / width
+    cluster, units = _clusters(one.videos)
+    totals = np.bincount(cluster).astype(np.float64)
+    ahead = np.asarray(FINE * np.bincount(cluster, apart), dtype=np.float64)
+    low, high, p = clustered_proportions.ends(ahead, FINE * totals)
+    n, value = len(apart), one.value - other.value
+    method = f"exact permutation test over {_named(one.videos)}; Gaffke's bounds" + _within(
+        one.videos
+    )
+    if units <= clustered_proportions.FEW:
+        method += f"; {units} are too few for a clear difference"
+    return Difference(value, min(low * width, value), max(high * width, value), p, n, units, method)
+
+
+def _of_others(one: Statistic, other: Statistic) -> Difference:
+    """A jackknife; degrees of freedom by the kurtosis of what leaving a unit out moves."""
+    cluster, units = _clusters(one.videos)
+    n, value = len(cluster), one.value - other.value
+    of = _named(one.videos)
+    if units < FEWEST:
+        low, high = (-np.inf, np.inf)
+        return Difference(value, low, high, 1.0, n, units, f"{of} are too few for an interval")
+    kept = (cluster != np.arange(units)[:, None]).astype(np.float32)
+    moved = one.resampled(kept) - other.resampled(kept)
+    moved = moved[~np.isnan(moved)] - np.nanmean(moved)
+    squares = float(np.sum(moved**2))
+    if squares < 1e-24:
+        return _alike(value, n, units)
+    kurtosis = units * float(np.sum(moved**4)) / squares**2
+    df = min(units - 1, max(1.0, 2 * units / max(kurtosis - 1, 1e-9)))
+    error = float(np.sqrt((units - 1) / units * squares))
+    reach = float(stdtrit(df, (1 + LEVEL) / 2)) * error
+    p = float(min(2 * stdtr(df, -abs(value) / error), 1.0))
+    method = f"paired jackknife over {of}, Student's t, {df:.0f} df{_within(one.videos)}"
+    return Difference(value, value - reach, value + reach, p, n, units, method)
+
+
+def _of_trials(one: Trials, other: Trials) -> Difference:
+    ahead = int(np.sum(one.success & ~other.success))
+    behind = int(np.sum(~one.success & other.success))
+    n = len(one.success)
+    method = f"McNemar's exact test, {ahead} against {behind} of {n:,}; Tango's interval"
+    if n > 1 and len(np.unique(one.videos)) == 1:
+        method += ", within this one video only"
+    ends = tango(ahead, behind, n)
+    return Difference((ahead - behind) / n, *ends, mcnemar(ahead, behind), n, n, method)
+
+
+def _of_clusters(one: Drawn, other: Drawn, block: int) -> Difference:
+    ahead, totals = one.wins - other.wins, one.totals
+    n, units = int(totals.sum()), len(totals)
+    low, high, p = clustered_proportions.ends(ahead, totals)
+    single = len(np.unique(one.outcomes.videos)) == 1
+    of = (
+        f"{number_of(units, 'block')} of {block} in a row"
+        if single
+        else f"{number_of(units, 'video')}"
+    )
+    method = (
+        f"exact permutation test over {of}, higher in {int(np.sum(ahead > 0)):,} and lower in "
+        f"{int(np.sum(ahead < 0)):,}; Gaffke's bounds"
+    )
+    if units <= clustered_proportions.FEW:
+        method += f"; {units} are too few for a clear difference"
+    if single:
+        method += ", within this one video only"
+    return Difference(float(ahead.sum() / n), low, high, p, n, units, method)
+
+
+def _alike(value: float, n: int, units: int) -> Difference:
+    """Where all videos differ alike, which tells nothing of their spread: one trial a video."""
+    ends = tango(units * max(value, 0.0), units * max(-value, 0.0), units)
+    several = "images" if units == n else "videos"
+    method = f"Tango's interval over {units:,} {several} with equal differences"
+    return Difference(value, *ends, mcnemar(units if value else 0, 0), n, units, method)
+
+
+def _clusters(videos: NDArray[np.str_]) -> tuple[NDArray[np.intp], int]:
+    """(n,) the video of each image, and how many there are; of a single one its images."""
+    names, video = np.unique(videos, return_inverse=True)
+    if len(names) == 1:
+        return np.arange(len(videos)), len(videos)
+    return np.asarray(video, dtype=np.intp), len(names)
+
+
+def _named(videos: NDArray[np.str_]) -> str:
+    several = len(np.unique(videos))
+    if several in (1, len(videos)):
+        return f"{number_of(len(videos), 'image')}"
+    return f"{number_of(several, 'video')}"
+
+
+def _within(videos: NDArray[np.str_]) -> str:
+    return ", within this one video only" if len(np.unique(videos)) < min(len(videos), 2) else ""

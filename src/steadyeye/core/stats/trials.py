@@ -1,0 +1,61 @@
+"""What a metric is made of, for two models to be compared on the same samples."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, TypeAlias, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from steadyeye.core.stats.class_means import Spread
+from steadyeye.core.stats.intervals import Interval
+
+
+@dataclass(frozen=True, eq=False)
+class Trials:
+    """The trials a proportion counts, n of them.
+
+    `success`: (n,) bool, what the metric counts. `videos`: (n,) the video of each. `block`: trials
+    of a single video that follow each other in time and tell nearly the same; 1 where they do not.
+    """
+
+    success: NDArray[np.bool_]
+    videos: NDArray[np.str_]
+    block: int = 1
+
+
+@dataclass(frozen=True, eq=False)
+class Statistic:
+    """A number of n images that is no proportion, and how it is counted anew.
+
+    `value`: NaN where there is none. `videos`: (n,) the video of each image. `resampled`: (r, n)
+    how often each image counts → (r,) values, NaN where there is none. `interval`: the value with
+    its own interval. `spread`: of a mean over classes, how these move with the videos. `each`: of a
+    mean over images, the (n,) value of each, and how far two of them may lie apart at most.
+    """
+
+    value: float
+    videos: NDArray[np.str_]
+    resampled: Callable[[NDArray[np.float32]], NDArray[np.float64]]
+    interval: Callable[[], Interval]
+    spread: Callable[[], Spread] | None = None
+    each: tuple[NDArray[np.float64], float] | None = None
+
+
+Outcomes: TypeAlias = Trials | Statistic
+
+Plugin = TypeVar("Plugin", bound=Callable[..., Any])
+
+
+def compared(outcomes: Callable[..., Outcomes], lower: bool = False) -> Callable[[Plugin], Plugin]:
+    """Declares what models are compared by on a metric.
+
+    `outcomes`: takes what the metric takes; of two models on the same samples, trials and images
+    come in the same order. `lower`: whether the lower of two values is the better.
+    """
+
+    def declare(plugin: Plugin) -> Plugin:
+        vars(plugin).update(outcomes=outcomes, lower=lower)
+        return plugin
+
+    return declare

@@ -1,0 +1,254 @@
+"""Objects by URL with the part of `pathlib.Path` that the rest of the package uses."""
+
+import io
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import PurePosixPath
+from typing import Any, NamedTuple, TypeVar
+
+from steadyeye.core.storage.filesystems import filesystem
+from steadyeye.core.storage.retry import StorageError, answer, no_bucket
+
+BUFFER = 1 << 20  # bytes a request when a file is read piece by piece
+Found = TypeVar("Found")
+
+
+class Stat(NamedTuple):
+    """What is known of an object; `st_size`: bytes."""
+
+    st_size: int
+
+
+@dataclass(frozen=True)
+class Remote:
+    """An object of a store, or what begins with its name as a folder does.
+
+    `url`: without a final slash. `size`: bytes, where a listing told them; no request is then
+    needed to know that the object is there.
+    """
+
+    url: str
+    size: int | None = field(default=None, compare=False)
+
+    def __str__(self) -> str:
+        return self.url
+
+    def __truediv__(self, name: object) -> "Remote":
+        return Remote(f"{self.url}/{str(name).strip('/')}") if str(name) != "." else self
+
+    def __lt__(self, other: "Remote") -> bool:
+        # by parts, as paths are: the same order wherever the files lie
+        return self.url.split("/") < other.url.split("/")
+
+    @property
+    def _path(self) -> PurePosixPath:
+        return PurePosixPath(self.url.partition("://")[2])
+
+    @property
+    def name(self) -> str:
+        """The last part of the URL."""
+        return self._path.name
+
+    @property
+    def stem(self) -> str:
+        """The name without its suffix."""
+        return self._path.stem
+
+    @property
+    def suffix(self) -> str:
+        """The end of the name from its last dot."""
+        return self._path.suffix
+
+    @property
+    def parts(self) -> tuple[str, ...]:
+        """Bucket and names."""
+        return self._path.parts
+
+    @property
+    def parent(self) -> "Remote":
+        """What it lies in."""
+        return Remote(self.url.rpartition("/")[0]) if len(self.parts) > 1 else self
+
+    def with_name(self, name: str) -> "Remote":
+        """Its sibling of that name."""
+        return self.parent / name
+
+    def with_suffix(self, suffix: str) -> "Remote":
+        """Its sibling with another suffix."""
+        return self.with_name(f"{self.stem}{suffix}")
+
+    def relative_to(self, root: "Remote") -> PurePosixPath:
+        """The rest of the URL below `root`."""
+        return self._path.relative_to(root._path)
+
+    def as_posix(self) -> str:
+        """The URL."""
+        return self.url
+
+    def resolve(self) -> "Remote":
+        """Itself: a URL is whole."""
+        return self
+
+    def expanduser(self) -> "Remote":
+        """Itself."""
+        return self
+
+    def exists(self) -> bool:
+        """Whether there is such an object, or any below it."""
+        return self.size is not None or self._kind() != ""
+
+    def is_file(self) -> bool:
+        """Whether there is such an object."""
+        return self.size is not None or self._kind() == "file"
+
+    def is_dir(self) -> bool:
+        """Whether there are objects below it."""
+        return self.size is None and self._kind() == "directory"
+
+    def stat(self) -> Stat:
+        """Its size. Raises `FileNotFoundError`."""
+        if self.size is not None:
+            return Stat(self.size)
+        return Stat(int(self._ask("look up", lambda store: store.info(self.url))["size"]))
+
+    def version(self) -> str:
+        """What changes when the object does: its ETag or the store's time of its change."""
+        return _version(self._ask("look up", lambda store: store.info(self.url)))
+
+    def versions(self) -> dict[str, str]:
+        """The version of every object below it, by URL, in one listing."""
+        found = self._in_bucket("list", lambda store: store.find(self.url, detail=True))
+        scheme = self.url.partition("://")[0]
+        return {
+            f"{scheme}://{name}": _version(info)
+            for name, info in found.items()
+            if info["type"] == "file"
+        }
+
+    def below(self) -> Iterator["Remote"]:
+        """Every object below it, with its size, in one listing."""
+        found = self._in_bucket("list", lambda store: store.find(self.url, detail=True))
+        scheme = self.url.partition("://")[0]
+        for name, info in found.items():
+            # an empty object with a slash at its end stands for the folder itself
+            if info["type"] == "file" and not name.endswith("/"):
+                yield Remote(f"{scheme}://{name}", int(info["size"]))
+
+    def iterdir(self) -> Iterator["Remote"]:
+        """What lies directly in it."""
+        names: dict[str, Remote] = {}
+        for each in self.below():
+            inner = each.relative_to(self).parts
+            names.setdefault(inner[0], each if len(inner) == 1 else self / inner[0])
+        yield from names.values()
+
+    def read_bytes(self) -> bytes:
+        """All of it. Raises `FileNotFoundError` where it is not there."""
+        return bytes(self._ask("read", lambda store: store.cat_file(self.url)))
+
+    def read_text(self, encoding: str = "utf-8") -> str:
+        """All of it as text."""
+        return self.read_bytes().decode(encoding)
+
+    def read_range(self, start: int, end: int) -> bytes:
+        """Its bytes from `start` to before `end`."""
+        if end <= start:
+            return b""
+        found = self._ask("read", lambda store: store.cat_file(self.url, start=start, end=end))
+        return bytes(found)
+
+    def open(
+        self, mode: str = "r", *, encoding: str | None = None, newline: str | None = None
+    ) -> Any:
+        """A file to read from, a piece at a time: memory stays at 1 MiB."""
+        if mode not in {"r", "rb"}:
+            raise StorageError(f"'{self}' can be read or written whole, not opened as '{mode}'")
+        file = io.BufferedReader(_Pieces(self), BUFFER)
+        return (
+            file if mode == "rb" else io.TextIOWrapper(file, encoding or "utf-8", newline=newline)
+        )
+
+    def write_bytes(self, content: bytes) -> None:
+        """Puts the whole object; it is there whole or not at all."""
+        self._writable()
+        self._in_bucket("write", lambda store: store.pipe_file(self.url, content))
+
+    def create(self, content: bytes) -> bool:
+        """Puts the object unless there is one; returns whether it was put."""
+        self._writable()
+        try:
+            self._in_bucket(
+                "write", lambda store: store.pipe_file(self.url, content, mode="create")
+            )
+        except FileExistsError:
+            # also where our own first try had arrived and only its answer was lost
+            return self.read_bytes() == content
+        return True
+
+    def unlink(self, missing_ok: bool = False) -> None:
+        """Removes the object."""
+        self._writable()
+        try:
+            self._ask("remove", lambda store: store.rm_file(self.url))
+        except FileNotFoundError:
+            if not missing_ok:
+                raise
+
+    def mkdir(self, parents: bool = False, exist_ok: bool = False) -> None:
+        """Nothing: folders of a store are the names of their objects."""
+
+    def _kind(self) -> str:
+        try:
+            return str(self._ask("look up", lambda store: store.info(self.url))["type"])
+        except FileNotFoundError:
+            return ""
+
+    def _writable(self) -> None:
+        if self.url.startswith("hf://"):
+            raise StorageError(f"'{self}' is read only here; write to s3:// or gs://, then upload")
+
+    def _ask(self, verb: str, action: Callable[[Any], Found]) -> Found:
+        store = filesystem(self.url)
+        return answer(lambda: action(store), f"{verb} '{self.url}'")
+
+    def _in_bucket(self, verb: str, action: Callable[[Any], Found]) -> Found:
+        """As `_ask`, of what is missing only where the bucket is."""
+        try:
+            return self._ask(verb, action)
+        except FileNotFoundError as error:
+            if not self.url.startswith("gs://"):
+                raise
+            raise no_bucket(f"{verb} '{self.url}'") from error
+
+
+class _Pieces(io.RawIOBase):
+    """An object read by ranges, each of them tried again where it fails."""
+
+    def __init__(self, remote: Remote) -> None:
+        self.remote, self.length, self.at = remote, remote.stat().st_size, 0
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def tell(self) -> int:
+        return self.at
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
+        start = {io.SEEK_SET: 0, io.SEEK_CUR: self.at, io.SEEK_END: self.length}[whence]
+        self.at = start + offset
+        return self.at
+
+    def readinto(self, buffer: Any) -> int:
+        data = self.remote.read_range(self.at, min(self.at + len(buffer), self.length))
+        buffer[: len(data)] = data
+        self.at += len(data)
+        return len(data)
+
+
+def _version(info: Any) -> str:
+    """What a store's entry says of the content of an object."""
+    marks = (info.get(key) for key in ("ETag", "etag", "LastModified", "mtime", "blob_id"))
+    return f"{info['size']} {next((str(mark) for mark in marks if mark), '')}"

@@ -1,0 +1,216 @@
+"""One writer at a time: a lock on a disk, a lease on a store.
+
+A lease is an object `lease/000007.json`, made only if there is none of that number. Its holder
+renews it every 5 seconds by counting up a number in it. Who wants to write looks at the latest
+lease: where it was given back, or does not count up for four times as long *by the waiter's own
+monotonic clock*, the next number is taken; of several waiters one gets it. No two machines' clocks
+are ever compared. A holder that was only asleep sees the higher number at its next renewal and
+stops; what it wrote meanwhile is the same bytes, as shards are.
+"""
+
+import json
+import os
+import secrets
+import socket
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from threading import Event, Thread
+from typing import Any
+
+from filelock import FileLock, Timeout
+
+from steadyeye.core.errors import UsageError
+from steadyeye.core.storage.paths import Place
+from steadyeye.core.storage.remote_path import Remote
+from steadyeye.core.storage.retry import StorageError
+
+BEAT = 5.0
+"""Seconds between renewals; also how long a command may wait to be told that another one runs."""
+PATIENCE = 4
+"""Renewals that a holder may miss."""
+
+_held_here: set[str] = set()
+"""The leases of this process: one that it could not give back is no other writer."""
+
+Check = Callable[[], None]
+"""Raises `UsageError` once another writer has taken over."""
+
+
+@contextmanager
+def alone(out: Place, beat: float = BEAT) -> Iterator[Check]:
+    """Holds a run's folder for this process; raises `UsageError` where another one holds it.
+
+    `beat`: seconds between the renewals of a lease. What is yielded is to be called as work goes
+    on.
+    """
+    if isinstance(out, Path):
+        with _locked(out):
+            yield _kept
+        return
+    lease, nonce = _taken(out, beat)
+    lost, over = Event(), Event()
+    renewing = Thread(target=_renew, args=(lease, beat, lost, over), daemon=True)
+    renewing.start()
+
+    def check() -> None:
+        if lost.is_set():
+            raise UsageError(
+                f"another process took '{out}' over, as this one had not renewed its lease; "
+                "what is finished is kept"
+            )
+
+    try:
+        yield check
+    finally:
+        over.set()
+        renewing.join()
+        _held_here.discard(nonce)
+        if not lost.is_set():
+            _give_back(lease)
+
+
+@contextmanager
+def _locked(out: Path) -> Iterator[None]:
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+        lock = FileLock(out / ".lock", timeout=0)
+        lock.acquire()
+    except Timeout:
+        raise _held(out, "") from None
+    except OSError as error:
+        raise UsageError(
+            f"cannot write to '{out}': {error.strerror}; choose another --out"
+        ) from error
+    try:
+        yield
+    finally:
+        lock.release()
+
+
+def _kept() -> None:
+    """A lock is not lost."""
+
+
+def _taken(out: Remote, beat: float) -> tuple[Remote, str]:
+    """The lease of this process, waited for if need be, and what tells it from all others."""
+    owner = {**_here(), "nonce": secrets.token_hex(8), "beat": beat}
+    while True:
+        number, latest = _latest(out)
+        if latest is not None:
+            _wait(out, latest)
+        lease = _numbered(out, number + 1)
+        if lease.create(_content(owner, 0)) and _read(lease).get("nonce") == owner["nonce"]:
+            _held_here.add(owner["nonce"])
+            for older in range(max(number - 8, 1), number):
+                _numbered(out, older).unlink(missing_ok=True)
+            return lease, str(owner["nonce"])
+
+
+def _wait(out: Remote, lease: Remote) -> None:
+    """Returns once the lease is free; raises where its holder lives."""
+    first = _read(lease)
+    if first.get("released") or _died_here(first):
+        return
+    where = f" ({first.get('host')}, process {first.get('pid')})"
+    if _lives_here(first):
+        raise _held(out, where)
+    patience = PATIENCE * float(first.get("beat", BEAT))
+    started = time.monotonic()
+    while time.monotonic() - started < patience:
+        time.sleep(min(0.5, patience / 20))
+        now = _read(lease)
+        if now.get("released"):
+            return
+        if now != first:
+            raise _held(out, where)
+
+
+def _renew(lease: Remote, beat: float, lost: Event, over: Event) -> None:
+    owner, count = _read(lease), 0
+    while not over.wait(beat):
+        count += 1
+        try:
+            if _latest(lease.parent.parent)[0] > int(lease.stem):
+                lost.set()
+                return
+            lease.write_bytes(_content(owner, count))
+        except (StorageError, OSError):
+            # the work itself is told of a store that is gone; until then the next beat may pass
+            continue
+
+
+def _give_back(lease: Remote) -> None:
+    try:
+        owner = _read(lease)
+        lease.write_bytes(_content({**owner, "released": True}, -1))
+    except (StorageError, OSError):
+        # it then counts as not renewed, and is free a little later
+        return
+
+
+def _latest(out: Remote) -> tuple[int, Remote | None]:
+    found = [each for each in (out / "lease").below() if each.stem.isdigit()]
+    if not found:
+        return 0, None
+    latest = max(found, key=lambda each: int(each.stem))
+    return int(latest.stem), latest
+
+
+def _numbered(out: Remote, number: int) -> Remote:
+    return out / "lease" / f"{number:06d}.json"
+
+
+def _content(owner: dict[str, Any], count: int) -> bytes:
+    return json.dumps({**owner, "renewals": count}).encode()
+
+
+def _read(lease: Remote) -> dict[str, Any]:
+    try:
+        content: dict[str, Any] = json.loads(lease.read_bytes())
+    except FileNotFoundError:
+        return {"released": True}
+    return content
+
+
+def _here() -> dict[str, Any]:
+    """What this process is, so that another one on the same machine can tell whether it lives."""
+    return {"host": socket.gethostname(), "machine": machine(), **_process(os.getpid())}
+
+
+def machine() -> str:
+    """What tells the running machine, and the container, from all others; empty: not known."""
+    try:
+        boot = Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
+        return f"{boot} {os.readlink('/proc/self/ns/pid')}"
+    except OSError:
+        return ""
+
+
+def _process(pid: int) -> dict[str, Any]:
+    """The process with when it started, as numbers of processes come again."""
+    try:
+        fields = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()
+    except OSError:
+        return {"pid": pid, "started": ""}
+    # a process that was killed and not yet waited for does nothing more
+    return {"pid": pid, "started": "" if fields[0] == "Z" else fields[19]}
+
+
+def _same_machine(owner: dict[str, Any]) -> bool:
+    return bool(owner.get("machine")) and owner["machine"] == machine()
+
+
+def _lives_here(owner: dict[str, Any]) -> bool:
+    if owner.get("pid") == os.getpid() and owner.get("nonce") not in _held_here:
+        return False
+    return _same_machine(owner) and _process(owner["pid"])["started"] == owner["started"]
+
+
+def _died_here(owner: dict[str, Any]) -> bool:
+    return _same_machine(owner) and not _lives_here(owner)
+
+
+def _held(out: Place, who: str) -> UsageError:
+    return UsageError(f"another process{who} is writing to '{out}'; wait for it or stop it")

@@ -1,0 +1,66 @@
+"""`SHA256SUMS` of a folder that we wrote: what each file held, as `sha256sum --check` reads it."""
+
+import hashlib
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from types import MappingProxyType
+
+from steadyeye.core.errors import UsageError
+from steadyeye.core.storage.atomic import sha256, write_file
+
+NAME = "SHA256SUMS"
+LINE = re.compile(r"([0-9a-f]{64})  (.+)")
+NOTHING: Mapping[str, bytes] = MappingProxyType({})
+
+
+def write_sums(folder: Path, files: Iterable[Path], coming: Mapping[str, bytes] = NOTHING) -> None:
+    """Writes what `files`, which lie in `folder`, hold now, beside what was said of others.
+
+    `coming`: the content of files that are yet to be written, by name.
+    """
+    found = read_sums(folder)
+    found |= {path.relative_to(folder).as_posix(): sha256(path) for path in files}
+    found |= {name: hashlib.sha256(content).hexdigest() for name, content in coming.items()}
+    lines = "".join(f"{digest}  {name}\n" for name, digest in sorted(found.items()))
+    write_file(folder / NAME, lines.encode())
+
+
+def read_sums(folder: Path) -> dict[str, str]:
+    """What each file of a folder is said to hold, by name; empty where nothing is said."""
+    path = folder / NAME
+    text = path.read_text(encoding="utf-8", errors="replace") if path.is_file() else ""
+    lines = (LINE.fullmatch(line) for line in text.split("\n"))
+    return {line[2]: line[1] for line in lines if line}
+
+
+def check_sums(folder: Path, needs: Sequence[str] = ()) -> None:
+    """Reads every file of a folder that is there and has a sum, or those of `needs` alone.
+
+    Raises `UsageError` with how many are not what was written, and the first; and for one of
+    `needs` that has no sum in a folder that has sums.
+    """
+    if not (folder / NAME).is_file():
+        return
+    found = read_sums(folder)
+    there = [name for name in needs or found if (folder / name).is_file()]
+    if bare := [name for name in there if name not in found]:
+        raise UsageError(_told(folder, bare[0], "is not listed", bare))
+    if altered := [name for name in there if sha256(folder / name) != found[name]]:
+        raise UsageError(_told(folder, altered[0], "does not match its checksum", altered))
+
+
+def listing(path: Path) -> Path | None:
+    """The folder, that of a file or the one above, whose sums list the file; None without one."""
+    for folder in (path.parent, path.parent.parent):
+        if path.relative_to(folder).as_posix() in read_sums(folder):
+            return folder
+    return None
+
+
+def _told(folder: Path, name: str, what: str, every: Sequence[str]) -> str:
+    more = f", the first of {len(every):,} such files" if len(every) > 1 else ""
+    return (
+        f"'{folder / name}' {what} by '{folder / NAME}'{more}; export the set again, or delete "
+        f"{NAME} where the change is meant"
+    )

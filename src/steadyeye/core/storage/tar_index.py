@@ -1,0 +1,127 @@
+"""Tar files by their headers: where each file in them begins and how long it is."""
+
+import hashlib
+import os
+import tarfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from steadyeye.core.errors import UsageError
+from steadyeye.core.format import number_of
+from steadyeye.core.storage.atomic import write_lightly
+from steadyeye.core.storage.paths import Place, cache_home, place
+from steadyeye.core.storage.remote_path import Remote
+
+VARIABLE = "STEADYEYE_INDEX"
+END = 512  # bytes of zeros that close a tar, at least
+BESIDE = frozenset({"cls", "json"})
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A file in a tar: its name there, where its bytes begin, and how many they are.
+
+    `text`: what it says, of `.cls` and `.json`, which are read with the headers.
+    """
+
+    name: str
+    start: int
+    size: int
+    text: str = ""
+
+
+def entries(tar: Place) -> Iterator[Entry]:
+    """The files of a tar in their order, its headers read once from the first to the last.
+
+    Raises `UsageError` for a file that is missing, compressed, no tar, or cut short, and for links.
+    """
+    found = 0
+    with tar.open("rb") as file:
+        try:
+            with tarfile.open(fileobj=file, mode="r:") as archive:
+                while (member := archive.next()) is not None:
+                    # tarfile would hold the header of every file until the end
+                    archive.members.clear()  # type: ignore[attr-defined]
+                    if not member.isdir():
+                        found += 1
+                        yield _entry(tar, archive, member)
+                end = archive.offset
+        except (tarfile.TarError, EOFError) as error:
+            told = " ".join(str(error).split())
+            hint = "copy it again; a compressed one is to be unpacked to .tar first"
+            raise UsageError(f"the tar '{tar}' is cut short or no tar ({told}); {hint}") from error
+        # tarfile takes the end of the data for the end of the tar: its closing zeros must be there
+        file.seek(end)
+        closing = file.read(END)
+    if len(closing) < END or any(closing):
+        raise UsageError(
+            f"the tar '{tar}' is cut short after {number_of(found, 'file')}: its end is not there; "
+            "copy it again"
+        )
+
+
+def read(tar: Place, start: int, size: int) -> bytes:
+    """The bytes of a file in a tar. Raises `OSError` or `StorageError`."""
+    if isinstance(tar, Remote):
+        return tar.read_range(start, start + size)
+    with tar.open("rb") as file:
+        file.seek(start)
+        return file.read(size)
+
+
+def version(tar: Place) -> str:
+    """What changes when a tar does: size and time of change, of an object its ETag.
+
+    Raises `UsageError` where there is none.
+    """
+    try:
+        if isinstance(tar, Remote):
+            return tar.version()
+        state = tar.stat()
+    except FileNotFoundError:
+        raise UsageError(f"no tar file at '{tar}'; check the path") from None
+    except OSError as error:
+        raise UsageError(f"cannot read the tar '{tar}': {error.strerror}") from error
+    return f"{state.st_size} {state.st_mtime_ns}"
+
+
+def recall(tar: Place) -> bytes | None:
+    """What was kept of a tar; None where nothing was."""
+    path = _kept(tar)
+    try:
+        return path.read_bytes()
+    except (OSError, UsageError):
+        return None
+
+
+def keep(tar: Place, content: bytes) -> None:
+    """Keeps something of a tar under its address, in the place of what was kept before.
+
+    The folder is `$STEADYEYE_INDEX`, which may be of a store, so that the nodes of a cluster share
+    it; else `$XDG_CACHE_HOME/steadyeye/tar`, else that in `~/.cache`.
+    """
+    path = _kept(tar)
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write_lightly(path, content)
+    except (OSError, UsageError):
+        # a cache that cannot be written costs time at the next start, nothing else
+        return
+
+
+def _kept(tar: Place) -> Place:
+    named = os.environ.get(VARIABLE, "")
+    folder = place(named) if named else cache_home() / "tar"
+    return folder / f"{hashlib.sha256(str(tar.resolve()).encode()).hexdigest()[:32]}.arrow"
+
+
+def _entry(tar: Place, archive: tarfile.TarFile, member: tarfile.TarInfo) -> Entry:
+    if not member.isreg():
+        raise UsageError(
+            f"the tar '{tar}' holds '{member.name}', a link or a device; pack the file itself"
+        )
+    if member.issparse():
+        raise UsageError(f"the tar '{tar}' holds '{member.name}' with holes; pack it without -S")
+    opened = archive.extractfile(member) if member.name.rpartition(".")[2] in BESIDE else None
+    text = opened.read().decode("utf-8", "replace") if opened else ""
+    return Entry(member.name.removeprefix("./"), member.offset_data, member.size, text)

@@ -1,0 +1,1 @@
+"""Images, videos and their labels, as sources of samples; class lists and maps between them."""

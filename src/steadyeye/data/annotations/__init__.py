@@ -1,0 +1,1 @@
+"""Boxes, labels and reviews as files and formats hold them."""

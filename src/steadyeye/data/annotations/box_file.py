@@ -1,0 +1,169 @@
+"""Boxes of the frames of videos, from a CSV or JSON file beside them.
+
+CSV, a box a line::
+
+    video,frame,label,x0,y0,x1,y1,crowd
+    clip.mp4,12,car,10,20,110,90,
+
+`frame` counts from 0, corners are pixels, half-open; `crowd` may be left out. A frame without a
+line has no object.
+
+JSON is COCO's of instances, whose images are frames: they say `video` and `frame`, or have a
+`file_name` that is the video and, after the last slash, the number of the frame::
+
+    {"images": [{"id": 1, "video": "clip.mp4", "frame": 12},
+                {"id": 2, "file_name": "clip.mp4/000013.jpg"}],
+     "categories": [{"id": 3, "name": "car"}],
+     "annotations": [{"image_id": 1, "category_id": 3, "bbox": [10, 20, 100, 70]}]}
+"""
+
+import csv
+import math
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+from typing import Any, TypeAlias
+
+from steadyeye.core.boxes import EMPTY, Boxes, boxes, present
+from steadyeye.core.errors import UsageError, every
+from steadyeye.core.format import number_of
+from steadyeye.core.storage.paths import Place
+from steadyeye.core.types import Classes
+from steadyeye.data.annotations import coco_file
+from steadyeye.data.annotations.coco_geometry import once, repeats
+from steadyeye.data.classes.class_lists import named
+from steadyeye.data.video.label_sidecar import Range, VideoLabels
+from steadyeye.data.video.paths import located
+
+CORNERS = ("x0", "y0", "x1", "y1")
+CROWD = {"1": True, "true": True, "0": False, "false": False, "": False}
+
+Entry: TypeAlias = tuple[list[float], str, bool]
+"""Corners, class and whether it is a crowd."""
+
+
+@dataclass(frozen=True, eq=False)
+class BoxFile:
+    """Classes and, by video name, the boxes of its frames; `remarks`: what must be known of it."""
+
+    classes: Classes
+    videos: Mapping[str, Mapping[int, Boxes]]
+    remarks: tuple[str, ...] = ()
+
+    def of(self, video: str) -> Mapping[int, Boxes]:
+        """The boxes of a video by its name or its name without suffix, frame by frame."""
+        return self.videos.get(video, self.videos.get(Path(video).stem, {}))
+
+    def at(self, video: str, frame: int) -> Boxes:
+        """The boxes of a frame."""
+        return self.of(video).get(frame, EMPTY)
+
+    def labels(self, video: str, frames: int, cuts: tuple[int, ...]) -> VideoLabels:
+        """What stands in which frame, as `draw` takes it. Raises `UsageError` for frames beyond."""
+        found = self.of(video)
+        beyond = [frame for frame in found if not 0 <= frame < frames]
+        if beyond:
+            raise UsageError(
+                f"the boxes name frame {beyond[0]} of '{video}', which has frames 0 to "
+                f"{frames - 1} (frames beyond them: {len(beyond):,})"
+            )
+        ranges = [Range(frame, frame, present(each)) for frame, each in sorted(found.items())]
+        return VideoLabels(tuple(each for each in ranges if each.labels), cuts)
+
+    def notes(self, videos: Iterable[str]) -> tuple[str, ...]:
+        """How many videos the file has boxes of that are not among `videos`, and the first."""
+        there = {name for video in videos for name in (video, Path(video).stem)}
+        others = sorted(set(self.videos) - there)
+        if not others:
+            return self.remarks
+        return (
+            *self.remarks,
+            f"boxes of {number_of(len(others), 'video')} that are not there, first '{others[0]}'",
+        )
+
+
+def read(path: str) -> BoxFile:
+    """The boxes in a file; `.json` is COCO's, all else CSV, its classes in the order of names.
+
+    Raises `UsageError` for what is no box or no frame, with how many and the first.
+    """
+    if path.lower().endswith(".json"):
+        return _of_json(located(path))
+    return _of_csv(path)
+
+
+def _of_json(path: Place) -> BoxFile:
+    content = coco_file.read(path)
+    frames = every(content.images, lambda image: _frame(path, image))
+    twice = [each for each, times in Counter(frames).items() if times > 1]
+    if twice:
+        video, frame = twice[0]
+        raise UsageError(
+            f"'{path}' has {number_of(len(twice), 'frame')} more than once, first frame {frame} of "
+            f"'{video}'; list every frame once"
+        )
+    videos: dict[str, dict[int, Boxes]] = defaultdict(dict)
+    for image, (video, frame) in zip(content.images, frames, strict=True):
+        videos[video][frame] = content.boxes(image)
+    return BoxFile(content.classes, videos, content.notes)
+
+
+def _frame(path: Place, image: Mapping[str, Any]) -> tuple[str, int]:
+    name = PurePosixPath(str(image.get("file_name", "")))
+    video = image.get("video", str(name.parent))
+    number = str(image.get("frame", "") if "video" in image else name.stem)
+    if not video or video == "." or not number.isdecimal():
+        raise UsageError(
+            f"'{path}': image {image['id']} is no frame of a video; give video and frame, or a "
+            "file_name such as clip.mp4/000012.jpg"
+        )
+    return str(video), int(number)
+
+
+def _of_csv(path: str) -> BoxFile:
+    rows: dict[str, dict[int, list[Entry]]] = defaultdict(lambda: defaultdict(list))
+    try:
+        with located(path).open(newline="", encoding="utf-8-sig") as file:
+            lines = enumerate(csv.DictReader(file), start=2)
+            for video, frame, entry in every(lines, lambda line: _row(path, *line)):
+                rows[video][frame].append(entry)
+    except OSError as error:
+        raise UsageError(f"cannot read the boxes '{path}': {error.strerror}") from error
+    names = sorted({name for f in rows.values() for e in f.values() for _, name, _ in e})
+    if not names:
+        raise UsageError(f"'{path}' has no boxes; write video,frame,label,x0,y0,x1,y1 and lines")
+    place = {name: i for i, name in enumerate(names)}
+    written = sum(len(entries) for frames in rows.values() for entries in frames.values())
+    videos = {
+        video: {frame: _boxes(entries, place) for frame, entries in frames.items()}
+        for video, frames in rows.items()
+    }
+    kept = sum(len(each) for frames in videos.values() for each in frames.values())
+    return BoxFile(named(dict.fromkeys(names)), videos, repeats(written - kept, written))
+
+
+def _boxes(entries: list[Entry], place: Mapping[str, int]) -> Boxes:
+    labels = [place[name] for _, name, _ in entries]
+    return once(boxes([box for box, _, _ in entries], labels, [crowd for *_, crowd in entries]))
+
+
+def _row(path: str, number: int, row: Mapping[str, str | None]) -> tuple[str, int, Entry]:
+    try:
+        corners = [float(row[key] or "nan") for key in CORNERS]
+        frame, video, label = (
+            int(row["frame"] or ""),
+            (row["video"] or "").strip(),
+            " ".join((row["label"] or "").split()),
+        )
+    except (KeyError, ValueError):
+        raise UsageError(
+            f"'{path}' line {number}: needs video, frame, label, {', '.join(CORNERS)} as numbers"
+        ) from None
+    crowd = (row.get("crowd") or "").strip().lower()
+    if crowd not in CROWD:
+        raise UsageError(f"'{path}' line {number}: crowd is {crowd!r}; write 1, 0 or nothing")
+    inverted = corners[0] > corners[2] or corners[1] > corners[3]
+    if inverted or not all(map(math.isfinite, corners)) or not video or not label:
+        raise UsageError(f"'{path}' line {number}: {dict(row)} is no box of a class; correct it")
+    return video, frame, (corners, label, CROWD[crowd])

@@ -1,0 +1,234 @@
+"""COCO's JSON of instances: its images, its categories and the boxes of each image."""
+
+import json
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from steadyeye.core.boxes import EMPTY, OOD, Boxes, boxes
+from steadyeye.core.errors import UsageError, every
+from steadyeye.core.format import number_of
+from steadyeye.core.storage.paths import Place
+from steadyeye.core.types import Classes
+from steadyeye.data.annotations.coco_geometry import corners, of_segmentation
+from steadyeye.data.classes.class_lists import closed, named
+from steadyeye.data.classes.loading import tree
+from steadyeye.data.classes.wordnet import of_sense
+
+Box: TypeAlias = tuple[float, float, float, float]
+
+
+@dataclass(frozen=True, eq=False)
+class CocoFile:
+    """What a file says: `category_ids` of each of `classes`; `images`, its entries as they are.
+
+    `outside`: the name of the category whose boxes are of objects outside the classes, None where
+    the file has none. `notes`: annotations that count once although they stand there twice, and
+    images that are listed as one file.
+    """
+
+    classes: Classes
+    category_ids: tuple[int, ...]
+    images: Sequence[Mapping[str, Any]]
+    found: Mapping[Any, Boxes]
+    outside: str | None = None
+    notes: tuple[str, ...] = ()
+
+    def boxes(self, image: Mapping[str, Any]) -> Boxes:
+        """The boxes of one of the images; none where nothing is annotated."""
+        return self.found.get(image["id"], EMPTY)
+
+
+def read(path: Place, ood: str | None = None) -> CocoFile:
+    """The file at a path; classes in the order of their ids.
+
+    The box is `bbox`; without one it is that around `segmentation`, polygons or run lengths.
+    `iscrowd` regions are crowds; `area` is taken as it stands. An annotation that stands there
+    twice counts once. `ood`: the name of a category that is no class but says of an object that it
+    is outside them. Raises `UsageError` with how many and the first for annotations of unknown
+    images or categories, for categories of one id or name and for boxes that are none.
+    """
+    content = _content(path)
+    categories = _categories(path, content["categories"])
+    outside = [each for each, name in categories.items() if name == ood]
+    classes = {each: name for each, name in categories.items() if name != ood}
+    if not classes:
+        raise UsageError(f"'{path}' has no category other than '{ood}'; list the classes")
+    position = {category: i for i, category in enumerate(classes)} | dict.fromkeys(outside, OOD)
+    listed = {image["id"] for image in content["images"]}
+    of_image = {
+        image: distinct(found)
+        for image, found in _by_image(path, content["annotations"], listed).items()
+    }
+
+    def read_one(annotation: Mapping[str, Any]) -> tuple[Box, int, bool, float]:
+        return _annotation(path, annotation, position)
+
+    numbered = [(image, each) for image, found in of_image.items() for each in found]
+    read_all = every([each for _, each in numbered], read_one)
+    entries: dict[Any, list[tuple[Box, int, bool, float]]] = defaultdict(list)
+    for (image, _), entry in zip(numbered, read_all, strict=True):
+        entries[image].append(entry)
+    found = {image: boxes(*zip(*each, strict=True)) for image, each in entries.items()}
+    _check_pixels(path, found.values())
+    return CocoFile(
+        closed(named({name: _synset(content["categories"], i) for i, name in classes.items()})),
+        tuple(classes),
+        content["images"],
+        found,
+        ood if outside else None,
+        (*_repeats(content["annotations"], of_image), *_same_files(content["images"])),
+    )
+
+
+def distinct(annotations: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    """The annotations of an image, each once: the same class, box and mask are one object."""
+    found: dict[str, Mapping[str, Any]] = {}
+    for each in annotations:
+        parts = [each.get(key) for key in ("category_id", "bbox", "segmentation", "iscrowd")]
+        found.setdefault(json.dumps(parts, default=str), each)
+    return list(found.values())
+
+
+def _repeats(annotations: Sequence[Any], kept: Mapping[Any, Sequence[Any]]) -> tuple[str, ...]:
+    more = len(annotations) - sum(map(len, kept.values()))
+    if not more:
+        return ()
+    return (
+        f"{more:,} of {len(annotations):,} annotations are in the file twice, with the same "
+        "image, class, box and mask; each counts once",
+    )
+
+
+def _same_files(images: Sequence[Mapping[str, Any]]) -> tuple[str, ...]:
+    names = Counter(str(image["file_name"]) for image in images if image.get("file_name"))
+    twice = [name for name, times in names.items() if times > 1]
+    if not twice:
+        return ()
+    return (
+        f"{len(twice):,} image files are listed more than once under different ids, first "
+        f"'{twice[0]}'; each is judged by the boxes of its own id alone",
+    )
+
+
+def _check_pixels(path: Place, found: Iterable[Boxes]) -> None:
+    """Raises `UsageError` where all boxes lie in the first pixel: they are shares of the sides."""
+    ends = [float(each.boxes.max()) for each in found if len(each)]
+    if ends and max(ends) <= 1:
+        raise UsageError(
+            f"'{path}': all boxes lie within 1 × 1 pixel, as if they were shares of the image's "
+            "sides; give pixels"
+        )
+
+
+def _categories(path: Place, listed: Sequence[Any]) -> Mapping[int, str]:
+    """Id → name, by rising ids. Raises `UsageError` for two of one id or one name."""
+    entries = every(listed, lambda each: _category(path, each))
+    for number, words in enumerate(("gives {} category ids twice", "names {} categories twice")):
+        times = Counter(entry[number] for entry in entries)
+        twice = [key for key, count in times.items() if count > 1]
+        if twice:
+            said = words.format(len(twice))
+            raise UsageError(f"'{path}' {said}, first '{twice[0]}'; make them unique")
+    return dict(sorted(entries))
+
+
+def _synset(categories: Sequence[Mapping[str, Any]], number: int) -> str | None:
+    """The wnid of a category that says its synset, as LVIS does (`cab.n.03`), where it is known."""
+    said = next(each.get("synset") for each in categories if each["id"] == number)
+    return of_sense(said) if isinstance(said, str) else None
+
+
+def _category(path: Place, entry: Any) -> tuple[int, str]:
+    number, name = (entry.get("id"), entry.get("name")) if isinstance(entry, Mapping) else (0, 0)
+    # blanks around a name are no part of it: 'car ' and 'car' would be two classes
+    if type(number) is not int or not isinstance(name, str) or not name.strip():
+        raise UsageError(
+            f"'{path}' has the category {json.dumps(entry, default=str)[:80]}; give each an id, a "
+            "whole number, and a name"
+        )
+    return number, " ".join(name.split())
+
+
+def _content(path: Place) -> Mapping[str, Any]:
+    content = tree(path, "annotations")
+    parts = content if isinstance(content, dict) else {}
+    lacks = [key for key in ("images", "annotations", "categories") if key not in parts]
+    if lacks:
+        raise UsageError(f"'{path}' has no {', '.join(lacks)}; give COCO's JSON of instances")
+    for key in ("images", "annotations"):
+        if not all(isinstance(each, dict) for each in content[key]):
+            raise UsageError(f"'{path}': {key} must be a list of objects; correct it")
+    # NAO's release says _image_id beside COCO's keys or instead of them
+    images = [keyed(image, "id") for image in content["images"]]
+    without = [image for image in images if "id" not in image]
+    if without:
+        raise UsageError(
+            f"'{path}' has {number_of(len(without), 'image')} without id, first {without[0]}"
+        )
+    annotations = [keyed(each, "image_id") for each in content["annotations"]]
+    return {**content, "images": images, "annotations": annotations}
+
+
+def keyed(entry: Mapping[str, Any], key: str) -> Mapping[str, Any]:
+    """An entry with what identifies its image under COCO's key."""
+    if key in entry or "_image_id" not in entry:
+        return entry
+    return {**entry, key: entry["_image_id"]}
+
+
+def _by_image(
+    path: Place, annotations: Sequence[Mapping[str, Any]], images: set[Any]
+) -> Mapping[Any, list[Mapping[str, Any]]]:
+    found: dict[Any, list[Mapping[str, Any]]] = defaultdict(list)
+    for annotation in annotations:
+        found[annotation.get("image_id")].append(annotation)
+    unknown = [image for image in found if image not in images]
+    if unknown:
+        raise UsageError(
+            f"'{path}' has annotations of {number_of(len(unknown), 'image')} that it does not "
+            f"list, first image_id {unknown[0]}; list them or take the annotations out"
+        )
+    return found
+
+
+def _annotation(
+    path: Place, annotation: Mapping[str, Any], position: Mapping[int, int]
+) -> tuple[Box, int, bool, float]:
+    """Corners, class, whether it is a crowd, and area."""
+    which = f"'{path}': annotation {annotation.get('id')}"
+    box = _corners(which, annotation)
+    category = annotation.get("category_id")
+    if type(category) is not int or category not in position:
+        raise UsageError(
+            f"{which} has category_id {category}, which is not among its categories; list it"
+        )
+    area = annotation.get("area", (box[2] - box[0]) * (box[3] - box[1]))
+    if not isinstance(area, int | float) or not np.isfinite(area):
+        raise UsageError(f"{which} has the area {area!r}; give a number or leave it out")
+    crowd = annotation.get("iscrowd") or 0
+    if crowd not in (0, 1):
+        raise UsageError(f"{which} has iscrowd {crowd!r}; give 0 or 1")
+    return box, position[category], bool(crowd), float(area)
+
+
+def _corners(which: str, annotation: Mapping[str, Any]) -> Box:
+    try:
+        if annotation.get("bbox"):
+            box: Box | None = corners(annotation["bbox"])
+        else:
+            box = of_segmentation(annotation.get("segmentation") or [])
+    except (KeyError, TypeError, ValueError) as error:
+        raise UsageError(
+            f"{which} has neither a bbox of x, y, width and height nor a mask; correct it"
+        ) from error
+    except UsageError as error:
+        raise UsageError(f"{which}: {error}") from error
+    if box is None or not np.isfinite(box).all():
+        raise UsageError(f"{which} has an empty mask or a box that is not numbers; correct it")
+    if box[2] < box[0] or box[3] < box[1]:
+        raise UsageError(f"{which} has a box of negative size, {annotation['bbox']}; correct it")
+    return box

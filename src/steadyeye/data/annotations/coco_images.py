@@ -1,0 +1,80 @@
+"""Single images with boxes from one or several of COCO's files."""
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from steadyeye.core.errors import UsageError, unknown
+from steadyeye.core.seeds import fingerprint
+from steadyeye.core.storage.paths import Place
+from steadyeye.core.storage.sha256sums import check_sums, listing
+from steadyeye.data.annotations import coco_file, coco_masks
+from steadyeye.data.annotations.box_source import BoxedImage, BoxedImages
+
+Locate = Callable[[Mapping[str, Any]], Place | None]
+"""Entry of an image → its file."""
+
+OUTSIDE = "ood"
+"""What the category of objects outside the classes is called unless somebody says otherwise."""
+
+
+def coco_images(
+    name: str, files: Sequence[Place], locate: Locate, ood: str | None = OUTSIDE
+) -> BoxedImages:
+    """The images of files that name the same categories, one file after the other.
+
+    An image goes by its id; where several files use the same ones, by file and id.
+
+    `ood`: see `coco_file.read`; another name than the usual one must be among the categories.
+    """
+    exported = {listing(path) for path in files if isinstance(path, Path)}
+    for folder in filter(None, exported):
+        check_sums(folder)
+    found = [coco_file.read(path, ood or None) for path in files]
+    first = found[0]
+    for path, other in zip(files, found, strict=True):
+        mine, others = ((c.classes.names, c.category_ids) for c in (first, other))
+        if mine != others:
+            raise UsageError(f"'{path}' has other categories than '{files[0]}'; give them the same")
+    there = any(each.outside for each in found)
+    if ood not in (None, "", OUTSIDE) and not there:
+        raise unknown("category", str(ood), first.classes.names)
+    named = [str(image["id"]) for content in found for image in content.images]
+    told = len(set(named)) < len(named) and len(files) > 1
+    # the same file says something else where a category of it is read as another thing
+    marks = [ood or ""] if there else []
+    return BoxedImages(
+        name=name,
+        classes=first.classes,
+        fingerprint=fingerprint(*(path.read_bytes() for path in files), *marks),
+        images=[
+            BoxedImage(
+                f"{path.stem}/{image['id']}" if told else str(image["id"]),
+                locate(image),
+                content.boxes(image),
+                _size(image),
+                _masks(path, image),
+                str(image.get("file_name", "")),
+            )
+            for path, content in zip(files, found, strict=True)
+            for image in content.images
+        ],
+        category_ids=first.category_ids,
+        remarks=tuple(note for each in found for note in each.notes),
+    )
+
+
+def _size(image: Mapping[str, Any]) -> tuple[int, int] | None:
+    """Height and width, where they are given."""
+    height, width = image.get("height"), image.get("width")
+    return (int(height), int(width)) if height and width else None
+
+
+def _masks(path: Place, image: Mapping[str, Any]) -> Callable[[], NDArray[np.bool_]] | None:
+    """What reads the masks of an image, where its size is given."""
+    size = _size(image)
+    return partial(coco_masks.masks, path, image["id"], size) if size else None

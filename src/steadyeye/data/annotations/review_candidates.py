@@ -1,0 +1,121 @@
+"""Suggested boxes for people to judge, from a file in COCO's format.
+
+::
+
+    {"images": [{"id": 1, "file_name": "a.jpg"}],
+     "categories": [{"id": 3, "name": "cat"}],
+     "annotations": [{"id": 7, "image_id": 1, "category_id": 3, "bbox": [x, y, width, height],
+                      "score": 0.9}]}
+
+What a detector said may stand under `results` instead of `annotations`; ids and scores may be left
+out.
+"""
+
+import math
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+from steadyeye.core.errors import UsageError
+from steadyeye.core.types import Classes
+from steadyeye.data.annotations.coco_geometry import corners
+from steadyeye.data.classes.class_lists import named
+from steadyeye.data.classes.loading import tree
+
+LISTS = ("annotations", "results")
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A suggested box: x0 y0 x1 y1 in pixels; `score`: NaN where none was given."""
+
+    id: str
+    file: str
+    box: tuple[float, float, float, float]
+    label: str
+    score: float
+
+
+@dataclass(frozen=True)
+class Candidates:
+    """The boxes of a file in its order; `files`: every image it lists, with boxes or without."""
+
+    classes: Classes
+    category_ids: tuple[int, ...]
+    files: tuple[str, ...]
+    boxes: tuple[Candidate, ...]
+
+
+def read(path: Path) -> Candidates:
+    """The suggestions in a file. Raises `UsageError`, one line, for the first that is none."""
+    content = _content(path)
+    names = {one["id"]: str(one["name"]) for one in content["categories"]}
+    files = {one["id"]: _file(path, str(one["file_name"])) for one in content["images"]}
+    for what, values in (("category", list(names.values())), ("image", list(files.values()))):
+        twice = [value for value, times in Counter(values).items() if times > 1]
+        if twice:
+            raise UsageError(f"'{path}' lists the {what} '{twice[0]}' twice; list it once")
+    listed = next(content[key] for key in LISTS if key in content)
+    boxes = tuple(_box(path, n, one, files, names) for n, one in enumerate(listed, start=1))
+    again = [id_ for id_, times in Counter(box.id for box in boxes).items() if times > 1]
+    if again:
+        raise UsageError(f"'{path}' has several boxes with the id {again[0]}; number them")
+    if not boxes:
+        raise UsageError(f"'{path}' suggests no box; there is nothing to review")
+    ids = tuple(sorted(names))
+    classes = named(dict.fromkeys(names[id_] for id_ in ids))
+    return Candidates(classes, tuple(int(id_) for id_ in ids), tuple(files.values()), boxes)
+
+
+def _content(path: Path) -> Mapping[str, Any]:
+    content = tree(path, "boxes")
+    if not isinstance(content, dict) or not {"images", "categories"} <= set(content):
+        raise UsageError(
+            f"'{path}' does not list images and categories; give COCO's JSON with images, "
+            "categories and annotations (or results)"
+        )
+    if not any(isinstance(content.get(key), list) for key in LISTS):
+        raise UsageError(f"'{path}' has no list of annotations or results; add one")
+    for what, key in (("images", "file_name"), ("categories", "name")):
+        for number, one in enumerate(content[what], start=1):
+            if not isinstance(one, dict) or not {"id", key} <= set(one):
+                raise UsageError(f"'{path}': number {number} of {what} needs id and {key}")
+    return content
+
+
+def _file(path: Path, name: str) -> str:
+    inner = PurePosixPath(name)
+    if inner.is_absolute() or ".." in inner.parts or "\\" in name or not inner.name:
+        raise UsageError(f"'{path}' names the image '{name}'; give a path inside the folder")
+    return inner.as_posix()
+
+
+def _box(
+    path: Path, number: int, one: Any, files: Mapping[Any, str], names: Mapping[Any, str]
+) -> Candidate:
+    told = f"'{path}': box {number}"
+    if not isinstance(one, dict) or not {"image_id", "category_id", "bbox"} <= set(one):
+        raise UsageError(f"{told} needs image_id, category_id and bbox")
+    if one["image_id"] not in files:
+        raise UsageError(f"{told} is of image {one['image_id']}, which is not listed; list it")
+    if one["category_id"] not in names:
+        raise UsageError(f"{told} is of category {one['category_id']}, which is not listed")
+    return Candidate(
+        str(one.get("id", number)),
+        files[one["image_id"]],
+        _corners(told, one["bbox"]),
+        names[one["category_id"]],
+        float(one.get("score", math.nan)),
+    )
+
+
+def _corners(told: str, box: Sequence[float]) -> tuple[float, float, float, float]:
+    try:
+        found = corners(box)
+    except (TypeError, ValueError):
+        raise UsageError(f"{told} has the bbox {box}; give x, y, width, height") from None
+    if not all(map(math.isfinite, found)) or not (found[0] < found[2] and found[1] < found[3]):
+        raise UsageError(f"{told} has the bbox {box}; give a width and a height above 0")
+    return found

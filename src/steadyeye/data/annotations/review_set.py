@@ -1,0 +1,209 @@
+"""The folder of a set that people review: a manifest, a table of its frames, and the frames.
+
+::
+
+    set.json        classes, videos, how it was drawn, how it is reviewed, what made it
+    frames.parquet  one row a frame of a pm-set
+    boxes.parquet   one row a suggested box, where the set has any
+    images/ab/…jpg  the frames, each named by the SHA-256 of its bytes
+    SHA256SUMS      what each file held when it was written; set.json only of a reviewed set
+"""
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from steadyeye.core.errors import UsageError
+from steadyeye.core.format import number_of
+from steadyeye.core.storage.sha256sums import check_sums, read_sums
+from steadyeye.core.types import Classes
+
+VERSION = 1
+TABLES = ("frames.parquet", "boxes.parquet")
+CLASSES = b"steadyeye.classes"
+"""The key under which frames.parquet has the names of the classes."""
+SCENE_CUT, UNDECIDED = "scene cut", "not decided"
+"""Reasons why a frame is not accepted."""
+FRAMES = pa.schema(
+    {
+        "id": pa.string(),
+        "group": pa.string(),
+        "video": pa.string(),
+        "frame": pa.int64(),
+        "offset": pa.int64(),
+        "seconds": pa.float64(),
+        "fps": pa.float64(),
+        "frame_type": pa.string(),
+        "labels": pa.list_(pa.int32()),
+        "image": pa.string(),
+        "across_cut": pa.bool_(),
+        "duplicate_of": pa.string(),
+        "accepted": pa.bool_(),
+        "reason": pa.string(),
+    }
+)
+"""Columns of frames.parquet. `image`: the name of the file under images/. `across_cut`: a scene
+cut lies between the frame and its anchor. `duplicate_of`: the group of an earlier anchor that this
+anchor nearly equals. `accepted`: before any review False only across a scene cut. `reason`: why it
+is not."""
+
+BOXES = pa.schema(
+    {
+        "id": pa.string(),
+        "image": pa.string(),
+        "name": pa.string(),
+        "x0": pa.float64(),
+        "y0": pa.float64(),
+        "x1": pa.float64(),
+        "y1": pa.float64(),
+        "label": pa.string(),
+        "score": pa.float64(),
+    }
+)
+"""Columns of boxes.parquet: corners in pixels of the image; `name`: the image's own name."""
+
+
+@dataclass(frozen=True, eq=False)
+class SetFolder:
+    """A set on disk. `content`: set.json. `frames`, `boxes`: the tables, empty where absent."""
+
+    root: Path
+    content: Mapping[str, Any]
+    frames: pa.Table
+    boxes: pa.Table
+
+    @property
+    def name(self) -> str:
+        """What the set is called."""
+        return str(self.content["name"])
+
+    @property
+    def classes(self) -> Classes | None:
+        """The classes of the labels; None where nothing is labelled."""
+        listed = self.content.get("classes")
+        if not listed:
+            return None
+        wnids = listed.get("wnids")
+        whole = bool(listed.get("closed"))
+        return Classes(tuple(listed["names"]), tuple(wnids) if wnids else None, closed=whole)
+
+    @cached_property
+    def images(self) -> frozenset[str]:
+        """The names of the images that belong to the set; nothing else is ever served."""
+        return frozenset(self.frames["image"].to_pylist() + self.boxes["image"].to_pylist())
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """The SHA-256 of the tables: changes when any frame, label or decision changes."""
+        digest = hashlib.sha256()
+        for name in TABLES:
+            path = self.root / name
+            digest.update(path.read_bytes() if path.is_file() else b"")
+        return digest.hexdigest()[:16]
+
+
+def read(root: str | Path) -> SetFolder:
+    """The set in a folder.
+
+    Raises `UsageError` where there is none, it is of a later version, or it was altered since.
+    """
+    base = Path(root)
+    path = base / "set.json"
+    if not path.is_file():
+        raise UsageError(f"no set in '{base}'; make one with `steadyeye sample`")
+    tables = [name for name in TABLES if (base / name).is_file()]
+    # of a set that waits for people set.json is theirs to write into
+    check_sums(base, [*tables, *({"set.json"} & read_sums(base).keys())])
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+        version = int(content["version"])
+    except (ValueError, KeyError, TypeError) as error:
+        raise UsageError(f"cannot read '{path}': {error}; sample the set again") from error
+    if version > VERSION:
+        raise UsageError(f"'{path}' is of version {version}; this steadyeye reads {VERSION}")
+    frames = _table(base / "frames.parquet", FRAMES)
+    found = SetFolder(base, content, frames, _table(base / "boxes.parquet", BOXES))
+    _check_labels(found)
+    return found
+
+
+def _check_labels(found: SetFolder) -> None:
+    """Raises `UsageError` where a frame has a label that the list of the set has not."""
+    try:
+        classes = len(found.classes or ())
+    except (AttributeError, KeyError, TypeError):
+        raise UsageError(
+            f"'{found.root / 'set.json'}' has no list of classes; sample again"
+        ) from None
+    sampled = _sampled_classes(found.root / "frames.parquet")
+    listed = list(found.classes.names) if found.classes else []
+    if listed[: len(sampled)] != sampled:
+        raise UsageError(
+            f"'{found.root / 'set.json'}' lists other classes than the set was sampled with "
+            f"({', '.join(sampled[:5])}, …); put them back, new ones go to the end"
+        )
+    labels = pc.list_flatten(found.frames["labels"]).to_numpy()
+    outside = labels[(labels < 0) | (labels >= classes)]
+    if len(outside):
+        raise UsageError(
+            f"the set in '{found.root}' has {number_of(len(outside), 'label')} outside its "
+            f"{number_of(classes, 'class')}, first {outside[0]}; sample it again"
+        )
+
+
+def _sampled_classes(path: Path) -> list[str]:
+    """The names that the labels of a table are indices of; none where it does not say."""
+    if not path.is_file():
+        return []
+    metadata = pq.read_schema(path).metadata or {}
+    return list(json.loads(metadata.get(CLASSES, b"[]")))
+
+
+def _table(path: Path, schema: pa.Schema) -> pa.Table:
+    if not path.is_file():
+        return schema.empty_table()
+    try:
+        found = pq.read_table(path)
+        return found.select(schema.names).cast(schema)
+    except (pa.ArrowException, KeyError) as error:
+        raise UsageError(f"cannot read '{path}': {error}; sample the set again") from error
+
+
+def check_vacant(root: Path) -> None:
+    """Raises `UsageError` where a folder holds a set already."""
+    if (root / "set.json").is_file():
+        raise UsageError(f"'{root}' holds a set already; choose another --out")
+
+
+def table(
+    rows: Sequence[Mapping[str, Any]], schema: pa.Schema, classes: Sequence[str] = ()
+) -> bytes:
+    """The Parquet file of rows; `schema`: FRAMES or BOXES.
+
+    `classes`: the names that its labels are indices of. People write into set.json, which lists
+    them too; here they are under the sum of the file.
+    """
+    sink = pa.BufferOutputStream()
+    content = pa.Table.from_pylist(list(rows), schema=schema)
+    if classes:
+        content = content.replace_schema_metadata({CLASSES: json.dumps(list(classes))})
+    pq.write_table(content, sink)
+    return sink.getvalue().to_pybytes()  # type: ignore[no-any-return]
+
+
+def image_path(root: Path, image: str) -> Path:
+    """The file of an image of a set."""
+    return root / "images" / image[:2] / image
+
+
+def image_name(content: bytes) -> str:
+    """The name of a JPEG file under images/."""
+    return f"{hashlib.sha256(content).hexdigest()}.jpg"

@@ -1,0 +1,225 @@
+"""The samples of a tar as columns: made from its headers once, then kept beside the cache."""
+
+import json
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from steadyeye.core.errors import UsageError, every
+from steadyeye.core.format import number_of
+from steadyeye.core.seeds import fingerprint
+from steadyeye.core.storage import tar_index
+from steadyeye.core.storage.paths import Place
+from steadyeye.data.images import image_file
+
+FORMAT = "1"
+"""Of what is kept; another one is made anew."""
+
+COLUMNS = pa.schema(
+    [
+        ("id", pa.string()),
+        ("start", pa.int64()),
+        ("size", pa.int64()),
+        ("labels", pa.list_(pa.int32())),
+        ("corners", pa.list_(pa.float64())),
+    ]
+)
+
+Label: TypeAlias = int | str
+"""The index or the name of a class."""
+
+
+@dataclass(frozen=True, eq=False)
+class TarSamples:
+    """The samples of a tar, n of them, some 40 bytes each beside the id.
+
+    `rows`: the columns `id`, `start` and `size` (where the image's bytes are), `labels` (positions
+    in `said`) and, where any sample has boxes, `corners` (four numbers a box, null without).
+    `said`: the labels that occur, in the order they come first. `version`: that of the tar.
+    `fingerprint`: changes with the samples, what is said of them or their order.
+    """
+
+    tar: Place
+    rows: pa.RecordBatch
+    said: Sequence[Label]
+    version: str
+    fingerprint: str
+
+    def __len__(self) -> int:
+        return int(self.rows.num_rows)
+
+    @property
+    def boxed(self) -> bool:
+        """Whether any sample has boxes."""
+        return "corners" in self.rows.schema.names
+
+    @property
+    def starts(self) -> NDArray[np.int32]:
+        """(n + 1,) where the labels of each sample begin in `labels`."""
+        return np.asarray(self.rows.column("labels").offsets.to_numpy())
+
+    @property
+    def labels(self) -> NDArray[np.int32]:
+        """The labels of all samples, as positions in `said`."""
+        return np.asarray(self.rows.column("labels").values.to_numpy())
+
+    def id(self, row: int) -> str:
+        """The id of a sample."""
+        return str(self.rows.column("id")[row].as_py())
+
+    def span(self, row: int) -> tuple[int, int]:
+        """Where the bytes of a sample's image begin, and how many they are."""
+        return self.rows.column("start")[row].as_py(), self.rows.column("size")[row].as_py()
+
+    def corners(self, row: int) -> NDArray[np.float64]:
+        """(boxes, 4) the boxes of a sample; (0, 4) where nothing is said of any."""
+        found = self.rows.column("corners")[row].values if self.boxed else None
+        return np.zeros((0, 4)) if found is None else found.to_numpy().reshape(-1, 4)
+
+
+def samples(tar: Place) -> TarSamples:
+    """The samples of a tar, from what was kept of it unless the tar has changed since.
+
+    Raises `UsageError` for what is no tar, and for samples that cannot be understood.
+    """
+    version = tar_index.version(tar)
+    found = _opened(tar, version, tar_index.recall(tar))
+    if found is None:
+        content = _encoded(_gathered(tar, tar_index.entries(tar)), tar, version)
+        tar_index.keep(tar, content)
+        found = _opened(tar, version, content)
+        assert found is not None, "what was just written is read"
+    return found
+
+
+def _opened(tar: Place, version: str, content: bytes | None) -> TarSamples | None:
+    """What was kept; None where it is of another version of the tar, or damaged."""
+    if content is None:
+        return None
+    try:
+        reader = pa.ipc.open_file(pa.py_buffer(content))
+        about = json.loads((reader.schema.metadata or {})[b"steadyeye"])
+        if (about["format"], about["version"]) != (FORMAT, version):
+            return None
+        return TarSamples(
+            tar, reader.get_batch(0), about["said"], about["version"], about["fingerprint"]
+        )
+    except (pa.ArrowException, KeyError, ValueError, OSError):
+        return None
+
+
+def _encoded(
+    samples: Mapping[str, Mapping[str, tar_index.Entry]], tar: Place, version: str
+) -> bytes:
+    """The columns of the samples as an Arrow file."""
+    texts = every(samples.values(), lambda parts: _said(tar, parts))
+    said: dict[Label, int] = {}
+    labels = [[said.setdefault(each, len(said)) for each in one] for one, _ in texts]
+    corners = [found for _, found in texts]
+    pictures = [parts[_pictures(parts)[0]] for parts in samples.values()]
+    columns: list[Any] = [
+        list(samples),
+        [picture.start for picture in pictures],
+        [picture.size for picture in pictures],
+        labels,
+    ]
+    if any(found is not None for found in corners):
+        columns.append(corners)
+    sizes = np.array(columns[2], dtype=np.int64)
+    marks = ("\n".join(samples), sizes.tobytes(), json.dumps([list(said), labels, corners]))
+    about = {
+        "format": FORMAT,
+        "version": version,
+        "said": list(said),
+        "fingerprint": fingerprint(*marks),
+    }
+    schema = pa.schema([COLUMNS.field(i) for i in range(len(columns))])
+    schema = schema.with_metadata({"steadyeye": json.dumps(about)})
+    arrays = [pa.array(each, kind.type) for each, kind in zip(columns, schema, strict=True)]
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_file(sink, schema) as writer:
+        writer.write_batch(pa.RecordBatch.from_arrays(arrays, schema=schema))
+    content: bytes = sink.getvalue().to_pybytes()
+    return content
+
+
+def _gathered(
+    tar: Place, found: Iterable[tar_index.Entry]
+) -> Mapping[str, Mapping[str, tar_index.Entry]]:
+    """Key → suffix → file, of the samples with an image."""
+    samples: dict[str, dict[str, tar_index.Entry]] = {}
+    for entry in found:
+        folder, slash, name = entry.name.rpartition("/")
+        stem, _, suffix = name.partition(".")
+        parts = samples.setdefault(f"{folder}{slash}{stem}", {})
+        if suffix.lower() in parts:
+            raise UsageError(f"the tar '{tar}' holds '{entry.name}' twice; pack it once")
+        parts[suffix.lower()] = entry
+    without = [key for key, parts in samples.items() if not _pictures(parts)]
+    if without:
+        raise UsageError(
+            f"the tar '{tar}' has {number_of(len(without), 'sample')} without an image, first "
+            f"'{without[0]}'; an image ends in {', '.join(sorted(image_file.SUFFIXES))}"
+        )
+    several = [key for key, parts in samples.items() if len(_pictures(parts)) > 1]
+    if several:
+        raise UsageError(
+            f"the tar '{tar}' has {number_of(len(several), 'sample')} with several images, first "
+            f"'{several[0]}'; give each its own name before the first dot"
+        )
+    return samples
+
+
+def _pictures(parts: Mapping[str, tar_index.Entry]) -> list[str]:
+    return [suffix for suffix in parts if f".{suffix.rpartition('.')[2]}" in image_file.SUFFIXES]
+
+
+def _said(
+    tar: Place, parts: Mapping[str, tar_index.Entry]
+) -> tuple[Sequence[Label], Sequence[float] | None]:
+    """What `.json` or `.cls` beside an image says: labels, and corners where there are boxes.
+
+    Raises `UsageError` where it cannot be understood.
+    """
+    try:
+        if "json" in parts:
+            return _of_json(json.loads(parts["json"].text))
+        if "cls" in parts:
+            text = parts["cls"].text.strip()
+            return [int(text) if re.fullmatch(r"\d+", text) else text], None
+    except (KeyError, TypeError, ValueError) as error:
+        entry = parts.get("json") or parts["cls"]
+        raise UsageError(
+            f"'{entry.name}' in '{tar}': {error}; write a class into .cls, or a label, or boxes "
+            "(x0 y0 x1 y1) and as many labels, into .json"
+        ) from error
+    return [], None
+
+
+def _of_json(content: Any) -> tuple[Sequence[Label], Sequence[float] | None]:
+    if "boxes" in content:
+        corners = [[float(value) for value in box] for box in content["boxes"]]
+        labels = list(content["labels"])
+        if len(labels) != len(corners) or not all(_is_box(box) for box in corners):
+            raise ValueError(
+                f"{number_of(len(corners), 'box')}, {number_of(len(labels), 'label')}, or a box "
+                "that is none"
+            )
+        return [_label(each) for each in labels], [value for box in corners for value in box]
+    found = content.get("label", content.get("labels", []))
+    return [_label(each) for each in (found if isinstance(found, list) else [found])], None
+
+
+def _label(value: Any) -> Label:
+    if isinstance(value, bool) or not isinstance(value, int | str):
+        raise TypeError(f"{value!r} is neither the index nor the name of a class")
+    return value
+
+
+def _is_box(box: Sequence[float]) -> bool:
+    return len(box) == 4 and bool(np.isfinite(box).all()) and box[2] >= box[0] and box[3] >= box[1]

@@ -1,0 +1,159 @@
+"""What people said of frames and of pairs of frames, as YTBB-Robust releases it.
+
+::
+
+    {"labels": ["similar", "dissimilar", …],
+     "annotations": [{"key": "<video>_<ms>/frame-<n>.jpg,<video>_<ms>/frame-<m>.jpg",
+                      "labels": [0]}]}
+
+`labels` of an annotation are numbers in the file's own list, or names from it. Keys may have
+folders in front. Where a key occurs several times the last holds, as in the released scorer.
+"""
+
+import json
+import re
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from steadyeye.core.errors import UsageError
+from steadyeye.core.format import number_of
+
+SIMILAR, BAD_ANCHOR = "similar", "bad-anchor"
+FLAWS = (
+    *("dissimilar", "problematic", "incorrect", "dont know", "deformation"),
+    *("background-change", "occlusion-increased", "blur-increase", BAD_ANCHOR),
+)
+"""What makes a pair count as not similar, whatever else was said."""
+
+FRAME = re.compile(r"([^/]+_\d+)/([^/,]+-\d+\.\w+)$")
+EXPECTED = '{"labels": [names], "annotations": [{"key": frame, "labels": [numbers]}]}'
+
+
+@dataclass(frozen=True)
+class PairReviews:
+    """The reviewed pairs. Frames are `<set>/<file>`.
+
+    `accepted`: (anchor, neighbour) of each pair that is similar and has no flaw. `anchors`: those
+    with a reviewed pair. `bad_anchors`: those that a pair's review drops. `pairs`: how many there
+    are.
+    """
+
+    accepted: frozenset[tuple[str, str]]
+    anchors: frozenset[str]
+    bad_anchors: frozenset[str]
+    pairs: int
+
+    def __len__(self) -> int:
+        return self.pairs
+
+    def accepts(self, name: str, anchor: str, neighbour: str) -> bool:
+        """Whether the pair of two files of a set is accepted."""
+        return (f"{name}/{anchor}", f"{name}/{neighbour}") in self.accepted
+
+    def accepted_of(self, anchors: Collection[str]) -> int:
+        """How many accepted pairs are of these anchors."""
+        return sum(anchor in anchors for anchor, _ in self.accepted)
+
+
+def read_pairs(path: Path) -> PairReviews | None:
+    """The reviews of pairs in a file; None where there is no such file.
+
+    Raises `UsageError` for one that is not in the released layout, or that lacks one of the labels
+    of the rules: it would have been spelled in another way, and every pair would pass it.
+    """
+    if not path.is_file():
+        return None
+    said = {_pair(key, path): labels for key, labels in read_reviews(path, (SIMILAR, *FLAWS))}
+    good = frozenset(
+        pair for pair, labels in said.items() if SIMILAR in labels and not labels & {*FLAWS}
+    )
+    return PairReviews(
+        good,
+        frozenset(anchor for anchor, _ in said),
+        frozenset(anchor for (anchor, _), labels in said.items() if BAD_ANCHOR in labels),
+        len(said),
+    )
+
+
+def read_reviews(path: Path, needed: Sequence[str]) -> list[tuple[str, frozenset[str]]]:
+    """Key and what was said of it, by name, for each annotation of a file, in its order.
+
+    `needed`: names that the file's list must have. Raises `UsageError` for a file that is not
+    there or not in the released layout.
+    """
+    names, annotations = _content(path)
+    absent = [name for name in needed if name not in names]
+    if absent:
+        raise UsageError(
+            f"'{path}' has no label '{absent[0]}' among {', '.join(names)}; take the released file"
+        )
+    found = []
+    for number, row in enumerate(annotations):
+        where = f"'{path}', annotation {number}"
+        if not isinstance(row, dict) or not isinstance(row.get("labels"), list):
+            raise UsageError(f"{where} is {_short(row)}; expected {EXPECTED}")
+        key = row.get("key")
+        if isinstance(key, list) and all(isinstance(part, str) for part in key):
+            key = ",".join(key)
+        if not isinstance(key, str):
+            raise UsageError(f"{where} has the key {_short(key)}; expected the path of a frame")
+        found.append((key, frozenset(_label(label, names, where) for label in row["labels"])))
+    return found
+
+
+def frame_of(key: str, path: Path) -> tuple[str, str]:
+    """The set and the file of a frame's key, whatever folders are in front."""
+    fits = FRAME.search(key)
+    if not fits:
+        raise UsageError(f"'{path}' has the key {_short(key)}; expected <video>_<ms>/frame-<n>.jpg")
+    return fits.group(1), fits.group(2)
+
+
+def _pair(key: str, path: Path) -> tuple[str, str]:
+    ends = key.split(",")
+    if len(ends) != 2:
+        raise UsageError(
+            f"'{path}' has the key {_short(key)}; expected an anchor and a neighbour, "
+            "<video>_<ms>/frame-<n>.jpg,<video>_<ms>/frame-<m>.jpg"
+        )
+    anchor, neighbour = ("/".join(frame_of(end, path)) for end in ends)
+    return anchor, neighbour
+
+
+def _content(path: Path) -> tuple[list[str], list[Any]]:
+    """The names of the labels, in their order, and the annotations."""
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+    except OSError:
+        raise UsageError(f"no '{path}'; root must hold the released metadata folder") from None
+    except ValueError as error:
+        raise UsageError(f"cannot read '{path}': {error}") from error
+    names = content.get("labels") if isinstance(content, dict) else None
+    if isinstance(names, dict) and sorted(names) == sorted(map(str, range(len(names)))):
+        names = [names[str(i)] for i in range(len(names))]
+    annotations = content.get("annotations") if isinstance(content, dict) else None
+    if (
+        not isinstance(names, list)
+        or not all(isinstance(name, str) for name in names)
+        or len(set(names)) < len(names)
+        or not isinstance(annotations, list)
+    ):
+        raise UsageError(f"'{path}' is not in the released layout; expected {EXPECTED}")
+    return names, annotations
+
+
+def _label(label: Any, names: Sequence[str], where: str) -> str:
+    if isinstance(label, str) and label in names:
+        return label
+    if isinstance(label, int) and not isinstance(label, bool) and 0 <= label < len(names):
+        return names[label]
+    raise UsageError(
+        f"{where} has the label {_short(label)}; the file lists {number_of(len(names), 'label')}"
+    )
+
+
+def _short(value: object) -> str:
+    text = repr(value)
+    return text if len(text) <= 60 else f"{text[:59]}…"

@@ -1,0 +1,206 @@
+"""Class lists: the ones we ship, and those users write."""
+
+import csv
+import re
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import cache
+from typing import Any, TypeAlias
+
+from steadyeye.core.errors import UsageError, unknown
+from steadyeye.core.storage.paths import Place, place
+from steadyeye.core.types import Classes
+from steadyeye.data.classes import loading, meanings, openimages, wordnet
+
+LISTS = meanings.LISTS
+WHAT = "class list"
+
+Entry: TypeAlias = tuple[str, str | None]
+"""A name and its wnid; either may be empty, and is then found from the other."""
+
+
+def names() -> tuple[str, ...]:
+    """The class lists we ship, sorted."""
+    return LISTS
+
+
+@cache
+def known(name: str) -> Classes:
+    """A class list we ship, one of `LISTS`, in the order of its release; it is the whole of it.
+
+    `coco`: the 80 classes with boxes. `imagenet1k`: ILSVRC-2012 in the order models answer in,
+    with short unique English names. `openimages`: the 601 with boxes, with their hierarchy. `voc`:
+    Pascal VOC's 20. `kitti`: the 8 of its object benchmark, "DontCare" regions aside. `bdd`: the 10
+    of BDD100K's detection. Raises `UsageError` for any other name.
+    """
+    if name not in LISTS:
+        raise unknown(WHAT, name, LISTS)
+    if name == "openimages":
+        mids = tuple(openimages.released())
+        above = openimages.parents(mids, openimages.hierarchy())
+        return Classes(tuple(openimages.released().values()), parents=above, closed=True)
+    with (wordnet.DATA / f"{name}.csv").open(newline="", encoding="utf-8") as file:
+        rows = list(csv.DictReader(file))
+    listed = tuple(row["name"] for row in rows)
+    wnids = tuple(row["wnid"] for row in rows)
+    if not any(wnids):
+        wnids = tuple(meanings.wnid_of(name, listed) or "" for name in listed)
+    return Classes(listed, wnids, closed=True)
+
+
+def named(pairs: Mapping[str, str | None]) -> Classes:
+    """The classes of name → wnid, names kept as they are.
+
+    A wnid that is None is looked up: what the name means in the lists we ship that have all the
+    names, or in any of them, else the lowest sense of the noun among the shipped synsets. It is ""
+    for other names, and for those that lists use in several senses (`kite`, `mouse`).
+    """
+    for name, wnid in pairs.items():
+        if wnid and not wordnet.is_wnid(wnid):
+            raise UsageError(
+                f"the class '{name}' has the WordNet id '{wnid}'; ids look like n02084071"
+            )
+    listed = tuple(pairs)
+    wnids = tuple(wnid or _meaning(name, listed) for name, wnid in pairs.items())
+    return Classes(tuple(pairs), wnids if any(wnids) else None)
+
+
+def closed(classes: Classes) -> Classes:
+    """The same classes as all that there are: a released set's, or a list given as the whole."""
+    return replace(classes, closed=True)
+
+
+def from_names(texts: Sequence[str]) -> Classes:
+    """The classes that names or wnids stand for, in their order; wnids are given English names.
+
+    The 1,000 labels of ILSVRC-2012, in its order, as Hugging Face (`tench, Tinca tinca`), Keras
+    or torchvision write them, are `imagenet1k`. Raises `UsageError` on a name that comes twice.
+    """
+    return _classes([("", text) if wordnet.is_wnid(text) else (text, None) for text in texts])
+
+
+def read(text: str) -> Classes:
+    """A class list, given as the whole: a known name, or a file with one class after the other.
+
+    `.txt`: a line is a wnid, a name, `wnid name`, `wnid,name` or `name,wnid`. `.csv`: columns
+    `name` and, where known, `wnid`. `.json`: a list of names, {name: wnid or null}, or Hugging
+    Face's id2label, {"0": name}. In `.txt`, lines that start with `#` are comments.
+    """
+    path = place(text)
+    if text in LISTS:
+        return known(text)
+    if path.suffix.lower() not in READERS:
+        if path.exists():
+            raise UsageError(f"the {WHAT} '{text}' is none of {', '.join(READERS)}; convert it")
+        raise unknown(WHAT, text, LISTS)
+    entries = READERS[path.suffix.lower()](path)
+    if not entries:
+        raise UsageError(f"the {WHAT} '{path}' is empty; give one class a line")
+    try:
+        return closed(_classes(entries))
+    except UsageError as error:
+        raise UsageError(f"cannot use the {WHAT} '{path}': {error}") from error
+
+
+def _classes(entries: Sequence[Entry]) -> Classes:
+    if _is_ilsvrc(entries):
+        return known("imagenet1k")
+    for number, (name, wnid) in enumerate(entries, start=1):
+        if not name and not wnid:
+            raise UsageError(f"class {number} has neither name nor wnid; give one")
+    pairs = [(name or _label(wnid or ""), wnid or None) for name, wnid in entries]
+    twice = [name for name, times in Counter(name for name, _ in pairs).items() if times > 1]
+    if twice:
+        raise UsageError(f"two classes are named '{twice[0]}'; rename one")
+    return named(dict(pairs))
+
+
+def _is_ilsvrc(entries: Sequence[Entry]) -> bool:
+    """Whether these are 1,000 names, each of the ILSVRC-2012 class at its place."""
+    ilsvrc = known("imagenet1k").wnids or ()
+    if len(entries) != len(ilsvrc) or any(wnid for _, wnid in entries):
+        return False
+    return all(_begins(name, wnid) for (name, _), wnid in zip(entries, ilsvrc, strict=True))
+
+
+def _begins(name: str, wnid: str) -> bool:
+    """Whether a name is a lemma of a synset, or one with more behind it.
+
+    "tench, Tinca tinca" is Hugging Face's way, "crane bird" torchvision's.
+    """
+    text = wordnet.plain(name)
+    lemmas = [wordnet.plain(lemma) for lemma in wordnet.synsets()[wnid].lemmas]
+    return any(text == one or text.startswith((f"{one} ", f"{one},")) for one in lemmas)
+
+
+def _meaning(name: str, listed: tuple[str, ...]) -> str:
+    """The wnid of a name among others, "" where no shipped synset has it or several lists do."""
+    if wordnet.is_wnid(name):
+        return name
+    if (said := meanings.wnid_of(name, listed)) is not None:
+        return said
+    # `crane (wading bird)` is a name of ours and no noun
+    return wordnet.synset(name) or _ilsvrc_wnids().get(name, "")
+
+
+def _label(wnid: str) -> str:
+    """The English name of a wnid; the wnid itself where it is not shipped."""
+    shipped = wordnet.synsets().get(wnid)
+    first = next(iter(shipped.lemmas)).replace("_", " ") if shipped else wnid
+    return _ilsvrc_names().get(wnid, first)
+
+
+@cache
+def _ilsvrc_names() -> Mapping[str, str]:
+    ilsvrc = known("imagenet1k")
+    return dict(zip(ilsvrc.wnids or (), ilsvrc.names, strict=True))
+
+
+@cache
+def _ilsvrc_wnids() -> Mapping[str, str]:
+    return {name: wnid for wnid, name in _ilsvrc_names().items()}
+
+
+def _lines(path: Place) -> list[Entry]:
+    lines = (line.strip() for line in loading.text(path, WHAT).splitlines())
+    return [_line(line) for line in lines if line and not line.startswith("#")]
+
+
+def _line(line: str) -> Entry:
+    if wordnet.is_wnid(line):
+        return "", line
+    if found := re.fullmatch(r"(n\d{8})\s*[,\s]\s*(.+)", line):
+        return found[2], found[1]
+    if found := re.fullmatch(r"(.+?)\s*[,\s]\s*(n\d{8})", line):
+        return found[1], found[2]
+    return line, None
+
+
+def _rows(path: Place) -> list[Entry]:
+    rows = loading.table(path, WHAT)
+    if rows and not {"name", "wnid"} & set(rows[0][1]):
+        raise UsageError(f"the {WHAT} '{path}' has no column name; give the columns name, wnid")
+    return [(row.get("name", ""), row.get("wnid")) for _, row in rows]
+
+
+def _tree(path: Place) -> list[Entry]:
+    content = loading.tree(path, WHAT)
+    if isinstance(content, dict):
+        content = _ordered(content) or content
+    if isinstance(content, list) and all(isinstance(one, str) for one in content):
+        return [("", one) if wordnet.is_wnid(one) else (one, None) for one in content]
+    if isinstance(content, dict) and all(v is None or isinstance(v, str) for v in content.values()):
+        return list(content.items())
+    raise UsageError(f"'{path}' is no {WHAT}; write a list of names or {{name: wnid or null}}")
+
+
+def _ordered(content: Mapping[str, Any]) -> list[str] | None:
+    """The names of an id2label, {"0": name, "1": name}, in their order; None: it is none."""
+    positions = [str(i) for i in range(len(content))]
+    if set(content) != set(positions) or not all(isinstance(v, str) for v in content.values()):
+        return None
+    return [content[position] for position in positions]
+
+
+READERS = {".txt": _lines, ".csv": _rows, ".json": _tree}

@@ -1,0 +1,128 @@
+"""A class map and what it does to scores."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from steadyeye.core.errors import UsageError, unknown
+from steadyeye.core.format import number_of
+from steadyeye.core.types import Classes, Scores
+
+
+@dataclass(frozen=True)
+class ClassMap:
+    """Model classes (`source`) → dataset classes (`target`).
+
+    `members`: for each target class the source classes that map to it, ascending; a source class
+    is a member of at most one. Source classes that are no member do not compete, but for `others`:
+    those that do, each for itself, as the data's list is open. `origin`: where the map came from,
+    for the record of a run. `ways`: how each source class met its target class, "" where it met
+    none; empty where nobody asked.
+    """
+
+    source: Classes
+    target: Classes
+    members: tuple[tuple[int, ...], ...]
+    origin: str
+    ways: tuple[str, ...] = ()
+    others: tuple[int, ...] = ()
+
+    @property
+    def missing(self) -> tuple[str, ...]:
+        """The target classes no source class maps to."""
+        return tuple(n for n, own in zip(self.target.names, self.members, strict=True) if not own)
+
+    @property
+    def competing(self) -> int:
+        """How many classes an answer is chosen among."""
+        return sum(bool(own) for own in self.members) + len(self.others)
+
+    @cached_property
+    def places(self) -> tuple[int, ...]:
+        """For each source class its place among the target classes and the others, −1: none."""
+        found = list(self.destinations)
+        for place, source in enumerate(self.others, start=len(self.target)):
+            found[source] = place
+        return tuple(found)
+
+    @cached_property
+    def destinations(self) -> tuple[int, ...]:
+        """For each source class its target class, −1: none."""
+        found = [-1] * len(self.source)
+        for target, own in enumerate(self.members):
+            for source in own:
+                found[source] = target
+        return tuple(found)
+
+    def apply(self, scores: Scores, reduce: str = "max") -> Scores:
+        """(n, source) scores → (n, target); `reduce`: "max" or "sum" over the member scores.
+
+        A target class without members scores −inf. Raises `UsageError` for another `reduce`.
+        """
+        if reduce not in REDUCTIONS:
+            raise unknown("reduction", reduce, REDUCTIONS)
+        return REDUCTIONS[reduce](self, scores)
+
+    @cached_property
+    def _layout(self) -> tuple[NDArray[np.intp], NDArray[np.intp], NDArray[np.intp]]:
+        """Member columns target by target, where each target starts, and the targets reached."""
+        reached = [i for i, own in enumerate(self.members) if own]
+        sizes = [len(self.members[i]) for i in reached]
+        columns = np.array([c for i in reached for c in self.members[i]], dtype=np.intp)
+        starts = np.cumsum([0, *sizes[:-1]], dtype=np.intp)
+        return columns, starts, np.array(reached, dtype=np.intp)
+
+
+def of_destinations(
+    source: Classes,
+    target: Classes,
+    destinations: Mapping[int, int],
+    origin: str,
+    ways: tuple[str, ...] = (),
+) -> ClassMap:
+    """The map of source index → target index."""
+    members: list[list[int]] = [[] for _ in target.names]
+    for one in sorted(destinations):
+        members[destinations[one]].append(one)
+    return ClassMap(source, target, tuple(map(tuple, members)), origin, ways)
+
+
+def with_others(class_map: ClassMap) -> ClassMap:
+    """The map with every source class that is no member competing for itself."""
+    others = (one for one, to in enumerate(class_map.destinations) if to < 0)
+    return replace(class_map, others=tuple(others))
+
+
+def reduce_max(classes: ClassMap, scores: Scores) -> Scores:
+    """(n, target): the best score among the members, for logits or probabilities."""
+    return _reduce(np.maximum, classes, scores)
+
+
+def reduce_sum(classes: ClassMap, scores: Scores) -> Scores:
+    """(n, target): the sum of the members' scores, which should be probabilities."""
+    return _reduce(np.add, classes, scores)
+
+
+def _reduce(operation: np.ufunc, classes: ClassMap, scores: Scores) -> Scores:
+    if scores.ndim != 2 or scores.shape[1] != len(classes.source):
+        raise UsageError(
+            f"the model gives scores of shape {scores.shape}, but its class list has "
+            f"{number_of(len(classes.source), 'class')}; give the class list the model was trained "
+            "on"
+        )
+    columns, starts, reached = classes._layout
+    reduced = np.full((len(scores), len(classes.target)), -np.inf, dtype=np.float32)
+    if len(columns) > len(reached):
+        reduced[:, reached] = operation.reduceat(scores[:, columns], starts, axis=1)
+    else:  # one member each
+        reduced[:, reached] = scores[:, columns]
+    return reduced
+
+
+REDUCTIONS: Mapping[str, Callable[[ClassMap, Scores], Scores]] = {
+    "max": reduce_max,
+    "sum": reduce_sum,
+}

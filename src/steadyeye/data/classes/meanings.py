@@ -1,0 +1,191 @@
+"""What the classes of detectors and of their data mean, however a list spells them.
+
+`data/meanings.csv` has a row a meaning: `meaning`, our name for it (COCO's where COCO has it);
+`wnid`, its WordNet 3.0 id, empty where WordNet has none; `also`, other ids that lists give to the
+same class; `above`, the meaning that it is a kind of where WordNet does not say so; `names`, its
+spellings, `list:name` for one that means this in that list alone (`bdd:bike`, `coco:mouse`).
+Columns with several entries are joined by `|`. Case, blanks, hyphens and underscores do not count,
+and a plural in -s is the same name.
+"""
+
+import csv
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from types import MappingProxyType
+
+from steadyeye.core.types import Classes
+from steadyeye.data.classes import openimages, wordnet
+
+LISTS = ("bdd", "coco", "imagenet1k", "kitti", "openimages", "vid30", "voc", "ytbb")
+"""The class lists we ship."""
+
+
+@dataclass(frozen=True)
+class Meaning:
+    """One row of `meanings.csv`."""
+
+    name: str
+    wnid: str
+    also: frozenset[str]
+    above: str
+
+    def agrees(self, wnid: str) -> bool:
+        """Whether a class with this wnid, which may be empty, can have this meaning."""
+        return not wnid or wnid == self.wnid or wnid in self.also
+
+
+@cache
+def meanings() -> Mapping[str, Meaning]:
+    """Name → meaning."""
+    return MappingProxyType(
+        {
+            row["meaning"]: Meaning(
+                row["meaning"], row["wnid"], frozenset(_entries(row["also"])), row["above"]
+            )
+            for row in _rows("meanings")
+        }
+    )
+
+
+def of(classes: Classes) -> tuple[str, ...]:
+    """The meaning of each class by its list or a shipped spelling, "" where none is known.
+
+    A spelling counts only where the class's own WordNet id, if it has one, agrees with it.
+    """
+    lists = fitting(classes.names)
+    wnids = classes.wnids or ("",) * len(classes)
+    pairs = zip(classes.names, wnids, strict=True)
+    return tuple(_checked(name, wnid, lists) for name, wnid in pairs)
+
+
+def wnid_of(name: str, names: Sequence[str]) -> str | None:
+    """The wnid that a name has as one of a list of names; None: the lists we ship do not say.
+
+    "" where they have the name and no wnid for it, or say different things.
+    """
+    lists = fitting(names)
+    key = _agreed(name, lists)
+    said = {wnid for _, wnid in _said(name, lists)} - {""}
+    if len(said) == 1:
+        return said.pop()
+    if key:
+        return meanings()[key].wnid
+    return "" if said or squeezed(name) in _homonyms() else None
+
+
+@cache
+def mids(name: str, *relations: str) -> tuple[str, ...]:
+    """The Open Images classes that stand in one of `relations` to a meaning, "same" first."""
+    listed = {squeezed(own): mid for mid, own in openimages.released().items()}
+    spellings = _spellings()
+    mine = {**spellings[""], **spellings["openimages"]}
+    same = [mid for own, mid in listed.items() if name and mine.get(own) == name]
+    others = [r for r in relations if r != "same"]
+    return (*(same if "same" in relations else ()), *openimages.meanings(*others).get(name, ()))
+
+
+@cache
+def fitting(names: Sequence[str]) -> frozenset[str]:
+    """The lists we ship that have all these names; spelt exactly as there, or else in any way."""
+    own = [name for name in names if not openimages.GAP.fullmatch(name)]
+    for spell in (str, squeezed):
+        found = {each for each in LISTS if own and _listed(each, spell).issuperset(map(spell, own))}
+        if found:
+            return frozenset(found)
+    return frozenset()
+
+
+def squeezed(name: str) -> str:
+    """A name as its spelling is compared: letters and digits in lower case."""
+    return re.sub(r"[\W_]+", "", name.casefold())
+
+
+def _checked(name: str, wnid: str, lists: frozenset[str]) -> str:
+    key = _agreed(name, lists)
+    return key if key and meanings()[key].agrees(wnid) else ""
+
+
+def _agreed(name: str, lists: frozenset[str]) -> str:
+    """The meaning of a name in all of the lists that it may come from, "" where they differ."""
+    keys = {key for key, _ in _said(name, lists)}
+    return keys.pop() if len(keys) == 1 else ""
+
+
+def _said(name: str, lists: frozenset[str]) -> list[tuple[str, str]]:
+    """What a name means in each of some lists, or in any: its meaning and its wnid."""
+    text, spellings = squeezed(name), _spellings()
+    general = spellings[""].get(text) or spellings[""].get(text.removesuffix("s"), "")
+    found = []
+    for each in sorted(lists) or [""]:
+        key = spellings.get(each, {}).get(text, general)
+        wnid = _wnid(each, name) if each else ""
+        # a list may have the spelling in a sense of its own: ImageNet's kite is a bird
+        key = key if key and meanings()[key].agrees(wnid) else ""
+        found.append((key, wnid or (meanings()[key].wnid if key else "")))
+    return found
+
+
+@cache
+def _spellings() -> Mapping[str, Mapping[str, str]]:
+    """List, or "" for any → squeezed spelling → meaning."""
+    found: dict[str, dict[str, str]] = {"": {}}
+    for row in _rows("meanings"):
+        for entry in _entries(row["names"]):
+            where, _, name = entry.rpartition(":")
+            found.setdefault(where, {})[squeezed(name)] = row["meaning"]
+    mids = openimages.released()
+    for key, same in openimages.meanings("same").items():
+        found["openimages"] |= {squeezed(mids[mid]): key for mid in same}
+    return found
+
+
+@cache
+def _homonyms() -> frozenset[str]:
+    """Spellings that mean something in some lists only: alone they mean nothing."""
+    return frozenset().union(*(own for each, own in _spellings().items() if each)) - frozenset(
+        _spellings()[""]
+    )
+
+
+@cache
+def _listed(name: str, spell: Callable[[str], str]) -> frozenset[str]:
+    """The names of a list we ship, with the others that it goes by."""
+    own = [row["name"] for row in _rows(name)]
+    if name == "openimages":
+        own += [row["later"] for row in _rows(name) if row["later"]]
+    more = [
+        entry.partition(":")[2]
+        for row in _rows("meanings")
+        for entry in _entries(row["names"])
+        if entry.startswith(f"{name}:")
+    ]
+    return frozenset(map(spell, [*own, *more]))
+
+
+def _wnid(where: str, name: str) -> str:
+    """The wnid that a list gives a name, "" where it gives none or several."""
+    found = _wnids(where)
+    return found.get(name) or found.get(squeezed(name), "")
+
+
+@cache
+def _wnids(where: str) -> Mapping[str, str]:
+    """Name → wnid of a list that gives them; also squeezed, "" where two classes are the same."""
+    rows = [row for row in _rows(where) if row.get("wnid")]
+    times = Counter(squeezed(row["name"]) for row in rows)
+    found = {squeezed(row["name"]): row["wnid"] for row in rows}
+    found |= {name: "" for name, count in times.items() if count > 1}
+    return found | {row["name"]: row["wnid"] for row in rows}
+
+
+def _entries(text: str) -> Iterable[str]:
+    return filter(None, text.split("|"))
+
+
+@cache
+def _rows(name: str) -> Sequence[Mapping[str, str]]:
+    with (wordnet.DATA / f"{name}.csv").open(newline="", encoding="utf-8") as file:
+        return tuple(csv.DictReader(file))

@@ -1,0 +1,128 @@
+"""Open Images' classes: their hierarchy, what COCO's mean among them, and the maps these give.
+
+A class goes by its machine id (`/m/01yrx`, a cat), as names changed between the releases.
+"""
+
+import csv
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cache
+from types import MappingProxyType
+
+from steadyeye.data.classes import wordnet
+
+RELATIONS = ("same", "narrower", "broader")
+"""What an Open Images class is to the COCO class in its row of `openimages_coco.csv`."""
+
+GAP = re.compile(r"(n/a|(__)?background(__)?)( \d+)?", re.IGNORECASE)
+"""Names that detectors of COCO's 91 numbers have in the gaps between its 80 classes."""
+
+
+@cache
+def released() -> Mapping[str, str]:
+    """Machine id → name, as V4 writes it, of the 601 classes, in the order of the release."""
+    return MappingProxyType({row["mid"]: row["name"] for row in _rows("openimages")})
+
+
+@cache
+def hierarchy() -> Mapping[str, tuple[str, ...]]:
+    """Machine id → those directly above it in the 600-class hierarchy; is-a only, no parts."""
+    return MappingProxyType(
+        {row["mid"]: tuple(filter(None, row["parents"].split("|"))) for row in _rows("openimages")}
+    )
+
+
+@cache
+def meanings(*relations: str) -> Mapping[str, tuple[str, ...]]:
+    """COCO class → the machine ids that stand in one of `relations` to it."""
+    found: dict[str, tuple[str, ...]] = {}
+    for row in _rows("openimages_coco"):
+        if row["relation"] in relations:
+            found[row["coco"]] = (*found.get(row["coco"], ()), row["mid"])
+    return MappingProxyType(found)
+
+
+def parents(mids: Sequence[str], above: Mapping[str, Sequence[str]]) -> tuple[tuple[int, ...], ...]:
+    """For each class the indices of those next above it, past classes that are not in the list."""
+    place = {mid: index for index, mid in enumerate(mids)}
+    return tuple(tuple(sorted(_listed(mid, above, place))) for mid in mids)
+
+
+def steps(mid: str, above: Mapping[str, Sequence[str]]) -> dict[str, int]:
+    """Ancestor → the fewest steps up to it; the class itself is 0 steps away."""
+    found = {mid: 0}
+    level = [mid]
+    while level:
+        distance = found[level[0]] + 1
+        level = [up for one in level for up in above.get(one, ()) if up not in found]
+        found |= dict.fromkeys(level, distance)
+    return found
+
+
+def reach(source: Sequence[Iterable[str]], target: Sequence[Iterable[str]]) -> dict[int, int]:
+    """Class of a model → the class of the data that is the same, or else the nearest above it.
+
+    `source`, `target`: the machine ids that each class stands for, none where it has none; of a
+    source class with several the first decides. `Man` and `Woman` are COCO's `person`, COCO's `cup`
+    is a `Tableware`.
+    """
+    place = {mid: index for index, mids in enumerate(target) for mid in mids}
+    found = {}
+    for index, mids in enumerate(source):
+        first = next(iter(mids), None)
+        nearest = _nearest(first, place) if first else None
+        if nearest is not None:
+            found[index] = place[nearest]
+    return found
+
+
+def space(names: Sequence[str]) -> str | None:
+    """`coco` or `openimages`, whose classes all these names are; None: of neither, or unclear.
+
+    Spelt exactly as there decides, so that `mouse` is COCO's computer mouse and `Mouse` Open
+    Images' animal; else case does not count, and names that both have tell nothing.
+    """
+    known = {"coco": frozenset(meanings(*RELATIONS)), "openimages": frozenset(_ids())}
+    own = [name for name in names if not GAP.fullmatch(name)]
+    for spell in (str, wordnet.plain):
+        listed = {key: frozenset(map(spell, all_of)) for key, all_of in known.items()}
+        fitting = [key for key in known if own and listed[key].issuperset(map(spell, own))]
+        if len(fitting) == 1:
+            return fitting[0]
+    return None
+
+
+def _rows(name: str) -> list[dict[str, str]]:
+    with (wordnet.DATA / f"{name}.csv").open(newline="", encoding="utf-8") as file:
+        return list(csv.DictReader(file))
+
+
+@cache
+def _ids() -> Mapping[str, str]:
+    """Name → machine id, in the words of V4 and of the later releases."""
+    rows = _rows("openimages")
+    later = {row["later"]: row["mid"] for row in rows if row["later"]}
+    return MappingProxyType({row["name"]: row["mid"] for row in rows} | later)
+
+
+@cache
+def ids() -> Mapping[str, str]:
+    """Name, in any case → machine id."""
+    return MappingProxyType({wordnet.plain(name): mid for name, mid in _ids().items()})
+
+
+def _nearest(mid: str, place: Mapping[str, int]) -> str | None:
+    """The class of `place` that is the nearest to a class or above it."""
+    distance = steps(mid, hierarchy())
+    candidates = place.keys() & distance.keys()
+    higher = {up for one in candidates for up in steps(one, hierarchy()) if up != one}
+    return min(candidates - higher, key=lambda one: (distance[one], place[one]), default=None)
+
+
+def _listed(
+    mid: str, above: Mapping[str, Iterable[str]], place: Mapping[str, int]
+) -> frozenset[int]:
+    found: set[int] = set()
+    for up in above.get(mid, ()):
+        found |= {place[up]} if up in place else _listed(up, above, place)
+    return frozenset(found)

@@ -1,0 +1,1 @@
+"""Image files: decoded, and their sizes read without decoding them."""

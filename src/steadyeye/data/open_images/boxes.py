@@ -1,0 +1,163 @@
+"""The file of boxes, `…-annotations-bbox.csv`, as columns."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from steadyeye.core.errors import UsageError
+from steadyeye.data.open_images.classes import Kinds
+from steadyeye.data.open_images.csv_blocks import (
+    TEXT,
+    Fault,
+    blocks,
+    check_columns,
+    header,
+    numbered,
+    numbers,
+    refuse,
+    unified,
+)
+
+SIDES = ("XMin", "YMin", "XMax", "YMax")
+NEEDED = ("ImageID", "LabelName", *SIDES, "IsGroupOf")
+SIZE = ("Height", "Width")
+COLUMNS = {
+    "ImageID": TEXT,
+    "LabelName": TEXT,
+    **dict.fromkeys(SIDES, pa.float64()),
+    "IsGroupOf": pa.int8(),
+    "IsDepiction": pa.int8(),
+    **dict.fromkeys(SIZE, pa.float64()),
+}
+
+
+@dataclass(frozen=True, eq=False)
+class BoxRows:
+    """The boxes of a file, n rows, those of an image beside each other; m images.
+
+    `ids`: (m,) the images in the order they come first. `image`: (n,) int32, rising. `label`: (n,)
+    int32. `shares`: (n, 4) float64 x0 y0 x1 y1, 0…1 of the image's sides. `crowd`: (n,) bool.
+    `sizes`: (m, 2) int32 height and width, where the file says them. `depictions`, `unjudged`: how
+    many boxes are drawings and the like, and of how many nobody said whether they are groups.
+    """
+
+    ids: pa.StringArray
+    image: NDArray[np.int32]
+    label: NDArray[np.int32]
+    shares: NDArray[np.float64]
+    crowd: NDArray[np.bool_]
+    sizes: NDArray[np.int32] | None
+    depictions: int
+    unjudged: int
+
+
+@dataclass(frozen=True, eq=False)
+class _Block:
+    """As `BoxRows`, of one block; `size`: (n, 2) of each row's image."""
+
+    ids: pa.DictionaryArray
+    label: NDArray[np.int32]
+    shares: NDArray[np.float64]
+    crowd: NDArray[np.bool_]
+    size: NDArray[np.int32]
+    depictions: int
+    unjudged: int
+
+
+def read(path: Path, kinds: Kinds) -> BoxRows:
+    """The boxes in a file.
+
+    `IsGroupOf` makes a crowd. Raises `UsageError` for a column that is missing and, with how many
+    and the first, for classes without description and boxes outside 0…1 or inverted.
+    """
+    check_columns(path, NEEDED)
+    sized = all(name in header(path) for name in SIZE)
+    found: list[_Block] = []
+    faults: list[Fault] = []
+    rows = 0
+    for batch in blocks(path, COLUMNS):
+        block, wrong = _block(batch, kinds, rows, sized)
+        found.append(block)
+        faults += wrong
+        rows += batch.num_rows
+    refuse(path, faults)
+    if not rows:
+        raise UsageError(f"'{path}' holds no box; check the path")
+    return _joined(found, sized)
+
+
+def _block(
+    batch: pa.RecordBatch, kinds: Kinds, before: int, sized: bool
+) -> tuple[_Block, list[Fault]]:
+    label = numbered(batch.column("LabelName"), kinds.place)
+    shares = np.stack([numbers(batch, side) for side in SIDES], axis=1)
+    group = numbers(batch, "IsGroupOf")
+    drawn = numbers(batch, "IsDepiction") if "IsDepiction" in batch.schema.names else None
+    size = np.zeros((batch.num_rows, 2), dtype=np.int32)
+    if sized:
+        size = np.nan_to_num(np.stack([numbers(batch, side) for side in SIZE], axis=1))
+    block = _Block(
+        batch.column("ImageID"),
+        label,
+        shares,
+        group == 1,
+        size.astype(np.int32) if sized else size[:0],
+        0 if drawn is None else int((drawn == 1).sum()),
+        int((group != 1).sum() - (group == 0).sum()),
+    )
+    low, high = shares[:, :2], shares[:, 2:]
+    # written so that NaN is a fault too
+    bad = np.asarray(~((low >= 0) & (low <= high) & (high <= 1)).all(axis=1))
+    return block, [
+        *_faults("of classes that have no description", label < 0, batch, before),
+        *_faults("with a box outside 0…1 or inverted", bad, batch, before),
+    ]
+
+
+def _faults(what: str, bad: NDArray[np.bool_], batch: pa.RecordBatch, before: int) -> list[Fault]:
+    if not bad.any():
+        return []
+    row = int(bad.argmax())
+    cells = [batch.column(name)[row].as_py() for name in ("ImageID", "LabelName", *SIDES)]
+    text = ", ".join("" if cell is None else f"{cell}" for cell in cells)
+    # the header is line 1
+    return [Fault(what, int(bad.sum()), f"line {before + row + 2}: {text}")]
+
+
+def _joined(found: Sequence[_Block], sized: bool) -> BoxRows:
+    ids, image = unified([block.ids for block in found])
+    rows = BoxRows(
+        ids,
+        image,
+        np.concatenate([block.label for block in found]),
+        np.concatenate([block.shares for block in found]),
+        np.concatenate([block.crowd for block in found]),
+        _sizes(len(ids), image, found) if sized else None,
+        sum(block.depictions for block in found),
+        sum(block.unjudged for block in found),
+    )
+    return rows if (np.diff(image) >= 0).all() else _grouped(rows)
+
+
+def _sizes(images: int, image: NDArray[np.int32], found: Sequence[_Block]) -> NDArray[np.int32]:
+    sizes = np.zeros((images, 2), dtype=np.int32)
+    sizes[image] = np.concatenate([block.size for block in found])
+    return sizes
+
+
+def _grouped(rows: BoxRows) -> BoxRows:
+    order = np.argsort(rows.image, kind="stable")
+    return BoxRows(
+        rows.ids,
+        rows.image[order],
+        rows.label[order],
+        rows.shares[order],
+        rows.crowd[order],
+        rows.sizes,
+        rows.depictions,
+        rows.unjudged,
+    )

@@ -1,0 +1,106 @@
+"""The classes of Open Images' files and what stands above them."""
+
+import csv
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from steadyeye.core.errors import UsageError
+from steadyeye.core.format import number_of
+from steadyeye.core.types import Classes
+from steadyeye.data.classes import loading, openimages
+from steadyeye.data.classes.class_lists import closed, known, named
+from steadyeye.data.classes.hierarchy import ancestors, descendants
+
+
+@dataclass(frozen=True)
+class Kinds:
+    """The classes of the data, and the machine id of each (`/m/01g317`)."""
+
+    classes: Classes
+    mids: tuple[str, ...]
+
+    @cached_property
+    def place(self) -> Mapping[str, int]:
+        """Machine id → class."""
+        return {mid: index for index, mid in enumerate(self.mids)}
+
+    @cached_property
+    def above(self) -> tuple[frozenset[int], ...]:
+        """For each class itself and all that stand above it."""
+        found = ancestors(self.classes.parents, len(self.mids))
+        return tuple(above | {index} for index, above in enumerate(found))
+
+    @cached_property
+    def below(self) -> tuple[frozenset[int], ...]:
+        """For each class itself and all that stand below it."""
+        found = descendants(self.classes.parents, len(self.mids))
+        return tuple(below | {index} for index, below in enumerate(found))
+
+
+def kinds(descriptions: Path | None, hierarchy: Path | None) -> Kinds:
+    """The classes in a file of class descriptions, with the parents that a hierarchy gives them.
+
+    `descriptions`: a CSV of machine id and name, with a header or without; None: the 601 classes
+    of V4 to V7. `hierarchy`: the released JSON, of which "Part" is no is-a; None: the one shipped.
+    Raises `UsageError` for a file that is none.
+    """
+    if descriptions is None:
+        mids, classes = tuple(openimages.released()), known("openimages")
+    else:
+        mids, classes = _described(descriptions)
+    above = _tree(hierarchy) if hierarchy else openimages.hierarchy()
+    return Kinds(replace(classes, parents=openimages.parents(mids, above)), mids)
+
+
+def _described(path: Path) -> tuple[tuple[str, ...], Classes]:
+    rows = list(csv.reader(loading.text(path, "class descriptions").splitlines()))
+    short = [number for number, row in enumerate(rows, start=1) if row and len(row) < 2]
+    if short:
+        raise UsageError(
+            f"'{path}' has {len(short):,} lines without a name, first line {short[0]}; "
+            "write machine id, name"
+        )
+    # later releases begin with LabelName, DisplayName
+    pairs = [(row[0].strip(), row[1].strip()) for row in rows if row and row[0].startswith("/")]
+    if not pairs:
+        raise UsageError(f"'{path}' holds no class; write lines such as /m/01g317,Person")
+    for each in zip(*pairs, strict=True):
+        twice = [text for text, times in Counter(each).items() if times > 1]
+        if twice:
+            raise UsageError(
+                f"'{path}' has {number_of(len(twice), 'class')} twice, first '{twice[0]}'"
+            )
+    mids, names = zip(*pairs, strict=True)
+    return mids, closed(named(dict.fromkeys(names)))
+
+
+def _tree(path: Path) -> Mapping[str, tuple[str, ...]]:
+    content = loading.tree(path, "hierarchy")
+    if not isinstance(content, dict) or "LabelName" not in content:
+        raise UsageError(f"'{path}' is no hierarchy; give bbox_labels_600_hierarchy.json")
+    found: dict[str, tuple[str, ...]] = {}
+    for parent, child in _edges(path, content):
+        found[child] = (*found.get(child, ()), parent)
+    _refuse_cycle(path, found)
+    return found
+
+
+def _edges(path: Path, node: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """(parent, child) of every is-a; within the parts of something too, but not from it to them."""
+    for key in ("Subcategory", "Part"):
+        for child in node.get(key, ()):
+            if "LabelName" not in child:
+                raise UsageError(f"'{path}' has a class without LabelName below {node}"[:200])
+            if key == "Subcategory":
+                yield node["LabelName"], child["LabelName"]
+            yield from _edges(path, child)
+
+
+def _refuse_cycle(path: Path, above: Mapping[str, tuple[str, ...]]) -> None:
+    for mid, parents in above.items():
+        if any(mid in openimages.steps(parent, above) for parent in parents):
+            raise UsageError(f"'{path}' puts '{mid}' above itself; correct the hierarchy")

@@ -1,0 +1,115 @@
+"""CSV files too large to hold, read a block of rows at a time."""
+
+import csv
+import io
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+from pyarrow import csv as arrow_csv
+
+from steadyeye.core.errors import UsageError
+from steadyeye.core.format import number_of
+
+BLOCK = 2**24
+"""Bytes of text read at a time."""
+
+TEXT = pa.dictionary(pa.int32(), pa.string())
+"""A column of texts that come many times: each kept once a block, rows hold its number."""
+
+
+@dataclass(frozen=True)
+class Fault:
+    """Rows with the same fault: what they are, how many, and the first of them in words."""
+
+    what: str
+    rows: int
+    first: str
+
+
+def blocks(path: Path, kinds: Mapping[str, pa.DataType]) -> Iterator[pa.RecordBatch]:
+    """The rows of a CSV file in blocks, only the columns of `kinds` that it has.
+
+    `.gz` is read too. Raises `UsageError`, a line, for a file that is not there, for a row with
+    more or fewer cells than the header, and for a cell that is no number where one belongs.
+    """
+    there = [name for name in header(path) if name in kinds]
+    try:
+        reader = arrow_csv.open_csv(
+            str(path),
+            read_options=arrow_csv.ReadOptions(block_size=BLOCK),
+            convert_options=arrow_csv.ConvertOptions(
+                include_columns=there, column_types={name: kinds[name] for name in there}
+            ),
+        )
+        yield from reader
+    except (pa.ArrowInvalid, OSError) as error:
+        told = " ".join(str(error).split())[:200]
+        raise UsageError(f"cannot read '{path}': {told}; fix the file") from error
+
+
+def header(path: Path) -> list[str]:
+    """The names of the columns of a CSV file."""
+    try:
+        with pa.input_stream(str(path), compression="detect") as stream:
+            start = stream.read(2**16).decode("utf-8-sig", errors="replace")
+    except (OSError, pa.ArrowInvalid) as error:
+        raise UsageError(f"no CSV file at '{path}'; check the path") from error
+    return next(csv.reader(io.StringIO(start)), [])
+
+
+def check_columns(path: Path, needed: Sequence[str]) -> None:
+    """Raises `UsageError` where a CSV file lacks one of the columns."""
+    there = header(path)
+    lacking = [name for name in needed if name not in there]
+    if lacking:
+        raise UsageError(
+            f"'{path}' has no column {', '.join(lacking)}; its columns are {', '.join(there)[:200]}"
+        )
+
+
+def refuse(path: Path, faults: Iterable[Fault]) -> None:
+    """Raises `UsageError` for the faults of all blocks of a file: a line a kind, with how many."""
+    found: dict[str, Fault] = {}
+    for fault in faults:
+        before = found.get(fault.what, Fault(fault.what, 0, fault.first))
+        found[fault.what] = Fault(fault.what, before.rows + fault.rows, before.first)
+    if found:
+        lines = [
+            f"'{path}': {number_of(f.rows, 'row')} {f.what}, first {f.first}"
+            for f in found.values()
+        ]
+        raise UsageError("\n".join(sorted(lines)))
+
+
+def numbered(column: pa.DictionaryArray, place: Mapping[str, int]) -> NDArray[np.int32]:
+    """(n,) what each text of a column is in `place`, −1 where it is not there."""
+    known = [place.get(text, -1) for text in column.dictionary.to_pylist()]
+    return np.array([*known, -1], dtype=np.int32)[_indices(column)]
+
+
+def unified(columns: Sequence[pa.DictionaryArray]) -> tuple[pa.StringArray, NDArray[np.int32]]:
+    """The distinct texts of the blocks of a column, in the order they come first; (n,) which."""
+    if not columns:
+        return pa.array([], pa.string()), np.zeros(0, dtype=np.int32)
+    whole = pa.chunked_array(columns).unify_dictionaries()
+    indices = np.concatenate([_indices(chunk) for chunk in whole.chunks])
+    return whole.chunk(whole.num_chunks - 1).dictionary, indices
+
+
+def numbers(batch: pa.RecordBatch, name: str) -> NDArray[np.float64]:
+    """(n,) float64 a column of numbers, NaN where a cell is empty."""
+    return np.asarray(
+        pc.fill_null(batch.column(name).cast(pa.float64()), float("nan")).to_numpy(
+            zero_copy_only=False
+        )
+    )
+
+
+def _indices(column: pa.DictionaryArray) -> NDArray[np.int32]:
+    # a null has no number: the last place, which numbered() keeps for what is not there
+    return np.asarray(pc.fill_null(column.indices, -1).to_numpy(zero_copy_only=False))

@@ -1,0 +1,94 @@
+"""The file of image-level labels that people verified, `…-human-imagelabels-boxable.csv`."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from steadyeye.data.open_images.classes import Kinds
+from steadyeye.data.open_images.csv_blocks import (
+    TEXT,
+    Fault,
+    blocks,
+    check_columns,
+    numbered,
+    numbers,
+    refuse,
+    unified,
+)
+
+NEEDED = ("ImageID", "LabelName", "Confidence")
+COLUMNS = {"ImageID": TEXT, "LabelName": TEXT, "Confidence": pa.float64()}
+
+
+@dataclass(frozen=True, eq=False)
+class LabelRows:
+    """What was verified, n rows in any order: class `label` is in image `image` or is not.
+
+    `ids`: (m,) the images in the order they come first. `image`, `label`: (n,) int32. `positive`:
+    (n,) bool.
+    """
+
+    ids: pa.StringArray
+    image: NDArray[np.int32]
+    label: NDArray[np.int32]
+    positive: NDArray[np.bool_]
+
+
+NOTHING = LabelRows(
+    pa.array([], pa.string()),
+    np.zeros(0, dtype=np.int32),
+    np.zeros(0, dtype=np.int32),
+    np.zeros(0, dtype=np.bool_),
+)
+
+
+def read(path: Path, kinds: Kinds) -> LabelRows:
+    """The labels in a file, confidence 1 verified to be there and 0 not to be.
+
+    Raises `UsageError` for a column that is missing and, with how many and the first, for classes
+    without description and for other confidences, which a machine gave.
+    """
+    check_columns(path, NEEDED)
+    ids: list[pa.DictionaryArray] = []
+    label: list[NDArray[np.int32]] = []
+    positive: list[NDArray[np.bool_]] = []
+    faults: list[Fault] = []
+    rows = 0
+    for batch in blocks(path, COLUMNS):
+        confidence = numbers(batch, "Confidence")
+        ids.append(batch.column("ImageID"))
+        label.append(numbered(batch.column("LabelName"), kinds.place))
+        positive.append(confidence == 1)
+        faults += _faults(batch, label[-1], confidence, rows)
+        rows += batch.num_rows
+    refuse(path, faults)
+    distinct, image = unified(ids)
+    if not rows:
+        return NOTHING
+    return LabelRows(distinct, image, np.concatenate(label), np.concatenate(positive))
+
+
+def _faults(
+    batch: pa.RecordBatch,
+    label: NDArray[np.int32],
+    confidence: NDArray[np.float64],
+    before: int,
+) -> list[Fault]:
+    tests = (
+        ("of classes that have no description", label < 0),
+        ("with a confidence other than 0 and 1, not verified by people", ~_verified(confidence)),
+    )
+    found = []
+    for what, bad in tests:
+        if bad.any():
+            row = int(bad.argmax())
+            cells = ", ".join(str(batch.column(name)[row].as_py()) for name in NEEDED)
+            found.append(Fault(what, int(bad.sum()), f"line {before + row + 2}: {cells}"))
+    return found
+
+
+def _verified(confidence: NDArray[np.float64]) -> NDArray[np.bool_]:
+    return np.asarray((confidence == 0) | (confidence == 1))

@@ -1,0 +1,21 @@
+"""Images with boxes in COCO's format."""
+
+from steadyeye.data.annotations.box_source import BoxedImages
+from steadyeye.data.annotations.coco_images import OUTSIDE, coco_images
+from steadyeye.data.video.paths import located
+
+
+def coco(annotations: str, images: str | None = None, ood: str | None = OUTSIDE) -> BoxedImages:
+    """Images with boxes: COCO's JSON of instances, and the folder the images are in.
+
+    The box is `bbox`; without one it is that around `segmentation`, polygons or run lengths.
+    `iscrowd` regions neither reward nor punish; `area` is taken as it stands. A sample's id is
+    the image's id, which saved detections name; `images` is not needed to score those. `ood`: the
+    category of objects outside the classes, which is no class; None: every category is one. Raises
+    `UsageError` for annotations of unknown images or categories and for boxes that are none.
+    """
+    path = located(annotations)
+    folder = located(images) if images else None
+    return coco_images(
+        path.stem, [path], lambda image: folder / image["file_name"] if folder else None, ood
+    )

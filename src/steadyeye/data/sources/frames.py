@@ -1,0 +1,71 @@
+"""Folders of numbered images, one folder a video."""
+
+from functools import partial
+
+from steadyeye.core.seeds import fingerprint
+from steadyeye.core.storage.paths import Place
+from steadyeye.data.video import label_sidecar, shots
+from steadyeye.data.video import shot_detection as detected
+from steadyeye.data.video.frame_folders import absentees, numbered, sampler
+from steadyeye.data.video.paths import located
+from steadyeye.data.video.pm_set_source import (
+    COLUMNS,
+    Drawing,
+    FrameSets,
+    Member,
+    check_anchors,
+    draw,
+    draw_notes,
+    unlabelled_notes,
+)
+
+
+def frames(
+    path: str,
+    anchors: int | str = 1,
+    k: int = 10,
+    labels: str | None = None,
+    seed: int = 0,
+    cuts: str = "sidecar",
+) -> FrameSets:
+    """Folders of numbered images, one a video: anchors drawn with the frames within ±k of them.
+
+    The last number in a file's name orders the frames; frame 0 is the first one. `labels`,
+    `anchors`, `k`, `seed` and `cuts` are those of `video`. Tags: offset, video, frame.
+    """
+    root = located(path)
+    known = label_sidecar.read(labels)
+    how = Drawing(anchors, k, seed)
+    there = numbered(root)
+    videos = {name: there[name] for name in known.labelled(list(there))}
+    said = {
+        name: shots.cut(
+            cuts, known.of(name).within(name, len(found)), partial(detected.of_images, found)
+        )
+        for name, found in videos.items()
+    }
+    members = tuple(
+        member
+        for name, found in videos.items()
+        for member in draw(name, len(found), said[name], how)
+    )
+    check_anchors(members, how)
+    lengths = {name: len(found) for name, found in videos.items()}
+    left_out = unlabelled_notes(list(there), list(videos))
+
+    def locate(member: Member) -> Place:
+        return videos[member.video][member.frame]
+
+    marks = [f"{file.name}:{file.stat().st_size}" for found in videos.values() for file in found]
+    marks += shots.marks(cuts, said)
+    return FrameSets(
+        name=root.name,
+        classes=known.classes,
+        columns=COLUMNS + (("truth",) if known.classes else ()),
+        fingerprint=fingerprint(*marks, repr(known), repr(how)),
+        members=members,
+        sample=sampler(locate),
+        located=lambda member: [locate(member)],
+        absent=absentees(locate),
+        notes=(*draw_notes(members, lengths, how), *left_out, *shots.notes(cuts, said)),
+    )

@@ -1,0 +1,255 @@
+"""Image datasets of the Hugging Face hub, as Parquet files, without the `datasets` library."""
+
+import json
+import re
+import threading
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import accumulate
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+from numpy.typing import NDArray
+
+from steadyeye.core.errors import SampleError, UsageError, unknown
+from steadyeye.core.format import number_of
+from steadyeye.core.seeds import fingerprint
+from steadyeye.core.short_repr import source_in_short
+from steadyeye.core.storage.paths import Place, inside, together
+from steadyeye.core.storage.remote_path import Remote
+from steadyeye.core.types import Classes, Image, Labels, Sample
+from steadyeye.data.annotations.string_columns import Joined, Lists, Numbered, joined, within
+from steadyeye.data.classes.class_lists import closed, from_names, read
+from steadyeye.data.images import image_file
+from steadyeye.data.video.paths import listed, located
+
+PARQUET = frozenset({".parquet"})
+_open = threading.local()
+
+
+@dataclass(frozen=True, eq=False)
+class _Groups:
+    """The row groups of one Parquet file; `starts`: the first row of each, and the end.
+
+    `version`: what a store says of the file; of one on a disk nothing.
+    """
+
+    path: Place
+    starts: Sequence[int]
+    features: Mapping[str, Any]
+    version: str
+
+
+@dataclass(frozen=True, eq=False)
+class _Labels:
+    """(rows,) the label of each, −1: not told; `said`: the texts that the numbers stand for."""
+
+    numbers: NDArray[np.int64]
+    said: Sequence[str] | None = None
+
+
+@source_in_short
+@dataclass(frozen=True, eq=False)
+class _Rows:
+    """A `Source` over the rows of Parquet files; a row group is held at a time, a thread."""
+
+    name: str
+    classes: Classes | None
+    columns: tuple[str, ...]
+    fingerprint: str
+    notes: tuple[str, ...]
+    split: str
+    column: str
+    groups: Sequence[_Groups] = field(repr=False)
+    truths: Joined[Labels] = field(repr=False)
+
+    @property
+    def ids(self) -> Sequence[str]:
+        """The split and the row, of every sample."""
+        return Numbered(f"{self.split}/", len(self))
+
+    def missing(self) -> Sequence[str]:
+        """Nothing: the footers were read, the files are there."""
+        return []
+
+    def files(self) -> Sequence[Place]:
+        return [group.path for group in self.groups]
+
+    def __len__(self) -> int:
+        return len(self.truths)
+
+    def __getitem__(self, index: int) -> Sample:
+        index = range(len(self))[index]
+        name = self.ids[index]
+        part, row = within(self.truths.first, index)
+        file = self.groups[part]
+
+        def content() -> bytes:
+            group = int(np.searchsorted(file.starts, row, side="right")) - 1
+            value = _group(file.path, group, self.column)[row - file.starts[group]].as_py()
+            data: bytes | None = value["bytes"] if isinstance(value, dict) else value
+            if not data:
+                raise SampleError(f"'{name}' in '{file.path}' holds no image; embed its bytes")
+            return data
+
+        def key() -> str:
+            if isinstance(file.path, Remote):
+                # told by the store, so that nothing is read to know it
+                return f"object {file.path} {file.version} {self.column} {row}"
+            return image_file.key(content())
+
+        def image() -> Image:
+            return image_file.decode(content(), f"{file.path}:{row}")
+
+        return Sample(name, image, self.truths.parts[part][row], key=key)
+
+
+def hf_dataset(
+    path: str,
+    split: str = "train",
+    image: str = "image",
+    label: str | None = "label",
+    classes: str | None = None,
+) -> _Rows:
+    """An image dataset in the hub's layout of Parquet files, on a disk, `hf://` or a store.
+
+    `path`: a folder such as `hf://datasets/cifar10`. `split`: the files `SPLIT-*.parquet` or those
+    in a folder of that name. `image`, `label`: columns; without a label column, or with None,
+    nothing is labelled. `classes`: a known list or a file; the names that the dataset keeps of its
+    labels otherwise. A sample's id is the split and its row. Raises `UsageError` for a split or a
+    column that is not there.
+    """
+    root = located(path)
+    paths = _of_split(root, split)
+    found = list(together(root, lambda each: _read(each, image, label), paths))
+    groups = [file for file, _ in found]
+    lengths = [file.starts[-1] for file in groups]
+    told = [labels for _, labels in found if labels is not None]
+    known = _known(classes, groups[0], str(label)) if len(told) == len(found) else None
+    places = (
+        [_places(*pair, known) for pair in zip(groups, told, strict=True)]
+        if known
+        else [np.full(length, -1, dtype=np.int32) for length in lengths]
+    )
+    marks = [f"{p.name}:{p.stat().st_size}:{n}" for p, n in zip(paths, lengths, strict=True)]
+    marks += [fingerprint(each.tobytes()) for each in places]
+    notes = (
+        f"{number_of(sum(lengths), 'image')} in {len(paths):,} Parquet files of the split '{split}'"
+    )
+    return _Rows(
+        name=f"{root.name}-{split}",
+        classes=known,
+        columns=("truth",) if known else (),
+        fingerprint=fingerprint("hf_dataset", split, image, *marks, repr(known)),
+        notes=(notes,),
+        split=split,
+        column=image,
+        groups=groups,
+        truths=joined([_lists(each) for each in places]),
+    )
+
+
+def _of_split(root: Place, split: str) -> list[Place]:
+    if root.suffix == ".parquet":
+        return [root]
+    every = listed(root, PARQUET)
+    within = {path: inside(path, root) for path in every}
+    # data/train-00000-of-00002.parquet, train/0000.parquet, train.parquet
+    splits = {path: _splits(part.parent.parts, part.stem) for path, part in within.items()}
+    found = [path for path in every if split in splits[path]]
+    if not found:
+        raise unknown("split", split, {name for names in splits.values() for name in names})
+    return found
+
+
+def _splits(folders: Sequence[str], stem: str) -> set[str]:
+    if named := re.fullmatch(r"(.+)-\d+-of-\d+(-[0-9a-f]+)?", stem):
+        return {named[1]}
+    if re.fullmatch(r"\d+", stem) and folders:
+        return {folders[-1]}
+    return {stem, *folders[-1:]}
+
+
+def _read(path: Place, image: str, label: str | None) -> tuple[_Groups, _Labels | None]:
+    try:
+        opened = _parquet(path)
+        names = opened.schema_arrow.names
+        if image not in names:
+            raise unknown(f"column in '{path}'", image, names)
+        meta = opened.metadata
+        sizes = [meta.row_group(i).num_rows for i in range(meta.num_row_groups)]
+        column = opened.read(columns=[label])[label] if label in names else None
+        version = path.version() if isinstance(path, Remote) else ""
+    except (OSError, pa.ArrowException) as error:
+        told = " ".join(str(error).split())[:200]
+        raise UsageError(f"cannot read the Parquet file '{path}': {told}; copy it again") from error
+    kept = json.loads((opened.schema_arrow.metadata or {}).get(b"huggingface", b"{}"))
+    features = kept.get("info", {}).get("features", {})
+    groups = _Groups(path, [0, *accumulate(sizes)], features, version)
+    return groups, None if column is None else _told(path, str(label), column)
+
+
+def _told(path: Place, label: str, column: pa.ChunkedArray) -> _Labels:
+    if pa.types.is_string(column.type) or pa.types.is_large_string(column.type):
+        coded = pc.dictionary_encode(pa.concat_arrays(column.chunks))
+        numbers = pc.fill_null(coded.indices, -1).to_numpy(zero_copy_only=False)
+        return _Labels(np.asarray(numbers, dtype=np.int64), coded.dictionary.to_pylist())
+    if not pa.types.is_integer(column.type):
+        raise UsageError(
+            f"the column '{label}' of '{path}' holds {column.type}, not classes; name the column "
+            "with label=…, or label=None"
+        )
+    return _Labels(np.asarray(column.fill_null(-1).to_numpy(), dtype=np.int64))
+
+
+def _known(classes: str | None, file: _Groups, label: str) -> Classes:
+    if classes:
+        return read(classes)
+    names = file.features.get(label, {}).get("names")
+    if not names:
+        raise UsageError(
+            f"'{file.path}' does not name the classes of '{label}'; give classes=…, a known list "
+            "or a file"
+        )
+    return closed(from_names([str(name) for name in names]))
+
+
+def _places(file: _Groups, labels: _Labels, known: Classes) -> NDArray[np.int32]:
+    """(rows,) the class of each row, −1 where the label is not told."""
+    numbers = labels.numbers
+    if labels.said is not None:
+        position = {name: i for i, name in enumerate(known.names)}
+        foreign = [text for text in labels.said if text not in position]
+        if foreign:
+            raise unknown("class", foreign[0], position)
+        # the hub writes −1 where a label is not told: the last place
+        numbers = np.array([*(position[text] for text in labels.said), -1])[numbers]
+    if len(numbers) and numbers.max() >= len(known):
+        first = numbers[numbers >= len(known)][0]
+        raise UsageError(f"'{file.path}' has the label {first}; classes go to {len(known) - 1}")
+    return numbers.astype(np.int32)
+
+
+def _lists(places: NDArray[np.int32]) -> Lists:
+    told = places >= 0
+    return Lists(np.concatenate([[0], np.cumsum(told)]), places[told])
+
+
+def _parquet(path: Place) -> pq.ParquetFile:
+    return pq.ParquetFile(path if isinstance(path, Path) else path.open("rb"))
+
+
+def _group(path: Place, number: int, column: str) -> Any:
+    """The images of a row group; the thread's last one is kept."""
+    kept = _open.__dict__
+    if kept.get("at") != (path, number, column):
+        if kept.get("path") != path:
+            kept["path"], kept["file"] = path, _parquet(path)
+        kept["at"] = None
+        kept["group"] = kept["file"].read_row_group(number, columns=[column])[column]
+        kept["at"] = (path, number, column)
+    return kept["group"]

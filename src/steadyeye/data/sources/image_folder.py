@@ -1,0 +1,104 @@
+"""Single images, one folder a class."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from steadyeye.core.errors import unknown
+from steadyeye.core.format import number_of
+from steadyeye.core.seeds import fingerprint
+from steadyeye.core.short_repr import source_in_short
+from steadyeye.core.storage.paths import Place, absent, below, inside
+from steadyeye.core.types import Classes, Labels, Sample
+from steadyeye.data.classes.class_lists import named, read
+from steadyeye.data.images import image_file
+from steadyeye.data.video.paths import listed, located
+
+OTHERS = frozenset(
+    {".gif", ".heic", ".heif", ".avif", ".jxl", ".jp2", ".dng", ".cr2", ".nef", ".arw"}
+)
+"""Formats of cameras and phones that are not read."""
+
+
+@source_in_short
+@dataclass(frozen=True)
+class _Images:
+    name: str
+    classes: Classes | None
+    columns: tuple[str, ...]
+    fingerprint: str
+    ids: Sequence[str]
+    paths: tuple[Place, ...]
+    truths: Sequence[Labels]
+    notes: tuple[str, ...]
+
+    def missing(self) -> Sequence[str]:
+        return [str(path) for path in absent(self.paths)]
+
+    def files(self) -> Sequence[Place]:
+        return self.paths
+
+    def __len__(self) -> int:
+        return len(self.paths)
+
+    def __getitem__(self, index: int) -> Sample:
+        image = image_file.ImageFile(self.paths[index])
+        return Sample(self.ids[index], image, self.truths[index], key=image.key)
+
+
+def image_folder(root: str, classes: str | None = None) -> _Images:
+    """Images in one folder a class; images directly in the root are unlabelled.
+
+    A folder is named by a class name or a WordNet id. `classes`: a known list (`imagenet1k`) or a
+    file with the class list; the folder names, sorted, otherwise.
+    """
+    base = located(root)
+    paths = tuple(listed(base, image_file.SUFFIXES))
+    base = base if base.is_dir() else base.parent
+    ids = [inside(path, base).as_posix() for path in paths]
+    folders = [id_.partition("/")[0] if "/" in id_ else "" for id_ in ids]
+    listed_names = sorted(set(folders) - {""})
+    known = read(classes) if classes else _from(listed_names)
+    position = _positions(known)
+    for folder in listed_names:
+        if folder not in position:
+            raise unknown("class", folder, position)
+    truths = tuple((position[folder],) if folder else () for folder in folders)
+    marks = [f"{id_}:{path.stat().st_size}" for id_, path in zip(ids, paths, strict=True)]
+    return _Images(
+        name=base.name,
+        classes=known,
+        columns=("truth",) if listed_names else (),
+        fingerprint=fingerprint(*marks, repr(known)),
+        ids=ids,
+        paths=paths,
+        truths=truths,
+        notes=(
+            f"{number_of(len(paths), 'image')} in {len(listed_names)} class folders",
+            *_unread(base),
+        ),
+    )
+
+
+def _unread(folder: Place) -> tuple[str, ...]:
+    """A note on the images of kinds that are not read, where there are any."""
+    others = sorted(
+        inside(f, folder).as_posix() for f in below(folder) if f.suffix.lower() in OTHERS
+    )
+    if not others:
+        return ()
+    are = "images are" if len(others) > 1 else "image is"
+    return (
+        f"{len(others):,} {are} left out, first '{others[0]}': the format is not read; "
+        "convert to JPEG or PNG",
+    )
+
+
+def _from(folders: list[str]) -> Classes | None:
+    return named(dict.fromkeys(folders)) if folders else None
+
+
+def _positions(classes: Classes | None) -> dict[str, int]:
+    if classes is None:
+        return {}
+    by_wnid = {wnid: i for i, wnid in enumerate(classes.wnids or ()) if wnid}
+    return by_wnid | {name: i for i, name in enumerate(classes.names)}

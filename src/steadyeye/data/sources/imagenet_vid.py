@@ -1,0 +1,66 @@
+"""ILSVRC 2015 VID: videos with the boxes of thirty classes on every frame."""
+
+from pathlib import Path
+from xml.etree import ElementTree
+
+from steadyeye.core.boxes import Boxes, boxes
+from steadyeye.core.errors import UsageError, every, unknown
+from steadyeye.data.annotations.box_pm_sets import boxed_sets
+from steadyeye.data.classes.class_lists import known
+from steadyeye.data.images.image_file import SUFFIXES
+from steadyeye.data.video.frame_folders import without_gaps
+from steadyeye.data.video.paths import listed, resolve
+from steadyeye.data.video.pm_set_source import Drawing, FrameSets
+
+SIDES = ("xmin", "ymin", "xmax", "ymax")
+
+
+def imagenet_vid(
+    root: str, split: str = "val", anchors: int | str = 1, k: int = 10, seed: int = 0
+) -> FrameSets:
+    """ILSVRC's layout: Data/VID/SPLIT/VIDEO and Annotations/VID/SPLIT/VIDEO, pm-sets from each.
+
+    Corners are taken as they are written, half-open. Anchors are drawn among the frames with an
+    object, "all" takes each, as for training (with k=0); neighbours are all frames within ±k.
+    Raises `UsageError` for frames without annotation, and for gaps between the frames.
+    """
+    base, how = resolve(root), Drawing(anchors, k, seed)
+    data, annotated = base / "Data" / "VID" / split, base / "Annotations" / "VID" / split
+    if not data.is_dir() or not annotated.is_dir():
+        raise UsageError(f"'{base}' has no Data/VID/{split} and Annotations/VID/{split}")
+    # videos are one folder below the split, or in train one more
+    folders = sorted({path.parent for path in listed(data, SUFFIXES)})
+    frames = {
+        (name := folder.relative_to(data).as_posix()): without_gaps(name, listed(folder, SUFFIXES))
+        for folder in folders
+    }
+    classes = known("vid30")
+    position = {wnid: i for i, wnid in enumerate(classes.wnids or ())}
+    found = {
+        video: every(
+            [annotated / video / f"{path.stem}.xml" for path in paths],
+            lambda path: _boxes(path, position),
+        )
+        for video, paths in frames.items()
+    }
+    return boxed_sets(f"{base.name}-{split}", frames, found, classes, how)
+
+
+def _boxes(path: Path, position: dict[str, int]) -> Boxes:
+    try:
+        root = ElementTree.parse(path).getroot()  # noqa: S314 - the user's own annotations
+    except OSError as error:
+        raise UsageError(f"cannot read the annotation '{path}': {error.strerror}") from error
+    except ElementTree.ParseError as error:
+        raise UsageError(f"cannot read the annotation '{path}': {error}") from error
+    corners, labels = [], []
+    for each in root.iter("object"):
+        name = each.findtext("name") or ""
+        if name not in position:
+            raise unknown(f"class in '{path}'", name, position)
+        box = [float(each.findtext(f"bndbox/{side}") or "nan") for side in SIDES]
+        if not (box[0] <= box[2] and box[1] <= box[3]):
+            raise UsageError(f"'{path}' has an invalid box, {box}; correct it")
+        corners.append(box)
+        labels.append(position[name])
+    return boxes(corners, labels)

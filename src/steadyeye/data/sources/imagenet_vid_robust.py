@@ -1,0 +1,142 @@
+"""ImageNet-Vid-Robust as released."""
+
+import json
+import re
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from steadyeye.core.errors import UsageError, unknown
+from steadyeye.core.format import number_of
+from steadyeye.core.seeds import fingerprint
+from steadyeye.core.storage.sha256sums import check_sums
+from steadyeye.data.classes.class_lists import known, read
+from steadyeye.data.video.frame_folders import absentees, sampler
+from steadyeye.data.video.paths import resolve
+from steadyeye.data.video.pm_set_source import COLUMNS, FrameSets, Member, set_notes
+
+NAME = "imagenet_vid_robust"
+VIDEOS = "val/ILSVRC2015_val_"
+RELEASED = "65e4a5a7be726566"
+"""The fingerprint of the released 22,179 frames in their sets, with the labels of each."""
+
+
+def imagenet_vid_robust(root: str, videos: list[str] | None = None) -> FrameSets:
+    """ImageNet-Vid-Robust in its released layout: 1,109 reviewed anchors, every frame labelled.
+
+    `root` holds `metadata/pmsets.json`, `metadata/labels.json` and `val/`. Every frame carries its
+    own label list; a set without neighbours counts as its anchor. `videos`: only these. A review
+    exported in this layout may have classes of its own, in `metadata/classes.json`. Metadata that
+    are not the released ones, or a part of them, are named so, and no published number is shown
+    beside them. Raises `UsageError` for metadata that do not fit together.
+    Shankar et al., "Do Image Classifiers Generalize Across Time?", Section 2.
+    """
+    base = resolve(root)
+    # there where a review was exported in this layout
+    check_sums(base)
+    metadata = base / "metadata"
+    sets, labels = _load(metadata / "pmsets.json"), _load(metadata / "labels.json")
+    wanted = None if videos is None else set(videos)
+    available = {Path(anchor).parent.name for anchor in sets}
+    for video in sorted((wanted or set()) - available):
+        raise unknown("video", video, available)
+    listed = metadata / "classes.json"
+    # what somebody exported names what occurs in it; the release has its thirty classes
+    own = replace(read(str(listed)), closed=False) if listed.is_file() else None
+    classes = own or known("vid30")
+    every = [
+        _member(frame, anchor, labels, len(classes))
+        for anchor, neighbours in sets.items()
+        for frame in sorted({anchor, *neighbours})
+    ]
+    members = tuple(m for m in every if wanted is None or Path(m.video).name in wanted)
+
+    def locate(member: Member) -> Path:
+        return base / member.id
+
+    several = sum(len(member.truth) > 1 for member in members)
+    return FrameSets(
+        name=_name(base.name, every, len(members), own_classes=listed.is_file()),
+        classes=classes,
+        columns=(*COLUMNS, "truth"),
+        fingerprint=fingerprint(*map(_mark, members), *(classes.names if listed.is_file() else ())),
+        members=members,
+        sample=sampler(locate),
+        located=lambda member: [locate(member)],
+        absent=absentees(locate),
+        notes=(*set_notes(members), f"{number_of(several, 'frame')} with several labels"),
+    )
+
+
+def _mark(member: Member) -> str:
+    return f"{member.group}:{member.id}:{member.truth}"
+
+
+def _name(folder: str, every: Sequence[Member], members: int, *, own_classes: bool) -> str:
+    """`imagenet_vid_robust` for the released set alone; else what it is instead."""
+    if own_classes or not any(member.id.startswith(VIDEOS) for member in every):
+        # a review of other videos, exported in this layout
+        return folder
+    if fingerprint(*sorted(map(_mark, every))) != RELEASED:
+        return f"{NAME}, not as released"
+    return NAME if members == len(every) else f"{NAME}, part"
+
+
+def _load(path: Path) -> dict[str, Any]:
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"), object_pairs_hook=_once)
+    except OSError:
+        raise UsageError(f"no '{path}'; root must hold the released metadata folder") from None
+    except ValueError as error:
+        raise UsageError(f"cannot read '{path}': {error}") from error
+    if not isinstance(content, dict):
+        raise UsageError(f"'{path}' is not a JSON object; take the released file")
+    for key, listed in content.items():
+        if not isinstance(listed, list):
+            raise UsageError(f"'{path}' gives '{key}' no list; take the released file")
+    return content
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """The object of its members, each key once."""
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        twice = next(key for i, (key, _) in enumerate(pairs) if key in dict(pairs[:i]))
+        raise UsageError(f"the metadata have '{twice}' twice; take the released files")
+    return found
+
+
+def _member(frame: str, anchor: str, labels: dict[str, list[Any]], classes: int) -> Member:
+    if frame not in labels:
+        raise UsageError(
+            f"labels.json lacks the frame '{frame}' of the set around '{anchor}'; "
+            "take pmsets.json and labels.json from the same release"
+        )
+    if Path(frame).parent != Path(anchor).parent:
+        raise UsageError(
+            f"the frame '{frame}' is from another video than its anchor '{anchor}'; correct "
+            "pmsets.json"
+        )
+    for label in labels[frame] or [None]:
+        if not isinstance(label, int) or isinstance(label, bool) or not 0 <= label < classes:
+            raise UsageError(
+                f"labels.json gives '{frame}' the label {label}; give each frame of a set one or "
+                f"more of 0 to {classes - 1}"
+            )
+    number = _number(frame)
+    return Member(
+        id=frame,
+        group=anchor,
+        video=Path(frame).parent.as_posix(),
+        frame=number,
+        offset=number - _number(anchor),
+        truth=tuple(sorted(set(labels[frame]))),
+    )
+
+
+def _number(frame: str) -> int:
+    found = re.search(r"(\d+)\.\w+$", frame)
+    if not found:
+        raise UsageError(f"the frame '{frame}' has no number; take the released pmsets.json")
+    return int(found.group(1))

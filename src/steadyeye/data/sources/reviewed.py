@@ -1,0 +1,128 @@
+"""A set that people reviewed, or one that waits for them."""
+
+from collections.abc import Collection, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from steadyeye.core.errors import UsageError
+from steadyeye.core.format import number_of
+from steadyeye.core.storage.sha256sums import NAME, check_sums
+from steadyeye.core.types import Sample
+from steadyeye.data.annotations import review_set
+from steadyeye.data.images.image_file import ImageFile
+from steadyeye.data.video.frame_folders import absentees
+from steadyeye.data.video.pm_set_source import COLUMNS, FrameSets, Member, set_notes, tags
+
+
+def reviewed(root: str, review: bool = True) -> FrameSets:
+    """A set of `steadyeye sample`, or of `steadyeye review-export`: pm-sets of stored frames.
+
+    Of a set that was reviewed only accepted anchors and neighbours count; of one that was not, all
+    frames but those across a scene cut from their anchor. `review=False` leaves the decisions
+    aside: every sampled frame counts, tagged `accepted` (1 or 0) for the section on what the review
+    changed; labels are the reviewers' in both. A frame across a scene cut counts in neither, unless
+    people were asked about it (tag `sampled`). Raises `UsageError` for a set of boxes, and where
+    a file is not what `SHA256SUMS` says.
+    """
+    folder = _frames(root)
+    rows = folder.frames.to_pylist()
+    anchors = {row["group"] for row in rows if row["offset"] == 0 and row["accepted"]}
+    kept = [row for row in rows if not review or (row["accepted"] and row["group"] in anchors)]
+    if not kept:
+        raise UsageError(f"the review accepted no anchor of '{root}'; evaluate with review=False")
+    by_id = {row["id"]: row for row in kept}
+    marks = {} if review else _marks(folder, rows, anchors)
+    members = tuple(
+        Member(r["id"], r["group"], r["video"], r["frame"], r["offset"], tuple(r["labels"]))
+        for r in kept
+    )
+
+    def sample(member: Member) -> Sample:
+        row = by_id[member.id]
+        more = {"seconds": row["seconds"], "fps": row["fps"], "frame_type": row["frame_type"]}
+        more |= marks.get(member.id, {})
+        image, told = ImageFile(locate(member)), {**tags(member), **more}
+        return Sample(member.id, image, member.truth, member.group, told, key=image.key)
+
+    def locate(member: Member) -> Path:
+        return review_set.image_path(folder.root, by_id[member.id]["image"])
+
+    extra = ("seconds", "fps", "frame_type", *(() if review else ("accepted", "sampled")))
+    return FrameSets(
+        name=_name(folder, rows, review),
+        classes=folder.classes,
+        columns=(*COLUMNS, *extra, *(("truth",) if folder.classes else ())),
+        fingerprint=f"{folder.fingerprint}{'' if review else '-all'}",
+        members=members,
+        sample=sample,
+        located=lambda member: [locate(member)],
+        absent=absentees(locate),
+        notes=(*set_notes(members), *_review_notes(folder, rows, len(kept))),
+    )
+
+
+def _frames(root: str) -> review_set.SetFolder:
+    """The set in a folder, all of whose files are what was written, which holds frames."""
+    check_sums(Path(root))
+    folder = review_set.read(root)
+    if folder.content.get("kind") == "boxes":
+        raise UsageError(
+            f"'{root}' is a set of boxes; export it with `steadyeye review-export` and evaluate "
+            "that with coco(annotations=…, images=…)"
+        )
+    return folder
+
+
+def _unlisted(root: Path) -> tuple[str, ...]:
+    """What is to be known of a set whose files have no sums."""
+    if (root / NAME).is_file():
+        return ()
+    return (f"{root.name} has no {NAME}, so changes in it cannot be detected",)
+
+
+def _marks(
+    folder: review_set.SetFolder, rows: Sequence[Mapping[str, Any]], anchors: Collection[str]
+) -> Mapping[str, Mapping[str, int]]:
+    """Frame id → whether the review accepted it, and whether it is part of the sample at all."""
+    cuts_asked = bool(folder.content.get("review", {}).get("across_cuts"))
+    return {
+        row["id"]: {
+            "accepted": int(row["accepted"] and row["group"] in anchors),
+            "sampled": int(cuts_asked or not row["across_cut"]),
+        }
+        for row in rows
+    }
+
+
+def _undecided(rows: Sequence[Mapping[str, Any]]) -> int:
+    return sum(row["reason"] == review_set.UNDECIDED for row in rows)
+
+
+def _name(folder: review_set.SetFolder, rows: Sequence[Mapping[str, Any]], review: bool) -> str:
+    if not review:
+        return f"{folder.name}, unreviewed"
+    return f"{folder.name}, partly reviewed" if _undecided(rows) else folder.name
+
+
+def _review_notes(
+    folder: review_set.SetFolder, rows: Sequence[Mapping[str, Any]], kept: int
+) -> tuple[str, ...]:
+    """What a reader must know of the review: what it left out, and what it did not come to."""
+    counts = folder.content.get("reviewed", {}).get("counts", {})
+    left, undecided, changed = len(rows) - kept, _undecided(rows), counts.get("labels_updated", 0)
+    found = [*_unlisted(folder.root)]
+    if left:
+        found.append(
+            f"{left:,} of {number_of(len(rows), 'frame')} of {folder.root.name} were not accepted"
+        )
+    if undecided:
+        found.append(
+            f"{undecided:,} of {number_of(len(rows), 'frame')} are not decided yet and count as "
+            "not accepted; the fewer neighbours count, the higher is pm-k"
+        )
+    if changed and not left:
+        found.append(
+            f"{number_of(changed, 'anchor has', 'anchors have')} the labels that reviewers gave "
+            "them"
+        )
+    return tuple(found)

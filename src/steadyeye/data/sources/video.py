@@ -1,0 +1,146 @@
+"""Video files: anchors drawn from each, with the frames around them."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+
+from steadyeye.core.boxes import present
+from steadyeye.core.errors import UsageError
+from steadyeye.core.seeds import fingerprint
+from steadyeye.core.storage.paths import Place, inside
+from steadyeye.core.types import Classes, Sample, Tag
+from steadyeye.data.annotations import box_file
+from steadyeye.data.video import decoder, label_sidecar, shots
+from steadyeye.data.video import shot_detection as detected
+from steadyeye.data.video.paths import VIDEOS, listed, located
+from steadyeye.data.video.pm_set_source import (
+    COLUMNS,
+    Drawing,
+    FrameSets,
+    Member,
+    check_anchors,
+    draw,
+    draw_notes,
+    empty_notes,
+    tags,
+    unlabelled_notes,
+)
+from steadyeye.data.video.video_index import order_notes
+
+
+@dataclass(frozen=True, eq=False)
+class _Known:
+    """What files beside the videos say: labels and cuts, and boxes."""
+
+    labels: label_sidecar.Sidecar
+    boxes: box_file.BoxFile | None
+    cuts: str
+
+    @property
+    def classes(self) -> Classes | None:
+        return self.boxes.classes if self.boxes else self.labels.classes
+
+    def labelled(self, videos: list[str]) -> list[str]:
+        # boxes have to be complete: a video without any is refused further down
+        return videos if self.boxes else self.labels.labelled(videos)
+
+    def of(self, video: str, index: decoder.VideoIndex) -> label_sidecar.VideoLabels:
+        said = self.labels.of(video).within(video, len(index))
+        return shots.cut(self.cuts, said, lambda: detected.of_video(index))
+
+    def members(
+        self, video: str, frames: int, said: label_sidecar.VideoLabels, how: Drawing
+    ) -> list[Member]:
+        if self.boxes is None:
+            return draw(video, frames, said, how)
+        ranges = self.boxes.labels(video, frames, said.cuts)
+        if not ranges.ranges:
+            raise UsageError(f"the boxes name no object in '{video}'; complete them")
+        drawn = draw(video, frames, ranges, how, any_neighbour=True)
+        return [replace(m, truth=present(self.boxes.at(video, m.frame))) for m in drawn]
+
+
+def video(  # noqa: PLR0913 — the keyword arguments of a spec
+    *,
+    path: str,
+    anchors: int | str = 1,
+    k: int = 10,
+    labels: str | None = None,
+    seed: int = 0,
+    boxes: str | None = None,
+    cuts: str = "sidecar",
+) -> FrameSets:
+    """Videos, a file or a folder: anchors drawn uniformly with the frames within ±k of them.
+
+    `labels`: a JSON or CSV sidecar (see `label_sidecar`), one class name for all, or
+    none: then only label-free numbers are offered. `boxes`: a CSV file or COCO's JSON with the
+    boxes of every frame (see `box_file`); anchors are then drawn among frames
+    with an object, and of `labels` only the scene cuts count. `anchors`: a video, or "all", which
+    takes every frame that can be one, as for training (with k=0). `k`: native frames. `cuts`: no
+    neighbourhood crosses one that the "sidecar" names; "detect" finds those of videos of which it
+    names none (see `shot_detection`). Tags: offset, video, frame, seconds, fps, frame_type.
+    """
+    root = located(path)
+    known = _Known(label_sidecar.read(labels), box_file.read(boxes) if boxes else None, cuts)
+    how = Drawing(anchors, k, seed)
+    there = {_name(file, root): file for file in listed(root, VIDEOS)}
+    videos = {name: decoder.index(there[name]) for name in known.labelled(list(there))}
+    said = {name: known.of(name, index) for name, index in videos.items()}
+    members: list[Member] = []
+    for name, index in videos.items():
+        members += known.members(name, len(index), said[name], how)
+
+    check_anchors(members, how)
+    truth = (*(("truth",) if known.classes else ()), *(("boxes",) if boxes else ()))
+    return FrameSets(
+        name=root.stem,
+        classes=known.classes,
+        columns=(*COLUMNS, "seconds", "fps", "frame_type", *truth),
+        fingerprint=fingerprint(
+            *_marks(videos, boxes), *shots.marks(cuts, said), repr(known.labels), repr(how)
+        ),
+        members=tuple(members),
+        sample=lambda member: _sample(videos[member.video], known, member),
+        located=lambda member: [videos[member.video].path],
+        notes=(
+            *draw_notes(members, {name: len(each) for name, each in videos.items()}, how),
+            *unlabelled_notes(list(there), list(videos)),
+            *shots.notes(cuts, said),
+            *order_notes(videos),
+            *_box_notes(known, videos, members),
+        ),
+    )
+
+
+def _marks(videos: Mapping[str, decoder.VideoIndex], boxes: str | None) -> list[str]:
+    """What the fingerprint of a source knows of its videos and boxes."""
+    marks = [f"{name}:{len(each)}:{each.path.stat().st_size}" for name, each in videos.items()]
+    return marks + ([located(boxes).read_text(encoding="utf-8")] if boxes else [])
+
+
+def _name(file: Place, root: Place) -> str:
+    return file.name if root.is_file() else inside(file, root).as_posix()
+
+
+def _box_notes(known: _Known, videos: Iterable[str], members: list[Member]) -> tuple[str, ...]:
+    if known.boxes is None:
+        return ()
+    return (*empty_notes(members), *known.boxes.notes(videos))
+
+
+def _sample(index: decoder.VideoIndex, known: _Known, member: Member) -> Sample:
+    merged: dict[str, Tag] = {
+        **tags(member),
+        "seconds": float(index.pts[member.frame] * index.time_base),
+        "fps": index.fps,
+        "frame_type": decoder.UNSEEN,
+    }
+    return Sample(
+        id=member.id,
+        image=lambda: decoder.frame(index, member.frame).image(),
+        truth=member.truth,
+        group=member.group,
+        tags=merged,
+        measure=lambda _: {"frame_type": decoder.frame(index, member.frame).kind},
+        boxes=known.boxes.at(member.video, member.frame) if known.boxes else None,
+        key=lambda: index.key(member.frame),
+    )

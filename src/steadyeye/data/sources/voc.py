@@ -1,0 +1,110 @@
+"""Images with boxes in Pascal VOC's format."""
+
+import math
+from pathlib import Path
+from xml.etree import ElementTree
+
+from steadyeye.core.boxes import Boxes, boxes
+from steadyeye.core.duplicates import repeated
+from steadyeye.core.errors import UsageError, every, unknown
+from steadyeye.core.format import number_of
+from steadyeye.core.seeds import fingerprint
+from steadyeye.core.types import Classes
+from steadyeye.data.annotations.box_source import BoxedImage, BoxedImages, without_repeats
+from steadyeye.data.classes.class_lists import named, read
+from steadyeye.data.video.paths import listed, resolve
+
+SIDES = ("xmin", "ymin", "xmax", "ymax")
+Object = tuple[str, tuple[float, ...], bool]
+Size = tuple[int, int] | None
+
+
+def voc(annotations: str, images: str, classes: str | None = None) -> BoxedImages:
+    """Pascal VOC: a folder of XML files, one an image, and the folder of the images they name.
+
+    VOC counts pixels from 1 and its last one belongs to the box: `xmin`, `ymin` less 1 and `xmax`,
+    `ymax` are half-open. `difficult` objects count as crowds, which neither reward nor punish.
+    `classes`: a list or file; the names in the files, sorted, if left out.
+    """
+    folder, root = resolve(images), resolve(annotations)
+    paths = list(listed(root, frozenset({".xml"})))
+    found = every(paths, _objects)
+    twice = repeated([name for name, *_ in found])
+    if twice:
+        raise UsageError(
+            f"'{root}': {number_of(len(twice), 'image is', 'images are')} named by several files, "
+            f"first '{twice[0]}'; join their boxes in one"
+        )
+    names = sorted({name for *_, objects in found for name, _, _ in objects})
+    known = read(classes) if classes else named(dict.fromkeys(names))
+    boxed = every(
+        zip(paths, found, strict=True),
+        lambda each: BoxedImage(
+            each[0].stem, folder / each[1][0], _boxes(each[0], each[1][2], known), each[1][1]
+        ),
+    )
+    kept, remarks = without_repeats(boxed)
+    return BoxedImages(
+        name=root.name if root.is_dir() else root.stem,
+        classes=known,
+        fingerprint=fingerprint(*(path.read_bytes() for path in paths), *known.names),
+        images=kept,
+        remarks=(*remarks, *_from_zero(found)),
+    )
+
+
+def _objects(path: Path) -> tuple[str, Size, list[Object]]:
+    """The image file's name, its size, and its objects: class, corners as written, difficult."""
+    try:
+        root = ElementTree.parse(path).getroot()  # noqa: S314 - the user's own annotations
+    except ElementTree.ParseError as error:
+        raise UsageError(f"cannot read the annotations '{path}': {error}") from error
+    found = []
+    for each in root.iter("object"):
+        box = each.find("bndbox")
+        sides = [box.findtext(side) if box is not None else None for side in SIDES]
+        if None in sides:
+            raise UsageError(f"'{path}' has an object without {', '.join(SIDES)}; complete it")
+        corners = _numbers(path, sides)
+        name = " ".join((each.findtext("name") or "").split())
+        if not name:
+            raise UsageError(f"'{path}' has an object without a name; complete it")
+        found.append((name, corners, (each.findtext("difficult") or "").strip() in ("1", "true")))
+    height, width = _numbers(path, [root.findtext(f"size/{s}") or "0" for s in ("height", "width")])
+    size = (int(height), int(width)) if height and width else None
+    return (root.findtext("filename") or "").strip() or f"{path.stem}.jpg", size, found
+
+
+def _from_zero(found: list[tuple[str, Size, list[Object]]]) -> tuple[str, ...]:
+    """The note on boxes that begin at 0, which VOC's numbering does not have."""
+    sides = [corners for *_, objects in found for _, corners, _ in objects]
+    zero = sum(corners[0] == 0 or corners[1] == 0 for corners in sides)
+    if not zero:
+        return ()
+    return (
+        f"{zero:,} of {number_of(len(sides), 'box')} have xmin or ymin 0, but VOC counts pixels "
+        "from 1: if these files count from 0, all boxes are a pixel too far left and up",
+    )
+
+
+def _numbers(path: Path, sides: list[str | None]) -> tuple[float, ...]:
+    try:
+        corners = tuple(float(side or "nan") for side in sides)
+    except ValueError:
+        corners = (math.nan,)
+    if not all(map(math.isfinite, corners)):
+        raise UsageError(f"'{path}' has a box or size that is not a number, {sides}; correct it")
+    return corners
+
+
+def _boxes(path: Path, objects: list[Object], classes: Classes) -> Boxes:
+    position = {name: i for i, name in enumerate(classes.names)}
+    for name, corners, _ in objects:
+        if name not in position:
+            raise unknown(f"class in '{path}'", name, position)
+        if corners[2] < corners[0] or corners[3] < corners[1]:
+            raise UsageError(f"'{path}' has a box of negative size, {corners}; correct it")
+    # the first pixel is number 1, and the last one belongs to the box
+    halves = [(x0 - 1, y0 - 1, x1, y1) for _, (x0, y0, x1, y1), _ in objects]
+    labels = [position[name] for name, _, _ in objects]
+    return boxes(halves, labels, [hard for _, _, hard in objects])

@@ -1,0 +1,230 @@
+"""Images in tar shards, as the WebDataset library packs them."""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import product
+
+import numpy as np
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from steadyeye.core.boxes import Boxes, boxes
+from steadyeye.core.duplicates import repeated
+from steadyeye.core.errors import SampleError, UsageError, unknown
+from steadyeye.core.format import number_of
+from steadyeye.core.seeds import fingerprint
+from steadyeye.core.short_repr import source_in_short
+from steadyeye.core.storage import tar_index
+from steadyeye.core.storage.paths import Place, together
+from steadyeye.core.storage.remote_path import Remote
+from steadyeye.core.types import Classes, Image, Labels, Sample
+from steadyeye.data.annotations.string_columns import Joined, Lists, Texts, joined, present, within
+from steadyeye.data.annotations.tar_source import TarSamples, samples
+from steadyeye.data.classes.class_lists import named, read
+from steadyeye.data.images import image_file
+from steadyeye.data.video.paths import listed, located
+
+TAR = frozenset({".tar"})
+
+
+@source_in_short
+@dataclass(frozen=True, eq=False)
+class _Packed:
+    """A `Source` over the samples of tars; `places`: of each tar, what its labels are in classes.
+
+    What is held of a sample is its place in its tar, its id and its labels, as columns.
+    """
+
+    name: str
+    classes: Classes | None
+    shards: Sequence[TarSamples] = field(repr=False)
+    places: Sequence[NDArray[np.int32]] = field(repr=False)
+
+    @cached_property
+    def columns(self) -> tuple[str, ...]:
+        """Truth where anything is labelled; boxes where there are any."""
+        labelled = self.classes is not None and any(len(shard.labels) for shard in self.shards)
+        return (*(("truth",) if labelled else ()), *(("boxes",) if self._boxed else ()))
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """Changes with the samples, what is said of them, their order and the classes."""
+        marks = (shard.fingerprint for shard in self.shards)
+        return fingerprint("webdataset", *marks, repr(self.classes))
+
+    @cached_property
+    def ids(self) -> Joined[str]:
+        """The id of every sample."""
+        return joined([Texts(shard.rows.column("id")) for shard in self.shards])
+
+    @cached_property
+    def truths(self) -> Joined[Labels]:
+        """The labels of every sample."""
+        return joined(self._lists)
+
+    @cached_property
+    def notes(self) -> tuple[str, ...]:
+        """How many images there are, and how many of them without a label."""
+        empty = [int((np.diff(part.starts) == 0).sum()) for part in self._lists]
+        told = f", {sum(empty):,} of them without a label" if self.columns and any(empty) else ""
+        return (f"{number_of(len(self), 'image')} in {len(self.shards):,} tar shards{told}",)
+
+    def missing(self) -> Sequence[str]:
+        """Nothing: the headers were read, the tars are there and whole."""
+        return []
+
+    def files(self) -> Sequence[Place]:
+        """The files that the images are read from, each once, in the order of the samples."""
+        return [shard.tar for shard in self.shards]
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+    def __getitem__(self, index: int) -> Sample:
+        part, row = within(self.ids.first, range(len(self))[index])
+        shard = self.shards[part]
+        name, (start, size) = shard.id(row), shard.span(row)
+
+        def content() -> bytes:
+            try:
+                return tar_index.read(shard.tar, start, size)
+            except OSError as error:
+                told = f"cannot read '{name}' in '{shard.tar}': {error.strerror}"
+                raise SampleError(told) from error
+
+        def image() -> Image:
+            return image_file.decode(content(), f"{shard.tar}:{name}")
+
+        def key() -> str:
+            if isinstance(shard.tar, Remote):
+                # told by the store, so that nothing is read to know it
+                return f"object {shard.tar} {shard.version} {start} {size}"
+            return image_file.key(content())
+
+        found = self._boxes(part, row) if self._boxed else None
+        return Sample(name, image, self._lists[part][row], boxes=found, key=key)
+
+    @cached_property
+    def _boxed(self) -> bool:
+        return any(shard.boxed for shard in self.shards)
+
+    @cached_property
+    def _lists(self) -> list[Lists]:
+        return [self._labels(*pair) for pair in zip(self.shards, self.places, strict=True)]
+
+    def _labels(self, shard: TarSamples, places: NDArray[np.int32]) -> Lists:
+        if self.classes is None:
+            return Lists(np.zeros(len(shard) + 1, dtype=np.int32), places)
+        labels = places[shard.labels]
+        return Lists(*present(shard.starts, labels)) if self._boxed else Lists(shard.starts, labels)
+
+    def _boxes(self, part: int, row: int) -> Boxes:
+        shard = self.shards[part]
+        own = shard.labels[shard.starts[row] : shard.starts[row + 1]]
+        return boxes(shard.corners(row), self.places[part][own])
+
+
+def webdataset(urls: str, classes: str | None = None) -> _Packed:
+    """Images in tar shards, on a disk or a store: `urls='s3://bucket/train-{000..009}.tar'`.
+
+    `urls`: a tar, a folder of them, or either with braces: `{000..009}`, `{train,val}`. Files of
+    one name up to the first dot of it are one sample, and that name is its id: an image; `.cls`, a
+    class index or name; `.json`, with `label` (index or name), or `boxes` (x0 y0 x1 y1 in pixels)
+    and `labels`, one a box. `classes`: what indices are over, a known list or a file; the names
+    that occur, sorted, where names are used. Images are read where they lie: nothing is unpacked.
+    Raises `UsageError` for ids that occur twice, and for a tar that is cut short or compressed.
+    """
+    places = [located(text) for text in expanded(urls)]
+    found = [tar for each in together(places[0], lambda p: listed(p, TAR), places) for tar in each]
+    shards = list(together(found[0], samples, found))
+    known = _classes(classes, shards)
+    _refuse_bare_among_boxed(shards)
+    packed = _Packed(
+        name=found[0].stem if len(found) == 1 else found[0].parent.name or "webdataset",
+        classes=known,
+        shards=shards,
+        places=[_places(shard, known) for shard in shards],
+    )
+    twice = repeated(packed.ids)
+    if twice:
+        holding = [
+            each for each in shards if pc.index(each.rows.column("id"), twice[0]).as_py() >= 0
+        ]
+        raise UsageError(
+            f"the id '{twice[0]}' is both in '{holding[0].tar}' and in '{holding[1].tar}'; "
+            "give every sample its own"
+        )
+    return packed
+
+
+def expanded(urls: str) -> list[str]:
+    """What braces stand for: `{008..011}` counts with its zeros, `{a,b}` lists."""
+    parts = re.split(r"\{([^{}]*)\}", urls)
+    choices = [[part] if i % 2 == 0 else _choices(urls, part) for i, part in enumerate(parts)]
+    return ["".join(words) for words in product(*choices)]
+
+
+def _choices(urls: str, text: str) -> list[str]:
+    if span := re.fullmatch(r"(\d+)\.\.(\d+)", text):
+        first, last = span[1], span[2]
+        if int(last) < int(first):
+            raise UsageError(f"'{urls}': {{{text}}} counts down; write {{{last}..{first}}}")
+        return [f"{n:0{len(first)}d}" for n in range(int(first), int(last) + 1)]
+    if ".." in text:
+        raise UsageError(f"'{urls}': {{{text}}} is no range of numbers; write {{000..009}}")
+    return text.split(",")
+
+
+def _classes(classes: str | None, shards: Sequence[TarSamples]) -> Classes | None:
+    if classes:
+        return read(classes)
+    names = sorted({each for shard in shards for each in shard.said if isinstance(each, str)})
+    numbers = [each for shard in shards for each in shard.said if isinstance(each, int)]
+    if numbers:
+        raise UsageError(
+            f"the shards label by number, first {numbers[0]}; say of what with classes=…, a known "
+            "list such as imagenet1k or a file"
+        )
+    return named(dict.fromkeys(names)) if names else None
+
+
+def _places(shard: TarSamples, known: Classes | None) -> NDArray[np.int32]:
+    """What the labels of a tar are in the classes. Raises `UsageError` for one that is none."""
+    if known is None:
+        return np.zeros(0, dtype=np.int32)
+    by_wnid = {wnid: i for i, wnid in enumerate(known.wnids or ()) if wnid}
+    places = by_wnid | {name: i for i, name in enumerate(known.names)}
+    found = []
+    for which, label in enumerate(shard.said):
+        if isinstance(label, str) and label not in places:
+            raise unknown(f"class (of '{_first(shard, which)}')", label, places)
+        number = places[label] if isinstance(label, str) else label
+        if not 0 <= number < len(known):
+            raise UsageError(
+                f"'{_first(shard, which)}' has the label {number}; classes go to {len(known) - 1}"
+            )
+        found.append(number)
+    return np.array(found, dtype=np.int32)
+
+
+def _first(shard: TarSamples, said: int) -> str:
+    """The first sample of which a label is said."""
+    place = int(np.flatnonzero(shard.labels == said)[0])
+    return shard.id(int(np.searchsorted(shard.starts, place, side="right")) - 1)
+
+
+def _refuse_bare_among_boxed(shards: Sequence[TarSamples]) -> None:
+    """Raises `UsageError` where some samples have boxes and another only a label."""
+    if not any(shard.boxed for shard in shards):
+        return
+    for shard in shards:
+        bare = np.diff(shard.starts) > 0
+        if shard.boxed:
+            bare &= shard.rows.column("corners").is_null().to_numpy(zero_copy_only=False)
+        if bare.any():
+            raise UsageError(
+                f"'{shard.id(int(bare.argmax()))}' in '{shard.tar}' has a label and no boxes, "
+                f"other samples have boxes ({int(bare.sum()):,} such in this tar); give its boxes"
+            )

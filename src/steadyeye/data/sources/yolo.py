@@ -1,0 +1,135 @@
+"""Images with boxes as YOLO trainers keep them."""
+
+import math
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from steadyeye.core.boxes import Boxes, boxes
+from steadyeye.core.errors import SampleError, UsageError, every
+from steadyeye.core.seeds import fingerprint
+from steadyeye.data.annotations.box_source import BoxedImage, BoxedImages, without_repeats
+from steadyeye.data.classes.class_lists import closed, named
+from steadyeye.data.images import image_file
+from steadyeye.data.video.paths import listed, resolve
+
+SLACK = 0.01  # tools round
+
+
+def yolo(data: str, split: str = "val") -> BoxedImages:
+    """A data.yaml with `names`, and its folder of images with a text file of boxes for each.
+
+    The labels of `images/…/a.jpg` are `labels/…/a.txt`, a line a box: class, centre x, centre y,
+    width, height, as shares of the image, or class and the corners of a polygon, which counts as
+    the box around it. An image without a file has no object. `split`: the key of data.yaml. Raises
+    `UsageError` for lines that are no boxes.
+    """
+    path = resolve(data)
+    content = _content(path)
+    names = content["names"]
+    listed_names = _names(path, names)
+    if split not in content:
+        raise UsageError(f"'{path}' has no '{split}'; its keys are {', '.join(map(str, content))}")
+    if not isinstance(content[split], str):
+        raise UsageError(f"'{path}': {split} must be one folder of images; name one")
+    root = (path.parent / (content.get("path") or "")).resolve()
+    folder = root / content[split]
+    images = sorted(listed(folder, image_file.SUFFIXES))
+    found = every(images, lambda image: _image(folder, image, len(listed_names)))
+    kept, remarks = without_repeats(found)
+    marks = [
+        f"{each.id} {each.boxes.boxes.tolist()} {each.boxes.labels.tolist()}" for each in found
+    ]
+    return BoxedImages(
+        name=f"{path.parent.name}-{split}",
+        classes=closed(named(dict.fromkeys(listed_names))),
+        fingerprint=fingerprint(*marks, *listed_names),
+        images=kept,
+        remarks=remarks,
+    )
+
+
+def _content(path: Path) -> dict[str, Any]:
+    try:
+        content = yaml.safe_load(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise UsageError(f"cannot read '{path}': {error.strerror}") from error
+    except yaml.YAMLError as error:
+        raise UsageError(f"cannot read '{path}': {' '.join(str(error).split())}") from error
+    if not isinstance(content, dict) or not content.get("names"):
+        raise UsageError(f"'{path}' has no names; list the classes under names:")
+    return content
+
+
+def _names(path: Path, names: Any) -> list[str]:
+    """The names in the order of their numbers. Raises `UsageError` for gaps and for two of one."""
+    if isinstance(names, dict):
+        names = {int(k) if str(k).isdecimal() else k: name for k, name in names.items()}
+        if set(names) != set(range(len(names))):
+            raise UsageError(f"'{path}': the numbers under names: must go from 0, each once")
+        names = [names[number] for number in range(len(names))]
+    if not isinstance(names, list):
+        raise UsageError(f"'{path}': names: is no list of classes")
+    found = [" ".join(str(name).split()) for name in names]
+    twice = [name for name, times in Counter(found).items() if times > 1]
+    if twice:
+        raise UsageError(f"'{path}' names the class '{twice[0]}' twice; rename one")
+    return found
+
+
+def _image(folder: Path, image: Path, classes: int) -> BoxedImage:
+    found, size = _boxes(image, classes)
+    return BoxedImage(image.relative_to(folder).as_posix(), image, found, size)
+
+
+def _boxes(image: Path, classes: int) -> tuple[Boxes, tuple[int, int] | None]:
+    """The boxes of an image and its size, which only its boxes need."""
+    parts = list(image.parts)
+    if "images" not in parts:
+        raise UsageError(f"'{image}' is not in a folder 'images', so its labels cannot be found")
+    place = len(parts) - 1 - parts[::-1].index("images")
+    parts[place] = "labels"
+    path = Path(*parts).with_suffix(".txt")
+    if not path.is_file():
+        return boxes([], []), None
+    try:
+        height, width = image_file.read(image).shape[:2]
+    except SampleError as error:
+        raise UsageError(
+            f"{error}; boxes are shares of the image, so it must be readable"
+        ) from error
+    corners, labels = [], []
+    for number, line in enumerate(path.read_text(encoding="utf-8-sig").splitlines(), start=1):
+        if not line.strip():
+            continue
+        label, x, y, w, h = _line(path, number, line, classes)
+        corners.append(
+            [(x - w / 2) * width, (y - h / 2) * height, (x + w / 2) * width, (y + h / 2) * height]
+        )
+        labels.append(label)
+    return boxes(corners, labels), (height, width)
+
+
+def _line(
+    path: Path, number: int, line: str, classes: int
+) -> tuple[int, float, float, float, float]:
+    """Class, centre, width and height; of a polygon, which has three corners or more, its box."""
+    where = f"'{path}', line {number}: {line[:60]!r}"
+    try:
+        label, *values = (float(value) for value in line.split())
+    except ValueError:
+        values = []
+    if len(values) != 4 and (len(values) < 6 or len(values) % 2):
+        raise UsageError(f"{where} is no box; write class x y width height")
+    if len(values) > 4:
+        xs, ys = values[0::2], values[1::2]
+        sides = max(xs) - min(xs), max(ys) - min(ys)
+        values = [(min(xs) + max(xs)) / 2, (min(ys) + max(ys)) / 2, *sides]
+    x, y, w, h = values
+    if not (label in range(classes) and w >= 0 and h >= 0 and math.isfinite(x + y + w + h)):
+        raise UsageError(f"{where}: classes go from 0 to {classes - 1}, and sizes are not negative")
+    if not (0 <= x <= 1 and 0 <= y <= 1 and w <= 1 + SLACK and h <= 1 + SLACK):
+        raise UsageError(f"{where} lies outside the image; boxes are shares of its sides, 0 to 1")
+    return int(label), x, y, w, h

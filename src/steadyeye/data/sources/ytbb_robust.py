@@ -1,0 +1,248 @@
+"""YTBB-Robust as released."""
+
+import csv
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
+from functools import partial
+from itertools import chain
+from pathlib import Path
+
+from steadyeye.core.errors import UsageError, unknown
+from steadyeye.core.format import number_of
+from steadyeye.core.seeds import fingerprint
+from steadyeye.core.types import Classes, Labels
+from steadyeye.data.annotations.ytbb_reviews import PairReviews, frame_of, read_pairs, read_reviews
+from steadyeye.data.classes.class_lists import known
+from steadyeye.data.video.frame_folders import absentees, sampler
+from steadyeye.data.video.paths import resolve
+from steadyeye.data.video.pm_set_source import COLUMNS, FrameSets, Member, set_notes
+
+NAME = "ytbb_robust"
+CSV = "ytbb_robustness_test_anchors_full.csv"
+K = 10
+# in the CSV, and there alone, car is 22 and none 23
+EXCHANGED = {22: 23, 23: 22}
+UNNAMEABLE = ("cow", "giraffe", "skateboard", "toilet")
+"""Classes of which ILSVRC-2012 has no member: no ImageNet model is ever right on them."""
+ANCHORS, PAIRS = 2_030, 36_827  # Shankar et al., Table 1
+GOOD_ANCHORS = "395b565176ba70ff"
+"""The fingerprint of the 2,169 anchors that the released reviews call good, with their labels."""
+
+
+@dataclass(frozen=True)
+class _Anchor:
+    """A reviewed anchor: its file, its labels, and whether it was judged good."""
+
+    file: str
+    truth: Labels
+    good: bool
+
+
+def ytbb_robust(
+    root: str, k: int = 10, sets: list[str] | None = None, review: bool = True
+) -> FrameSets:
+    """YTBB-Robust in its released layout: anchors reviewed as good, their labels on their sets.
+
+    `root` holds `metadata/` (anchor CSV, reviews) and `frames/<video>_<ms>/frame-<n>.jpg`. An
+    anchor counts if its review says good and neither bad nor unsure; its labels are the annotated
+    class (in the CSV the labels 22 and 23 are exchanged) and those its reviewers added; they hold
+    within ±`k`. Classes that no ImageNet model can name stay. `metadata/pmk_labels.json` says which
+    neighbours are accepted and which anchors are dropped: with it the set is the released one,
+    2,030 anchors and 36,827 pairs. Without it every frame within ±`k` counts, the source's name
+    says so, and no published number is shown beside it. `sets`: only these `<video>_<ms>`. With
+    `review=False` all that was reviewed comes, tagged `accepted` 1 or 0, for the section on the
+    review's impact; other numbers leave out the 0.
+    Shankar et al., "Do Image Classifiers Generalize Across Time?", Section 2; the rules are those
+    of its released scorer. Raises `UsageError` for metadata that do not fit together.
+    """
+    base = resolve(root)
+    classes = known("ytbb")
+    anchors = _anchors(base / "metadata", classes)
+    pairs = read_pairs(base / "metadata" / "pmk_labels.json")
+    kept = {name for name, each in anchors.items() if each.good and not _dropped(name, each, pairs)}
+    shown = {name: each for name, each in anchors.items() if name in kept or not review}
+    for name in sorted(set(sets or ()) - set(shown)):
+        raise unknown("reviewed set", name, shown)
+    chosen = {name: shown[name] for name in (sets if sets is not None else shown)}
+    sets_of = {
+        name: _set(base / "frames" / name, each, k, pairs, None if review else name in kept)
+        for name, each in chosen.items()
+    }
+    members = tuple(chain.from_iterable(sets_of.values()))
+
+    locate = partial(_located, base)
+    return FrameSets(
+        fixed=True,
+        name=_name(anchors, kept, members, pairs is not None),
+        classes=classes,
+        columns=(*COLUMNS, "truth", *(() if review else ("accepted",))),
+        fingerprint=fingerprint(*map(_mark, members)),
+        members=members,
+        sample=sampler(locate),
+        located=lambda member: [locate(member)],
+        absent=absentees(locate),
+        notes=(
+            *set_notes(members),
+            *_review_notes(anchors, kept, pairs),
+            *_label_notes(classes, [anchors[name] for name in chosen if name in kept]),
+            *_gaps(chosen, sets_of, k, pairs),
+        ),
+    )
+
+
+def _located(base: Path, member: Member) -> Path:
+    return base / "frames" / member.id
+
+
+def _mark(member: Member) -> str:
+    mark = f"{member.id}:{member.truth}"
+    return mark if member.accepted is None else f"{mark}:{member.accepted}"
+
+
+def _dropped(name: str, anchor: _Anchor, pairs: PairReviews | None) -> bool:
+    return pairs is not None and f"{name}/{anchor.file}" in pairs.bad_anchors
+
+
+def _name(
+    anchors: Mapping[str, _Anchor],
+    kept: Collection[str],
+    members: Iterable[Member],
+    reviewed: bool,
+) -> str:
+    """`ytbb_robust` for the released set alone; else what it is instead."""
+    good = sorted(f"{n}/{a.file}:{a.truth}" for n, a in anchors.items() if a.good)
+    if not reviewed:
+        return f"{NAME}, neighbours not reviewed"
+    offsets = [member.offset for member in members if member.accepted is not False]
+    counts = offsets.count(0), len(offsets) - offsets.count(0)
+    if fingerprint(*good) == GOOD_ANCHORS and len(kept) == ANCHORS:
+        return NAME if counts == (ANCHORS, PAIRS) else f"{NAME}, part"
+    return f"{NAME}, not as released"
+
+
+def _anchors(metadata: Path, classes: Classes) -> dict[str, _Anchor]:
+    """Set name → its reviewed anchor."""
+    reviews = read_reviews(metadata / "anchor_labels.json", ("good", "unsure", "bad"))
+    annotated = _annotated(metadata / CSV, classes)
+    position = {name: i for i, name in enumerate(classes.names)}
+    found: dict[str, _Anchor] = {}
+    for key, said in reviews:
+        name, file = frame_of(key, metadata / "anchor_labels.json")
+        if name not in annotated:
+            raise UsageError(f"the review of '{name}' has no anchor in the CSV; take one release")
+        if name in found and found[name].file != file:
+            raise UsageError(
+                f"'{metadata / 'anchor_labels.json'}' has two anchors of the set '{name}', "
+                f"{found[name].file} and {file}; take the released file"
+            )
+        labels = {annotated[name]} | {position[word] for word in said if word in position}
+        good = "good" in said and not said & {"bad", "unsure"}
+        # of an anchor reviewed twice the last review holds, as in the released scorer
+        found[name] = _Anchor(file, tuple(sorted(labels)), good)
+    return found
+
+
+def _annotated(path: Path, classes: Classes) -> dict[str, int]:
+    """Set name → the annotated class of its anchor."""
+    try:
+        with path.open(newline="", encoding="utf-8") as file:
+            rows = list(csv.DictReader(file))
+    except OSError:
+        raise UsageError(f"no '{path}'; root must hold the released metadata folder") from None
+    found: dict[str, int] = {}
+    for line, row in enumerate(rows, start=2):
+        try:
+            name, label = f"{row['ytid']}_{int(row['time_ms'])}", int(row["label"])
+        except (KeyError, TypeError, ValueError):
+            raise UsageError(f"'{path}' line {line}: needs ytid, time_ms and label") from None
+        label = EXCHANGED.get(label, label)
+        if not 0 <= label < len(classes) or classes.names[label] == "none":
+            raise UsageError(
+                f"'{path}' line {line}: label {row['label']}; the released file numbers classes "
+                f"from 0 to 22, and car is 22 there; take it unchanged"
+            )
+        if found.setdefault(name, label) != label:
+            raise UsageError(f"'{path}' line {line}: another label for '{name}' than before")
+    return found
+
+
+def _set(
+    folder: Path, anchor: _Anchor, k: int, pairs: PairReviews | None, kept: bool | None
+) -> list[Member]:
+    """The frames within ±k of an anchor; all should be where there is no folder.
+
+    `kept`: None for the accepted frames alone; else whether the anchor is one, and the others come
+    too. Without reviews of pairs every frame is accepted that is there; with them those are, there
+    or not, that were: what is missing of them is missed before a run.
+    """
+    prefix, _, number = Path(anchor.file).stem.rpartition("-")
+    centre, suffix = int(number), Path(anchor.file).suffix
+    name, video, there = folder.name, folder.name.rpartition("_")[0], folder.is_dir()
+    found = []
+    for frame in range(max(centre - k, 0), centre + k + 1):
+        file = f"{prefix}-{frame}{suffix}"
+        judged = pairs is None or frame == centre or pairs.accepts(name, anchor.file, file)
+        needed = frame == centre or not there or (pairs is not None and judged)
+        if (judged or kept is not None) and (needed or (folder / file).is_file()):
+            accepted = None if kept is None else kept and judged
+            offset = frame - centre
+            id_ = f"{name}/{file}"
+            found.append(Member(id_, name, video, frame, offset, anchor.truth, accepted))
+    return found
+
+
+def _review_notes(
+    anchors: Mapping[str, _Anchor], kept: Collection[str], pairs: PairReviews | None
+) -> tuple[str, ...]:
+    good = sum(each.good for each in anchors.values())
+    told = (
+        f"{number_of(len(anchors), 'anchor')} reviewed: {len(anchors) - good:,} not judged good, "
+    )
+    if pairs is None:
+        return (
+            f"{told}{len(kept):,} kept",
+            f"not the published set of {number_of(ANCHORS, 'anchor')} and "
+            f"{number_of(PAIRS, 'pair')}: metadata/pmk_labels.json, which lists the accepted "
+            "neighbours and the dropped anchors, is missing; every frame counts, and no "
+            "published value is shown",
+        )
+    owners = {f"{name}/{anchors[name].file}" for name in kept}
+    lone = len(owners - pairs.anchors)
+    return (
+        f"{told}{good - len(kept):,} dropped in the review of pairs, {len(kept):,} kept",
+        f"{number_of(len(pairs), 'pair')} reviewed: {pairs.accepted_of(owners):,} of kept anchors "
+        "accepted",
+        *((f"{lone:,} kept anchors have no reviewed pair and count alone",) if lone else ()),
+    )
+
+
+def _label_notes(classes: Classes, anchors: Collection[_Anchor]) -> tuple[str, ...]:
+    beyond = {classes.names.index(name) for name in UNNAMEABLE}
+    n = sum(set(anchor.truth) <= beyond for anchor in anchors)
+    if not n:
+        return ()
+    return (
+        f"{n:,} of {number_of(len(anchors), 'anchor')} show only classes that no ImageNet model "
+        f"can name ({', '.join(UNNAMEABLE)}); such a model is wrong on them, as in the released "
+        "scorer",
+    )
+
+
+def _gaps(
+    chosen: Mapping[str, _Anchor],
+    sets_of: Mapping[str, list[Member]],
+    k: int,
+    pairs: PairReviews | None,
+) -> tuple[str, ...]:
+    """What is said of frames within ±k that are not in their folder and that nobody accepted."""
+    if pairs is not None:
+        return ()
+    short = {name: 2 * k + 1 - len(found) for name, found in sets_of.items()}
+    gone = {name: n for name, n in short.items() if n}
+    if not gone:
+        return ()
+    return (
+        f"{number_of(sum(gone.values()), 'frame')} within ±{k} of {len(gone):,} of "
+        f"{number_of(len(chosen), 'anchor')} do not exist or are not in their folders, first of "
+        f"'{next(iter(gone))}'",
+    )

@@ -1,0 +1,1 @@
+"""Videos as frames: decoding, labels, shots, drawing anchors, building pm-sets."""

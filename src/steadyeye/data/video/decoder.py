@@ -1,0 +1,240 @@
+"""The frames of a video through PyAV: by number, in any order, as decoding in order gives them."""
+
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any
+
+import av
+import numpy as np
+from av.sidedata.sidedata import SideDataContainer
+from av.video.frame import PictureType
+
+from steadyeye.core.errors import SampleError
+from steadyeye.core.storage.paths import Place
+from steadyeye.core.types import Image
+from steadyeye.data.video.video_index import VideoIndex, decoded, index, picture_stream, readable
+
+__all__ = ["UNSEEN", "Frame", "VideoIndex", "every_frame", "frame", "index"]
+
+OPEN_VIDEOS = 4  # decoders a thread keeps open: memory stays flat over a folder of videos
+UNSEEN = "?"  # the type of a frame that was not decoded
+RECENT_BYTES = 32 << 20  # decoded frames a decoder keeps: overlapping sets step back a little
+RECENT_BYTES_IN_ORDER = 256 << 20  # where a step back beyond them means to begin again
+MOST_RECENT = 64
+
+
+@dataclass(frozen=True)
+class Frame:
+    """A decoded frame: its picture type (`I`, `P`, `B`; `?` if damaged) and, on call, its pixels.
+
+    `image()`: (h, w, 3) uint8 RGB at the size it was coded with, turned as the file says a player
+    has to turn it; raises `SampleError` for a damaged frame.
+    """
+
+    kind: str
+    image: Callable[[], Image]
+
+
+class _UnreliableError(Exception):
+    """Decoding from a key frame met what only decoding in order answers."""
+
+
+class _Cursor:
+    """One open decoder, moved forward where that is nearer than starting at a key frame.
+
+    A video without proven key frames is decoded from its start; so is one from the moment that
+    decoding from a key frame fails, as a decoder patches damaged pictures with earlier ones.
+    """
+
+    def __init__(self, video: VideoIndex) -> None:
+        self.video = video
+        self.in_order = bool(video.in_order)
+        self.starts = frozenset(video.key_pts.tolist())
+        self.reformatter = av.video.reformatter.VideoReformatter()
+        self.container: Any = None
+        self.frames: Iterator[Any] = iter(())
+        self.count = 0
+        self.number = -1
+        self._open()
+
+    def close(self) -> None:
+        """Closes the file."""
+        self.container.close()
+
+    def frame(self, number: int) -> Frame:
+        """Frame `number`, decoded now so that its type is known; its pixels are converted later."""
+        try:
+            native = self._native(number)
+        except av.FFmpegError as error:
+            self._open()
+            return _damaged(self.video, number, error.strerror or "the data is damaged")
+        if native is None:
+            return _damaged(
+                self.video, number, "decoding the video from its start does not yield it"
+            )
+
+        def image() -> Image:
+            picture = self.reformatter.reformat(native, format="rgb24")
+            return upright(native, np.asarray(picture.to_ndarray(), dtype=np.uint8))
+
+        return Frame(PictureType(native.pict_type).name, image)
+
+    def _native(self, wanted: int) -> Any:
+        if not self.in_order:
+            try:
+                return self._from_key_frame(wanted)
+            except (_UnreliableError, av.FFmpegError):
+                self.in_order = True
+                self._open()
+        if wanted in self.recent:
+            return self.recent[wanted]
+        if wanted <= self.number:
+            self._open()
+        # a damaged video may show frames in another order than their times
+        while wanted not in self.recent and self.number <= wanted + MOST_RECENT:
+            if not self._next():
+                break
+        return self.recent.get(wanted)
+
+    def _from_key_frame(self, wanted: int) -> Any:
+        if wanted in self.recent:
+            return self.recent[wanted]
+        video = self.video
+        at = int(np.searchsorted(video.key_pts, video.pts[wanted], side="right")) - 1
+        start = max(at, 0)
+        behind = self.number < 0 or self.number >= wanted
+        if behind or video.pts[self.number] < video.key_pts[start]:
+            # by decoding time: by presentation time a seek may land past leading B-frames
+            self.container.seek(int(video.key_dts[start]), stream=self.stream)
+            self.recent.clear()
+            self.number = -1
+            latest = int(max(video.pts[wanted], video.key_pts[0]))
+            self.frames = _from_start(self.container, self.stream, self.starts, latest)
+        while self.number < wanted:
+            if not self._next():
+                break
+        if wanted not in self.recent:
+            raise _UnreliableError
+        return self.recent[wanted]
+
+    def _open(self) -> None:
+        if self.container is not None:
+            self.container.close()
+        self.container = av.open(readable(self.video.path))
+        self.stream = picture_stream(self.container)
+        self.stream.thread_type = "NONE"  # the runner's workers are the parallelism
+        context = self.stream.codec_context
+        if not self.in_order:
+            # what a decoder would patch is decoded in order instead
+            context.options = {"err_detect": "explode"}
+        self.frames = decoded(self.container, self.stream)
+        self.count = 0
+        self.number = -1
+        self.recent: OrderedDict[int, Any] = OrderedDict()
+        budget = RECENT_BYTES_IN_ORDER if self.in_order else RECENT_BYTES
+        held = budget // max(context.width * context.height * 3 // 2, 1)
+        self.most = min(max(held, 4), MOST_RECENT)
+
+    def _next(self) -> bool:
+        """Whether there was one more frame, which is now among the recent ones."""
+        native = next((each for each in self.frames if each is not None), None)
+        if native is None:
+            return False
+        number = self.count if self.video.in_order else _number(self.video, native.pts)
+        self.count += 1
+        if number is not None:
+            self.number = number
+            self.recent[number] = native
+            if len(self.recent) > self.most:
+                self.recent.popitem(last=False)
+        return True
+
+
+def _from_start(
+    container: Any, stream: Any, starts: frozenset[int] | None, latest: int
+) -> Iterator[Any]:
+    """The frames behind a seek, which has to arrive at one of `starts` up to `latest`."""
+    for packet in container.demux(stream):
+        if starts is not None and not (packet.pts in starts and packet.pts <= latest):
+            raise _UnreliableError
+        starts = None
+        for native in packet.decode():
+            if native.is_corrupt:
+                raise _UnreliableError
+            yield native
+
+
+def every_frame(video: VideoIndex) -> Iterator[tuple[int, Any]]:
+    """Number and native frame of each frame of a video, in order; damaged ones are left out."""
+    last = -1
+    if not video.in_order:
+        with suppress(_UnreliableError, av.FFmpegError):
+            for number, native in _frames(video, strict=True):
+                yield number, native
+                last = number
+            return
+    yield from (each for each in _frames(video, strict=False) if each[0] > last)
+
+
+def _frames(video: VideoIndex, strict: bool) -> Iterator[tuple[int, Any]]:
+    """`strict`: with all cores, up to the first error: patched pictures depend on the threads."""
+    with av.open(readable(video.path)) as container:
+        stream = picture_stream(container)
+        stream.thread_type = "AUTO" if strict else "NONE"
+        if strict:
+            stream.codec_context.options = {"err_detect": "explode"}
+            frames = _from_start(container, stream, None, 0)
+        else:
+            frames = (native for native in decoded(container, stream) if native is not None)
+        for count, native in enumerate(frames):
+            number = count if video.in_order else _number(video, native.pts)
+            if number is not None:
+                yield number, native
+
+
+def _number(video: VideoIndex, pts: int | None) -> int | None:
+    """The number of the frame at a presentation time; None where the index has none there."""
+    if pts is None:
+        return None
+    number = int(np.searchsorted(video.pts, pts))
+    return number if number < len(video) and video.pts[number] == pts else None
+
+
+def upright(native: Any, image: Image) -> Image:
+    """A picture turned by quarters and mirrored as its display matrix says."""
+    # what `native.side_data` keeps refers back to its frame, which then stays in memory until
+    # Python looks for cycles: hundreds of megabytes
+    read: Any = SideDataContainer  # its stub lacks the argument
+    matrix = read(native).get("DISPLAYMATRIX")
+    if matrix is None:
+        return image
+    a, b, _, c, d = np.frombuffer(bytes(matrix), np.int32)[:5].tolist()
+    if a == d == 0 and b and c:
+        image, a, d = image.transpose(1, 0, 2), c, b
+    elif b or c or not (a and d):
+        return image  # turned by another angle, which would need other pixels
+    return np.ascontiguousarray(image[:: 1 if d > 0 else -1, :: 1 if a > 0 else -1])
+
+
+def _damaged(video: VideoIndex, number: int, why: str) -> Frame:
+    def image() -> Image:
+        raise SampleError(f"cannot decode frame {number} of '{video.path}': {why}")
+
+    return Frame(UNSEEN, image)
+
+
+_open = threading.local()
+
+
+def frame(video: VideoIndex, number: int) -> Frame:
+    """Frame `number` of a video, decoded by the calling thread's own decoder."""
+    cursors: OrderedDict[Place, _Cursor] = _open.__dict__.setdefault("cursors", OrderedDict())
+    if video.path not in cursors:
+        cursors[video.path] = _Cursor(video)
+        if len(cursors) > OPEN_VIDEOS:
+            cursors.popitem(last=False)[1].close()
+    cursors.move_to_end(video.path)
+    return cursors[video.path].frame(number)

@@ -1,0 +1,82 @@
+"""Frames kept as image files: finding them, and how their members become samples."""
+
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import pairwise
+from pathlib import Path
+
+from steadyeye.core.duplicates import repeated
+from steadyeye.core.errors import UsageError
+from steadyeye.core.storage.paths import Place, absent, inside
+from steadyeye.core.types import Sample
+from steadyeye.data.images import image_file
+from steadyeye.data.video.paths import listed
+from steadyeye.data.video.pm_set_source import Member, tags
+
+Locate = Callable[[Member], Place]
+
+
+def sampler(locate: Locate) -> Callable[[Member], Sample]:
+    """The function that turns a member into a sample read from the file `locate` names."""
+
+    def sample(member: Member) -> Sample:
+        image = image_file.ImageFile(locate(member))
+        return Sample(member.id, image, member.truth, member.group, tags(member), key=image.key)
+
+    return sample
+
+
+def absentees(locate: Locate) -> Callable[[Iterable[Member]], Sequence[str]]:
+    """The function that lists the files of members that are not there."""
+
+    def lacking(members: Iterable[Member]) -> Sequence[str]:
+        return [str(path) for path in absent(dict.fromkeys(map(locate, members)))]
+
+    return lacking
+
+
+def numbered(root: Place) -> Mapping[str, Sequence[Place]]:
+    """The folders of images at or below `root`, one a video, by name; each in its frames' order.
+
+    The last number in a file's name orders the frames. Raises `UsageError` where there is none.
+    """
+    folders: dict[str, list[Place]] = {}
+    folder = root.is_dir()
+    for file in listed(root, image_file.SUFFIXES):
+        relative = inside(file, root).parent
+        name = relative.as_posix() if relative.parts and folder else root.name
+        folders.setdefault(name, []).append(file)
+    for name, found in folders.items():
+        twice = repeated([str(_number(file)) for file in found])
+        if twice:
+            raise UsageError(
+                f"'{name}' has {len(twice):,} frame numbers more than once, first {twice[0]}; "
+                "their order is not known; keep one of each"
+            )
+    return {name: sorted(found, key=_number) for name, found in folders.items()}
+
+
+def without_gaps(video: str, files: Sequence[Path]) -> Sequence[Path]:
+    """The frames of a video in the order of their numbers, of which each is one above the last.
+
+    Else an offset would not be in native frames, and annotations by number would be of other
+    frames. Raises `UsageError` for a gap and for a number that occurs twice.
+    """
+    found = sorted(files, key=_number)
+    for before, after in pairwise(found):
+        one, two = _number(before), _number(after)
+        if two == one:
+            raise UsageError(f"'{video}' has two frames {one}, '{before}' and '{after}'; keep one")
+        if two > one + 1:
+            raise UsageError(
+                f"'{video}' lacks the frames between '{before.name}' and '{after.name}'; add "
+                "them, or renumber the frames if k is to count the existing ones"
+            )
+    return found
+
+
+def _number(file: Place) -> int:
+    digits = re.findall(r"\d+", file.stem)
+    if not digits:
+        raise UsageError(f"the frame '{file}' has no number in its name; number the frames")
+    return int(digits[-1])

@@ -1,0 +1,238 @@
+"""Labels and scene cuts of videos, from a JSON or CSV file beside them.
+
+JSON::
+
+    {"classes": {"bicycle": "n02834778", "car": "n02958343"},
+     "videos": {"bikes.mp4": {"cuts": [30, 76],
+                              "labels": [{"first": 0, "last": 29, "labels": ["car"]}]}}}
+
+What is listed names what occurs: a model that has more classes may answer any of them. Where
+`classes` lists all that there can be, `"closed": true` beside it says so.
+
+CSV, one range a line, several labels joined by `|`, `first` and `last` empty or left out for the
+whole video::
+
+    video,first,last,labels
+    bikes.mp4,0,29,car|bicycle
+"""
+
+import json
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from steadyeye.core.errors import UsageError, unknown
+from steadyeye.core.format import number_of
+from steadyeye.core.storage.paths import URL, Place
+from steadyeye.core.types import Classes, Labels
+from steadyeye.data.classes.class_lists import closed, named
+from steadyeye.data.classes.loading import table
+from steadyeye.data.video.paths import located
+
+WHOLE = 2**62
+
+
+@dataclass(frozen=True)
+class Range:
+    """Frames `first` … `last`, both included, that carry `labels`."""
+
+    first: int
+    last: int
+    labels: Labels
+
+
+@dataclass(frozen=True)
+class VideoLabels:
+    """What the sidecar says of one video; `cuts`: the first frame of each scene but the first."""
+
+    ranges: tuple[Range, ...] = ()
+    cuts: tuple[int, ...] = ()
+
+    def at(self, frame: int) -> Labels:
+        """The labels of a frame, in ascending order; empty where it has none."""
+        found = {c for r in self.ranges if r.first <= frame <= r.last for c in r.labels}
+        return tuple(sorted(found))
+
+    def within(self, video: str, frames: int) -> "VideoLabels":
+        """The same, of a video of `frames` frames.
+
+        Raises `UsageError` where a frame is named that it does not have: such labels are of another
+        video, of another cut of it, or counted from 1.
+        """
+        named = [frame for each in self.ranges for frame in (each.first, each.last)]
+        beyond = [frame for frame in (*named, *self.cuts) if frames <= frame < WHOLE]
+        if beyond:
+            raise UsageError(
+                f"the labels or cuts name frame {max(beyond)} of '{video}', which has frames 0 "
+                f"to {frames - 1}; correct them, and leave 'last' empty for the rest of a video"
+            )
+        return self
+
+
+@dataclass(frozen=True)
+class Sidecar:
+    """Classes and, by video name, labels and cuts. `classes` is None where nothing is labelled."""
+
+    classes: Classes | None
+    videos: Mapping[str, VideoLabels]
+
+    @property
+    def present(self) -> frozenset[int]:
+        """The classes that some frame carries."""
+        ranges = (each for video in self.videos.values() for each in video.ranges)
+        return frozenset(label for each in ranges for label in each.labels)
+
+    def of(self, video: str) -> VideoLabels:
+        """What is known of a video: by its name, its name without suffix, or for all (`*`)."""
+        for key in (video, Path(video).stem, "*"):
+            if key in self.videos:
+                return self.videos[key]
+        return VideoLabels()
+
+    def labelled(self, videos: Sequence[str]) -> list[str]:
+        """The videos that have labels, in order; all of them where nothing is labelled at all.
+
+        Raises `UsageError` where there are classes and none of the videos has a label.
+        """
+        if self.classes is None:
+            return list(videos)
+        found = [video for video in videos if self.of(video).ranges]
+        if videos and not found:
+            raise UsageError(
+                f"the labels say nothing of any of the {number_of(len(videos), 'video')}, first "
+                f"'{videos[0]}'; check their names"
+            )
+        return found
+
+
+NOTHING = Sidecar(None, {})
+
+
+def read(labels: str | None) -> Sidecar:
+    """The sidecar at a path, or one label for every frame where `labels` is no file name."""
+    if labels is None:
+        return NOTHING
+    path = located(labels) if URL.match(labels) else Path(labels)
+    if path.suffix.lower() not in {".json", ".csv"}:
+        label = _name(labels)
+        return _build(named({label: None}), {"*": {"labels": [{"labels": [label]}]}}, label)
+    if not path.is_file():
+        raise UsageError(f"no label file at '{path}'; check the path")
+    rows = _json(path) if path.suffix.lower() == ".json" else _csv(path)
+    listed = rows.get("classes") or _distinct(rows["videos"])
+    if not isinstance(listed, Mapping | list) or not all(isinstance(one, str) for one in listed):
+        raise UsageError(f"the labels '{path}': classes must be names, or {{name: wnid or null}}")
+    wnids = listed if isinstance(listed, Mapping) else dict.fromkeys(listed)
+    pairs = {_name(name): wnid for name, wnid in wnids.items()}
+    if len(pairs) < len(wnids):
+        raise UsageError(f"the labels '{path}' have two classes that differ by blanks; keep one")
+    classes = named(pairs) if pairs else None
+    if rows.get("closed") and classes:
+        classes = closed(classes)
+    return _build(classes, rows["videos"], str(path))
+
+
+def _json(path: Place) -> dict[str, Any]:
+    try:
+        text = path.read_text(encoding="utf-8-sig")
+        content = json.loads(text, object_pairs_hook=lambda pairs: _once(path, pairs))
+    except ValueError as error:
+        raise UsageError(f"cannot read the labels '{path}': {error}") from error
+    if not isinstance(content, dict) or not isinstance(content.get("videos"), dict):
+        raise UsageError(f"the labels '{path}' have no 'videos' object; see the docs on sidecars")
+    whole = content.get("closed", False)
+    if not isinstance(whole, bool) or (whole and not content.get("classes")):
+        raise UsageError(f"the labels '{path}' have closed={whole!r}; list all classes, say true")
+    for name, video in content["videos"].items():
+        if not isinstance(video, dict) or not isinstance(video.get("labels", []), list):
+            raise UsageError(f"the labels '{path}': '{name}' must be an object with labels or cuts")
+        video["labels"] = [_entry(path, name, entry) for entry in video.get("labels", [])]
+    return content
+
+
+def _entry(path: Place, video: str, entry: Any) -> dict[str, Any]:
+    """A range with its labels as a list of names without blanks around them."""
+    labels = entry.get("labels") if isinstance(entry, dict) else None
+    several = [labels] if isinstance(labels, str) else labels
+    if not isinstance(several, list) or not all(isinstance(one, str) for one in several):
+        raise UsageError(f"the labels '{path}': '{video}' has a range without a list of labels")
+    return {**entry, "labels": _names(several)}
+
+
+def _names(labels: Sequence[str]) -> list[str]:
+    # in their order and as often as they stand there: DAVIS numbers the objects of a sequence so
+    return list(filter(None, map(_name, labels)))
+
+
+def _name(label: str) -> str:
+    """A label without blanks around it, which are no part of a name: `car | bicycle`."""
+    return " ".join(label.split())
+
+
+def _once(path: Place, pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    twice = [key for key, times in Counter(key for key, _ in pairs).items() if times > 1]
+    if twice:
+        raise UsageError(f"the labels '{path}' name '{twice[0]}' twice; join the two")
+    return dict(pairs)
+
+
+def _csv(path: Place) -> dict[str, Any]:
+    videos: dict[str, Any] = {}
+    for line, row in table(path, "labels"):
+        video, labels = (
+            row.get("video"),
+            _names((row.get("labels") or row.get("label", "")).split("|")),
+        )
+        if not video or not labels:
+            raise UsageError(f"'{path}' line {line}: needs the columns video and labels")
+        entry = {"first": row.get("first"), "last": row.get("last"), "labels": labels}
+        videos.setdefault(video, {"labels": []})["labels"].append(entry)
+    return {"videos": videos}
+
+
+def _distinct(videos: Mapping[str, Any]) -> list[str]:
+    ranges = [entry for video in videos.values() for entry in video.get("labels", [])]
+    return sorted({label for entry in ranges for label in entry["labels"]})
+
+
+def _build(classes: Classes | None, videos: Mapping[str, Any], where: str) -> Sidecar:
+    position = {name: i for i, name in enumerate(classes.names)} if classes else {}
+    return Sidecar(classes, {name: _video(v, position, where) for name, v in videos.items()})
+
+
+def _video(video: Mapping[str, Any], position: Mapping[str, int], where: str) -> VideoLabels:
+    ranges = tuple(_range(entry, position, where) for entry in video.get("labels", []))
+    cuts = video.get("cuts", [])
+    if not isinstance(cuts, list):
+        raise UsageError(f"the labels '{where}' have the cuts '{cuts}'; give a list of frames")
+    return VideoLabels(ranges, tuple(sorted({_bound(cut, 0, where) for cut in cuts})))
+
+
+def _range(entry: Mapping[str, Any], position: Mapping[str, int], where: str) -> Range:
+    for label in entry["labels"]:
+        if label not in position:
+            error = unknown("class", label, position)
+            raise UsageError(f"the labels '{where}' use a class that is not listed: {error}")
+    first, last = _bound(entry.get("first"), 0, where), _bound(entry.get("last"), WHOLE, where)
+    if first > last:
+        raise UsageError(f"the labels '{where}' have a range from {first} to {last}; swap its ends")
+    # in their order, by which DAVIS numbers the objects of a sequence
+    return Range(first, last, tuple(position[label] for label in entry["labels"]))
+
+
+def _bound(value: object, default: int, where: str) -> int:
+    if value is None or value == "":
+        return default
+    try:
+        number = int(str(value))
+    except ValueError:
+        raise UsageError(
+            f"the labels '{where}' have the frame number '{value}'; give a whole number"
+        ) from None
+    if number < 0:
+        raise UsageError(
+            f"the labels '{where}' have the frame number {number}; frames count from 0"
+        )
+    return number

@@ -1,0 +1,65 @@
+"""Where footage lies: files, folders, and files inside an installed package."""
+
+from collections.abc import Iterator
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any, TypeVar, cast
+
+from steadyeye.core.errors import UsageError
+from steadyeye.core.storage.paths import URL, Place, below, place
+
+VIDEOS = frozenset({".mp4", ".mkv", ".mov", ".avi", ".webm", ".m4v", ".mpg", ".mpeg", ".ts"})
+
+
+At = TypeVar("At", bound=Place)
+
+
+def located(path: str) -> Place:
+    """The path or the URL (`s3://…`) a user wrote; as `resolve` otherwise."""
+    return place(path) if URL.match(path) else resolve(path)
+
+
+def resolve(path: str) -> Path:
+    """The path a user wrote; `package:NAME/inner/file` means a file that NAME ships.
+
+    Raises `UsageError` where the package is not installed, and for the URL of a store: what calls
+    this reads local files.
+    """
+    if URL.match(path):
+        found = place(path)
+        if not isinstance(found, Path):
+            raise UsageError(
+                f"'{path}' is of a store, which this source does not read; copy it to a disk, or "
+                "give image_folder, frames, video, every_frame, coco, webdataset or hf_dataset"
+            )
+        return found
+    if not path.startswith("package:"):
+        return Path(path).expanduser()
+    name, _, inner = path.removeprefix("package:").partition("/")
+    spec = find_spec(name)
+    if spec is None or not spec.submodule_search_locations:
+        raise UsageError(f"'{path}' needs the package '{name}'; install it with pip")
+    return Path(spec.submodule_search_locations[0]) / inner
+
+
+def listed(path: At, suffixes: frozenset[str]) -> list[At]:
+    """The file itself, or the files below a folder that end like `suffixes`, sorted by name.
+
+    Raises `UsageError` where there is none.
+    """
+    if path.is_file():
+        return [path]
+    if not path.is_dir():
+        raise UsageError(f"no file or folder at '{path}'; check the path")
+    # of one kind, as the folder is
+    files = cast(Iterator[Any], below(path))
+    found = sorted(file for file in files if file.suffix.lower() in suffixes)
+    if not found:
+        kinds = ", ".join(sorted(suffixes))
+        raise UsageError(f"the folder '{path}' holds no file ending in {kinds}")
+    return found
+
+
+def holds(path: Place, suffixes: frozenset[str]) -> bool:
+    """Whether the file, or any file below the folder, ends like one of `suffixes`."""
+    return any(file.suffix.lower() in suffixes for file in (path, *below(path)))

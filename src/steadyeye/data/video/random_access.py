@@ -1,0 +1,235 @@
+"""At which packets of H.264 and HEVC a decoder can start; see `key_frames`."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from steadyeye.data.video.bitstream import Bits, avc_sets, hevc_sets, payload, sei_types, units
+
+MANY = 2**31
+
+
+class UnprovenError(Exception):
+    """Why a stream has to be decoded in order."""
+
+
+@dataclass(frozen=True)
+class Examiner:
+    """What is asked about the packets of a stream, one after the other.
+
+    `starts`: whether a decoder can start at a packet; raises `UnprovenError` where the whole stream
+    has to be decoded in order. `reorder`: how many pictures a decoder knows to hold back until they
+    are shown; it has to guess in a stream that needs more.
+    """
+
+    starts: Callable[[bytes], bool]
+    reorder: int = MANY
+
+
+# film grain, display orientation, transfer characteristics: they hold until the next such message
+LASTING = frozenset({19, 47, 147})
+
+
+@dataclass
+class _H264:
+    """H.264: a decoder can start at a packet whose slices are all of an IDR picture.
+
+    `number_bits`: the bits of a picture's number, by which references that are missing show.
+    """
+
+    length: int
+    sets: frozenset[bytes]
+    number_bits: int
+    last: int = -1
+
+    def __call__(self, packet: bytes) -> bool:
+        slices = []
+        for unit in units(packet, self.length):
+            kind = unit[0] & 31
+            if kind in (1, 5):
+                slices.append(unit)
+            elif kind in (7, 8):
+                _require_known(unit, self.sets)
+            elif kind == 6:
+                _require_passing(unit, 1)
+            elif kind in (2, 3, 4, 10, 11):
+                raise UnprovenError("it holds data partitions or ends within the stream")
+        if sum(unit[1] >> 7 for unit in slices) != 1:
+            raise UnprovenError("its packets are not one picture each")
+        start = all(unit[0] & 31 == 5 for unit in slices)
+        self._follow(slices[0], start)
+        return start
+
+    def _follow(self, unit: bytes, start: bool) -> None:
+        """Raises `UnprovenError` where a reference before a picture is missing (7.4.3)."""
+        bits = Bits(payload(unit[:24], 1))
+        _skip(bits, "uuu")
+        number = bits.number(self.number_bits)
+        if self.last < 0 and not start:
+            raise UnprovenError("it does not begin with a key frame")
+        following = (self.last + 1) % (1 << self.number_bits)
+        if not start and number not in (self.last, following):
+            raise UnprovenError("frames are missing that later frames refer to")
+        if unit[0] & 0x60 or start:
+            self.last = number
+
+
+def h264(extradata: bytes) -> Examiner:
+    """What examines H.264. Raises `UnprovenError` for what a decoder has to guess or remember."""
+    length, sets = avc_sets(extradata)
+    known = {_sequence(Bits(payload(unit, 1))) for unit in sets if unit[0] & 31 == 7}
+    if len(known) != 1:
+        raise UnprovenError("its header does not say how it was coded")
+    number_bits, reorder = known.pop()
+    return Examiner(_H264(length, frozenset(sets), number_bits), reorder)
+
+
+HIGH = frozenset({100, 110, 122, 244, 44, 83, 86, 118, 128, 138, 139, 134, 135})
+
+
+def _sequence(bits: Bits) -> tuple[int, int]:
+    """The bits of a picture's number, and how far pictures are reordered (7.3.2.1.1).
+
+    The latter is 0 where it is not said. Raises `UnprovenError` for fields and for 4:4:4.
+    """
+    profile = bits.number(8)
+    bits.number(16)
+    bits.golomb()
+    if profile in HIGH:
+        if bits.golomb() == 3:
+            # x264 before 151 wrote 4:4:4 otherwise, and says so in its first packet alone
+            raise UnprovenError(
+                "4:4:4 H.264 is decoded according to the encoder named in its first packet"
+            )
+        _skip(bits, "uu1")
+        if bits.flag():
+            for size in (*[16] * 6, *[64] * 2):
+                _skip_scaling_list(bits, size)
+    number_bits = bits.golomb() + 4
+    order = bits.golomb()
+    if order == 0:
+        bits.golomb()
+    elif order == 1:
+        _skip(bits, "1uu")
+        _skip(bits, "u" * bits.golomb())
+    _skip(bits, "u1uu")
+    if not bits.flag():
+        raise UnprovenError("it is interlaced")
+    bits.flag()
+    if bits.flag():
+        _skip(bits, "uuuu")
+    return number_bits, _reorder_of_usability(bits) if bits.flag() else 0
+
+
+def _reorder_of_usability(bits: Bits) -> int:
+    """The same from the usability information behind it (E.1.1)."""
+    if bits.flag() and bits.number(8) == 255:
+        bits.number(32)
+    if bits.flag():
+        bits.flag()
+    if bits.flag():
+        bits.number(4)
+        if bits.flag():
+            bits.number(24)
+    if bits.flag():
+        _skip(bits, "uu")
+    if bits.flag():
+        bits.number(65)
+    buffers = [_skip_buffer(bits) for _ in range(2)]
+    if any(buffers):
+        bits.flag()
+    bits.flag()
+    if not bits.flag():
+        return 0
+    _skip(bits, "1uuuu")
+    return bits.golomb()
+
+
+def _skip_buffer(bits: Bits) -> bool:
+    if not bits.flag():
+        return False
+    count = bits.golomb() + 1
+    bits.number(8)
+    for _ in range(count):
+        _skip(bits, "uu1")
+    bits.number(20)
+    return True
+
+
+def _skip(bits: Bits, fields: str) -> None:
+    """Reads over Exp-Golomb numbers (`u`, signed or not) and single bits (`1`)."""
+    for each in fields:
+        if each == "u":
+            bits.golomb()
+        else:
+            bits.flag()
+
+
+def _skip_scaling_list(bits: Bits, size: int) -> None:
+    if not bits.flag():
+        return
+    last = following = 8
+    for _ in range(size):
+        if following:
+            following = (last + bits.signed()) % 256
+        last = following or last
+
+
+def _require_known(unit: bytes, sets: frozenset[bytes]) -> None:
+    if unit not in sets:
+        raise UnprovenError("its parameters change within the stream")
+
+
+def _require_passing(unit: bytes, header: int) -> None:
+    if LASTING.intersection(sei_types(unit, header)):
+        raise UnprovenError("it holds messages that last beyond their picture")
+
+
+@dataclass
+class _Hevc:
+    """HEVC: a decoder can start at a random access point, for pictures shown at or after it."""
+
+    length: int
+    sets: frozenset[bytes]
+    points: int = 0
+
+    def __call__(self, packet: bytes) -> bool:
+        kinds = []
+        for unit in units(packet, self.length):
+            kind, layer = unit[0] >> 1 & 63, (unit[0] & 1) << 5 | unit[1] >> 3
+            if layer:
+                continue
+            if kind < 32 and unit[2] & 128:
+                kinds.append(kind)
+                if kind in (19, 20) and unit[2] & 64 and self.points:
+                    raise UnprovenError("key frames drop the pictures before them")
+            elif kind in (32, 33, 34):
+                _require_known(unit, self.sets)
+            elif kind == 39:
+                _require_passing(unit, 2)
+            elif kind in (36, 37):
+                raise UnprovenError("it ends within the stream")
+        if len(kinds) != 1:
+            raise UnprovenError("its packets are not one picture each")
+        return self._start(kinds[0])
+
+    def _start(self, kind: int) -> bool:
+        start = kind in (19, 20, 21)
+        if kind in (16, 17, 18) or not (start or kind < 10):
+            raise UnprovenError("it holds links that are broken")
+        self.points += start
+        # pictures that lead the first point are not shown, so packets are not frames
+        if not self.points or (kind in (8, 9) and self.points == 1):
+            raise UnprovenError("it does not begin with a key frame and what follows it")
+        return start
+
+
+def hevc(extradata: bytes) -> Examiner:
+    """What examines HEVC. Raises `UnprovenError` for pictures that are decoded and not shown."""
+    length, sets = hevc_sets(extradata)
+    for unit in sets:
+        if unit[0] >> 1 & 63 == 34:
+            bits = Bits(payload(unit, 2))
+            _skip(bits, "uu1")
+            if bits.flag():
+                raise UnprovenError("it hides some of its pictures")
+    return Examiner(_Hevc(length, frozenset(sets)))

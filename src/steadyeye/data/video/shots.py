@@ -1,0 +1,39 @@
+"""Which scene cuts pm-sets keep to: those a sidecar names, or those that are found."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+
+from steadyeye.core.errors import unknown
+from steadyeye.core.format import number_of
+from steadyeye.data.video.label_sidecar import VideoLabels
+
+CHOICES = ("sidecar", "detect")
+
+
+def cut(choice: str, said: VideoLabels, find: Callable[[], tuple[int, ...]]) -> VideoLabels:
+    """What is known of a video, with the cuts that `find` finds where "detect" is chosen.
+
+    Cuts that are named stay as they are. Raises `UsageError` for another choice.
+    """
+    if choice not in CHOICES:
+        raise unknown("value of cuts", choice, CHOICES)
+    return replace(said, cuts=find()) if choice == "detect" and not said.cuts else said
+
+
+def notes(choice: str, videos: Mapping[str, VideoLabels]) -> tuple[str, ...]:
+    """What a reader must know of the cuts: how many were found, or that none are known."""
+    if choice == "detect":
+        found = sum(len(said.cuts) for said in videos.values())
+        return (f"{number_of(found, 'scene cut')} named or found",)
+    blind = [name for name, said in videos.items() if not said.cuts]
+    if not blind:
+        return ()
+    return (
+        f"no scene cuts named in {len(blind):,} of {number_of(len(videos), 'video')}, so "
+        "neighbours may lie across one; cuts='detect' finds them",
+    )
+
+
+def marks(choice: str, videos: Mapping[str, VideoLabels]) -> list[str]:
+    """What the fingerprint of a source must know of cuts that no sidecar names."""
+    return [f"{name} {said.cuts}" for name, said in videos.items() if choice == "detect"]

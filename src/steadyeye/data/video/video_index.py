@@ -1,0 +1,198 @@
+"""Which frames a video has, and where a decoder can start to reach them."""
+
+import hashlib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property, lru_cache
+from typing import Any
+
+import av
+import numpy as np
+from numpy.typing import NDArray
+
+from steadyeye.core.errors import SampleError, UsageError
+from steadyeye.core.format import number_of
+from steadyeye.core.storage.paths import Place
+from steadyeye.core.storage.remote_path import Remote
+from steadyeye.data.video.packets import Packets, disorder, read_packets
+
+
+@dataclass(frozen=True, eq=False)
+class VideoIndex:
+    """The frames of a video, numbered from 0 in the order in which decoding shows them.
+
+    `pts`: (frames,) presentation time of each frame in `time_base` seconds. `key_pts`, `key_dts`:
+    presentation and decoding time of the packets a decoder can start at, proven by
+    `steadyeye.data.video.key_frames`. `in_order`: why the video is decoded in order from its start;
+    empty where it need not be. Its frames are then those that decoding yielded, and `lost` packets
+    failed to decode. `fps`: frames a second.
+    """
+
+    path: Place
+    pts: NDArray[np.int64]
+    key_pts: NDArray[np.int64]
+    key_dts: NDArray[np.int64]
+    time_base: Fraction
+    fps: float
+    in_order: str = ""
+    lost: int = 0
+
+    def __len__(self) -> int:
+        return len(self.pts)
+
+    @cached_property
+    def digest(self) -> str:
+        """What the file holds, asked for once: of an object, what its store says of it."""
+        if isinstance(self.path, Remote):
+            return f"{self.path} {self.path.version()}"
+        with self.path.open("rb") as file:
+            return hashlib.file_digest(file, "sha256").hexdigest()
+
+    def key(self, number: int) -> str:
+        """What names frame `number` by content. Raises `SampleError` for a file that went away."""
+        try:
+            # "picture", as frames were read without a proof of their key frames, and not upright
+            return f"picture {number} of {self.digest}"
+        except OSError as error:
+            raise SampleError(f"cannot read the video '{self.path}': {error.strerror}") from error
+
+
+def readable(path: Place) -> Any:
+    """What PyAV opens: the name of a file, or an object of a store read a piece at a time."""
+    return path.open("rb") if isinstance(path, Remote) else str(path)
+
+
+def picture_stream(container: Any) -> Any:
+    """The stream of a container that is its video and no picture of its cover; None without one."""
+    return container.streams.best("video")
+
+
+def decoded(container: Any, stream: Any) -> Iterator[Any]:
+    """What decoding in order yields: each frame, and None for each packet that fails to decode."""
+    packets = container.demux(stream)
+    while True:
+        try:
+            packet = next(packets, None)
+        except av.FFmpegError:
+            packet = None  # what is behind cannot be read, by this or any other way
+        if packet is None:
+            return
+        try:
+            yield from packet.decode()
+        except av.EOFError:
+            return
+        except av.FFmpegError:
+            yield None
+
+
+def index(path: Place) -> VideoIndex:
+    """The index of a video.
+
+    Raises `UsageError` for a file that is missing, no video, empty, or shorter than it says.
+    """
+    if not path.is_file():
+        raise UsageError(f"no video at '{path}'; check the path")
+    if isinstance(path, Remote):
+        return _index(path)
+    found = path.stat()
+    return _unchanged(path, found.st_size, found.st_mtime_ns, found.st_ctime_ns, found.st_ino)
+
+
+@lru_cache(maxsize=1024)
+def _unchanged(path: Place, *stamp: int) -> VideoIndex:
+    """The index of a local file, made once a process for as long as the file stays as it is."""
+    del stamp
+    return _index(path)
+
+
+def _index(path: Place) -> VideoIndex:
+    try:
+        with av.open(readable(path)) as container:
+            stream = picture_stream(container)
+            if stream is None:
+                hint = "give a video or a folder of videos"
+                raise UsageError(f"'{path}' has no video stream; {hint}")
+            packets = read_packets(container, stream)
+            _check_whole(path, stream.frames, packets)
+            why = packets.unproven or disorder(packets)
+            return _of_frames(path, why) if why else _of_packets(path, stream, packets)
+    except av.EOFError as error:
+        raise _empty(path) from error
+    except av.FFmpegError as error:
+        hint = "it is no video or it is truncated"
+        raise UsageError(f"cannot open the video '{path}': {error.strerror}; {hint}") from error
+
+
+def _check_whole(path: Place, promised: int, packets: Packets) -> None:
+    if not packets.shown:
+        raise _empty(path)
+    if packets.count >= promised:
+        return
+    with av.open(readable(path), options={"ignore_editlist": "1"}) as container:
+        # frames that an edit list cuts away are there as well
+        there = sum(1 for packet in container.demux(picture_stream(container)) if packet.size)
+    if there < promised:
+        raise UsageError(
+            f"the video '{path}' is truncated: its header promises {number_of(promised, 'frame')}, "
+            f"{there} are there; copy it again or cut it to what is whole"
+        )
+
+
+def _of_packets(path: Place, stream: Any, packets: Packets) -> VideoIndex:
+    starts = sorted(packets.starts)
+    return VideoIndex(
+        path=path,
+        pts=np.array(sorted(pts for pts in packets.shown if pts is not None), dtype=np.int64),
+        key_pts=np.array([pts for pts, _ in starts], dtype=np.int64),
+        key_dts=np.array([dts for _, dts in starts], dtype=np.int64),
+        time_base=stream.time_base,
+        fps=_rate(stream),
+    )
+
+
+def _of_frames(path: Place, why: str) -> VideoIndex:
+    times: list[int | None] = []
+    lost = 0
+    with av.open(readable(path)) as container:
+        stream = picture_stream(container)
+        stream.thread_type = "NONE"
+        base, rate = stream.time_base, _rate(stream)
+        for frame in decoded(container, stream):
+            if frame is None:
+                lost += 1
+            else:
+                times.append(frame.pts if frame.pts is not None else frame.dts)
+    if not times:
+        raise _empty(path)
+    known = [round(n / (rate or 1) / base) if t is None else t for n, t in enumerate(times)]
+    none = np.zeros(0, np.int64)
+    return VideoIndex(path, np.array(known, np.int64), none, none, base, rate, why, lost)
+
+
+def _rate(stream: Any) -> float:
+    return float(stream.average_rate or stream.guessed_rate or 0)
+
+
+def _empty(path: Place) -> UsageError:
+    return UsageError(f"the video '{path}' holds no frames; remove it or record it again")
+
+
+def order_notes(videos: Mapping[str, VideoIndex]) -> tuple[str, ...]:
+    """What a reader must know of how videos are read: which are decoded in order, what is lost."""
+    notes = []
+    slow = [name for name, video in videos.items() if video.in_order]
+    if slow:
+        notes.append(
+            f"{len(slow):,} of {number_of(len(videos), 'video')} decoded in order from their "
+            "start, as it is not proven that decoding can start at their key frames; first "
+            f"'{slow[0]}': {videos[slow[0]].in_order}"
+        )
+    lost = [name for name, video in videos.items() if video.lost]
+    if lost:
+        notes.append(
+            f"{number_of(sum(videos[name].lost for name in lost), 'packet')} in "
+            f"{number_of(len(lost), 'video')} cannot be decoded; frames are numbered without them; "
+            f"first '{lost[0]}'"
+        )
+    return tuple(notes)

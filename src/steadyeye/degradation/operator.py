@@ -1,0 +1,104 @@
+"""The seam between operators and all that uses them: an operator starts a trail of levels."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from steadyeye.core.errors import UsageError
+from steadyeye.core.types import Image
+
+LEVELS = 30
+"""The last level of the operators of Swingler 2022."""
+
+Trail: TypeAlias = Callable[[int], Image]
+"""`trail(level)`: the image at that level. Levels are asked for in rising order."""
+
+Gradient: TypeAlias = Callable[[NDArray[np.float32]], NDArray[np.float32]]
+"""(h, w, 3) float32 in 0…255 → the derivative of the true class's probability by each value."""
+
+
+@dataclass(frozen=True)
+class Context:
+    """What an operator may draw on beside the image: its random stream and the model's gradient."""
+
+    key: np.uint64
+    gradient: Gradient | None = None
+
+
+@dataclass(frozen=True)
+class Operator:
+    """A degradation operator with its parameters.
+
+    `begin(image, context)`: the trail of one image. `last`: the highest level it has.
+    `needs_gradient`: whether it needs a differentiable model. `about`: its parameters, for the
+    record. `known`: whether its name and parameters say what it makes of an image, as they do not
+    of a user's function, which may change. Its random stream depends on (seed, image id, `name`)
+    alone.
+    """
+
+    name: str
+    begin: Callable[[Image, Context], Trail]
+    last: int = LEVELS
+    needs_gradient: bool = False
+    about: str = ""
+    known: bool = True
+
+    def start(self, image: Image, context: Context) -> Trail:
+        """The trail of an image, (h, w, 3) or (h, w) uint8, which is never changed.
+
+        `trail(level)` gives an array of the image's shape, the image itself at level 0. Raises
+        `UsageError` for an image of another kind and for a level the operator does not have.
+        """
+        if image.dtype != np.uint8 or image.ndim not in (2, 3) or not image.size:
+            raise UsageError(
+                f"{self.name} takes (h, w, 3) or (h, w) uint8 images, "
+                f"not {image.shape} {image.dtype}"
+            )
+        solid = np.ascontiguousarray(image if image.ndim == 3 else image[..., None])
+        trail = self.begin(solid, context)
+
+        def at(level: int) -> Image:
+            self.check(level)
+            if level == 0:
+                return image
+            made = trail(level)
+            return made if image.ndim == 3 else made.reshape(image.shape)
+
+        return at
+
+    def check(self, level: int) -> None:
+        """Raises `UsageError` for a level that the operator does not have."""
+        if not 0 <= level <= self.last:
+            raise UsageError(f"{self.name} has levels 0 to {self.last}, not {level}")
+
+
+def incremental(name: str, step: Callable[[Image, np.uint64], Image]) -> Operator:
+    """An operator whose every level is made of the level before.
+
+    `step(image, key)` returns a new image, one level further; `key` is that level's own stream.
+    """
+
+    def begin(image: Image, context: Context) -> Trail:
+        # with numba, which whoever only reads a sweep does without
+        from steadyeye.degradation.counter_rng import level_key
+
+        state, reached = image, 0
+
+        def at(level: int) -> Image:
+            nonlocal state, reached
+            while reached < level:
+                reached += 1
+                state = step(state, level_key(context.key, reached))
+            return state
+
+        return at
+
+    return Operator(name, begin)
+
+
+def of_original(name: str, make: Callable[[Image, int], Image]) -> Operator:
+    """An operator whose every level, `make(image, level)`, is made of the image itself."""
+    return Operator(name, lambda image, _: lambda level: make(image, level))

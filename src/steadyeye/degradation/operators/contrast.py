@@ -1,0 +1,23 @@
+"""Loss of contrast."""
+
+import numpy as np
+
+from steadyeye.core.types import Image
+from steadyeye.degradation.corruptions import rounded, severities
+from steadyeye.degradation.operator import Operator
+
+KEPT = (0.4, 0.3, 0.2, 0.1, 0.05)
+"""Of the distance from the mean at each severity: as released for ImageNet-C."""
+
+
+def contrast() -> Operator:
+    """Every value brought nearer to its channel's mean, of whose distance 40 … 5 % stay.
+
+    Severities 1 … 5. Deterministic. Hendrycks and Dietterich 2019.
+    """
+    return severities("contrast", _flattened)
+
+
+def _flattened(image: Image, severity: int, _: np.uint64) -> Image:
+    means = image.mean(axis=(0, 1), keepdims=True)
+    return rounded((image - means) * KEPT[severity - 1] + means)

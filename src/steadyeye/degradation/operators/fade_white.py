@@ -1,0 +1,23 @@
+"""Brightening of the whole image."""
+
+import numpy as np
+
+from steadyeye.core.types import Image
+from steadyeye.degradation.operator import Operator, of_original
+from steadyeye.degradation.scaling import fixed_point, scale
+
+FACTOR = 1.1
+
+
+def fade_white() -> Operator:
+    """Every value × 1.1 a level, at most 255, kept as a float and rounded once, ⌊x + ½⌋.
+
+    The float matters: rounded at every level, 0.9 × 4 would stay 4. Swingler 2022.
+    """
+    return of_original("fade_white", _level)
+
+
+def _level(image: Image, level: int) -> Image:
+    factor = FACTOR**level
+    most = np.uint8(np.ceil(255 / factor))
+    return scale(image, *fixed_point(factor), most)

@@ -1,0 +1,23 @@
+"""Normal noise on every value."""
+
+import numpy as np
+
+from steadyeye.core.types import Image
+from steadyeye.degradation.corruptions import NORMAL, normals, rounded, severities
+from steadyeye.degradation.operator import Operator
+
+DEVIATION = (0.08, 0.12, 0.18, 0.26, 0.38)
+"""Of the noise at each severity, of values in 0…1: as released for ImageNet-C."""
+
+
+def gaussian_noise() -> Operator:
+    """Independent normal noise on every value, its deviation 0.08 … 0.38 of the range.
+
+    Severities 1 … 5: the same draws, grown. Hendrycks and Dietterich 2019.
+    """
+    return severities("gaussian_noise", _noisy)
+
+
+def _noisy(image: Image, severity: int, key: np.uint64) -> Image:
+    noise = normals(key, image.size, NORMAL).reshape(image.shape)
+    return rounded(image + noise * np.float32(255 * DEVIATION[severity - 1]))

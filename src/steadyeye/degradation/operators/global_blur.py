@@ -1,0 +1,20 @@
+"""Repeated box blur of the whole image."""
+
+import cv2
+import numpy as np
+
+from steadyeye.core.types import Image
+from steadyeye.degradation.operator import Operator, incremental
+
+
+def global_blur() -> Operator:
+    """The 5 × 5 mean of the level before, rounded; the image is mirrored at its edges.
+
+    The mirror does not repeat the edge pixel itself. Swingler 2022.
+    """
+    return incremental("global_blur", _level)
+
+
+def _level(image: Image, _: np.uint64) -> Image:
+    blurred = cv2.blur(image, (5, 5), borderType=cv2.BORDER_REFLECT_101)
+    return np.asarray(blurred, dtype=np.uint8).reshape(image.shape)

@@ -1,0 +1,30 @@
+"""JPEG compression."""
+
+from dataclasses import replace
+
+import simplejpeg
+
+from steadyeye.core.types import Image
+from steadyeye.degradation.operator import Operator, of_original
+
+
+def jpeg(subsampling: str = "420") -> Operator:
+    """The image as JPEG of quality 32 − level, 31 at level 1 and 2 at level 30.
+
+    Of the image itself, not of the level before. `subsampling`: of the colours, "420" as most
+    encoders do unless told otherwise, or "422" or "444". libjpeg-turbo by its TurboJPEG interface,
+    which below quality 96 encodes with the faster, coarser integer DCT, where cv2 and Pillow take
+    the accurate one: a picture differs from theirs by less than one grey level on average and by up
+    to 53 at single pixels (six photographs at 224², all levels). The same bytes decode alike in
+    all three. Swingler 2022.
+    """
+
+    def coded(image: Image, level: int) -> Image:
+        grey = image.shape[2] == 1
+        space, sampling = ("GRAY", "Gray") if grey else ("RGB", subsampling)
+        data = simplejpeg.encode_jpeg(image, 32 - level, space, sampling)
+        return simplejpeg.decode_jpeg(data, space)  # type: ignore[no-any-return]
+
+    # blank by default, as in the runs that are there
+    about = "" if subsampling == "420" else f"subsampling {subsampling}"
+    return replace(of_original("jpeg", coded), about=about)

@@ -1,1 +1,0 @@
-"""What numbers about detections share: matching boxes to ground truth, and average precision."""

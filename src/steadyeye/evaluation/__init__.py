@@ -1,1 +1,0 @@
-"""Jobs: read, checked, run to sealed predictions, summed up in a report."""

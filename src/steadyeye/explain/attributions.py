@@ -1,0 +1,182 @@
+"""Attributions of targets, from sealed detections: which method gave them, and what they show."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from math import nan
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from steadyeye.core.predictions import Predictions
+from steadyeye.core.types import Image, Tag
+from steadyeye.explain.grid_source import Step
+from steadyeye.explain.occluders import random_mask
+from steadyeye.explain.saliency import SIDE, area, evenly, hidden, occlusion, rise, share, shown
+from steadyeye.explain.targets import Target
+
+MEASURED: Mapping[str, Tag] = {"height": nan, "width": nan}
+"""What `sizes` measures, where it failed."""
+
+INSIDE: Mapping[str, Tag] = {
+    **MEASURED,
+    **{"inside": nan, "without": nan, "residual": nan, "steps": nan},
+    "map": np.full(SIDE * SIDE, nan, dtype=np.float32),
+}
+"""What is measured by integrated gradients, where it failed."""
+
+COMPLETE = 0.01
+"""The residual up to which integrated gradients count as complete: within 1 %."""
+
+
+def sizes(image: Image, target: Target, step: Step) -> Mapping[str, Tag]:
+    """The height and width of an image, which a box is set against."""
+    return {"height": float(image.shape[0]), "width": float(image.shape[1])}
+
+
+@dataclass(frozen=True, eq=False)
+class Attribution:
+    """What one detection rests on.
+
+    `row`: of the predictions, the image as it is. `cause`: "" for the control. `share`: of
+    Σ|attribution| that lies in the box, NaN for a map without any. `area`: of the image that the
+    box covers, what `share` would be for a map all alike. `even`: what it would be, by the same
+    masks, for a score that falls with the part of the box that is hidden and with nothing else;
+    masks are coarse, so that black boxes do not reach 1. `map`: (SIDE, SIDE) float64. `residual`:
+    of integrated gradients, and `steps` they took. `agreement`: of RISE, the correlation of the
+    maps of the even and of the odd masks; NaN else. `gone`: share of masked images in which no
+    detection of the class touches the box.
+    """
+
+    row: int
+    cause: str
+    image: str
+    video: str
+    share: float
+    area: float
+    map: NDArray[np.float64]
+    even: float = 1.0
+    residual: float = nan
+    steps: float = nan
+    agreement: float = nan
+    gone: float = nan
+
+
+def attributions(predictions: Predictions) -> tuple[Attribution, ...]:
+    """The attribution of every target of a probe, in the order of its rows.
+
+    Masked images that could not be predicted are left out; a target whose image as it is could
+    not be has no attribution.
+    """
+    first = np.flatnonzero((predictions.tags["mask"] == 0) & predictions.valid).tolist()
+    if "map" in predictions.tags:
+        return tuple(_inside(predictions, row) for row in first)
+    left = similarity(predictions)
+    names = zip(predictions.tags["cause"].tolist(), predictions.groups.tolist(), strict=True)
+    rows_of: dict[tuple[str, str], list[int]] = {}
+    for row, name in enumerate(names):
+        if predictions.valid[row]:
+            rows_of.setdefault(name, []).append(row)
+    members = {rows[0]: rows for rows in rows_of.values()}
+    return tuple(_masked(predictions, left, members[row]) for row in first)
+
+
+def method(predictions: Predictions) -> str:
+    """The name of the method: `integrated_gradients`, `rise` or `occlusion`."""
+    return str(predictions.tags["attribution"][0])
+
+
+def similarity(predictions: Predictions) -> NDArray[np.float64]:
+    """(n,) how much of its target is left in every row of a probe: the best IoU × score, 0…1.
+
+    Over the detections of the target's class; 0 where none overlaps. Petsiuk et al., "Black-box
+    Explanation of Object Detectors via Saliency Maps" (D-RISE), 2021, equation 3, with the class
+    given and the score for objectness, which is all that sealed detections say.
+    """
+    found, tags = predictions.detections, predictions.tags
+    assert found is not None, "a probe is asked of a detector"
+    boxes = np.column_stack([tags[name] for name in ("x0", "y0", "x1", "y1")])[found.image]
+    low = np.maximum(found.boxes[:, :2], boxes[:, :2])
+    high = np.minimum(found.boxes[:, 2:], boxes[:, 2:])
+    both = np.clip(high - low, 0, None).prod(axis=1)
+    union = found.area + (boxes[:, 2:] - boxes[:, :2]).prod(axis=1) - both
+    same = found.label == np.asarray(tags["own_label"])[found.image]
+    score = np.where(same, both / np.where(union > 0, union, 1) * found.score, 0.0)
+    best = np.zeros(len(predictions))
+    np.maximum.at(best, found.image, score)
+    return best
+
+
+def _inside(predictions: Predictions, row: int) -> Attribution:
+    tags = predictions.tags
+    return Attribution(
+        **_about(predictions, row),
+        share=float(tags["inside"][row]),
+        map=np.asarray(tags["map"][row], dtype=np.float64).reshape(SIDE, SIDE),
+        residual=float(tags["residual"][row]),
+        steps=float(tags["steps"][row]),
+    )
+
+
+def _masked(
+    predictions: Predictions, left: NDArray[np.float64], rows: Sequence[int]
+) -> Attribution:
+    """The attribution from a target's rows, that of the image as it is first."""
+    tags = predictions.tags
+    whole, under = rows[0], np.asarray(rows[1:], dtype=np.intp)
+    about = _about(predictions, whole)
+    wide, tall = float(tags["width"][whole]) / SIDE, float(tags["height"][whole]) / SIDE
+    x0, y0, x1, y1 = (float(tags[name][whole]) for name in ("x0", "y0", "x1", "y1"))
+    box = (x0 / wide, y0 / tall, x1 / wide, y1 / tall)
+    stack = _stack(predictions, under)
+    agreement = nan
+    if method(predictions) == "rise":
+        found = rise(left[under], stack)
+        even = rise((stack * evenly(box)).sum(axis=(1, 2)), stack)
+        halves = [rise(left[under[half::2]], stack[half::2]) for half in (0, 1)]
+        agreement = _agreement(*halves)
+    else:
+        found = occlusion(left[whole] - left[under], stack)
+        even = occlusion((stack * evenly(box)).sum(axis=(1, 2)), stack)
+    return Attribution(
+        **about,
+        share=share(found, box),
+        map=found,
+        even=share(even, box),
+        agreement=agreement,
+        gone=float((left[under] == 0).mean()) if len(under) else nan,
+    )
+
+
+def _stack(predictions: Predictions, rows: NDArray[np.intp]) -> NDArray[np.float64]:
+    """(n, SIDE, SIDE) what each mask shows, drawn again, or what each patch hides."""
+    tags, settings = predictions.tags, predictions.probe["settings"]
+    found = []
+    for row in rows.tolist():
+        number = int(tags["mask"][row])
+        if method(predictions) == "rise":
+            names = str(tags["cause"][row]), str(tags["target"][row]), str(number)
+            how = settings["cells"], settings["keep"], predictions.probe["seed"]
+            found.append(shown(random_mask(*how, *names)))
+        else:
+            found.append(hidden(number - 1, settings["patches"]))
+    return np.array(found).reshape(-1, SIDE, SIDE)
+
+
+def _about(predictions: Predictions, row: int) -> dict[str, Any]:
+    tags = predictions.tags
+    box = [float(tags[name][row]) for name in ("x0", "y0", "x1", "y1")]
+    return {
+        "row": row,
+        "cause": str(tags["cause"][row]),
+        "image": str(tags["image"][row]),
+        "video": str(tags["video"][row]),
+        "area": area(box, float(tags["height"][row]), float(tags["width"][row])),
+    }
+
+
+def _agreement(one: NDArray[np.float64], other: NDArray[np.float64]) -> float:
+    """The correlation of two maps; NaN where either is all alike."""
+    if not one.std() or not other.std():
+        return nan
+    return float(np.corrcoef(one.ravel(), other.ravel())[0, 1])

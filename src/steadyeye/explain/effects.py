@@ -1,0 +1,152 @@
+"""What a probe did to the probability of its targets, one number a target, with intervals."""
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from steadyeye.core.format import number_of
+from steadyeye.core.predictions import Predictions
+from steadyeye.core.stats import bootstrap
+from steadyeye.core.stats.intervals import Interval
+from steadyeye.explain.target_matching import Matched, matched
+
+FEW = "none: too few"
+"""How the method of a difference begins that has no interval for want of images or videos."""
+
+
+@dataclass(frozen=True, eq=False)
+class Effects:
+    """The targets of a probe whose image as it is and at least one change were predicted, m rows.
+
+    `plain`: (m,) the row of the image as it is. `changed`: of each, the rows of its changes.
+    `change`: (m,) mean |Δ probability| over the changes, 0…1; a target that is not found again
+    counts as probability 0. `vanished`: (m,) share of the changes in which it is not found.
+    `kept`: (m,) share of the changes in which it is as confident as a target must be. `cause`:
+    (m,) "" for the control. `label`: (m,) the detector's own class. `cluster`: (m,) what
+    is resampled, the video or else the image; `of`: "videos" or "images". `lost`: targets left
+    out because of errors. `found`: of every row of the probe. `bounds`: between which every change
+    lies.
+    """
+
+    plain: NDArray[np.intp]
+    changed: tuple[NDArray[np.intp], ...]
+    change: NDArray[np.float64]
+    vanished: NDArray[np.float64]
+    kept: NDArray[np.float64]
+    cause: NDArray[np.str_]
+    label: NDArray[np.int64]
+    cluster: NDArray[np.str_]
+    of: str
+    lost: int
+    found: Matched
+    bounds: tuple[float, float] = (0.0, 1.0)
+
+    @cached_property
+    def mistake(self) -> NDArray[np.bool_]:
+        """(m,) True for a mistake, False for the control."""
+        return np.asarray(self.cause != "")
+
+
+def effects(predictions: Predictions, plain: NDArray[np.bool_]) -> Effects:
+    """The effect of a probe on each of its targets; `plain`: (n,) which rows are images as is."""
+    found, tags = matched(predictions), predictions.tags
+    firsts, changed, lost = [], [], 0
+    kinds = np.asarray(tags["cause"]) == ""
+    keys = np.char.add(np.where(kinds, "control/", ""), np.asarray(tags["target"], dtype=np.str_))
+    for each in _alike(keys):
+        rows = each[predictions.valid[each]]
+        first, rest = rows[plain[rows]], rows[~plain[rows]]
+        if len(first) and len(rest):
+            firsts.append(int(first[0]))
+            changed.append(rest)
+        else:
+            lost += 1
+    at = np.array(firsts, dtype=np.intp)
+    p = found.probability
+    video, image = np.asarray(tags["video"])[at], np.asarray(tags["image"])[at]
+    return Effects(
+        plain=at,
+        changed=tuple(changed),
+        change=np.array([np.abs(p[r] - p[i]).mean() for i, r in zip(at, changed, strict=True)]),
+        vanished=np.array([found.vanished[rows].mean() for rows in changed]),
+        kept=np.array([(p[rows] > predictions.probe["score"]).mean() for rows in changed]),
+        cause=np.asarray(tags["cause"])[at],
+        label=np.asarray(tags["own_label"])[at],
+        # the control's images are others, even where they are called the same
+        cluster=np.char.add(np.where(_apart(predictions) & kinds[at], "control/", ""), video),
+        of="images" if np.array_equal(video, image) else "videos",
+        lost=lost,
+        found=found,
+    )
+
+
+def mean(
+    effects: Effects, which: NDArray[np.bool_], values: NDArray[np.float64] | None = None
+) -> Interval:
+    """The mean change of some targets, (m,) bool, with Gaffke's bounds.
+
+    Over images or videos. `values`: (m,) other values than the change, within the same bounds. None
+    on nothing; no interval for one target.
+    """
+    n = int(which.sum())
+    if n == 0:
+        return Interval(None, None, None, 0, "none: n = 0")
+    chosen = (effects.change if values is None else values)[which]
+    if n == 1:
+        return Interval(float(chosen[0]), None, None, 1, "none: a single detection")
+    if np.isnan(chosen).any():
+        return Interval(float(chosen.mean()), None, None, n, "none: some values are missing")
+    found = bootstrap.mean_interval(chosen, effects.cluster[which], effects.bounds)
+    return replace(found, method=_method(effects, which, found.method))
+
+
+def difference(effects: Effects) -> Interval:
+    """Mean change of the mistakes minus that of the control, both resampled together.
+
+    The interval has one more image or video than was seen, on which mistakes and control lie as far
+    apart as they can, either way. There is none where so few were seen that not even mistakes at
+    one bound and a control at the other would be told apart, with one video each below six.
+    """
+    wrong = effects.mistake
+    n = len(wrong)
+    if not wrong.any() or wrong.all():
+        return Interval(None, None, None, n, "none: mistakes or correct detections are missing")
+    value = float(effects.change[wrong].mean() - effects.change[~wrong].mean())
+    one, other = (bootstrap.draws(effects.cluster, of) for of in (wrong, ~wrong))
+    least, most = effects.bounds
+
+    def ends(values: NDArray[np.float64]) -> tuple[float, float]:
+        low = bootstrap.ends(one.means(values, least) - other.means(values, most))[0]
+        return low, bootstrap.ends(one.means(values, most) - other.means(values, least))[1]
+
+    several = min(len(np.unique(effects.cluster[of])) for of in (wrong, ~wrong))
+    if several < 2 or ends(np.where(wrong, most, least))[0] <= 0:
+        few = f"{several} {effects.of if several > 1 else effects.of.removesuffix('s')}"
+        return Interval(value, None, None, n, f"{FEW}: one group has only {few}")
+    low, high = ends(effects.change)
+    method = _method(effects, np.ones(n, dtype=np.bool_), one.method)
+    return Interval(value, min(low, value), max(high, value), n, method)
+
+
+def _method(effects: Effects, which: NDArray[np.bool_], method: str) -> str:
+    """What the interval is called, in detections, images or videos."""
+    several = len(np.unique(effects.cluster[which]))
+    kind, _, _ = method.partition(" over ")
+    if several == 1:
+        one = effects.of.removesuffix("s")
+        return f"{kind} over {number_of(int(which.sum()), 'detection')}, within this one {one} only"
+    return f"{kind} over {several} {effects.of}"
+
+
+def _alike(keys: NDArray[np.str_]) -> list[NDArray[np.intp]]:
+    """The rows of each key, keys in the order in which they first come."""
+    _, first, which = np.unique(keys, return_index=True, return_inverse=True)
+    order = np.argsort(which, kind="stable")
+    parts = np.split(order, np.cumsum(np.bincount(which))[:-1])
+    return [parts[each] for each in np.argsort(first)]
+
+
+def _apart(predictions: Predictions) -> bool:
+    return predictions.probe.get("reference") is not None

@@ -1,0 +1,1 @@
+"""Regions of images as vectors: crops, neighbours, clusters, density ratios."""

@@ -1,0 +1,148 @@
+"""The blind spots of a reference: from sealed vectors to spots and what is in them."""
+
+from collections import Counter
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from steadyeye.core.predictions import Predictions
+from steadyeye.core.stats.intervals import Interval, proportion
+from steadyeye.explain.embedding.clustering import spots
+from steadyeye.explain.embedding.density_ratio import LEAST, Thinness, thinness
+from steadyeye.explain.embedding.knn import Vectors
+from steadyeye.explain.embedding.pca import space
+from steadyeye.explain.embedding.regions import WRONG
+
+FAR = 0.95
+"""Farther than this share of the reference lies from the rest of it: a hint, where nothing more."""
+
+
+@dataclass(frozen=True, eq=False)
+class Blindness:
+    """Where the reference is thin for one set of vectors.
+
+    `rows`: (n,) rows of the predictions, in the order of their ids, `points`: (n, d) where they
+    lie; `reference`: (n,) bool. Of the m others, in the same order: `thinness`; `chosen`: (m,)
+    bool, those that are thin, or only far where none is (`proven` tells); `spot`: (m,) the spot of
+    each from 0, −1 for those in none.
+    """
+
+    predictions: Predictions
+    rows: NDArray[np.intp]
+    points: Vectors
+    reference: NDArray[np.bool_]
+    thinness: Thinness
+    chosen: NDArray[np.bool_]
+    spot: NDArray[np.int64]
+
+    @property
+    def proven(self) -> bool:
+        """Whether any point is thin beyond chance."""
+        return bool(self.thinness.thin.any())
+
+    @property
+    def model(self) -> str:
+        """The detector whose mistakes they are."""
+        return str(self.predictions.probe["model"])
+
+    @property
+    def spots(self) -> int:
+        """How many spots there are."""
+        return int(self.spot.max(initial=-1)) + 1
+
+    @property
+    def others(self) -> NDArray[np.intp]:
+        """(m,) the rows of the predictions that are not of the reference."""
+        return self.rows[~self.reference]
+
+    def tag(self, name: str) -> NDArray[np.str_]:
+        """(m,) a tag of those rows."""
+        return np.asarray(self.predictions.tags[name])[self.others]
+
+
+@dataclass(frozen=True)
+class Contents:
+    """What is in a spot: `count` regions from `videos` images or videos, and the rest in words.
+
+    `mistakes`: the share of mistakes, those aside of which nobody knows; `wrong`: how many. `name`:
+    the most frequent pair true → said of its mistakes, where more than half of the regions are of
+    it, else the most frequent class of what is there; `times`: how many regions are of it.
+    """
+
+    count: int
+    videos: int
+    mistakes: Interval
+    wrong: int
+    name: str
+    times: int
+
+
+def blindness(predictions: Predictions) -> Blindness | None:
+    """The blind spots in the sealed vectors of a probe; None where a set is too small to tell."""
+    rows = np.flatnonzero(predictions.valid)
+    rows = rows[np.argsort(predictions.ids[rows], kind="stable")]
+    reference = np.asarray(predictions.tags["set"])[rows] == "reference"
+    videos = np.asarray(predictions.tags["video"])[rows]
+    groups = np.char.add(np.where(reference, "r/", "d/"), videos)
+    if len(np.unique(groups[reference])) <= LEAST or len(np.unique(groups[~reference])) < 2:
+        return None
+    points = space(predictions.scores[rows])
+    thin = thinness(points, groups, reference)
+    chosen = thin.thin if thin.thin.any() else thin.far >= FAR
+    spot = np.full(len(chosen), -1, dtype=np.int64)
+    spot[chosen] = spots(points[~reference][chosen])
+    return Blindness(predictions, rows, points, reference, thin, chosen, spot)
+
+
+def contents(found: Blindness, inside: NDArray[np.bool_]) -> Contents:
+    """What is in a part of the regions; `inside`: (m,) bool."""
+    cause, said, true = (found.tag(name)[inside] for name in ("cause", "said", "true"))
+    videos = found.tag("video")[inside]
+    known = cause != "unverified"
+    wrong = np.isin(cause, WRONG)
+    pairs = [pair(t, s) for t, s in zip(true[wrong], said[wrong], strict=True)]
+    count, shares = int(inside.sum()), proportion(wrong[known], videos[known])
+    name, times = _most(pairs)
+    if 2 * times <= count:
+        # one mistake of eleven does not say what is there
+        name, times = _most(true.tolist())
+    return Contents(count, len(np.unique(videos)), shares, int(wrong.sum()), name, times)
+
+
+def _most(names: list[str]) -> tuple[str, int]:
+    """The most frequent name and how often it comes; ties by name."""
+    return min(Counter(names).items(), key=lambda item: (-item[1], item[0]), default=("", 0))
+
+
+def pair(true: str, said: str) -> str:
+    """A confusion in words."""
+    return f"{true} → {said}"
+
+
+def examples(found: Blindness, spot: int, most: int = 3) -> tuple[list[int], int]:
+    """Rows of a spot to be shown, and the row of the reference that is nearest to the first.
+
+    The first is the one in the middle of the spot; each of the next is of an image or video that
+    is not shown yet, as far as there are any, and there the one farthest from those shown.
+    """
+    here = np.flatnonzero(found.spot == spot)
+    points, videos = found.points[~found.reference][here], found.tag("video")[here]
+    first = int(_apart(points, np.median(points, axis=0)).argmin())
+    shown = [first]
+    while len(shown) < min(most, len(here)):
+        apart = np.min([_apart(points, points[place]) for place in shown], axis=0)
+        apart[np.isin(videos, videos[shown])] -= np.inf if not _all(videos, shown) else 0
+        apart[shown] = -np.inf
+        shown.append(int(apart.argmax()))
+    of_reference = np.flatnonzero(found.reference)
+    nearest = of_reference[_apart(found.points[of_reference], points[first]).argmin()]
+    return [int(found.others[here[place]]) for place in shown], int(found.rows[nearest])
+
+
+def _all(videos: NDArray[np.str_], shown: list[int]) -> bool:
+    return set(videos.tolist()) == set(videos[shown].tolist())
+
+
+def _apart(points: Vectors, point: NDArray[np.floating]) -> NDArray[np.float64]:
+    return np.asarray(np.linalg.norm(points - point, axis=1), dtype=np.float64)

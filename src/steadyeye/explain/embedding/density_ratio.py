@@ -1,0 +1,148 @@
+"""Where a reference is thin: k-NN density ratios of two sets of points, and their null.
+
+The density at a point is estimated by the neighbours near it (Loftsgaarden and Quesenberry, "A
+Nonparametric Estimate of a Multivariate Density Function", Annals of Mathematical Statistics 36,
+1965). Of two sets within one ball the volume cancels, so that the ratio of their densities is that
+of the counts, whatever the number of dimensions (the ball of Wang, Kulkarni and Verdú, "Divergence
+Estimation for Multidimensional Densities via k-Nearest-Neighbor Distances", IEEE Transactions on
+Information Theory 55, 2009, grown until both sets together have k). Counts of labels among
+neighbours have a null that is exact for any density: Schilling, "Multivariate Two-Sample Tests
+Based on Nearest Neighbors", Journal of the American Statistical Association 81, 1986.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.stats import hypergeom
+
+from steadyeye.core.seeds import stream
+from steadyeye.core.stats.multiple_testing import benjamini_hochberg
+from steadyeye.explain.embedding.knn import Vectors, nearest_groups
+
+FALSE = 0.05
+"""The share of the points called thin that may be so by chance; and of data without a hole."""
+
+SHUFFLES = 999
+LEAST, MOST = 3, 50
+
+
+@dataclass(frozen=True, eq=False)
+class Thinness:
+    """How thin the reference is at each of n points of the other set.
+
+    `ratio`: (n,) natural logarithm of the density of the other set over that of the reference,
+    above 0 where the reference is thin. `p`: (n,) the chance of so few of the reference among the
+    `k` nearest groups; `adjusted`: the same after Benjamini and Hochberg. `thin`: (n,) bool, those
+    called so. `far`: (n,) the share of the reference, 0…1, that lies nearer to the rest of it than
+    the point does. `chance`: how often shuffled labels give an adjusted p as small as the smallest.
+    `groups`: how many there are of the reference and of the other set.
+    """
+
+    ratio: NDArray[np.float64]
+    p: NDArray[np.float64]
+    adjusted: NDArray[np.float64]
+    thin: NDArray[np.bool_]
+    far: NDArray[np.float64]
+    chance: float
+    k: int
+    groups: tuple[int, int]
+
+
+def neighbours_for(groups: int) -> int:
+    """The k for so many groups: the square root that Loftsgaarden and Quesenberry use, 3 … 50."""
+    return int(min(max(round(groups**0.5), LEAST), MOST))
+
+
+def thinness(
+    points: Vectors, group: NDArray[np.str_], reference: NDArray[np.bool_], seed: int = 0
+) -> Thinness:
+    """How thin the reference is at each point that is not of it, in the order they are given.
+
+    `points`: (n, d) float32 of both sets; `group`: (n,) the image or video of each, none of which
+    is in both sets; `reference`: (n,) bool. At least `LEAST` + 1 groups of the reference and 2 of
+    the other set. The nearest groups are counted, not points, and a point's own is left out. Under
+    the null, labels are exchangeable between groups, so that the count of the reference among k of
+    the others is hypergeometric, whatever the densities. Points share neighbours, so a point is
+    `thin` only if its adjusted p is at most `FALSE` and the smallest of them is beyond that share
+    of `SHUFFLES` shuffles of the labels of whole groups. The order of the points does not matter.
+    """
+    _, which = np.unique(group, return_inverse=True)
+    of_reference = np.zeros(int(which.max()) + 1, dtype=np.bool_)
+    of_reference[which[reference]] = True
+    assert not of_reference[which[~reference]].any(), "a group is in both sets"
+    inside, outside = int(of_reference.sum()), int((~of_reference).sum())
+    assert inside > LEAST, "too small a reference"
+    assert outside > 1, "one group alone has no neighbours of its set"
+    k = min(neighbours_for(len(of_reference)), inside - 1)
+    near = nearest_groups(points, which, k).group
+    chances = hypergeom.cdf(np.arange(k + 1), len(of_reference) - 1, inside, k)
+    count = of_reference[near].sum(axis=1)[~reference]
+    p = chances[count]
+    adjusted = benjamini_hochberg(p)
+    chance = _chance(near, which, of_reference, chances, seed)
+    # one neighbour more, spread as the null has it, keeps the logarithm finite and 0 at the null
+    expected = inside / (len(of_reference) - 1)
+    ratio = np.log((k - count + 1 - expected) / (1 - expected)) - np.log(
+        (count + expected) / expected
+    )
+    return Thinness(
+        ratio=np.asarray(ratio),
+        p=p,
+        adjusted=adjusted,
+        thin=np.asarray((adjusted <= FALSE) & (chance <= FALSE), dtype=np.bool_),
+        far=_far(points, which, of_reference, k),
+        chance=chance,
+        k=k,
+        groups=(inside, outside),
+    )
+
+
+def _chance(
+    near: NDArray[np.int64],
+    which: NDArray[np.int64],
+    of_reference: NDArray[np.bool_],
+    chances: NDArray[np.float64],
+    seed: int,
+) -> float:
+    """The share of shuffles, the sealed labels among them, whose smallest adjusted p is as small.
+
+    The largest statistic over all points under a joint shuffle: Westfall and Young,
+    "Resampling-Based Multiple Testing", 1993, Section 2.6.
+    """
+    rng = stream(seed, "blind spots")
+    seen = _smallest_adjusted(near, which, of_reference, chances)
+    labels = (rng.permutation(of_reference) for _ in range(SHUFFLES))
+    as_small = sum(_smallest_adjusted(near, which, each, chances) <= seen for each in labels)
+    return (1 + as_small) / (1 + SHUFFLES)
+
+
+def _smallest_adjusted(
+    near: NDArray[np.int64],
+    which: NDArray[np.int64],
+    of_reference: NDArray[np.bool_],
+    chances: NDArray[np.float64],
+) -> float:
+    """The smallest p after Benjamini and Hochberg, from how many points have each count."""
+    other = ~of_reference[which]
+    count = of_reference[near].sum(axis=1)[other]
+    so_few = np.bincount(count, minlength=len(chances)).cumsum()
+    there = so_few > 0
+    return float((chances[there] * len(count) / so_few[there]).min())
+
+
+def _far(
+    points: Vectors, which: NDArray[np.int64], of_reference: NDArray[np.bool_], k: int
+) -> NDArray[np.float64]:
+    """(n,) of the other set's points, the share of the reference that is nearer to the rest of it.
+
+    Each group of the reference counts as one, its points in equal parts; each of them is left out
+    with its whole group when its own distance to the k-th nearest group is taken.
+    """
+    distance = nearest_groups(points, which, k, among=of_reference).distance[:, -1]
+    reference = of_reference[which]
+    weight = 1 / np.bincount(which)[which[reference]] / of_reference.sum()
+    order = np.argsort(distance[reference], kind="stable")
+    rising = distance[reference][order]
+    share = np.concatenate([[0.0], np.cumsum(weight[order])])
+    return np.asarray((share / share[-1])[np.searchsorted(rising, distance[~reference])])

@@ -1,0 +1,1 @@
+"""Confident mistakes of detectors: causes, one candidate a mistake, ranking by novelty."""

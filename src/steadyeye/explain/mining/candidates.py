@@ -1,0 +1,225 @@
+"""Candidates: confident mistakes to be looked at, each of them once."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+
+import numpy as np
+from numpy.typing import NDArray
+
+from steadyeye.core.boxes import OOD
+from steadyeye.core.film_frames import away, set_rows
+from steadyeye.core.format import clock
+from steadyeye.core.predictions import Predictions
+from steadyeye.core.report_types import Film, Frame, Mark
+from steadyeye.explain.mining.causes import CAUSES, MISTAKES, RIGHT, Judged
+from steadyeye.explain.mining.deduplication import tracks
+
+OUTSIDE = "OOD object"
+FAINT = 0.3
+"""The frames of a film show detections with a score above this: a mistake may fade."""
+AROUND = 5
+"""Frames of a video that a film shows on either side of a mistake."""
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A confident mistake, shown by its most confident detection.
+
+    `table`: which of the tables that is of; `row`: its image there; `detection`: its row in `said`;
+    `object`: the row in `boxes` of the true box it overlaps most, −1: none. `box`: x0 y0 x1 y1 in
+    pixels. `said`: the detector's own class; `truth`: what the object is, empty where no box is
+    met. `models`: all that make the mistake, in the order of the tables; `times`: how many
+    detections it stands for, over models and frames.
+    """
+
+    table: int
+    row: int
+    detection: int
+    object: int
+    sample: str
+    box: tuple[float, float, float, float]
+    said: str
+    truth: str
+    score: float
+    iou: float
+    cause: str
+    models: tuple[str, ...]
+    times: int
+
+
+def candidates(
+    tables: Sequence[Predictions], found: Sequence[Judged], causes: Sequence[str] = MISTAKES
+) -> tuple[Candidate, ...]:
+    """The mistakes of models on the same or on other data, by falling score.
+
+    `found`: what the confident detections of each table are. What several models say of one image
+    is one mistake where the class has the same name and the boxes an IoU above 0.5, and so it is
+    along the frames of a video (`explain.mining.deduplication`); ties go to the earlier table, then
+    row.
+    """
+    numbers = [CAUSES.index(cause) for cause in causes]
+    picked = [np.flatnonzero(np.isin(each.cause, numbers)) for each in found]
+    table = np.repeat(np.arange(len(tables)), [len(each) for each in picked])
+    place = np.concatenate([np.zeros(0, dtype=np.int64), *picked])
+    if not len(place):
+        return ()
+    image, label, boxes, score = (
+        np.concatenate(parts) for parts in zip(*map(_columns, tables, found, picked), strict=True)
+    )
+    video, frame = _frames(tables)
+    said = _names(tables)
+    offsets = np.cumsum([0, *(len(each) for each in tables)])
+    at = offsets[table] + image
+    names = np.cumsum([0, *(len(each.model_classes) for each in tables)])
+    kind = said[names[table] + label]
+    mistake = tracks(video[at] * (said.max() + 1) + kind, frame[at], boxes, score)
+    order = np.lexsort((place, table, -score, mistake))
+    bounds = np.flatnonzero(np.diff(mistake[order], prepend=-1, append=-1))
+    made = [
+        _candidate(tables, found, table[rows], place[rows])
+        for rows in np.split(order, bounds[1:-1])
+    ]
+    return tuple(sorted(made, key=lambda one: (-one.score, one.table, one.detection)))
+
+
+def _columns(
+    predictions: Predictions, found: Judged, picked: NDArray[np.intp]
+) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64], NDArray[np.float64]]:
+    said = predictions.said
+    assert said is not None, "judged"
+    rows = found.detection[picked]
+    return said.image[rows], said.label[rows], said.boxes[rows], said.score[rows]
+
+
+def _frames(tables: Sequence[Predictions]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Of every image of every table its video, and its place among the frames of that video.
+
+    A video is known by the tag `video`, or is what a pm-set is of; else every image is its own.
+    """
+    videos, frames = [], []
+    for each in tables:
+        alone = np.zeros(len(each), dtype=np.int64)
+        if "video" in each.tags and "frame" in each.tags:
+            names, frame = each.tags["video"], each.tags["frame"]
+        elif "offset" in each.tags:
+            names, frame = each.groups, each.tags["offset"]
+        else:
+            names, frame = each.ids, alone
+        videos.append(np.array([f"{each.data}\0{name}" for name in names.tolist()], dtype=np.str_))
+        frames.append(np.asarray(frame, dtype=np.int64))
+    _, video = np.unique(np.concatenate(videos), return_inverse=True)
+    pairs = np.stack([video, np.concatenate(frames)], axis=1)
+    distinct, place = np.unique(pairs, axis=0, return_inverse=True)
+    place = place.reshape(-1)  # numpy 2.0 alone gives it another shape
+    first = np.searchsorted(distinct[:, 0], np.arange(int(video.max(initial=-1)) + 1))
+    return video.astype(np.int64), np.asarray(place - first[video], dtype=np.int64)
+
+
+def _names(tables: Sequence[Predictions]) -> NDArray[np.int64]:
+    """A number for each class of each table's model, one after the other, the same for a name."""
+    names = [name for each in tables for name in each.model_classes]
+    return np.asarray(np.unique(names, return_inverse=True)[1], dtype=np.int64)
+
+
+def _candidate(
+    tables: Sequence[Predictions],
+    found: Sequence[Judged],
+    table: NDArray[np.int64],
+    place: NDArray[np.int64],
+) -> Candidate:
+    """The candidate of one mistake, whose most confident detection comes first."""
+    which, best = int(table[0]), int(place[0])
+    shown, judged = tables[which], found[which]
+    said, truth = shown.said, shown.boxes
+    assert said is not None, "judged"
+    assert truth is not None, "judged"
+    row, there = int(judged.detection[best]), int(judged.object[best])
+    cause = CAUSES[judged.cause[best]]
+    met = cause in CAUSES[:2]
+    x0, y0, x1, y1 = (float(value) for value in said.boxes[row])
+    return Candidate(
+        table=which,
+        row=int(said.image[row]),
+        detection=row,
+        object=there,
+        sample=str(shown.ids[said.image[row]]),
+        box=(x0, y0, x1, y1),
+        said=shown.model_classes[said.label[row]],
+        truth=name_of(shown, int(truth.label[there])) if met else "",
+        score=float(said.score[row]),
+        iou=float(judged.iou[best]),
+        cause=cause,
+        models=tuple(tables[each].model for each in sorted(set(table.tolist()))),
+        times=len(table),
+    )
+
+
+def name_of(predictions: Predictions, label: int) -> str:
+    """What a true box is of."""
+    return OUTSIDE if label == OOD else predictions.classes[label]
+
+
+def mistake_film(predictions: Predictions, faint: Judged, detection: int) -> Film | None:
+    """The frames around a mistake, all of its set or `AROUND` each way, with what is detected.
+
+    `faint`: the detections with a score above `FAINT`, judged; `detection`: the mistake, a row of
+    `said`. A frame is right where no detection of that class is wrong; bars are the highest score
+    of those that are. None where the image is no frame of a video, or too few were predicted.
+    """
+    said = predictions.said
+    assert said is not None, "judged"
+    row = int(said.image[detection])
+    rows = _near(predictions, row)
+    if len(rows) < 3:
+        return None
+    shown = partial(_frame, predictions, faint, int(said.label[detection]))
+    name = predictions.model_classes[said.label[detection]]
+    return Film(tuple(map(shown, rows)), start=rows.index(row), bar=f"score of the false {name}")
+
+
+def _near(predictions: Predictions, row: int) -> list[int]:
+    """The rows of the frames around one, in the order of time; none where it is no frame."""
+    tags = predictions.tags
+    if "offset" in tags:
+        return [int(each) for each in set_rows(predictions, row)]
+    if not {"video", "frame"} <= set(tags) or not predictions.valid[row]:
+        return []
+    rows = np.flatnonzero((tags["video"] == tags["video"][row]) & predictions.valid)
+    rows = rows[np.argsort(tags["frame"][rows], kind="stable")]
+    place = int(np.flatnonzero(rows == row)[0])
+    return [int(each) for each in rows[max(place - AROUND, 0) : place + AROUND + 1]]
+
+
+def _frame(predictions: Predictions, faint: Judged, label: int, row: int) -> Frame:
+    """One frame: its true boxes, its detections, and whether one of `label` is wrong."""
+    said, truth, tags = predictions.said, predictions.boxes, predictions.tags
+    assert said is not None, "judged"
+    assert truth is not None, "judged"
+    there = truth.boxes[(truth.image == row) & ~truth.crowd].tolist()
+    marks = [Mark("truth", tuple(box), "") for box in there]
+    most = 0.0
+    for place in np.flatnonzero(said.image[faint.detection] == row):
+        at, cause = int(faint.detection[place]), int(faint.cause[place])
+        wrong = 0 <= cause < len(MISTAKES)
+        if not wrong and cause != RIGHT:
+            continue
+        score = float(said.score[at])
+        text = f"{predictions.model_classes[said.label[at]]} {score:.2f}"
+        marks.append(Mark("wrong" if wrong else "right", tuple(said.boxes[at].tolist()), text))
+        most = max(most, score if wrong and said.label[at] == label else 0.0)
+    name = predictions.model_classes[label]
+    line = f"false {name}, score {most:.2f}" if most else f"no false {name} above {FAINT:g}"
+    if "offset" in tags:
+        when = away(int(tags["offset"][row]))
+    else:
+        number = f"frame {tags['frame'][row]}"
+        when = clock(float(tags["seconds"][row])) if "seconds" in tags else number
+    return Frame(
+        sample=str(predictions.ids[row]),
+        at=when,
+        line=line,
+        score=round(most, 3),
+        right=not most,
+        marks=tuple(marks),
+    )

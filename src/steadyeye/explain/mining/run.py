@@ -1,0 +1,244 @@
+"""Mining sealed detections: the confident mistakes of models, each once, ranked and limited."""
+
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from steadyeye.core.errors import UsageError, unknown
+from steadyeye.core.format import number_of
+from steadyeye.core.predictions import Predictions
+from steadyeye.core.seeds import stream
+from steadyeye.core.storage.paths import Place as Folder
+from steadyeye.core.types import Source
+from steadyeye.explain.mining.candidates import Candidate, candidates
+from steadyeye.explain.mining.causes import CAUSES, MISTAKES, RIGHT, SCORE, Judged, judged
+from steadyeye.explain.mining.crops import Box, Crop, Embed, Place, clipped, crops, sample
+from steadyeye.explain.mining.novelty import alike, farthest_first, novelty, thumbnails
+from steadyeye.predictions.read import cells
+from steadyeye.predictions.shard_store import open_cell
+from steadyeye.runner import data_changes
+from steadyeye.runner.collect import tables as read_tables
+from steadyeye.runner.measure import rebuilt
+
+RANKS = ("confidence", "novelty")
+POOL = 4  # times as many as the limit of a class are looked at, the most confident of it
+KNOWN = 200  # correct detections that a novel mistake is to be unlike
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What is mined. `score`: to be exceeded. `limit`: candidates of a class, at most."""
+
+    score: float = SCORE
+    causes: tuple[str, ...] = MISTAKES
+    rank: str = RANKS[0]
+    limit: int = 50
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.score < 1:
+            raise UsageError(f"--score {self.score:g}: give a score in 0…1, such as 0.8")
+        if self.limit < 1:
+            raise UsageError(f"--limit {self.limit}: give at least 1")
+        for cause in self.causes:
+            if cause not in CAUSES:
+                raise unknown("cause", cause, CAUSES)
+        if self.rank not in RANKS:
+            raise unknown("ranking", self.rank, RANKS)
+
+
+@dataclass(frozen=True, eq=False)
+class Found:
+    """A candidate as it is handed on. `box`: cut to the image; `size`: (width, height), or None.
+
+    `novelty`: the distance to the nearest of what ranks before it and of correct detections; None
+    without pictures, or with nothing to be unlike.
+    """
+
+    candidate: Candidate
+    box: Box
+    size: tuple[int, int] | None
+    novelty: float | None
+
+
+@dataclass(frozen=True, eq=False)
+class Mined:
+    """What was mined of tables, in the order of its ranks. `judged`: of each table.
+
+    `mistakes`: how many distinct ones there were before any limit. `pictured`: whether the images
+    are there. `notes`: what was left out, and why.
+    """
+
+    wanted: Wanted
+    tables: Sequence[Predictions]
+    sources: Mapping[str, Source]
+    judged: Sequence[Judged]
+    found: Sequence[Found]
+    mistakes: int
+    pictured: bool
+    notes: Sequence[str]
+
+
+def mine(
+    runs: Sequence[Folder],
+    wanted: Wanted,
+    begin: Callable[[str, int], Callable[[int], None]],
+    sources: Sequence[Source] = (),
+    embed: Embed = thumbnails,
+) -> Mined:
+    """The candidates in the detections of finished runs, of one or several models.
+
+    `begin`: is told of the pictures as they are looked at. `sources`: those at hand; the others
+    are built from the specs in the runs. `embed`: what makes vectors of crops, for novelty and the
+    ranking by it. Crops of a class that differ by less than three grey levels are one candidate.
+    Raises `UsageError` for runs without a detector on data with boxes.
+    """
+    tables = [t for _, t in read_tables(runs) if {"boxes", "detections"} <= set(t.columns)]
+    tables = [table for table in tables if not table.sweep and not table.probe]
+    if not tables:
+        raise UsageError("nothing to mine: give a detector, and data with true boxes")
+    opened = _opened(runs, sources, {table.fingerprint for table in tables})
+    verdicts = [judged(table, wanted.score) for table in tables]
+    made = candidates(tables, verdicts, wanted.causes)
+    absent = [file for source in opened.values() for file in source.missing()]
+    mined = Mined(wanted, tables, opened, verdicts, (), len(made), not absent, ())
+    if absent:
+        return _unpictured(mined, made, absent)
+    return _pictured(mined, _limited(made, POOL * wanted.limit), embed, begin)
+
+
+def _opened(
+    runs: Sequence[Folder], sources: Sequence[Source], marks: set[str]
+) -> Mapping[str, Source]:
+    """The sources that tables are of, by fingerprint."""
+    found = {source.fingerprint: source for source in sources}
+    for run in runs:
+        for folders in cells(run):
+            data = open_cell(folders[0]).identity["data"]
+            if data["fingerprint"] in marks and data["fingerprint"] not in found:
+                data_changes.refuse_changed(run, data)
+                found[data["fingerprint"]] = rebuilt(data)
+    return {mark: found[mark] for mark in found if mark in marks}
+
+
+def _limited(made: Sequence[Candidate], most: int) -> list[Candidate]:
+    """The first `most` of each class, in their order."""
+    taken: Counter[str] = Counter()
+    kept = []
+    for each in made:
+        taken[each.said] += 1
+        if taken[each.said] <= most:
+            kept.append(each)
+    return kept
+
+
+def _unpictured(mined: Mined, made: Sequence[Candidate], absent: Sequence[str]) -> Mined:
+    """By confidence alone, cut to the sizes that the annotations say."""
+    if mined.wanted.rank != RANKS[0]:
+        raise UsageError(f"--rank novelty needs the images, and there is no '{absent[0]}'")
+    found = []
+    for each in _limited(made, mined.wanted.limit):
+        table = mined.tables[each.table]
+        size = sample(table, mined.sources[table.fingerprint], each.row).size
+        box = clipped(each.box, size[1], size[0]) if size else each.box
+        if box is not None:
+            found.append(Found(each, box, (size[1], size[0]) if size else None, None))
+    note = (
+        f"{number_of(len(absent), 'image is', 'images are')} missing, first '{absent[0]}'; needed "
+        "for the review"
+    )
+    return replace(mined, found=tuple(found), notes=(note,))
+
+
+def _pictured(
+    mined: Mined,
+    pool: Sequence[Candidate],
+    embed: Embed,
+    begin: Callable[[str, int], Callable[[int], None]],
+) -> Mined:
+    """Looked at: those that show the same joined, then ranked."""
+    known = _known(mined.tables, mined.judged)
+    places = [Place(mined.tables[each.table], each.row, each.box) for each in pool] + known
+    images = {(place.predictions.fingerprint, place.predictions.ids[place.row]) for place in places}
+    cut = crops(places, mined.sources, embed, begin("reading images", len(images)))
+    seen = [(each, crop) for each, crop in zip(pool, cut, strict=False) if isinstance(crop, Crop)]
+    likened = _joined(seen)
+    vectors = np.array([crop.vector for _, crop in likened])
+    before = [crop.vector for crop in cut[len(pool) :] if isinstance(crop, Crop)]
+    of = np.array(before).reshape(len(before), -1 if before else vectors.shape[-1])
+    order = _order(mined.wanted, likened, vectors, of) if likened else []
+    distance = novelty(vectors[order], of) if likened else np.zeros(0)
+    found = [
+        Found(*likened[i][:1], likened[i][1].box, likened[i][1].size, _rounded(distance[place]))
+        for place, i in enumerate(order)
+    ]
+    errors = [why for why in cut[: len(pool)] if isinstance(why, str)]
+    return replace(mined, found=tuple(found), notes=_notes(errors, len(seen) - len(likened)))
+
+
+def _order(
+    wanted: Wanted,
+    likened: Sequence[tuple[Candidate, Crop]],
+    vectors: NDArray[np.float64],
+    known: NDArray[np.float64],
+) -> list[int]:
+    if wanted.rank == "novelty":
+        kinds = np.unique([each.said for each, _ in likened], return_inverse=True)[1]
+        return [int(i) for i in farthest_first(vectors, known, kinds, wanted.limit)]
+    kept = _limited([each for each, _ in likened], wanted.limit)
+    place = {(each.table, each.detection): i for i, (each, _) in enumerate(likened)}
+    return [place[each.table, each.detection] for each in kept]
+
+
+def _joined(seen: Sequence[tuple[Candidate, Crop]]) -> list[tuple[Candidate, Crop]]:
+    """Those of a class that show the same as one, the most confident."""
+    if not seen:
+        return []
+    kinds = np.unique([each.said for each, _ in seen], return_inverse=True)[1]
+    first = alike(np.array([crop.look for _, crop in seen]), kinds)
+    kept = []
+    for i in np.unique(first):
+        members = [each for (each, _), to in zip(seen, first, strict=True) if to == i]
+        models = tuple(dict.fromkeys(model for each in members for model in each.models))
+        times = sum(each.times for each in members)
+        kept.append((replace(members[0], models=models, times=times), seen[i][1]))
+    return kept
+
+
+def _known(tables: Sequence[Predictions], verdicts: Sequence[Judged]) -> list[Place]:
+    """Correct confident detections to be unlike, drawn evenly over the tables' own."""
+    every = [
+        (table, int(row))
+        for table, found in zip(tables, verdicts, strict=True)
+        for row in found.detection[found.cause == RIGHT]
+    ]
+    draw = stream(0, "mining", *sorted({table.fingerprint for table in tables}))
+    picked = draw.permutation(len(every))[:KNOWN]
+    places = []
+    for i in sorted(picked.tolist()):
+        table, row = every[i]
+        assert table.said is not None, "judged"
+        x0, y0, x1, y1 = (float(value) for value in table.said.boxes[row])
+        places.append(Place(table, int(table.said.image[row]), (x0, y0, x1, y1)))
+    return places
+
+
+def _rounded(distance: float) -> float | None:
+    return round(float(distance), 4) if np.isfinite(distance) else None
+
+
+def _notes(errors: Sequence[str], same: int) -> tuple[str, ...]:
+    """What was looked at and is no candidate of its own."""
+    unread = [why for why in errors if why]
+    outside = len(errors) - len(unread)
+    return tuple(
+        note
+        for n, note in (
+            (same, f"{same:,} merged with others of their class that look the same"),
+            (outside, f"{outside:,} left out: their boxes are completely outside the image"),
+            (len(unread), f"{len(unread):,} left out, first: {next(iter(unread), '')}"),
+        )
+        if n
+    )

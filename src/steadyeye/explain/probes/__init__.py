@@ -1,0 +1,1 @@
+"""Probes: images changed to explain detections, one a file; see `steadyeye.explain`."""

@@ -1,0 +1,16 @@
+"""The attribution that a detector allows."""
+
+from steadyeye.core.abilities import Explainable
+from steadyeye.core.plugins import load
+from steadyeye.explain.context import Probe, Subject
+
+
+def attribution(subject: Subject) -> Probe:
+    """Integrated gradients where the detector can be opened, and RISE where it is a black box.
+
+    Which of the two it was is said with every number. Either has settings of its own:
+    `attribution(probe='rise', masks=800)`.
+    """
+    inside = isinstance(subject.model, Explainable) and subject.model.opened is not None
+    probe: Probe = load("probes", "integrated_gradients" if inside else "rise")(subject)
+    return probe

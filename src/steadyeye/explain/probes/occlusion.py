@@ -1,0 +1,37 @@
+"""Images under a sliding grey patch, for maps of what a black box looks at."""
+
+from steadyeye.core.errors import UsageError
+from steadyeye.core.types import Image
+from steadyeye.explain.attributions import MEASURED, sizes
+from steadyeye.explain.context import Probe, Subject
+from steadyeye.explain.grid_source import Step, Trials
+from steadyeye.explain.occluders import covered, patch
+from steadyeye.explain.targets import Target
+
+
+def occlusion(subject: Subject, patches: int = 12, fill: int = 127) -> Probe:
+    """Images with a grey patch at each place of a grid, one at a time.
+
+    `patches`: places along each axis; a patch is two strides long, a sixth of the height and width
+    where there are twelve. `fill`: its grey value. Mask 0 is the image as it is. Zeiler and Fergus
+    2014, Section 4.2. What is told apart from RISE: nothing is drawn, but what hides only together
+    with something else is not seen.
+    """
+    if patches < 1 or not 0 <= fill <= 255:
+        raise UsageError(
+            f"occlusion(patches={patches}, fill={fill}): give at least one place and a grey "
+            "value 0…255"
+        )
+    settings = {"patches": patches, "fill": fill}
+    steps: list[Step] = [
+        {"attribution": "occlusion", "mask": number} for number in range(patches**2 + 1)
+    ]
+
+    def change(image: Image, target: Target, step: Step) -> Image:
+        number = int(step["mask"])
+        return image if number == 0 else covered(image, patch(number - 1, patches), fill)
+
+    probe = Trials(
+        subject, "occlusion", steps, change, settings, measure=sizes, unmeasured=MEASURED
+    )
+    return Probe(probe)

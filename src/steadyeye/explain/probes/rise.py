@@ -1,0 +1,40 @@
+"""Images under random masks, for maps of what a black box looks at."""
+
+from steadyeye.core.errors import UsageError
+from steadyeye.core.types import Image
+from steadyeye.explain.attributions import MEASURED, sizes
+from steadyeye.explain.context import Probe, Subject
+from steadyeye.explain.grid_source import Step, Trials
+from steadyeye.explain.occluders import centres, faded, random_mask
+from steadyeye.explain.targets import Target
+
+
+def rise(
+    subject: Subject, masks: int = 400, cells: int = 8, keep: float = 0.5, fill: int = 0
+) -> Probe:
+    """Images under smooth random masks, each place shown or hidden (RISE, D-RISE).
+
+    `masks`: a target. `cells`: of the grid along each axis, each shown with probability `keep`;
+    what is hidden has the grey value `fill`. A mask is drawn from (seed, target, number) alone; 0
+    is the image as it is. Petsiuk et al. 2018 and, of detections, 2021 (5,000 masks of 16 cells):
+    fewer masks need fewer cells, or the map is noise, which the agreement of its halves tells.
+    """
+    if masks < 2 or cells < 1 or not 0 < keep < 1 or not 0 <= fill <= 255:
+        raise UsageError(
+            f"rise(masks={masks}, cells={cells}, keep={keep:g}, fill={fill}): give at least two "
+            "masks and one cell, keep between 0 and 1, and a grey value 0…255"
+        )
+    settings = {"masks": masks, "cells": cells, "keep": keep, "fill": fill}
+    steps: list[Step] = [{"attribution": "rise", "mask": number} for number in range(masks + 1)]
+
+    def change(image: Image, target: Target, step: Step) -> Image:
+        number = int(step["mask"])
+        if number == 0:
+            return image
+        mask = random_mask(cells, keep, subject.seed, target.cause, target.id, str(number))
+        height, width = image.shape[:2]
+        return faded(image, mask.at(centres(height), centres(width)), fill)
+
+    return Probe(
+        Trials(subject, "rise", steps, change, settings, measure=sizes, unmeasured=MEASURED)
+    )

@@ -1,0 +1,116 @@
+"""What is explained: confident mistakes of a detector and, as control, correct detections."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from steadyeye.core.predictions import Predictions
+from steadyeye.core.seeds import stream
+from steadyeye.core.types import Tag
+from steadyeye.explain.mining.causes import CAUSES, IOU, MISTAKES, RIGHT, SCORE, judged
+
+OVERLAP = IOU
+"""Above this IoU a detection lies on an object."""
+
+CONTROL = 50
+"""Control detections at least, where there are so many and no limit says less."""
+
+COLUMNS = (
+    *("target", "cause", "image", "video"),
+    *("x0", "y0", "x1", "y1", "own_label", "score"),
+)
+"""The tags of `tags`."""
+
+
+@dataclass(frozen=True)
+class Target:
+    """One detection to be explained.
+
+    `id`: stable and unique. `row`: of the data, or of the reference for a control where there is
+    one. `box`: x0 y0 x1 y1 in pixels. `own_label`: among the detector's own classes. `cause`: why
+    it is a mistake; "" for the control.
+    """
+
+    id: str
+    row: int
+    box: tuple[float, float, float, float]
+    own_label: int
+    score: float
+    cause: str
+
+
+def targets(
+    predictions: Predictions,
+    reference: Predictions | None = None,
+    score: float = SCORE,
+    limit: int | None = None,
+    seed: int = 0,
+) -> tuple[Target, ...]:
+    """The confident mistakes in the data, then the control, each in the order of its rows.
+
+    The control are correct detections of the reference, or of the data where there is none: as
+    many as there are mistakes, and `CONTROL` at least, where there are so many. `limit`: at most
+    so many of either. Where there are more, a sample that `seed` and the ids alone decide.
+    """
+    wrong = drawn(mistakes(predictions, score), limit, seed)
+    most = max(len(wrong), CONTROL if limit is None else min(CONTROL, limit))
+    right = drawn(correct(reference or predictions, score), most, seed)
+    return (*wrong, *right)
+
+
+def mistakes(predictions: Predictions, score: float = SCORE) -> list[Target]:
+    """The confident detections with no true box of their class at IoU > 0.5.
+
+    What half lies in a crowd of its class is none.
+    """
+    return [each for each in _confident(predictions, score) if each.cause]
+
+
+def correct(predictions: Predictions, score: float = SCORE) -> list[Target]:
+    """The confident detections with a true box of their class at IoU > 0.5."""
+    return [each for each in _confident(predictions, score) if not each.cause]
+
+
+def drawn(found: Sequence[Target], most: int | None, seed: int) -> list[Target]:
+    """At most so many of the targets, drawn evenly, in the order they came."""
+    if most is None or len(found) <= most:
+        return list(found)
+    draw = stream(seed, "targets", *(each.id for each in found))
+    rows = draw.choice(len(found), size=most, replace=False)
+    return [found[row] for row in sorted(rows.tolist())]
+
+
+def tags(target: Target, image: str, video: str) -> Mapping[str, Tag]:
+    """The tags of a target, of the image with this id and of this video."""
+    x0, y0, x1, y1 = target.box
+    return {
+        "target": target.id,
+        "cause": target.cause,
+        "image": image,
+        "video": video,
+        **{"x0": x0, "y0": y0, "x1": x1, "y1": y1},
+        "own_label": target.own_label,
+        "score": target.score,
+    }
+
+
+def _confident(predictions: Predictions, score: float) -> list[Target]:
+    """Every confident mistake and correct detection, in the order of rows and falling scores."""
+    kinds = judged(predictions, score)
+    found = predictions.said
+    assert found is not None, "judged asked for it"
+    cause = dict(zip(kinds.detection.tolist(), kinds.cause.tolist(), strict=True))
+    order = np.lexsort((-found.score, found.image))
+    starts = np.searchsorted(found.image[order], found.image[order])
+    names = {RIGHT: "", **{CAUSES.index(each): each for each in MISTAKES}}
+    made = []
+    for place, (which, start) in enumerate(zip(order.tolist(), starts.tolist(), strict=True)):
+        kind = cause.get(which)
+        if kind in names:
+            row = int(found.image[which])
+            x0, y0, x1, y1 = map(float, found.boxes[which])
+            own, sure = int(found.label[which]), float(found.score[which])
+            name = f"{predictions.ids[row]}#{place - start}"
+            made.append(Target(name, row, (x0, y0, x1, y1), own, sure, names[kind]))
+    return made

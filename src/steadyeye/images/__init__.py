@@ -1,1 +1,0 @@
-"""Pixels: decoding files, preparing model input, writing thumbnails."""

@@ -1,0 +1,1 @@
+"""What numbers about detections share: matching boxes to ground truth, average precision."""

@@ -1,0 +1,191 @@
+"""Average precision and recall of matched detections, of frames and of whole sets.
+
+Interpolated at 101 recall points, equal to COCOeval(bbox) of pycocotools 2.0 (Lin et al.,
+"Microsoft COCO: Common Objects in Context", 2014).
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numba import njit
+from numpy.typing import ArrayLike
+
+from steadyeye.metrics.detection.grouping import MOST, Floats, Ints
+from steadyeye.metrics.detection.matching import IOUS, Flags, Matched
+
+RECALLS = np.linspace(0, 1, 101)
+
+
+def frame_ap(matched: Matched, iou: float = 0.5) -> Floats:
+    """(images,) the mean of AP over the categories present in the image's own ground truth.
+
+    0…1; NaN for images without ground truth that counts. `iou`: one of `IOUS`, or `ValueError`.
+    """
+    groups = matched.groups
+    hit, ignored = matched.hit[groups.members], matched.ignored[groups.members]
+    ranked = (np.repeat(groups.image, np.diff(groups.first)), hit, ignored)
+    return np.asarray(
+        _frames(
+            (*ranked, np.zeros(len(hit), dtype=np.bool_)),
+            (groups.image, groups.first, matched.positives),
+            _bits((iou,)),
+            groups.images,
+        )
+    )
+
+
+def dataset_ap(
+    matched: Matched, ious: Sequence[float] = IOUS, weight: ArrayLike | None = None
+) -> Floats:
+    """(ious, classes) AP of each category over all images; the mean of them is mAP.
+
+    0…1; NaN for categories without ground truth that counts. `ious`: some of `IOUS`, or
+    `ValueError`. `weight`: (images,) integers ≥ 0, how often each image counts, as in a bootstrap
+    resample: AP of the set in which it stands that many times in a row. None: once.
+    """
+    groups, times = matched.groups, _times(matched, weight)
+    ranked = (groups.row_image, matched.hit, matched.ignored, groups.tied)
+    return np.asarray(_sets(ranked, groups.bounds, _bits(ious), times, _positives(matched, times)))
+
+
+def average_recall(
+    matched: Matched,
+    max_detections: int = MOST,
+    ious: Sequence[float] = IOUS,
+    weight: ArrayLike | None = None,
+) -> Floats:
+    """(ious, classes) the share of objects found; the mean of it is COCO's average recall.
+
+    0…1; NaN for categories without ground truth that counts. `max_detections`: how many of each
+    image and category count, the best, at most `MOST`. `ious`, `weight`: as in `dataset_ap`.
+    """
+    groups, times = matched.groups, _times(matched, weight)
+    members = (groups.image, groups.label, groups.first, groups.members)
+    size = (groups.classes, max_detections)
+    found = np.asarray(_found(matched.hit, members, _bits(ious), times, size))
+    positives = _positives(matched, times)
+    # 0 ÷ 0 is the NaN of a category without ground truth
+    with np.errstate(invalid="ignore"):
+        return np.asarray(found / positives, dtype=np.float64)
+
+
+def _bits(ious: Sequence[float]) -> Flags:
+    near = np.abs(np.asarray(ious, dtype=np.float64)[:, None] - IOUS) < 1e-9
+    if not near.any(axis=1).all():
+        raise ValueError(f"ious={tuple(ious)}: not among {', '.join(f'{i:.2f}' for i in IOUS)}")
+    return np.asarray(1 << near.argmax(axis=1), dtype=np.uint16)
+
+
+def _times(matched: Matched, weight: ArrayLike | None) -> Ints:
+    if weight is None:
+        return np.ones(matched.groups.images, dtype=np.int64)
+    times = np.ascontiguousarray(weight, dtype=np.int64)
+    assert times.shape == (matched.groups.images,), "one weight an image"
+    assert times.min(initial=0) >= 0, "no image counts less than never"
+    return times
+
+
+def _positives(matched: Matched, times: Ints) -> Ints:
+    """(classes,) objects to be found."""
+    groups = matched.groups
+    return np.asarray(_sums(matched.positives, groups.image, groups.label, times, groups.classes))
+
+
+@njit(nogil=True, cache=True)
+def _sums(values: Ints, image: Ints, label: Ints, times: Ints, classes: int) -> Ints:
+    out = np.zeros(classes, dtype=np.int64)
+    for g in range(len(values)):
+        out[label[g]] += values[g] * times[image[g]]
+    return out
+
+
+@njit(nogil=True, cache=True)
+def _frames(ranked: Any, groups: Any, bits: Flags, images: int) -> Floats:
+    image, first, positives = groups
+    total, present = np.zeros(images), np.zeros(images, dtype=np.int64)
+    once = np.ones(images, dtype=np.int64)
+    for g in range(len(image)):
+        if positives[g]:
+            present[image[g]] += 1
+            total[image[g]] += _aps(ranked, (first[g], first[g + 1]), bits, once, positives[g])[0]
+    mean: Floats = np.where(present > 0, total / np.maximum(present, 1), np.nan)
+    return mean
+
+
+@njit(nogil=True, cache=True)
+def _sets(ranked: Any, bounds: Ints, bits: Flags, times: Ints, positives: Ints) -> Floats:
+    out = np.full((len(bits), len(positives)), np.nan)
+    for c in range(len(positives)):
+        if positives[c]:
+            out[:, c] = _aps(ranked, (bounds[c], bounds[c + 1]), bits, times, positives[c])
+    return out
+
+
+@njit(nogil=True, cache=True)
+def _aps(ranked: Any, span: Any, bits: Flags, times: Ints, positives: int) -> Floats:
+    """(bits,) AP of the detections in `span`, which fall in score; `positives`: copies included."""
+    image, hit, ignored, tied = ranked
+    every = np.uint16(0)
+    for bit in bits:
+        every |= bit
+    # best[:, r]: the highest precision where recall reaches RECALLS[r] and not yet RECALLS[r + 1]
+    best = np.zeros((len(bits), len(RECALLS)))
+    right, passed, reached = np.zeros((3, len(bits)), dtype=np.int64)
+    seen, end = 0, span[0]
+    while end < span[1]:
+        begin, end = end, end + 1
+        while tied[end - 1]:
+            end += 1
+        # of equal scores, one copy of an image comes whole before the next; a detection alone
+        # takes all its copies in one step, for its precision is best after the last
+        rounds, step = times[image[begin]], 1
+        if end == begin + 1:
+            rounds, step = min(rounds, 1), rounds
+        for _ in range(rounds):
+            for d in range(begin, end):
+                if ignored[d] & every == every:
+                    continue
+                seen += step
+                if not (hit[d] | ignored[d]) & every:
+                    continue
+                for i in range(len(bits)):
+                    if ignored[d] & bits[i]:
+                        passed[i] += step
+                    elif hit[d] & bits[i]:
+                        right[i] += step
+                        recall = right[i] / positives
+                        while reached[i] < len(RECALLS) - 1 and RECALLS[reached[i] + 1] <= recall:
+                            reached[i] += 1
+                        precision = right[i] / (seen - passed[i])
+                        best[i, reached[i]] = max(best[i, reached[i]], precision)
+    return _areas(best)
+
+
+@njit(nogil=True, cache=True)
+def _areas(best: Floats) -> Floats:
+    """(n,) means over recalls of the best precision at that recall or a higher one."""
+    # summed before it is divided: 101 ones are exactly 101, while 101 shares of 1/101 are above 1
+    out = np.zeros(len(best))
+    for i in range(len(best)):
+        most = 0.0
+        for r in range(best.shape[1] - 1, -1, -1):
+            most = max(most, best[i, r])
+            out[i] += most
+    shares: Floats = out / best.shape[1]
+    return shares
+
+
+@njit(nogil=True, cache=True)
+def _found(hit: Flags, groups: Any, bits: Flags, times: Ints, size: tuple[int, int]) -> Ints:
+    """(bits, classes) true positives among the first `size[1]` of each group."""
+    image, label, first, members = groups
+    classes, most = size
+    out = np.zeros((len(bits), classes), dtype=np.int64)
+    for g in range(len(image)):
+        for place in members[first[g] : min(first[g + 1], first[g] + most)]:
+            if hit[place]:
+                for i in range(len(bits)):
+                    if hit[place] & bits[i]:
+                        out[i, label[g]] += times[image[g]]
+    return out

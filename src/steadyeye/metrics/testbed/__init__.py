@@ -1,0 +1,1 @@
+"""The published testbed of models, and the line through it."""

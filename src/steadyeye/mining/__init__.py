@@ -1,1 +1,0 @@
-"""Finding what detectors are confidently wrong about: causes, one candidate a mistake, ranking."""

@@ -1,0 +1,24 @@
+"""Any Python function on uint8 images."""
+
+import builtins
+
+from steadyeye.core.errors import UsageError
+from steadyeye.core.imports import attribute
+from steadyeye.core.types import Model
+from steadyeye.data.classes.class_lists import read
+from steadyeye.models.runtimes.python_function import FunctionClassifier
+
+
+def callable(
+    *, path: str, classes: str | None = None, size: int | tuple[int, int] | None = None
+) -> Model:
+    """A Python function `package.module:function`: (n, h, w, 3) uint8 RGB → (n, classes) scores.
+
+    `classes`: `imagenet1k` or a class file; the data's classes if left out. `size`: what images
+    are resized to: a short side (then centre-cropped square) or (height, width).
+    """
+    function = attribute(path)
+    if not builtins.callable(function):
+        raise UsageError(f"'{path}' is a {type(function).__name__}, not a function")
+    name = path.rpartition(":")[2]
+    return FunctionClassifier(function, read(classes) if classes else None, size, name)

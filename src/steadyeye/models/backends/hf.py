@@ -1,0 +1,149 @@
+"""Image classifiers and detectors of Hugging Face transformers."""
+
+import os
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+from PIL.Image import Resampling
+from torch import Tensor, nn
+
+from steadyeye.core.errors import UsageError
+from steadyeye.core.imports import library
+from steadyeye.core.types import Classes, Detector, Model
+from steadyeye.data.classes.class_lists import from_names, read
+from steadyeye.models.detectors import hf_detector
+from steadyeye.models.preprocessing.recipe import Preprocessing
+from steadyeye.models.runtimes.classifier import Recipe
+from steadyeye.models.runtimes.probe_images import patterns
+from steadyeye.models.runtimes.recipe_parsing import unit_range
+from steadyeye.models.runtimes.torch_classifier import Execution, torch_classifier
+
+PACKAGES = ("torch", "transformers", "PIL")
+EXTRA = "hf"
+
+transformers = library("transformers")
+# its bars would be drawn over ours, for weights that load in a second
+transformers.utils.logging.disable_progress_bar()
+if "TRANSFORMERS_VERBOSITY" not in os.environ:
+    # advice on processors and kernels; what fails is raised
+    transformers.utils.logging.set_verbosity_error()
+
+
+def hf(
+    *, name: str, classes: str | None = None, runtime: str = "onnx", precision: str = "fp32"
+) -> Model | Detector:
+    """An image classifier or detector of Hugging Face: a folder or a name on the hub; safetensors.
+
+    A detector is one whose configuration says ForObjectDetection; it runs in torch, with the
+    library's own processing before and after it. Of a classifier, preprocessing is the image
+    processor's, compared with it on a test pattern. `classes`: by default the configuration's
+    labels, which are ImageNet-1k's where they are those in its order. `runtime`: "onnx", "torch",
+    or "cuda" on GPUs.
+    """
+    execution = Execution(runtime, precision)
+    try:
+        processor = transformers.AutoImageProcessor.from_pretrained(name, backend="pil")
+        if _detects(transformers.AutoConfig.from_pretrained(name)):
+            return _detector(name, processor, classes, execution)
+        module = transformers.AutoModelForImageClassification.from_pretrained(
+            name, use_safetensors=True
+        )
+    except (OSError, ValueError) as error:
+        line = " ".join(str(error).split())[:240]
+        raise UsageError(f"transformers cannot load '{name}': {line}") from error
+    labels = read(classes) if classes else _labels(module.config)
+    settings = Recipe(preprocessing(processor))
+    return torch_classifier(_Logits(module).eval(), _short(name), labels, settings, execution)
+
+
+def _detects(config: Any) -> bool:
+    return any(each.endswith("ForObjectDetection") for each in config.architectures or ())
+
+
+def _detector(name: str, processor: Any, classes: str | None, execution: Execution) -> Detector:
+    runtime = execution.detecting()
+    module = transformers.AutoModelForObjectDetection.from_pretrained(name, use_safetensors=True)
+    names = read(classes) if classes else hf_detector.labels(module.config)
+    return hf_detector.hf_detector(_short(name), module.eval(), processor, names, runtime)
+
+
+def _short(name: str) -> str:
+    return name.rstrip("/").rpartition("/")[2]
+
+
+class _Logits(nn.Module):
+    """The model with its scores alone, as ONNX and the rest of us take them."""
+
+    def __init__(self, model: nn.Module) -> None:
+        super().__init__()
+        self.model = model
+
+    def forward(self, pixel_values: Tensor) -> Tensor:
+        """(n, 3, h, w) → (n, classes) logits."""
+        logits: Tensor = self.model(pixel_values=pixel_values).logits
+        return logits
+
+
+def preprocessing(processor: Any) -> Preprocessing:
+    """The recipe that gives what an image processor gives.
+
+    Processors differ in what `size` and `crop_pct` mean, so each meaning is tried and the pixels
+    decide. Raises `UsageError` for a processor that does something else.
+    """
+    image = patterns(337, 451, 1)[0]
+    expected = np.asarray(processor(images=image, return_tensors="np")["pixel_values"][0])
+    for candidate in _candidates(processor):
+        found = np.empty((3, *candidate.size), dtype=np.float32)
+        candidate(image, found)
+        one_level = 1 / min(candidate.std)
+        if found.shape == expected.shape and np.abs(found - expected).max() < one_level:
+            return candidate
+    raise UsageError(
+        f"{type(processor).__name__} does more than resize, centre crop and normalise; "
+        "export the model and use onnx(path=…, recipe=…)"
+    )
+
+
+def _candidates(processor: Any) -> Iterator[Preprocessing]:
+    """One recipe for each meaning that `size`, `crop_size` and `crop_pct` have in transformers."""
+    said = processor.to_dict()
+    size, crop = dict(said.get("size") or {}), dict(said.get("crop_size") or {})
+    short = size.get("shortest_edge")
+    exact = (size["height"], size["width"]) if "height" in size else None
+    crops = (crop["height"], crop["width"]) if said.get("do_center_crop") and crop else None
+    resizes: list[tuple[tuple[int, int], int | tuple[int, int]]] = []
+    if exact:
+        resizes.append((crops or exact, exact))
+    if short:
+        side = (short, short)
+        kept = said.get("crop_pct") or 224 / 256
+        resizes += [(crops or side, short), (side, int(short / kept)), (side, side)]
+        # LeViT states the crop as its size and resizes to 256 / 224 of it
+        resizes.append((crops or side, int(256 / 224 * short)))
+    mean, std = _normalisation(said)
+    interpolation = Resampling(said.get("resample") or Resampling.BILINEAR).name.lower()
+    for target, resize in resizes:
+        smallest = (resize, resize) if isinstance(resize, int) else resize
+        if target[0] <= smallest[0] and target[1] <= smallest[1]:
+            yield Preprocessing(target, resize, mean, std, interpolation, "down")
+
+
+def _normalisation(
+    said: dict[str, Any],
+) -> tuple[tuple[float, float, float], tuple[float, float, float]]:
+    factor = said["rescale_factor"] if said.get("do_rescale") else 1.0
+    to_unit = 1 / (255 * factor)
+    if not said.get("do_normalize"):
+        return unit_range((0.0,) * 3, (to_unit,) * 3)
+    mean, std = said["image_mean"], said["image_std"]
+    return unit_range(
+        tuple(value * to_unit for value in mean), tuple(value * to_unit for value in std)
+    )
+
+
+def _labels(config: Any) -> Classes | None:
+    """The classes of a configuration; None where it only numbers them."""
+    names = [str(config.id2label[index]) for index in sorted(config.id2label)]
+    numbered = [f"LABEL_{index}" for index in range(len(names))]
+    return None if names == numbered else from_names(names)

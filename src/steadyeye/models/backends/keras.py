@@ -1,0 +1,68 @@
+"""Keras models, run by its torch backend."""
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+# read once, when keras is imported
+os.environ.setdefault("KERAS_BACKEND", "torch")
+os.environ.setdefault("KERAS_TORCH_DEVICE", "cpu")
+
+import keras as keras_library
+from torch import Tensor, nn
+
+from steadyeye.core.errors import UsageError
+from steadyeye.core.types import Model
+from steadyeye.data.classes.class_lists import read
+from steadyeye.models.runtimes.recipe_parsing import recipe as read_recipe
+from steadyeye.models.runtimes.torch_classifier import Execution, torch_classifier
+
+PACKAGES = ("torch", "keras")
+EXTRA = "keras"
+
+
+def keras(
+    *,
+    path: str,
+    classes: str,
+    recipe: Mapping[str, Any],
+    runtime: str = "onnx",
+    precision: str = "fp32",
+) -> Model:
+    """A .keras file, run by ONNX Runtime or by Keras over torch.
+
+    `classes`: `imagenet1k` or a class file. `recipe`: a dict with mean and std in 0…255 (Keras
+    models state neither) and any of size, resize, interpolation, output, which is
+    "probabilities" by default, as Keras models end in softmax.
+    """
+    execution = Execution(runtime, precision)
+    if runtime == "cuda":
+        raise UsageError("a Keras model runs on the processor here; export it to ONNX for a GPU")
+    if keras_library.config.backend() != "torch":
+        raise UsageError("keras runs on another backend here; set KERAS_BACKEND=torch")
+    if not {"mean", "std"} <= set(recipe):
+        raise UsageError("the recipe of a Keras model needs mean and std, such as 127.5 and 127.5")
+    try:
+        model = keras_library.saving.load_model(path, compile=False, safe_mode=True)
+    except (OSError, ValueError) as error:
+        line = " ".join(str(error).split())[:200]
+        raise UsageError(f"cannot load the Keras model '{path}': {line}") from error
+    height, width = model.input_shape[1:3]
+    size = {"size": (height, width)} if height and width else {}
+    settings = read_recipe(recipe, **{"output": "probabilities", **size})
+    module = _ChannelsFirst(model).eval()
+    return torch_classifier(module, Path(path).stem, read(classes), settings, execution)
+
+
+class _ChannelsFirst(nn.Module):
+    """A Keras model that takes (n, 3, h, w), as every other module here."""
+
+    def __init__(self, model: nn.Module) -> None:
+        super().__init__()
+        self.model = model
+
+    def forward(self, images: Tensor) -> Tensor:
+        """(n, 3, h, w) → (n, classes)."""
+        scores: Tensor = self.model(images.permute(0, 2, 3, 1), training=False)
+        return scores

@@ -1,0 +1,52 @@
+"""ONNX files."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from steadyeye.core.errors import UsageError
+from steadyeye.core.seeds import fingerprint
+from steadyeye.core.types import Model
+from steadyeye.data.classes.class_lists import read
+from steadyeye.models.runtimes.classifier import classifier
+from steadyeye.models.runtimes.onnx_session import OnnxSession
+from steadyeye.models.runtimes.recipe_parsing import recipe as read_recipe
+
+
+def onnx(
+    *, path: str, classes: str, recipe: Mapping[str, Any] | None = None, runtime: str = "onnx"
+) -> Model:
+    """An ONNX file with one image input and one row of scores an image.
+
+    `classes`: `imagenet1k` or a class file. `recipe`: a dict with any of size, resize, mean, std,
+    interpolation, output, layout; size and layout default to what the file declares. The first
+    output is read. `runtime`: "onnx" on the processor, or "cuda" with onnxruntime-gpu. Raises
+    `UsageError` for a file that takes a fixed batch of several images.
+    """
+    file = Path(path).expanduser()
+    session = OnnxSession(file, path, runtime)
+    settings = read_recipe(recipe, **_declared(session.input_shape, path))
+    extra = {"runtime": runtime, "precision": "as in the file", "model_output": session.output}
+    found = classifier(file.stem, read(classes), settings, session, _weights(file), extra)
+    return replace(found, most=session.most(settings.shape), device=session.device)
+
+
+def _declared(shape: tuple[int | None, ...], path: str) -> dict[str, Any]:
+    """What the axes of the input say about layout and size."""
+    if len(shape) != 4 or shape[0] not in (None, 1):
+        raise UsageError(
+            f"'{path}' takes input {shape}; export it for images (1, 3, h, w) or a free batch"
+        )
+    layout = "nhwc" if shape[3] == 3 and shape[1] != 3 else "nchw"
+    height, width = shape[1:3] if layout == "nhwc" else shape[2:4]
+    if height is None or width is None:
+        return {"layout": layout}
+    return {"layout": layout, "size": (height, width)}
+
+
+def _weights(file: Path) -> str:
+    # exporters put weights beyond 2 GB into <name>.data
+    beside = file.with_name(f"{file.name}.data")
+    data = beside.read_bytes() if beside.is_file() else b""
+    return fingerprint(file.read_bytes(), data)

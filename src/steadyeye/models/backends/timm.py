@@ -1,0 +1,90 @@
+"""Models of timm."""
+
+import math
+from pathlib import Path
+from typing import Any
+
+from torch import nn
+
+from steadyeye.core.errors import UsageError
+from steadyeye.core.imports import library
+from steadyeye.core.types import Classes, Model
+from steadyeye.data.classes.class_lists import from_names, read
+from steadyeye.models.preprocessing.recipe import Preprocessing
+from steadyeye.models.runtimes.classifier import Recipe
+from steadyeye.models.runtimes.recipe_parsing import unit_range
+from steadyeye.models.runtimes.torch_classifier import Execution, torch_classifier
+from steadyeye.models.runtimes.weights import fill
+
+PACKAGES = ("torch", "timm", "torchvision")
+EXTRA = "timm"
+
+timm_library = library("timm")
+
+
+def timm(
+    *,
+    name: str,
+    pretrained: bool = True,
+    checkpoint: str | None = None,
+    classes: str | None = None,
+    runtime: str = "onnx",
+    precision: str = "fp32",
+) -> Model:
+    """A model of timm by its name, with the preprocessing its configuration states.
+
+    `checkpoint`: a state dict instead of the pretrained weights; `classes`: what it answers in,
+    by default ImageNet-1k (or the larger ImageNet that timm says). Without either of `pretrained`
+    and `checkpoint` the weights are random.
+    """
+    labels = read(classes) if classes else None
+    module = _module(name, pretrained and checkpoint is None, len(labels) if labels else None)
+    if checkpoint is not None:
+        fill(module, Path(checkpoint).expanduser())
+    settings = Recipe(_preprocessing(timm_library.data.resolve_model_data_config(module)))
+    execution = Execution(runtime, precision)
+    return torch_classifier(module, name, labels or _classes(module), settings, execution)
+
+
+def _module(name: str, pretrained: bool, width: int | None) -> nn.Module:
+    options = {} if width is None else {"num_classes": width}
+    try:
+        module: nn.Module = timm_library.create_model(name, pretrained=pretrained, **options)
+    except RuntimeError as error:
+        raise UsageError(f"timm cannot make '{name}': {_line(error)}") from error
+    except OSError as error:
+        # huggingface_hub and urllib both raise OSErrors when there is no network
+        raise UsageError(
+            f"cannot download the weights of '{name}': {_line(error)}; give checkpoint='…'"
+        ) from error
+    return module.eval()
+
+
+def _preprocessing(config: dict[str, Any]) -> Preprocessing:
+    """The recipe in timm's terms: crop_pct states how much of the resized image the crop keeps."""
+    height, width = config["input_size"][1:]
+    scaled = tuple(math.floor(side / config["crop_pct"]) for side in (height, width))
+    mean, std = unit_range(config["mean"], config["std"])
+    if config["crop_mode"] == "squash":
+        resize: int | tuple[int, int] = (scaled[0], scaled[1])
+    elif config["crop_mode"] == "center" and height == width:
+        resize = scaled[0]
+    else:
+        raise UsageError(
+            f"timm prepares this model with crop_mode='{config['crop_mode']}' at {height} × {width}"
+            "; only 'squash', and 'center' of squares, are done here"
+        )
+    return Preprocessing((height, width), resize, mean, std, config["interpolation"])
+
+
+def _classes(module: nn.Module) -> Classes | None:
+    subset = timm_library.data.infer_imagenet_subset(module)
+    if subset is None:
+        return None
+    if subset == "imagenet-1k":
+        return read("imagenet1k")
+    return from_names(timm_library.data.ImageNetInfo(subset).label_names())
+
+
+def _line(error: Exception) -> str:
+    return " ".join(str(error).split())[:200]

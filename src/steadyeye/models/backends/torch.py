@@ -1,0 +1,58 @@
+"""Torch modules of the user's own, and models that finetune trained."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from torch import fx
+
+from steadyeye.core.errors import UsageError
+from steadyeye.core.types import Detector, Model
+from steadyeye.data.classes.class_lists import read
+from steadyeye.models.finetuned import checkpoint_format
+from steadyeye.models.runtimes.recipe_parsing import recipe as read_recipe
+from steadyeye.models.runtimes.torch_classifier import Execution, torch_classifier
+from steadyeye.models.runtimes.torch_files import module
+from steadyeye.models.runtimes.weights import fill
+
+PACKAGES = ("torch",)
+EXTRA = "torch"
+
+
+def torch(  # noqa: PLR0913 — the keyword arguments of a spec
+    *,
+    path: str,
+    classes: str | None = None,
+    recipe: Mapping[str, Any] | None = None,
+    checkpoint: str | None = None,
+    runtime: str = "onnx",
+    precision: str = "fp32",
+    allow_pickle: bool = False,
+) -> Model | Detector:
+    """A torch module: `py:package.module:factory`, TorchScript, .pt2, or a folder of finetune.
+
+    `classes`: `imagenet1k` or a class file. `recipe`: a dict with any of size, resize, mean, std,
+    interpolation, output. `checkpoint`: a state dict for it. `allow_pickle`: also load a pickled
+    module, which may run code. `runtime`: "onnx", "torch" as it is, or "cuda" on GPUs;
+    `precision`: "fp32", in torch also "bf16" and "fp16". A folder that `steadyeye finetune` wrote
+    says itself what its model is, so that only the last two go with it.
+    """
+    execution = Execution(runtime, precision)
+    if Path(path).expanduser().is_dir():
+        given = {"classes": classes, "recipe": recipe, "checkpoint": checkpoint}
+        for key, value in given.items():
+            if value is not None:
+                raise UsageError(f"the folder '{path}' sets its {key} itself; leave out {key}=…")
+        return checkpoint_format.read(Path(path).expanduser(), execution)
+    if classes is None:
+        raise UsageError(f"the classes of '{path}' are not known; give classes='…'")
+    found = module(path, allow_pickle)
+    if runtime == "cuda" and isinstance(found, fx.GraphModule) and not path.startswith("py:"):
+        raise UsageError(
+            f"'{path}' computes where it was exported; for a GPU give the module, TorchScript or "
+            "ONNX"
+        )
+    if checkpoint is not None:
+        found = fill(found, Path(checkpoint).expanduser())
+    name = path.rpartition(":")[2] if path.startswith("py:") else Path(path).stem
+    return torch_classifier(found, name, read(classes), read_recipe(recipe), execution)

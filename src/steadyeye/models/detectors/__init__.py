@@ -1,0 +1,1 @@
+"""Detectors: decoding raw outputs into boxes, and training them."""

@@ -1,0 +1,146 @@
+"""What the outputs of detection networks mean: one function a family."""
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from steadyeye.core.boxes import Detections
+from steadyeye.core.errors import UsageError
+from steadyeye.models.detectors.onnx_detector import Decode, Frame
+
+Outputs = Sequence[NDArray[np.float32]]
+
+
+def yolox(outputs: Outputs, frame: Frame) -> Detections:
+    """YOLOX (Ge et al. 2021): (1, cells, 5 + classes) of all strides, grid not yet applied.
+
+    Box centres are offsets from their cell and sides are logarithms, both in strides; the score
+    is objectness × class probability. Strides 8, 16, 32, of larger networks 64 too.
+    """
+    rows = outputs[0][0].astype(np.float64)
+    grid, stride = _grid(len(rows), frame.size)
+    centre = (rows[:, :2] + grid) * stride[:, None]
+    side = np.exp(rows[:, 2:4]) * stride[:, None]
+    scores = rows[:, 4:5] * rows[:, 5:]
+    return _best(_corners(centre, side, frame), scores)
+
+
+def fastestdet(outputs: Outputs, frame: Frame) -> Detections:
+    """FastestDet (released 2022): (1, 5 + classes, rows, columns), one cell a box.
+
+    Objectness, tanh offsets of the centre from its cell, logistic sides as shares of the input,
+    class probabilities; the score is objectness^0.6 × probability^0.4.
+    """
+    found = outputs[0][0].astype(np.float64)
+    height, width = found.shape[1:]
+    ys, xs = np.meshgrid(np.arange(height), np.arange(width), indexing="ij")
+    centre = np.stack([(np.tanh(found[1]) + xs) / width, (np.tanh(found[2]) + ys) / height], -1)
+    side = np.stack([_logistic(found[3]), _logistic(found[4])], -1)
+    whole = np.array(frame.size[::-1], dtype=np.float64)
+    corners = _corners(centre.reshape(-1, 2) * whole, side.reshape(-1, 2) * whole, frame)
+    classes = found[5:].reshape(len(found) - 5, -1).T
+    objectness = found[0].reshape(-1, 1)
+    return _best(corners, np.clip(objectness, 0, 1) ** 0.6 * np.clip(classes, 0, 1) ** 0.4)
+
+
+def boxes(outputs: Outputs, frame: Frame) -> Detections:
+    """Decoded already: x0 y0 x1 y1 in pixels of the input, (1, n, 4); scores and labels, (1, n)."""
+    if len(outputs) < 3:
+        raise UsageError(
+            f"decoder='boxes' reads boxes, scores and labels; this has {len(outputs)} outputs"
+        )
+    corners = outputs[0].reshape(-1, 4).astype(np.float64) / np.tile(frame.scale, 2)
+    labels = outputs[2].reshape(-1).astype(np.int32)
+    return Detections(corners, labels, outputs[1].reshape(-1).astype(np.float64))
+
+
+def detr(outputs: Outputs, frame: Frame) -> Detections:
+    """DETR (Carion et al. 2020): logits (1, n, classes + 1), the last being nothing, and boxes.
+
+    Boxes are (1, n, 4), centre and sides as shares of the input; the score is the softmax.
+    """
+    logits, found = _pair(outputs, "detr", "logits and boxes")
+    shifted = np.exp(logits - logits.max(axis=1, keepdims=True))
+    scores = (shifted / shifted.sum(axis=1, keepdims=True))[:, :-1]
+    whole = np.array(frame.size[::-1], dtype=np.float64)
+    return _best(_corners(found[:, :2] * whole, found[:, 2:] * whole, frame), scores)
+
+
+def ssd(outputs: Outputs, frame: Frame) -> Detections:
+    """SSD (Liu et al. 2016): boxes (1, n, 4), decoded, and scores (1, n, 1 + classes).
+
+    Boxes are x0 y0 x1 y1 as shares of the input; the first class is the background.
+    """
+    found, scores = _pair(outputs, "ssd", "boxes and scores")
+    whole = np.tile(np.array(frame.size[::-1], dtype=np.float64), 2)
+    return _best(found * whole / np.tile(frame.scale, 2), scores[:, 1:])
+
+
+def nanodet(outputs: Outputs, frame: Frame, bins: int = 8) -> Detections:
+    """NanoDet-Plus (released 2021): (1, cells of all strides, classes + 4 × 8).
+
+    Class probabilities, then for the left, top, right and bottom side of a box the distribution
+    over its distance from the cell's centre, 0…7 strides (Li et al., "Generalized Focal Loss",
+    2020). Strides 8, 16, 32 and 64.
+    """
+    rows = outputs[0][0].astype(np.float64)
+    grid, stride = _grid(len(rows), frame.size)
+    split = rows.shape[1] - 4 * bins
+    spread = np.exp(rows[:, split:].reshape(-1, 4, bins))
+    distance = (spread / spread.sum(axis=2, keepdims=True)) @ np.arange(bins) * stride[:, None]
+    centre = grid * stride[:, None]
+    found = np.concatenate([centre - distance[:, :2], centre + distance[:, 2:]], axis=1)
+    return _best(found / np.tile(frame.scale, 2), rows[:, :split])
+
+
+DECODERS: Mapping[str, Decode] = {
+    "boxes": boxes,
+    "detr": detr,
+    "fastestdet": fastestdet,
+    "nanodet": nanodet,
+    "ssd": ssd,
+    "yolox": yolox,
+}
+
+
+def _pair(
+    outputs: Outputs, decoder: str, what: str
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    if len(outputs) < 2 or any(each.ndim != 3 for each in outputs[:2]):
+        shapes = ", ".join(str(each.shape) for each in outputs)
+        raise UsageError(f"decoder='{decoder}' reads {what}, (1, n, …) each; this gives {shapes}")
+    one, other = (each[0].astype(np.float64) for each in outputs[:2])
+    return one, other
+
+
+def _grid(cells: int, size: tuple[int, int]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """(cells, 2) x and y of every cell and (cells,) its stride."""
+    for strides in ((8, 16, 32), (8, 16, 32, 64)):
+        shapes = [(-(-size[0] // s), -(-size[1] // s)) for s in strides]
+        if sum(h * w for h, w in shapes) == cells:
+            parts = [np.stack(np.meshgrid(np.arange(w), np.arange(h)), -1) for h, w in shapes]
+            grid = np.concatenate([part.reshape(-1, 2) for part in parts]).astype(np.float64)
+            counts = [h * w for h, w in shapes]
+            return grid, np.repeat(np.array(strides, dtype=np.float64), counts)
+    raise UsageError(
+        f"the decoder expects the cells of strides 8, 16, 32 (and 64) at {size}, not {cells}; "
+        "export the network for this size without decoding, or choose another decoder"
+    )
+
+
+def _corners(
+    centre: NDArray[np.float64], side: NDArray[np.float64], frame: Frame
+) -> NDArray[np.float64]:
+    found = np.concatenate([centre - side / 2, centre + side / 2], axis=1)
+    return np.asarray(found / np.tile(frame.scale, 2))
+
+
+def _best(corners: NDArray[np.float64], scores: NDArray[np.float64]) -> Detections:
+    """The best class of every box, as the releases of both families answer."""
+    label = scores.argmax(axis=1)
+    return Detections(corners, label.astype(np.int32), scores[np.arange(len(scores)), label])
+
+
+def _logistic(values: NDArray[np.float64]) -> NDArray[np.float64]:
+    return np.asarray(1 / (1 + np.exp(-values)))

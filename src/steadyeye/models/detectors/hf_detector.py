@@ -1,0 +1,94 @@
+"""Detectors of Hugging Face transformers, with the library's own pre- and postprocessing."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from torch import Tensor, nn
+
+from steadyeye.core.types import Classes, Image
+from steadyeye.models.detectors.hf_training import trainable
+from steadyeye.models.detectors.torch_detector import (
+    THRESHOLD,
+    Asking,
+    TorchDetector,
+    told_apart,
+    torch_detector,
+)
+from steadyeye.models.detectors.trainable import Found, device
+from steadyeye.models.introspection.differentiable import Opened
+
+
+def hf_detector(
+    name: str,
+    module: nn.Module,
+    processor: Any,
+    classes: Classes,
+    runtime: str = "torch",
+    origin: Mapping[str, Any] | None = None,
+) -> TorchDetector:
+    """The detector over a loaded model, in eval mode, and its image processor.
+
+    `runtime`: as of `torch_detector`; `origin`: where the weights are from, for the record.
+    """
+
+    def prepare(image: Image) -> Any:
+        return processor(images=image, return_tensors="pt")
+
+    def ask(network: nn.Module, given: Any, image: Image) -> Found:
+        outputs = network(**given.to(device(network)))
+        (found,) = processor.post_process_object_detection(
+            outputs, threshold=THRESHOLD, target_sizes=[image.shape[:2]]
+        )
+        return found["boxes"], found["labels"], found["scores"]
+
+    def opened(network: nn.Module, image: Image) -> Opened:
+        return _opened(network, processor, image)
+
+    asking = Asking(prepare, ask, opened, trainable(module, processor, THRESHOLD))
+    processing = {"processor": processor.to_dict(), **(origin or {})}
+    return torch_detector(name, module, classes, asking, processing, runtime)
+
+
+def labels(config: Any) -> Classes:
+    """The classes of a detector's configuration; names that come twice are told apart."""
+    return Classes(told_apart([str(config.id2label[index]) for index in sorted(config.id2label)]))
+
+
+def _opened(network: nn.Module, processor: Any, image: Image) -> Opened:
+    """The queries of an image. DETR and YOLOS have a class of nothing, the last, and a softmax.
+
+    Conditional DETR and those after it have none, and a logistic function a class.
+    """
+
+    def prepare(given: Image) -> Tensor:
+        values: Tensor = processor(images=given, return_tensors="pt")["pixel_values"]
+        return values
+
+    given = processor(images=image, return_tensors="pt")
+    mask = given.get("pixel_mask")
+
+    def outputs(values: Tensor) -> Any:
+        if mask is None:
+            return network(pixel_values=values)
+        return network(pixel_values=values, pixel_mask=mask.expand(len(values), -1, -1))
+
+    def scores(values: Tensor) -> Tensor:
+        logits: Tensor = outputs(values).logits
+        nothing = logits.shape[-1] > len(network.config.id2label)  # type: ignore[arg-type, union-attr]
+        return logits.softmax(-1)[..., :-1] if nothing else logits.sigmoid()
+
+    centre, side = outputs(given["pixel_values"]).pred_boxes[0].double().split(2, dim=-1)
+    height, width = image.shape[:2]
+    corners = np.concatenate([(centre - side / 2).numpy(), (centre + side / 2).numpy()], axis=1)
+    boxes = corners * [width, height, width, height]
+    return Opened(image, prepare, _scale(given, image), boxes[:, None], scores)
+
+
+def _scale(given: Any, image: Image) -> tuple[float, float]:
+    """Input = image × scale; what lies beyond the image is padding, which the mask leaves out."""
+    tall, wide = given["pixel_values"].shape[2:]
+    if "pixel_mask" in given:
+        mask = given["pixel_mask"][0]
+        tall, wide = int(mask[:, 0].sum()), int(mask[0].sum())
+    return wide / image.shape[1], tall / image.shape[0]

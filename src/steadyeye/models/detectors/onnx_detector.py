@@ -1,0 +1,146 @@
+"""A detection network with its recipe: images in, boxes of each image out."""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+import cv2
+import numpy as np
+from numpy.typing import NDArray
+
+from steadyeye.core.boxes import Detections
+from steadyeye.core.errors import UsageError, unknown
+from steadyeye.core.model_stages import Stages
+from steadyeye.core.seeds import fingerprint
+from steadyeye.core.short_repr import model_in_short
+from steadyeye.core.types import Classes, Image
+
+FITS = ("letterbox", "stretch")
+
+
+@dataclass(frozen=True)
+class Frame:
+    """How an image lies in the input: pixel = input ÷ `scale`, x and y; sizes (height, width)."""
+
+    scale: tuple[float, float]
+    size: tuple[int, int]
+    image: tuple[int, int]
+
+
+@dataclass(frozen=True)
+class DetectorRecipe:
+    """What surrounds a detection network.
+
+    `size`: (height, width) of its input. `fit`: "letterbox", resized bilinearly with its aspect
+    kept and padded with grey 114 to the right and below, or "stretch". `order`: "bgr" or "rgb".
+    `mean`, `std`: of the input's channels, in 0…255. `threshold`: detections of a lower score are
+    left out. `overlap`: a box that overlaps a better one of its class by more is left out (IoU);
+    None: the network does that itself.
+    """
+
+    size: tuple[int, int]
+    fit: str = "letterbox"
+    order: str = "bgr"
+    mean: tuple[float, float, float] = (0.0, 0.0, 0.0)
+    std: tuple[float, float, float] = (1.0, 1.0, 1.0)
+    threshold: float = 0.001
+    overlap: float | None = 0.65
+
+    def __post_init__(self) -> None:
+        if self.fit not in FITS:
+            raise unknown("fit", self.fit, FITS)
+        if self.order not in ("bgr", "rgb"):
+            raise unknown("channel order", self.order, ("bgr", "rgb"))
+
+    def record(self) -> dict[str, Any]:
+        """The recipe as plain values, for run.json."""
+        return asdict(self)
+
+    def prepare(self, image: Image) -> tuple[NDArray[np.float32], Frame]:
+        """(1, 3, h, w) float32 and how the image, (h, w, 3) uint8 RGB, lies in it."""
+        height, width = image.shape[:2]
+        tall, wide = self.size
+        scale = min(tall / height, wide / width)
+        inner = (tall, wide)
+        if self.fit == "letterbox":
+            inner = (int(height * scale), int(width * scale))
+        resized = cv2.resize(image, inner[::-1], interpolation=cv2.INTER_LINEAR)
+        page = np.full((tall, wide, 3), 114, dtype=np.float32)
+        page[: inner[0], : inner[1]] = resized[..., ::-1] if self.order == "bgr" else resized
+        mean, std = (np.asarray(each, dtype=np.float32) for each in (self.mean, self.std))
+        values = (page - mean) / std
+        batch = np.ascontiguousarray(values.transpose(2, 0, 1)[None], dtype=np.float32)
+        ratio = (scale, scale) if self.fit == "letterbox" else (wide / width, tall / height)
+        return batch, Frame(ratio, self.size, (height, width))
+
+
+Decode = Callable[[Sequence[NDArray[np.float32]], Frame], Detections]
+"""`(outputs, frame) -> Detections` in pixels of the image, before any is left out."""
+
+
+@model_in_short
+@dataclass(frozen=True, eq=False)
+class OnnxDetector:
+    """A `Detector` over an ONNX session; safe from many threads, one image a forward pass.
+
+    `device`: the GPU it computes on, none of what it is.
+    """
+
+    name: str
+    classes: Classes
+    settings: DetectorRecipe
+    outputs: Callable[[NDArray[np.float32]], Sequence[NDArray[np.float32]]]
+    decode: Decode
+    recipe: Mapping[str, Any]
+    fingerprint: str
+    device: str = ""
+    detects: bool = True
+    cacheable: bool = True
+
+    def __call__(self, images: Iterable[Image], /) -> list[Detections]:
+        """The detections of each image, by falling score."""
+        return self._infer(map(self.settings.prepare, images))
+
+    def lowered(self, threshold: float) -> "OnnxDetector":
+        """The same network that leaves out less: only detections of a lower score than this."""
+        return replace(
+            self,
+            settings=replace(self.settings, threshold=threshold),
+            recipe={**self.recipe, "threshold": threshold},
+            fingerprint=fingerprint(self.fingerprint, "threshold", repr(threshold)),
+        )
+
+    def stages(self) -> Stages:
+        """The fitting of an image to the input, and the network with what follows it."""
+        return Stages(self.settings.prepare, self._infer)
+
+    def _infer(self, prepared: Iterable[tuple[NDArray[np.float32], Frame]]) -> list[Detections]:
+        return [self._one(batch, frame) for batch, frame in prepared]
+
+    def _one(self, batch: NDArray[np.float32], frame: Frame) -> Detections:
+        found = self.decode(self.outputs(batch), frame)
+        if len(found) and found.labels.max() >= len(self.classes):
+            raise UsageError(
+                f"{self.name} predicts more classes than the {len(self.classes)} given; give "
+                "the class list it was trained on"
+            )
+        return kept(found, self.settings.threshold, self.settings.overlap)
+
+
+def kept(found: Detections, threshold: float, overlap: float | None) -> Detections:
+    """The detections of at least `threshold`, by falling score, after suppression a class.
+
+    Greedy non-maximum suppression as OpenCV does it: a box goes if its IoU with a better one of
+    its class is above `overlap`; None: no suppression.
+    """
+    strong = np.flatnonzero(found.scores >= threshold)
+    order = strong[np.argsort(-found.scores[strong], kind="stable")]
+    boxes, labels, scores = found.boxes[order], found.labels[order], found.scores[order]
+    if overlap is None or not len(order):
+        return Detections(boxes, labels, scores)
+    sides = np.column_stack([boxes[:, :2], boxes[:, 2:] - boxes[:, :2]])
+    picked = cv2.dnn.NMSBoxesBatched(
+        sides.tolist(), scores.tolist(), labels.tolist(), threshold, overlap
+    )
+    chosen = np.sort(np.asarray(picked, dtype=np.intp).reshape(-1))
+    return Detections(boxes[chosen], labels[chosen], scores[chosen])

@@ -1,0 +1,127 @@
+"""A torch detector of a library, with the library's own processing before and after the network."""
+
+import json
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import torch
+from torch import nn
+
+from steadyeye.core.boxes import Detections
+from steadyeye.core.model_stages import Stages
+from steadyeye.core.seeds import fingerprint
+from steadyeye.core.short_repr import model_in_short
+from steadyeye.core.types import Classes, Image
+from steadyeye.models.detectors.trainable import Found, Trainable
+from steadyeye.models.introspection.differentiable import Opened
+from steadyeye.models.runtimes.devices import gpus, named
+from steadyeye.models.runtimes.torch_module import ThreadCopies, one_thread
+from steadyeye.models.runtimes.weights import covered, weights_fingerprint
+
+THRESHOLD = 0.001
+"""Detections of a lower score are left out, as of `onnx_detector`; libraries stop far earlier."""
+
+
+@dataclass(frozen=True)
+class Asking:
+    """How a library's detector is asked.
+
+    `prepare`: what the module takes of an image, on the processor. `detections`: of that and the
+    image, the pass, where the module is, and the library's processing after it. `opened`: the same
+    network with its candidates fixed, to be differentiated. `trainable`: how it is trained.
+    """
+
+    prepare: Callable[[Image], Any]
+    detections: Callable[[nn.Module, Any, Image], Found]
+    opened: Callable[[nn.Module, Image], Opened]
+    trainable: Trainable
+
+
+@model_in_short
+@dataclass(frozen=True, eq=False)
+class TorchDetector:
+    """A `Detector` over a torch module in fp32, one image a forward pass.
+
+    `copies`: where it detects; `here`: on the processor, to be looked into; `device`: the GPUs it
+    computes on, none of what it is.
+    """
+
+    name: str
+    classes: Classes
+    copies: ThreadCopies
+    here: ThreadCopies
+    asking: Asking
+    recipe: Mapping[str, Any]
+    fingerprint: str
+    cacheable: bool
+    device: str = ""
+    detects: bool = field(default=True, init=False)
+
+    def __call__(self, images: Iterable[Image], /) -> list[Detections]:
+        """The detections of each image, by falling score."""
+        return self._infer(map(self._prepare, images))
+
+    def stages(self) -> Stages:
+        """What the library does to an image before the network, and the network with the rest."""
+        return Stages(self._prepare, self._infer)
+
+    def opened(self, image: Image) -> Opened:
+        """The image in the eyes of the network, for integrated gradients."""
+        module, _ = self.here.mine()
+        with one_thread(), torch.no_grad():
+            return self.asking.opened(module, image)
+
+    def _prepare(self, image: Image) -> tuple[Any, Image]:
+        with one_thread():
+            return self.asking.prepare(image), image
+
+    def _infer(self, prepared: Iterable[tuple[Any, Image]]) -> list[Detections]:
+        return [self._one(*each) for each in prepared]
+
+    def _one(self, prepared: Any, image: Image) -> Detections:
+        with self.copies.asked() as (module, _):
+            detections = self.asking.detections(module, prepared, image)
+            boxes, labels, scores = (each.cpu().numpy() for each in detections)
+        scores = scores.astype(np.float64)
+        order = np.argsort(-scores, kind="stable")
+        return Detections(
+            boxes.astype(np.float64)[order], labels.astype(np.int32)[order], scores[order]
+        )
+
+
+def torch_detector(
+    name: str,
+    module: nn.Module,
+    classes: Classes,
+    asking: Asking,
+    processing: Mapping[str, Any],
+    runtime: str = "torch",
+) -> TorchDetector:
+    """The detector over a module in eval mode; `processing`: how it is asked, for the record.
+
+    `runtime`: "cuda" on the GPUs of this machine, anything else in torch on its processor.
+    """
+    here = ThreadCopies(module)
+    copies = ThreadCopies(module, gpus()) if runtime == "cuda" else here
+    record = {
+        **json.loads(json.dumps(processing, default=str)),
+        "threshold": THRESHOLD,
+        "runtime": "cuda" if runtime == "cuda" else "torch",
+        "precision": "fp32",
+    }
+    text = json.dumps(record, sort_keys=True)
+    mark = fingerprint(weights_fingerprint(module), text, *classes.names)
+    kept, device = covered(module), named(copies.devices)
+    return TorchDetector(name, classes, copies, here, asking, record, mark, kept, device)
+
+
+def told_apart(names: Sequence[str]) -> tuple[str, ...]:
+    """The names in their order; those that come twice are followed by their place.
+
+    COCO's numbers have gaps, for which both DETR's and torchvision's lists hold "N/A".
+    """
+    times = Counter(names)
+    return tuple(f"{name} {i}" if times[name] > 1 else name for i, name in enumerate(names))

@@ -1,0 +1,109 @@
+"""Detectors of torchvision as they are trained: by the losses of their own code."""
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from steadyeye.core.boxes import Boxes
+from steadyeye.core.errors import UsageError
+from steadyeye.core.types import Classes, Image
+from steadyeye.models.detectors.torchvision_networks import Settings, network, settings
+from steadyeye.models.detectors.trainable import (
+    Found,
+    Prepared,
+    Trainable,
+    device,
+    learnable,
+    moved,
+)
+from steadyeye.models.introspection.torchvision_differentiable import pixels
+
+LIBRARY = "torchvision"
+MORE = {"maskrcnn": "masks", "keypointrcnn": "keypoints"}
+"""Networks whose loss needs more than boxes."""
+
+
+def trainable(name: str, module: Any, threshold: float) -> Trainable:
+    """How the detector `name` is trained; what it finds with a score below `threshold` is left out.
+
+    The loss is the sum of those of the model, as torchvision's own reference training takes it: of
+    Faster R-CNN the classes and boxes of proposals and of objects (Ren et al., "Faster R-CNN",
+    2015, equation 1). Images go in at their own size; the network resizes them.
+    """
+    chosen = settings(module)
+    kept = _trainable(name, chosen, threshold)
+    if chosen.frozen is None:
+        return kept
+    # a normalisation that never learned anything is not to stay as it is
+    return replace(kept, anew=_trainable(name, replace(chosen, frozen=None), threshold))
+
+
+def _trainable(name: str, chosen: Settings, threshold: float) -> Trainable:
+    def make(classes: Classes) -> nn.Module:
+        if what := MORE.get(name.partition("_")[0]):
+            raise UsageError(f"{name} trains on {what}, not on boxes alone; give fasterrcnn_…")
+        made = network(name, len(classes), chosen)
+        with_threshold(made, threshold)
+        return made
+
+    def prepare(image: Image, truth: Boxes) -> Prepared:
+        wanted = learnable(truth, image.shape[:2])
+        boxes = torch.from_numpy(wanted.boxes).float()
+        # 0 is the background
+        labels = torch.from_numpy(wanted.labels).long() + 1
+        return {"input": {"pixels": pixels(image)}, "target": {"boxes": boxes, "labels": labels}}
+
+    record = {"library": LIBRARY, "network": name, "settings": chosen.record()}
+    return Trainable(make, prepare, _loss, _judged, record)
+
+
+def with_threshold(module: Any, threshold: float) -> None:
+    """Lowers the score below which the network itself leaves out what it finds."""
+    getattr(module, "roi_heads", module).score_thresh = threshold
+
+
+def found(outputs: Any) -> Found:
+    """What a network found in one image, over the classes without the background."""
+    # RetinaNet and FCOS score the background too, which is no detection
+    there = outputs["labels"] > 0
+    return outputs["boxes"][there], outputs["labels"][there] - 1, outputs["scores"][there]
+
+
+def _loss(module: nn.Module, batch: Sequence[Prepared]) -> Tensor:
+    to = device(module)
+    targets = [moved(one["target"], to) for one in batch]
+    losses: dict[str, Tensor] = module(_images(module, batch), targets)
+    return torch.stack(list(losses.values())).sum()
+
+
+def _judged(module: nn.Module, batch: Sequence[Prepared]) -> tuple[Tensor, list[Found]]:
+    answers = [found(each) for each in module(_images(module, batch))]
+    with _teaching(module):
+        return _loss(module, batch), answers
+
+
+def _images(module: nn.Module, batch: Sequence[Prepared]) -> list[Tensor]:
+    to = device(module)
+    return [one["input"]["pixels"].to(to) for one in batch]
+
+
+@contextmanager
+def _teaching(module: nn.Module) -> Iterator[None]:
+    """The parts that give losses in training do so in the block; the layers stay as they are.
+
+    Which proposals are looked at is drawn; from the same seed each time, for losses to be compared.
+    """
+    parts = [module, *(getattr(module, name, module) for name in ("rpn", "roi_heads"))]
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(0)
+        for each in parts:
+            each.training = True
+        try:
+            yield
+        finally:
+            for each in parts:
+                each.training = False

@@ -1,0 +1,117 @@
+"""How a library's detector is trained: what `Asking` is to asking, and a head for other classes."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from steadyeye.core.boxes import OOD, Boxes, areas
+from steadyeye.core.errors import UsageError
+from steadyeye.core.types import Classes, Image
+from steadyeye.models.runtimes import uninitialised
+
+Prepared: TypeAlias = dict[str, dict[str, Tensor]]
+"""`input`: what the network takes of one image; `target`: what its loss takes; CPU tensors."""
+
+Found: TypeAlias = tuple[Tensor, Tensor, Tensor]
+"""Boxes (n, 4) x0 y0 x1 y1 in pixels of the image, labels (n,) over the classes, scores (n,)."""
+
+
+@dataclass(frozen=True)
+class Trainable:
+    """A library's detector as something to be trained, as functions of its network.
+
+    `make(classes)`: a network of the same architecture and settings in fp32, its weights as the
+    library draws them. `prepare(image, truth)`: the image and its true boxes as the network takes
+    them. `loss(network, batch)`: the library's own, of a network in training mode. `judged(network,
+    batch)`: of one in eval mode the loss, where it can be told, and what it finds in each image.
+    The batch goes to where the network is. `record`: what `models.finetuned.tuned_detector` makes
+    such a detector again from, beside the classes and the weights. `anew`: how one is trained whose
+    weights are all drawn anew, where that differs.
+    """
+
+    make: Callable[[Classes], nn.Module]
+    prepare: Callable[[Image, Boxes], Prepared]
+    loss: Callable[[nn.Module, Sequence[Prepared]], Tensor]
+    judged: Callable[[nn.Module, Sequence[Prepared]], tuple[Tensor | None, list[Found]]]
+    record: Mapping[str, Any]
+    anew: "Trainable | None" = None
+
+
+def learnable(truth: Boxes, size: tuple[int, int] | None = None) -> Boxes:
+    """The boxes that a loss is made of, cut at the border of the image.
+
+    Without crowds, objects outside the classes, and boxes of which no area is left. `size`: height
+    and width; None: not cut.
+    """
+    corners = truth.boxes
+    if size is not None:
+        corners = np.clip(corners, 0, [size[1], size[0], size[1], size[0]])
+    inside = (corners[:, 0] < corners[:, 2]) & (corners[:, 1] < corners[:, 3])
+    kept = inside & ~truth.crowd & (truth.labels != OOD)
+    return Boxes(corners[kept], truth.labels[kept], truth.crowd[kept], areas(corners[kept]))
+
+
+def with_classes(
+    make: Callable[[Classes], nn.Module], trained: nn.Module, classes: Classes, seed: int
+) -> nn.Module:
+    """A network for other classes with the weights of a trained one, but for its head.
+
+    The head is every weight whose shape depends on how many classes there are; it is as the library
+    draws it, seeded. What was frozen in the trained network is frozen here. Raises `UsageError`
+    where the two networks are not of one architecture.
+    """
+    fresh = drawn(make, classes, seed)
+    with torch.device("meta"):
+        wider = make(Classes((*classes.names, "")))
+    shapes = {name: value.shape for name, value in wider.state_dict().items()}
+    head = {name for name, value in fresh.state_dict().items() if value.shape != shapes[name]}
+    kept = {name: value for name, value in trained.state_dict().items() if name not in head}
+    try:
+        missing, unexpected = fresh.load_state_dict(kept, strict=False)
+    except RuntimeError as error:
+        raise UsageError(_unlike(trained, str(error).strip().splitlines()[-1].strip())) from error
+    if unexpected or set(missing) != head:
+        raise UsageError(_unlike(trained, ", ".join([*unexpected, *sorted(set(missing) ^ head)])))
+    learning = {name: each.requires_grad for name, each in trained.named_parameters()}
+    for name, each in fresh.named_parameters():
+        each.requires_grad_(name in head or learning[name])
+    return fresh
+
+
+def frozen(network: nn.Module) -> tuple[list[str], list[str]]:
+    """The weights of a network that do not learn, and its layers of frozen batch normalisation.
+
+    These have no weights, and each library has its own.
+    """
+    weights = [name for name, each in network.named_parameters() if not each.requires_grad]
+    layers = [
+        name for name, each in network.named_modules() if "FrozenBatchNorm" in type(each).__name__
+    ]
+    return weights, layers
+
+
+def drawn(make: Callable[[Classes], nn.Module], classes: Classes, seed: int) -> nn.Module:
+    """A network with all its weights random, from `seed` alone."""
+    with uninitialised.drawn(seed):
+        return make(classes)
+
+
+def device(network: nn.Module) -> torch.device:
+    """Where a network is."""
+    return next(network.parameters()).device
+
+
+def moved(tensors: Mapping[str, Tensor], to: torch.device) -> dict[str, Tensor]:
+    """The same tensors on a device."""
+    return {name: value.to(to) for name, value in tensors.items()}
+
+
+def _unlike(trained: nn.Module, what: str) -> str:
+    return (
+        f"{type(trained).__name__} is not what its settings make ({what[:160]}), so it has no head "
+        "that could be replaced; give the model as its library saves it"
+    )

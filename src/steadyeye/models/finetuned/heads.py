@@ -1,0 +1,158 @@
+"""The last layer of a torch classifier: found where the scores come from, and replaced."""
+
+import copy
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, fx, jit, nn
+
+from steadyeye.core.errors import UsageError
+from steadyeye.core.format import number_of
+from steadyeye.core.seeds import stream
+from steadyeye.models.runtimes.torch_module import one_thread
+from steadyeye.models.runtimes.uninitialised import drawn
+
+Layer = nn.Linear | nn.Conv2d
+
+
+@dataclass(frozen=True)
+class Heads:
+    """The layers that give the scores of a module, by their dotted names, and how many they give.
+
+    One, but for networks with a second head, as DeiT's that are distilled.
+    """
+
+    layers: tuple[str, ...]
+    width: int
+
+
+def heads(module: nn.Module, size: Sequence[int]) -> Heads:
+    """The heads of an eval-mode classifier that takes (n, 3, *size) float32.
+
+    The last fully connected layer or 1 × 1 convolution, in the order in which an image goes through
+    them, and those of as many outputs that run beside it. Raises `UsageError` for compiled code,
+    and where no layer gives the scores.
+    """
+    if isinstance(module, jit.ScriptModule | fx.GraphModule):
+        raise UsageError(
+            f"a {type(module).__name__} is compiled, and its head cannot be replaced; "
+            "give the Python code of the module: torch(path='py:package.module:factory')"
+        )
+    order: list[str] = []
+
+    def keep(name: str) -> Any:
+        return lambda *_: order.append(name)
+
+    found = {name: each for name, each in module.named_modules() if _is_layer(each)}
+    handles = [each.register_forward_hook(keep(name)) for name, each in found.items()]
+    try:
+        width = _width(module, size)
+    finally:
+        for handle in handles:
+            handle.remove()
+    if not order or outputs(found[order[-1]]) != width:
+        last = f"; its last layer, {order[-1]}, gives {outputs(found[order[-1]])}" if order else ""
+        raise UsageError(
+            f"no fully connected layer or 1 × 1 convolution of {type(module).__name__} gives its "
+            f"{number_of(width, 'score')}{last}; let the network end in nn.Linear"
+        )
+    return Heads(_last(order, found, width), width)
+
+
+def with_head(module: nn.Module, size: Sequence[int], classes: int, seed: int = 0) -> nn.Module:
+    """A copy of a classifier whose head gives `classes` scores, its new weights seeded.
+
+    They are uniform within ±1/√inputs, as torch draws them, from (seed, the layer's name), the
+    same on any machine. timm's own `reset_classifier` is asked first, since it knows its networks.
+    Raises `UsageError` where there is no head, and where the copy does not give as many scores.
+    """
+    found = heads(module, size)
+    made = copy.deepcopy(module)
+    if callable(again := getattr(made, "reset_classifier", None)):
+        with drawn(seed):
+            again(classes)
+        if _width(made.eval(), size) == classes:
+            return seeded(made, heads(made, size), seed)
+        made = copy.deepcopy(module)
+    for name in found.layers:
+        with drawn(seed):
+            made.set_submodule(name, _another(made.get_submodule(name), classes))
+    width = _width(made.eval(), size)
+    if width != classes:
+        raise UsageError(
+            f"{type(module).__name__} gives {number_of(width, 'score')} with a head of {classes}; "
+            "let the network end in nn.Linear"
+        )
+    return seeded(made, found, seed)
+
+
+def seeded(module: nn.Module, found: Heads, seed: int) -> nn.Module:
+    """The module itself, its heads' weights drawn anew."""
+    for name in found.layers:
+        layer = module.get_submodule(name)
+        assert isinstance(layer, Layer)
+        bound = 1 / np.sqrt(layer.weight[0].numel())
+        rng = stream(seed, "head", name)
+        with torch.no_grad():
+            for each in (layer.weight, layer.bias):
+                if each is not None:
+                    each.copy_(torch.from_numpy(_uniform(rng, tuple(each.shape), bound)))
+    return module
+
+
+def outputs(layer: nn.Module) -> int:
+    """How many numbers a fully connected layer or convolution gives."""
+    assert isinstance(layer, Layer)
+    return layer.out_features if isinstance(layer, nn.Linear) else layer.out_channels
+
+
+def _uniform(rng: np.random.Generator, shape: tuple[int, ...], bound: float) -> NDArray[np.float32]:
+    return rng.uniform(-bound, bound, shape).astype(np.float32)
+
+
+def _is_layer(module: nn.Module) -> bool:
+    if isinstance(module, nn.Conv2d):
+        return module.kernel_size == module.stride == (1, 1) and module.groups == 1
+    return isinstance(module, nn.Linear)
+
+
+def _last(order: Sequence[str], found: Mapping[str, nn.Module], width: int) -> tuple[str, ...]:
+    """The last layer, with those just before it that give as many scores from as many inputs."""
+    wanted = found[order[-1]]
+    assert isinstance(wanted, Layer)
+    taken = [order[-1]]
+    for name in reversed(order[:-1]):
+        each = found[name]
+        assert isinstance(each, Layer)
+        if outputs(each) != width or each.weight.shape != wanted.weight.shape:
+            break
+        # a square layer may come before its head, but a head beside it reads what it reads
+        if width == each.weight.shape[1]:
+            break
+        taken.append(name)
+    return tuple(dict.fromkeys(reversed(taken)))
+
+
+def _another(layer: nn.Module, classes: int) -> nn.Module:
+    assert isinstance(layer, Layer)
+    bias = layer.bias is not None
+    if isinstance(layer, nn.Linear):
+        return nn.Linear(layer.in_features, classes, bias=bias)
+    return nn.Conv2d(layer.in_channels, classes, 1, bias=bias)
+
+
+def _width(module: nn.Module, size: Sequence[int]) -> int:
+    """How many scores the module gives for an image."""
+    with one_thread(), torch.no_grad():
+        try:
+            scores = module(torch.zeros(1, 3, *size))
+        except (RuntimeError, TypeError, ValueError, AssertionError) as error:
+            line = (str(error).strip().splitlines() or [type(error).__name__])[0][:200]
+            raise UsageError(f"{type(module).__name__} cannot be run: {line}") from error
+    if not isinstance(scores, Tensor) or scores.numel() != scores.shape[1]:
+        raise UsageError(f"{type(module).__name__} gives no (1, classes) scores; wrap it")
+    return int(scores.numel())

@@ -1,0 +1,93 @@
+"""Classifiers that `steadyeye finetune` trained, built again from their folder."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from steadyeye.core.abilities import Differentiable
+from steadyeye.core.errors import UsageError
+from steadyeye.models.finetuned import checkpoint_format
+from steadyeye.models.finetuned.heads import heads, with_head
+from steadyeye.models.introspection.multilabel_head import Independent, logits
+from steadyeye.models.preprocessing.recipe import Preprocessing
+from steadyeye.models.runtimes.classifier import Classifier, Recipe
+from steadyeye.models.runtimes.torch_classifier import Execution, torch_classifier
+from steadyeye.models.runtimes.torch_export import probes
+from steadyeye.models.runtimes.torch_gradient import TorchGradient
+from steadyeye.models.runtimes.torch_module import one_thread
+from steadyeye.models.runtimes.uninitialised import bare, without
+from steadyeye.models.runtimes.weights import filled
+
+SLACK = 1e-4
+"""By how much a score of the network that was built again may differ; other sums differ by less."""
+
+
+def read_classifier(
+    folder: Path, record: Mapping[str, Any], weights: Mapping[str, Tensor], execution: Execution
+) -> Classifier:
+    """The classifier that a record and its weights make."""
+    module = network(folder, record, weights)
+    if record["several"]:
+        module = Independent(module).eval()
+    classes, settings = checkpoint_format.classes_of(record), recipe_of(record["recipe"])
+    name, origin = folder.resolve().name, checkpoint_format.origin(record)
+    return torch_classifier(module, name, classes, settings, execution, origin)
+
+
+def network(folder: Path, record: Mapping[str, Any], weights: Mapping[str, Tensor]) -> nn.Module:
+    """The trained network, in eval mode; one label or several, it gives what it was trained to."""
+    size = recipe_of(record["recipe"]).preprocessing.size
+    width = len(record["classes"]["names"])
+    module = logits(_architecture(folder, record["build"], record["bare"]))
+    if not (record["head"]["kept"] and heads(module, size).width == width):
+        module = with_head(module, size, width)
+    return filled(module, weights, folder / checkpoint_format.WEIGHTS).eval()
+
+
+def buildable(record: Mapping[str, Any], module: nn.Module) -> dict[str, Any]:
+    """The record with `bare`: whether the network can be built without the weights of its base.
+
+    It is built again from the record at once and compared on test patterns, so that no training
+    ends in a folder that cannot be read: some libraries build another network around their
+    weights, as torchvision does for GoogLeNet. `module`: in eval mode, about to be trained. Raises
+    `UsageError` where it cannot be built at all.
+    """
+    told = "it is another network each time"
+    inputs = probes(recipe_of(record["recipe"]).preprocessing)
+    for plain in (True, False) if without(record["build"]) else (True,):
+        said = {**record, "bare": plain}
+        try:
+            again = network(Path("the folder"), said, module.state_dict())
+        except UsageError as error:
+            told = str(error)
+            continue
+        with one_thread(), torch.no_grad():
+            pairs = [(module(each), again(each)) for each in map(torch.from_numpy, inputs)]
+        if all(torch.allclose(one, other, atol=SLACK) for one, other in pairs):
+            return said
+    raise UsageError(f"{record['build']} cannot be built again after training: {told}")
+
+
+def recipe_of(said: Mapping[str, Any]) -> Recipe:
+    """The recipe that `Recipe.record` made plain values of."""
+    plain = {key: _tupled(value) for key, value in said["preprocessing"].items()}
+    return Recipe(Preprocessing(**plain), said["output"], said["layout"])
+
+
+def _architecture(folder: Path, spec: str, plain: bool) -> nn.Module:
+    """The network that a model was built from; files that its spec names have to be there still."""
+    try:
+        model = bare(spec, weights=not plain)
+    except UsageError as error:
+        raise UsageError(f"'{folder}' is built from {spec}: {error}") from error
+    gradient = model.gradient if isinstance(model, Differentiable) else None
+    if not isinstance(gradient, TorchGradient):
+        raise UsageError(f"'{folder}' is built from {spec}, which is no torch model any more")
+    return gradient.module
+
+
+def _tupled(value: Any) -> Any:
+    return tuple(value) if isinstance(value, list) else value

@@ -1,0 +1,71 @@
+"""Detectors that `steadyeye finetune` trained, built again from their folder alone."""
+
+import json
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from torch import Tensor, nn
+
+from steadyeye.core.errors import UsageError
+from steadyeye.core.imports import library
+from steadyeye.core.types import Classes
+from steadyeye.models.detectors.hf_detector import hf_detector
+from steadyeye.models.detectors.hf_training import answering
+from steadyeye.models.detectors.torch_detector import TorchDetector
+from steadyeye.models.finetuned import checkpoint_format
+from steadyeye.models.runtimes.torch_classifier import Execution
+from steadyeye.models.runtimes.weights import filled
+
+
+def read_detector(
+    folder: Path, record: Mapping[str, Any], weights: Mapping[str, Tensor], execution: Execution
+) -> TorchDetector:
+    """The detector that a record and its weights make, in fp32; nothing is downloaded.
+
+    It runs in torch: on GPUs where `execution` says so, on the processor otherwise. Raises
+    `UsageError` where the library lacks what the record names, and for another precision.
+    """
+    runtime = execution.detecting()
+    classes, name = checkpoint_format.classes_of(record), folder.resolve().name
+    said, origin = record["detector"], checkpoint_format.origin(record)
+    if said["library"] == "torchvision":
+        return _of_torchvision(said, classes, (folder, weights, origin), runtime)
+    module, processor = _of_transformers(said, classes)
+    made = filled(module, weights, folder / checkpoint_format.WEIGHTS).eval()
+    return hf_detector(name, made, processor, classes, runtime, origin)
+
+
+def _of_torchvision(
+    said: Mapping[str, Any], classes: Classes, trained: tuple[Path, Any, Any], runtime: str
+) -> TorchDetector:
+    # imports torchvision, which the detectors of transformers do without
+    from steadyeye.models.detectors import torchvision_networks as networks
+    from steadyeye.models.detectors.torchvision_detector import torchvision_detector
+
+    folder, weights, origin = trained
+    network = said["network"]
+    if network not in networks.names():
+        raise UsageError(f"this torchvision has no '{network}', which '{folder}' is; update it")
+    made = networks.network(network, len(classes), networks.settings_of(said["settings"]))
+    module = filled(made, weights, folder / checkpoint_format.WEIGHTS).eval()
+    name = folder.resolve().name
+    return torchvision_detector(name, module, classes, runtime, network, origin)
+
+
+def _of_transformers(said: Mapping[str, Any], classes: Classes) -> tuple[nn.Module, Any]:
+    """A random network of the configuration, and the image processor."""
+    transformers = library("transformers")
+    with tempfile.TemporaryDirectory() as folder:
+        for file, key in (("config.json", "config"), ("preprocessor_config.json", "processor")):
+            (Path(folder) / file).write_text(json.dumps(said[key]), encoding="utf-8")
+        try:
+            config = transformers.AutoConfig.from_pretrained(folder)
+            processor = transformers.AutoImageProcessor.from_pretrained(folder, backend="pil")
+            answering(config, classes)
+            module: nn.Module = transformers.AutoModelForObjectDetection.from_config(config)
+        except (OSError, ValueError) as error:
+            line = " ".join(str(error).split())[:240]
+            raise UsageError(f"transformers cannot build the trained detector: {line}") from error
+    return module.float(), processor

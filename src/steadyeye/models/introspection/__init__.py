@@ -1,0 +1,1 @@
+"""What is inside a model: layers, embeddings, gradients, several labels at once."""

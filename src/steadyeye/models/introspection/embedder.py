@@ -1,0 +1,101 @@
+"""What a classifier knows of an image before it decides: the features of an inner layer."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from steadyeye.core.abilities import detects
+from steadyeye.core.errors import UsageError
+from steadyeye.core.seeds import fingerprint
+from steadyeye.core.types import Classes, Image, Model, Scores
+from steadyeye.models.introspection.onnx_layers import opened
+from steadyeye.models.runtimes.classifier import Classifier, counted
+from steadyeye.models.runtimes.onnx_session import OnnxSession
+from steadyeye.models.runtimes.probe_images import patterns
+
+
+@dataclass(frozen=True, eq=False)
+class Embedder:
+    """A `Model` whose scores are features: (n, d) float32, one row an image, in order.
+
+    `classes`: its dimensions by number. `recipe`: that of the classifier, with the `layer` that is
+    read. Images are resized to the input as a whole, without the centre crop, which would cut the
+    edges off what was cut out already.
+    """
+
+    name: str
+    classes: Classes
+    recipe: Mapping[str, Any]
+    fingerprint: str
+    network: Model
+
+    def __call__(self, images: Iterable[Image], /) -> Scores:
+        """The features; (0, d) for no images."""
+        return self.network(images)
+
+
+def embedder(model: Model, layer: str = "") -> Embedder:
+    """The features that a model gives: those its last layer reads, unless `layer` names others.
+
+    A classifier on ONNX Runtime or in torch is opened before its last fully connected layer (or
+    convolution), or at `layer`: a tensor of the ONNX graph, a module of torch. Axes of place are
+    averaged over. Of any other callable, what it returns are the features. Raises `UsageError` for
+    detectors and for layers that are not there.
+    """
+    if detects(model):
+        raise UsageError(f"{model.name} is a detector; embed with a classifier or a callable")
+    if not isinstance(model, Classifier):
+        if layer:
+            raise UsageError(f"{model.name} is a function, whose layers cannot be seen; drop layer")
+        return _embedder(model, model, "what it returns")
+    forward, name = _opened(model, layer)
+    recipe = model.settings
+    settings = replace(recipe, preprocessing=recipe.preprocessing.fitted(), output="probabilities")
+    network = replace(model, classes=None, settings=settings, forward=forward, gradient=None)
+    return _embedder(model, network, name)
+
+
+def _opened(model: Classifier, layer: str) -> tuple[Any, str]:
+    if isinstance(model.forward, OnnxSession):
+        session, name = opened(model.forward, layer)
+        return _Flat(session), name
+    # only here, since embedding with ONNX Runtime needs no torch
+    from steadyeye.models.introspection import torch_layers
+
+    module, name = torch_layers.opened(model.forward, layer)
+    return _Flat(module), name
+
+
+def _embedder(model: Model, network: Model, layer: str) -> Embedder:
+    width = network([patterns(224, 224, 1)[0]]).shape[1]
+    return Embedder(
+        name=f"{model.name} features",
+        classes=Classes(tuple(f"feature {i}" for i in range(width))),
+        recipe={**model.recipe, "layer": layer, "crop": "none: the whole image to the input"},
+        fingerprint=fingerprint("features", model.fingerprint, layer),
+        network=network,
+    )
+
+
+@dataclass(frozen=True)
+class _Flat:
+    """A `Forward` whose output is one row an image: axes of place, and tokens, averaged over."""
+
+    forward: Any
+
+    def __call__(self, batch: NDArray[np.float32], /) -> NDArray[np.float32]:
+        """(n, d) float32, from (n, d), (n, d, h, w) or (n, tokens, d)."""
+        found = self.forward(batch)
+        if found.ndim == 4:
+            found = found.mean(axis=(2, 3))
+        elif found.ndim == 3:
+            found = found.mean(axis=1)
+        if found.ndim != 2 or len(found) != len(batch):
+            raise UsageError(
+                f"the layer gives an output of shape {found.shape} for {counted(len(batch))}; "
+                "name one that gives (n, d), (n, d, h, w) or (n, tokens, d)"
+            )
+        return np.asarray(found, dtype=np.float32)

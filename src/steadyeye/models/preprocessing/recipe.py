@@ -1,0 +1,95 @@
+"""The recipe that turns an image into a model's input: resize, centre crop, normalise."""
+
+import math
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, replace
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from steadyeye.core.errors import UsageError, unknown
+from steadyeye.core.types import Image
+from steadyeye.models.preprocessing.resample import FILTERS, normalise, resample, taps
+
+OFFSETS: dict[str, Callable[[float], int]] = {"even": round, "down": math.floor}
+
+
+@dataclass(frozen=True)
+class Preprocessing:
+    """Resize (antialiased, as Pillow does), centre crop, then `(x − mean) / std` a channel.
+
+    `size`: (height, width) of the model's input. `resize`: the short side in pixels, the aspect
+    kept and the long side cut to an integer, or an exact (height, width). `mean`, `std`: R, G, B
+    in 0…255. `offset`: how half a pixel of the crop's offset is cut: "even" rounds half to even
+    as torchvision does, "down" as transformers does. Raises `UsageError` where the crop would not
+    fit into the resized image.
+    """
+
+    size: tuple[int, int]
+    resize: int | tuple[int, int]
+    mean: tuple[float, float, float]
+    std: tuple[float, float, float]
+    interpolation: str = "bicubic"
+    offset: str = "even"
+
+    def __post_init__(self) -> None:
+        if self.interpolation not in FILTERS:
+            raise unknown("interpolation", self.interpolation, FILTERS)
+        if self.offset not in OFFSETS:
+            raise unknown("crop offset", self.offset, OFFSETS)
+        smallest = (self.resize,) * 2 if isinstance(self.resize, int) else self.resize
+        if self.size[0] > smallest[0] or self.size[1] > smallest[1]:
+            raise UsageError(
+                f"preprocessing crops {self.size} from an image resized to {self.resize}; "
+                "make resize at least as large as size"
+            )
+
+    def __call__(self, image: Image, out: NDArray[np.float32]) -> None:
+        """Writes the input for `image`, (h, w, 3) uint8 RGB, to `out`, (3, height, width)."""
+        normalise(self.fit(image), *_affine(self), out)
+
+    def fit(self, image: Image) -> Image:
+        """The image resized and cropped, (height, width, 3) uint8, before it is normalised.
+
+        One that has this size already is given back as it is.
+        """
+        image = np.ascontiguousarray(image)
+        if image.shape[:2] == self.size == self.resize:
+            return image
+        out = np.empty((*self.size, 3), dtype=np.uint8)
+        resample(image, *_windows(self, image.shape[0], image.shape[1]), out)
+        return out
+
+    def fitted(self) -> "Preprocessing":
+        """The rest of the recipe, for images that are fitted already."""
+        return replace(self, resize=self.size)
+
+    def record(self) -> dict[str, Any]:
+        """The recipe as plain values, for run.json."""
+        return asdict(self)
+
+
+@lru_cache(maxsize=256)
+def _windows(recipe: Preprocessing, height: int, width: int) -> tuple[Any, Any]:
+    resized = _resized(recipe.resize, height, width)
+    cut = OFFSETS[recipe.offset]
+    top, left = (cut((side - crop) / 2) for side, crop in zip(resized, recipe.size, strict=True))
+    columns = taps(width, resized[1], left, recipe.size[1], recipe.interpolation)
+    rows = taps(height, resized[0], top, recipe.size[0], recipe.interpolation)
+    return columns, rows
+
+
+def _resized(resize: int | tuple[int, int], height: int, width: int) -> tuple[int, int]:
+    if not isinstance(resize, int):
+        return resize
+    if height <= width:
+        return resize, int(resize * width / height)
+    return int(resize * height / width), resize
+
+
+@lru_cache(maxsize=64)
+def _affine(recipe: Preprocessing) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+    mean, std = np.array(recipe.mean), np.array(recipe.std)
+    return (1 / std).astype(np.float32), (-mean / std).astype(np.float32)

@@ -1,0 +1,1 @@
+"""Running a network: on ONNX Runtime, torch, GPUs or a Python function."""

@@ -1,0 +1,204 @@
+"""A network with its recipe: images in, one row of scores an image out."""
+
+import json
+import threading
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from steadyeye.core.errors import UsageError
+from steadyeye.core.format import number_of
+from steadyeye.core.model_stages import AtInput, ClassGradient, Stages
+from steadyeye.core.seeds import fingerprint
+from steadyeye.core.short_repr import model_in_short
+from steadyeye.core.types import Classes, Image, Scores
+from steadyeye.models.preprocessing.recipe import Preprocessing
+
+
+class Forward(Protocol):
+    """The network: (n, 3, h, w) or (n, h, w, 3) float32 → (n, classes) float32, thread-safe.
+
+    On a processor n is 1, whatever the batch. Measured with one thread (ms an image at 1, 4, 8,
+    32): EfficientNet-Lite0 4.8, 4.9, 5.3, 6.3; ResNet-50 36, 35, 35; ViT-S/16 46, 45, 49. So a
+    larger batch gains 4 % at best, and one image a call gives scores that no batch can influence.
+    """
+
+    def __call__(self, batch: NDArray[np.float32], /) -> NDArray[np.float32]:
+        """The scores of the prepared images."""
+        ...
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """What surrounds a network.
+
+    `output`: "logits" (softmax is applied) or "probabilities" (nothing is). `layout`: "nchw" or
+    "nhwc", the order of its input's axes.
+    """
+
+    preprocessing: Preprocessing
+    output: str = "logits"
+    layout: str = "nchw"
+
+    @property
+    def shape(self) -> tuple[int, int, int]:
+        """The axes of one image as the network takes it."""
+        height, width = self.preprocessing.size
+        return (3, height, width) if self.layout == "nchw" else (height, width, 3)
+
+    def record(self) -> dict[str, Any]:
+        """The recipe as plain values, for run.json."""
+        preprocessing = self.preprocessing.record()
+        return {"preprocessing": preprocessing, "output": self.output, "layout": self.layout}
+
+
+class _Scratch(threading.local):
+    """The page of each thread; a copy in another process starts empty."""
+
+    def __init__(self) -> None:
+        self.page: NDArray[np.float32] | None = None
+
+    def __reduce__(self) -> tuple[type["_Scratch"], tuple[()]]:
+        return _Scratch, ()
+
+
+def _empty(shape: Sequence[int]) -> NDArray[np.float32]:
+    return np.empty(tuple(shape), dtype=np.float32)
+
+
+@model_in_short
+@dataclass(frozen=True, eq=False)
+class Classifier:
+    """A `Model` over any `Forward`; its scores are probabilities, (n, classes) float32.
+
+    `most`: images a pass; `page`: makes the memory that several go to it from; `device`: the GPUs
+    it computes on, none of what it is. Raises `UsageError` when the network's width is not that of
+    `classes`.
+    """
+
+    name: str
+    classes: Classes | None
+    settings: Recipe
+    forward: Forward
+    recipe: Mapping[str, Any]
+    fingerprint: str
+    gradient: ClassGradient | None = None
+    cacheable: bool = True
+    most: int = 1
+    page: Callable[[Sequence[int]], NDArray[np.float32]] = _empty
+    device: str = ""
+    _scratch: _Scratch = field(default_factory=_Scratch, repr=False)
+
+    def __call__(self, images: Iterable[Image], /) -> Scores:
+        """(n, classes) float32, one row an image in order; (0, classes) for no images."""
+        return self._infer(self._prepare(image) for image in images)
+
+    def stages(self) -> Stages:
+        """The preparation of an image, and the network."""
+        return Stages(self._prepare, self._infer)
+
+    def at_input(self) -> AtInput:
+        """The resize and crop, and the model for images that are fitted already."""
+        preprocessing = self.settings.preprocessing
+        settings = replace(self.settings, preprocessing=preprocessing.fitted())
+        rest = replace(self, settings=settings, _scratch=_Scratch())
+        return AtInput(preprocessing.fit, rest, self.gradient)
+
+    def _prepare(self, image: Image) -> NDArray[np.float32]:
+        """The image as the network takes it, of the recipe's shape."""
+        out = _empty(self.settings.shape)
+        first = out if self.settings.layout == "nchw" else out.transpose(2, 0, 1)
+        self.settings.preprocessing(image, first)
+        return out
+
+    def _infer(self, prepared: Iterable[NDArray[np.float32]]) -> Scores:
+        rows = [checked(self.forward(page), page, self.classes) for page in self._pages(prepared)]
+        if not rows:
+            return np.zeros((0, len(self.classes or ())), dtype=np.float32)
+        scores = np.concatenate(rows)
+        return softmax(scores) if self.settings.output == "logits" else scores
+
+    def _pages(self, prepared: Iterable[NDArray[np.float32]]) -> Iterator[NDArray[np.float32]]:
+        """As many as a pass takes; several are copied to a page that the next are written over."""
+        if self.most == 1:
+            yield from (each[np.newaxis] for each in prepared)
+            return
+        page, there = self._page(), 0
+        for each in prepared:
+            page[there] = each
+            there += 1
+            if there == self.most:
+                yield page
+                there = 0
+        if there:
+            yield page[:there]
+
+    def _page(self) -> NDArray[np.float32]:
+        page, shape = self._scratch.page, (self.most, *self.settings.shape)
+        if page is None or page.shape != shape:
+            page = self._scratch.page = self.page(shape)
+        return page
+
+
+def classifier(
+    name: str,
+    classes: Classes | None,
+    settings: Recipe,
+    forward: Forward,
+    weights: str,
+    extra: Mapping[str, Any],
+) -> Classifier:
+    """A `Classifier` that has classified one black image, so that a misfit shows before a run.
+
+    `weights`: fingerprint of the weights. `extra`: what else the record must say; keys ending in
+    `note` explain and do not count as a change of the model.
+    """
+    # through JSON, so that a recipe equals the one read back from a record
+    record = json.loads(json.dumps({**settings.record(), **extra}))
+    counted = {key: value for key, value in record.items() if not key.endswith("note")}
+    labels = classes.names if classes else ()
+    digest = fingerprint(weights, json.dumps(counted, sort_keys=True), *labels)
+    model = Classifier(name, classes, settings, forward, record, digest)
+    model([np.zeros((*settings.preprocessing.size, 3), dtype=np.uint8)])
+    return model
+
+
+def checked(
+    scores: NDArray[np.float32], page: NDArray[np.float32], classes: Classes | None
+) -> NDArray[np.float32]:
+    """`scores` as (n, classes), a row an image of the page. Raises `UsageError`.
+
+    Trailing axes of length 1 are dropped.
+    """
+    n = len(page)
+    if scores.ndim < 2 or scores.shape[0] != n or scores.size != n * scores.shape[1]:
+        raise UsageError(
+            f"the network gives an output of shape {scores.shape} for {counted(n)}; "
+            f"a classifier gives ({n}, classes)"
+        )
+    rows = scores.reshape(n, -1)
+    check_width(rows, classes)
+    return rows
+
+
+def counted(images: int) -> str:
+    """So many images, in words."""
+    return "one image" if images == 1 else f"{images} images"
+
+
+def check_width(scores: NDArray[np.float32], classes: Classes | None) -> None:
+    """Raises `UsageError` unless there is one column a class."""
+    if classes is not None and scores.shape[1] != len(classes):
+        raise UsageError(
+            f"scores have {number_of(scores.shape[1], 'column')} but the class list has "
+            f"{len(classes)}; give the class list that the model was trained on"
+        )
+
+
+def softmax(logits: NDArray[np.float32]) -> NDArray[np.float32]:
+    """Probabilities along the rows, float32: softmax must not round as fp16 does (0.23 % flips)."""
+    shifted = np.exp(logits - logits.max(axis=1, keepdims=True))
+    return np.asarray(shifted / shifted.sum(axis=1, keepdims=True), dtype=np.float32)

@@ -1,0 +1,144 @@
+"""ONNX Runtime on the processor, one thread a call, or on a GPU."""
+
+import threading
+from contextlib import nullcontext
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnxruntime as ort
+from numpy.typing import NDArray
+
+from steadyeye.core.errors import UsageError, unknown
+from steadyeye.models.runtimes.batch_size import PASSES, largest
+
+RUNTIMES = ("onnx", "cuda")
+CPU, CUDA = "CPUExecutionProvider", "CUDAExecutionProvider"
+FATAL = 4
+"""ONNX Runtime's severity above which nothing is left to print; what fails is raised too."""
+
+ort.set_default_logger_severity(FATAL)
+
+
+class OnnxSession:
+    """A `Forward` over one session that all threads share.
+
+    Each call runs in its caller's thread. ONNX Runtime allows concurrent calls, and two threads on
+    a shared session were as fast as two with their own (2.5 ms an image on two cores, either way),
+    so the weights are in memory once. `model`: a path (kept, as external data lies beside it) or
+    the bytes; `name`: what an error calls it; `runtime`: of `RUNTIMES`, "cuda" for a GPU. Raises
+    `UsageError` for what cannot be loaded.
+    """
+
+    def __init__(self, model: Path | bytes, name: str, runtime: str = "onnx") -> None:
+        self.model = model
+        self.name = name
+        self.runtime = runtime
+        self._session = _open(model, name, runtime)
+        self._turn = threading.Semaphore(PASSES) if runtime == "cuda" else nullcontext()
+        if len(self._session.get_inputs()) != 1:
+            inputs = ", ".join(each.name for each in self._session.get_inputs())
+            raise UsageError(f"'{name}' takes {inputs}; a classifier takes one input, the images")
+        self._input = self._session.get_inputs()[0]
+        if self._input.type != "tensor(float)":
+            raise UsageError(f"'{name}' takes {self._input.type}; export it with a float32 input")
+        self._output = self._session.get_outputs()[0].name
+
+    def __reduce__(self) -> tuple[type["OnnxSession"], tuple[Path | bytes, str, str]]:
+        return OnnxSession, (self.model, self.name, self.runtime)
+
+    @property
+    def input_shape(self) -> tuple[int | None, ...]:
+        """The declared axes of the input; None where one is free."""
+        return tuple(side if isinstance(side, int) else None for side in self._input.shape)
+
+    @property
+    def device(self) -> str:
+        """The GPU it computes on; empty for the processor."""
+        return "cuda:0" if self.runtime == "cuda" else ""
+
+    def most(self, shape: tuple[int, ...]) -> int:
+        """Images a pass, so that `PASSES` fit; `shape`: of one as the network takes it.
+
+        One on the processor, and where the file is made for one.
+        """
+        if self.runtime != "cuda" or self.input_shape[0] is not None:
+            return 1
+
+        def fits(images: int) -> bool:
+            batch = np.zeros((PASSES * images, *shape), dtype=np.float32)
+            try:
+                return len(self(batch)) == len(batch)
+            except UsageError:
+                return False
+
+        return largest(fits)
+
+    @property
+    def output(self) -> str:
+        """The name of the output that is read: the first."""
+        return str(self._output)
+
+    def __call__(self, batch: NDArray[np.float32], /) -> NDArray[np.float32]:
+        """The scores of `batch`, float32."""
+        return self._run([self._output], batch)[0]
+
+    def outputs(self, batch: NDArray[np.float32]) -> list[NDArray[np.float32]]:
+        """All outputs of `batch`, float32, in the file's order."""
+        return self._run(None, batch)
+
+    def _run(
+        self, names: list[str] | None, batch: NDArray[np.float32]
+    ) -> list[NDArray[np.float32]]:
+        try:
+            with self._turn:
+                found = self._session.run(names, {self._input.name: batch})
+        except Exception as error:
+            # onnxruntime's exceptions share no base class of their own
+            raise UsageError(
+                f"'{self.name}' cannot run on input {batch.shape}: {_line(error)}"
+            ) from error
+        return [np.asarray(each, dtype=np.float32) for each in found]
+
+
+def _open(model: Path | bytes, name: str, runtime: str) -> ort.InferenceSession:
+    options = ort.SessionOptions()
+    options.intra_op_num_threads = options.inter_op_num_threads = 1
+    options.execution_mode = ort.ExecutionMode.ORT_SEQUENTIAL
+    options.use_deterministic_compute = runtime == "cuda"
+    # warnings about the graph are no business of the user's, and what fails is raised
+    options.log_severity_level = FATAL
+    source = str(model) if isinstance(model, Path) else model
+    if isinstance(model, Path) and not model.is_file():
+        raise UsageError(f"there is no ONNX file '{model}'")
+    providers = _providers(runtime)
+    try:
+        # with its fallback a session would go on upon the processor where the GPU fails
+        session = ort.InferenceSession(source, options, providers=providers, enable_fallback=0)
+    except Exception as error:
+        raise UsageError(f"cannot load '{name}' into ONNX Runtime: {_line(error)}") from error
+    # without the libraries that it needs, a provider is left out with no more than a warning
+    if runtime == "cuda" and CUDA not in session.get_providers():
+        raise UsageError(f"runtime='cuda': ONNX Runtime found no GPU it can use for '{name}'")
+    return session
+
+
+def _providers(runtime: str) -> list[Any]:
+    if runtime not in RUNTIMES:
+        raise unknown("runtime", runtime, RUNTIMES)
+    if runtime == "onnx":
+        return [CPU]
+    if CUDA not in ort.get_available_providers():
+        raise UsageError(
+            "runtime='cuda': this onnxruntime is built without CUDA; install onnxruntime-gpu in "
+            "its place, or leave runtime out to infer on the processor"
+        )
+    if hasattr(ort, "preload_dlls"):
+        ort.preload_dlls()  # CUDA's libraries as pip installs them
+    # what it has no kernel for it computes on the processor; fp32 is fp32, not TF32, and a search
+    # for the quickest kernel would find another one each time
+    return [(CUDA, {"use_tf32": "0", "cudnn_conv_algo_search": "HEURISTIC"}), CPU]
+
+
+def _line(error: Exception) -> str:
+    return " ".join(str(error).split())[:240]

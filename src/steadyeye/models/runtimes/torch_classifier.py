@@ -1,0 +1,79 @@
+"""A torch module as a model: on ONNX Runtime where that is faithful, in torch, or on GPUs."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from torch import nn
+
+from steadyeye.core.errors import UsageError, unknown
+from steadyeye.core.types import Classes
+from steadyeye.models.runtimes.classifier import Classifier, Forward, Recipe, classifier
+from steadyeye.models.runtimes.devices import CPU, fitting, gpus, locked, named
+from steadyeye.models.runtimes.torch_export import export
+from steadyeye.models.runtimes.torch_gradient import TorchGradient
+from steadyeye.models.runtimes.torch_module import PRECISIONS, TorchModule
+from steadyeye.models.runtimes.weights import covered, weights_fingerprint
+
+RUNTIMES = ("onnx", "torch", "cuda")
+
+
+@dataclass(frozen=True)
+class Execution:
+    """How a torch module is run: `runtime` of `RUNTIMES`, `precision` fp32, bf16 or fp16.
+
+    "onnx" and "torch" are on the processor, "cuda" is torch on the GPUs of the machine. Reduced
+    precision needs torch: bf16 changed 8 % of the best classes of EfficientNet-Lite0, so
+    it is never chosen silently. Raises `UsageError` for anything else.
+    """
+
+    runtime: str = "onnx"
+    precision: str = "fp32"
+
+    def __post_init__(self) -> None:
+        if self.runtime not in RUNTIMES:
+            raise unknown("runtime", self.runtime, RUNTIMES)
+        if self.precision not in PRECISIONS:
+            raise unknown("precision", self.precision, PRECISIONS)
+        if self.precision != "fp32" and self.runtime == "onnx":
+            raise UsageError(
+                f"precision='{self.precision}' runs in torch only; add runtime='torch' or 'cuda'"
+            )
+
+    def detecting(self) -> str:
+        """The runtime of a detector of a library. Raises `UsageError` for another precision."""
+        if self.precision != "fp32":
+            raise UsageError(f"a detector runs in fp32, not {self.precision}; leave precision out")
+        return self.runtime
+
+
+def torch_classifier(
+    module: nn.Module,
+    name: str,
+    classes: Classes | None,
+    settings: Recipe,
+    execution: Execution,
+    origin: Mapping[str, Any] | None = None,
+) -> Classifier:
+    """The model over `module`, which takes (n, 3, h, w) float32 and is in eval mode already.
+
+    Where the ONNX export fails or differs, the module stays in torch and the recipe's
+    `runtime_note` says why. `origin`: what else the recipe records, such as what it was trained on.
+    """
+    on_gpus = execution.runtime == "cuda"
+    in_torch = TorchModule(module, execution.precision, gpus() if on_gpus else (CPU,))
+    forward: Forward = in_torch
+    weights = weights_fingerprint(module)
+    runtime = "cuda" if on_gpus else "torch"
+    extra = {"runtime": runtime, "precision": execution.precision, **(origin or {})}
+    if execution.runtime == "onnx":
+        exported = export(module, settings.preprocessing, weights)
+        extra["runtime_note"] = exported.note
+        if exported.session:
+            forward = exported.session
+            extra["runtime"] = "onnx"
+    found = classifier(name, classes, settings, forward, weights, extra)
+    if on_gpus:
+        most = fitting(in_torch, settings.shape, in_torch.devices)
+        found = replace(found, most=most, page=locked, device=named(in_torch.devices))
+    return replace(found, gradient=TorchGradient(module, settings), cacheable=covered(module))

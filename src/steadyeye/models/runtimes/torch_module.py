@@ -1,0 +1,196 @@
+"""A torch module run as it is, on the processor or on GPUs."""
+
+import copy
+import itertools
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, fx, jit, nn
+
+from steadyeye.core.errors import UsageError, unknown
+from steadyeye.models.runtimes.devices import CPU, exact, turn
+
+PRECISIONS = {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}
+
+
+class _Own(threading.local):
+    """The copy of each thread, and where it is."""
+
+    module: nn.Module | None = None
+    device: torch.device = CPU
+
+
+class ThreadCopies:
+    """A copy of a module for each thread, with the same weights in memory.
+
+    `devices`: where the copies are; threads take them in turn, and those of a device share its
+    weights.
+    """
+
+    def __init__(self, module: nn.Module, devices: Sequence[torch.device] = (CPU,)) -> None:
+        self.module = module
+        self.devices = tuple(devices)
+        self._own = _Own()
+        self._copying = threading.Lock()
+        self._next = itertools.cycle(self.devices)
+        self._there: dict[torch.device, nn.Module] = {CPU: module}
+
+    def mine(self) -> tuple[nn.Module, torch.device]:
+        """The copy of the thread that asks, and where it is.
+
+        Raises `UsageError` if it cannot be copied.
+        """
+        if self._own.module is None:
+            with self._copying:
+                self._own.device = next(self._next)
+                self._own.module = _twin(self._on(self._own.device))
+        return self._own.module, self._own.device
+
+    @contextmanager
+    def asked(self) -> Iterator[tuple[nn.Module, torch.device]]:
+        """A block of one pass through the thread's copy, without gradients, in one CPU thread."""
+        try:
+            module, device = self.mine()
+            with one_thread(), torch.inference_mode(), turn(device):
+                yield module, device
+        except torch.OutOfMemoryError as error:
+            raise UsageError(
+                "the GPU has no memory left; give a smaller --batch, or free some"
+            ) from error
+
+    def _on(self, device: torch.device) -> nn.Module:
+        """The module whose weights are on a device."""
+        if device not in self._there:
+            self._there[device] = _copied(self.module, {}).to(device)
+            if device.type == "cuda":
+                exact()
+                # passes have streams of their own, which do not wait for this copy
+                torch.cuda.synchronize(device)
+        return self._there[device]
+
+
+class TorchModule:
+    """A `Forward` over an eval-mode module; `precision` other than fp32 runs under autocast.
+
+    Each thread runs its own copy, since a module's `forward` may keep state; the weights are
+    shared. On the processor a call uses one of torch's threads and then restores their number: two
+    workers on two cores took 11 ms an image so (EfficientNet-Lite0), and 22 to 32 ms taking turns
+    with two threads each, which spin while another thread decodes. `devices`: the GPUs that
+    threads compute on, in turn.
+    """
+
+    def __init__(
+        self,
+        module: nn.Module,
+        precision: str = "fp32",
+        devices: Sequence[torch.device] = (CPU,),
+    ) -> None:
+        if precision not in PRECISIONS:
+            raise unknown("precision", precision, PRECISIONS)
+        self.precision = precision
+        self._copies = ThreadCopies(module, devices)
+
+    @property
+    def module(self) -> nn.Module:
+        """The module itself, which no thread runs but in its own copy."""
+        return self._copies.module
+
+    @property
+    def devices(self) -> tuple[torch.device, ...]:
+        """Where it computes."""
+        return self._copies.devices
+
+    def __reduce__(
+        self,
+    ) -> tuple[type["TorchModule"], tuple[nn.Module, str, tuple[torch.device, ...]]]:
+        return TorchModule, (self._copies.module, self.precision, self.devices)
+
+    def __call__(self, batch: NDArray[np.float32], /) -> NDArray[np.float32]:
+        """The scores of `batch`, (n, 3, h, w), as float32. Raises `UsageError` if it cannot run."""
+        with self._copies.asked() as (module, device), self._autocast(device):
+            try:
+                scores = module(torch.from_numpy(batch).to(device, non_blocking=True))
+            except torch.OutOfMemoryError:
+                raise
+            except (RuntimeError, TypeError, ValueError, AssertionError) as error:
+                line = (str(error).strip().splitlines() or [type(error).__name__])[0][:200]
+                raise UsageError(f"the module cannot take input {batch.shape}: {line}") from error
+            if not isinstance(scores, Tensor):
+                raise UsageError(
+                    f"the module returns a {type(scores).__name__}; "
+                    "wrap it so that it returns the tensor of scores, (images, classes)"
+                )
+            # a copy, because a module may return a view of the buffer that the next image
+            # overwrites; from a GPU it comes once all is computed
+            return scores.float().cpu().numpy().copy()
+
+    def _autocast(self, device: torch.device) -> torch.autocast:
+        dtype = PRECISIONS[self.precision]
+        # its cache of weights is one for all threads, whose streams do not wait for each other
+        return torch.autocast(
+            device.type, dtype, enabled=self.precision != "fp32", cache_enabled=False
+        )
+
+
+class _Threads:
+    """How many of torch's threads there are while nobody asks for one.
+
+    Torch tells a new thread the number that was set last, which another may have set for a pass.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._here = threading.local()
+        self._inside = self._number = 0
+
+    @contextmanager
+    def one(self) -> Iterator[None]:
+        """A block with one thread in this thread, nested or not."""
+        depth = getattr(self._here, "depth", 0)
+        if depth:
+            yield
+            return
+        with self._lock:
+            if not self._inside:
+                self._number = torch.get_num_threads()
+            self._inside += 1
+            torch.set_num_threads(1)
+        self._here.depth = 1
+        try:
+            yield
+        finally:
+            self._here.depth = 0
+            with self._lock:
+                self._inside -= 1
+                torch.set_num_threads(self._number)
+
+
+one_thread = _Threads().one
+"""Torch on one thread in this thread; the number that others use stays."""
+
+
+def _twin(module: nn.Module) -> nn.Module:
+    """A copy with the same weights in memory; scripted and exported code keeps no state."""
+    if isinstance(module, jit.ScriptModule | fx.GraphModule):
+        return module
+    weights: dict[int, Any] = {
+        id(each): each for each in itertools.chain(module.parameters(), module.buffers())
+    }
+    return _copied(module, weights)
+
+
+def _copied(module: nn.Module, shared: dict[int, Any]) -> nn.Module:
+    """A copy of the module and of all it holds but what is `shared`, by its id."""
+    try:
+        return copy.deepcopy(module, shared)
+    except Exception as error:
+        # whatever the module holds may refuse in its own way
+        raise UsageError(
+            f"{type(module).__name__} cannot be copied for each thread ({error}); "
+            "make what it holds copyable, or export it to ONNX"
+        ) from error

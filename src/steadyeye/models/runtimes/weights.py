@@ -1,0 +1,154 @@
+"""Weights: read without running code, put into a module, told apart by a fingerprint."""
+
+import io
+import pickle
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from steadyeye.core.errors import UsageError
+from steadyeye.core.seeds import fingerprint
+from steadyeye.models.runtimes.python_function import declared
+
+WRAPPERS = ("state_dict", "model_state_dict", "model")
+"""Keys under which training scripts keep the weights among other things."""
+
+LIBRARIES = frozenset(
+    {
+        "efficientnet_lite_pytorch",
+        "keras",
+        "steadyeye",
+        "timm",
+        "torch",
+        "torchvision",
+        "transformers",
+    }
+)
+"""Packages whose code is told by their version."""
+
+
+def state_dict(path: Path) -> dict[str, Tensor]:
+    """The tensors in a .safetensors file or a checkpoint of `torch.save`.
+
+    Pickled code is never run. Raises `UsageError` for a file that holds anything but tensors.
+    """
+    found = _safetensors(path) if path.suffix == ".safetensors" else loaded(path)
+    for key in WRAPPERS:
+        if isinstance(found, Mapping) and isinstance(found.get(key), Mapping):
+            found = found[key]
+    if not isinstance(found, Mapping) or not _tensors(found):
+        raise UsageError(f"'{path}' holds no state dict but a {type(found).__name__}")
+    # DataParallel and DistributedDataParallel put 'module.' before every name
+    return {str(key).removeprefix("module."): value for key, value in found.items()}
+
+
+def loaded(path: Path) -> Any:
+    """What `torch.save` wrote to a file, tensors and plain containers only (`weights_only`)."""
+    try:
+        return torch.load(path, map_location="cpu", weights_only=True)
+    except FileNotFoundError as error:
+        raise UsageError(f"there is no file '{path}'") from error
+    except pickle.UnpicklingError as error:
+        raise UsageError(
+            f"'{path}' holds pickled objects, which may run code when they are loaded; "
+            "save the state dict instead: torch.save(model.state_dict(), path)"
+        ) from error
+    except (RuntimeError, EOFError, ValueError, OSError) as error:
+        raise UsageError(f"'{path}' is no file of torch.save, or it is cut short") from error
+
+
+def serialised(content: Any) -> bytes:
+    """What `torch.save` writes; the same content, the same bytes."""
+    buffer = io.BytesIO()
+    torch.save(content, buffer)
+    return buffer.getvalue()
+
+
+def fill(module: nn.Module, path: Path) -> nn.Module:
+    """`module` with the weights in `path`; every name and shape has to match, else `UsageError`.
+
+    The counters of batch normalisation may be absent, as in models trained with it frozen.
+    """
+    return filled(module, state_dict(path), path)
+
+
+def filled(module: nn.Module, weights: Mapping[str, Tensor], path: Path) -> nn.Module:
+    """As `fill`, with weights under the names they have in the module; `path`: where they are from.
+
+    Raises `UsageError` as `fill` does.
+    """
+    try:
+        missing, unexpected = module.load_state_dict(weights, strict=False)
+    except RuntimeError as error:
+        misfit = str(error).strip().splitlines()[-1].strip()
+        raise UsageError(f"'{path}' does not fit {type(module).__name__}: {misfit}") from error
+    # they count the batches of training, and nothing reads them afterwards
+    missing = [name for name in missing if not name.endswith(".num_batches_tracked")]
+    for what, names in (("lacks", missing), ("has no place for", unexpected)):
+        if names:
+            who = f"'{path}'" if what == "lacks" else type(module).__name__
+            more = f" and {len(names) - 1} more" if len(names) > 1 else ""
+            raise UsageError(f"'{path}' does not fit: {who} {what} '{names[0]}'{more}")
+    return module
+
+
+FORMER = {
+    "steadyeye.models.backends.hf": "steadyeye.models.hf",
+    "steadyeye.models.backends.keras": "steadyeye.models.keras",
+    "steadyeye.models.introspection.multilabel_head": "steadyeye.inference.independent",
+}
+"""Modules of ours that moved → the names that fingerprints in earlier runs hold."""
+
+
+def architecture(module: nn.Module) -> str:
+    """The class, layers and (for scripted or exported modules) code, without memory addresses."""
+    code = getattr(module, "code", "")
+    own = type(module).__module__
+    text = f"{FORMER.get(own, own)}.{type(module).__qualname__} {module!r} {code}"
+    return re.sub(r"0x[0-9a-f]+", "", text)
+
+
+def weights_fingerprint(module: nn.Module) -> str:
+    """A digest of the architecture and of every parameter and buffer."""
+    # named_buffers has those that state_dict leaves out, such as position indices
+    parts = {**dict(module.named_buffers()), **module.state_dict()}
+    digests = (fingerprint(name, _bytes(parts[name])) for name in sorted(parts))
+    own = declared(module)
+    return fingerprint(architecture(module), *digests, *([own] if own else []))
+
+
+def covered(module: nn.Module) -> bool:
+    """Whether a fingerprint of the weights, with the versions of the libraries, covers the code.
+
+    That of a user's own classes is not covered, unless the module declares a `fingerprint`.
+    """
+    packages = {type(part).__module__.partition(".")[0] for part in module.modules()}
+    return declared(module) is not None or packages <= LIBRARIES
+
+
+def _tensors(found: Mapping[Any, Any]) -> bool:
+    return bool(found) and all(isinstance(value, Tensor) for value in found.values())
+
+
+def _safetensors(path: Path) -> dict[str, Tensor]:
+    from safetensors import SafetensorError
+    from safetensors.torch import load_file
+
+    try:
+        return load_file(path)
+    except FileNotFoundError as error:
+        raise UsageError(f"there is no file '{path}'") from error
+    except SafetensorError as error:
+        raise UsageError(f"'{path}' is no safetensors file: {error}") from error
+
+
+def _bytes(value: Any) -> bytes:
+    if not isinstance(value, Tensor) or value.is_quantized:
+        return repr(value).encode()
+    flat = value.detach().cpu().contiguous().reshape(-1)
+    kind = f"{value.dtype} {tuple(value.shape)} ".encode()
+    return kind + flat.view(torch.uint8).numpy().tobytes()

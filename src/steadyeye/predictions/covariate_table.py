@@ -1,0 +1,98 @@
+"""What the image pass measured: as Arrow rows beside the predictions, and joined to them."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+
+from steadyeye.core.errors import UsageError
+from steadyeye.core.format import number_of
+from steadyeye.core.predictions import Predictions
+from steadyeye.core.storage.paths import Place
+from steadyeye.metrics.covariates.measures import COLUMNS
+from steadyeye.predictions.arrow_arrays import numbers
+from steadyeye.predictions.read import cells, sealed
+from steadyeye.predictions.shard_store import open_cell
+
+if TYPE_CHECKING:
+    # with OpenCV, which a report does without
+    from steadyeye.metrics.covariates.pm_set_measures import Measured
+
+
+def folder_of(run: Place, name: str, fingerprint: str) -> Place:
+    """Where a run keeps what was measured of a source."""
+    safe = "".join(c if c.isalnum() or c in "._-" else "_" for c in name)
+    return run / "measurements" / f"{safe}-{fingerprint[:8]}"
+
+
+def to_arrow(rows: "Sequence[Measured]") -> pa.Table:
+    """The Arrow table of a shard: id, error and the measures, NaN where there is none."""
+    nan = float("nan")
+    columns = {
+        name: pa.array([row.values.get(name, nan) for row in rows], pa.float64())
+        for name in COLUMNS
+    }
+    ids = pa.array([row.id for row in rows], pa.string())
+    return pa.table({"id": ids, "error": pa.array([row.error for row in rows]), **columns})
+
+
+def is_measured(run: Place, predictions: Predictions) -> bool:
+    """Whether a run keeps a complete measurement of what the predictions are of."""
+    return (_folder(run, predictions) / "seal.json").is_file()
+
+
+def joined(
+    runs: Sequence[Place],
+    predictions: Predictions,
+    read_rows: Callable[[Place], pa.Table] = sealed,
+) -> Predictions:
+    """The predictions with what any of the runs measured of their samples as tags and columns.
+
+    As they are where nothing is sealed. `linf`, `motion` and so on are then columns that an
+    analysis can need; a note tells how many frames could not be measured and why the first.
+    `read_rows`: the rows of a sealed folder; whoever joins several models reads them once.
+    """
+    holders = [run for run in runs if is_measured(run, predictions)]
+    if not holders:
+        return predictions
+    folder = _folder(holders[0], predictions)
+    table = read_rows(folder)
+    row_of = {id_: row for row, id_ in enumerate(table["id"].to_pylist())}
+    if len(row_of) != len(predictions) or any(id_ not in row_of for id_ in predictions.ids):
+        raise UsageError(
+            f"'{folder}' holds measurements of other frames; delete it and measure again"
+        )
+    rows = np.array([row_of[id_] for id_ in predictions.ids.tolist()], dtype=np.intp)
+    tags = {name: numbers(table[name])[rows] for name in COLUMNS}
+    # a source without boxes has no changes of them
+    there = {name: values for name, values in tags.items() if np.isfinite(values).any()}
+    errors = [error for error in table["error"].to_pylist() if error]
+    return replace(
+        predictions,
+        tags={**predictions.tags, **there},
+        columns=(*predictions.columns, *there),
+        notes=(*predictions.notes, *_note(errors)),
+    )
+
+
+def _note(errors: Sequence[str]) -> tuple[str, ...]:
+    if not errors:
+        return ()
+    return (f"{number_of(len(errors), 'frame')} not completely measured, first: {errors[0]}",)
+
+
+def state(run: Place) -> bool | None:
+    """Whether all pm-sets of a run are measured; None where it has none."""
+    there = []
+    for folders in cells(run):
+        identity = open_cell(folders[0]).identity
+        if "sweep" not in identity and {"group", "offset"} <= set(identity["data"]["columns"]):
+            folder = folder_of(run, identity["data"]["name"], identity["data"]["fingerprint"])
+            there.append((folder / "seal.json").is_file())
+    return all(there) if there else None
+
+
+def _folder(run: Place, predictions: Predictions) -> Place:
+    return folder_of(run, predictions.data, predictions.fingerprint)

@@ -1,0 +1,54 @@
+"""The JSON files by which a run knows what it is, and what is said where one is damaged."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from steadyeye.core.errors import UsageError
+from steadyeye.core.storage.atomic import write_file
+from steadyeye.core.storage.checked_json import encode_record, read_checked
+from steadyeye.core.storage.paths import Place
+
+RUN = "delete it and run the same command again: finished shards are kept"
+CELL = "run the same command again: it is rebuilt if all shards belong to the same run"
+SEAL = "run the same command again to seal it anew"
+
+
+def write_record(path: Place, content: Mapping[str, Any]) -> None:
+    """Writes a file of a run, with a checksum of what it says."""
+    write_file(path, encode_record(content))
+
+
+def read_record(path: Place, todo: str, needs: Sequence[str] = ()) -> dict[str, Any]:
+    """What a file of a run holds.
+
+    Raises `UsageError` for one that is no JSON, that is not what was written, or that lacks the
+    keys it `needs`, with what `todo`.
+    """
+    found = found_in(path)
+    if found is None:
+        raise UsageError(f"'{path}' is damaged: its {_size(path)} are not what was written; {todo}")
+    lacks = [key for key in needs if key not in found]
+    if lacks:
+        raise UsageError(f"'{path}' is damaged: {_size(path)} without {lacks[0]}; {todo}")
+    return found
+
+
+def damaged(path: Place) -> bool:
+    """Whether a file is there and is not what was written."""
+    return path.is_file() and found_in(path) is None
+
+
+def found_in(path: Place) -> dict[str, Any] | None:
+    """What a file says; None where it is damaged. Raises `FileNotFoundError`."""
+    found = read_checked(path)
+    return None if found is None else found.content
+
+
+def protected(path: Place) -> bool:
+    """Whether a file bears a checksum that holds; one of an earlier version bears none."""
+    found = read_checked(path)
+    return found is not None and found.protected
+
+
+def _size(path: Place) -> str:
+    return f"{path.stat().st_size:,} bytes"

@@ -1,0 +1,242 @@
+"""A cell of a run: one model on one source, kept as shards in a folder of its own.
+
+::
+
+    cell.json      what it is: model, data, class map, shard size, seed; written first
+    00000.arrow …  shards, each written whole: to a temporary file, synced, renamed; or one put
+    00000.seal …   size and SHA-256 of each, and of cell.json; a shard without counts as not written
+    seal.json      names, sizes and SHA-256 of all shards, and of cell.json; written last
+
+The folder may be one of a store (`s3://…`), where the seal of a shard is put after it.
+"""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from hashlib import sha256 as digest
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from steadyeye.core.errors import UsageError
+from steadyeye.core.storage.atomic import sha256, write_file, write_lightly
+from steadyeye.core.storage.checked_json import encode
+from steadyeye.core.storage.paths import Place, below, together
+from steadyeye.predictions.json_record import CELL, found_in, read_record, write_record
+from steadyeye.predictions.schema import Rows, to_arrow
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A cell's folder and its identity (the content of cell.json)."""
+
+    folder: Place
+    identity: Mapping[str, Any]
+
+    @property
+    def rows(self) -> int:
+        """Samples in the source."""
+        return int(self.identity["rows"])
+
+    @property
+    def shards(self) -> int:
+        """Shards that make the cell complete."""
+        return -(-self.rows // int(self.identity["shard_rows"]))
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """The SHA-256 of what the cell is: of cell.json."""
+        return digest(encode(self.identity)).hexdigest()
+
+    def span(self, shard: int) -> range:
+        """The rows of a shard."""
+        size = int(self.identity["shard_rows"])
+        return range(shard * size, min((shard + 1) * size, self.rows))
+
+    def path(self, shard: int) -> Place:
+        """The file of a shard."""
+        return self.folder / f"{shard:05d}.arrow"
+
+    def mark(self, shard: int) -> Place:
+        """The file with the size and the checksum of a shard."""
+        return self.folder / f"{shard:05d}.seal"
+
+    def finished(self) -> list[int]:
+        """The shards that are written, as long as they were written; see `mend` for their bytes."""
+        return sorted(_written(self))
+
+    @property
+    def sealed(self) -> bool:
+        """Whether every shard is written and accounted for."""
+        return (self.folder / "seal.json").is_file()
+
+
+def shard_rows(rows: int) -> int:
+    """Rows a shard: enough shards to share among workers and lose little, few enough to list."""
+    return min(max(rows // 64, 16), 512)
+
+
+def begin(folder: Place, identity: Mapping[str, Any]) -> Cell:
+    """The cell in `folder`, created or resumed.
+
+    One whose cell.json is lost or damaged is resumed where every shard says that it is of the same.
+    Raises `UsageError` where the folder holds predictions of something else.
+    """
+    path = folder / "cell.json"
+    before = found_in(path) if path.is_file() else None
+    if before is not None:
+        for key, value in json.loads(json.dumps(identity)).items():
+            if key == "content" and before.get(key) != value:
+                raise UsageError(
+                    f"'{folder}' holds predictions of images that may have changed (their "
+                    "record is lost, or an earlier version kept none); choose another --out"
+                )
+            if before.get(key) != value:
+                raise UsageError(
+                    f"'{folder}' holds predictions with another {key.replace('_', ' ')} "
+                    f"({_short(before.get(key))}, not {_short(value)}); choose another --out"
+                )
+    else:
+        folder.mkdir(parents=True, exist_ok=True)
+        _check_same(Cell(folder, identity))
+        write_record(path, identity)
+    return Cell(folder, identity)
+
+
+def open_cell(folder: Place) -> Cell:
+    """The cell in `folder`, whatever it holds. Raises `UsageError` where cell.json is damaged."""
+    return Cell(folder, read_record(folder / "cell.json", CELL, ("rows", "shard_rows")))
+
+
+def write_shard(cell: Cell, shard: int, rows: Rows) -> None:
+    """Writes a shard: afterwards it is there whole, also after a crash, or not at all."""
+    write_table(cell, shard, to_arrow(rows))
+
+
+def write_table(cell: Cell, shard: int, table: pa.Table) -> None:
+    """Writes the Arrow table of a shard, as `write_shard` does."""
+    write_content(cell, shard, encode_table(table))
+
+
+def encode_table(table: pa.Table) -> bytes:
+    """The file of a shard: the same bytes for the same table."""
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_file(sink, table.schema) as writer:
+        writer.write_table(table)
+    content: bytes = sink.getvalue().to_pybytes()
+    return content
+
+
+def write_content(cell: Cell, shard: int, content: bytes) -> None:
+    """Writes the file of a shard, as `write_shard` does."""
+    of = {"bytes": len(content), "sha256": digest(content).hexdigest(), "cell": cell.fingerprint}
+    mark = encode(of)
+    if isinstance(cell.folder, Path):
+        # the synced shard comes last; a mark that a power failure took only costs its shard
+        write_lightly(cell.mark(shard), mark)
+        write_file(cell.path(shard), content)
+    else:
+        write_file(cell.path(shard), content)
+        write_file(cell.mark(shard), mark)
+
+
+def mend(cell: Cell) -> list[str]:
+    """Takes away what is not as it was written, to be computed again; returns the files' names.
+
+    Reads every shard that is there. Call it before work goes on in a cell.
+    """
+    written, there = _written(cell), _files(cell)
+
+    def altered(shard: int) -> bool:
+        return bool(sha256(cell.path(shard)) != written[shard].get("sha256"))
+
+    numbers = sorted(written)
+    judged = together(cell.folder, altered, numbers)
+    bad = [shard for shard, wrong in zip(numbers, judged, strict=True) if wrong]
+    # one that is too short, or of which nothing says how long it is to be
+    bad += [n for n in range(cell.shards) if cell.path(n).name in there and n not in written]
+    if cell.sealed:
+        # where all were written, one that is gone was taken away
+        bad += [n for n in range(cell.shards) if cell.path(n).name not in there]
+        if bad or _sealed(there) is None:
+            (cell.folder / "seal.json").unlink()
+    for shard in bad:
+        cell.path(shard).unlink(missing_ok=True)
+        cell.mark(shard).unlink(missing_ok=True)
+    for name, file in there.items():
+        # what a killed process was writing
+        if name.startswith(".") and name.endswith(".tmp"):
+            file.unlink()
+    return [cell.path(shard).name for shard in sorted(bad)]
+
+
+def seal(cell: Cell) -> None:
+    """Seals a cell whose shards are all there; a sealed cell is left as it is."""
+    if cell.sealed:
+        return
+    written = _written(cell)
+    lost = set(range(cell.shards)) - set(written)
+    assert not lost, f"shards {sorted(lost)} are not written"
+    shards = [
+        {
+            "file": cell.path(n).name,
+            "bytes": written[n]["bytes"],
+            "sha256": written[n]["sha256"],
+        }
+        for n in range(cell.shards)
+    ]
+    content = {"rows": cell.rows, "cell": cell.fingerprint, "shards": shards}
+    write_record(cell.folder / "seal.json", content)
+
+
+def _written(cell: Cell) -> dict[int, Mapping[str, Any]]:
+    """The size and the checksum of every shard that is there and as long as it was written."""
+    there = _files(cell)
+    marks = _sealed(there) if "seal.json" in there else None
+    if marks is None:
+        known = [n for n in range(cell.shards) if cell.mark(n).name in there]
+        found = together(cell.folder, _content, [there[cell.mark(n).name] for n in known])
+        marks = dict(zip(known, found, strict=True))
+    written = {}
+    for shard, mark in marks.items():
+        file = there.get(cell.path(shard).name)
+        if file and file.stat().st_size == mark.get("bytes"):
+            written[shard] = mark
+    return written
+
+
+def _check_same(cell: Cell) -> None:
+    """Raises `UsageError` unless all that lies in a cell's folder is of what the cell is."""
+    there = _files(cell)
+    marks = [file for name, file in there.items() if name.endswith(".seal") or name == "seal.json"]
+    said = {mark.get("cell") for mark in together(cell.folder, _content, marks)}
+    if said - {cell.fingerprint}:
+        raise UsageError(
+            f"'{cell.folder / 'cell.json'}' is lost or damaged, and the shards beside it do not "
+            f"say that they belong to this model and data; delete '{cell.folder}' and run the "
+            "same command again to compute it anew"
+        )
+
+
+def _files(cell: Cell) -> dict[str, Place]:
+    if isinstance(cell.folder, Path) and not cell.folder.is_dir():
+        return {}
+    return {each.name: each for each in below(cell.folder)}
+
+
+def _sealed(there: Mapping[str, Place]) -> dict[int, Mapping[str, Any]] | None:
+    """What seal.json says of each shard; None where it is damaged."""
+    entries = _content(there["seal.json"]).get("shards")
+    return None if entries is None else dict(enumerate(entries))
+
+
+def _content(path: Place) -> Mapping[str, Any]:
+    """A small JSON file; empty where a power failure or a fault of the disk left no JSON."""
+    return found_in(path) or {}
+
+
+def _short(value: object, most: int = 60) -> str:
+    text = json.dumps(value, ensure_ascii=False)
+    return text if len(text) <= most else text[: most - 1] + "…"

@@ -1,1 +1,0 @@
-"""Probes: images changed to explain detections, one a file; see `steadyeye.probing`."""

@@ -1,0 +1,161 @@
+"""How much of what a detection rests on lies inside its box."""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from steadyeye.core.claims import Claim, above, below, first
+from steadyeye.core.format import number_of, percent
+from steadyeye.core.report_types import Section, Topic
+from steadyeye.core.stats.intervals import Interval
+from steadyeye.core.types import Evaluated, needs
+from steadyeye.explain.attributions import COMPLETE, attributions, method
+from steadyeye.explain.effects import difference, mean
+from steadyeye.explain.inside_share import Told, apart, cell, table, told
+from steadyeye.report.explain.attribution_charts import exhibits, figure
+
+NAMES = {"integrated_gradients": "integrated gradients", "rise": "RISE", "occlusion": "occlusion"}
+
+
+@needs("target", "attribution")
+def attribution(evaluated: Sequence[Evaluated]) -> Section | None:
+    """The share of Σ|attribution| inside the box, of confident mistakes and correct detections.
+
+    By integrated gradients (torch), or by RISE or occlusion (black boxes), as the section says.
+    Lau et al. 2021, Figure 7. None where no target has an attribution.
+    """
+    found = [told(one.predictions, attributions(one.predictions)) for one in evaluated]
+    found = [each for each in found if each.found]
+    if not found:
+        return None
+    way = NAMES[method(found[0].predictions)]
+    claim = first(_claims(found, way))
+    return Section(
+        topic=Topic.WHY,
+        place=44,
+        title=claim.text if claim else _question(found, way),
+        claim=claim,
+        text=(
+            f"{_how(found[0])} For each map: the share of Σ|attribution| inside the box, one "
+            "object at a time. Two values for comparison: a uniform map gives the area of the "
+            "box, so large boxes hold more; a detection that depends on its box alone gives the "
+            "second value, computed with the same method. Pictures: grey is no attribution, "
+            "then violet, orange and light yellow up to the maximum of that map.",
+            *map(_sentence, found),
+            *filter(None, map(_caveat, found)),
+        ),
+        tables=tuple(map(table, found)),
+        figures=tuple(
+            figure(each, f"attribution-{method(each.predictions)}-{i}", way)
+            for i, each in enumerate(found)
+        ),
+        exhibits=tuple(shown for each in found for shown in exhibits(each)),
+    )
+
+
+def _claims(found: Sequence[Told], way: str) -> list[Claim]:
+    """What the title may assert of a single model: that mistakes differ from correct detections."""
+    if len(found) > 1:
+        return []
+    effects = found[0].effects
+    wrong, right = (mean(effects, of).value for of in (effects.mistake, ~effects.mistake))
+    numbers = f"{percent(wrong)}, and {percent(right)} for correct detections ({way})"
+    begin = "of the attribution of mistakes is inside their box"
+    gap = difference(effects)
+    return [
+        below(f"Less {begin}: {numbers}", gap),
+        above(f"More {begin}: {numbers}", gap),
+    ]
+
+
+def _question(found: Sequence[Told], way: str) -> str:
+    asked = f"How much of the attribution is inside the box, by {way}?"
+    effects = found[0].effects
+    wrong, right = (mean(effects, of).value for of in (effects.mistake, ~effects.mistake))
+    if len(found) > 1 or wrong is None or right is None:
+        return asked
+    none = difference(effects).low is None
+    end = f"too few {effects.of} to compare" if none else "no clear difference"
+    return f"{asked} Mistakes {percent(wrong)}, correct detections {percent(right)}: {end}"
+
+
+def _how(one: Told) -> str:
+    """What the maps are, with their settings."""
+    settings = one.predictions.probe["settings"]
+    kind = method(one.predictions)
+    if kind == "integrated_gradients":
+        return (
+            "Integrated gradients: how each pixel contributes to the score of the query, anchor "
+            f"or proposal that made the detection, on the way from a {settings['baseline']} "
+            "image to the real image."
+        )
+    if kind == "rise":
+        return (
+            f"RISE, from the detector's outputs alone: {settings['masks']:,} random masks per "
+            f"detection, grids of {settings['cells']} × {settings['cells']} cells shown with "
+            f"probability {settings['keep']:g}. A place's value is how much IoU × score rises "
+            "when it is shown."
+        )
+    return (
+        "Occlusion, from the detector's outputs alone: a grey patch at each of "
+        f"{settings['patches']} × {settings['patches']} places. A place's value is how much IoU "
+        "× score falls when it is hidden."
+    )
+
+
+def _sentence(one: Told) -> str:
+    effects = one.effects
+    wrong, right = mean(effects, effects.mistake), mean(effects, ~effects.mistake)
+    if wrong.value is None:
+        return f"{one.model}: no mistake has an attribution map."
+    areas = mean(effects, effects.mistake, one.area)
+    said = (
+        f"{one.model}: for {wrong.n:,} confident mistakes {cell(wrong)} of the attribution is "
+        f"inside the box, which covers {percent(areas.value)} of the image"
+    )
+    if right.value is None:
+        return f"{said}; there is no correct detection for comparison."
+    control = mean(effects, ~effects.mistake, one.area)
+    return (
+        f"{said}; for {right.n:,} correct detections {cell(right)}, with boxes that cover "
+        f"{percent(control.value)}. The difference is {_points(difference(effects))}, and "
+        f"{_points(difference(one.beyond))} after subtracting the area of the box."
+    )
+
+
+def _points(found: Interval) -> str:
+    """A difference in percentage points with its interval, or that there is none."""
+    number, _, ends = apart(found).partition(" (")
+    return f"{number} percentage points ({'no interval)' if ends == '—)' else ends}"
+
+
+def _caveat(one: Told) -> str:
+    """What the maps of a model must not be taken for; empty where there is nothing."""
+    parts = []
+    if one.effects.lost:
+        parts.append(
+            f"{number_of(one.effects.lost, 'detection has', 'detections have')} no map: no "
+            "perturbation changed their score."
+        )
+    residual = np.array([each.residual for each in one.found])
+    far = residual > COMPLETE
+    if far.any():
+        steps = max(each.steps for each in one.found)
+        parts.append(
+            f"For {int(far.sum()):,} of {len(far):,} maps the sum differs from the score "
+            f"difference by more than 1 % after {steps:,.0f} steps (largest error "
+            f"{percent(float(residual.max()))}). They are included; use more steps."
+        )
+    elif np.isfinite(residual).any():
+        parts.append(
+            f"All {len(far):,} maps sum to the score difference within 1 % (largest error "
+            f"{percent(float(residual.max()), 2)})."
+        )
+    agreement = np.array([each.agreement for each in one.found])
+    if np.isfinite(agreement).any():
+        parts.append(
+            "Maps from one half of the masks correlate with maps from the other half with "
+            f"{np.nanmedian(agreement):.2f} (median). Noise in the maps moves the shares "
+            "towards the area of the box."
+        )
+    return f"{one.model}: {' '.join(parts)}" if parts else ""

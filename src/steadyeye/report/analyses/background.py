@@ -1,0 +1,91 @@
+"""Whether detections depend on what is behind their object."""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from steadyeye.core.report_types import Section, Table, Topic
+from steadyeye.core.types import Evaluated, needs
+from steadyeye.explain.effects import mean
+from steadyeye.report.explain.charts import exhibits, figure
+from steadyeye.report.explain.wording import (
+    Told,
+    by_cause,
+    by_class,
+    changed,
+    claim,
+    number,
+    question,
+    sentence,
+)
+
+GUESSED = (
+    "guessed by GrabCut from the box, which is less exact: it may keep some background or lose "
+    "part of the object"
+)
+
+
+@needs("target", "background")
+def background(evaluated: Sequence[Evaluated]) -> Section | None:
+    """|Δ probability| of confident mistakes and of correct detections before other backgrounds.
+
+    A detection that survives a new background rests on the object, not on its surroundings.
+    Lau et al. 2021, Figure 6. None where nothing could be tried.
+    """
+    told = changed(evaluated, "background", "")
+    if not told:
+        return None
+    settings = told[0].predictions.probe["settings"]
+    shown = claim("Replacing the background", told)
+    return Section(
+        topic=Topic.WHY,
+        place=41,
+        title=shown.text if shown else question("Replacing the background", told),
+        claim=shown,
+        text=(
+            "The object keeps its pixels, place and edge. Everything else is replaced by each "
+            f"of {settings['backgrounds']} backgrounds, of {settings['offered']} offered, in "
+            "which the detector finds nothing above 0.1. If a detection hardly changes, it does "
+            "not depend on its background. |Δ| is the change in the probability of the "
+            "best-overlapping detection of its class, 0 if there is none.",
+            *map(sentence, told),
+            *map(_origins, told),
+        ),
+        tables=tuple(t for each in told for t in (by_cause(each), _each(each), by_class(each))),
+        figures=tuple(
+            figure(each, f"background-{i}", "its background is replaced")
+            for i, each in enumerate(told)
+        ),
+        exhibits=tuple(shown for each in told for shown in exhibits(each, "background")),
+    )
+
+
+def _origins(told: Told) -> str:
+    """Where the masks are from."""
+    masks = np.asarray(told.predictions.tags["mask"])[told.effects.plain]
+    said = {"truth": "the data's own", "grabcut": GUESSED}
+    counted = [
+        f"{int((masks == name).sum()):,} masks: {said.get(name, f'by {name}')}"
+        for name in sorted(set(masks.tolist()), reverse=True)
+    ]
+    left = [note for note in told.predictions.notes if "no mask" in note]
+    return ". ".join([f"{told.model}: {', '.join(counted)}", *left]) + "."
+
+
+def _each(told: Told) -> Table:
+    """Every background: how much it changes mistakes and correct detections."""
+    effects, named = told.effects, np.asarray(told.predictions.tags["background"])
+    p = effects.found.probability
+    body = []
+    for name in dict.fromkeys(named[named != ""].tolist()):
+        # a row of the probe that failed leaves no number
+        rows = [next((r for r in rest if named[r] == name), -1) for rest in effects.changed]
+        there = np.array([row >= 0 for row in rows])
+        values = np.abs(p[np.array(rows)] - p[effects.plain])
+        cells = [
+            number(mean(effects, kind & there, values))
+            for kind in (effects.mistake, ~effects.mistake)
+        ]
+        body.append((name, f"{int(there.sum())}", *cells))
+    header = ("background", "n", "mistakes, mean |Δ|", "correct, mean |Δ|")
+    return Table(f"{told.model}: by background", header, tuple(body))

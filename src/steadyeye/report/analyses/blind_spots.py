@@ -1,0 +1,206 @@
+"""Where the reference is thin: regions of the data of which it has too few, in spots."""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from steadyeye.core.format import interval, number_of, percent
+from steadyeye.core.predictions import Predictions
+from steadyeye.core.report_types import Exhibit, Picture, Section, Table, Topic
+from steadyeye.core.types import Evaluated, needs
+from steadyeye.explain.embedding.blind_spots import (
+    FAR,
+    Blindness,
+    Contents,
+    blindness,
+    contents,
+    examples,
+)
+from steadyeye.explain.embedding.density_ratio import FALSE, LEAST, SHUFFLES
+from steadyeye.explain.embedding.regions import WRONG
+from steadyeye.report.explain.embedding_map import map_figure, worded
+
+PACKAGES = ("sklearn",)
+EXTRA = "explain"
+SHOWN = 8
+KINDS = {"detections": "confident detections", "truth": "true boxes", "images": "images"}
+
+
+@needs("target", "blind_spots")
+def blind_spots(evaluated: Sequence[Evaluated]) -> Section | None:
+    """The spots where the data has far more than the reference, and how often they go wrong.
+
+    k-NN density ratios of the features of both sets against shuffled labels
+    (`steadyeye.explain.embedding.density_ratio`), HDBSCAN spots of the points that stand out, and a
+    map. None where nothing was embedded.
+    """
+    tables = [one.predictions for one in evaluated if one.predictions.valid.any()]
+    if not tables:
+        return None
+    found = [(table, blindness(table)) for table in tables]
+    told = [each for _, each in found if each]
+    return Section(
+        topic=Topic.WHY,
+        place=46,
+        title=_title(found, told),
+        text=(
+            _method(tables[0]),
+            *(_sentence(table, each) for table, each in found),
+        ),
+        tables=tuple(_table(each) for each in told),
+        figures=tuple(map_figure(each, f"blind-spots-{i}") for i, each in enumerate(told)),
+        exhibits=tuple(
+            _exhibit(each, spot) for each in told for spot in range(min(each.spots, SHOWN))
+        ),
+    )
+
+
+def _title(found: Sequence[object], told: Sequence[Blindness]) -> str:
+    """How many places stand out from shuffled labels, at the false discovery rate of the test."""
+    spots = sum(each.spots for each in told if each.proven)
+    if spots:
+        where = "region that is" if spots == 1 else "regions that are"
+        return f"Blind spots: {spots} {where} sparse in the reference data"
+    if any(each.proven for each in told):
+        return "Blind spots: scattered regions, no cluster"
+    if not told:
+        return "Blind spots: too few images or videos to find any"
+    several = f" for {len(told)} of {len(found)} detectors" if len(told) < len(found) else ""
+    return f"Blind spots: none found{several}"
+
+
+def _method(table: Predictions) -> str:
+    settings = table.probe["settings"]
+    how = (
+        ""
+        if settings["of"] == "images"
+        else (f", cut out as a square {1 + settings['enlarge']:g} times as long as the box")
+    )
+    return (
+        f"Each of the {KINDS[settings['of']]} in {table.probe['data']['name']} and in the "
+        f"reference data, {table.probe['reference']['name']}{how}, is represented by its "
+        f"features from {settings['embedder']}. A region is sparse if few of its nearest "
+        "neighbours come from the reference data, compared with labels shuffled between whole "
+        "images or videos."
+    )
+
+
+def _sentence(table: Predictions, found: Blindness | None) -> str:
+    if found is None:
+        return (
+            f"{table.probe['model']}: not enough regions; at least {LEAST + 1} images "
+            "or videos of the reference data and 2 of the tested data are needed."
+        )
+    thin, n = found.thinness, len(found.chosen)
+    sets = (
+        f"{thin.k} nearest neighbours; {thin.groups[0]:,} images or videos of the reference "
+        f"data and {thin.groups[1]:,} of the tested data"
+    )
+    inside, outside = contents(found, found.chosen), contents(found, ~found.chosen)
+    wrong = (
+        f"Of these {_share(inside)} are mistakes, of the others {_share(outside)}."
+        if found.chosen.any()
+        else f"Of all regions {_share(outside)} are mistakes."
+    )
+    name = found.model
+    if found.proven:
+        return (
+            f"{name}: {int(found.chosen.sum()):,} of {n:,} are in sparse regions ({sets}; false "
+            f"discovery rate {FALSE:.0%}; {percent(thin.chance)} of {SHUFFLES} shuffles "
+            f"have a region as sparse as the sparsest). {wrong}"
+        )
+    nothing = (
+        f"{name}: no region is sparser than with shuffled labels; {percent(thin.chance)} of "
+        f"{SHUFFLES} shuffles have a region as sparse as the sparsest here ({sets}). "
+    )
+    far = (
+        f"farther from the reference data than {percent(FAR, 0)} of the reference data from its "
+        "own nearest neighbours"
+    )
+    if not found.chosen.any():
+        return f"{nothing}None of {n:,} is {far}. {wrong}"
+    return f"{nothing}As a hint only: {int(found.chosen.sum()):,} of {n:,} are {far}. {wrong}"
+
+
+def _share(part: Contents) -> str:
+    ends = interval(part.mistakes.low, part.mistakes.high)
+    return f"{percent(part.mistakes.value)} ({ends}, n = {part.mistakes.n:,})"
+
+
+def _table(found: Blindness) -> Table:
+    rows = [_row(found, f"{spot + 1}", found.spot == spot) for spot in range(found.spots)]
+    scattered = found.chosen & (found.spot < 0)
+    rows += [_row(found, "in no blind spot", scattered)] if scattered.any() else []
+    rest = "elsewhere" if found.chosen.any() else "all regions, none sparse or far"
+    rows += [_row(found, rest, ~found.chosen)] if (~found.chosen).any() else []
+    what = (
+        "sparse in the reference data"
+        if found.proven
+        else "far from the reference data, a hint only"
+    )
+    return Table(
+        caption=(
+            f"{found.model}: blind spots, {what}; an interval from one image or video holds "
+            "within that one only"
+            if found.chosen.any()
+            else f"{found.model}: how many of the regions are mistakes"
+        ),
+        header=(
+            "Blind spot",
+            "Regions",
+            "Images or videos",
+            "Mistakes (95\u202f%)",
+            "n",
+            "Most frequent label → prediction",
+            "Density ratio",
+            "Farther than (share of reference)",
+        ),
+        rows=tuple(rows),
+        open=True,
+    )
+
+
+def _row(found: Blindness, name: str, inside: np.ndarray) -> tuple[str, ...]:
+    part = contents(found, inside)
+    ratio = float(np.exp(np.median(found.thinness.ratio[inside])))
+    return (
+        name,
+        f"{part.count:,}",
+        f"{part.videos:,}",
+        f"{percent(part.mistakes.value)} ({interval(part.mistakes.low, part.mistakes.high)})",
+        f"{part.mistakes.n:,}",
+        f"{part.name} ({part.times:,} of {part.count:,})",
+        f"×{ratio:.1f}",
+        percent(float(np.median(found.thinness.far[inside])), 0),
+    )
+
+
+def _exhibit(found: Blindness, spot: int) -> Exhibit:
+    part = contents(found, found.spot == spot)
+    shown, nearest = examples(found, spot)
+    return Exhibit(
+        title=f"Blind spot {spot + 1}: {part.name} ({part.times:,} of {part.count:,}), "
+        f"{number_of(part.wrong, 'mistake')}",
+        model=found.model,
+        data=found.predictions.data,
+        pictures=(
+            *(_picture(found.predictions, row, "in the blind spot") for row in shown),
+            _picture(found.predictions, nearest, "nearest in the reference data"),
+        ),
+        wide=True,
+    )
+
+
+def _picture(table: Predictions, row: int, title: str) -> Picture:
+    tags = table.tags
+    cause = str(tags["cause"][row])
+    return Picture(
+        sample=str(table.ids[row]),
+        title=title,
+        lines=(
+            f"predicts {tags['said'][row]}, {percent(float(tags['score'][row]), 0)}",
+            f"label {tags['true'][row]}",
+            worded(cause),
+        ),
+        right=None if cause == "unverified" else cause not in WRONG,
+    )

@@ -1,0 +1,192 @@
+"""Which of several models is better, as far as the data can tell."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from steadyeye.core.format import number_of, probability, shown, span
+from steadyeye.core.report_types import Figure, Section, Table, Topic
+from steadyeye.core.result_lookup import among
+from steadyeye.core.types import Evaluated, needs
+from steadyeye.report.charts.style import PALETTE, chart, rows_of
+from steadyeye.report.comparison.leaderboards import Boards, boards
+from steadyeye.report.comparison.ranking import Leaderboard
+from steadyeye.report.comparison.wording import (
+    amount,
+    called,
+    claim,
+    finding,
+    headline,
+    rank,
+    reach,
+)
+
+DRAWN = 30
+ROW = 44
+SHOWN = {True: "clear difference", False: "no clear difference"}
+
+
+@needs()
+def comparison(evaluated: Sequence[Evaluated]) -> Section | None:
+    """Models on the same samples: ranks that the data can tell, and all paired differences.
+
+    None for a single model, and where models did not see the same samples.
+    """
+    found = boards(evaluated)
+    if found is None:
+        return None
+    first = found.boards[0]
+    return Section(
+        topic=Topic.COMPARED,
+        place=3,
+        title=headline(first),
+        claim=claim(first),
+        text=(finding(first), *_caveats(found)),
+        method=(_meaning(found),),
+        tables=(_standings(found), _differences(found)),
+        figures=(_figure(first),),
+    )
+
+
+def _meaning(found: Boards) -> str:
+    several = len(found.boards[0].standings) > 2
+    return (
+        "All models are compared on the same samples. A difference is clear if p ≤ 0.05"
+        + (", adjusted by Holm for the number of pairs per metric" if several else "")
+        + ". Rank = 1 + the number of models that are clearly better. No clear difference does "
+        "not mean no difference."
+    )
+
+
+def _caveats(found: Boards) -> tuple[str, ...]:
+    told = list(found.unlike)
+    for board in found.boards:
+        if board.open_triple:
+            first, middle, last = board.open_triple
+            told.append(
+                f"On {called(board.metric)} {first} is clearly better than {last}, but there is "
+                f"no clear difference between either of them and {middle}."
+            )
+            break
+    if found.one_video:
+        told.append("All of this holds within this one video only.")
+    if found.left_out:
+        told.append(
+            f"{number_of(found.left_out, 'sample')} without a prediction from every model are left "
+            "out of this comparison."
+        )
+    return tuple(told)
+
+
+def _standings(found: Boards) -> Table:
+    rows = [
+        (
+            called(board.metric),
+            rank(board, place),
+            each.model,
+            shown(each.result.value, board.unit),
+            span(each.result.low, each.result.high, board.unit),
+            f"{each.result.n:,}",
+            among(each.result),
+            ", ".join(each.tied) or "—",
+        )
+        for board in found.boards
+        for place, each in enumerate(board.standings)
+    ]
+    header = (
+        "metric",
+        "rank",
+        "model",
+        "value",
+        "95 % interval",
+        "n",
+        "classes",
+        "no clear difference from",
+    )
+    return Table("Ranking", header, tuple(rows), open=True)
+
+
+def _differences(found: Boards) -> Table:
+    rows = [
+        (
+            called(board.metric) + (" (lower is better)" if board.lower else ""),
+            f"{pair.better} over {pair.worse}",
+            amount(pair.difference.value, board.unit, brief=True),
+            reach(pair.difference.low, pair.difference.high, board.unit),
+            probability(pair.difference.p),
+            probability(pair.adjusted),
+            "yes" if pair.apart else "no",
+            pair.difference.method,
+        )
+        for board in found.boards
+        for pair in board.pairs
+    ]
+    header = (
+        "metric",
+        "pair",
+        "difference",
+        "95 % interval",
+        "p",
+        "p (Holm)",
+        "clear",
+        "method",
+    )
+    return Table("Paired differences", header, tuple(rows))
+
+
+def _figure(board: Leaderboard) -> Figure:
+    drawn, name = board.pairs[:DRAWN], called(board.metric)
+    values = [
+        {
+            "pair": f"{pair.better}\nover {pair.worse}",
+            "value": pair.difference.value,
+            "low": pair.difference.low,
+            "high": pair.difference.high,
+            "told": SHOWN[pair.apart],
+        }
+        for pair in drawn
+    ]
+    wider = any(not pair.apart and pair.difference.low > 0 for pair in drawn)
+    caption = f"Difference in {name} between the two models of each pair, with its 95 % interval."
+    allowed = " Grey: no clear difference after the Holm adjustment." if wider else ""
+    left = (
+        f" The first {DRAWN} of {number_of(len(board.pairs), 'pair')}."
+        if len(board.pairs) > DRAWN
+        else ""
+    )
+    return Figure(
+        name="comparison",
+        caption=f"{caption}{allowed}{left}",
+        alt=f"{finding(board)} The table has all differences.",
+        spec={
+            **chart(_layers(name, board.unit), ROW * len(values) + 10),
+            "data": {"values": values},
+        },
+    )
+
+
+def _layers(name: str, unit: str) -> list[dict[str, Any]]:
+    """A line a pair from end to end of its interval, a dot at the value, and where neither wins."""
+    y = rows_of("pair")
+    share = unit == "share"
+    label = "format(datum.value * 100, '~g')" if share else "format(datum.value, '~g')"
+    x = {
+        "type": "quantitative",
+        "title": f"difference in {name} ({'pp' if share else 'ranks'})",
+        "axis": {"labelExpr": label, "tickCount": 5},
+    }
+    hue = {
+        "field": "told",
+        "type": "nominal",
+        "scale": {"domain": [SHOWN[True], SHOWN[False]], "range": [PALETTE[0], PALETTE[6]]},
+        "legend": {"title": None, "orient": "bottom"},
+    }
+    zero = {"mark": {"type": "rule", "strokeDash": [4, 3]}, "encoding": {"x": {"datum": 0}}}
+    line = {
+        "mark": {"type": "rule", "strokeWidth": 3},
+        "encoding": {"y": y, "x": {"field": "low", **x}, "x2": {"field": "high"}, "color": hue},
+    }
+    dot = {
+        "mark": {"type": "point", "filled": True, "size": 90, "opacity": 1, "tooltip": True},
+        "encoding": {"y": y, "x": {"field": "value", **x}, "color": hue},
+    }
+    return [zero, line, dot]

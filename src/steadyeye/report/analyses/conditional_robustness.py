@@ -1,0 +1,153 @@
+"""Robustness at a distance beside robustness over the whole set."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from steadyeye.core.format import interval, number_of, percent
+from steadyeye.core.pm_sets import pm_sets
+from steadyeye.core.report_types import Figure, Section, Table, Topic
+from steadyeye.core.result_lookup import find
+from steadyeye.core.stats.intervals import Interval, proportion
+from steadyeye.core.types import Evaluated, Result, needs
+from steadyeye.report.charts.crowd import drawn, told
+from steadyeye.report.charts.lines import draw_bands, draw_crossed, line_colour
+from steadyeye.report.charts.style import chart, shares
+
+MEASURES = ("frames exactly d away", "all frames within d")
+
+
+@dataclass(frozen=True)
+class _Curve:
+    """Of one model, by distance 1 … k: single frames and whole sets, both of right anchors.
+
+    `broken`: the right anchors with a wrong frame within k; `hidden`: those of them of which every
+    frame exactly k away is right.
+    """
+
+    model: str
+    accuracy: float | None
+    single: tuple[Result, ...]
+    whole: tuple[Interval, ...]
+    broken: int
+    hidden: int
+
+
+@needs("truth", "group", "offset")
+def conditional_robustness(evaluated: Sequence[Evaluated]) -> Section | None:
+    """Conditional robustness beside pm-k given that the anchor is right, by distance.
+
+    None where no model has the metric. Gu et al., "Using Videos to Evaluate Image Model
+    Robustness", 2019; Shankar et al., Figures 8 and 9.
+    """
+    curves = [curve for one in evaluated if (curve := _curve(one))]
+    if not curves:
+        return None
+    said = [
+        f"{c.model} is right on {percent(c.single[-1].value)} of the frames exactly "
+        f"{len(c.single)} away, and on every frame of {percent(c.whole[-1].value)} of the sets"
+        for c in curves
+    ]
+    return Section(
+        topic=Topic.WHEN,
+        place=11,
+        title=_title(curves),
+        text=(
+            "Sets whose anchor is right: "
+            + "; ".join(said[:3])
+            + ("; …. " if len(said) > 3 else ". ")
+            + "Testing frames at one distance only misses the mistakes on other frames of the "
+            "same set.",
+        ),
+        figures=(_figure(curves),),
+        tables=(_table(curves),),
+    )
+
+
+def _title(curves: Sequence[_Curve]) -> str:
+    """How many of the sets that break do so where frames k away alone would not show it."""
+    k = max(len(curve.single) for curve in curves)
+    if len(curves) > 1:
+        return f"One frame exactly {k} away, and all frames within ±{k}"
+    one = curves[0]
+    if not one.broken:
+        return (
+            f"None of the {number_of(one.whole[-1].n, 'set')} with a right anchor breaks within "
+            f"±{k}"
+        )
+    return (
+        f"{one.hidden:,} of {number_of(one.broken, 'set')} that break within ±{k} are right on the "
+        f"frames exactly {k} away"
+    )
+
+
+def _curve(one: Evaluated) -> _Curve | None:
+    result = find(one.results, "conditional_robustness")
+    if result is None or result.value is None:
+        return None
+    sets = pm_sets(one.predictions)
+    right, k = sets.breaks_at > 0, len(result.cells)
+    broken = right & (sets.breaks_at <= k)
+    far = (sets.set_of >= 0) & (abs(sets.offsets) == k)
+    shown = np.zeros(len(sets), dtype=np.bool_)
+    shown[sets.set_of[far & ~one.predictions.right]] = True
+    whole = tuple(
+        proportion(sets.breaks_at[right] > d, sets.videos[right])
+        for d in range(1, len(result.cells) + 1)
+    )
+    counts = int(broken.sum()), int((broken & ~shown).sum())
+    return _Curve(one.predictions.model, float(right.mean()), result.cells, whole, *counts)
+
+
+def _measures(curve: _Curve) -> dict[str, Sequence[Result | Interval]]:
+    return dict(zip(MEASURES, (curve.single, curve.whole), strict=True))
+
+
+def _figure(curves: Sequence[_Curve]) -> Figure:
+    accuracies = {curve.model: curve.accuracy for curve in curves}
+    models = drawn(accuracies)
+    values = [
+        {"model": c.model, "d": d, "measure": name, "value": f.value, "low": f.low, "high": f.high}
+        for c in curves
+        if c.model in models
+        for name, cells in _measures(c).items()
+        for d, f in enumerate(cells, start=1)
+    ]
+    x = {
+        "field": "d",
+        "type": "quantitative",
+        "title": "distance d from the anchor (frames)",
+        "axis": {"tickMinStep": 1, "format": "d"},
+    }
+    title = "share right, if the anchor is right"
+    hue, detail = line_colour(models, "model"), {"field": "measure"}
+    low = shares("low", title)
+    band = draw_bands(2 * len(models), x=x, y=low, color=hue, detail=detail)
+    crossed = draw_crossed(models, "measure", MEASURES, {"x": x, "y": shares("value", title)})
+    looks = ("circles", "triangles") if len(models) > 1 else ("solid", "dashed")
+    return Figure(
+        name="conditional_robustness",
+        caption="Sets with a right anchor: share of frames exactly d away that are right "
+        f"({looks[0]}), and share of sets right on all frames within d ({looks[1]}), with 95 % "
+        "intervals." + told(accuracies),
+        alt=f"Both shares by distance for {', '.join(models)}; the table has the values.",
+        spec={**chart([band, *crossed]), "data": {"values": values}},
+    )
+
+
+def _table(curves: Sequence[_Curve]) -> Table:
+    body = tuple(
+        (
+            f"{d}",
+            c.model,
+            f"{single.n:,}",
+            f"{percent(single.value)} ({interval(single.low, single.high)})",
+            f"{whole.n:,}",
+            f"{percent(whole.value)} ({interval(whole.low, whole.high)})",
+        )
+        for c in curves
+        for d, (single, whole) in enumerate(zip(c.single, c.whole, strict=True), start=1)
+    )
+    header = ("d", "model", "frames", f"right, {MEASURES[0]}", "anchors", f"right, {MEASURES[1]}")
+    return Table("Share right if the anchor is right, with 95 % intervals", header, body)

@@ -1,0 +1,301 @@
+"""What a detector is confidently wrong about, counted by cause and in pictures."""
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from steadyeye.core.format import interval, number_of, percent
+from steadyeye.core.predictions import Predictions
+from steadyeye.core.report_types import Exhibit, Figure, Mark, Picture, Section, Table, Topic
+from steadyeye.core.types import Evaluated, needs
+from steadyeye.explain.mining.candidates import FAINT, Candidate, candidates, mistake_film, name_of
+from steadyeye.explain.mining.causes import CAUSES, MISTAKES, SCORE, WORDS, Judged, judged
+from steadyeye.explain.mining.error_rates import Shares, shares
+from steadyeye.report.charts.lines import shape
+from steadyeye.report.charts.style import chart, colour
+
+SHOWN = 12  # pictures of a cause
+FIRST = 3  # pictures on the first screen
+PAIRS = 20  # rows of the table of confusions
+
+
+@needs("boxes", "detections")
+def confident_mistakes(evaluated: Sequence[Evaluated], score: float = SCORE) -> Section | None:
+    """Confident detections that are wrong, by cause, what is taken for what, and pictures of them.
+
+    `score`: to be exceeded. Every image counts, anchors and neighbours alike. Causes as in
+    `explain.mining.causes` (Lau et al. 2021, Section 3); pictures are of each mistake once. None
+    where no model says anything with that confidence.
+    """
+    tables = [one.predictions for one in evaluated if one.predictions.said is not None]
+    old = [one.predictions.model for one in evaluated if one.predictions.said is None]
+    found = [judged(each, score) for each in tables]
+    counted = [shares(*pair) for pair in zip(tables, found, strict=True)]
+    if not old and not any(each.confident for each in counted):
+        return None
+    made = candidates(tables, found)
+    again = (
+        f"{', '.join(old)}: written by an earlier version, which did not keep all detections; "
+        "run again to see confident mistakes here.",
+    )
+    return Section(
+        topic=Topic.WHAT,
+        place=22,
+        title=_title(counted),
+        text=(
+            *([] if not tables else [_meaning(score)]),
+            *(_told(each, of) for each, of in zip(tables, counted, strict=True)),
+            *(again if old else ()),
+        ),
+        figures=(_figure(tables, counted),) if any(each.judged for each in counted) else (),
+        tables=tuple(_tables(tables, found, counted)),
+        exhibits=tuple(_exhibits(tables, made, score)),
+        lead=_lead(tables, made),
+    )
+
+
+def _lead(tables: Sequence[Predictions], made: Sequence[Candidate]) -> Exhibit | None:
+    """The most confident mistakes, each of another pair of classes, those on an object first."""
+    if not made:
+        return None
+    order = sorted(made, key=lambda each: (not each.truth, -each.score))
+    data = tables[order[0].table].data
+    pairs: dict[tuple[str, str], Candidate] = {}
+    for each in order:
+        if tables[each.table].data == data:
+            pairs.setdefault((each.truth, each.said), each)
+    first = list(pairs.values())[:FIRST]
+    shown = [_exhibit(tables[each.table], each, "") for each in first]
+    pictures = [
+        replace(each.pictures[0], title=each.title, lines=each.pictures[0].lines[:2])
+        for each in shown
+    ]
+    end = "" if len(first) == 1 else "s, each of another pair of classes"
+    return replace(
+        shown[0],
+        title=f"The most confident mistake{end}",
+        model=", ".join(dict.fromkeys(model for each in first for model in each.models)),
+        pictures=tuple(pictures),
+    )
+
+
+def _title(counted: Sequence[Shares]) -> str:
+    wrong = sum(round((each.wrong.value or 0) * each.judged) for each in counted)
+    several = f" of {len(counted)} detectors" if len(counted) > 1 else ""
+    judged = sum(each.judged for each in counted)
+    if not judged:
+        return "No confident detection that can be checked against the labels"
+    return f"Confidently wrong: {wrong:,} of {number_of(judged, 'detection')}{several}"
+
+
+def _meaning(score: float) -> str:
+    return (
+        f"Detections with a score above {score:g} that disagree with the labels: on an object "
+        "of another class (misclassification), on an object of a class that the detector does "
+        "not have (out of distribution), or where nothing is labelled (background). A labelling "
+        "error looks the same; the command steadyeye mine makes a set for review. In the "
+        "pictures: dashed orange the detection, white the true box with the largest overlap."
+    )
+
+
+def _told(predictions: Predictions, of: Shares) -> str:
+    """The finding of one model."""
+    aside = [
+        f"{n:,} {why}"
+        for n, why in (
+            (of.unverified, "of a class that the labels of the image do not cover"),
+            (of.excused, "in a crowd of their class"),
+        )
+        if n
+    ]
+    left = f" Left out: {' and '.join(aside)}." if aside else ""
+    if not of.judged:
+        return (
+            f"{predictions.model}: none of {of.confident:,} such detections can be checked.{left}"
+        )
+    parts = [
+        f"{cause.replace('_', ' ')} {round((each.value or 0) * each.n):,}"
+        for cause, each in zip(MISTAKES, of.causes, strict=True)
+    ]
+    return (
+        f"{predictions.model}: {percent(of.wrong.value)} "
+        f"({interval(of.wrong.low, of.wrong.high)}) of {of.judged:,} confident detections are "
+        f"wrong: {', '.join(parts)}.{left}"
+    )
+
+
+def _tables(
+    tables: Sequence[Predictions], found: Sequence[Judged], counted: Sequence[Shares]
+) -> list[Table]:
+    header = (
+        "cause",
+        "model",
+        "detections",
+        "share",
+        "95 % interval",
+        "method",
+    )
+    rows = [
+        (
+            cause.replace("_", " "),
+            each.model,
+            f"{round((share.value or 0) * share.n):,} of {share.n:,}",
+            percent(share.value),
+            interval(share.low, share.high),
+            share.method,
+        )
+        for i, cause in enumerate(MISTAKES)
+        for each, of in zip(tables, counted, strict=True)
+        for share in (of.causes[i],)
+    ]
+    made = [Table("Confident mistakes by cause", header, tuple(rows))] if rows else []
+    pairs = _confusions(tables, found)
+    if pairs:
+        more = f", the {PAIRS} most frequent of {len(pairs):,}" if len(pairs) > PAIRS else ""
+        names = ("label → prediction", "model", "detections", "images", "highest score")
+        made.append(Table(f"Confusions{more}", names, tuple(pairs[:PAIRS])))
+    return made
+
+
+def _confusions(
+    tables: Sequence[Predictions], found: Sequence[Judged]
+) -> list[tuple[str, str, str, str, str]]:
+    """Rows of what was said, what is there, and how often; most frequent first."""
+    rows = []
+    for each, of in zip(tables, found, strict=True):
+        said, truth = each.said, each.boxes
+        assert said is not None, "those without are left out"
+        assert truth is not None, "checked by needs"
+        wrong = np.flatnonzero((of.cause >= 0) & (of.cause < len(MISTAKES)))
+        pair = [
+            (
+                each.model_classes[said.label[of.detection[i]]],
+                name_of(each, int(truth.label[of.object[i]]))
+                if CAUSES[of.cause[i]] != "background"
+                else WORDS["background"],
+            )
+            for i in wrong
+        ]
+        images: dict[tuple[str, str], set[int]] = {}
+        best: dict[tuple[str, str], float] = {}
+        for i, names in zip(of.detection[wrong], pair, strict=True):
+            images.setdefault(names, set()).add(int(said.image[i]))
+            best[names] = max(best.get(names, 0.0), float(said.score[i]))
+        rows += [
+            (n, names, each.model, images[names], best[names]) for names, n in Counter(pair).items()
+        ]
+    rows.sort(key=lambda row: (-row[0], row[1], row[2]))
+    return [
+        (f"{there} → {said}", model, f"{n:,}", f"{len(where):,}", f"{top:.2f}")
+        for n, (said, there), model, where, top in rows
+    ]
+
+
+def _figure(tables: Sequence[Predictions], counted: Sequence[Shares]) -> Figure:
+    """The share of each cause with its interval, model beside model."""
+    values = [
+        {
+            "cause": cause.replace("_", " "),
+            "model": each.model,
+            "value": share.value,
+            "low": share.low,
+            "high": share.high,
+            "n": share.n,
+        }
+        for each, of in zip(tables, counted, strict=True)
+        for cause, share in zip(MISTAKES, of.causes, strict=True)
+        if share.value is not None
+    ]
+    models = [each.model for each in tables]
+    widest = max(share.high or 0.0 for of in counted for share in of.causes)
+    layers = _layers(models, {"format": ".0%" if widest > 0.05 else ".1%"})
+    return Figure(
+        name="confident_mistakes",
+        caption=(
+            "Confident mistakes by cause, as a share of the checked detections, with 95 % "
+            "intervals."
+        ),
+        alt=f"Shares of confident mistakes by cause for {', '.join(models)}.",
+        spec={**chart(layers, height=90 + 45 * len(models)), "data": {"values": values}},
+    )
+
+
+def _layers(models: Sequence[str], axis: dict[str, Any]) -> list[dict[str, Any]]:
+    """Intervals as rules and shares as points, in the colour and the shape of their model."""
+    title = "share of checked detections"
+    place: dict[str, Any] = {
+        "y": {
+            "field": "cause",
+            "type": "nominal",
+            "title": None,
+            "sort": [cause.replace("_", " ") for cause in MISTAKES],
+            "axis": {"labelLimit": 130},
+        },
+        "yOffset": {"field": "model", "type": "nominal", "sort": models},
+        "color": colour(models, "model", ""),
+    }
+    quantity = {"type": "quantitative", "title": title, "axis": axis}
+    rule = {
+        "mark": {"type": "rule", "strokeWidth": 2},
+        "encoding": {**place, "x": {"field": "low", **quantity}, "x2": {"field": "high"}},
+    }
+    point = {
+        "mark": {"type": "point", "filled": True, "size": 70, "tooltip": True, "opacity": 1},
+        "encoding": {
+            **place,
+            "x": {"field": "value", **quantity},
+            "shape": {**shape(models, "model"), "legend": place["color"]["legend"]},
+        },
+    }
+    return [rule, point]
+
+
+def _exhibits(
+    tables: Sequence[Predictions], made: Sequence[Candidate], score: float
+) -> list[Exhibit]:
+    """Pictures, cause by cause, the most confident first; with films where they are of videos."""
+    shown = []
+    faint = [judged(each, min(FAINT, score)) for each in tables]
+    for cause in MISTAKES:
+        mine = [each for each in made if each.cause == cause]
+        of = f", the {SHOWN} most confident of {len(mine):,}" if len(mine) > SHOWN else ""
+        group = f"{cause.replace('_', ' ').capitalize()}: {WORDS[cause]}{of}"
+        for each in mine[:SHOWN]:
+            table = tables[each.table]
+            film = mistake_film(table, faint[each.table], each.detection)
+            shown.append(replace(_exhibit(table, each, group), film=film))
+    return shown
+
+
+def _exhibit(predictions: Predictions, one: Candidate, group: str) -> Exhibit:
+    truth = predictions.boxes
+    assert truth is not None, "checked by needs"
+    marks = [Mark("wrong", one.box, f"{one.said} {one.score:.2f}")]
+    lines = [f"predicts {one.said}, {one.score:.2f}"]
+    if one.object >= 0:
+        name = name_of(predictions, int(truth.label[one.object]))
+        x0, y0, x1, y1 = (float(value) for value in truth.boxes[one.object])
+        marks.insert(0, Mark("truth", (x0, y0, x1, y1), ""))
+        lines.append(
+            f"label {one.truth}, IoU {one.iou:.2f}"
+            if one.truth
+            else f"nearest true box: {name}, IoU {one.iou:.2f}"
+        )
+    else:
+        lines.append("no true box overlaps")
+    if one.times > len(one.models):
+        lines.append(f"{number_of(one.times, 'detection')} of this object")
+    picture = Picture(one.sample, one.sample, tuple(lines), False, tuple(marks))
+    there = one.truth or "nothing"
+    return Exhibit(
+        title=f"{there} → {one.said}",
+        model=", ".join(one.models),
+        data=predictions.data,
+        pictures=(picture,),
+        group=group,
+        labels=(one.truth,) if one.truth else (),
+        kinds=(one.cause.replace("_", " "),),
+    )

@@ -1,0 +1,164 @@
+"""What a detector takes for what: pairs of classes among its confident mistakes, in pictures."""
+
+from collections.abc import Iterator, Sequence
+
+from steadyeye.core.claims import leads
+from steadyeye.core.format import interval, number_of, percent
+from steadyeye.core.predictions import Predictions
+from steadyeye.core.report_types import Exhibit, Mark, Picture, Section, Table, Topic
+from steadyeye.core.stats.intervals import Interval
+from steadyeye.core.types import Evaluated, needs
+from steadyeye.explain.mining.candidates import mistake_film
+from steadyeye.explain.mining.causes import IOU, SCORE, Judged, judged
+from steadyeye.explain.mining.confusions import LOWER, Confusion, confusions
+
+LISTED, SHOWN, PICTURES = 20, 6, 4
+
+
+@needs("boxes", "detections")
+def confusion_pairs(evaluated: Sequence[Evaluated], score: float = SCORE) -> Section | None:
+    """Which classes are confidently taken for which, how often, and as often when less sure.
+
+    `score`: to be exceeded. Of egregious misclassifications (Lau et al. 2021, Section 3.1):
+    detections with a score above it on an object at IoU above 0.5, none of which has their class.
+    None where no model makes one, and where predictions were sealed without all that the detector
+    said.
+    """
+    tables = [one.predictions for one in evaluated if one.predictions.said is not None]
+    found = [(table, confusions(table, score)) for table in tables]
+    told = [(table, each) for table, each in found if each]
+    if not told:
+        return None
+    lower = min(LOWER, score)
+    return Section(
+        topic=Topic.WHAT,
+        place=23,
+        title=_title(told),
+        text=(
+            f"Objects that a detection of another class overlaps (IoU above {IOU:g}), with a score "
+            f"above {score:g}: label → prediction. Shares are of all objects with that label. The "
+            f"last share counts detections with any score above {lower:g}. If both shares are "
+            "close, the detector makes this mistake with a high score whenever it makes it. In "
+            "the pictures: white the true box, dashed orange the detection.",
+            *(_sentence(table, pairs, score) for table, pairs in told),
+        ),
+        tables=tuple(_table(table, pairs, lower) for table, pairs in told),
+        exhibits=tuple(_exhibits(told)),
+    )
+
+
+def _title(told: Sequence[tuple[Predictions, Sequence[Confusion]]]) -> str:
+    """The most frequent pair of a single model, where it is the most frequent beyond chance."""
+    table, pairs = told[0]
+    counts = sorted((_videos(table, pair) for pair in pairs), reverse=True)
+    first = _videos(table, pairs[0])
+    second = counts[1] if len(counts) > 1 else 0
+    if len(told) == 1 and first == counts[0] and (leads(first, second) or not second):
+        most = "most often " if second else ""
+        pair = f"{pairs[0].true} → {pairs[0].said}"
+        where = number_of(first, "video" if "video" in table.tags else "image")
+        return f"Confusions: {most}{pair}, in {where}"
+    several = len({(pair.true, pair.said) for _, pairs in told for pair in pairs})
+    return f"Confusions: {number_of(several, 'pair')} of classes"
+
+
+def _videos(table: Predictions, pair: Confusion) -> int:
+    """How many videos, or images where those are no frames, a pair occurs in."""
+    said = table.said
+    assert said is not None, "asked for before"
+    videos = table.tags.get("video", table.ids)
+    return len({str(videos[said.image[row]]) for row in pair.rows})
+
+
+def _sentence(table: Predictions, pairs: Sequence[Confusion], score: float) -> str:
+    first = pairs[0]
+    objects = len({place for pair in pairs for place in pair.places})
+    n = 0 if table.boxes is None else int((~table.boxes.crowd).sum())
+    most = "Most often" if len(pairs) > 1 else "That is"
+    return (
+        f"{table.model} confidently confuses {objects:,} of {number_of(n, 'object')}, in "
+        f"{number_of(len(pairs), 'pair')} of classes. {most} {first.true} → {first.said}: "
+        f"{len(first.rows):,} of {number_of(first.sure.n, 'object')} with this label with a score "
+        f"above {score:g}, {_share(first.sure)}; with a score above {min(LOWER, score):g}, "
+        f"{_share(first.unsure)}."
+    )
+
+
+def _table(table: Predictions, pairs: Sequence[Confusion], lower: float) -> Table:
+    first = f", the first {LISTED} of {len(pairs):,}" if len(pairs) > LISTED else ""
+    return Table(
+        caption=f"{table.model}: confusions{first}",
+        header=(
+            "Label → prediction",
+            "Objects confused",
+            "Share of the label (95\u202f%)",
+            f"Share above {lower:g} (95\u202f%)",
+            "Objects with the label",
+            "Label is a class of the detector",
+            "Interval method",
+        ),
+        rows=tuple(
+            (
+                f"{pair.true} → {pair.said}",
+                f"{len(pair.rows):,}",
+                _share(pair.sure),
+                _share(pair.unsure),
+                f"{pair.sure.n:,}",
+                "no" if pair.foreign else "yes",
+                pair.sure.method,
+            )
+            for pair in pairs[:LISTED]
+        ),
+        open=True,
+    )
+
+
+def _share(share: Interval) -> str:
+    return f"{percent(share.value)} ({interval(share.low, share.high)})"
+
+
+def _exhibits(told: Sequence[tuple[Predictions, Sequence[Confusion]]]) -> Iterator[Exhibit]:
+    """Pictures of the most frequent pairs of each model, pair by pair."""
+    faint = [judged(table, LOWER) for table, _ in told]
+    for i in range(SHOWN):
+        for (table, pairs), judgement in zip(told, faint, strict=True):
+            if i < len(pairs):
+                yield from _pair_exhibits(table, judgement, pairs[i])
+
+
+def _pair_exhibits(table: Predictions, faint: Judged, pair: Confusion) -> Iterator[Exhibit]:
+    """A picture each of the most confident detections, with a film where it is of a video."""
+    said = table.said
+    assert said is not None, "asked for before"
+    videos = table.tags.get("video", table.ids)
+    shown = [str(videos[said.image[row]]) for row in pair.rows]
+    # the most confident of each video: its film shows the others
+    order = [i for i in range(len(shown)) if shown[i] not in shown[:i]][:PICTURES]
+    n = len(pair.rows)
+    for i in order:
+        yield Exhibit(
+            title=f"{pair.true} → {pair.said}: {n:,} object{'' if n == 1 else 's'}",
+            model=table.model,
+            data=table.data,
+            pictures=(_picture(table, pair, pair.rows[i], pair.places[i]),),
+            film=mistake_film(table, faint, pair.rows[i]),
+            labels=(pair.true,),
+            kinds=(f"predicts {pair.said}",),
+        )
+
+
+def _picture(table: Predictions, pair: Confusion, row: int, place: int) -> Picture:
+    boxes, said = table.boxes, table.said
+    assert boxes is not None, "checked by needs"
+    assert said is not None, "asked for before"
+    score = float(said.score[row])
+    return Picture(
+        sample=str(table.ids[said.image[row]]),
+        title=str(table.ids[said.image[row]]),
+        lines=(f"predicts {pair.said}, {score:.2f}", f"label {pair.true}"),
+        right=False,
+        marks=(
+            Mark("truth", tuple(boxes.boxes[place].tolist()), pair.true),
+            Mark("wrong", tuple(said.boxes[row].tolist()), f"{pair.said} {score:.2f}"),
+        ),
+    )

@@ -1,0 +1,110 @@
+"""Operator × level at a glance."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from steadyeye.core.format import interval, number_of, percent
+from steadyeye.core.report_types import Figure, Section, Topic
+from steadyeye.core.result_lookup import find
+from steadyeye.core.types import Evaluated, Result, needs
+from steadyeye.degradation.curves import operators
+from steadyeye.degradation.harm import harm, named
+from steadyeye.report.charts.style import SCHEMA
+
+CELL = 15
+
+
+@needs("truth", "operator", "level", "profile")
+def degradation_map(evaluated: Sequence[Evaluated]) -> Section | None:
+    """A heat map of accuracy, operators by what they cost, a map a model.
+
+    None where no model has `degraded_accuracy`.
+    """
+    found = [(one, find(one.results, "degraded_accuracy")) for one in evaluated]
+    rows: list[dict[str, Any]] = [
+        {
+            "model": one.predictions.model,
+            "operator": operator.name,
+            "level": int(cell.name.removeprefix("level ")),
+            "accuracy": None if cell.value is None else round(cell.value, 4),
+            "mean": None if operator.value is None else round(operator.value, 4),
+        }
+        for one, result in found
+        if result
+        for operator in operators(result)
+        for cell in operator.cells
+    ]
+    if not rows:
+        return None
+    maps = [_sentence(one, result) for one, result in found if result and result.cells]
+    return Section(
+        topic=Topic.WHAT,
+        place=14,
+        title="Accuracy by operator and level",
+        text=(
+            (
+                "Dark is high accuracy, light is low. The operators with the lowest mean accuracy "
+                "come first."
+            ),
+            *maps,
+        ),
+        figures=(_figure(rows),),
+    )
+
+
+def _sentence(one: Evaluated, result: Result) -> str:
+    """Under which operators fewest and most images stay right, and whether that is shown."""
+    found = harm(one.predictions, result)
+    if found.next is None:
+        return f"{one.predictions.model}: {_cell(found.worst)} stay right, averaged over levels."
+    return (
+        f"{one.predictions.model}, on {number_of(result.n, 'image')}: lowest mean accuracy under "
+        f"{named(found.worst.name)}, {_cell(found.worst)}{found.doubt}; highest under "
+        f"{named(found.least.name)}, {_cell(found.least)}."
+    )
+
+
+def _cell(result: Result) -> str:
+    return f"{percent(result.value)} ({interval(result.low, result.high)})"
+
+
+def _figure(rows: list[dict[str, Any]]) -> Figure:
+    levels = len({row["level"] for row in rows})
+    encoding = {
+        "x": {"field": "level", "type": "ordinal", "title": "level", "axis": {"labelAngle": 0}},
+        "y": {
+            "field": "operator",
+            "type": "nominal",
+            "title": "",
+            "sort": {"field": "mean", "op": "mean", "order": "ascending"},
+        },
+        "color": {
+            "field": "accuracy",
+            "type": "quantitative",
+            "scale": {"scheme": "viridis", "domain": [0, 1], "reverse": True},
+            "legend": {"title": "accuracy", "format": ".0%", "orient": "bottom"},
+        },
+        "tooltip": [
+            {"field": "operator"},
+            {"field": "level"},
+            {"field": "accuracy", "format": ".1%"},
+        ],
+    }
+    spec = {
+        "$schema": SCHEMA,
+        "data": {"values": rows},
+        "facet": {"field": "model", "type": "nominal", "title": ""},
+        "columns": 1,
+        "spec": {
+            "width": levels * CELL * 1.3,
+            "height": {"step": CELL},
+            "mark": "rect",
+            "encoding": encoding,
+        },
+    }
+    return Figure(
+        name="degradation_map",
+        caption="Accuracy by operator and level.",
+        alt="Heat maps of accuracy: operators as rows, levels as columns.",
+        spec=spec,
+    )

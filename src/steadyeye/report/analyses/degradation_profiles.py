@@ -1,0 +1,136 @@
+"""How accuracy, rank and probability fall, operator by operator."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from steadyeye.core.format import percent, shown, span
+from steadyeye.core.report_types import Figure, Section, Table, Topic
+from steadyeye.core.result_lookup import find
+from steadyeye.core.types import Evaluated, Result, needs
+from steadyeye.degradation.curves import MEAN
+from steadyeye.report.charts.lines import draw_bands, lines
+from steadyeye.report.charts.style import SCHEMA, shares
+
+QUANTITIES = {
+    "degraded_accuracy": "accuracy",
+    "degraded_probability": "probability of the true class",
+    "degraded_rank": "rank of the true class",
+}
+WIDTH, HEIGHT, COLUMNS = 235, 120, 3
+
+
+@needs("truth", "operator", "level", "profile")
+def degradation_profiles(evaluated: Sequence[Evaluated]) -> Section | None:
+    """Accuracy, probability and rank against the level, a small chart an operator.
+
+    None where no model has a result of these. Swingler 2022, Figures 4–6.
+    """
+    models = [one.predictions.model for one in evaluated]
+    found = {
+        name: [result for one in evaluated if (result := find(one.results, name))]
+        for name in QUANTITIES
+    }
+    figures = tuple(
+        _figure(name, models, results)
+        for name, results in found.items()
+        if len(results) == len(models) and all(result.value is not None for result in results)
+    )
+    if not figures:
+        return None
+    return Section(
+        topic=Topic.WHEN,
+        place=10,
+        title="Accuracy, probability and rank by level, for each operator",
+        text=(
+            "Level 0 is the original image; each level degrades it more. Bands are 95 % "
+            "intervals. The table of all numbers says how many images count.",
+        ),
+        figures=figures,
+        tables=(_table(models, found),),
+    )
+
+
+def _figure(name: str, models: list[str], results: Sequence[Result]) -> Figure:
+    title = QUANTITIES[name]
+    rows: list[dict[str, Any]] = [
+        {
+            "model": model,
+            "operator": operator.name,
+            "level": int(cell.name.removeprefix("level ")),
+            "value": _rounded(cell.value),
+            "low": _rounded(cell.low),
+            "high": _rounded(cell.high),
+        }
+        for model, result in zip(models, results, strict=True)
+        for operator in result.cells
+        for cell in operator.cells
+    ]
+    return Figure(
+        name=name,
+        caption=f"The {title} by level, with 95 % intervals.",
+        alt=f"For each operator, lines of the {title} by level for {', '.join(models)}.",
+        spec=_spec(rows, models, _channel(name, "value"), _channel(name, "low")),
+    )
+
+
+def _rounded(value: float | None) -> float | None:
+    return None if value is None else round(value, 4)
+
+
+def _channel(name: str, field: str) -> Mapping[str, Any]:
+    if name != "degraded_rank":
+        return shares(field, "")
+    return {"field": field, "type": "quantitative", "title": ""}
+
+
+def _spec(
+    rows: list[dict[str, Any]],
+    models: list[str],
+    value: Mapping[str, Any],
+    low: Mapping[str, Any],
+) -> dict[str, Any]:
+    x = {"field": "level", "type": "quantitative", "title": "", "axis": {"tickCount": 4}}
+    channels = lines(models, "model")
+    band = draw_bands(len(models), x=x, y=low, color=channels["color"])
+    line = {
+        "mark": {"type": "line", "tooltip": True},
+        "encoding": {"x": x, "y": value, **channels},
+    }
+    names = list(dict.fromkeys(row["operator"] for row in rows))
+    facet = {
+        "field": "operator",
+        "type": "nominal",
+        "title": "",
+        "sort": sorted(names, key=lambda name: name != MEAN),
+        "header": {"labelAnchor": "start"},
+    }
+    return {
+        "$schema": SCHEMA,
+        "data": {"values": rows},
+        "facet": facet,
+        "columns": COLUMNS,
+        "spacing": 12,
+        # or the last row has axes below charts that are not there
+        "resolve": {"axis": {"x": "independent"}},
+        "spec": {"width": WIDTH, "height": HEIGHT, "layer": [band, line]},
+    }
+
+
+def _table(models: list[str], found: Mapping[str, Sequence[Result]]) -> Table:
+    """The mean over levels of every operator, the quantities of each model side by side."""
+    there = {name: results for name, results in found.items() if results}
+    columns = [f"{model}: {QUANTITIES[name]}" for model in models for name in there]
+    names = [cell.name for cell in next(iter(there.values()))[0].cells]
+    rows = [
+        (name, *(_cell(there[q][i], which) for i in range(len(models)) for q in there))
+        for which, name in enumerate(names)
+    ]
+    return Table("Mean over the levels of each operator", ("operator", *columns), tuple(rows))
+
+
+def _cell(result: Result, which: int) -> str:
+    if result.value is None:
+        return "—"
+    cell = result.cells[which]
+    value = percent(cell.value) if cell.unit == "share" else shown(cell.value, cell.unit)
+    return f"{value} ({span(cell.low, cell.high, cell.unit)})"

@@ -1,0 +1,92 @@
+"""The failure points, beside those published."""
+
+import csv
+from collections.abc import Sequence
+from functools import cache
+from pathlib import Path
+
+from steadyeye.core.format import percent, shown, span
+from steadyeye.core.report_types import Section, Table, Topic
+from steadyeye.core.result_lookup import find
+from steadyeye.core.types import Evaluated, Result, needs
+
+DATA = Path(__file__).resolve().parent / "data" / "published_degradation.csv"
+
+SEARCHED = (
+    "After a search, the interval contains the failure level that a full sweep over these "
+    "images would give; it does not generalise to other images. Pixel changes are not known for "
+    "levels without predictions."
+)
+
+
+@needs("truth", "operator", "level")
+def failure_levels(evaluated: Sequence[Evaluated]) -> Section | None:
+    """The level at which accuracy first is below each threshold, and how the images are then.
+
+    None where no model has `failure_points`. Beside it the published 50 % points of three
+    networks. Swingler 2022, Tables 1–3.
+    """
+    found = [(one, find(one.results, "failure_points")) for one in evaluated]
+    tables = [_table(one.predictions.model, result) for one, result in found if result]
+    if not tables:
+        return None
+    return Section(
+        topic=Topic.WHEN,
+        place=16,
+        title="Failure points: the level at which accuracy falls below each threshold",
+        text=(
+            "For each threshold: the first level with an accuracy below it, its 95 % interval, "
+            "the share of pixels changed at that level and the mean grey value (0…255). The "
+            "last table has published values of other models on other images; its operators are "
+            "similar to these, not pixel-identical.",
+            *(
+                [SEARCHED]
+                if any("profile" not in one.predictions.columns for one, _ in found)
+                else []
+            ),
+        ),
+        tables=(*tables, _published()),
+    )
+
+
+def _table(model: str, result: Result) -> Table:
+    thresholds = [cell.name.removeprefix("below ") for cell in result.cells[0].cells]
+    header = ["operator"]
+    for threshold in thresholds:
+        share = percent(float(threshold), 0)
+        header += [f"below {share}", "changed", "mean"]
+    rows = [
+        (operator.name, *(text for point in operator.cells for text in _point(point)))
+        for operator in result.cells
+    ]
+    return Table(f"Failure points of {model}", tuple(header), tuple(rows))
+
+
+def _point(point: Result) -> tuple[str, str, str]:
+    if point.value is None:
+        low = "" if point.low is None else f" ({span(point.low, None, 'level')})"
+        # a search that ends early has not looked at every level
+        looked = low and point.interval.startswith("sequential tests")
+        return f"not {'found' if looked else 'reached'}{low}", "—", "—"
+    level = f"{shown(point.value, 'level')} ({span(point.low, point.high, 'level')})"
+    measured = {cell.name: cell.value for cell in point.cells}
+    return level, percent(measured["pixels changed"]), shown(measured["mean value"], "grey value")
+
+
+@cache
+def _published() -> Table:
+    with DATA.open(newline="", encoding="utf-8") as file:
+        lines = list(csv.DictReader(file))
+    models = list(dict.fromkeys(line["model"] for line in lines))
+    told = {
+        (line["operator"], line["model"]): (
+            f"{line['change_at_50_percent_accuracy']} ({line['pixels_changed_percent']} %)"
+        )
+        for line in lines
+    }
+    operators = sorted({line["operator"] for line in lines})
+    rows = tuple((o, *(told.get((o, model), "—") for model in models)) for o in operators)
+    caption = (
+        "Published failure points at 50 % accuracy: change (share of pixels changed), Swingler 2022"
+    )
+    return Table(caption, ("operator", *models), rows)

@@ -1,0 +1,216 @@
+"""Images at the levels where a model fails, beside the originals."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from steadyeye.core.errors import listed
+from steadyeye.core.film_frames import share
+from steadyeye.core.format import number_of, percent
+from steadyeye.core.predictions import Predictions
+from steadyeye.core.report_types import Exhibit, Film, Frame, Picture, Section, Topic
+from steadyeye.core.result_lookup import find
+from steadyeye.core.types import Evaluated, Result, needs
+from steadyeye.degradation.profiles import UNKNOWN, Profiles, profiles
+
+
+@needs("truth", "operator", "level")
+def failure_strips(evaluated: Sequence[Evaluated]) -> Section | None:
+    """The picture of one image at level 0 and at the failure points, a strip an operator.
+
+    Of the first model; the image is the one whose own accuracy over all operators and levels is
+    the median. Thresholds that are reached at the same level share a picture; where one is not
+    reached the last level is shown. None without `failure_points`. Swingler 2022, Figures 7–9.
+    After a search, which looks at other images at other levels: of each model and operator the
+    image that is wrong at the lowest level, beside the original; None where none is wrong.
+    """
+    if any("profile" not in one.predictions.columns for one in evaluated):
+        return _searched([one.predictions for one in evaluated])
+    points = find(evaluated[0].results, "failure_points")
+    return None if points is None else _swept(evaluated[0].predictions, points)
+
+
+def _swept(predictions: Predictions, points: Result) -> Section:
+    found = profiles(predictions)
+    image = _typical(found)
+    strips = [_strip(found, image, which, cell) for which, cell in enumerate(points.cells)]
+    return Section(
+        topic=Topic.WHAT,
+        place=18,
+        title="One image at the level of each failure point",
+        text=(
+            f"{found.images[image]}, a typical image for {predictions.model}: at level 0 and at "
+            "the first level where the accuracy over all images is below each threshold.",
+        ),
+        exhibits=tuple(strips),
+        lead=_lead(found, image),
+    )
+
+
+def _searched(tables: Sequence[Predictions]) -> Section | None:
+    """Of each model and operator the image that is wrong at the lowest level of the search."""
+    searched = [table for table in tables if "profile" not in table.columns]
+    every = [[_pair(table, *found) for found in _lowest(table)] for table in searched]
+    if not any(every):
+        return None
+    # a model with the lowest level of all leads; of equals the first one
+    level, lead = min((level, i) for i, pairs in enumerate(every) for level, _ in pairs[:1])
+    operator = every[lead][0][1]
+    return Section(
+        topic=Topic.WHAT,
+        place=18,
+        title="Images at the lowest level with a wrong prediction",
+        text=(
+            "For each operator: the original, which the model predicts correctly, and the same "
+            "image at the lowest level at which the search found a wrong prediction for any "
+            "image. The search tries few levels of each image, so lower ones may exist.",
+        ),
+        exhibits=tuple(exhibit for pairs in every for _, exhibit in pairs),
+        lead=replace(
+            operator, title=f"{operator.title}: wrong at level {level}, the lowest level found"
+        ),
+    )
+
+
+def _lowest(table: Predictions) -> list[tuple[int, str, int]]:
+    """(level, operator, row) of the first wrong prediction of each operator, rising.
+
+    Of images wrong at the same level the most confident mistake (ties: the earlier row).
+    """
+    tags = table.tags
+    wrong = np.flatnonzero(~table.right & table.valid & (tags["level"] > 0))
+    order = wrong[np.lexsort((wrong, -table.confidence[wrong], tags["level"][wrong]))]
+    found: dict[str, int] = {}
+    for row in order.tolist():
+        found.setdefault(str(tags["operator"][row]), row)
+    return sorted((int(tags["level"][row]), name, row) for name, row in found.items())
+
+
+def _pair(table: Predictions, level: int, operator: str, row: int) -> tuple[int, Exhibit]:
+    """The original and the degraded image, with the levels between them that were tried."""
+    tags = table.tags
+    own = (tags["image"] == tags["image"][row]) & table.valid
+    own &= (tags["level"] == 0) | (tags["operator"] == operator)
+    rows = np.flatnonzero(own)
+    rows = rows[np.argsort(tags["level"][rows], kind="stable")]
+    exhibit = Exhibit(
+        title=operator,
+        model=table.model,
+        data=table.data,
+        pictures=(
+            _picture(table, int(rows[0]), "level 0"),
+            _picture(table, row, f"{operator}, level {level}"),
+        ),
+        film=_film(table, rows.tolist()),
+    )
+    return level, exhibit
+
+
+def _typical(found: Profiles) -> int:
+    right = found.predictions.right
+    own = np.mean([right[rows].mean(axis=0) for _, _, rows in found.curves()], axis=0)
+    return int(np.lexsort((found.images, np.abs(own - np.median(own))))[0])
+
+
+def _lead(found: Profiles, image: int) -> Exhibit | None:
+    """The image at level 0 and at the lowest level at which an operator makes the model wrong.
+
+    None where no operator does.
+    """
+    right, broken = found.predictions.right, []
+    for operator, levels, rows in found.curves():
+        own = rows[:, image]
+        wrong = np.flatnonzero((own != UNKNOWN) & ~right[own])
+        if len(wrong):
+            broken.append((int(levels[wrong[0]]), operator, int(own[wrong[0]])))
+    if not broken:
+        return None
+    level, operator, row = min(broken)
+    before = int(found.row[0, 0, image])
+    return Exhibit(
+        title=f"{operator}: wrong at level {level}; no operator makes it wrong at a lower level",
+        model=found.predictions.model,
+        data=found.predictions.data,
+        pictures=(
+            _picture(found.predictions, before, "level 0"),
+            _picture(found.predictions, row, f"{operator}, level {level}"),
+        ),
+    )
+
+
+def _strip(found: Profiles, image: int, which: int, operator: Result) -> Exhibit:
+    rows = found.row[which, :, image]
+    there = np.flatnonzero(rows != UNKNOWN)
+    last = int(found.levels[there[-1]])
+    reached: dict[int, list[str]] = {}
+    never = []
+    for point in operator.cells:
+        threshold = float(point.name.removeprefix("below "))
+        if point.value is None:
+            never.append(threshold)
+        else:
+            reached.setdefault(round(point.value), []).append(percent(threshold, 0))
+    titles = {
+        level: f"level {level}: accuracy below {listed(shares)}"
+        for level, shares in reached.items()
+    }
+    if never:
+        begin = titles.get(last, f"level {last}, the last")
+        titles[last] = f"{begin}; never below {percent(max(never), 0)}"
+    titles = {0: "level 0", **titles}
+    pictures = [
+        _picture(found.predictions, int(rows[np.searchsorted(found.levels, level)]), titles[level])
+        for level in sorted(titles)
+    ]
+    return Exhibit(
+        title=operator.name,
+        model=found.predictions.model,
+        data=found.predictions.data,
+        pictures=tuple(pictures),
+        wide=True,
+        film=_film(found.predictions, rows[there].tolist()),
+    )
+
+
+def _film(predictions: Predictions, rows: Sequence[int]) -> Film | None:
+    """The image at every level, from the first at which the model is wrong."""
+    frames = tuple(_frame(predictions, row) for row in rows)
+    start = next((i for i, frame in enumerate(frames) if not frame.right), 0)
+    film = Film(frames, start=start, bar="probability of the true class")
+    return film if len(frames) > 2 else None
+
+
+def _frame(predictions: Predictions, row: int) -> Frame:
+    said, score = predictions.answer(row), float(predictions.confidence[row])
+    true = float(predictions.probability[row])
+    return Frame(
+        sample=str(predictions.ids[row]),
+        at=f"level {predictions.tags['level'][row]}",
+        line=f"predicts {said}, {percent(score)}; true class {percent(true)}",
+        score=share(true),
+        right=bool(predictions.right[row]),
+        answer=said,
+    )
+
+
+def _picture(predictions: Predictions, row: int, title: str) -> Picture:
+    said = predictions.answer(row)
+    return Picture(
+        sample=str(predictions.ids[row]),
+        title=title,
+        lines=(
+            f"predicts {said}, {percent(float(predictions.confidence[row]))}",
+            *_more(predictions, row),
+        ),
+        right=bool(predictions.right[row]),
+    )
+
+
+def _more(predictions: Predictions, row: int) -> Iterator[str]:
+    """The confidence of the true class where another one is predicted, and the pixels changed."""
+    if not predictions.right[row]:
+        above = number_of(int(predictions.rank[row]), "class")
+        yield f"true class: {percent(float(predictions.probability[row]))}, after {above}"
+    if predictions.tags["level"][row]:
+        yield f"{percent(float(predictions.tags['changed'][row]))} of pixels changed"

@@ -1,0 +1,146 @@
+"""The frames that break anchors, in pictures."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from steadyeye.core.film_frames import away, set_film
+from steadyeye.core.format import number_of, percent
+from steadyeye.core.pm_sets import PmSets, farthest, pm_sets
+from steadyeye.core.predictions import Predictions
+from steadyeye.core.report_types import Exhibit, Picture, Section, Topic
+from steadyeye.core.result_lookup import find, reach
+from steadyeye.core.types import Evaluated, needs
+
+SHOWN = 24
+
+
+@dataclass(frozen=True)
+class _Failure:
+    """`k`: how far from the anchor a frame counts."""
+
+    predictions: Predictions
+    k: int
+    anchor: int
+    frame: int
+    confidence: float
+
+
+@needs("truth", "group", "offset")
+def failures(evaluated: Sequence[Evaluated]) -> Section | None:
+    """Right anchors beside the frame that breaks them, the most confident mistake first.
+
+    Of an anchor's wrong neighbours the most confident one is shown (ties: smallest |offset|, then
+    the earlier); a frame that breaks several anchors is shown once a model. At most 24 over all
+    models, every model in turn. None where nothing is broken.
+    """
+    found = {one.predictions.model: _failures(one) for one in evaluated}
+    if not any(found.values()):
+        return None
+    distinct = [_distinct(broken) for broken in found.values()]
+    total = sum(map(len, distinct))
+    shown = _in_turn(distinct, SHOWN)
+    counts = "; ".join(f"{model} {len(broken)}" for model, broken in found.items())
+    return Section(
+        topic=Topic.WHAT,
+        place=20,
+        title="The frames that break it",
+        text=(
+            "Each pair: an anchor that the model has right, and a neighbour that it has wrong "
+            f"with the highest confidence. Sets that break: {counts}. A frame that breaks "
+            "several sets is shown once per model"
+            + (f": {len(shown)} of {number_of(total, 'pair')}." if len(shown) < total else "."),
+        ),
+        exhibits=tuple(map(_exhibit, shown)),
+        lead=_lead(shown) if evaluated[0].predictions.said is None else None,
+    )
+
+
+def _failures(one: Evaluated) -> list[_Failure]:
+    predictions, sets = one.predictions, pm_sets(one.predictions)
+    asked = find(one.results, "pm_k")
+    k = farthest(sets, reach(asked) if asked else None)
+    anchors = sets.anchors[sets.set_of]
+    found = [
+        _Failure(predictions, k, int(anchors[row]), row, float(predictions.confidence[row]))
+        for row in _worst(predictions, sets, k).tolist()
+    ]
+    return sorted(found, key=lambda f: (-f.confidence, str(predictions.ids[f.frame])))
+
+
+def _worst(predictions: Predictions, sets: PmSets, k: int) -> NDArray[np.intp]:
+    """(broken sets,) the row of the wrong neighbour to show of each set whose anchor is right."""
+    broken = (sets.breaks_at > 0) & (sets.breaks_at <= k)
+    near = (sets.set_of >= 0) & (abs(sets.offsets) <= k) & ~predictions.right
+    rows = np.flatnonzero(near)
+    rows = rows[broken[sets.set_of[rows]]]
+    offsets, which = sets.offsets[rows], sets.set_of[rows]
+    rows = rows[np.lexsort((offsets, abs(offsets), -predictions.confidence[rows], which))]
+    _, first = np.unique(sets.set_of[rows], return_index=True)
+    return np.asarray(rows[first], dtype=np.intp)
+
+
+def _distinct(found: Sequence[_Failure]) -> list[_Failure]:
+    """The failures with frames of their own: the first of those that share the breaking frame."""
+    firsts: dict[tuple[str, int], _Failure] = {}
+    for failure in found:
+        tags, frame = failure.predictions.tags, failure.frame
+        video = tags.get("video", failure.predictions.groups)[frame]
+        number = tags["frame"][frame] if "frame" in tags else frame
+        firsts.setdefault((str(video), int(number)), failure)
+    return list(firsts.values())
+
+
+def _in_turn(lists: Sequence[Sequence[_Failure]], most: int) -> list[_Failure]:
+    """The first of each list, the second of each, and so on; at most `most`."""
+    longest = max(map(len, lists))
+    return [each[i] for i in range(longest) for each in lists if i < len(each)][:most]
+
+
+def _exhibit(failure: _Failure) -> Exhibit:
+    predictions, anchor, frame = failure.predictions, failure.anchor, failure.frame
+    wrong = predictions.answer(frame)
+    where = away(int(predictions.tags["offset"][frame]))
+    return Exhibit(
+        title=f"{predictions.answer(anchor)} → {wrong}",
+        model=predictions.model,
+        data=predictions.data,
+        pictures=(_picture(predictions, anchor, "anchor"), _picture(predictions, frame, where)),
+        film=set_film(predictions, anchor, frame, failure.k),
+        labels=_truth(predictions, anchor),
+        kinds=(f"predicts {wrong}",),
+    )
+
+
+def _lead(shown: Sequence[_Failure]) -> Exhibit:
+    """The break with the highest confidence in both frames, the lower of the two counts."""
+    clearest = max(shown, key=lambda f: min(f.confidence, f.predictions.confidence[f.anchor]))
+    found = _exhibit(clearest)
+    return replace(found, title=f"The clearest break: {found.title}")
+
+
+def _truth(predictions: Predictions, row: int) -> tuple[str, ...]:
+    """The names of a sample's labels."""
+    return tuple(predictions.classes[i] for i in np.flatnonzero(predictions.truth[row]))
+
+
+def _picture(predictions: Predictions, row: int, title: str) -> Picture:
+    said = predictions.answer(row)
+    own = (
+        predictions.model_classes[predictions.top[row, 0]] if predictions.top[row, 0] >= 0 else "—"
+    )
+    sure, best = float(predictions.confidence[row]), float(predictions.top_scores[row, 0])
+    # of a detector whose classes are those of the data it is the same twice
+    whole = () if (own, best) == (said, sure) else (f"{own}, {percent(best)}",)
+    return Picture(
+        sample=str(predictions.ids[row]),
+        title=title,
+        lines=(
+            f"predicts {said}, {percent(sure)}",
+            *(f"best of all its classes: {each}" for each in whole),
+            f"label {', '.join(_truth(predictions, row)) or 'none'}",
+        ),
+        right=bool(predictions.right[row]),
+    )

@@ -1,0 +1,118 @@
+"""Where the answer changes from one frame to the next."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from steadyeye.core.errors import listed
+from steadyeye.core.film_frames import around, video_film
+from steadyeye.core.format import interval, percent
+from steadyeye.core.pm_sets import consecutive
+from steadyeye.core.predictions import Predictions
+from steadyeye.core.report_types import Exhibit, Picture, Section, Table, Topic
+from steadyeye.core.types import Evaluated, needs
+from steadyeye.metrics.sequences.flips import flip_share, flipped
+
+SHOWN = 9
+ROWS = 30
+
+
+@needs("group", "frame")
+def flips(evaluated: Sequence[Evaluated]) -> Section | None:
+    """Flip rate a video, and the most confident changes of mind in pictures; no labels needed.
+
+    A flip's confidence is the lower of its two frames'. None where no two frames are consecutive.
+    """
+    pairs = [(one.predictions, consecutive(one.predictions)) for one in evaluated]
+    if not any(len(rows) for _, rows in pairs):
+        return None
+    shown = [_flips(predictions, rows) for predictions, rows in pairs]
+    exhibits = tuple(exhibit for each in shown for exhibit in each[: -(-SHOWN // len(shown))])
+    return Section(
+        topic=Topic.WHEN,
+        place=50,
+        title="Prediction changes between consecutive frames",
+        text=(
+            "Consecutive frames show nearly the same scene, so the prediction should not "
+            "change. No labels are needed. The pictures show the changes with the highest "
+            "confidence before and after.",
+            *_unlike([predictions for predictions, _ in pairs]),
+        ),
+        tables=(_table(pairs),),
+        exhibits=exhibits,
+        lead=_lead(exhibits),
+    )
+
+
+def _lead(exhibits: Sequence[Exhibit]) -> Exhibit | None:
+    if not exhibits:
+        return None
+    title = f"The most confident change of prediction: {exhibits[0].title}"
+    return replace(exhibits[0], title=title)
+
+
+def _unlike(tables: Sequence[Predictions]) -> tuple[str, ...]:
+    """That models have other numbers of classes to change to, where they do."""
+    classes = {table.model: len(table.model_classes) for table in tables}
+    if len(set(classes.values())) < 2:
+        return ()
+    told = listed([f"{model} {number:,}" for model, number in classes.items()])
+    return (
+        "The predictions are over all classes of each model, and the models have different "
+        f"numbers of classes: {told}. Flip rates cannot be compared between models with "
+        "different numbers of classes.",
+    )
+
+
+def _table(pairs: Sequence[tuple[Predictions, NDArray[np.intp]]]) -> Table:
+    rows = []
+    total = 0
+    for predictions, found in pairs:
+        changed = flipped(predictions, found)
+        every, of = predictions.filmed
+        there, video = np.unique(of[found[:, 0]], return_inverse=True)
+        names = every[there]
+        rates = np.bincount(video, changed) / np.bincount(video)
+        total += len(names)
+        # none beyond the first rows of a model can be among the first rows of all
+        for which in np.lexsort((names, -rates))[:ROWS]:
+            share = flip_share(predictions, found[video == which])
+            rows.append((float(-rates[which]), str(names[which]), predictions.model, share))
+    rows.sort(key=lambda row: row[:3])
+    left = f", the {ROWS} highest of {total}" if total > ROWS else ""
+    body = tuple(
+        (name, model, f"{share.n:,}", percent(share.value), interval(share.low, share.high))
+        for _, name, model, share in rows[:ROWS]
+    )
+    header = ("video", "model", "frame pairs", "flip rate", "95 % interval")
+    return Table(f"Flip rate by video{left}", header, body)
+
+
+def _flips(predictions: Predictions, pairs: NDArray[np.intp]) -> list[Exhibit]:
+    pairs = pairs[flipped(predictions, pairs)]
+    sure = predictions.own_score[pairs].min(axis=1)
+    order = np.argsort(-sure, kind="stable")
+    return [_exhibit(predictions, int(a), int(b)) for a, b in pairs[order][:SHOWN]]
+
+
+def _exhibit(predictions: Predictions, before: int, after: int) -> Exhibit:
+    names = [predictions.own_answer(row) for row in (before, after)]
+    return Exhibit(
+        title=f"{names[0]}, then {names[1]}",
+        model=predictions.model,
+        data=predictions.data,
+        pictures=(
+            _picture(predictions, before, "frame"),
+            _picture(predictions, after, "next frame"),
+        ),
+        film=video_film(predictions, around(predictions, before, after), after),
+        labels=tuple(names),
+    )
+
+
+def _picture(predictions: Predictions, row: int, title: str) -> Picture:
+    said = predictions.own_answer(row)
+    line = f"predicts {said}, {percent(float(predictions.own_score[row]))}"
+    return Picture(str(predictions.ids[row]), title, (line, str(predictions.ids[row])))

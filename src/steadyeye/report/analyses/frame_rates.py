@@ -1,0 +1,88 @@
+"""Accuracy, pm-k and drop by the frame rate of the video."""
+
+from collections.abc import Sequence
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from steadyeye.core.format import unsigned
+from steadyeye.core.pm_sets import pm_sets
+from steadyeye.core.report_types import Section, Topic
+from steadyeye.core.types import Evaluated, needs
+from steadyeye.metrics.testbed.published_models import rows_beside
+from steadyeye.report.subset_display import figure, table
+from steadyeye.report.subsets import Loss, distance, loss
+from steadyeye.report.subsets import published as read
+
+DATA = Path(__file__).resolve().parent / "data" / "published_fps.csv"
+NAMES = {rate: f"{rate} fps" for rate in ("25", "29", "30")}
+PUBLISHED = "Grey: ImageNet-Vid-Robust, Shankar et al., Table 8."
+
+
+@needs("truth", "group", "offset", "fps")
+def frame_rates(evaluated: Sequence[Evaluated]) -> Section | None:
+    """Accuracy, pm-k and drop of the videos of each native frame rate.
+
+    Rates are cut to whole frames a second, as in the paper's table: 29.97 is 29. None where all
+    videos have the same rate. Shankar et al., Table 8, which is shown beside.
+    """
+    losses = [each for one in evaluated for each in _losses(one)]
+    parts = list(dict.fromkeys(each.part for each in losses))
+    if len(parts) < 2:
+        return None
+    spread = {
+        model: [each.drop.value or 0.0 for each in losses if each.model == model]
+        for model in dict.fromkeys(each.model for each in losses)
+    }
+    told = [
+        f"{model} {unsigned(min(drops))} to {unsigned(max(drops))}"
+        for model, drops in spread.items()
+    ]
+    shown = evaluated[0].predictions
+    others, source = rows_beside(
+        shown, distance(evaluated[0], pm_sets(shown)), published(), PUBLISHED
+    )
+    return Section(
+        topic=Topic.SURE,
+        place=62,
+        title="Accuracy and pm-k by frame rate",
+        text=(
+            "The higher the frame rate, the less a scene changes within ±k frames. Smallest and "
+            "largest drop in percentage points: "
+            f"{'; '.join(told[:3])}{'; …' if len(told) > 3 else ''}. Videos with different "
+            "frame rates differ in other ways too, and overlapping intervals show no clear "
+            "order.",
+        ),
+        figures=(
+            figure(
+                "frame_rates",
+                [*losses, *others],
+                f"Accuracy and pm-k by native frame rate, with 95 % intervals. {source}",
+            ),
+        ),
+        tables=(table([*losses, *others], "rate"),),
+    )
+
+
+@cache
+def published() -> tuple[Loss, ...]:
+    """Table 8 of the paper."""
+    return read(DATA, "fps", NAMES, "videos")
+
+
+def _losses(one: Evaluated) -> list[Loss]:
+    predictions = one.predictions
+    sets = pm_sets(predictions)
+    rates = _whole(predictions.tags["fps"])
+    k = distance(one, sets)
+    return [
+        loss(predictions.model, f"{rate} fps", pm_sets(predictions, rates == rate), k)
+        for rate in np.unique(rates[sets.anchors])
+    ]
+
+
+def _whole(fps: NDArray[np.floating]) -> NDArray[np.int64]:
+    # a container may say 24.9999 for 25; 29.97 is far enough from 30
+    return np.floor(np.asarray(fps, dtype=np.float64) + 1e-3).astype(np.int64)

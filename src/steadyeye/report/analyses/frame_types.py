@@ -1,0 +1,128 @@
+"""What is left of the drop without I-, P- or B-frames."""
+
+from collections.abc import Sequence
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+
+from steadyeye.core.claims import Claim, above, below, every, first
+from steadyeye.core.format import number_of, unsigned
+from steadyeye.core.pm_sets import pm_sets
+from steadyeye.core.report_types import Section, Topic
+from steadyeye.core.types import Evaluated, needs
+from steadyeye.metrics.testbed.published_models import rows_beside
+from steadyeye.report.subset_display import figure, table
+from steadyeye.report.subsets import Loss, distance, loss
+from steadyeye.report.subsets import published as read
+
+DATA = Path(__file__).resolve().parent / "data" / "published_frame_type.csv"
+ALL = "all frames"
+WITHOUT = {kind: f"without {kind}-frames" for kind in "IPB"}
+PARTS = {"all": ALL, **{f"without {kind.lower()}-frames": WITHOUT[kind] for kind in "IPB"}}
+PUBLISHED = "Grey: ImageNet-Vid-Robust, Shankar et al., Table 7."
+
+
+@needs("truth", "group", "offset", "frame_type")
+def frame_types(evaluated: Sequence[Evaluated]) -> Section | None:
+    """Accuracy, pm-k and drop without I-, without P- and without B-frames of the video's codec.
+
+    An anchor stays while its own frame remains; neighbours of the type are dropped. None on data
+    without anchors. Shankar et al., Table 7, which is shown beside.
+    """
+    losses = [each for one in evaluated for each in _losses(one)]
+    if not losses or losses[0].original.value is None:
+        return None
+    found = np.unique(evaluated[0].predictions.tags["frame_type"])
+    absent = [kind for kind in WITHOUT if kind not in found]
+    shown = evaluated[0].predictions
+    others, source = rows_beside(
+        shown, distance(evaluated[0], pm_sets(shown)), published(), PUBLISHED
+    )
+    claim = first([_none_alone(losses), *_goes(losses)])
+    return Section(
+        topic=Topic.SURE,
+        place=60,
+        title=claim.text if claim else _question(losses),
+        claim=claim,
+        text=(
+            "A video codec stores complete frames (I), frames predicted from earlier ones (P) "
+            "and frames predicted from both sides (B). If compression artefacts caused the "
+            "drop, it would disappear without frames of one type. Drop in percentage points: "
+            f"{_sentence(losses)} "
+            "Leaving out neighbours can only raise pm-k, and each row has other anchors: "
+            "compare the intervals."
+            + (f" The data have no {', no '.join(absent)}-frames." if absent else ""),
+        ),
+        figures=(
+            figure(
+                "frame_types",
+                [*losses, *others],
+                f"Accuracy and pm-k without frames of a type, with 95 % intervals. {source}",
+            ),
+        ),
+        tables=(table([*losses, *others], "frames"),),
+    )
+
+
+@cache
+def published() -> tuple[Loss, ...]:
+    """Table 7 of the paper."""
+    return read(DATA, "subset", PARTS, "anchors")
+
+
+def _losses(one: Evaluated) -> list[Loss]:
+    predictions = one.predictions
+    sets, kinds = pm_sets(predictions), predictions.tags["frame_type"]
+    k = distance(one, sets)
+    losses = [loss(predictions.model, ALL, sets, k)]
+    for kind, name in WITHOUT.items():
+        kept = kinds != kind
+        if not kept.all():
+            losses.append(loss(predictions.model, name, pm_sets(predictions, kept), k))
+    return losses
+
+
+def _drop(each: Loss) -> float:
+    return each.drop.value or 0.0
+
+
+def _none_alone(losses: Sequence[Loss]) -> Claim:
+    """That without any one type more than half of every model's drop is left.
+
+    Half of the upper end of the drop's own interval, which is not known exactly either.
+    """
+    half = {e.model: e.drop.high / 2 for e in losses if e.part == ALL and e.drop.high is not None}
+    parts = [each for each in losses if each.part != ALL and each.drop.n]
+    text = "Most of the drop remains without any one frame type"
+    return every(text, [above(text, each.drop, half.get(each.model, 1.0)) for each in parts])
+
+
+def _goes(losses: Sequence[Loss]) -> list[Claim]:
+    """Of a single model: that without one type less than half of the drop is left.
+
+    The intervals of both must lie apart, which keeps below 5 % over three types together.
+    """
+    whole, *parts = losses
+    if whole.drop.low is None or len({each.model for each in losses}) > 1:
+        return []
+    return [
+        below(f"Most of the drop disappears {each.part}", each.drop, whole.drop.low / 2)
+        for each in parts
+    ]
+
+
+def _question(losses: Sequence[Loss]) -> str:
+    whole = [each for each in losses if each.part == ALL]
+    if not any(map(_drop, whole)):
+        return f"None of {number_of(whole[0].drop.n, 'set')} breaks, whatever the frame type"
+    return "Does one frame type cause the drop?"
+
+
+def _sentence(losses: Sequence[Loss]) -> str:
+    told = []
+    for model in dict.fromkeys(each.model for each in losses):
+        own = [each for each in losses if each.model == model]
+        parts = ", ".join(f"{unsigned(each.drop.value)} {each.part}" for each in own[1:])
+        told.append(f"{model} {unsigned(_drop(own[0]))}" + (f" ({parts})" if parts else ""))
+    return ("; ".join(told[:3]) + ("; …" if len(told) > 3 else "")) + "."

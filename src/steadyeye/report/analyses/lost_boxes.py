@@ -1,0 +1,249 @@
+"""What a detector loses between an anchor and the worst frame near it, counted and in pictures."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+
+import numpy as np
+from numpy.typing import NDArray
+
+from steadyeye.core.boxes import BoxTable, in_classes, select, take
+from steadyeye.core.claims import higher
+from steadyeye.core.film_frames import away, set_film
+from steadyeye.core.format import number_of, percent, points
+from steadyeye.core.pm_sets import farthest, pm_sets
+from steadyeye.core.predictions import Predictions
+from steadyeye.core.report_types import Exhibit, Film, Frame, Mark, Picture, Section, Table, Topic
+from steadyeye.core.result_lookup import find, limit, reach
+from steadyeye.core.types import Evaluated, Result, needs
+from steadyeye.metrics.detection.box_gains import gains
+from steadyeye.metrics.detection.error_types import KINDS, errors, frame_errors
+from steadyeye.metrics.detection.frame_ap import Frames, frame_quality, frames, worst
+
+SHOWN = 12
+CONFIDENT = 0.5
+NAMED = 5  # detections of a picture with a label, and lines below it
+
+
+@needs("boxes", "detections", "group", "offset")
+def lost_boxes(evaluated: Sequence[Evaluated]) -> Section | None:
+    """Kinds of errors on anchors and on worst frames, and the pairs that lose most frame AP.
+
+    Counts are of detections with a score above 0.5, gains in AP of all. None where no model has
+    `pm_k_map`. Kinds and gains as in TIDE (Bolya et al. 2020); pictures as in Shankar et al.,
+    Figure 4.
+    """
+    found = [_lost(one) for one in evaluated if find(one.results, "pm_k_map")]
+    if not found:
+        return None
+    longest = max(len(exhibits) for *_, exhibits in found)
+    exhibits = [each[i] for i in range(longest) for *_, each in found if i < len(each)]
+    return Section(
+        topic=Topic.WHAT,
+        place=21,
+        title="Detection errors on anchors and worst frames",
+        text=(
+            "Errors per image among detections with a score above 0.5: right place, wrong class "
+            "(classification); right class, inexact box (localization); both; a second "
+            "detection of one object (duplicate); no object there (background); and objects "
+            "without a detection (missed). ΔAP: the gain in mAP at IoU 0.5, over all scores, if "
+            "this kind of error alone were corrected. In the pictures: white the true box, "
+            "green a true positive, dashed orange a false positive.",
+            *(told for _, told, _ in found if told),
+        ),
+        tables=tuple(table for table, *_ in found),
+        exhibits=tuple(exhibits[:SHOWN]),
+        lead=_lead(exhibits),
+    )
+
+
+def _lead(exhibits: Sequence[Exhibit]) -> Exhibit | None:
+    if not exhibits:
+        return None
+    return replace(exhibits[0], title=f"The largest loss: {exhibits[0].title}")
+
+
+def _lost(one: Evaluated) -> tuple[Table, str, list[Exhibit]]:
+    predictions, sets = one.predictions, pm_sets(one.predictions, labels=False)
+    asked = find(one.results, "pm_k_map")
+    k = farthest(sets, reach(asked) if asked else None)
+    quality = frame_quality(predictions, 0.5)
+    rows, members = worst(sets, quality, k)
+    anchors = sets.anchors[members]
+    loss = np.nan_to_num(quality[anchors]) - quality[rows]
+    order = np.lexsort((predictions.ids[anchors], -loss))
+    pairs = [(int(anchors[i]), int(rows[i])) for i in order if loss[i] > 0]
+    # first those whose anchor was found with confidence: there the loss is to be seen
+    pairs.sort(
+        key=lambda pair: not any(m.kind == "right" for m in _seen(predictions, pair[0]).marks)
+    )
+    exhibits = [_exhibit(predictions, quality, each, k) for each in pairs[:SHOWN]]
+    sides = tuple(frames(predictions, each) for each in (anchors, rows))
+    gained = tuple(gains(side) for side in sides)
+    told = _told(predictions.model, *gained)
+    return _table(predictions.model, sides, gained), told, exhibits
+
+
+def _table(model: str, sides: tuple[Frames, ...], gained: tuple[tuple[Result, ...], ...]) -> Table:
+    counts = [_counts(side) for side in sides]
+    n = max(len(sides[0].rows), 1)
+    gain_cells = [("—", "—"), *zip(*(map(_gain, side) for side in gained), strict=True)]
+    body = tuple(
+        (kind, f"{a / n:.2f}", f"{b / n:.2f}", f"{(b - a) / n:+.2f}".replace("-", "−"), *cells)
+        for kind, a, b, cells in zip(("found", *KINDS), *counts, gain_cells, strict=True)
+    )
+    header = (
+        "per image",
+        "anchors",
+        "worst frames",
+        "difference",
+        "ΔAP anchors (pp)",
+        "ΔAP worst (pp)",
+    )
+    caption = f"Errors of {model}, {number_of(len(sides[0].rows), 'set')}{_why_none(gained)}"
+    return Table(caption, header, body)
+
+
+def _gain(result: Result) -> str:
+    """A gain with its interval; without one alone, and the caption says why."""
+    if result.low is None or result.high is None:
+        return points(result.value)
+    return f"{points(result.value)} ({points(result.low)} to {points(result.high)})"
+
+
+def _why_none(gained: tuple[tuple[Result, ...], ...]) -> str:
+    """Why gains have no intervals, for the caption; empty where all have one."""
+    bare = [r.interval for side in gained for r in side if r.value is not None and r.low is None]
+    return f"; ΔAP has {limit(bare[0]) or 'no interval'}" if bare else ""
+
+
+def _told(model: str, anchors: Sequence[Result], rows: Sequence[Result]) -> str:
+    """Which kind costs most on the worst frames, where that is shown; empty without any object."""
+    order = sorted(range(len(KINDS)), key=lambda i: -(rows[i].value or 0))
+    before, after, other = anchors[order[0]], rows[order[0]], rows[order[1]]
+    if not after.value:
+        return ""
+    if higher("", after, other).supported:
+        begin = f"the most costly errors on the worst frames are {after.name} errors"
+    else:
+        begin = (
+            f"{after.name} errors cost most on the worst frames, with no clear difference from "
+            f"{other.name}"
+        )
+    return (
+        f"{model}: {begin}. Corrected, they would change mAP by {points(after.value)} "
+        f"percentage points there{_ends(after)}, and by {points(before.value)}{_ends(before)} on "
+        "the anchors."
+    )
+
+
+def _ends(result: Result) -> str:
+    """The interval of a gain in brackets, or why there is none."""
+    if result.low is None or result.high is None:
+        return f" ({limit(result.interval) or 'no interval'})"
+    return f" ({points(result.low)} to {points(result.high)})"
+
+
+def _counts(side: Frames) -> list[int]:
+    """True positives, then errors of every kind, of the confident detections."""
+    strong = take(side.detections, np.flatnonzero(side.detections.score > CONFIDENT))
+    found = errors(side.truth, strong, len(side.rows))
+    counts = [int((found.kind == kind).sum()) for kind in range(-1, len(KINDS) - 1)]
+    return [*counts, int(found.missed.sum())]
+
+
+def _of(predictions: Predictions, row: int) -> tuple[BoxTable, BoxTable]:
+    """The true boxes of the classes and the confident detections of a row."""
+    truth, found = predictions.boxes, predictions.detections
+    assert truth is not None, "checked by needs"
+    assert found is not None, "checked by needs"
+    said = select(found, np.array([row]))
+    there = in_classes(select(truth, np.array([row])))
+    return there, take(said, np.flatnonzero(said.score > CONFIDENT))
+
+
+@dataclass(frozen=True)
+class _Seen:
+    """What a detector sees in a frame, and what is there.
+
+    `lines`: its detections, one each; `missed`: the classes of objects that none found; `kinds`:
+    the kinds of errors; `labels`: the classes of the objects.
+    """
+
+    marks: tuple[Mark, ...]
+    lines: tuple[str, ...]
+    missed: tuple[str, ...]
+    kinds: tuple[str, ...]
+    labels: tuple[str, ...]
+
+
+def _seen(predictions: Predictions, row: int) -> _Seen:
+    truth, said = _of(predictions, row)
+    judged = frame_errors(truth, said)
+    marks = [Mark("truth", tuple(box), "") for box in truth.boxes.tolist()]
+    lines = []
+    for i, box in enumerate(said.boxes.tolist()):
+        name = f"{predictions.classes[said.label[i]]} {said.score[i]:.2f}"
+        right = judged.kind[i] == -1
+        # labels of more boxes would cover each other
+        text = name if i < NAMED else ""
+        marks.append(Mark("right" if right else "wrong", tuple(box), text))
+        lines.append(name if judged.kind[i] < 0 else f"{name}: {KINDS[judged.kind[i]]}")
+    missed = tuple(predictions.classes[label] for label in truth.label[judged.missed])
+    kinds = [KINDS[kind] for kind in sorted(set(judged.kind[judged.kind >= 0].tolist()))]
+    kinds += ["missed"] if missed else []
+    labels = tuple(predictions.classes[label] for label in np.unique(truth.label))
+    return _Seen(tuple(marks), tuple(lines), missed, tuple(kinds), labels)
+
+
+def _exhibit(
+    predictions: Predictions, quality: NDArray[np.float64], pair: tuple[int, int], k: int
+) -> Exhibit:
+    anchor, row = pair
+    where = away(int(predictions.tags["offset"][row]))
+    worst = _seen(predictions, row)
+    return Exhibit(
+        title=f"frame AP {percent(quality[anchor], 0)}, then {percent(quality[row], 0)}",
+        model=predictions.model,
+        data=predictions.data,
+        pictures=(_picture(predictions, anchor, "anchor"), _picture(predictions, row, where)),
+        film=_film(predictions, quality, pair, k),
+        labels=_seen(predictions, anchor).labels,
+        kinds=worst.kinds,
+    )
+
+
+def _film(
+    predictions: Predictions, quality: NDArray[np.float64], pair: tuple[int, int], k: int
+) -> Film | None:
+    """The frames of a set with their boxes and frame AP."""
+    film = set_film(predictions, *pair, k, partial(_frame, predictions, quality))
+    return replace(film, bar="frame AP") if film else None
+
+
+def _frame(predictions: Predictions, quality: NDArray[np.float64], row: int, at: str) -> Frame:
+    seen, share = _seen(predictions, row), quality[row]
+    quality_shown = percent(None if np.isnan(share) else float(share), 0)
+    return Frame(
+        sample=str(predictions.ids[row]),
+        at=at,
+        line=f"frame AP {quality_shown}, errors: {', '.join(seen.kinds) or 'none'}",
+        score=None if np.isnan(share) else round(float(share), 3),
+        right=not seen.kinds,
+        marks=seen.marks,
+    )
+
+
+def _missed(seen: _Seen) -> tuple[str, ...]:
+    return (f"missed: {', '.join(seen.missed)}",) if seen.missed else ()
+
+
+def _picture(predictions: Predictions, row: int, title: str) -> Picture:
+    seen = _seen(predictions, row)
+    return Picture(
+        sample=str(predictions.ids[row]),
+        title=title,
+        lines=(*seen.lines, *_missed(seen))[:NAMED] or ("no detection above 0.5",),
+        right=not seen.kinds,
+        marks=seen.marks,
+    )

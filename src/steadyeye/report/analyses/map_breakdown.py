@@ -1,0 +1,120 @@
+"""Where a detector's AP is lost: by class, by the size of objects, by distance."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from steadyeye.core.format import percent, points
+from steadyeye.core.pm_sets import PmSets, farthest, pm_sets
+from steadyeye.core.predictions import Predictions
+from steadyeye.core.report_types import Figure, Section, Table, Topic
+from steadyeye.core.result_lookup import find, reach
+from steadyeye.core.types import Evaluated, needs
+from steadyeye.metrics.detection.average_precision import dataset_ap
+from steadyeye.metrics.detection.frame_ap import frame_quality, frames, worst
+from steadyeye.metrics.detection.matching import AREAS, by_area
+from steadyeye.report.charts.lines import lines
+from steadyeye.report.charts.style import chart, shares
+
+IOU = (0.5,)
+
+
+@needs("boxes", "detections", "group", "offset")
+def map_breakdown(evaluated: Sequence[Evaluated]) -> Section | None:
+    """AP at IoU 0.5 of anchors and worst frames by class and by object size; frame AP by offset.
+
+    None where no model has `pm_k_map`. Sizes are COCO's: below 32², to 96², above, in pixels.
+    """
+    asked = [one for one in evaluated if find(one.results, "pm_k_map")]
+    if not asked:
+        return None
+    rows: list[dict[str, Any]] = []
+    tables = []
+    for one in asked:
+        predictions, sets = one.predictions, pm_sets(one.predictions, labels=False)
+        quality = frame_quality(predictions, IOU[0])
+        result = find(one.results, "pm_k_map")
+        chosen, members = worst(sets, quality, farthest(sets, reach(result) if result else None))
+        tables += _tables(predictions, sets.anchors[members], chosen)
+        rows += _by_offset(predictions.model, sets, quality)
+    return Section(
+        topic=Topic.WHAT,
+        place=24,
+        title="AP by class, object size and frame",
+        text=(
+            "AP at IoU 0.5 on the anchors and on the worst frame of each set; and the mean "
+            "frame AP at each distance from the anchor. The AP on the worst frames is at most "
+            "that at any one distance.",
+        ),
+        figures=(_figure(rows, [one.predictions.model for one in asked]),),
+        tables=tuple(tables),
+    )
+
+
+def _tables(
+    predictions: Predictions, anchors: NDArray[np.intp], chosen: NDArray[np.intp]
+) -> list[Table]:
+    header = ("anchors", "worst frames", "difference (pp)")
+    sides = [_aps(predictions, rows) for rows in (anchors, chosen)]
+    classes = [
+        (name, *_cells(sides[0][0][i], sides[1][0][i]))
+        for i, name in enumerate(predictions.classes)
+        if not np.isnan(sides[0][0][i])
+    ]
+    sizes = [
+        (size, *_cells(sides[0][1][i], sides[1][1][i])) for i, size in enumerate(AREAS) if i > 0
+    ]
+    return [
+        Table(f"{predictions.model}: AP by class", ("class", *header), tuple(classes)),
+        Table(f"{predictions.model}: mAP by object size", ("size", *header), tuple(sizes)),
+    ]
+
+
+def _aps(
+    predictions: Predictions, rows: NDArray[np.intp]
+) -> tuple[NDArray[np.float64], list[float]]:
+    """AP of every class, and mAP of all, small, medium and large objects."""
+    found = frames(predictions, rows)
+    matched = by_area(found.truth, found.detections, len(rows), found.classes)
+    aps = [dataset_ap(each, IOU)[0] for each in matched]
+    means = [float(np.nanmean(ap)) if not np.isnan(ap).all() else float("nan") for ap in aps]
+    return aps[0], means
+
+
+def _cells(before: float, after: float) -> tuple[str, str, str]:
+    told = [percent(None if np.isnan(value) else float(value)) for value in (before, after)]
+    lost = float(after - before)
+    return told[0], told[1], points(None if np.isnan(lost) else lost)
+
+
+def _by_offset(model: str, sets: PmSets, quality: NDArray[np.float64]) -> list[dict[str, Any]]:
+    rows = []
+    for offset in np.unique(sets.offsets):
+        values = quality[(sets.set_of >= 0) & (sets.offsets == offset)]
+        values = values[~np.isnan(values)]
+        if values.size:
+            mean = round(float(values.mean()), 4)
+            rows.append({"model": model, "offset": int(offset), "value": mean, "n": values.size})
+    return rows
+
+
+def _figure(rows: list[dict[str, Any]], models: list[str]) -> Figure:
+    encoding = {
+        "x": {
+            "field": "offset",
+            "type": "quantitative",
+            "title": "offset from the anchor (frames)",
+            "axis": {"tickMinStep": 1, "format": "d"},
+        },
+        "y": shares("value", "mean frame AP"),
+        **lines(models, "model"),
+    }
+    line = {"mark": {"type": "line", "point": True, "tooltip": True}, "encoding": encoding}
+    return Figure(
+        name="map_by_offset",
+        caption="Mean frame AP by distance from the anchor.",
+        alt=f"Lines of the mean frame AP by offset for {', '.join(models)}.",
+        spec={**chart([line], height=220), "data": {"values": rows}},
+    )

@@ -1,0 +1,219 @@
+"""At which offsets the errors lie."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import reduce
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from steadyeye.core.claims import Claim, above, first, higher
+from steadyeye.core.format import interval, number_of, percent
+from steadyeye.core.pm_sets import pm_sets
+from steadyeye.core.predictions import Predictions
+from steadyeye.core.report_types import Figure, Section, Table, Topic
+from steadyeye.core.result_lookup import alike
+from steadyeye.core.stats.intervals import Interval, Trials, proportions
+from steadyeye.core.types import Evaluated, needs
+from steadyeye.report.charts.crowd import drawn, told
+from steadyeye.report.charts.lines import DASHES, draw_bands, lines
+from steadyeye.report.charts.style import GREY, PALETTE, chart
+from steadyeye.report.subsets import distance
+
+LEAST = 0.01  # share of wrong frames next to the anchor that is worth a title, at least
+UNREVIEWED = "without review"
+
+
+@dataclass(frozen=True, eq=False)
+class _Errors:
+    """Of every frame, (n,): how many models are wrong on it and right on its anchor, of how many.
+
+    `seen` is 0 for anchors and for frames in no set or beyond k.
+    """
+
+    wrong: NDArray[np.int64]
+    seen: NDArray[np.int64]
+    offsets: NDArray[np.int64]
+    videos: NDArray[np.intp]
+
+
+@dataclass(frozen=True)
+class _Line:
+    """The share of errors by offset −k … k, None at 0; `accuracy` that of the model's anchors."""
+
+    name: str
+    accuracy: float | None
+    shares: dict[int, Interval]
+    near: Interval
+    far: Interval
+
+
+@needs("truth", "group", "offset")
+def offset_errors(evaluated: Sequence[Evaluated]) -> Section | None:
+    """The share of the frames at each offset that are wrong while their anchor is right.
+
+    A line a model and one over all models, each frame counting once a model; where a review was
+    tagged another one with the frames that it did not accept. None where no set has a neighbour.
+    Shankar et al., Figure 5.
+    """
+    k = min(distance(one, pm_sets(one.predictions)) for one in evaluated)
+    lines = [_line(one.predictions.model, [one.predictions], k) for one in evaluated]
+    if k == 0 or not any(found.n for line in lines for found in line.shares.values()):
+        return None
+    together = [one.predictions for one in alike(evaluated)]
+    everyone = [_line("all models", together, k)] if len(together) > 1 else []
+    before = [each.candidates for each in together if each.candidates is not None]
+    if len(before) == len(together):
+        name = f"all models, {UNREVIEWED}" if everyone else f"{lines[0].name}, {UNREVIEWED}"
+        everyone.append(_line(name, before, k))
+    whole = everyone[0] if len(together) > 1 else lines[0]
+    claim = first(_claims(whole, k))
+    return Section(
+        topic=Topic.WHEN,
+        place=12,
+        title=claim.text if claim else _question(whole, k),
+        claim=claim,
+        text=(
+            f"Neighbours of right anchors: {percent(whole.near.value)} "
+            f"({interval(whole.near.low, whole.near.high)}) of those one frame away are wrong, "
+            f"and {percent(whole.far.value)} ({interval(whole.far.low, whole.far.high)}) of "
+            f"those {k} frames away"
+            + (f", over {number_of(len(together), 'model')}. " if len(together) > 1 else ". ")
+            + "A wrong next frame is unlikely to come from a change of the scene.",
+        ),
+        figures=(_figure(lines, everyone),),
+        tables=(_table([*everyone, *lines]),),
+    )
+
+
+def _claims(whole: _Line, k: int) -> list[Claim]:
+    """What the title may assert of the frames one away and those farthest away."""
+    near, far = whole.near, whole.far
+    return [
+        higher(
+            f"Errors increase with distance: {percent(near.value)} of the neighbours one frame "
+            f"away from a right anchor are wrong, {percent(far.value)} of those {k} frames away",
+            far,
+            near,
+        ),
+        above(
+            f"{percent(near.value)} of the frames next to a right anchor are already wrong",
+            near,
+            LEAST,
+        ),
+    ]
+
+
+def _question(whole: _Line, k: int) -> str:
+    n = whole.near.n + (whole.far.n if k > 1 else 0)
+    if n and not whole.near.value and not whole.far.value:
+        where = f"one or {k} frames away" if k > 1 else "one frame away"
+        return f"None of {number_of(n, 'neighbour')} {where} from a right anchor is wrong"
+    return "How does the error rate change with the distance from the anchor?"
+
+
+def _errors(predictions: Predictions, k: int) -> _Errors:
+    sets = pm_sets(predictions)
+    inside = (sets.set_of >= 0) & (sets.offsets != 0) & (abs(sets.offsets) <= k)
+    right = np.append(sets.breaks_at > 0, False)[sets.set_of]
+    return _Errors(
+        (inside & right & ~predictions.right).astype(np.int64),
+        inside.astype(np.int64),
+        sets.offsets,
+        predictions.filmed[1],
+    )
+
+
+def _line(name: str, tables: Sequence[Predictions], k: int) -> _Line:
+    found = [_errors(each, k) for each in tables]
+    wrong = reduce(np.add, [each.wrong for each in found])
+    seen = reduce(np.add, [each.seen for each in found])
+    rows = np.flatnonzero(seen)
+    offsets, videos = found[0].offsets[rows], found[0].videos[rows]
+    cells = proportions(Trials(wrong[rows], seen[rows], videos, offsets + k), 2 * k + 1)
+    away = proportions(Trials(wrong[rows], seen[rows], videos, abs(offsets)), k + 1)
+    right = [pm_sets(each).breaks_at > 0 for each in tables]
+    accuracy = float(np.concatenate(right).mean()) if any(map(len, right)) else None
+    shares = {offset: cells[offset + k] for offset in range(-k, k + 1) if offset}
+    return _Line(name, accuracy, shares, away[min(1, k)], away[k])
+
+
+def _figure(lines: Sequence[_Line], everyone: Sequence[_Line]) -> Figure:
+    accuracies = {line.name: line.accuracy for line in lines}
+    models = drawn(accuracies)
+    shown = [*(line for line in lines if line.name in models), *everyone]
+    channels = _channels(models, everyone)
+    y = {
+        "type": "quantitative",
+        "title": "wrong, if the anchor is right",
+        "axis": {"format": "%"},
+        "scale": {"zero": True},
+    }
+    dash = channels.pop("strokeDash")
+    band = draw_bands(len(shown), **channels, y={**y, "field": "low"})
+    line = {
+        "mark": {"type": "line", "point": True, "tooltip": True},
+        "encoding": {**channels, "y": {**y, "field": "value"}, "strokeDash": dash},
+    }
+    return Figure(
+        name="offset_errors",
+        caption="Share of the frames at each offset that are wrong although their anchor is "
+        "right, with 95 % intervals." + told(accuracies),
+        alt="Share of errors by offset for "
+        f"{', '.join(each.name for each in shown)}; the table has the values.",
+        spec={**chart([band, line]), "data": {"values": _values(shown)}},
+    )
+
+
+def _values(lines: Sequence[_Line]) -> list[dict[str, Any]]:
+    return [
+        {
+            "line": line.name,
+            # the line breaks at the anchor, which is no neighbour of itself
+            "side": "before" if offset < 0 else "after",
+            "offset": offset,
+            "value": found.value,
+            "low": found.low,
+            "high": found.high,
+            "frames": found.n,
+        }
+        for line in lines
+        for offset, found in line.shares.items()
+        if found.value is not None
+    ]
+
+
+def _channels(models: list[str], everyone: Sequence[_Line]) -> dict[str, Any]:
+    names = [*models, *(line.name for line in everyone)]
+    colours = [*PALETTE[: len(models)], *(GREY for _ in everyone)]
+    # of all models together: grey, solid, and dotted without review
+    dashes = [*DASHES[: len(models)]]
+    dashes += [(1, 4) if line.name.endswith(UNREVIEWED) else (1, 0) for line in everyone]
+    return {
+        "x": {
+            "field": "offset",
+            "type": "quantitative",
+            "title": "offset from the anchor (frames)",
+            "axis": {
+                "tickMinStep": 1,
+                "format": "+d",
+                "labelExpr": "datum.value ? datum.label : '0'",
+            },
+        },
+        **lines(names, "line", colours, dashes),
+        "detail": {"field": "side"},
+    }
+
+
+def _table(lines: Sequence[_Line]) -> Table:
+    offsets = list(lines[0].shares)
+    body = tuple(
+        (f"{offset:+d}", line.name, f"{found.n:,}", percent(found.value), ends)
+        for offset in offsets
+        for line in lines
+        for found in (line.shares[offset],)
+        for ends in (interval(found.low, found.high),)
+    )
+    header = ("offset", "model", "frames × models", "wrong", "95 % interval")
+    return Table("Wrong neighbours of right anchors, by offset", header, body)

@@ -1,0 +1,270 @@
+"""Accuracy and pm-k class by class."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from steadyeye.core.format import interval, number_of, percent, unsigned
+from steadyeye.core.pm_sets import PmSets, farthest, pm_sets
+from steadyeye.core.report_types import Figure, Section, Table, Topic
+from steadyeye.core.result_lookup import find, reach
+from steadyeye.core.stats import medians
+from steadyeye.core.stats.intervals import Interval, proportion
+from steadyeye.core.types import Evaluated, needs
+from steadyeye.report.charts.style import PALETTE, SCHEMA, shares
+
+MEASURES = ("accuracy", "pm-k")
+
+
+@dataclass(frozen=True)
+class _Class:
+    model: str
+    name: str
+    original: Interval
+    perturbed: Interval
+    named: bool
+
+    @property
+    def drop(self) -> float:
+        return (self.original.value or 0.0) - (self.perturbed.value or 0.0)
+
+
+@dataclass(frozen=True)
+class _Median:
+    """The median over classes of accuracy − pm-k, with its 95 % interval.
+
+    `classes`: how many it is over, those that the model can name; `unnamed`: how many it cannot,
+    and so has nothing to lose of.
+    """
+
+    model: str
+    value: float
+    low: float
+    high: float
+    classes: int
+    unnamed: int
+    anchors: int
+    method: str
+
+
+@needs("truth", "group", "offset")
+def per_class(evaluated: Sequence[Evaluated]) -> Section | None:
+    """Accuracy and pm-k of each class, over the anchors that carry it, and the median drop.
+
+    An anchor with several labels counts for each. Classes that no class of the model stands for
+    cannot be lost: the median is without them and says how many they are. The median's interval
+    (`core.stats.medians`) holds for few videos, and for classes of few anchors. None on data
+    without anchors. Shankar et al., Figure 7.
+    """
+    rows = [row for one in evaluated for row in _classes(one)]
+    if not rows:
+        return None
+    models = list(dict.fromkeys(row.model for row in rows))
+    medians = [median for one in evaluated if (median := _median(one))]
+    said = "; ".join(map(_told, medians))
+    return Section(
+        topic=Topic.WHAT,
+        place=40,
+        title="Accuracy and pm-k by class",
+        text=(
+            f"Median drop over classes in percentage points: {said}. An anchor with several "
+            "labels counts for each of them.",
+        ),
+        figures=(_figure(rows, models),),
+        tables=(_table(rows), _median_table(medians), *_label_table(evaluated)),
+    )
+
+
+def _told(each: _Median) -> str:
+    left = f", of the {number_of(each.classes, 'class')} that it has" if each.unnamed else ""
+    return f"{each.model} {unsigned(each.value)} ({unsigned(each.low)}–{unsigned(each.high)}{left})"
+
+
+def _sets(one: Evaluated) -> tuple[PmSets, int]:
+    """The sets and the distance asked for."""
+    sets = pm_sets(one.predictions)
+    asked = find(one.results, "pm_k")
+    return sets, farthest(sets, reach(asked) if asked else None)
+
+
+def _classes(one: Evaluated) -> list[_Class]:
+    sets, k = _sets(one)
+    truth = one.predictions.truth[sets.anchors]
+    return [
+        _Class(
+            one.predictions.model,
+            name,
+            proportion(sets.breaks_at[carried] > 0, sets.videos[carried]),
+            proportion(sets.breaks_at[carried] > k, sets.videos[carried]),
+            bool(named),
+        )
+        for name, carried, named in zip(one.predictions.classes, truth.T, _named(one), strict=True)
+        if carried.any()
+    ]
+
+
+def _median(one: Evaluated) -> _Median | None:
+    sets, k = _sets(one)
+    every = one.predictions.truth[sets.anchors]
+    there, named = every.any(axis=0), _named(one)
+    truth = every[:, there & named]
+    if not truth.size:
+        return None
+    broken = (sets.breaks_at > 0) & (sets.breaks_at <= k)
+    names, video = np.unique(sets.videos, return_inverse=True)
+    if len(names) == 1:
+        # nothing to resample but the anchors themselves; the method says so
+        video = np.arange(len(sets))
+    carried, lost = (_by_video(video, counted) for counted in (truth, truth & broken[:, None]))
+    value = float(np.median(lost.sum(axis=0) / carried.sum(axis=0)))
+    low, high = medians.interval(lost, carried)
+    return _Median(
+        one.predictions.model,
+        value,
+        min(low, value),
+        max(high, value),
+        truth.shape[1],
+        int((there & ~named).sum()),
+        len(sets),
+        f"Gaffke's bounds over {_several(names, sets)}, of the half of the classes with the "
+        "smaller drops and of the class with the largest",
+    )
+
+
+def _several(names: NDArray[np.str_], sets: PmSets) -> str:
+    if len(names) == 1:
+        return f"{number_of(len(sets), 'anchor')} within this one video only"
+    return f"{number_of(len(names), 'video')}"
+
+
+def _named(one: Evaluated) -> NDArray[np.bool_]:
+    """(classes,) whether some class of the model stands for a class of the data."""
+    reach, classes = one.predictions.reach, np.arange(len(one.predictions.classes))
+    return np.ones(len(classes), dtype=np.bool_) if reach is None else np.isin(classes, reach)
+
+
+def _by_video(video: NDArray[np.intp], counted: NDArray[np.bool_]) -> NDArray[np.float64]:
+    """(videos, classes) how many anchors of each video count for each class."""
+    found = np.zeros((int(video.max()) + 1, counted.shape[1]), dtype=np.float64)
+    np.add.at(found, video, counted)
+    return found
+
+
+def _figure(rows: Sequence[_Class], models: Sequence[str]) -> Figure:
+    values: list[dict[str, Any]] = [
+        {
+            "model": row.model,
+            "class": row.name,
+            "measure": measure,
+            "value": found.value,
+            "low": found.low,
+            "high": found.high,
+            "n": found.n,
+        }
+        for row in rows
+        for measure, found in zip(MEASURES, (row.original, row.perturbed), strict=True)
+    ]
+    facet = {"field": "model", "type": "nominal", "title": None, "sort": list(models)}
+    return Figure(
+        name="per_class",
+        caption="Accuracy and pm-k of each class with 95 % intervals.",
+        alt=f"Bars of accuracy and pm-k for each class and {', '.join(models)}; see the table.",
+        spec={
+            "$schema": SCHEMA,
+            "data": {"values": values},
+            "facet": facet,
+            "columns": min(len(models), 3),
+            "spacing": 28,
+            "spec": {"width": 190, "height": {"step": 13}, "layer": _layers()},
+        },
+    )
+
+
+def _layers() -> list[dict[str, Any]]:
+    """A bar a class and measure, and the interval over it."""
+    y = {"field": "class", "type": "nominal", "title": None, "axis": {"labelLimit": 160}}
+    offset = {"field": "measure", "sort": list(MEASURES)}
+    legend = {"title": None, "orient": "bottom"}
+    scale = {"domain": list(MEASURES), "range": [PALETTE[5], PALETTE[0]]}
+    hue = {"field": "measure", "type": "nominal", "scale": scale, "legend": legend}
+    bars = {
+        "mark": {"type": "bar", "tooltip": True},
+        "encoding": {
+            "y": y,
+            "yOffset": offset,
+            "x": shares("value", "share of anchors"),
+            "color": hue,
+        },
+    }
+    whiskers = {
+        "mark": {"type": "rule"},
+        "encoding": {
+            "y": y,
+            "yOffset": offset,
+            "x": shares("low", "share of anchors"),
+            "x2": {"field": "high"},
+        },
+    }
+    return [bars, whiskers]
+
+
+def _table(rows: Sequence[_Class]) -> Table:
+    header = ("class", "model", "anchors", "accuracy", "pm-k", "drop (pp)")
+    body = tuple(
+        (
+            row.name,
+            row.model,
+            f"{row.original.n:,}",
+            f"{percent(row.original.value)} ({interval(row.original.low, row.original.high)})",
+            f"{percent(row.perturbed.value)} ({interval(row.perturbed.low, row.perturbed.high)})",
+            unsigned(row.drop) if row.named else "not a class of the model",
+        )
+        for row in sorted(rows, key=lambda row: (-row.drop, row.name, row.model))
+    )
+    return Table("Classes, the largest drop first", header, body)
+
+
+def _median_table(medians: Sequence[_Median]) -> Table:
+    header = (
+        "model",
+        "median drop (pp)",
+        "95 % interval",
+        "classes",
+        "classes that the model does not have",
+        "anchors",
+        "method",
+    )
+    body = tuple(
+        (
+            each.model,
+            unsigned(each.value),
+            f"{unsigned(each.low)}–{unsigned(each.high)}",
+            f"{each.classes}",
+            f"{each.unnamed}",
+            f"{each.anchors:,}",
+            each.method,
+        )
+        for each in medians
+    )
+    return Table("Median drop over classes", header, body)
+
+
+def _label_table(evaluated: Sequence[Evaluated]) -> tuple[Table, ...]:
+    """What the second labels of frames do for the numbers; nothing where none has a second one."""
+    body = []
+    for one in evaluated:
+        predictions = one.predictions
+        several = (predictions.truth.sum(axis=1) > 1) & predictions.valid
+        if not several.any():
+            continue
+        anchors = int(several[pm_sets(predictions).anchors].sum())
+        right = predictions.right[several]
+        first = predictions.truth[several].argmax(axis=1) == predictions.predicted[several]
+        counts = (several.sum(), anchors, right.sum(), first.sum())
+        body.append((predictions.model, *(f"{count:,}" for count in counts)))
+    caption = "Frames with several labels: a prediction is right if it matches any of them"
+    header = ("model", "frames", "anchors", "right, any label", "right, first label")
+    return (Table(caption, header, tuple(body)),) if body else ()

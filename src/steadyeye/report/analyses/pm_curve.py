@@ -1,0 +1,89 @@
+"""pm-k against k."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from steadyeye.core.format import interval, percent
+from steadyeye.core.report_types import Figure, Section, Table, Topic
+from steadyeye.core.result_lookup import find
+from steadyeye.core.types import Evaluated, needs
+from steadyeye.metrics.testbed.published_models import why_not
+from steadyeye.report.charts.crowd import drawn, told
+from steadyeye.report.charts.lines import draw_bands, lines
+from steadyeye.report.charts.style import chart, shares
+
+
+@needs("truth", "group", "offset")
+def pm_curve(evaluated: Sequence[Evaluated]) -> Section | None:
+    """pm-k against the distance k, a line with its interval a model.
+
+    None where no model has a `pm_k` result with a value. Shankar et al., Figure 11.
+    """
+    curves = [(e.predictions.model, find(e.results, "pm_k")) for e in evaluated]
+    rows: list[dict[str, Any]] = [
+        {"model": model, "k": k, "value": cell.value, "low": cell.low, "high": cell.high}
+        for model, result in curves
+        if result is not None and result.value is not None
+        for k, cell in enumerate(result.cells)
+    ]
+    if not rows:
+        return None
+    models = list(dict.fromkeys(row["model"] for row in rows))
+    return Section(
+        topic=Topic.WHEN,
+        place=10,
+        title="Share of sets right on every frame within ±k",
+        text=(
+            "A set counts at distance k if the model is right on the anchor and on every frame "
+            "up to k frames before and after it. Distance 0 is accuracy. The band is the 95 % "
+            "interval.",
+        ),
+        method=_no_published(evaluated),
+        figures=(_figure(rows),),
+        tables=(_table(rows, models),),
+    )
+
+
+def _no_published(evaluated: Sequence[Evaluated]) -> tuple[str, ...]:
+    """Why no published model stands beside these; nothing where some do."""
+    reasons = filter(None, (why_not(one.predictions) for one in evaluated))
+    return tuple(f"Published models are not shown: {why}" for why in dict.fromkeys(reasons))
+
+
+def _figure(rows: list[dict[str, Any]]) -> Figure:
+    accuracies = {row["model"]: row["value"] for row in rows if row["k"] == 0}
+    models = drawn(accuracies)
+    x = {
+        "field": "k",
+        "type": "quantitative",
+        "title": "distance k from the anchor (frames)",
+        "axis": {"tickMinStep": 1, "format": "d"},
+    }
+    channels = lines(models, "model")
+    line = {
+        "mark": {"type": "line", "point": True, "tooltip": True},
+        "encoding": {"x": x, "y": shares("value", "pm-k"), **channels},
+    }
+    band = draw_bands(len(models), x=x, y=shares("low", "pm-k"), color=channels["color"])
+    return Figure(
+        name="pm_curve",
+        caption="Share of sets with every frame within ±k right, with 95 % intervals."
+        + told(accuracies),
+        alt=f"Lines of pm-k by k for {', '.join(models)}; the table has the values.",
+        spec={
+            **chart([band, line]),
+            "data": {"values": [row for row in rows if row["model"] in models]},
+        },
+    )
+
+
+def _table(rows: list[dict[str, Any]], models: list[str]) -> Table:
+    def cell(model: str, k: int) -> str:
+        for row in rows:
+            if row["model"] == model and row["k"] == k:
+                return f"{percent(row['value'])} ({interval(row['low'], row['high'])})"
+        return "—"
+
+    distances = sorted({row["k"] for row in rows})
+    body = tuple((f"{k}", *(cell(model, k) for model in models)) for k in distances)
+    return Table("pm-k with 95 % intervals", ("k", *models), body)

@@ -1,0 +1,92 @@
+"""Precision against recall, on anchors and on worst frames."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from steadyeye.core.pm_sets import farthest, pm_sets
+from steadyeye.core.predictions import Predictions
+from steadyeye.core.report_types import Figure, Section, Topic
+from steadyeye.core.result_lookup import find, reach
+from steadyeye.core.types import Evaluated, needs
+from steadyeye.metrics.detection.frame_ap import frame_quality, frames, worst
+from steadyeye.metrics.detection.matching import IOUS
+from steadyeye.report.charts.lines import draw_crossed
+from steadyeye.report.charts.style import chart, shares
+
+POINTS = 101
+
+
+@needs("boxes", "detections", "group", "offset")
+def precision_recall(evaluated: Sequence[Evaluated]) -> Section | None:
+    """Precision over recall of all classes together at IoU 0.5, anchors beside worst frames.
+
+    None where no model has `pm_k_map`.
+    """
+    rows: list[dict[str, Any]] = []
+    models = []
+    for one in evaluated:
+        result = find(one.results, "pm_k_map")
+        if result is None:
+            continue
+        models.append(one.predictions.model)
+        sets = pm_sets(one.predictions, labels=False)
+        quality = frame_quality(one.predictions, IOUS[0])
+        chosen, members = worst(sets, quality, farthest(sets, reach(result)))
+        for title, those in (("anchors", sets.anchors[members]), ("worst frames", chosen)):
+            rows += [
+                {"model": one.predictions.model, "frames": title, **point}
+                for point in _curve(one.predictions, those)
+            ]
+    if not rows:
+        return None
+    return Section(
+        topic=Topic.WHAT,
+        place=22,
+        title="Precision and recall",
+        text=(
+            "Precision: the share of the detections above a score that are right. Recall: the "
+            "share of the objects that these detections find. All classes together, IoU 0.5.",
+        ),
+        figures=(_figure(rows, models),),
+    )
+
+
+def _curve(predictions: Predictions, rows: NDArray[np.intp]) -> list[dict[str, float]]:
+    """Precision, made monotone, at 101 recalls as far as they are reached."""
+    matched = frames(predictions, rows).matched()
+    first = np.uint16(1)  # the bit of IoU 0.5
+    counts = (matched.ignored & first) == 0
+    order = np.argsort(-matched.groups.row_score[counts], kind="stable")
+    hit = ((matched.hit[counts] & first) > 0)[order]
+    objects = int(matched.positives.sum())
+    if not objects or not hit.size:
+        return []
+    right = np.cumsum(hit)
+    precision = np.maximum.accumulate((right / np.arange(1, len(hit) + 1))[::-1])[::-1]
+    recall = right / objects
+    points = np.linspace(0, 1, POINTS)
+    at = np.searchsorted(recall, points - 1e-12)
+    return [
+        {"recall": round(float(point), 2), "precision": round(float(precision[i]), 4)}
+        for point, i in zip(points, at, strict=True)
+        if i < len(precision)
+    ]
+
+
+def _figure(rows: list[dict[str, Any]], models: list[str]) -> Figure:
+    place = {"x": shares("recall", "recall"), "y": shares("precision", "precision")}
+    kinds = list(dict.fromkeys(row["frames"] for row in rows))
+    # a point at every tenth recall, and not one on the other
+    tenth = "round(datum.recall * 100) % 10 === (datum.frames === 'anchors' ? 0 : 5)"
+    return Figure(
+        name="precision_recall",
+        caption="Precision by recall, on anchors and worst frames.",
+        alt=f"Curves of precision by recall for {', '.join(models)}.",
+        spec={
+            **chart(draw_crossed(models, "frames", kinds, place, tenth)),
+            "data": {"values": rows},
+        },
+    )

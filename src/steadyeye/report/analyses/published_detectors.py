@@ -1,0 +1,86 @@
+"""The user's detectors beside those published."""
+
+import csv
+from collections.abc import Sequence
+from functools import cache
+from pathlib import Path
+
+from steadyeye.core.format import interval, percent, unsigned
+from steadyeye.core.report_types import Section, Table, Topic
+from steadyeye.core.result_lookup import find, reach
+from steadyeye.core.types import Evaluated, needs
+from steadyeye.metrics.testbed.published_models import why_not
+
+DATA = Path(__file__).resolve().parent / "data" / "published_detection.csv"
+TASKS = {"pm_k_map": "detection", "localization": "localization"}
+
+
+@needs("boxes", "detections", "group", "offset")
+def published_detectors(evaluated: Sequence[Evaluated]) -> Section | None:
+    """The mAP of anchors and of worst frames, and the drop, beside three published detectors.
+
+    Published on ImageNet-Vid-Robust at k = 10. None where no model has `pm_k_map`. Shankar et
+    al., Table 3.
+    """
+    own = [row for one in evaluated for row in _rows(one)]
+    if not own:
+        return None
+    why = why_not(evaluated[0].predictions, _distance(evaluated))
+    header = ("task", "model", "anchors", "worst frame", "drop (pp)", "data")
+    return Section(
+        topic=Topic.COMPARED,
+        place=23,
+        title="Anchors and worst frames" if why else "Compared with published detectors",
+        text=(
+            f"Published detectors are not shown. {why}"
+            if why
+            else "The published values are from ImageNet-Vid-Robust, not from your data: "
+            "compare the drops, not the values.",
+        ),
+        tables=(
+            Table(
+                "mAP of anchors and worst frames", header, (*own, *(() if why else _published()))
+            ),
+        ),
+    )
+
+
+def _distance(evaluated: Sequence[Evaluated]) -> int | None:
+    """The k of the user's numbers."""
+    found = [find(one.results, name) for one in evaluated for name in TASKS]
+    return next((reach(result) for result in found if result is not None), None)
+
+
+def _rows(one: Evaluated) -> list[tuple[str, ...]]:
+    rows: list[tuple[str, ...]] = []
+    for name, task in TASKS.items():
+        result = find(one.results, name)
+        if result is None or result.value is None or result.cells[0].value is None:
+            continue
+        plain = result.cells[0]
+        rows.append(
+            (
+                task,
+                one.predictions.model,
+                f"{percent(plain.value)} ({interval(plain.low, plain.high)})",
+                f"{percent(result.value)} ({interval(result.low, result.high)})",
+                unsigned((plain.value or 0) - result.value),
+                one.predictions.data,
+            )
+        )
+    return rows
+
+
+@cache
+def _published() -> tuple[tuple[str, ...], ...]:
+    with DATA.open(newline="", encoding="utf-8") as file:
+        return tuple(
+            (
+                line["task"],
+                f"{line['model']}, published",
+                *(percent(float(line[key]) / 100) for key in ("map_original", "map_perturbed")),
+                unsigned(float(line["map_drop"]) / 100),
+                "ImageNet-Vid-Robust" + (f"; {line['note']}" if line["note"] else ""),
+            )
+            for line in csv.DictReader(file)
+        )

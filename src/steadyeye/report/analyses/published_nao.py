@@ -1,0 +1,238 @@
+"""The user's detectors on natural adversarial objects beside those published."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from steadyeye.core.boxes import OOD
+from steadyeye.core.claims import Claim, above, below, every, first
+from steadyeye.core.format import interval, number_of, percent
+from steadyeye.core.predictions import Predictions
+from steadyeye.core.report_types import Figure, Section, Table, Topic
+from steadyeye.core.types import Evaluated, Result, needs
+from steadyeye.metrics.detection.by_class import by_class, measured, recall, relative_drop
+from steadyeye.metrics.detection.frame_ap import ap, counted, frames, frames_without_ood
+from steadyeye.metrics.detection.matching import IOUS
+from steadyeye.report.charts.style import chart
+from steadyeye.report.comparison.published_nao import SOURCE, Published, layers, published
+
+ROW = 26
+
+
+@dataclass(frozen=True, eq=False)
+class Scores:
+    """A model on the set; each number over IoU 0.50 … 0.95, with its classes as `cells`.
+
+    `drops`: reference set → mAP there and how much of it is lost.
+    """
+
+    model: str
+    plain: Result
+    without: Result
+    found: Result
+    drops: dict[str, tuple[Result, Result]]
+
+
+@needs("boxes", "detections")
+def published_nao(evaluated: Sequence[Evaluated]) -> Section | None:
+    """mAP, mAP without OOD and mAR beside seven published detectors, and the drop from a reference.
+
+    Over IoU 0.50 … 0.95, as COCO's. The reference is every other data of the report on which the
+    same model was run and which holds no object outside the classes. None unless the data has
+    boxes labelled as such, or is the source `nao`. Lau et al., Table 2 and Figure 1.
+    """
+    if not _about(evaluated[0].predictions):
+        return None
+    scores = [_scores(one) for one in evaluated]
+    claim = first(_claims(scores))
+    own = [row for each in scores for row in _rows(each)]
+    beside = [_published_row(each) for each in published()]
+    header = ("model", "mAP", "mAP without OOD", "mAR", "reference", "mAP on the reference", "drop")
+    return Section(
+        topic=Topic.COMPARED,
+        place=20,
+        title=claim.text if claim else _question(scores),
+        claim=claim,
+        text=(*map(_told, scores), *_asked(scores), _caution()),
+        tables=(
+            Table("Natural adversarial objects", header, (*own, *beside), open=True),
+            *map(_classes, scores),
+        ),
+        figures=(_figure(scores),) if any(each.drops for each in scores) else (),
+    )
+
+
+def _about(predictions: Predictions) -> bool:
+    boxes, name = predictions.boxes, predictions.data.partition(" #")[0].partition("-")[0]
+    return boxes is not None and (name == "nao" or bool((boxes.label == OOD).any()))
+
+
+def _scores(one: Evaluated) -> Scores:
+    predictions = one.predictions
+    rows, classes = counted(predictions), predictions.classes
+    plain = measured(frames(predictions, rows), ap(IOUS))
+    without = measured(frames_without_ood(predictions, rows), ap(IOUS))
+    found = measured(frames(predictions, rows), recall)
+    drops = {}
+    for other in filter(_is_reference, one.elsewhere):
+        reference = measured(frames(other, counted(other)), ap(IOUS))
+        there = by_class("map", reference, other.classes)
+        drops[other.data] = there, relative_drop(plain.whole, reference.whole)
+    return Scores(
+        predictions.model,
+        by_class("map", plain, classes),
+        by_class("map_without_ood", without, classes),
+        by_class("mar", found, classes),
+        drops,
+    )
+
+
+def _is_reference(predictions: Predictions) -> bool:
+    columns = predictions.columns
+    boxed = {"boxes", "detections"} <= set(columns) and "operator" not in columns
+    return boxed and not _about(predictions)
+
+
+def _with_interval(result: Result) -> str:
+    return f"{percent(result.value)} ({interval(result.low, result.high)})"
+
+
+def _share(value: float | None) -> str:
+    return percent(value).replace("-", "−")
+
+
+def _lost(drop: Result) -> str:
+    """A drop with its interval, which may reach below 0."""
+    if drop.low is None or drop.high is None:
+        return _share(drop.value)
+    return f"{_share(drop.value)} ({_share(drop.low)} to {_share(drop.high)})"
+
+
+def _rows(each: Scores) -> list[tuple[str, ...]]:
+    own = (each.model, *map(_with_interval, (each.plain, each.without, each.found)))
+    if not each.drops:
+        return [(*own, "—", "—", "—")]
+    return [
+        (*own, name, _with_interval(there), _lost(drop))
+        for name, (there, drop) in each.drops.items()
+    ]
+
+
+def _published_row(each: Published) -> tuple[str, ...]:
+    numbers = map(percent, (each.plain, each.without, each.found))
+    return (
+        f"{each.model}, published",
+        *numbers,
+        each.of,
+        percent(each.reference),
+        percent(each.drop),
+    )
+
+
+def _classes(each: Scores) -> Table:
+    results = (each.plain, each.without, each.found)
+    columns = [{cell.name: cell for cell in result.cells} for result in results]
+    body = tuple(
+        (
+            cell.name,
+            f"{cell.n:,}",
+            *(_with_interval(c[cell.name]) if cell.name in c else "—" for c in columns),
+        )
+        for cell in each.plain.cells
+    )
+    header = ("class", "objects", "AP", "AP without OOD", "recall")
+    return Table(f"{each.model}: class by class", header, body)
+
+
+def _claims(scores: Sequence[Scores]) -> list[Claim]:
+    """What the title may assert of the drops: of several all have to be shown."""
+    found = [(each.model, drop) for each in scores for _, drop in each.drops.values()]
+    drops = [(model, drop) for model, drop in found if drop.value is not None]
+    if not drops:
+        return []
+    values = [drop.value or 0.0 for _, drop in drops]
+    if len(drops) == 1:
+        ((model, drop),) = drops
+        share = percent(abs(values[0]))
+        return [
+            above(
+                f"{model} has a mAP {share} lower on these objects, relative to the reference", drop
+            ),
+            below(
+                f"{model} has a mAP {share} higher on these objects, relative to the reference",
+                drop,
+            ),
+        ]
+    text = (
+        f"mAP is {_share(min(values))} to {_share(max(values))} lower on these objects, "
+        "relative to the reference"
+    )
+    return [every(text, [above(text, drop) for _, drop in drops])]
+
+
+def _question(scores: Sequence[Scores]) -> str:
+    if any(drop.value is not None for each in scores for _, drop in each.drops.values()):
+        return "Is mAP lower on natural adversarial objects than on the reference data?"
+    return "Natural adversarial objects, compared with published detectors"
+
+
+def _told(each: Scores) -> str:
+    """What a model makes of the set, in a sentence or two."""
+    said = (
+        f"{each.model} has a mAP of {_with_interval(each.plain)} on "
+        f"{number_of(each.plain.n, 'image')}, and of {_with_interval(each.without)} if detections "
+        "on objects of classes that it does not have (OOD) are not counted as false positives."
+    )
+    for name, (there, drop) in each.drops.items():
+        said += (
+            f" On {name} it has {_with_interval(there)} on {number_of(there.n, 'image')}: a "
+            "relative drop "
+            f"of {_lost(drop)}" + _chance(drop)
+        )
+    return said
+
+
+def _chance(drop: Result) -> str:
+    if drop.low is None or drop.high is None:
+        return ", without an interval."
+    return "; no clear difference." if drop.low <= 0 <= drop.high else "."
+
+
+def _asked(scores: Sequence[Scores]) -> tuple[str, ...]:
+    if all(each.drops for each in scores):
+        return ()
+    return (
+        "For the relative drop, run the model on reference data too, such as COCO val: add "
+        "another --data to the job, or another run to the report.",
+    )
+
+
+def _caution() -> str:
+    return (
+        f"mAP over IoU 0.50 to 0.95. Published values: {SOURCE}, measured on the NAO set of the "
+        "paper, which may differ from yours; their drop is from COCO val (YOLOv3: from "
+        "test-dev). The interval of a drop assumes that the two sets share no image."
+    )
+
+
+def _figure(scores: Sequence[Scores]) -> Figure:
+    several = len({name for each in scores for name in each.drops}) > 1
+    values: list[dict[str, Any]] = [
+        {"model": f"{each.model}, {name}" if several else each.model, "of": "yours"}
+        | {"drop": drop.value}
+        | {"low": drop.low, "high": drop.high}
+        for each in scores
+        for name, (_, drop) in each.drops.items()
+        if drop.value is not None
+    ]
+    values += [{"model": one.model, "of": "published", "drop": one.drop} for one in published()]
+    values.sort(key=lambda row: -row["drop"])
+    return Figure(
+        name="nao_drop",
+        caption="Relative drop in mAP from the reference data, and 95 % intervals of your models.",
+        alt="Relative drops in mAP: your models and seven published detectors.",
+        spec={
+            **chart(layers([row["model"] for row in values]), ROW * len(values) + 10),
+            "data": {"values": values},
+        },
+    )

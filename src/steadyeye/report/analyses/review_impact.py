@@ -1,0 +1,135 @@
+"""What the review of the frames changed."""
+
+from collections.abc import Sequence
+from functools import cache
+from pathlib import Path
+
+from steadyeye.core.claims import Claim, above, below, every, first
+from steadyeye.core.format import number_of, percent, unsigned
+from steadyeye.core.pm_sets import PmSets, pm_sets
+from steadyeye.core.predictions import Predictions
+from steadyeye.core.report_types import Section, Table, Topic
+from steadyeye.core.review_filter import accepted
+from steadyeye.core.types import Evaluated, needs
+from steadyeye.metrics.testbed.published_models import rows_beside
+from steadyeye.report.subset_display import figure, table
+from steadyeye.report.subsets import Loss, distance, loss
+from steadyeye.report.subsets import published as read
+
+DATA = Path(__file__).resolve().parent / "data" / "published_review_impact.csv"
+BEFORE, AFTER = "without review", "with review"
+PUBLISHED = "Grey and brown: a fine-tuned ResNet-152, Shankar et al., Table 4."
+
+
+@needs("truth", "group", "offset", "accepted")
+def review_impact(evaluated: Sequence[Evaluated]) -> Section | None:
+    """Accuracy, pm-k and drop with and without the frames that a review did not accept.
+
+    Labels are the same in both: those of the data. None where nothing was rejected. Shankar et
+    al., Table 4, which is shown beside; two of its printed drops, 14.4 and 8.9, are not the
+    difference of the accuracies printed with them, which is shown here.
+    """
+    losses = [each for one in evaluated for each in _losses(one)]
+    if not losses:
+        return None
+    reviewed = next(one for one in evaluated if _both(one.predictions) is not None)
+    told = [
+        f"{before.model}: {unsigned(before.drop.value)} without the review, "
+        f"{unsigned(after.drop.value)} with it"
+        for before, after in zip(losses[::2], losses[1::2], strict=True)
+    ]
+    shown = reviewed.predictions
+    others, source = rows_beside(shown, distance(reviewed, pm_sets(shown)), published(), PUBLISHED)
+    claim = first(_claims(losses))
+    return Section(
+        topic=Topic.SURE,
+        place=55,
+        title=claim.text if claim else _question(losses),
+        claim=claim,
+        text=(
+            "The review removed anchors with wrong or unclear labels, and neighbours that no "
+            "longer show what the anchor shows. Drop: "
+            f"{'; '.join(told[:3])}{'; …' if len(told) > 3 else ''}.",
+        ),
+        figures=(
+            figure(
+                "review_impact",
+                [*losses, *others],
+                "Accuracy and pm-k with and without the review's decisions, with 95 % "
+                f"intervals. {source}",
+            ),
+        ),
+        tables=(table([*losses, *others], "review"), _counts(reviewed)),
+    )
+
+
+@cache
+def published() -> tuple[Loss, ...]:
+    """Table 4 of the paper."""
+    return read(DATA, "reviewed", {"no": BEFORE, "yes": AFTER}, "")
+
+
+def _both(predictions: Predictions) -> tuple[Predictions, Predictions] | None:
+    """The table without and with the review; None where it changes nothing."""
+    if "sampled" in predictions.tags:
+        before, after = predictions, accepted(predictions)
+    else:
+        whole = predictions.candidates
+        before, after = predictions if whole is None else whole, predictions
+    return None if len(before) == len(after) else (before, after)
+
+
+def _losses(one: Evaluated) -> list[Loss]:
+    both = _both(one.predictions)
+    if both is None:
+        return []
+    before, after = map(pm_sets, both)
+    k = distance(one, before)
+    return [
+        loss(one.predictions.model, BEFORE, before, k),
+        loss(one.predictions.model, AFTER, after, k),
+    ]
+
+
+def _claims(losses: Sequence[Loss]) -> list[Claim]:
+    """What the title may assert of every model: of both numbers the less favourable end counts."""
+    pairs = list(zip(losses[::2], losses[1::2], strict=True))
+    texts = "Most of the drop remains after the review", "The review removes most of the drop"
+    most, least = ([getattr(before.drop, end) for before, _ in pairs] for end in ("high", "low"))
+    remains = [
+        above(texts[0], after.drop, 1.0 if end is None else end / 2)
+        for (_, after), end in zip(pairs, most, strict=True)
+    ]
+    goes = [
+        below(texts[1], after.drop, 0.0 if end is None else end / 2)
+        for (_, after), end in zip(pairs, least, strict=True)
+    ]
+    return [every(texts[0], remains), every(texts[1], goes)]
+
+
+def _question(losses: Sequence[Loss]) -> str:
+    if not any(each.drop.value for each in losses):
+        n = losses[0].drop.n
+        return f"None of {number_of(n, 'set')} breaks, with or without the review"
+    return "How much of the drop remains after the review?"
+
+
+def _counts(one: Evaluated) -> Table:
+    both = _both(one.predictions)
+    assert both is not None
+    before, after = map(pm_sets, both)
+
+    def row(name: str, whole: int, kept: int) -> tuple[str, ...]:
+        share = percent(kept / whole) if whole else "—"
+        return name, f"{whole:,}", f"{kept:,}", share
+
+    def neighbours(sets: PmSets) -> int:
+        return int(sets.neighbours.sum())
+
+    rows = (
+        row("anchors", len(before), len(after)),
+        row("neighbours", neighbours(before), neighbours(after)),
+    )
+    return Table(
+        "Frames accepted by the review", ("frames", "candidates", "accepted", "share"), rows
+    )

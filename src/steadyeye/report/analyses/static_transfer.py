@@ -1,0 +1,206 @@
+"""One hard frame of each set, the same for all models."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from steadyeye.core.claims import Claim, above, below, first
+from steadyeye.core.format import interval, percent
+from steadyeye.core.pm_sets import pm_sets
+from steadyeye.core.report_types import Figure, Section, Table, Topic
+from steadyeye.core.result_lookup import alike
+from steadyeye.core.stats import bootstrap
+from steadyeye.core.stats.intervals import Interval, proportion
+from steadyeye.core.stats.paired import difference, drawn
+from steadyeye.core.types import Evaluated, needs
+from steadyeye.report.charts.crowd import BELOW
+from steadyeye.report.charts.style import PALETTE, SCHEMA, shares
+from steadyeye.report.subsets import distance
+
+MEASURES = (
+    "anchors",
+    "worst for the other models",
+    "worst for all models",
+    "worst for this model (pm-k)",
+)
+SHAPES = ("circle", "diamond", "square", "triangle-down")
+
+
+@dataclass(frozen=True, eq=False)
+class _Neighbours:
+    """The neighbours that all models were asked about, set by set, best candidate of a tie first.
+
+    `rows`: (n,) of the table. `starts`: (m,) where each set begins. `anchors`, `videos`: (m,).
+    `wrong`: (models, n) bool. `anchor_right`, `survives`: (models, m) bool.
+    """
+
+    rows: NDArray[np.intp]
+    starts: NDArray[np.intp]
+    videos: NDArray[np.str_]
+    wrong: NDArray[np.bool_]
+    anchor_right: NDArray[np.bool_]
+    survives: NDArray[np.bool_]
+
+
+@needs("truth", "group", "offset")
+def static_transfer(evaluated: Sequence[Evaluated]) -> Section | None:
+    """Every model on the neighbour of each anchor that most models get wrong, a fixed set.
+
+    Ties go to the smallest |offset|, then to the earlier frame. Beside it the set chosen by the
+    other models only, for a model that helped to choose is judged by its own choice; the accuracy
+    on the same anchors; and pm-k, for which each model has a worst frame of its own. Anchors
+    without a neighbour are left out. None for fewer than two models on the same samples.
+    Shankar et al., Figure 6.
+    """
+    models = alike(evaluated)
+    if len(models) < 2:
+        return None
+    found = _neighbours(models)
+    if not len(found.starts):
+        return None
+    names = [one.predictions.model for one in models]
+    scores = dict(zip(names, _scores(found), strict=True))
+    own, others = (np.mean([s[i].value or 0.0 for s in scores.values()]) for i in (3, 1))
+    anchors = np.mean([s[0].value or 0.0 for s in scores.values()])
+    claim = _claim(found)
+    return Section(
+        topic=Topic.COMPARED,
+        place=34,
+        title=claim.text if claim else "Do models break on the same frames?",
+        claim=claim,
+        text=(
+            "One neighbour per anchor: the one that most of the other models have wrong. A "
+            f"model is right on {percent(float(others))} of these (mean over {len(names)} "
+            f"models), on {percent(float(anchors))} of the anchors, and on every neighbour of "
+            f"{percent(float(own))}. The first difference is the part of the drop that models "
+            "share. The second is missed by a fixed test set of hard frames, because each model "
+            "breaks on its own frames.",
+        ),
+        figures=(_figure(scores),),
+        tables=(_table(scores),),
+    )
+
+
+def _neighbours(models: Sequence[Evaluated]) -> _Neighbours:
+    """What every model was asked about: a frame that one of them could not read is left out."""
+    tables = [one.predictions for one in models]
+    valid = np.logical_and.reduce([each.valid for each in tables])
+    sets = pm_sets(tables[0], valid)
+    k = min(distance(one, sets) for one in models)
+    near = (sets.set_of >= 0) & (sets.offsets != 0) & (abs(sets.offsets) <= k)
+    rows = np.flatnonzero(near)
+    order = np.lexsort((sets.offsets[rows], abs(sets.offsets[rows]), sets.set_of[rows]))
+    rows = rows[order]
+    which, starts = np.unique(sets.set_of[rows], return_index=True)
+    breaks = np.stack([pm_sets(each, valid).breaks_at for each in tables])[:, which]
+    return _Neighbours(
+        rows,
+        starts,
+        sets.videos[which],
+        ~np.stack([each.right[rows] for each in tables]),
+        breaks > 0,
+        breaks > k,
+    )
+
+
+def hardest(counts: NDArray[np.integer], starts: NDArray[np.intp]) -> NDArray[np.intp]:
+    """(m,) the place of each set's largest count, the first of equal ones.
+
+    `counts`: (n,) how many models are wrong; `starts`: (m,) where each set begins.
+    """
+    n = len(counts)
+    # the earlier of equal counts has the larger key
+    keys = counts.astype(np.int64) * n + (n - 1 - np.arange(n))
+    return np.asarray(n - 1 - np.maximum.reduceat(keys, starts) % n, dtype=np.intp)
+
+
+def _scores(found: _Neighbours) -> list[tuple[Interval, ...]]:
+    """Of each model the four shares, as in `MEASURES`."""
+    counts = found.wrong.sum(axis=0)
+    fixed = hardest(counts, found.starts)
+    scores = []
+    for own, anchor, survives in zip(found.wrong, found.anchor_right, found.survives, strict=True):
+        others = hardest(counts - own, found.starts)
+        right = (anchor, ~own[others], ~own[fixed], survives)
+        scores.append(tuple(proportion(each, found.videos) for each in right))
+    return scores
+
+
+def _claim(found: _Neighbours) -> Claim | None:
+    """Whether most of what neighbours take away is on frames that break other models too."""
+    counts = found.wrong.sum(axis=0)
+    kept = np.stack([~own[hardest(counts - own, found.starts)] for own in found.wrong])
+    # an anchor that is wrong cannot break: it takes no part on either side
+    shared = (found.anchor_right.astype(np.float64) - (kept & found.anchor_right)).mean(axis=0)
+    alone = ((kept & found.anchor_right).astype(np.float64) - found.survives).mean(axis=0)
+    gap = difference(
+        *(drawn(bootstrap.mean_statistic(each, found.videos, (-1, 1))) for each in (shared, alone))
+    )
+    if gap is None:
+        return None
+    words = "Most of the drop is on frames"
+    return first(
+        [
+            above(f"{words} that break other models too", gap, p=gap.p),
+            below(f"{words} that break one model only", gap, p=gap.p),
+        ]
+    )
+
+
+def _figure(scores: dict[str, tuple[Interval, ...]]) -> Figure:
+    names = sorted(scores, key=lambda name: -(scores[name][0].value or 0.0))
+    values: list[dict[str, Any]] = [
+        {"model": name, "frames": what, "value": each.value, "low": each.low, "high": each.high}
+        for name in names
+        for what, each in zip(MEASURES, scores[name], strict=True)
+    ]
+    return Figure(
+        name="static_transfer",
+        caption="Share right on the anchors, on the neighbour that most models have wrong, and "
+        "on every neighbour, with 95 % intervals.",
+        alt=f"Four shares each for {', '.join(names)}; the table has the values.",
+        spec={
+            "$schema": SCHEMA,
+            "width": "container",
+            "height": (9 * len(MEASURES) + 10) * len(names),
+            "data": {"values": values},
+            "layer": _layers(names),
+        },
+    )
+
+
+def _layers(names: list[str]) -> list[dict[str, Any]]:
+    domain = list(MEASURES)
+    what = {"field": "frames", "type": "nominal", "legend": BELOW}
+    axis = {"labelLimit": 150}
+    channels = {
+        "y": {"field": "model", "type": "nominal", "title": None, "sort": names, "axis": axis},
+        "yOffset": {"field": "frames", "type": "nominal", "sort": domain},
+        "color": {**what, "scale": {"domain": domain, "range": list(PALETTE[:4])}},
+    }
+    x = {"x": shares("low", "share right"), "x2": {"field": "high"}}
+    shape = {**what, "scale": {"domain": domain, "range": list(SHAPES)}}
+    point = {"type": "point", "filled": True, "size": 60, "opacity": 1, "tooltip": True}
+    return [
+        {"mark": {"type": "rule", "opacity": 0.6}, "encoding": {**channels, **x}},
+        {
+            "mark": point,
+            "encoding": {**channels, "x": shares("value", "share right"), "shape": shape},
+        },
+    ]
+
+
+def _table(scores: dict[str, tuple[Interval, ...]]) -> Table:
+    body = tuple(
+        (
+            name,
+            f"{found[0].n:,}",
+            *(f"{percent(each.value)} ({interval(each.low, each.high)})" for each in found),
+        )
+        for name, found in scores.items()
+    )
+    header = ("model", "anchors", *MEASURES)
+    return Table("Share right, with 95 % intervals", header, body)

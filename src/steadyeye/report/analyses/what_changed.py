@@ -1,0 +1,178 @@
+"""What had changed in the frames that broke the model, against those it kept."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from steadyeye.core.claims import Claim, first
+from steadyeye.core.format import number_of, probability
+from steadyeye.core.predictions import Predictions
+from steadyeye.core.report_types import Section, Table, Topic
+from steadyeye.core.types import Evaluated, needs
+from steadyeye.metrics.covariates.breakage import Outcomes, outcomes
+from steadyeye.metrics.covariates.odds_ratios import (
+    B_FRAME,
+    CLUSTERS,
+    EVENTS,
+    Effect,
+    Effects,
+    effects,
+)
+from steadyeye.report.charts.dose_response import dose, dose_figure, dose_table, edges
+from steadyeye.report.charts.example_pairs import pairs
+from steadyeye.report.charts.forest_plot import forest
+
+Judged = tuple[Predictions, Outcomes, Effects]
+
+
+@needs("truth", "group", "offset", "motion")
+def what_changed(evaluated: Sequence[Evaluated]) -> Section | None:
+    """Odds of breaking by measured change, how they rise with the surest one, and pictures of it.
+
+    Broken: a neighbour that is wrong while its anchor is right; kept: one that is right too. None
+    where no model has both.
+    """
+    judged = [_judge(one.predictions) for one in evaluated]
+    judged = [each for each in judged if 0 < each[1].broken.sum() < len(each[1])]
+    if not judged:
+        return None
+    fits = {predictions.model: found for predictions, _, found in judged}
+    fitted = any(effect.alone for found in fits.values() for effect in found.each)
+    best = [found.strongest for found in fits.values() if found.strongest]
+    strongest = min(best, key=lambda effect: effect.p) if best else None
+    if strongest is not None and not _claim(judged, strongest):
+        strongest = None
+    section = Section(
+        topic=Topic.WHAT,
+        place=22,
+        title=f"What changed when it broke: {_finding(judged, strongest)}",
+        claim=_claim(judged, strongest),
+        text=(" ".join(_sentence(*each) for each in judged),),
+        method=(_method(judged),),
+        tables=tuple(_table(*each) for each in judged),
+        figures=(forest(fits),) if fitted else (),
+    )
+    return _with_dose(section, judged, strongest) if strongest else section
+
+
+def _judge(predictions: Predictions) -> Judged:
+    found = outcomes(predictions)
+    return predictions, found, effects(predictions, found)
+
+
+def _claim(judged: Sequence[Judged], strongest: Effect | None) -> Claim | None:
+    """What the title asserts: that the odds of breaking change with the strongest measure.
+
+    The p value allows for the measures of each model already (Holm), and here for the models.
+    """
+    if strongest is None or strongest.alone is None:
+        return None
+    odds, p = strongest.alone, min(strongest.p * len(judged), 1.0)
+    text = f"What changed when it broke: {_finding(judged, strongest)}"
+    bound = {"above": 1.0} if strongest.rises else {"below": 1.0}
+    return first([Claim(text, odds.low, odds.high, **bound, p=p)])
+
+
+def _finding(judged: Sequence[Judged], strongest: Effect | None) -> str:
+    if strongest is None:
+        fitted = any(effect.alone for _, _, found in judged for effect in found.each)
+        return "no measure is clearly related" if fitted else "too few broken frames"
+    agree = [
+        effect
+        for _, _, found in judged
+        for effect in found.each
+        if effect.measure == strongest.measure
+        and effect.stands_out
+        and effect.rises == strongest.rises
+    ]
+    found = f"{'more' if strongest.rises else 'less'} {strongest.measure.words}"
+    return (
+        found
+        if len(agree) == len(judged)
+        else f"{found} ({len(agree)} of {number_of(len(judged), 'model')})"
+    )
+
+
+def _sentence(predictions: Predictions, found: Outcomes, fit: Effects) -> str:
+    best = fit.strongest
+    if best and best.alone:
+        more = "more" if best.rises else "less"
+        return (
+            f"{predictions.model} breaks more often {_when(best)}: odds ratio "
+            f"{best.alone.text(not best.rises)} for one standard deviation "
+            f"({best.measure.shown(best.deviation)}) {more}; {found.counted}."
+        )
+    if any(each.alone for each in fit.each):
+        return (
+            f"{predictions.model}: none of {len(fit.each)} measures differs clearly between "
+            f"neighbours that break and neighbours that do not; {found.counted}."
+        )
+    return (
+        f"{predictions.model}: {found.counted}. Odds ratios need at least {EVENTS} neighbours "
+        f"that break and {EVENTS} that do not, the former from at least {CLUSTERS} videos or "
+        "sets."
+    )
+
+
+def _when(best: Effect) -> str:
+    if best.measure == B_FRAME:
+        return "on B-frames" if best.rises else "on frames other than B-frames"
+    return f"when {best.measure.words} {'rises' if best.rises else 'falls'}"
+
+
+def _method(judged: Sequence[Judged]) -> str:
+    units = " and ".join(dict.fromkeys(found.unit for _, found, _ in judged))
+    within = next((f", {found.within}" for _, found, _ in judged if found.within), "")
+    return (
+        "Odds of a neighbour being wrong although its anchor is right (logistic regression); 95 "
+        f"% intervals by a jackknife over {units} with Student's t{within}. A measure is "
+        "clearly related if p ≤ 0.05, adjusted by Holm for the number of measures; the title "
+        "also for the number of models. The measures are correlated: the joint odds ratio of "
+        "one holds the others fixed. A related measure need not be the cause."
+    )
+
+
+def _table(predictions: Predictions, found: Outcomes, fit: Effects) -> Table:
+    rows = tuple(
+        (
+            each.measure.words,
+            each.measure.shown(each.deviation),
+            "—" if np.isnan(each.gap) else f"{each.gap:+.2f}".replace("-", "−"),
+            each.alone.text() if each.alone else f"— ({each.note})",
+            each.joint.text() if each.joint else "—",
+            "—" if np.isnan(each.p) else probability(each.p),
+            f"{each.broken:,} / {each.n - each.broken:,}",
+        )
+        for each in fit.each
+    )
+    header = (
+        "value, compared with the anchor",
+        "standard deviation",
+        "difference broken − not broken (standard deviations)",
+        "odds ratio per standard deviation, alone",
+        "jointly",
+        "p (Holm)",
+        "broken / not broken",
+    )
+    caption = f"Changes from the anchor and breaks of {predictions.model}, {found.over}"
+    return Table(f"{caption}; {fit.joint}" if fit.joint else caption, header, rows)
+
+
+def _with_dose(section: Section, judged: Sequence[Judged], strongest: Effect) -> Section:
+    """The section with the shares by quintile of the strongest measure, and pictures."""
+    measure = strongest.measure
+    ends = edges(judged[0][0], measure)
+    bins = [each for p, found, _ in judged for each in dose(p, found, measure, ends)]
+    standing = [
+        (p, found, effect)
+        for p, found, fit in judged
+        for effect in fit.each
+        if effect.measure == measure and effect.stands_out
+    ]
+    return replace(
+        section,
+        tables=(*section.tables, dose_table(measure, bins)),
+        figures=(*section.figures, dose_figure(measure, bins)),
+        exhibits=pairs(standing),
+    )

@@ -1,0 +1,131 @@
+"""What a classifier is wrong about on still images, in pictures."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from steadyeye.core.format import number_of, percent
+from steadyeye.core.predictions import Predictions
+from steadyeye.core.report_types import Exhibit, Picture, Section, Topic
+from steadyeye.core.types import Evaluated, needs
+
+SHOWN = 24
+LEADS = 3
+
+
+@needs("truth")
+def wrong_predictions(evaluated: Sequence[Evaluated]) -> Section | None:
+    """Images that a classifier predicts wrongly, the most confident mistake first.
+
+    Each label → prediction is shown once a video, or once an image where those are no frames. At
+    most 24 over all models, every model in turn. None where nothing is wrong, and for what other
+    sections show: sets with neighbours, videos frame by frame, degraded images and detectors.
+    """
+    tables = [one.predictions for one in evaluated]
+    if not all(map(_still, tables)):
+        return None
+    wrong = [_wrong(table) for table in tables]
+    if not any(wrong):
+        return None
+    pairs = list(zip(tables, map(_distinct, tables, wrong), strict=True))
+    every = [
+        (table, rows[i])
+        for i in range(max(len(rows) for _, rows in pairs))
+        for table, rows in pairs
+        if i < len(rows)
+    ]
+    shown = [_exhibit(table, row) for table, row in every[:SHOWN]]
+    return Section(
+        topic=Topic.WHAT,
+        place=20,
+        title=_title(tables, wrong),
+        text=(
+            "Images with a wrong prediction, the highest confidence first: label → prediction. "
+            "A labelling error looks the same."
+            + (f" Shown: {len(shown)} of {len(every):,}." if len(shown) < len(every) else ""),
+        ),
+        exhibits=tuple(shown),
+        lead=_lead(every),
+    )
+
+
+def _still(table: Predictions) -> bool:
+    """Whether these are a classifier's predictions of images that stand alone."""
+    lone = "offset" in table.tags and not np.any(table.tags["offset"])
+    filmed = {"offset", "frame"} & set(table.columns)
+    return (lone or not filmed) and "operator" not in table.columns and table.said is None
+
+
+def _wrong(table: Predictions) -> list[int]:
+    """The rows that are labelled, predicted and wrong, the most confident first."""
+    rows = np.flatnonzero(table.labelled & table.valid & ~table.right)
+    return [int(row) for row in rows[np.argsort(-table.confidence[rows], kind="stable")]]
+
+
+def _distinct(table: Predictions, rows: Sequence[int]) -> list[int]:
+    """The first row of each label → prediction of a video, or of an image that is no frame."""
+    videos = table.tags.get("video", table.ids)
+    firsts: dict[tuple[str, str, str], int] = {}
+    for row in rows:
+        firsts.setdefault((str(videos[row]), _truth(table, row), table.answer(row)), row)
+    return list(firsts.values())
+
+
+def _title(tables: Sequence[Predictions], wrong: Sequence[Sequence[int]]) -> str:
+    if len(tables) > 1:
+        return f"Images that {number_of(len(tables), 'model')} predict wrongly"
+    n = int((tables[0].labelled & tables[0].valid).sum())
+    return f"Wrong predictions: {len(wrong[0]):,} of {number_of(n, 'image')}"
+
+
+def _lead(every: Sequence[tuple[Predictions, int]]) -> Exhibit:
+    """The most confident mistakes of the model that makes the most confident one."""
+    first = max(every, key=lambda each: float(each[0].confidence[each[1]]))[0]
+    rows = [row for table, row in every if table is first][:LEADS]
+    pictures = tuple(
+        replace(
+            _picture(first, row),
+            title=f"{_truth(first, row)} → {first.answer(row)}",
+            lines=(f"confidence {percent(float(first.confidence[row]))}",),
+        )
+        for row in rows
+    )
+    title = "The most confident mistakes" if len(rows) > 1 else "The most confident mistake"
+    return Exhibit(f"{title}: label → prediction", first.model, first.data, pictures)
+
+
+def _exhibit(table: Predictions, row: int) -> Exhibit:
+    return Exhibit(
+        title=f"{_truth(table, row)} → {table.answer(row)}",
+        model=table.model,
+        data=table.data,
+        pictures=(_picture(table, row),),
+        labels=tuple(_labels(table, row)),
+        kinds=(f"predicts {table.answer(row)}",),
+    )
+
+
+def _picture(table: Predictions, row: int) -> Picture:
+    return Picture(
+        sample=str(table.ids[row]),
+        title=f"predicts {table.answer(row)}, {percent(float(table.confidence[row]))}",
+        lines=(f"label {_truth(table, row)}{_score_of_label(table, row)}",),
+        right=False,
+    )
+
+
+def _score_of_label(table: Predictions, row: int) -> str:
+    """The confidence of the label and its place; empty where the model has no such class."""
+    score, before = float(table.probability[row]), int(table.rank[row])
+    if not np.isfinite(score) or before < 1:
+        return ""
+    return f": {percent(score)}, after {number_of(before, 'class')} with higher confidence"
+
+
+def _labels(table: Predictions, row: int) -> list[str]:
+    return [table.classes[i] for i in np.flatnonzero(table.truth[row])]
+
+
+def _truth(table: Predictions, row: int) -> str:
+    return " or ".join(_labels(table, row))

@@ -1,0 +1,149 @@
+"""Sealed predictions summed up: sections, pictures, and the report's files."""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from steadyeye.core.errors import UsageError, unknown
+from steadyeye.core.storage.atomic import write_file
+from steadyeye.core.storage.paths import Place, place
+from steadyeye.core.types import Evaluated, Source
+from steadyeye.predictions.covariate_table import state
+from steadyeye.report import pictures
+from steadyeye.report.render.document import Document, title
+from steadyeye.report.render.headline import headline
+from steadyeye.report.render.html import render_html
+from steadyeye.report.render.markdown import render_markdown
+from steadyeye.report.render.tables import render_csv, render_json
+from steadyeye.report.sections import analyses_not_installed, sections
+from steadyeye.runner.collect import collect, record
+from steadyeye.runner.job import Job
+
+RENDER: Mapping[str, Callable[[Document], str]] = {
+    "md": render_markdown,
+    "json": render_json,
+    "csv": render_csv,
+}
+
+
+def document(
+    runs: Sequence[Place], metrics: str | None = None, more: Sequence[str] = ()
+) -> Document:
+    """The report of one or several runs, from their sealed predictions alone.
+
+    `metrics`: a list of specs; None: those of each run's job. `more`: analyses beside the default
+    ones.
+    """
+    return written(runs, collect(runs, metrics), more=more)
+
+
+def written(
+    runs: Sequence[Place],
+    evaluated: Sequence[Evaluated],
+    analyses: Sequence[str] = (),
+    more: Sequence[str] = (),
+) -> Document:
+    """The report of models from `runs`; `analyses`: the only ones, `more`: further ones."""
+    records = {str(run): record(run) for run in runs}
+    return Document(
+        title=title(evaluated),
+        headline=headline(evaluated),
+        evaluated=evaluated,
+        sections=sections(evaluated, analyses, more),
+        left_out="" if analyses else analyses_not_installed(evaluated),
+        provenance=records,
+        commands=tuple(
+            line
+            for run, content in records.items()
+            for line in (command(content, run), *_measuring(place(run)))
+        ),
+    )
+
+
+def write(
+    runs: Sequence[Place],
+    files: Sequence[Place],
+    metrics: str | None = None,
+    more: Sequence[str] = (),
+) -> Document:
+    """Writes the report of `runs` to files, each in the format its suffix names; returns it."""
+    check_formats(files)
+    content = document(runs, metrics, more)
+    save(content, runs, files)
+    return content
+
+
+def check_formats(files: Sequence[Place]) -> None:
+    """Raises `UsageError` for a file whose suffix names no format."""
+    for file in files:
+        if not file.suffix:
+            raise UsageError(
+                f"'{file}' does not say the format; write {file}.html, .md, .json or .csv"
+            )
+        if file.suffix.lstrip(".") not in {"html", *RENDER}:
+            raise unknown("report format", file.suffix.lstrip("."), ["html", *RENDER])
+
+
+def save(content: Document, runs: Sequence[Place], files: Sequence[Place]) -> None:
+    """Writes a report to files, with the pictures that `runs` keep."""
+    marks = {e.predictions.data: e.predictions.fingerprint for e in content.evaluated}
+    for file in files:
+        if file.suffix == ".html":
+            text = render_html(
+                content,
+                lambda data, shot: pictures.stored_picture(runs, marks[data], shot),
+                lambda data, film: pictures.stored_film(runs, marks[data], film),
+            )
+        else:
+            text = RENDER[file.suffix[1:]](content)
+        file.parent.mkdir(parents=True, exist_ok=True)
+        write_file(file, text.encode())
+
+
+def store_pictures(run: Place, sources: Sequence[Source], content: Document | None = None) -> None:
+    """Keeps the pictures and films the report of a run shows, so that it needs the data no more.
+
+    `content`: the report, where it is at hand.
+    """
+    content = content or document([run])
+    tables = [one.predictions for one in content.evaluated]
+    pictures.store(run, sources, tables, content.sections)
+
+
+def command(content: Mapping[str, Any], out: str) -> str:
+    """The command that repeats a run, from its record."""
+    # a run of an earlier version does not have the keys that came later
+    job = {**DEFAULT.record(), **content["job"]}
+    explain = content.get("explain", {}).get("settings", {})
+    if content["saved"]:
+        words = ["steadyeye", "score", *map(_quoted, job["models"])]
+    else:
+        verb = "explain" if explain else "degrade" if job["operators"] else "run"
+        words = ["steadyeye", verb, *(["--fast"] if job["fast"] else [])]
+        words += [word for text in job["models"] for word in ("--model", _quoted(text))]
+    data = [text for text in job["data"] if text != explain.get("reference")]
+    words += [word for text in data for word in ("--data", _quoted(text))]
+    words += [f"--{key} {_quoted(str(value))}" for key, value in explain.items() if value]
+    for key in KEYS:
+        if job[key] != getattr(DEFAULT, key):
+            words += [f"--{key.replace('_', '-')}", _quoted(str(job[key]))]
+    return " ".join([*words, "--out", _quoted(out)])
+
+
+def _measuring(run: Place) -> tuple[str, ...]:
+    """The command of the image pass where there are pm-sets: the next thing to do, or done."""
+    measured = state(run)
+    if measured is None:
+        return ()
+    line = f"steadyeye measure {_quoted(str(run))}"
+    return (line,) if measured else (f"# {line}   adds: what changed when it broke",)
+
+
+DEFAULT = Job()
+KEYS = (
+    *("operators", "levels", "seed", "metrics", "class_map", "reduce", "class_list"),
+    *("on_error", "batch"),
+)
+
+
+def _quoted(text: str) -> str:
+    return f'"{text}"' if any(c in text for c in " ()'*") else text

@@ -1,0 +1,99 @@
+"""Lines that are told apart by colour and by dash, and legends that show both."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from steadyeye.report.charts.style import GREY, PALETTE, colour
+
+DASHES = ((1, 0), (7, 3), (2, 2), (10, 3, 2, 3), (4, 5), (1, 4), (14, 4))
+"""One for each colour of the palette: whoever cannot tell two colours apart has the dash."""
+STROKES: Mapping[str, Any] = {
+    "symbolType": "stroke",
+    "symbolSize": 800,
+    "symbolStrokeWidth": 2.5,
+    "symbolFillColor": "transparent",
+    "rowPadding": -8,
+}
+"""What makes the symbols of a legend pieces of lines, long enough for a dash to show."""
+SHAPES = ("circle", "triangle-up", "square", "diamond", "cross", "triangle-down", "triangle-left")
+"""One for each colour of the palette: points without a line have the shape."""
+
+
+def draw_bands(bands: int, **channels: Any) -> dict[str, Any]:
+    """Areas from the field that the channel `y` names up to the field "high".
+
+    `bands`: how many lie over each other; the more, the fainter each, so that lines stay readable.
+    """
+    opacity = min(0.15, 0.3 / max(bands, 1))
+    return {
+        "mark": {"type": "area", "opacity": opacity},
+        "encoding": {**channels, "y2": {"field": "high"}},
+    }
+
+
+def lines(
+    names: Sequence[str],
+    field: str,
+    colours: Sequence[str] = PALETTE,
+    dashes: Sequence[Sequence[int]] = DASHES,
+) -> dict[str, Any]:
+    """The channels `color` and `strokeDash` of lines named by `field`, with one legend for both.
+
+    Where there are more names than `colours` or `dashes` these come round again.
+    """
+    painted = [colours[i % len(colours)] for i in range(len(names))]
+    return {
+        "color": {**line_colour(names, field), "scale": {"domain": [*names], "range": painted}},
+        "strokeDash": dash(names, field, dashes),
+    }
+
+
+def line_colour(names: Sequence[str], field: str) -> dict[str, Any]:
+    """The channel `color` of lines whose dash says something else."""
+    hue = colour(names, field, "")
+    return {**hue, "legend": {**hue["legend"], **STROKES}}
+
+
+def dash(
+    names: Sequence[str], field: str, dashes: Sequence[Sequence[int]] = DASHES
+) -> dict[str, Any]:
+    """The channel `strokeDash` of lines named by `field`; by default the first is solid."""
+    patterns = [list(dashes[i % len(dashes)]) for i in range(len(names))]
+    scale = {"domain": list(names), "range": patterns}
+    return {**line_colour(names, field), "scale": scale}
+
+
+def shape(names: Sequence[str], field: str) -> dict[str, Any]:
+    """The channel `shape` of points named by `field`, with a grey legend below the chart."""
+    shapes = [SHAPES[i % len(SHAPES)] for i in range(len(names))]
+    grey = {"symbolFillColor": GREY, "symbolStrokeColor": GREY, "symbolSize": 80}
+    legend = {"title": None, "orient": "bottom", "symbolOpacity": 1, **grey}
+    scale = {"domain": list(names), "range": shapes}
+    return {"field": field, "type": "nominal", "scale": scale, "legend": legend}
+
+
+def draw_crossed(
+    models: Sequence[str],
+    kind: str,
+    kinds: Sequence[str],
+    place: Mapping[str, Any],
+    points: str = "true",
+) -> list[dict[str, Any]]:
+    """The layers of lines of each of `models`, one for each of `kinds`, readable in grey.
+
+    Several models differ in colour and dash, and the kinds in the shape of points on the lines;
+    the kinds of a single model differ in dash. `kind`: the field that holds the kind; that of the
+    model is "model". `place`: the channels x and y. `points`: a Vega expression, which rows have a
+    point.
+    """
+    line = {"type": "line", "tooltip": True}
+    if len(models) < 2:
+        channels = {"color": line_colour(models, "model"), "strokeDash": dash(kinds, kind)}
+        return [{"mark": {**line, "point": points == "true"}, "encoding": {**place, **channels}}]
+    channels = lines(models, "model")
+    mark = {"type": "point", "filled": True, "size": 60, "opacity": 1, "tooltip": True}
+    dots = {**place, "color": channels["color"], "shape": shape(kinds, kind)}
+    return [
+        {"mark": line, "encoding": {**place, **channels, "detail": {"field": kind}}},
+        {"transform": [{"filter": points}], "mark": mark, "encoding": dots},
+    ]

@@ -1,0 +1,1 @@
+"""Models compared: rankings, gains from training, published numbers."""

@@ -1,0 +1,173 @@
+"""The chart of models around a line."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from steadyeye.core.report_types import Figure
+from steadyeye.core.special import ndtri
+from steadyeye.core.stats.intervals import Interval
+from steadyeye.metrics.testbed.published_models import K, Published
+from steadyeye.metrics.testbed.testbed_fit import PROBIT, Line, Space, expected, prediction_band
+from steadyeye.report.charts.style import GREY, chart, colour
+
+STEPS = 60
+# the probit axis ends where no published model and hardly a measured share lies
+EDGE = 0.005
+TICKS = (0.01, 0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95, 0.99)
+
+
+@dataclass(frozen=True)
+class Cross:
+    """A model with the intervals of both its shares."""
+
+    model: str
+    original: Interval
+    perturbed: Interval
+
+
+def figure(models: Published, line: Line, crosses: Sequence[Cross], source: str) -> Figure:
+    """Published models, their line with its prediction band, and the user's models as crosses.
+
+    The axes are those of the line's space, in which it is straight; ticks are shares either way.
+    """
+    space = line.space
+    x, y = (_axis(space, *each) for each in (("x", "accuracy on anchors"), ("y", f"pm-{K}")))
+    grey = [
+        {"model": model, "x": a, "y": p, "accuracy": f"{o:.1%}", "pm-10": f"{s:.1%}"}
+        for model, a, p, o, s in zip(
+            models.models,
+            _scaled(space, models.original),
+            _scaled(space, models.perturbed),
+            models.original,
+            models.perturbed,
+            strict=True,
+        )
+    ]
+    told = [{"field": field} for field in ("model", "accuracy", "pm-10")]
+    background = {
+        "data": {"values": grey},
+        "mark": {"type": "circle", "color": GREY, "opacity": 0.4, "size": 18},
+        "encoding": {"x": x, "y": y, "tooltip": told},
+    }
+    names = [cross.model for cross in crosses]
+    layers = [*_line(models, line, x, y), background, *_crosses(crosses, space, x, y)]
+    return Figure(
+        name=f"published_models_{space.name}",
+        caption=(
+            f"pm-{K} by accuracy, axes in {space.name} space. Grey: published models on "
+            f"{models.title}, {source}. Line: least squares; band: 95 % prediction band. "
+            f"Dashed: pm-{K} equal to accuracy. Crosses: your models with 95 % intervals."
+        ),
+        alt=(
+            f"{len(models)} published models along a line below the diagonal, in {space.name} "
+            f"space, and {', '.join(names)}; the table has the values."
+        ),
+        spec=chart(layers, height=360),
+    )
+
+
+def _line(
+    models: Published, line: Line, x: dict[str, Any], y: dict[str, Any]
+) -> list[dict[str, Any]]:
+    """The diagonal, the band and the line, over the accuracies the published models have."""
+    first, last = line.space.to(np.array([models.original.min(), models.original.max()]))
+    shares = line.space.back(np.linspace(first, last, STEPS))
+    low, high = prediction_band(line, shares)
+    values = [
+        {"x": a, "y": m, "low": b, "high": t}
+        for a, m, b, t in zip(
+            *(_scaled(line.space, each) for each in (shares, expected(line, shares), low, high)),
+            strict=True,
+        )
+    ]
+    corners = _scaled(line.space, np.array([0.0, 1.0]))
+    dashed = {"type": "line", "strokeDash": [4, 4], "color": GREY, "strokeWidth": 1}
+    return [
+        {
+            "data": {"values": [{"x": corner, "y": corner} for corner in corners]},
+            "mark": dashed,
+            "encoding": {"x": x, "y": y},
+        },
+        {
+            "data": {"values": values},
+            "mark": {"type": "area", "color": GREY, "opacity": 0.22},
+            "encoding": {"x": x, "y": {**y, "field": "low"}, "y2": {"field": "high"}},
+        },
+        {
+            "data": {"values": values},
+            "mark": {"type": "line", "color": GREY, "strokeWidth": 2},
+            "encoding": {"x": x, "y": y},
+        },
+    ]
+
+
+def _crosses(
+    crosses: Sequence[Cross], space: Space, x: dict[str, Any], y: dict[str, Any]
+) -> list[dict[str, Any]]:
+    values = [
+        {
+            "model": cross.model,
+            **_ends("x", cross.original, space),
+            **_ends("y", cross.perturbed, space),
+            "accuracy": f"{cross.original.value or 0:.1%}",
+            "pm-10": f"{cross.perturbed.value or 0:.1%}",
+        }
+        for cross in crosses
+    ]
+    told = [{"field": field} for field in ("model", "accuracy", "pm-10")]
+    own = {"data": {"values": values}}
+    hue = colour([cross.model for cross in crosses], "model", "")
+    return [
+        {
+            **own,
+            "mark": {"type": "rule", "strokeWidth": 2},
+            "encoding": {
+                "x": {**x, "field": "x_low"},
+                "x2": {"field": "x_high"},
+                "y": y,
+                "color": hue,
+            },
+        },
+        {
+            **own,
+            "mark": {"type": "rule", "strokeWidth": 2},
+            "encoding": {
+                "x": x,
+                "y": {**y, "field": "y_low"},
+                "y2": {"field": "y_high"},
+                "color": hue,
+            },
+        },
+        {
+            **own,
+            "mark": {"type": "point", "filled": True, "size": 90, "opacity": 1},
+            "encoding": {"x": x, "y": y, "color": hue, "tooltip": told},
+        },
+    ]
+
+
+def _ends(name: str, share: Interval, space: Space) -> dict[str, float]:
+    ends = np.array([share.value, share.low, share.high], dtype=np.float64)
+    return dict(zip((name, f"{name}_low", f"{name}_high"), _scaled(space, ends), strict=True))
+
+
+def _axis(space: Space, field: str, title: str) -> dict[str, Any]:
+    channel: dict[str, Any] = {"field": field, "type": "quantitative", "title": title}
+    if space is not PROBIT:
+        return channel | {"axis": {"format": ".0%"}, "scale": {"domain": [0, 1]}}
+    ticks = [float(ndtri(share)) for share in TICKS]
+    label = "format(cumulativeNormal(datum.value), '.0%')"
+    ends = _scaled(space, np.array([0.0, 1.0]))
+    return channel | {
+        "axis": {"values": ticks, "labelExpr": label},
+        "scale": {"domain": ends, "nice": False, "zero": False},
+    }
+
+
+def _scaled(space: Space, shares: np.ndarray[Any, np.dtype[np.float64]]) -> list[float]:
+    """Shares on the scale of a space; in probit those beyond the axis are drawn at its edge."""
+    inside = np.clip(shares, EDGE, 1 - EDGE) if space is PROBIT else np.clip(shares, 0, 1)
+    return [float(each) for each in space.to(inside)]

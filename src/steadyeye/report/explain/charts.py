@@ -1,0 +1,167 @@
+"""Figures and pictures of probes: mistakes beside the control."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from steadyeye.core.format import number_of
+from steadyeye.core.report_types import Exhibit, Figure, Mark, Picture
+from steadyeye.explain.effects import Effects, mean
+from steadyeye.report.charts.style import PALETTE, chart
+from steadyeye.report.explain.wording import Told, ordered
+
+SHOWN = 12
+"""Classes in a figure; the table has all."""
+
+ROW = 30
+"""Pixels a class."""
+
+KINDS = ("confident mistake", "correct detection")
+SHAPE: dict[str, Any] = {
+    "field": "kind",
+    "type": "nominal",
+    "scale": {"domain": list(KINDS), "range": ["triangle-up", "circle"]},
+}
+"""The channel of a kind, so that it is read without colour too."""
+
+NEXT = 3
+"""Changed images beside the one as it is."""
+
+
+def figure(told: Told, name: str, what: str) -> Figure:
+    """The change of every target, by class, with mean and interval.
+
+    `what`: what was done, for the caption. The first row is of all classes together. As Lau et al.
+    2021, Figures 6 and 7.
+    """
+    effects = told.effects
+    labels = ordered(effects)
+    names = ["all classes", *(told.predictions.model_classes[label] for label in labels[:SHOWN])]
+    masks = [np.ones(len(effects.change), dtype=np.bool_)]
+    masks += [effects.label == label for label in labels[:SHOWN]]
+    dots, means = [], []
+    for place, mask in zip(names, masks, strict=True):
+        for kind, of in zip(KINDS, (effects.mistake, ~effects.mistake), strict=True):
+            dots += [
+                {"class": place, "kind": kind, "change": round(float(value), 4)}
+                for value in effects.change[mask & of]
+            ]
+            means += _mean(effects, place, kind, mask & of)
+    more = f" Drawn: {SHOWN} of {number_of(len(labels), 'class')}." if len(labels) > SHOWN else ""
+    return Figure(
+        name,
+        f"{told.model}: |Δ probability| of each detection when {what}; dots with lines are "
+        f"means with 95 % intervals.{more}",
+        f"Change in probability by class ({len(names) - 1}) and for all classes, for confident "
+        f"mistakes and correct detections of {told.model}, when {what}.",
+        _spec(names, dots, means),
+    )
+
+
+def _mean(
+    effects: Effects, place: str, kind: str, which: NDArray[np.bool_]
+) -> list[dict[str, Any]]:
+    found = mean(effects, which)
+    if found.value is None:
+        return []
+    row = {"class": place, "kind": kind, "value": found.value, "n": found.n}
+    return [row if found.low is None else {**row, "low": found.low, "high": found.high}]
+
+
+def _spec(
+    names: Sequence[str], dots: list[dict[str, Any]], means: list[dict[str, Any]]
+) -> dict[str, Any]:
+    y = {"field": "class", "type": "nominal", "sort": list(names), "title": None}
+    offset = {"field": "kind", "type": "nominal", "sort": list(KINDS)}
+    colour = {
+        "field": "kind",
+        "type": "nominal",
+        "scale": {"domain": list(KINDS), "range": [PALETTE[1], PALETTE[0]]},
+        "legend": {"title": None, "orient": "top", "columns": 1, "symbolOpacity": 1},
+    }
+    shared = {"y": y, "yOffset": offset, "color": colour}
+
+    tip = [{"field": "class"}, {"field": "kind"}]
+    layers = [
+        {
+            "data": {"values": dots},
+            "mark": {"type": "tick", "thickness": 1.5, "opacity": 0.35, "bandSize": 9},
+            "encoding": {**shared, "x": _change("change"), "tooltip": [*tip, {"field": "change"}]},
+        },
+        {
+            "data": {"values": [row for row in means if "low" in row]},
+            "mark": {"type": "rule", "strokeWidth": 2},
+            "encoding": {**shared, "x": _change("low"), "x2": {"field": "high"}},
+        },
+        {
+            "data": {"values": means},
+            "mark": {"type": "point", "filled": True, "size": 55, "opacity": 1},
+            "encoding": {
+                **shared,
+                "shape": {**SHAPE, "legend": colour["legend"]},
+                "x": _change("value"),
+                "tooltip": [*tip, {"field": "value", "format": ".3f"}, {"field": "n"}],
+            },
+        },
+    ]
+    return chart(layers, height=ROW * len(names))
+
+
+def _change(field: str) -> dict[str, Any]:
+    """The channel of a change in probability, 0…1."""
+    return {
+        "field": field,
+        "type": "quantitative",
+        "title": "|Δ probability|",
+        "scale": {"domain": [0, 1]},
+        "axis": {"tickCount": 5},
+    }
+
+
+def exhibits(told: Told, tag: str) -> tuple[Exhibit, ...]:
+    """The mistakes that change least and most, then such of the control, each with its changes.
+
+    `tag`: of the step, which names a picture. The changes shown are evenly apart.
+    """
+    effects = told.effects
+    picked: list[int] = []
+    for of, most in ((effects.mistake, 3), (~effects.mistake, 2)):
+        order = np.flatnonzero(of)[np.argsort(effects.change[of], kind="stable")].tolist()
+        picked += dict.fromkeys([*order[:most], *order[::-1][:most]])
+    return tuple(_exhibit(told, which, tag) for which in picked)
+
+
+def _exhibit(told: Told, which: int, tag: str) -> Exhibit:
+    effects = told.effects
+    changed = effects.changed[which]
+    apart = np.unique(np.linspace(0, len(changed) - 1, NEXT).round().astype(np.intp))
+    rows = [int(effects.plain[which]), *changed[apart].tolist()]
+    name = told.predictions.model_classes[effects.label[which]]
+    cause = str(effects.cause[which]) or "correct"
+    called = [str(told.predictions.tags[tag][row]) for row in rows[1:]]
+    return Exhibit(
+        title=f"{name}, {cause}: changes by {effects.change[which]:.2f}",
+        model=told.model,
+        data=told.predictions.data,
+        pictures=tuple(
+            _picture(told, row, f"{tag} {each}" if each else "original", name, cause)
+            for row, each in zip(rows, ["", *called], strict=True)
+        ),
+        wide=True,
+    )
+
+
+def _picture(told: Told, row: int, called: str, name: str, cause: str) -> Picture:
+    predictions, found = told.predictions, told.effects.found
+    kind = "right" if cause == "correct" else "wrong"
+    marks: tuple[Mark, ...] = ()
+    line = f"no {name} there"
+    at = int(found.row[row])
+    if at >= 0:
+        assert predictions.detections is not None, "a probe is asked of a detector"
+        line = f"{name} {found.probability[row]:.2f}"
+        box = tuple(float(value) for value in predictions.detections.boxes[at])
+        marks = (Mark(kind, box, line),)
+    return Picture(str(predictions.ids[row]), called, (line,), None, marks)

@@ -1,0 +1,200 @@
+"""The release gate: whether sealed predictions show what is required of a model."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from steadyeye.core.errors import UsageError
+from steadyeye.core.format import number_of, shown, span
+from steadyeye.core.predictions import Predictions, samples
+from steadyeye.core.spec import Spec
+from steadyeye.core.stats.paired import difference, drawn
+from steadyeye.core.stats.trials import Outcomes
+from steadyeye.core.types import Result
+from steadyeye.report.comparison.leaderboards import common
+from steadyeye.report.comparison.wording import amount, reach
+from steadyeye.report.gate import sample_size
+from steadyeye.report.gate.requirements import Requirement, Tolerance
+from steadyeye.runner.collect import ask
+from steadyeye.runner.task import NO_ACCURACY
+from steadyeye.runner.validate import lacks, metric, readable
+
+HOLDS = "holds"
+FAILS = "does not hold"
+OPEN = "is not certain with this much data"
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What became of one requirement on one model and its data.
+
+    `outcome`: `HOLDS`, where the bound of the 95 % interval meets it; `FAILS`, where the value does
+    not; `OPEN`, where the value does and the bound does not. `numbers`: the value with its
+    interval; of a difference, by how much the model is better. `classes`: among how many the model
+    chose its answers; None where the requirement is not about answers. `why`: more about the
+    outcome.
+    """
+
+    requirement: str
+    model: str
+    data: str
+    outcome: str
+    numbers: str
+    n: int
+    method: str
+    why: str
+    classes: int | None = None
+
+    @property
+    def sentence(self) -> str:
+        """The verdict in one line."""
+        why = f"; {self.why}" if self.why else ""
+        among = "" if self.classes is None else f", among {number_of(self.classes, 'class')}"
+        return (
+            f"{self.requirement} {self.outcome} for {self.model} on {self.data}: {self.numbers}, "
+            f"n = {self.n:,}{among}{why}"
+        )
+
+
+def gate(
+    tables: Sequence[Predictions],
+    requirements: Sequence[Requirement],
+    base: Sequence[Predictions] = (),
+    tolerance: Tolerance | None = None,
+    least: int = 0,
+) -> tuple[Verdict, ...]:
+    """A verdict for every requirement, and for every metric of `tolerance`, on every table.
+
+    `base`: the tables to hold the others against, found by the fingerprint of their data and the
+    name of the model, or as the only model on that data. `least`: the n below which nothing is held
+    to be shown. Raises `UsageError` for a metric that a table does not have, a number that it
+    cannot reach, and a table without a base.
+    """
+    verdicts = []
+    for one in tables:
+        verdicts += [_required(one, each, least) for each in requirements]
+        if tolerance is not None:
+            pair = common([one, _base(one, tables, base)])
+            verdicts += [_held(pair, spec, tolerance.drop, least) for spec in tolerance.specs]
+    return tuple(verdicts)
+
+
+def _required(table: Predictions, wanted: Requirement, least: int) -> Verdict:
+    result = _result(table, wanted.spec)
+    if result.unit == "share" and not 0 <= wanted.number <= 1:
+        raise UsageError(
+            f"'{wanted}': shares are in 0…1; write {wanted.number / 100:g} or {wanted.number:g}%"
+        )
+    near, far = (result.low, result.high) if wanted.floor else (result.high, result.low)
+    numbers = f"{shown(result.value, result.unit)} ({span(result.low, result.high, result.unit)})"
+    method = "; ".join((result.interval, *result.notes))
+    about, among = (str(wanted), table.model, table.data), result.classes
+    if result.value is None or near is None or far is None:
+        why = "the value has no interval"
+        return Verdict(*about, OPEN, numbers, result.n, method, why, among)
+    outcome = _outcome(wanted.met(result.value), wanted.met(near), result.n >= least)
+
+    def needed() -> str:
+        return sample_size.to_show(result, wanted.number, _outcomes(table, wanted.spec))
+
+    why = _why(outcome, not wanted.met(far), "" if result.n >= least else _few(least), needed)
+    return Verdict(*about, outcome, numbers, result.n, method, why, among)
+
+
+def _held(pair: Sequence[Predictions], spec: Spec, drop: float, least: int) -> Verdict:
+    """The verdict on a model being worse than its base by no more than `drop`."""
+    new, old = pair
+    result = _result(new, spec)
+    unlike = _unlike(result, _result(old, spec), old)
+    if result.unit == "share" and drop > 1:
+        raise UsageError(
+            f"--max-drop {drop:g}: shares are in 0…1; write {drop / 100:g} or {drop:g}%"
+        )
+    allowed = f"{spec} at most {amount(drop, result.unit)} worse than the base, {old.model}"
+    about = (allowed, new.model, new.data)
+    outcomes = [_outcomes(each, spec) for each in pair][:: -1 if ask(spec).lower else 1]
+    found = difference(*map(drawn, outcomes))
+    if found is None:
+        return Verdict(*about, OPEN, "—", 0, result.interval, "there is no value")
+    gap, ends = amount(found.value, result.unit), reach(found.low, found.high, result.unit)
+    lost = int((~new.valid).sum())
+    left = f"; {number_of(lost, 'sample')} left out: no prediction from both models" if lost else ""
+    outcome = _outcome(found.value >= -drop, found.low >= -drop, found.n >= least)
+    few = "" if found.n >= least else _few(least)
+    why = _why(outcome, found.high < -drop, few, lambda: sample_size.to_hold(found, drop, outcomes))
+    why = "; ".join(filter(None, (why, unlike)))
+    numbers = f"{'+' if found.value > 0 else ''}{gap} ({ends})"
+    method = found.method + left
+    return Verdict(*about, outcome, numbers, found.n, method, why, result.classes)
+
+
+def _unlike(new: Result, old: Result, base: Predictions) -> str:
+    """That a model and its base choose among other numbers of classes, where they do."""
+    if new.classes == old.classes:
+        return ""
+    return f"not comparable: {base.model} chooses among {number_of(old.classes or 0, 'class')}"
+
+
+def _outcome(value: bool, bound: bool, many: bool) -> str:
+    """Of whether the value meets it, the bound of its interval does, and n is not too small."""
+    if not value:
+        return FAILS
+    return HOLDS if bound and many else OPEN
+
+
+def _why(outcome: str, hopeless: bool, few: str, needed: Callable[[], str]) -> str:
+    if outcome == FAILS:
+        return "its whole interval is outside" if hopeless else ""
+    if outcome == OPEN:
+        return few or needed()
+    return ""
+
+
+def _few(least: int) -> str:
+    return f"n is below the required {least:,}"
+
+
+def _base(
+    table: Predictions, tables: Sequence[Predictions], base: Sequence[Predictions]
+) -> Predictions:
+    """The base of a model: on the same data, of the same name or alone there."""
+    own, *marks = samples([table, *base])
+    there = [each for each, mark in zip(base, marks, strict=True) if mark == own]
+    same = [each for each in there if each.model == table.model]
+    if len(same) == 1:
+        return same[0]
+    alone = sum(each.fingerprint == table.fingerprint for each in tables) == 1
+    if len(there) == 1 and alone:
+        return there[0]
+    pairs = zip(base, marks, strict=True)
+    known = ", ".join(f"{each.model} on {each.data} [{mark}]" for each, mark in pairs)
+    raise UsageError(
+        f"no base for {table.model} on {table.data} [{own}]: --against has {known}; "
+        "run the base on the same samples, with one model or models of the same names"
+    )
+
+
+def _result(table: Predictions, spec: Spec) -> Result:
+    plugin = metric(spec)
+    if not readable(plugin, table.columns):
+        missing = lacks(plugin, table.columns)
+        if "truth" in missing and table.truth.any() and table.competing < 2:
+            raise UsageError(
+                f"{spec} does not apply to {table.model} on {table.data}: only one class "
+                f"competes, so every prediction is right; {NO_ACCURACY}"
+            )
+        what = f"needs {', '.join(missing)}" if missing else "is no metric of degraded images"
+        raise UsageError(
+            f"{spec} {what}: it does not apply to {table.model} on {table.data}; leave it out "
+            "or gate that run on its own"
+        )
+    result = ask(spec).metric(table)
+    if result.value is None and result.cells:
+        raise UsageError(f"{spec} is more than one number; require a metric with one number")
+    return result
+
+
+def _outcomes(table: Predictions, spec: Spec) -> Outcomes:
+    outcomes = ask(spec).outcomes
+    if outcomes is None:
+        raise UsageError(f"{spec} is not comparable between models; give another metric")
+    return outcomes(table)

@@ -1,0 +1,120 @@
+"""How much data it would take to show what this much cannot."""
+
+import math
+from collections.abc import Callable, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from steadyeye.core.special import betaincinv
+from steadyeye.core.stats.clustered_proportions import lower_bound
+from steadyeye.core.stats.intervals import LEVEL
+from steadyeye.core.stats.paired import Difference, drawn
+from steadyeye.core.stats.proportions import tango
+from steadyeye.core.stats.trials import Outcomes, Trials
+from steadyeye.core.types import Result
+
+Floats = NDArray[np.float64]
+MOST = 10_000_000
+
+
+def to_show(result: Result, number: float, outcomes: Outcomes) -> str:
+    """About how many trials or videos would show that a result is beyond `number`, in words.
+
+    Were the value the same. Of trials that stand for themselves, the least n whose Clopper–Pearson
+    interval ends there; of trials in videos, how many videos like these Gaffke's bounds would need;
+    of anything else what the end nearer to the number, drawing closer by the square root of the
+    number of videos, would need.
+    """
+    assert result.value is not None, "what cannot be shown has a value"
+    assert result.low is not None, "and an interval"
+    assert result.high is not None, "and an interval"
+    several = len(np.unique(outcomes.videos))
+    n = len(outcomes.videos)
+    if result.value == number:
+        return "the value equals the requirement, so no amount of data could show it"
+    if isinstance(outcomes, Trials):
+        one = drawn(outcomes)
+        if len(one.totals) == n:
+            return _told(_clopper_pearson(result.value, number), "samples", n, several == 1)
+        above = result.value > number
+        wins, at = (one.wins, number) if above else (one.totals - one.wins, 1 - number)
+        return _of_clusters(2 * wins - one.totals, one.totals, 2 * at - 1, several, n)
+    if result.unit == "share" and result.value in {0.0, 1.0}:
+        # all or none: the end that is not closed draws nearer by the number itself, not its root
+        what = "samples" if several in {1, n} else "videos"
+        count = n if several == 1 else several
+        return _told(_clopper_pearson(result.value, number), what, count, several == 1)
+    bound = result.low if result.value > number else result.high
+    factor = ((result.value - bound) / (result.value - number)) ** 2
+    return _scaled(factor, several, n)
+
+
+def to_hold(found: Difference, drop: float, pair: Sequence[Outcomes]) -> str:
+    """About how much data would show that a difference is no drop of more than `drop`, in words.
+
+    Were it the same: of trials that stand for themselves, by Tango's interval; of trials in videos,
+    by Gaffke's bound over videos like these; of anything else, its lower end drawing closer by the
+    square root of the number of videos.
+    """
+    if found.value == -drop:
+        return "the drop equals the allowed maximum, so no amount of data could show it"
+    first, second = pair
+    several, n = len(np.unique(first.videos)), found.n
+    if isinstance(first, Trials) and isinstance(second, Trials):
+        one, other = drawn(first), drawn(second)
+        if len(one.totals) < n:
+            return _of_clusters(one.wins - other.wins, one.totals, -drop, several, n)
+        ahead = float(np.mean(first.success & ~second.success))
+        behind = float(np.mean(~first.success & second.success))
+        needed = _least(lambda many: tango(ahead * many, behind * many, many)[0] >= -drop)
+        return _told(needed, "samples", n, several == 1)
+    return _scaled(((found.value - found.low) / (found.value + drop)) ** 2, several, n)
+
+
+def _of_clusters(ahead: Floats, totals: Floats, beyond: float, several: int, n: int) -> str:
+    """How many videos like these, or samples of a single one, put Gaffke's bound at `beyond`."""
+    units = len(totals)
+    needed = _least(lambda many: lower_bound(ahead, totals, many / units) >= beyond)
+    if several == 1:
+        return _told(math.ceil(needed / units * n), "samples", n, one_video=True)
+    return _told(needed, "videos", units, one_video=False)
+
+
+def _scaled(factor: float, several: int, n: int) -> str:
+    if several == 1:
+        return _told(math.ceil(factor * n), "samples", n, one_video=True)
+    what = "videos" if several < n else "samples"
+    return _told(math.ceil(factor * several), what, several, one_video=False)
+
+
+def _told(needed: int, what: str, n: int, one_video: bool) -> str:
+    if needed > MOST:
+        return f"more than {MOST:,} {what} like these would be needed; there are {n:,}"
+    within = " of this one video" if one_video else ""
+    return f"at this value about {needed:,} {what}{within} would be needed; there are {n:,}"
+
+
+def _clopper_pearson(value: float, number: float) -> int:
+    """The least n at which a share's interval lies beyond `number`; `MOST` + 1 where none does."""
+    tail = (1 - LEVEL) / 2
+
+    def beyond(n: int) -> bool:
+        hits = value * n
+        if value > number:
+            return float(betaincinv(hits, n - hits + 1, tail)) >= number
+        return float(betaincinv(hits + 1, n - hits, 1 - tail)) <= number
+
+    return _least(beyond)
+
+
+def _least(beyond: Callable[[int], bool]) -> int:
+    few, many = 0, 1
+    while not beyond(many):
+        few, many = many, 2 * many
+        if many > MOST:
+            return MOST + 1
+    while many - few > 1:
+        middle = (few + many) // 2
+        few, many = (few, middle) if beyond(middle) else (middle, many)
+    return many

@@ -1,0 +1,201 @@
+"""What mining writes: candidates in COCO's form, for a review and for other tools, and a report."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import PurePosixPath
+from typing import Any
+
+from steadyeye.core import plugins
+from steadyeye.core.report_types import Section
+from steadyeye.core.seeds import fingerprint
+from steadyeye.core.storage.checked_json import encode
+from steadyeye.core.storage.paths import Place
+from steadyeye.core.types import Evaluated, Image
+from steadyeye.data.annotations.review_candidates import Candidate, Candidates
+from steadyeye.data.classes.class_lists import named
+from steadyeye.explain.mining.causes import MISTAKES
+from steadyeye.explain.mining.crops import sample
+from steadyeye.explain.mining.error_rates import share_results, shares, summarize
+from steadyeye.explain.mining.run import Found, Mined, Wanted
+from steadyeye.report import build
+from steadyeye.report.render.document import Document
+from steadyeye.runner.collect import record
+
+Keep = Callable[[Callable[[], Image]], str]
+"""Keeps a picture and returns its path among the pictures."""
+
+
+def coco(mined: Mined, keep: Keep) -> dict[str, Any]:
+    """The candidates as COCO's JSON of instances, by rank.
+
+    `file_name`: where the picture is kept, the sample's id where there is none. An annotation's
+    `category_id` is the detector's class; beside COCO's keys it has `score`, `cause`, `model` (the
+    most confident), `models`, `truth` (the class of the box met, null: none), `iou`, `times` and
+    `novelty`.
+    """
+    names = _names(mined)
+    images: dict[str, dict[str, Any]] = {}
+    annotations = []
+    for number, each in enumerate(mined.found, start=1):
+        image = _image(mined, each, keep)
+        image = images.setdefault(image["file_name"], {"id": len(images) + 1, **image})
+        annotations.append(_annotation(number, image["id"], names[each.candidate.said], each))
+    return {
+        "info": {"description": "confident mistakes of detectors", **_about(mined.wanted)},
+        "images": list(images.values()),
+        "categories": [{"id": id_, "name": name} for name, id_ in names.items()],
+        "annotations": annotations,
+    }
+
+
+def suggested(mined: Mined, content: Mapping[str, Any]) -> Candidates:
+    """The candidates of `coco` as a review takes them; a picture has the name of its sample."""
+    names = {each["id"]: each["name"] for each in content["categories"]}
+    files = dict(zip((each["id"] for each in content["images"]), own_names(content), strict=True))
+    boxes = tuple(
+        Candidate(
+            str(each["id"]),
+            files[each["image_id"]],
+            found.box,
+            names[each["category_id"]],
+            each["score"],
+        )
+        for each, found in zip(content["annotations"], mined.found, strict=True)
+    )
+    classes = named(dict.fromkeys(names.values()))
+    return Candidates(classes, tuple(names), tuple(files.values()), boxes)
+
+
+def own_names(content: Mapping[str, Any]) -> list[str]:
+    """What a review calls each image: its sample, in a folder of its video where it has one.
+
+    A review takes images that share a folder for frames of one video, so the data is no folder: of
+    several data it stands before, with a plus.
+    """
+    images = content["images"]
+    several = len({each["data"] for each in images}) > 1
+    plain = [str(each["sample"]) for each in images]
+    filmed = [
+        f"{each['video']}/{PurePosixPath(name).name}" if "video" in each else name
+        for each, name in zip(images, plain, strict=True)
+    ]
+    if several:
+        plain, filmed = (
+            [f"{each['data']}+{name}" for each, name in zip(images, names, strict=True)]
+            for names in (plain, filmed)
+        )
+    # a source may name its frames otherwise
+    return filmed if len(set(filmed)) == len(filmed) else plain
+
+
+def origin(content: Mapping[str, Any]) -> Mapping[str, str]:
+    """The name and fingerprint of candidates, by which their set knows them."""
+    return {"name": "candidates.json", "fingerprint": fingerprint(encode(content))}
+
+
+def document(mined: Mined, runs: Sequence[Place], commands: Sequence[str]) -> Document:
+    """The report: what the detectors are confidently wrong about. `commands`: after the runs'."""
+    counted = [shares(*pair) for pair in zip(mined.tables, mined.judged, strict=True)]
+    evaluated = [
+        Evaluated(table, share_results(of, len(table.model_classes)))
+        for table, of in zip(mined.tables, counted, strict=True)
+    ]
+    several = len({table.data for table in mined.tables}) > 1
+    records = {str(run): record(run) for run in runs}
+    return Document(
+        title="Confident mistakes",
+        headline=tuple(
+            summarize(table, of, mined.wanted.score, several)
+            for table, of in zip(mined.tables, counted, strict=True)
+        ),
+        evaluated=evaluated,
+        sections=_sections(evaluated, mined.wanted.score),
+        provenance=records,
+        commands=(*(build.command(each, run) for run, each in records.items()), *commands),
+    )
+
+
+def _sections(evaluated: Sequence[Evaluated], score: float) -> tuple[Section, ...]:
+    """What there is to say of each of the data."""
+    analysis = plugins.load("analyses", "confident_mistakes")
+    by_data: dict[str, list[Evaluated]] = {}
+    for one in evaluated:
+        by_data.setdefault(one.predictions.data, []).append(one)
+    found = [(data, analysis(models, score=score)) for data, models in by_data.items()]
+    several = len(by_data) > 1
+    return tuple(
+        replace(section, title=f"{section.title} · {data}") if several else section
+        for data, section in found
+        if section is not None
+    )
+
+
+def _names(mined: Mined) -> dict[str, int]:
+    """The classes of all detectors, numbered from 1 in the order they come."""
+    names = dict.fromkeys(name for table in mined.tables for name in table.model_classes)
+    return {name: number for number, name in enumerate(names, start=1)}
+
+
+def _about(wanted: Wanted) -> dict[str, Any]:
+    return {
+        "score_above": wanted.score,
+        "causes": list(wanted.causes),
+        "rank": wanted.rank,
+        "limit_a_class": wanted.limit,
+    }
+
+
+def _image(mined: Mined, found: Found, keep: Keep) -> dict[str, Any]:
+    table = mined.tables[found.candidate.table]
+    source = mined.sources[table.fingerprint]
+    name = found.candidate.sample
+    if mined.pictured:
+        name = keep(sample(table, source, found.candidate.row).image)
+    size = {} if found.size is None else dict(zip(("width", "height"), found.size, strict=True))
+    video = {}
+    if "video" in table.tags:
+        video = {"video": str(table.tags["video"][found.candidate.row])}
+    about = {"sample": found.candidate.sample, "data": table.data, **video}
+    return {"file_name": name, **size, **about}
+
+
+def _annotation(number: int, image: int, category: int, found: Found) -> dict[str, Any]:
+    one = found.candidate
+    x0, y0, x1, y1 = found.box
+    return {
+        "id": number,
+        "image_id": image,
+        "category_id": category,
+        "bbox": [x0, y0, x1 - x0, y1 - y0],
+        "area": (x1 - x0) * (y1 - y0),
+        "iscrowd": 0,
+        "score": one.score,
+        "cause": one.cause,
+        "model": one.models[0],
+        "models": list(one.models),
+        "truth": one.truth or None,
+        "iou": round(one.iou, 4),
+        "times": one.times,
+        "novelty": found.novelty,
+    }
+
+
+def counts(mined: Mined) -> list[tuple[str, ...]]:
+    """A column a model, as rows: of its confident detections how many are what."""
+    tables = mined.tables
+    every = [shares(*pair) for pair in zip(tables, mined.judged, strict=True)]
+    several = len({table.data for table in tables}) > 1
+    names = [f"{each.model} on {each.data}" if several else each.model for each in tables]
+    wrong = [[round((share.value or 0) * share.n) for share in of.causes] for of in every]
+    rows: list[tuple[str, Sequence[int]]] = [
+        ("confident detections", [of.confident for of in every]),
+        ("right", [of.judged - sum(lost) for of, lost in zip(every, wrong, strict=True)]),
+        *(
+            (cause.replace("_", " "), [lost[i] for lost in wrong])
+            for i, cause in enumerate(MISTAKES)
+        ),
+        ("unverified", [of.unverified for of in every]),
+        ("in a crowd of its class", [of.excused for of in every]),
+    ]
+    told = [(what, *(f"{n:,}" for n in numbers)) for what, numbers in rows]
+    return [(f"score above {mined.wanted.score:g}", *names), *told]

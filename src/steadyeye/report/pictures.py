@@ -1,0 +1,191 @@
+"""The pictures and films of a report: made while the data is there, kept in the run's folder."""
+
+import hashlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from functools import partial
+
+import numpy as np
+from numpy.typing import NDArray
+
+from steadyeye.core.errors import SampleError
+from steadyeye.core.predictions import Predictions
+from steadyeye.core.report_types import Film, Picture, Section
+from steadyeye.core.storage.atomic import write_file
+from steadyeye.core.storage.paths import Place
+from steadyeye.core.types import Image, Source
+from steadyeye.report.render import sprites
+from steadyeye.report.render.film_sprites import FILM_BYTES, films, key
+
+SMALL: Mapping[str, int] = {"longest": 64, "quality": 70}
+"""How a thumbnail is kept: some 2 kB, so that a page can hold hundreds."""
+
+Take = Callable[[Image], None]
+"""What is done with an image once it is decoded."""
+
+
+@dataclass
+class _Reel:
+    """A film that is written when its last frame is there.
+
+    `pixels`: of a tile. `frames`: how many there are. `most`: bytes of the film.
+    """
+
+    path: Place
+    pixels: int
+    frames: int
+    most: int
+    tiles: dict[int, Image] = field(default_factory=dict)
+    shape: tuple[int, int] | None = None
+
+    def add(self, which: int, image: Image) -> None:
+        """Takes the image of a frame. Frames of several sizes make no film."""
+        self.shape = self.shape or (image.shape[0], image.shape[1])
+        if self.shape != image.shape[:2]:
+            return
+        self.tiles[which] = sprites.tile(image, self.pixels)
+        if len(self.tiles) == self.frames:
+            tiles = [self.tiles.pop(i) for i in range(self.frames)]
+            write_file(self.path, sprites.join(tiles, self.shape, self.most).pack())
+
+
+def store(
+    run: Place, sources: Sequence[Source], tables: Sequence[Predictions], shown: Sequence[Section]
+) -> None:
+    """Keeps the pictures and films that sections of a run's report show, those not kept yet.
+
+    `tables`: the predictions they are about. Every image is decoded once, those of a video in their
+    order. What cannot be decoded is left out; the report says so.
+    """
+    by_mark = {source.fingerprint: source for source in sources}
+    for table in _distinct(tables):
+        if table.fingerprint not in by_mark:
+            continue
+        wanted = [*_stills(run, table, shown), *_reels(run, table, shown)]
+        if wanted:
+            (run / "pictures").mkdir(parents=True, exist_ok=True)
+            _decode(table, _source_of(table, by_mark[table.fingerprint]), wanted)
+
+
+def _distinct(tables: Sequence[Predictions]) -> Iterator[Predictions]:
+    """One table of each data, and every search: each looks at images of its own."""
+    last = {table.data: table for table in tables}
+    for table in tables:
+        if last[table.data] is table or _searched(table):
+            yield table
+
+
+def _searched(table: Predictions) -> bool:
+    return "operator" in table.columns and "profile" not in table.columns
+
+
+def _source_of(table: Predictions, source: Source) -> Source:
+    """The source with the rows of a table: the rounds of a search are of more than the first."""
+    if not _searched(table):
+        return source
+    # with what degrades images, which whoever only reads a report does without
+    from steadyeye.degradation.sweep import Sweep
+
+    if not isinstance(source, Sweep):
+        return source
+    tags = table.tags
+    return source.with_rows(tags["image"], tags["operator"], tags["level"])
+
+
+def stored_picture(runs: Sequence[Place], mark: str, picture: Picture) -> bytes | None:
+    """The JPEG of a picture of the source with the fingerprint `mark`; None where none is kept."""
+    return _first(_picture(run, mark, picture) for run in runs)
+
+
+def stored_film(runs: Sequence[Place], mark: str, film: Film) -> sprites.Sprite | None:
+    """The frames of a film of the source with the fingerprint `mark`; None where none is kept."""
+    data = _first(_film(run, mark, film) for run in runs)
+    return None if data is None else sprites.unpack(data)
+
+
+def _stills(run: Place, table: Predictions, shown: Sequence[Section]) -> Iterator[tuple[str, Take]]:
+    """The samples of pictures that are not kept, and what writes them."""
+    for picture in dict.fromkeys(_pictures(shown, table.data)):
+        path = _picture(run, table.fingerprint, picture)
+        if not path.is_file():
+            yield picture.sample, partial(_write, path, picture)
+
+
+def _pictures(shown: Sequence[Section], data: str) -> Iterator[Picture]:
+    for section in shown:
+        for exhibit in (*section.exhibits, *filter(None, [section.lead])):
+            yield from exhibit.pictures if exhibit.data == data else ()
+        for figure in section.figures:
+            yield from figure.thumbnails if figure.data == data else ()
+
+
+def _write(path: Place, picture: Picture, image: Image) -> None:
+    # with OpenCV, which a report of pictures that are kept does without
+    from steadyeye.data.images.image_file import thumbnail
+    from steadyeye.report.overlays import enlarge, heated, marked
+
+    size = SMALL if picture.small else {}
+    drawn = marked(*enlarge(heated(image, picture.heat), picture.marks))
+    write_file(path, thumbnail(drawn, **size))
+
+
+def _reels(run: Place, table: Predictions, shown: Sequence[Section]) -> Iterator[tuple[str, Take]]:
+    """The samples of films that are not kept, and what takes their images.
+
+    All films of a report share `FILM_BYTES` by their frames.
+    """
+    every = {key(data, film): (data, film) for data, film in films(shown)}
+    total = sum(len(film.frames) for _, film in every.values())
+    pixels = sprites.area(total, FILM_BYTES)
+    for data, film in every.values():
+        most = FILM_BYTES * len(film.frames) // total
+        path = _film(run, table.fingerprint, film)
+        if data == table.data and not path.is_file():
+            reel = _Reel(path, pixels, len(film.frames), most)
+            yield from ((each.sample, partial(reel.add, i)) for i, each in enumerate(film.frames))
+
+
+def _decode(table: Predictions, source: Source, wanted: Sequence[tuple[str, Take]]) -> None:
+    """Decodes every sample that is wanted once and hands it on."""
+    # rows of the source: those that a review left out are among them
+    sealed = table if table.candidates is None else table.candidates
+    row_of = {name: row for row, name in enumerate(sealed.ids.tolist())}
+    takes: dict[int, list[Take]] = {}
+    for sample, take in wanted:
+        # what another search looked at is not among these
+        if sample in row_of or not _searched(table):
+            takes.setdefault(row_of[sample], []).append(take)
+    rows = np.array(sorted(takes), dtype=np.intp)
+    for row in rows[_in_time(sealed, rows)].tolist():
+        with suppress(SampleError):
+            image = source[row].image()
+            for take in takes[row]:
+                take(image)
+
+
+def _in_time(table: Predictions, rows: NDArray[np.intp]) -> NDArray[np.intp]:
+    """The order in which a video is decoded forwards, though its sets overlap."""
+    if not {"video", "frame"} <= set(table.tags) or "level" in table.tags:
+        return np.arange(len(rows))
+    _, video = np.unique(table.tags["video"][rows], return_inverse=True)
+    return np.asarray(np.lexsort((rows, table.tags["frame"][rows], video)), dtype=np.intp)
+
+
+def _picture(run: Place, mark: str, picture: Picture) -> Place:
+    upon = [str(each) for each in (picture.marks, picture.heat) if each]
+    upon += ["small"] if picture.small else []
+    return run / "pictures" / f"{_name(mark, picture.sample, *upon)}.jpg"
+
+
+def _film(run: Place, mark: str, film: Film) -> Place:
+    return run / "pictures" / f"{_name(mark, *(frame.sample for frame in film.frames))}.film"
+
+
+def _name(*parts: str) -> str:
+    return hashlib.sha256("\n".join(parts).encode()).hexdigest()[:24]
+
+
+def _first(paths: Iterator[Place]) -> bytes | None:
+    """What the first of these files holds that is there."""
+    return next((path.read_bytes() for path in paths if path.is_file()), None)

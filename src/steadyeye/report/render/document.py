@@ -1,0 +1,289 @@
+"""What a report says, before it has a form."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from steadyeye.core.format import number_of, shown, span
+from steadyeye.core.report_types import Section, Topic
+from steadyeye.core.result_lookup import ONE_VIDEO as WITHIN
+from steadyeye.core.result_lookup import limit
+from steadyeye.core.types import Evaluated, Result
+from steadyeye.report.render.first import Grid, grids
+
+READING = (
+    ("accuracy", "accuracy", "the share of images for which the prediction is a true class."),
+    (
+        "pm_k",
+        "anchor, neighbour, set",
+        "an anchor is a frame of a video, its neighbours are the frames within ±k of it, and both "
+        "together are a set. Where there are sets, accuracy is that of the anchors.",
+    ),
+    (
+        "pm_k",
+        "pm-k",
+        "the share of anchors on which the model is right and on whose every neighbour it is "
+        "right too.",
+    ),
+    ("drop", "drop", "accuracy minus pm-k, in percentage points (pp)."),
+    (
+        "conditional_robustness",
+        "conditional robustness",
+        "of the frames exactly k away from a right anchor, the share that is right.",
+    ),
+    (
+        "random_neighbour",
+        "random neighbour",
+        "the share of anchors whose neighbour, drawn at random, is right; pm-k takes the worst.",
+    ),
+    (
+        "effective_robustness",
+        "effective robustness",
+        "pm-10 minus the pm-10 of published models of the same accuracy, in percentage points; "
+        "above 0 is steadier than these.",
+    ),
+    (
+        "flip_rate",
+        "flip rate",
+        "of the pairs of consecutive frames, the share with different predictions. No labels are "
+        "needed.",
+    ),
+    (
+        "self_consistency",
+        "self-consistency",
+        "the share of frames whose prediction is the same for every frame within ±k. No labels "
+        "are needed.",
+    ),
+    (
+        "dwell_time",
+        "dwell time",
+        "the median time for which a prediction stays the same; one that the end of a scene cuts "
+        "off counts as at least that long.",
+    ),
+    (
+        "confidence_jump",
+        "confidence jump",
+        "the mean change of confidence between consecutive frames.",
+    ),
+    (
+        "map",
+        "mAP",
+        "average precision of a detector, averaged over classes; 100 % means that every object "
+        "is detected and nothing else.",
+    ),
+    (
+        "map_without_ood",
+        "mAP without OOD",
+        "mAP without the detections of objects of a class that the model does not have.",
+    ),
+    ("mar", "mAR", "the share of objects that are detected, averaged over IoU thresholds."),
+    (
+        "pm_k_map",
+        "pm-k mAP",
+        "mAP over the worst frame within ±k of each anchor.",
+    ),
+    ("map_drop", "mAP drop", "mAP minus pm-k mAP, in percentage points (pp)."),
+    ("localization", "localization", "pm-k mAP with all classes taken as one."),
+    (
+        "degraded_accuracy",
+        "operator, level",
+        "a way to degrade an image, and how strongly: level 0 is the image itself, 30 the last.",
+    ),
+    (
+        "degraded_accuracy",
+        "degraded accuracy",
+        "the share of images on which the model is right, averaged over levels and operators. "
+        "Where only images count that are right at level 0, 100 % means that nothing is lost.",
+    ),
+    (
+        "degraded_rank",
+        "degraded rank",
+        "the number of classes with a higher score than the true one, averaged alike; 0 is best.",
+    ),
+    (
+        "degraded_probability",
+        "degraded probability",
+        "the probability of the true class, averaged alike.",
+    ),
+    (
+        "confident_mistakes",
+        "confident mistake",
+        "a detection above the threshold that disagrees with the labels. The share is of all "
+        "detections above the threshold that the labels can check.",
+    ),
+    (
+        "misclassification",
+        "wrong class",
+        "misclassification, a confident mistake on an object of another class.",
+    ),
+    (
+        "out_of_distribution",
+        "out of distribution",
+        "a confident mistake on an object of a class that the detector does not have.",
+    ),
+    ("background", "background", "a confident mistake where no object is labelled."),
+    (
+        "failure_points",
+        "failure point",
+        "the first level at which accuracy is below a threshold.",
+    ),
+)
+"""(metric it goes with, term, what it means)."""
+
+ANY = (
+    ("n", "how many cases a number is computed from."),
+    (
+        "classes",
+        "the number of classes that the model chooses among. Guessing is right once in as many.",
+    ),
+    (
+        "95\u202f% interval",
+        "the range in which the number would lie for other samples of this kind, 95 times of 100; "
+        "the grey bar from 0 to 100\u202f%.",
+    ),
+)
+"""(term, what it means) for all numbers."""
+
+ONE_VIDEO = (
+    "Where all frames come from one video, an interval holds within that video only. It says "
+    "nothing about other footage."
+)
+
+TITLES = (
+    ("operator", "How much degradation does it withstand?"),
+    ("offset", "How steady is it?"),
+    ("frame", "How steady is it?"),
+    ("detections", "How well does it detect?"),
+)
+"""(column of the predictions, title of their report); the first that all predictions have."""
+
+UNITS = {"drop": "pp", "map_drop": "pp", "effective_robustness": "pp"}
+"""Metric → what stands behind its numbers in place of "%"."""
+
+
+@dataclass(frozen=True)
+class Document:
+    """A report: `headline` is one sentence a model and source, `commands` repeat the runs.
+
+    `provenance`: run folder → its record (job, versions, commit). `left_out`: one line on the
+    sections whose packages are not installed, "" where there are none.
+    """
+
+    title: str
+    headline: tuple[str, ...]
+    evaluated: Sequence[Evaluated]
+    sections: Sequence[Section]
+    provenance: Mapping[str, Mapping[str, Any]]
+    commands: tuple[str, ...]
+    left_out: str = ""
+
+    @property
+    def has_numbers(self) -> bool:
+        """Whether any result is one number; a search for failure points has none."""
+        return any(numbers(one) for one in self.evaluated)
+
+    @property
+    def reading(self) -> tuple[tuple[str, str], ...]:
+        """The terms of the numbers that are there, and what they mean."""
+        names = {result.name.partition("(")[0] for one in self.evaluated for result in numbers(one)}
+        told = tuple((term, meaning) for metric, term, meaning in READING if metric in names)
+        return (*told, *ANY) if told else ()
+
+    @property
+    def numbers_title(self) -> str:
+        """The heading over all numbers, or over the notes where there are none."""
+        if self.has_numbers:
+            return "All numbers"
+        found = any(one.results for one in self.evaluated)
+        return "How the numbers were computed" if found else "Notes on the data"
+
+    @property
+    def several_data(self) -> bool:
+        """Whether the models were run on more than one source; probes are of a source too."""
+        plain = [one.predictions for one in self.evaluated if not one.predictions.probe]
+        return len({table.data for table in plain}) > 1
+
+    @property
+    def grids(self) -> tuple[Grid, ...]:
+        """The main numbers of each model, for the first screen."""
+        return grids(self.evaluated)
+
+    @property
+    def dense(self) -> bool:
+        """Whether the first screen has so many models that it must be set tightly."""
+        return sum(len(grid.rows) for grid in self.grids) > 3
+
+    @property
+    def topics(self) -> tuple[tuple[Topic, tuple[Section, ...]], ...]:
+        """The sections by the question they answer; the numbers are of `Topic.SURE`."""
+        found = []
+        for topic in Topic:
+            there = tuple(s for s in self.sections if s.topic is topic and not s.empty)
+            if there or (topic is Topic.SURE and self.methods):
+                found.append((topic, there))
+        return tuple(found)
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What must be read before any number: samples that were not predicted."""
+        return tuple(filter(None, map(_not_predicted, self.evaluated)))
+
+    @property
+    def caveats(self) -> tuple[str, ...]:
+        """What must be read beside the numbers, not below a fold."""
+        limits = {limit(r.interval) for one in self.evaluated for r in one.results.values()}
+        return (ONE_VIDEO,) if WITHIN in limits else ()
+
+    @property
+    def methods(self) -> tuple[str, ...]:
+        """A line on each number, how its interval was computed, and on what data leave out."""
+        found = []
+        for one in self.evaluated:
+            who = f"{one.predictions.model}, {one.predictions.data}"
+            for result in one.results.values():
+                found.append("; ".join((f"{who}, {result.name}: {result.interval}", *result.notes)))
+            found += [f"{one.predictions.data}: {note}" for note in one.predictions.notes]
+        return tuple(dict.fromkeys(found))
+
+
+def title(evaluated: Sequence[Evaluated]) -> str:
+    """The question that a report answers, by what the predictions hold."""
+    plain = [one.predictions for one in evaluated if not one.predictions.probe]
+    for column, found in TITLES:
+        if plain and all(column in table.columns for table in plain):
+            return found
+    # a sweep beside a run on videos, or nothing but still images
+    steady = any({"offset", "frame"} & set(table.columns) for table in plain)
+    return "How steady is it?" if steady else "How often is it right?"
+
+
+def value_of(result: Result) -> str:
+    """The value of a result in its unit, differences of shares in percentage points."""
+    return _with_unit(result, shown(result.value, result.unit))
+
+
+def interval_of(result: Result) -> str:
+    """The 95 % interval of a result in its unit; `—` where there is none."""
+    return _with_unit(result, span(result.low, result.high, result.unit))
+
+
+def _with_unit(result: Result, text: str) -> str:
+    unit = UNITS.get(result.name.partition("(")[0])
+    if unit is None or text == "—":
+        return text
+    return f"{text.removesuffix('%').rstrip()}\u202f{unit}"
+
+
+def _not_predicted(one: Evaluated) -> str:
+    errors = one.predictions.errors[~one.predictions.valid]
+    if not len(errors):
+        return ""
+    return (
+        f"{one.predictions.model}: {len(errors):,} of {number_of(len(one.predictions), 'sample')} "
+        f"of {one.predictions.data} were not predicted and are left out; the first: {errors[0]}."
+    )
+
+
+def numbers(one: Evaluated) -> tuple[Result, ...]:
+    """The results that are one number each; the others are told in sections of their own."""
+    return tuple(r for r in one.results.values() if r.value is not None or not r.cells)

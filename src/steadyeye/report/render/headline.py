@@ -1,0 +1,227 @@
+"""The one sentence a model and source with which a report begins."""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from steadyeye.core.format import duration, number_of, percent, span
+from steadyeye.core.pm_sets import pm_sets
+from steadyeye.core.predictions import Predictions
+from steadyeye.core.result_lookup import find, limit, reach
+from steadyeye.core.stats.intervals import Interval, proportion
+from steadyeye.core.types import Classes, Evaluated, Result
+from steadyeye.data.classes.class_map import of_destinations
+from steadyeye.data.classes.map_summary import sentence
+from steadyeye.degradation.curves import operators
+from steadyeye.degradation.harm import harm, named
+
+
+def headline(evaluated: Sequence[Evaluated]) -> tuple[str, ...]:
+    """One sentence a model and source: how often it is right, and how often that breaks.
+
+    Nothing of probes, whose images were made to be wrong about.
+    """
+    plain = [one for one in evaluated if not one.predictions.probe]
+    several = len({one.predictions.data for one in plain}) > 1
+    return tuple(_sentence(one, several) for one in plain)
+
+
+def _sentence(one: Evaluated, several: bool) -> str:
+    name = one.predictions.model + (f" on {one.predictions.data}" if several else "")
+    told = (tell(name, one) for tell in TELLERS)
+    said = next(filter(None, told), _run(name, one.predictions))
+    if "operator" in one.predictions.columns and one.predictions.said is not None:
+        said = f"{said} Right means the class of its most confident box: this is a detector."
+    lost = _partnerless(one.predictions)
+    return f"{said} {lost[0].upper()}{lost[1:]}." if lost else said
+
+
+def _run(name: str, table: Predictions) -> str:
+    """What is left to say where nothing has a value."""
+    said = f"{name} was run on {number_of(len(table), 'sample')}"
+    alone = table.truth.any() and table.competing < 2
+    return f"{said}; only one class competes, so there is no accuracy." if alone else f"{said}."
+
+
+def _partnerless(table: Predictions) -> str | None:
+    """Which classes that occur in the data no class of the model stands for."""
+    if table.reach is None:
+        return None
+    occurs = np.asarray(table.truth.any(axis=0))
+    there = [name for name, some in zip(table.classes, occurs, strict=True) if some]
+    to = {own: int(label) for own, label in enumerate(table.reach) if label >= 0}
+    found = of_destinations(Classes(table.model_classes), Classes(table.classes), to, "")
+    return sentence(found, there)
+
+
+def _steady(name: str, one: Evaluated) -> str | None:
+    """How often it is right, and how many of those that are right break."""
+    original, perturbed = find(one.results, "accuracy"), find(one.results, "pm_k")
+    if original is None or original.value is None:
+        return None
+    begin = f"{name} is right on {percent(original.value)} of"
+    if perturbed is None or perturbed.value is None:
+        return f"{begin} {number_of(original.n, 'image')}{_among(original)}{_ends(original)}."
+    k = reach(perturbed)
+    return (
+        f"{begin} {number_of(original.n, 'anchor')}{_among(original)}{_ends(original)}; "
+        f"{_broken(one, k)}."
+    )
+
+
+def _detected(name: str, one: Evaluated) -> str | None:
+    """How well it detects, and how much worse on the worst frames."""
+    plain, worst = find(one.results, "map"), find(one.results, "pm_k_map")
+    if plain is None or plain.value is None:
+        return None
+    begin = f"{name} has a mAP of {percent(plain.value)} on"
+    if worst is None or worst.value is None:
+        return f"{begin} {number_of(plain.n, 'image')}{_ends(plain)}."
+    return (
+        f"{begin} {number_of(plain.n, 'anchor')}{_ends(plain)}, and of "
+        f"{percent(worst.value)}{_ends(worst, False)} on the worst frame within ±{reach(worst)} of "
+        "each."
+    )
+
+
+def _flips(name: str, one: Evaluated) -> str | None:
+    """How often the answer changes, without labels."""
+    flips = find(one.results, "flip_rate")
+    if flips is None or flips.value is None:
+        return None
+    return (
+        f"{name} changes its prediction in {percent(flips.value)} of {number_of(flips.n, 'pair')} "
+        f"of consecutive frames{_among(flips)}{_ends(flips)}."
+    )
+
+
+def _wavers(name: str, one: Evaluated) -> str | None:
+    """How long an answer holds along whole videos, and where all answers nearby are the same."""
+    dwell, same = find(one.results, "dwell_time"), find(one.results, "self_consistency")
+    if dwell is None or not dwell.n:
+        return None
+    (between,) = (cell for cell in dwell.cells if cell.name == "between changes, seconds")
+    if between.value is None:
+        frames = int(one.predictions.valid.sum())
+        return (
+            f"{name} does not change its prediction within a scene in these {frames:,} "
+            f"frames{_among(dwell)}."
+        )
+    held = f"{duration(between.value)}{_among(dwell)}{_ends(between)}"
+    said = f"{name} changes its prediction every {held}"
+    if same is None or same.value is None:
+        return f"{said}."
+    return (
+        f"{said}; for {percent(same.value)} of {number_of(same.n, 'frame')}{_ends(same, False)} it "
+        f"is the same on every frame within ±{reach(same)}."
+    )
+
+
+def _searched(name: str, one: Evaluated) -> str | None:
+    """Under which operator it fails first, with the width that the search has left."""
+    points = find(one.results, "failure_points")
+    if points is None:
+        return None
+    every = [
+        (point.value, operator.name, point)
+        for operator in points.cells
+        for point in _middle(operator)
+        if point.value is not None
+    ]
+    images = f"{number_of(points.n, 'image')} that it gets right undegraded{_among(points)}"
+    told = ", ".join((number_of(len(points.cells), "operator"), *points.notes))
+    threshold = percent(float(_middle(points.cells[0])[0].name.removeprefix("below ")), 0)
+    if not every:
+        # an end of None lies beyond the last level; another one the search has not settled
+        may = sum(each.low is not None for o in points.cells for each in _middle(o))
+        if may:
+            begin = f"{name}, on {images}: the search does not find the level at which accuracy"
+            return f"{begin} falls below {threshold} for {may} of {told}."
+        return f"{name}, on {images}, falls below {threshold} under none of {told}."
+    level, operator, point = min(every, key=lambda each: each[:2])
+    # an end of None lies beyond the last level
+    lows = [each.low for o in points.cells if o.name != operator for each in _middle(o)]
+    alone = point.high is not None and all(low is None or low > point.high for low in lows)
+    others = "All others reach" if alone else "Other operators may reach"
+    which = "a higher" if alone else "the same or a lower"
+    more = f" {others} it at {which} level." if len(points.cells) > 1 else ""
+    ends = f"(95\u202f% interval {span(point.low, point.high, 'level')})"
+    return (
+        f"{name}, on {images}, falls below {threshold} accuracy at level {level:.0f} of "
+        f"{named(operator)} {ends}.{more} Tried: {told}."
+    )
+
+
+def _middle(operator: Result) -> tuple[Result, ...]:
+    """The failure point at the middle one of the thresholds that were asked for."""
+    return operator.cells[len(operator.cells) // 2 :][:1]
+
+
+def _degraded(name: str, one: Evaluated) -> str | None:
+    """How much survives, and under which operator least does."""
+    degraded, points = find(one.results, "degraded_accuracy"), find(one.results, "failure_points")
+    if degraded is None or degraded.value is None:
+        return None
+    every = operators(degraded)
+    kept = every[0].cells[0].value == 1
+    images = f"{number_of(degraded.n, 'image')}{' that it gets right undegraded' if kept else ''}"
+    found = harm(one.predictions, degraded)
+    begin = (
+        f"{name} {'stays' if kept else 'is'} right on {percent(degraded.value)} of "
+        f"{images}{_among(degraded)}{_ends(degraded)}, averaged over "
+        f"{number_of(len(every), 'operator')} and all their levels"
+    )
+    if found.next is None:
+        return f"{begin}{_half(points, found.worst)}."
+    fewest = f"{percent(found.worst.value)}{_ends(found.worst, False)}"
+    return (
+        f"{begin}; lowest under {named(found.worst.name)}, {fewest}{found.doubt}"
+        f"{_half(points, found.worst)}."
+    )
+
+
+def _half(points: Result | None, worst: Result) -> str:
+    """At which level half is lost under an operator; empty where that was not asked, or not."""
+    half = [
+        point
+        for cell in (points.cells if points else ())
+        if cell.name == worst.name
+        for point in cell.cells
+        if point.name == "below 0.5" and point.value is not None
+    ]
+    if not half:
+        return ""
+    ends = span(half[0].low, half[0].high, "level")
+    return f"; below 50\u202f% from level {half[0].value:.0f} ({ends})"
+
+
+def _among(result: Result) -> str:
+    """How many classes the answers were chosen among."""
+    return "" if result.classes is None else f", among {number_of(result.classes, 'class')}"
+
+
+def _broken(one: Evaluated, k: int) -> str:
+    """The share of the anchors that are right which break within ±k, with its interval."""
+    sets = pm_sets(one.predictions)
+    right = sets.breaks_at > 0
+    found = proportion(sets.breaks_at[right] <= k, sets.videos[right])
+    if found.value is None:
+        return "none is right, so none can break"
+    ones = f"the {number_of(found.n, 'right one')}"
+    return f"{percent(found.value)} of {ones}{_ends(found, False)} break within ±{k} frames"
+
+
+def _ends(found: Result | Interval, first: bool = True) -> str:
+    """The interval of a number in brackets; `first`: with what it is, once a sentence."""
+    unit = found.unit if isinstance(found, Result) else "share"
+    within = limit(found.interval if isinstance(found, Result) else found.method)
+    if found.low is None and found.high is None:
+        return f" ({within or 'no interval'})" if first else ""
+    if not first:
+        return f" ({span(found.low, found.high, unit)})"
+    only = f", {within}" if within else ""
+    return f" (95\u202f% interval {span(found.low, found.high, unit)}{only})"
+
+
+# the first that has something to say is heard
+TELLERS = (_degraded, _searched, _detected, _steady, _wavers, _flips)

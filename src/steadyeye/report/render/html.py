@@ -1,0 +1,108 @@
+"""A report as one HTML file that needs nothing else: it opens offline and asks no network."""
+
+import base64
+import hashlib
+import json
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from markupsafe import Markup, escape
+
+from steadyeye.core.report_types import Exhibit, Figure, Picture, Section
+from steadyeye.core.result_lookup import among, limit
+from steadyeye.report.render.document import Document, interval_of, numbers, value_of
+from steadyeye.report.render.film_sprites import Films, reels
+from steadyeye.report.render.first import SENTENCES, head, leads
+from steadyeye.report.render.pages import open_templates, read_static
+from steadyeye.report.render.vega import read_vega
+
+Pictures = Callable[[str, Picture], bytes | None]
+"""`(data, picture) -> JPEG bytes`, or None where it is not kept."""
+
+
+def render_html(
+    document: Document, picture: Pictures, film: Films = lambda data, film: None
+) -> str:
+    """The page. Charts are Vega, embedded once; pictures are data URIs; same input, same bytes."""
+    environment = open_templates()
+    environment.filters["anchor"] = _anchor
+    environment.filters["breakable"] = _breakable
+    environment.globals |= {
+        "among": among,
+        "head_of": head,
+        "interval_of": interval_of,
+        "limit": limit,
+        "numbers": numbers,
+        "sentences": SENTENCES,
+        "value_of": value_of,
+    }
+    charts = any(section.figures for section in document.sections)
+    page: str = environment.get_template("report.html").render(
+        document=document,
+        lead=_lead(document, picture),
+        picture=lambda exhibit, shot: _data_uri(picture(exhibit.data, shot)),
+        specification=lambda figure: _specification(_pictured(figure, picture)),
+        reels=reels(document, film),
+        record=_record,
+        style=Markup(read_static("report.css") + read_static("viewer.css")),  # noqa: S704 - our own files
+        script=Markup(read_static("report.js")),  # noqa: S704
+        viewer=Markup(read_static("viewer.js")),  # noqa: S704
+        vega=Markup(read_vega()) if charts else None,  # noqa: S704
+    )
+    return page
+
+
+@dataclass(frozen=True)
+class _Lead:
+    """The pictures on the first screen, each with its data URI."""
+
+    section: Section
+    exhibit: Exhibit
+    shots: tuple[tuple[Picture, str], ...]
+
+
+def _lead(document: Document, picture: Pictures) -> _Lead | None:
+    """The first of the pictures for the first screen that are kept."""
+    for section, exhibit in leads(document.sections):
+        found = [(shot, _data_uri(picture(exhibit.data, shot))) for shot in exhibit.pictures]
+        shots = tuple((shot, uri) for shot, uri in found if uri)
+        if len(shots) == len(found):
+            return _Lead(section, exhibit, shots)
+    return None
+
+
+def _data_uri(jpeg: bytes | None) -> str | None:
+    return None if jpeg is None else f"data:image/jpeg;base64,{base64.b64encode(jpeg).decode()}"
+
+
+def _pictured(figure: Figure, picture: Pictures) -> Mapping[str, Any]:
+    """The chart with the thumbnails that are kept."""
+    if not figure.thumbnails:
+        return figure.spec
+    found = ((shot.sample, _data_uri(picture(figure.data, shot))) for shot in figure.thumbnails)
+    rows = [{"sample": sample, "image": uri} for sample, uri in found if uri]
+    datasets = {**figure.spec.get("datasets", {}), "thumbnails": rows}
+    return {**figure.spec, "datasets": datasets}
+
+
+def _specification(spec: Mapping[str, Any]) -> Markup:
+    """A chart as JSON that cannot end the script element it stands in."""
+    text = json.dumps(spec, ensure_ascii=False)
+    return Markup(text.replace("<", "\\u003c").replace("&", "\\u0026"))  # noqa: S704
+
+
+def _breakable(text: str) -> Markup:
+    """A name that may be broken after each underscore and before a bracket."""
+    return Markup("<wbr>").join(escape(part) for part in re.split(r"(?<=_)|(?=[(\[])", text))
+
+
+def _record(record: Mapping[str, Any]) -> str:
+    return json.dumps(record, indent=1, ensure_ascii=False)
+
+
+def _anchor(text: str) -> str:
+    """A fragment identifier for a title."""
+    plain = "-".join("".join(c if c.isalnum() else " " for c in text.lower()).split())
+    return f"{plain}-{hashlib.sha256(text.encode()).hexdigest()[:4]}"

@@ -1,0 +1,201 @@
+"""The page that lists runs: which there are, their numbers, and what state each is in."""
+
+import json
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import quote
+
+from markupsafe import Markup
+
+from steadyeye.core.format import shown, span
+from steadyeye.report.render.pages import open_templates, read_static
+
+FINISHED = "finished"
+UNFINISHED = "unfinished"
+DAMAGED = "damaged"
+OLDER = "older version"
+
+TRAINING = "training"
+MINING = "mining"
+"""Kinds of which only their own command writes the report, and which no comparison takes."""
+
+HEADLINE = (
+    *("accuracy", "pm_k", "drop", "map", "pm_k_map", "degraded_accuracy", "flip_rate"),
+    *("dwell_time", "self_consistency"),
+)
+"""Metrics in the order of their columns; the others follow by name."""
+
+NO_REPORT = "no report yet; `steadyeye view RUN` writes it"
+
+COLUMNS = 4
+"""Columns of numbers that are shown where nobody chose a metric."""
+
+
+@dataclass(frozen=True)
+class Number:
+    """One number that a run stores, with its 95 % interval (None: none) and its n."""
+
+    metric: str
+    value: float
+    low: float | None
+    high: float | None
+    n: int
+    unit: str
+
+
+@dataclass(frozen=True)
+class Row:
+    """The numbers of one model on one source."""
+
+    model: str
+    data: str
+    numbers: tuple[Number, ...]
+
+
+@dataclass(frozen=True)
+class ListedRun:
+    """A run as its records describe it.
+
+    `path`: of its folder below the one that is listed, with "/"; "." is that folder itself.
+    `models`, `data`: as the job names them. `state`: one of the four above; `reason`: a line on it,
+    empty where there is nothing to say. `date`: when it last wrote, seconds since 1970. `report`:
+    whether report.html is there. `rows`: empty where no numbers are stored.
+    """
+
+    path: str
+    kind: str
+    models: tuple[str, ...]
+    data: tuple[str, ...]
+    state: str
+    reason: str = ""
+    date: float | None = None
+    report: bool = False
+    rows: tuple[Row, ...] = ()
+
+
+def render_list(runs: Sequence[ListedRun], folder: str, base: str | None = None) -> str:
+    """The page of the runs below `folder`, which sorts, filters and selects them.
+
+    `base`: the relative path from a file that opens without a server to `folder`; None: the page
+    of the server, which makes reports and comparisons when they are asked for.
+    """
+    page: str = (
+        open_templates()
+        .get_template("runs.html")
+        .render(
+            folder=folder,
+            runs=len(runs),
+            served=base is None,
+            content=_embedded(describe_list(runs, folder, base)),
+            style=Markup(read_static("report.css") + read_static("runs.css")),  # noqa: S704 - our own files
+            script=Markup(read_static("runs.js")),  # noqa: S704
+        )
+    )
+    return page
+
+
+def render_problem(title: str, line: str) -> str:
+    """A page that says in one line why there is nothing else to show."""
+    style = Markup(read_static("report.css") + read_static("runs.css"))  # noqa: S704
+    template = open_templates().get_template("problem.html")
+    page: str = template.render(title=title, line=line, style=style)
+    return page
+
+
+def describe_list(
+    runs: Sequence[ListedRun], folder: str, base: str | None = None
+) -> dict[str, Any]:
+    """The list as plain values, as the page and `index.json` have it; arguments as `render_list`.
+
+    A row for each model and source of a run; one without numbers where none are stored.
+    """
+    counts = Counter(n.metric for run in runs for row in run.rows for n in row.numbers)
+    metrics = sorted(counts, key=lambda name: (_order(name), name))
+    return {
+        "folder": folder,
+        "served": base is None,
+        "metrics": metrics,
+        "columns": _columns([row for run in runs for row in run.rows], counts),
+        "runs": [_run(run, base) for run in runs],
+        "rows": [row for at, run in enumerate(runs) for row in _rows(at, run)],
+    }
+
+
+def _columns(rows: Sequence[Row], counts: Mapping[str, int]) -> list[str]:
+    """The metrics to show where nobody chose one, in the order of `HEADLINE`.
+
+    The first one that each row has, so that every kind of run shows a number, then the others.
+    """
+    ranked = sorted(counts, key=lambda name: (_order(name), -counts[name], name))
+    firsts: Counter[str] = Counter()
+    for row in rows:
+        there = {number.metric for number in row.numbers}
+        firsts.update([name for name in ranked if name in there][:1])
+    chosen = [name for name, _ in firsts.most_common(COLUMNS)]
+    chosen += [name for name in ranked if name not in chosen][: COLUMNS - len(chosen)]
+    return [name for name in ranked if name in chosen]
+
+
+def _order(metric: str) -> int:
+    name = metric.partition("(")[0]
+    return HEADLINE.index(name) if name in HEADLINE else len(HEADLINE)
+
+
+def _run(run: ListedRun, base: str | None) -> dict[str, Any]:
+    return {
+        "path": run.path,
+        "kind": run.kind,
+        "date": run.date,
+        "state": run.state,
+        "reason": run.reason or ("" if run.report or base is None else NO_REPORT),
+        "link": _link(run, base),
+        "comparable": _readable(run) and run.kind not in (TRAINING, MINING),
+    }
+
+
+def _readable(run: ListedRun) -> bool:
+    return run.state in (FINISHED, OLDER)
+
+
+def _link(run: ListedRun, base: str | None) -> str | None:
+    """Where the report of a run is; None where there is none and nobody can make it."""
+    if base is None:
+        ready = run.report or (_readable(run) and run.kind not in (TRAINING, MINING))
+        return f"report?run={quote(run.path, safe='')}" if ready else None
+    if not run.report:
+        return None
+    return quote("/".join(part for part in (base, run.path, "report.html") if part != "."))
+
+
+def _rows(at: int, run: ListedRun) -> list[dict[str, Any]]:
+    if not run.rows:
+        models, data = (", ".join(each) for each in (run.models, run.data))
+        return [{"run": at, "model": models, "data": data, "numbers": {}}]
+    return [
+        {
+            "run": at,
+            "model": row.model,
+            "data": row.data,
+            "numbers": {number.metric: _number(number) for number in row.numbers},
+        }
+        for row in run.rows
+    ]
+
+
+def _number(number: Number) -> Mapping[str, Any]:
+    bar = number.unit == "share" and number.low is not None and number.high is not None
+    return {
+        "value": number.value,
+        "shown": shown(number.value, number.unit),
+        "span": span(number.low, number.high, number.unit),
+        "n": number.n,
+        **({"bar": [number.low, number.high]} if bar else {}),
+    }
+
+
+def _embedded(content: Mapping[str, Any]) -> Markup:
+    """Plain values as JSON that cannot end the script element it stands in."""
+    text = json.dumps(content, ensure_ascii=False)
+    return Markup(text.replace("<", "\\u003c").replace("&", "\\u0026"))  # noqa: S704

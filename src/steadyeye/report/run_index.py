@@ -1,0 +1,376 @@
+"""The runs below a folder, as their small records say: no shard is read and nothing computed.
+
+The folder may be one of a store: it is listed in one request, and the records are read anew only
+where their version there is another.
+"""
+
+import json
+import math
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Protocol
+
+from steadyeye.core.errors import UsageError
+from steadyeye.core.format import number_of
+from steadyeye.core.storage.paths import Place, together
+from steadyeye.core.storage.remote_path import Remote
+from steadyeye.predictions.json_record import CELL, RUN, SEAL, protected, read_record
+from steadyeye.predictions.read import MEND
+from steadyeye.report.render.run_list import (
+    DAMAGED,
+    FINISHED,
+    MINING,
+    OLDER,
+    TRAINING,
+    UNFINISHED,
+    ListedRun,
+    Number,
+    Row,
+)
+
+INSIDE = ("then",)
+"""The folders within the folder of a run that hold runs of their own."""
+
+TAIL = 4096  # bytes at the end of log.jsonl, in which its last line lies
+
+WATCHED = (
+    *("run.json", "results.json", "report.html", "log.jsonl", "model.json", "weights.pt"),
+    "candidates.json",
+)
+
+MARKS = ("run.json", "candidates.json")
+"""The files that make a folder one of a run, or of what was mined of runs."""
+
+MALFORMED = (
+    *(UsageError, OSError, ValueError, KeyError, IndexError, TypeError, AttributeError),
+    RecursionError,
+)
+"""What reading a file raises that is not as any version writes it."""
+
+Stamp = tuple[tuple[str, int | str, int], ...]
+
+
+class Files(Protocol):
+    """The names and versions of what lies below a folder."""
+
+    def runs(self) -> Iterator[Place]:
+        """Every folder of a run below it, itself included."""
+        ...
+
+    def names(self, folder: Place) -> frozenset[str]:
+        """The names in a folder; none where it is not there."""
+        ...
+
+    def stamp(self, folder: Place) -> Stamp:
+        """What changes whenever the records of a run do."""
+        ...
+
+
+class RunIndex:
+    """The runs below a folder; one whose records are as they were is not read again.
+
+    Links to other folders are not followed. `root`: absolute, or the URL of a store.
+    """
+
+    def __init__(self, root: Place) -> None:
+        self.root: Place = root.resolve()
+        self._known: dict[str, tuple[Stamp, ListedRun]] = {}
+
+    def runs(self) -> tuple[ListedRun, ...]:
+        """The runs that are there now, by path. Raises `UsageError` where a store cannot tell."""
+        known, files = self._known, list_files(self.root)
+        self._known, new = {}, []
+        for folder in files.runs():
+            path = _below(self.root, folder)
+            stamp = files.stamp(folder)
+            before = known.get(path)
+            if before is not None and before[0] == stamp:
+                self._known[path] = before
+            else:
+                new.append((folder, path, stamp))
+
+        def read(one: tuple[Place, str, Stamp]) -> tuple[str, tuple[Stamp, ListedRun]]:
+            folder, path, stamp = one
+            return path, (stamp, describe(folder, path, files))
+
+        self._known.update(together(self.root, read, new))
+        return tuple(self._known[path][1] for path in sorted(self._known))
+
+    def stamp(self, path: str) -> Stamp:
+        """What is known of the records of a run, which changes whenever they do."""
+        return list_files(self.root).stamp(self.root / path)
+
+
+def list_files(root: Place) -> Files:
+    """The files below a folder; of a store as they are now, in one request."""
+    return _Disk(root) if isinstance(root, Path) else _Store(root)
+
+
+class _Disk:
+    """The files of this machine, which are looked at when they are asked for."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+
+    def runs(self) -> Iterator[Path]:
+        for folder, inner, files in os.walk(self.root):
+            inner[:] = sorted(name for name in inner if not name.startswith("."))
+            if not {*MARKS}.isdisjoint(files):
+                yield Path(folder)
+                inner[:] = [name for name in inner if name in INSIDE]
+
+    def names(self, folder: Place) -> frozenset[str]:
+        try:
+            return frozenset(entry.name for entry in os.scandir(str(folder)))
+        except FileNotFoundError:
+            return frozenset()
+
+    def stamp(self, folder: Place) -> Stamp:
+        path = Path(str(folder))
+        found = [_of(path / name) for name in WATCHED]
+        try:
+            cells = sorted(entry.path for entry in os.scandir(path / "cells"))
+        except OSError:
+            cells = []
+        for cell in map(Path, cells):
+            # the folder's own time changes with every file that comes or goes
+            found += [_of(cell), _of(cell / "seal.json"), _of(cell / "cell.json")]
+        return tuple(found)
+
+
+class _Store:
+    """The objects of a store, as one listing told them."""
+
+    def __init__(self, root: Remote) -> None:
+        self.root = root
+        self.inner: dict[str, dict[str, str]] = {}
+        for url, version in root.versions().items():
+            folder, _, name = url.rpartition("/")
+            self.inner.setdefault(folder, {})[name] = version
+            while len(folder) > len(root.url):
+                folder, _, name = folder.rpartition("/")
+                self.inner.setdefault(folder, {}).setdefault(name, "")
+
+    def runs(self) -> Iterator[Remote]:
+        todo = [self.root]
+        while todo:
+            folder = todo.pop()
+            inner = sorted(name for name in self.names(folder) if not name.startswith("."))
+            if not {*MARKS}.isdisjoint(inner):
+                yield folder
+                inner = [name for name in inner if name in INSIDE]
+            todo += [folder / name for name in inner if str(folder / name) in self.inner]
+
+    def names(self, folder: Place) -> frozenset[str]:
+        return frozenset(self.inner.get(str(folder), ()))
+
+    def stamp(self, folder: Place) -> Stamp:
+        there = self.inner.get(str(folder), {})
+        found = [(name, there.get(name, ""), 0) for name in WATCHED]
+        for cell in sorted(self.names(folder / "cells")):
+            files = self.inner.get(str(folder / "cells" / cell), {})
+            found += [(f"{cell}/{name}", version, 0) for name, version in sorted(files.items())]
+        return tuple(found)
+
+
+def _below(root: Place, folder: Place) -> str:
+    """The path of a folder below `root`, with "/"; "." for `root` itself."""
+    if isinstance(root, Path):
+        return Path(str(folder)).relative_to(root).as_posix()
+    return str(folder)[len(str(root)) + 1 :] or "."
+
+
+def describe(folder: Place, path: str, files: Files) -> ListedRun:
+    """What the records of a run say; one that is damaged is told in a line, never raised."""
+    names = files.names(folder)
+    found = ListedRun(
+        path, "unknown", (), (), DAMAGED, "", _date(folder, names), "report.html" in names
+    )
+    if "run.json" not in names:
+        return _mined(folder, found)
+    try:
+        record = read_record(folder / "run.json", RUN, ("job", "provenance"))
+        models, data = _about(record)
+        found = replace(found, kind=_kind(record), models=models, data=data)
+        state, reason = _state(folder, record, files)
+    except MALFORMED as error:
+        return replace(found, reason=_line(error))
+    if "candidates.json" in names:
+        return replace(_mined(folder, found), models=models, data=data)
+    rows, problem = _rows(folder / "results.json")
+    return replace(found, state=state, reason=reason or problem, rows=rows)
+
+
+def _mined(folder: Place, found: ListedRun) -> ListedRun:
+    """What `steadyeye mine` wrote into a folder: of which models and data, and how much."""
+    found = replace(found, kind=MINING)
+    try:
+        content = json.loads((folder / "candidates.json").read_bytes())
+        mistakes = content["annotations"]
+        models = dict.fromkeys(str(name) for each in mistakes for name in each["models"])
+        data = dict.fromkeys(str(each["data"]) for each in content["images"])
+        count = len(mistakes)
+    except MALFORMED:
+        return replace(found, reason="candidates.json is damaged; run `steadyeye mine` again")
+    found = replace(found, models=tuple(models), data=tuple(data))
+    if not found.report:
+        again = "no report yet; the same command goes on with it"
+        return replace(found, state=UNFINISHED, reason=again)
+    several = "" if count == 1 else "s"
+    return replace(found, state=FINISHED, reason=f"{count:,} confident mistake{several}")
+
+
+def _about(record: Mapping[str, Any]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """The models and the data of a run, by the names of its cells; of a training as it was asked.
+
+    A cell of a probe, `MODEL@DATA+PROBE`, is of the same data.
+    """
+    if record.get("kind") == "finetune":
+        return tuple(map(str, _listed(record["job"]["model"]))), tuple(
+            map(str, _listed(record["job"]["data"]))
+        )
+    pairs = [str(name).rpartition("@") for name in record["cells"]]
+    models = dict.fromkeys(model for model, _, _ in pairs)
+    return tuple(models), tuple(dict.fromkeys(data.partition("+")[0] for *_, data in pairs))
+
+
+def _kind(record: Mapping[str, Any]) -> str:
+    """What a run is, by the command that made it."""
+    job = record["job"]
+    if record.get("kind") == "finetune":
+        return TRAINING
+    if "explain" in record:
+        return "explanation"
+    if job.get("operators"):
+        return "failure points" if job.get("fast") else "degradation"
+    return "saved predictions" if record.get("saved") else "evaluation"
+
+
+def _state(folder: Place, record: Mapping[str, Any], files: Files) -> tuple[str, str]:
+    """Whether a run is finished, and a line on what is to be known of that.
+
+    Raises `UsageError` where a record is damaged or a shard missing.
+    """
+    if record.get("kind") == "finetune":
+        if {"weights.pt", "model.json"} <= files.names(folder):
+            return FINISHED, ""
+        return UNFINISHED, "the training is not finished; the same command goes on with it"
+    done = total = begun = sealed = 0
+    for name in record["cells"]:
+        rounds = record.get("rounds", {}).get(name, [name])
+        parts = list(filter(None, (_shards(folder / "cells" / each, files) for each in rounds)))
+        begun += bool(rounds) and len(parts) == len(rounds)
+        sealed += bool(rounds) and sum(part[2] for part in parts) == len(rounds)
+        done += sum(part[0] for part in parts)
+        total += sum(part[1] for part in parts)
+    cells = len(record["cells"])
+    if sealed < cells:
+        later = (
+            f", {cells - begun} of {number_of(cells, 'model')} × data not begun"
+            if begun < cells
+            else ""
+        )
+        again = "the same command goes on with it"
+        return UNFINISHED, f"{done:,} of {number_of(total, 'shard')}{later}; {again}"
+    if not protected(folder / "run.json"):
+        return OLDER, "of an earlier version, whose records bear no checksum"
+    return FINISHED, ""
+
+
+def _shards(cell: Place, files: Files) -> tuple[int, int, bool] | None:
+    """How many shards of a cell are written, of how many, and whether it is sealed.
+
+    None where it is not begun. Raises `UsageError` where a record is damaged or a shard missing.
+    """
+    names = files.names(cell)
+    if not names:
+        return None
+    if "cell.json" not in names:
+        raise UsageError(f"'{cell / 'cell.json'}' is missing; {CELL}")
+    if "seal.json" in names:
+        listed = read_record(cell / "seal.json", SEAL, ("shards",))["shards"]
+        missing = [entry["file"] for entry in listed if entry["file"] not in names]
+        if missing:
+            raise UsageError(f"the shard '{cell / missing[0]}' is missing; {MEND}")
+        return len(listed), len(listed), True
+    identity = read_record(cell / "cell.json", CELL, ("rows", "shard_rows"))
+    total = -(-int(identity["rows"]) // int(identity["shard_rows"]))
+    return min(sum(name.endswith(".seal") for name in names), total), total, False
+
+
+def _rows(path: Place) -> tuple[tuple[Row, ...], str]:
+    """The numbers that a run stores, none where it stores none; and what is wrong with them."""
+    try:
+        content = json.loads(path.read_bytes())
+        return tuple(map(_row, content["results"])), ""
+    except FileNotFoundError:
+        return (), ""
+    except MALFORMED:
+        return (), "results.json is damaged; `steadyeye report RUN --out RUN/results.json` mends it"
+
+
+def _row(content: Mapping[str, Any]) -> Row:
+    numbers = (
+        Number(
+            str(name),
+            float(each["value"]),
+            _finite(each["low"]),
+            _finite(each["high"]),
+            int(each["n"]),
+            str(each["unit"]),
+        )
+        for name, each in content["metrics"].items()
+        if _finite(each["value"]) is not None
+    )
+    return Row(str(content["model"]), str(content["data"]), tuple(numbers))
+
+
+def _finite(value: Any) -> float | None:
+    """The number, None where there is none."""
+    return None if value is None or not math.isfinite(value) else float(value)
+
+
+def _listed(value: Any) -> Sequence[Any]:
+    return value if isinstance(value, list) else [value]
+
+
+def _line(error: BaseException) -> str:
+    """An error as one line."""
+    if isinstance(error, OSError):
+        return f"'{error.filename}' cannot be read: {error.strerror}"
+    if isinstance(error, UsageError):
+        return " ".join(str(error).split())
+    return f"run.json is not as any version writes it ({type(error).__name__}); {RUN}"
+
+
+def _date(folder: Place, names: frozenset[str]) -> float | None:
+    """When a run last wrote to its log, else when its record was written; seconds since 1970.
+
+    None where neither is known, as of objects of a store without a log.
+    """
+    try:
+        with (folder / "log.jsonl").open("rb") as file:
+            file.seek(max(file.seek(0, os.SEEK_END) - TAIL, 0))
+            return float(json.loads(file.read().splitlines()[-1])["time"])
+    except (OSError, ValueError, LookupError, TypeError, UsageError):
+        pass
+    mark = next((name for name in MARKS if name in names), MARKS[0])
+    try:
+        return Path(folder / mark).stat().st_mtime if isinstance(folder, Path) else None
+    except OSError:
+        return None
+
+
+def _of(path: Path) -> tuple[str, int, int]:
+    try:
+        said = os.stat(path)
+    except OSError:
+        return path.name, 0, -1
+    return path.name, said.st_mtime_ns, said.st_size
+
+
+def is_run(folder: Path) -> bool:
+    """Whether a folder is that of a run or of what was mined, not one with runs below it."""
+    return any((folder / name).is_file() for name in MARKS)

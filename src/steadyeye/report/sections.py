@@ -1,0 +1,99 @@
+"""The sections of a report: what every analysis says of the models on each source."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from steadyeye.core import plugins
+from steadyeye.core.defaults import ANALYSES
+from steadyeye.core.errors import UsageError
+from steadyeye.core.predictions import Predictions
+from steadyeye.core.report_types import Section
+from steadyeye.core.spec import parse
+from steadyeye.core.types import Evaluated
+from steadyeye.runner.validate import declared_readable
+
+
+def sections(
+    evaluated: Sequence[Evaluated], analyses: Sequence[str] = (), more: Sequence[str] = ()
+) -> tuple[Section, ...]:
+    """What the analyses have to say of the models on each source.
+
+    `analyses`: the only ones, names or specs with arguments; the default ones if empty. `more`:
+    further ones. One that nobody named and whose packages are not installed is left out: see
+    `analyses_not_installed`. Raises `UsageError` for one of `more` that no data has the columns
+    for.
+    """
+    by_data = _by_data(evaluated)
+    several = len({data for data, *_ in by_data}) > 1
+    _refuse_unreadable(list(by_data.values()), more)
+    found = []
+    for (data, *_), models in by_data.items():
+        for text in _readable_analyses(models, [*(analyses or ANALYSES), *more]):
+            spec, named = parse(text), text in analyses or text in more
+            if not named and plugins.declaration("analyses", spec.name).missing_packages:
+                continue
+            section = plugins.load("analyses", spec.name)(models, **spec.kwargs)
+            if section is not None and not section.empty:
+                title = f"{section.title} · {data}" if several else section.title
+                found.append(replace(section, title=title))
+    return tuple(sorted(found, key=lambda section: section.order))
+
+
+def _refuse_unreadable(data: Sequence[Sequence[Evaluated]], names: Sequence[str]) -> None:
+    for name in names:
+        if not any(_readable_analyses(models, [name]) for models in data):
+            needed = ", ".join(plugins.declaration("analyses", parse(name).name).columns or ())
+            raise UsageError(f"{name} needs {needed}, which none of these runs has; leave it out")
+
+
+def analyses_not_installed(evaluated: Sequence[Evaluated]) -> str:
+    """One line on the analyses that the data allows and whose packages are missing; "": none."""
+    names = {name for models in _by_data(evaluated).values() for name in _readable_analyses(models)}
+    declared = [plugins.declaration("analyses", name) for name in sorted(names)]
+    lacking = [each for each in declared if each.missing_packages]
+    if not lacking:
+        return ""
+    extras = {each.extra for each in lacking if each.extra}
+    packages = {name for each in lacking for name in each.missing_packages if not each.extra}
+    many = "1 section is" if len(lacking) == 1 else f"{len(lacking)} sections are"
+    missing = ", ".join(sorted({name for each in lacking for name in each.missing_packages}))
+    line = plugins.install_line(extras, sorted(packages))
+    return f"{many} left out, as {missing} is not installed: {line}"
+
+
+def _by_data(evaluated: Sequence[Evaluated]) -> Mapping[tuple[str, ...], list[Evaluated]]:
+    """The models on each source, each with what it said of the other sources."""
+    by_data: dict[tuple[str, ...], list[Evaluated]] = {}
+    for one in evaluated:
+        there = replace(one, elsewhere=_elsewhere(one, evaluated))
+        by_data.setdefault(_about(one.predictions), []).append(there)
+    return by_data
+
+
+def _readable_analyses(models: Sequence[Evaluated], names: Sequence[str] = ANALYSES) -> list[str]:
+    """Those of the analyses that the columns of the models allow, each once.
+
+    In the words they were named with.
+    """
+    columns = tuple(set.intersection(*(set(one.predictions.columns) for one in models)))
+    every = dict.fromkeys(names)
+    return [each for each in every if declared_readable("analyses", parse(each).name, columns)]
+
+
+def _elsewhere(one: Evaluated, evaluated: Sequence[Evaluated]) -> tuple[Predictions, ...]:
+    """What the same model said of other data."""
+    own = one.predictions
+    others = [other.predictions for other in evaluated if other.predictions.model == own.model]
+    return tuple(
+        p
+        for p in others
+        if not p.probe and p.data != own.data and p.model_classes == own.model_classes
+    )
+
+
+def _about(table: Predictions) -> tuple[str, ...]:
+    """What is said of together: models on the same data, or the same probe of the same data."""
+    if not table.probe:
+        return (table.data,)
+    data = table.probe["data"]
+    return (data["name"], data["fingerprint"], table.probe["name"])

@@ -1,0 +1,1 @@
+"""The review's database: tables, migrations, sessions."""

@@ -1,0 +1,1 @@
+"""What a review decided: verdicts, counts, statistics, export and import."""

@@ -1,0 +1,111 @@
+"""What the review changes in the numbers of a model: Table 4 of Shankar et al."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from steadyeye.core.errors import UsageError
+from steadyeye.core.format import number_of
+from steadyeye.core.pm_sets import farthest, pm_sets
+from steadyeye.core.predictions import Predictions
+from steadyeye.core.stats.intervals import Interval, proportion
+from steadyeye.data.annotations.review_set import UNDECIDED, SetFolder
+from steadyeye.review.protocol.plan import Plan
+from steadyeye.review.results.verdicts import Verdict
+
+WITHOUT, WITH = "without review", "with review"
+
+
+@dataclass(frozen=True)
+class Impact:
+    """One model with or without the review. `k`: distance of `perturbed`, native frames.
+
+    `original`: accuracy on anchors; `perturbed`: pm-k; `drop`: right at the anchor, and wrong
+    within ±k. `neighbours`: how many frames beside the anchors count.
+    """
+
+    model: str
+    review: str
+    k: int
+    original: Interval
+    perturbed: Interval
+    drop: Interval
+    neighbours: int
+
+
+def impact(
+    predictions: Predictions,
+    folder: SetFolder,
+    plan: Plan,
+    found: Mapping[str, Verdict],
+    k: int | None = None,
+) -> tuple[Impact, Impact]:
+    """The numbers of a run without and with the decisions made so far.
+
+    Without: the frames as sampled, those across a scene cut left out, under the labels of the
+    data. With: rejected anchors and neighbours left out, under the labels that reviewers gave;
+    what is not decided yet stays as it is, so that at the end of a review these are the numbers
+    of the exported set. `found`: of `verdicts`. Predictions are joined by id. Raises `UsageError`
+    where a frame of the set was not predicted, or the classes are not those of the set.
+    """
+    names = folder.classes.names if folder.classes else ()
+    if tuple(predictions.classes) != tuple(names):
+        raise UsageError(
+            f"the run of {predictions.model} has {number_of(len(predictions.classes), 'class')} "
+            f"that are not the {len(names)} of {folder.name}; evaluate the set itself"
+        )
+    ids = {id_: row for row, id_ in enumerate(predictions.ids.tolist())}
+    absent = [id_ for id_ in found if id_ not in ids]
+    if absent:
+        raise UsageError(
+            f"{len(absent):,} of {number_of(len(found), 'frame')} of {folder.name} are not in the "
+            f"run of {predictions.model}, first '{absent[0]}'; evaluate reviewed(root=…, "
+            "review=False)"
+        )
+    rows = folder.frames.to_pylist()
+    sampled = {r["id"] for r in rows if plan.across_cuts or not r["across_cut"]}
+    left = {id_ for id_, each in found.items() if each.accepted or each.reason == UNDECIDED}
+    # a run of an exported set has the reviewers' labels already
+    given = {row["id"]: [names[label] for label in row["labels"]] for row in rows}
+    before = _relabelled(predictions, ids, given, names)
+    judged = _relabelled(predictions, ids, {i: v.labels for i, v in found.items()}, names)
+    return (
+        _numbers(before, WITHOUT, sampled, k),
+        _numbers(judged, WITH, left & sampled, k),
+    )
+
+
+def _relabelled(
+    predictions: Predictions,
+    ids: Mapping[str, int],
+    labels: Mapping[str, Sequence[str]],
+    names: Sequence[str],
+) -> Predictions:
+    truth = predictions.truth.copy()
+    for id_, own in labels.items():
+        truth[ids[id_]] = np.isin(names, own)
+    return replace(predictions, truth=truth)
+
+
+def _numbers(predictions: Predictions, review: str, kept: set[str], k: int | None) -> Impact:
+    counts = np.array([id_ in kept for id_ in predictions.ids.tolist()], dtype=np.bool_)
+    # a row with an error leaves its set, which is what a frame that was not accepted does
+    errors = np.where(counts, predictions.errors.astype(object), "not accepted").astype(np.str_)
+    reach = farthest(pm_sets(predictions), k)
+    sets = pm_sets(replace(predictions, errors=errors))
+
+    def share(hits: NDArray[np.bool_]) -> Interval:
+        return proportion(hits, sets.videos)
+
+    right, survives = sets.breaks_at > 0, sets.breaks_at > reach
+    return Impact(
+        predictions.model,
+        review,
+        reach,
+        share(right),
+        share(survives),
+        share(right & ~survives),
+        int(sets.neighbours.sum()),
+    )

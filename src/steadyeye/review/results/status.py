@@ -1,0 +1,99 @@
+"""Where a review stands: its stages, its people, and the numbers of the papers' Table 1."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from typing import Any
+
+from sqlalchemy import Connection, func, select
+
+from steadyeye.data.annotations.review_set import SetFolder
+from steadyeye.review.bulk import audit_results, audit_workflow, skip_pairs
+from steadyeye.review.db.schema import assignments, items
+from steadyeye.review.protocol.plan import Plan
+from steadyeye.review.protocol.reviewers import Reviewer
+from steadyeye.review.protocol.stages import STAGES
+from steadyeye.review.results.counting import counted
+from steadyeye.review.results.table_one import table_one
+from steadyeye.review.workflow import quality, queue
+
+
+def progress(
+    connection: Connection, plan: Plan, reviewer: Reviewer | None = None
+) -> Sequence[Mapping[str, Any]]:
+    """Each stage with how many of its items are waiting, open and done, gold questions left out.
+
+    Of a reviewer: `mine`, what they answered, and `left`, what waits for them.
+    """
+    # gold questions are asked of everybody and are never done
+    rows = connection.execute(
+        select(items.c.stage, items.c.state, func.count())
+        .where(items.c.gold.is_(None))
+        .group_by(items.c.stage, items.c.state)
+    )
+    counts = {(stage, state): count for stage, state, count in rows}
+    mine: dict[str, int] = {}
+    left: dict[str, int] = {}
+    if reviewer:
+        left = {name: queue.left(connection, plan, reviewer, name) for name in plan.votes}
+        answered = connection.execute(
+            select(items.c.stage, func.count())
+            .join(assignments, assignments.c.item == items.c.id)
+            .where(assignments.c.reviewer == reviewer.id, assignments.c.answered)
+            .group_by(items.c.stage)
+        )
+        mine = {row[0]: row[1] for row in answered}
+    return [
+        {
+            "stage": name,
+            "title": STAGES[name].title,
+            "votes": votes,
+            **{state: counts.get((name, state), 0) for state in ("waiting", "open", "done")},
+            **({"mine": mine.get(name, 0), "left": left[name]} if reviewer else {}),
+        }
+        for name, votes in plan.votes.items()
+    ]
+
+
+def status(connection: Connection, folder: SetFolder, plan: Plan) -> Mapping[str, Any]:
+    """Everything the dashboard and `steadyeye review-status` show."""
+    agreements = [quality.agreement(connection, name) for name in plan.votes]
+    return {
+        "set": folder.name,
+        "stages": progress(connection, plan),
+        "reviewers": [asdict(pace) for pace in quality.paces(connection)],
+        "agreement": [
+            {
+                "stage": each.stage,
+                "alpha": each.alpha,
+                "n": each.n,
+                "kappa": [
+                    {"reviewers": list(pair), "kappa": value, "n": n}
+                    for pair, (value, n) in each.kappa.items()
+                ],
+            }
+            for each in agreements
+        ],
+        "table": table(connection, folder, plan),
+        "table_one": [asdict(line) for line in table_one(connection, folder, plan)],
+        **(_spared(connection) if plan.shortcut else {}),
+    }
+
+
+def _spared(connection: Connection) -> Mapping[str, Any]:
+    told = {"spared": skip_pairs.counts(connection), "holds": audit_results.holds(connection)}
+    return {"shortcut": {**told, "audits": audit_workflow.told(connection)}}
+
+
+def table(connection: Connection, folder: SetFolder, plan: Plan) -> Sequence[Mapping[str, Any]]:
+    """Reviewed, accepted, updated and why not, of each stage; what counts: `counting`."""
+    return [
+        {
+            "stage": each.stage,
+            "reviewed": each.reviewed,
+            "accepted": each.accepted,
+            "gold": each.gold,
+            "reasons": each.reasons,
+            **({} if each.updated is None else {"updated": each.updated}),
+        }
+        for each in counted(connection, folder, plan)
+    ]

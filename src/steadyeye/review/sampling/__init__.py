@@ -1,0 +1,1 @@
+"""What is reviewed: frames drawn, images stored, near duplicates left out, splits."""

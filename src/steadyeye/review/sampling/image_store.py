@@ -1,0 +1,85 @@
+"""The pictures of a set: JPEG files named by their content."""
+
+import shutil
+import struct
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import simplejpeg
+
+from steadyeye.core.storage.atomic import write_file
+from steadyeye.core.types import Image
+from steadyeye.data.annotations.review_set import image_name, image_path
+from steadyeye.data.images import image_file
+
+QUALITY = 95
+START, SCAN, EXIF = b"\xff\xd8", 0xDA, b"Exif\0\0"
+ORIENTATION = 0x0112
+
+
+def keep(out: Path, image: Callable[[], Image]) -> tuple[str, Image]:
+    """Stores a picture under images/ and returns its name there and the picture.
+
+    A JPEG file is kept byte for byte, except that a note to turn it is taken out: models see it
+    unturned, and so must people. Anything else becomes a JPEG of quality 95.
+    """
+    content = _original(image)
+    if content is None:
+        shown = image()
+        kept = simplejpeg.encode_jpeg(np.ascontiguousarray(shown), QUALITY, "RGB", "444")
+    else:
+        shown, kept = image(), unturned(content)
+    name = image_name(kept)
+    path = image_path(out, name)
+    if not path.is_file():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write_file(path, kept)
+    return name, shown
+
+
+def size(path: Path) -> tuple[int, int]:
+    """Width and height of a stored picture, from its header."""
+    height, width, *_ = simplejpeg.decode_jpeg_header(path.read_bytes())
+    return int(width), int(height)
+
+
+def place(root: Path, name: str, target: Path) -> None:
+    """Copies a stored picture to another path, unless something is there already."""
+    if not target.exists():
+        target.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(image_path(root, name), target)
+
+
+def unturned(content: bytes) -> bytes:
+    """The JPEG file without an EXIF note that it is to be turned; its pixels stay as they are."""
+    parts, at = [START], len(START)
+    while at + 4 <= len(content) and content[at] == 0xFF and content[at + 1] != SCAN:
+        (length,) = struct.unpack(">H", content[at + 2 : at + 4])
+        part = content[at : at + 2 + length]
+        if not (part[4:10] == EXIF and _is_turned(part[10:])):
+            parts.append(part)
+        at += len(part)
+    return b"".join([*parts, content[at:]])
+
+
+def _original(image: Callable[[], Image]) -> bytes | None:
+    """The bytes of the JPEG file that an image is read from; None: it is none."""
+    if not isinstance(image, image_file.ImageFile) or not image.path.is_file():
+        return None
+    content = image.path.read_bytes()
+    return content if content[:2] == START else None
+
+
+def _is_turned(tiff: bytes) -> bool:
+    order = "<" if tiff[:2] == b"II" else ">"
+    try:
+        (directory,) = struct.unpack(f"{order}I", tiff[4:8])
+        (entries,) = struct.unpack(f"{order}H", tiff[directory : directory + 2])
+        for entry in range(directory + 2, directory + 2 + 12 * entries, 12):
+            tag, _, _, value = struct.unpack(f"{order}HHIH", tiff[entry : entry + 10])
+            if tag == ORIENTATION:
+                return bool(value != 1)
+    except struct.error:
+        return False  # cut short: nobody turns it
+    return False

@@ -1,0 +1,1 @@
+"""The review in a browser: pages, access, the application."""

@@ -1,0 +1,1 @@
+"""A review at work: items, the queue, decisions and what follows from each."""

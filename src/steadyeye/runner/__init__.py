@@ -1,0 +1,1 @@
+"""Jobs: read, validated, run to sealed predictions."""

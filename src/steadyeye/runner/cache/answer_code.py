@@ -1,0 +1,210 @@
+"""The code behind an answer: of the model that gives it, and of what makes the image it is of."""
+
+import json
+import platform
+import re
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import suppress
+from functools import cache, partial
+from importlib.metadata import PackageNotFoundError, requires, version
+from pathlib import Path
+from types import BuiltinMethodType, FunctionType, MethodType
+from typing import Any
+
+from steadyeye.core import plugins
+from steadyeye.core.abilities import Composed
+from steadyeye.core.errors import UsageError
+from steadyeye.core.seeds import fingerprint
+from steadyeye.core.source_code import Symbol, closure
+from steadyeye.core.storage.atomic import write_lightly
+from steadyeye.core.types import Sample
+
+FILE = "code.json"
+MOST = 16  # parts of a list that are looked at: its others are of the same kinds
+
+NO_ANSWER = ("steadyeye.core.plugins", "steadyeye.core.errors", "steadyeye.core.notebook")
+"""Modules that find plugins, word errors and print: no answer depends on them."""
+
+ALONGSIDE: Mapping[str, tuple[str, ...]] = {
+    "keras": ("jax", "tensorflow", "torch"),
+    "onnxruntime": ("onnxruntime-gpu",),
+    "scenedetect": ("scenedetect-headless",),
+}
+"""Import name → further packages that it may run on, or be installed as."""
+
+
+def mark(made: Collection[object], plugin_modules: Collection[str], folder: Path | None) -> str:
+    """A fingerprint of the code that objects run, and of the versions of the packages behind it.
+
+    `plugin_modules`: the modules that built them, whose whole code counts. `folder`: where what was
+    found out is kept until a file changes; None: nowhere.
+    """
+    symbols, packages = parts(made)
+    roots = frozenset({*symbols, *((module, "") for module in plugin_modules)})
+    digest, further = _code(roots, folder)
+    return fingerprint(digest, versions(frozenset({*packages, *further})))
+
+
+def image_shape(sample: Sample) -> object:
+    """Equal for two samples of a source whose images the same code makes; quick to find out."""
+    return _shape(sample.image), sample.measure and _shape(sample.measure)
+
+
+def _shape(made: object) -> object:
+    if isinstance(made, FunctionType):
+        return (made.__code__, *map(_shape, _cells(made)))
+    if isinstance(made, MethodType):
+        return made.__func__, _shape(made.__self__)
+    if isinstance(made, Sample):
+        return image_shape(made)
+    if isinstance(made, partial):
+        inner: Sequence[object] = (made.func,)
+    elif _is_composed(type(made)):  # type: ignore[arg-type]
+        inner = made.made_of()  # type: ignore[attr-defined]
+    else:
+        inner = _wrapped(made)
+    return (type(made), *map(_shape, inner))
+
+
+@cache
+def _is_composed(kind: type) -> bool:
+    return issubclass(kind, Composed)  # asked once a kind: for a Protocol it takes a while
+
+
+def parts(made: Collection[object]) -> tuple[frozenset[Symbol], frozenset[str]]:
+    """What objects are made of: functions and classes of ours, and import names of other packages.
+
+    Goes through closures, attributes and containers; stops at objects of others. One that says what
+    it is made of (`Composed`) is taken at its word.
+    """
+    todo, seen = list(made), set[int]()
+    symbols: set[Symbol] = set()
+    packages: set[str] = set()
+    while todo:
+        one = todo.pop()
+        if id(one) in seen:
+            continue
+        seen.add(id(one))
+        for kind in _code_of(one):
+            if plugins.is_plugin_code(kind.__module__):
+                symbols.add((kind.__module__, kind.__qualname__.partition(".")[0]))
+            else:
+                packages.add(kind.__module__.partition(".")[0])
+        todo += _held(one)
+    return frozenset(symbols), frozenset(packages)
+
+
+def _code_of(made: object) -> Iterator[Any]:
+    """The function or the classes whose code an object runs."""
+    if isinstance(made, FunctionType | type):
+        yield made
+    elif not isinstance(made, MethodType | BuiltinMethodType):
+        yield from type(made).__mro__[:-1]
+
+
+def _cells(made: FunctionType) -> list[object]:
+    try:
+        return [cell.cell_contents for cell in made.__closure__ or ()]
+    except ValueError:
+        return []  # one that is not filled yet
+
+
+def _wrapped(made: object) -> list[object]:
+    """The function in an object that a decorator made of it, as those of numba."""
+    own = {} if isinstance(made, type) else _attributes(made)
+    return [own["__wrapped__"]] if "__wrapped__" in own else []
+
+
+def _held(made: object) -> list[object]:
+    """What an object holds that may have code of its own."""
+    held: list[object] = _wrapped(made)
+    if isinstance(made, FunctionType):
+        held += _cells(made)
+    elif isinstance(made, MethodType):
+        held += [made.__func__, made.__self__]
+    elif isinstance(made, partial):
+        held += [made.func, *made.args, *made.keywords.values()]
+    elif isinstance(made, Sample):
+        held += [made.image, made.measure]
+    elif isinstance(made, Composed):
+        held += made.made_of()
+    elif isinstance(made, list | tuple):
+        held += made[:MOST]
+    elif isinstance(made, dict):
+        held += list(made.values())[:MOST]
+    elif plugins.is_plugin_code(type(made).__module__):
+        held += _attributes(made).values()
+    return held
+
+
+def _attributes(made: object) -> Mapping[str, object]:
+    try:
+        return vars(made)
+    except TypeError:
+        return {}
+
+
+def _code(roots: frozenset[Symbol], folder: Path | None) -> tuple[str, frozenset[str]]:
+    """The digest of the code that roots run, and the packages that it names."""
+    name = fingerprint(repr(sorted(roots)), platform.python_version(), str(plugins.ROOT))
+    known = _read(folder).get(name) if folder else None
+    if known and all(_stamp(Path(file)) == stamp for file, stamp in known["files"].items()):
+        return known["digest"], frozenset(known["packages"])
+    named = {*plugins.EXTRAS, *plugins.DISTRIBUTIONS}
+    found = closure(roots, named, leave=NO_ANSWER)
+    if folder:
+        files = {str(file): _stamp(file) for file in found.files}
+        entry = {"files": files, "digest": found.digest, "packages": sorted(found.packages)}
+        _write(folder, {**_read(folder), name: entry})
+    return found.digest, found.packages
+
+
+def _stamp(file: Path) -> list[int]:
+    try:
+        stat = file.stat()
+    except OSError:
+        return []
+    return [stat.st_size, stat.st_mtime_ns, stat.st_ctime_ns]
+
+
+def _read(folder: Path) -> dict[str, Any]:
+    try:
+        found = json.loads((folder / FILE).read_bytes())
+    except (OSError, ValueError):
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def _write(folder: Path, content: Mapping[str, Any]) -> None:
+    """Keeps what was found out; where that fails it is found out again."""
+    with suppress(OSError, UsageError):
+        folder.mkdir(parents=True, exist_ok=True)
+        write_lightly(folder / FILE, json.dumps(content).encode())
+
+
+@cache
+def versions(packages: frozenset[str]) -> str:
+    """The versions of packages, by import names, and of what they require themselves."""
+    found = {"python": platform.python_version()}
+    found["platform"] = f"{platform.system()} {platform.machine()}"
+    for package in packages:
+        name = plugins.DISTRIBUTIONS.get(package, package)
+        for each in (name, *ALONGSIDE.get(package, ())):
+            if _version(each):
+                found |= {need: _version(need) for need in (each, *_required(each))}
+    return repr(sorted(found.items()))
+
+
+@cache
+def _version(distribution: str) -> str:
+    try:
+        return version(distribution)
+    except PackageNotFoundError:
+        return ""
+
+
+@cache
+def _required(distribution: str) -> tuple[str, ...]:
+    """The distributions that one requires whatever is asked of it."""
+    lines = [line for line in requires(distribution) or () if "extra ==" not in line]
+    return tuple(re.split(r"[^\w.-]", line.strip(), maxsplit=1)[0] for line in lines)

@@ -1,0 +1,127 @@
+"""Looking after the store: what is in it, and taking out what was not used for longest."""
+
+import sqlite3
+import time
+from collections.abc import Callable, Sequence
+from contextlib import closing, suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from steadyeye.core.errors import UsageError
+from steadyeye.runner.cache.store import FILE, Store, connect
+
+STEP = 500  # rows taken out in one transaction, so that writers wait for a moment only
+NAMES = 2_000_000  # files whose content is remembered, of some 150 bytes each
+SPARE = 0.9  # a store over its limit is brought to this share of it
+
+
+@dataclass(frozen=True)
+class Group:
+    """What one run kept of one model; `used`: days since it was last of use."""
+
+    id: int
+    mark: str
+    model: str
+    data: str
+    entries: int
+    bytes: int
+    used: float
+
+
+def groups(folder: Path) -> list[Group]:
+    """What the store in a folder holds, what was used last first; nothing where there is none.
+
+    Raises `UsageError` for a file that is no store.
+    """
+    if not (folder / FILE).is_file():
+        return []
+    with _opened(folder) as db:
+        return _groups(db)
+
+
+def prune(folder: Path, wanted: Callable[[Group], bool], most: int | None) -> list[Group]:
+    """Takes out the groups that are `wanted` out, then those longest unused until `most` is met.
+
+    `most`: bytes; None: no limit. Returns what was taken out.
+    """
+    if not (folder / FILE).is_file():
+        return []
+    with _opened(folder) as db:
+        found = _groups(db)
+        gone = [group for group in found if wanted(group)]
+        kept = [group for group in found if group not in gone]
+        if most is not None:
+            gone += _beyond(kept, most)
+        _take_out(db, gone)
+        return gone
+
+
+def clear(folder: Path) -> bool:
+    """Removes the store in a folder whatever it holds; whether there was one."""
+    there = (folder / FILE).is_file()
+    for suffix in ("", "-wal", "-shm"):
+        (folder / f"{FILE}{suffix}").unlink(missing_ok=True)
+    return there
+
+
+def shrink(store: Store, most: int) -> None:
+    """Brings a store to its limit, if it is over it; what goes wrong costs nothing but room."""
+    if store.problem:
+        return
+    with suppress(sqlite3.Error, OSError):
+        db = store.connection
+        db.execute("delete from files where rowid <= (select max(rowid) from files) - ?", (NAMES,))
+        found = _groups(db)
+        if sum(group.bytes for group in found) > most:
+            _take_out(db, _beyond(found, int(most * SPARE)))
+
+
+def _opened(folder: Path) -> "closing[sqlite3.Connection]":
+    try:
+        db = connect(folder)
+        db.execute("select count(*) from groups").fetchone()
+    except (sqlite3.Error, OSError) as error:
+        raise UsageError(
+            f"cannot open '{folder / FILE}': {error}; `steadyeye cache prune --all` clears it"
+        ) from error
+    return closing(db)
+
+
+def _groups(db: sqlite3.Connection) -> list[Group]:
+    rows = db.execute(
+        "select id, mark, model, data, entries, bytes, used from groups order by turn desc, id desc"
+    ).fetchall()
+    # a clock that went backwards makes nothing older
+    now = time.time()
+    return [
+        Group(id_, mark, model, data, entries, size, max(now - used, 0.0) / 86400)
+        for id_, mark, model, data, entries, size, used in rows
+    ]
+
+
+def _beyond(found: Sequence[Group], most: int) -> list[Group]:
+    """The groups, longest unused first, without which the others are within `most` bytes."""
+    total = sum(group.bytes for group in found)
+    gone = []
+    for group in reversed(found):
+        if total <= most:
+            break
+        gone.append(group)
+        total -= group.bytes
+    return gone
+
+
+def _take_out(db: sqlite3.Connection, gone: Sequence[Group]) -> None:
+    for group in gone:
+        while True:
+            removed = db.execute(
+                "delete from answers where rowid in "
+                "(select rowid from answers where grp = ? limit ?)",
+                (group.id, STEP),
+            ).rowcount
+            if removed < STEP:
+                break
+        db.execute("delete from groups where id = ?", (group.id,))
+    if gone:
+        db.execute("pragma incremental_vacuum").fetchall()
+        db.execute("pragma wal_checkpoint(truncate)").fetchall()

@@ -1,0 +1,53 @@
+"""Where answers are kept, and how much of them."""
+
+import os
+import re
+from pathlib import Path
+
+from steadyeye.core.errors import UsageError
+from steadyeye.core.storage.paths import cache_home
+
+VARIABLE = "STEADYEYE_CACHE"
+LIMIT = "STEADYEYE_CACHE_LIMIT"
+OFF = "off"
+DEFAULT_LIMIT = 10 * 10**9
+UNITS = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12}
+
+
+def folder(given: str = "") -> Path | None:
+    """The folder of the cache; None where nothing is to be kept.
+
+    The first of: `given`; `$STEADYEYE_CACHE`; `$XDG_CACHE_HOME/steadyeye/answers`;
+    `~/.cache/steadyeye/answers`. `off` stands for none.
+    """
+    named = given or os.environ.get(VARIABLE, "")
+    if named == OFF:
+        return None
+    if named:
+        path = Path(named).expanduser()
+        if path.is_file():
+            raise UsageError(f"the cache '{named}' is a file; name a folder, or 'off' for none")
+        return path
+    return cache_home() / "answers"
+
+
+def limit() -> int:
+    """The bytes that a run leaves in the cache at most: `$STEADYEYE_CACHE_LIMIT`, or 10 GB."""
+    text = os.environ.get(LIMIT, "")
+    return size(text) if text else DEFAULT_LIMIT
+
+
+def size(text: str) -> int:
+    """The bytes of `500MB`, `10 GB`, `2T` or a plain number. Raises `UsageError` for other text."""
+    found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([kmgt]?)i?b?\s*", text.lower())
+    if not found:
+        raise UsageError(f"'{text}' is no size; write 500MB or 10GB")
+    return int(float(found[1]) * UNITS[found[2]])
+
+
+def days(text: str) -> float:
+    """The days of `30d`, `12h` or a plain number of days. Raises `UsageError` for other text."""
+    found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([dh]?)\s*", text.lower())
+    if not found:
+        raise UsageError(f"'{text}' is no age; write 30d or 12h")
+    return float(found[1]) / (24 if found[2] == "h" else 1)

@@ -1,0 +1,146 @@
+"""The sealed predictions of runs with their results, named so that no two are mistaken."""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from functools import cache, partial
+from typing import Any
+
+import numpy as np
+
+from steadyeye.core import plugins
+from steadyeye.core.predictions import Predictions, samples
+from steadyeye.core.review_filter import reviewed
+from steadyeye.core.spec import Spec, split
+from steadyeye.core.storage.paths import Place
+from steadyeye.core.types import Asked, Comparable, Evaluated, Needing, Result, needed
+from steadyeye.predictions.covariate_table import joined
+from steadyeye.predictions.json_record import RUN, read_record
+from steadyeye.predictions.read import cells, read, sealed
+from steadyeye.runner import data_changes
+from steadyeye.runner.validate import available, metric, readable
+
+
+def collect(runs: Sequence[Place], metrics: str | None) -> list[Evaluated]:
+    """Every cell of the runs, evaluated; `metrics`: a list of specs, None: those of each job."""
+    named = tables(runs)
+    asked = {run: split(metrics or record(run)["job"]["metrics"] or "") for run in runs}
+    return [evaluated(predictions, asked[run]) for run, predictions in named]
+
+
+def tables(runs: Sequence[Place]) -> list[tuple[Place, Predictions]]:
+    """Every cell of the runs with the run it is of, named so that no two are mistaken."""
+    folders = [(run, cell) for run in runs for cell in cells(run)]
+    read_once = cache(sealed)  # what was measured is the same for all models
+    told = (noted(run, cell, joined(runs, read(*cell), read_once)) for run, cell in folders)
+    read_ones = shared(reviewed(table) for table in told)
+    found = [(run, table) for (run, _), table in zip(folders, read_ones, strict=True)]
+    return _models(_data(found))
+
+
+def noted(run: Place, cell: Sequence[Place], table: Predictions) -> Predictions:
+    """The table with what is to be known of its images today."""
+    return replace(table, notes=(*table.notes, *data_changes.note(run, cell[0])))
+
+
+def evaluated(predictions: Predictions, metrics: Sequence[Spec] = ()) -> Evaluated:
+    """The predictions with the metrics asked for, or with all that they allow."""
+    specs = metrics or [s for s in available(predictions.columns) if _has_to_say(s, predictions)]
+    # of several models a metric may fit some only: detections come from detectors
+    fitting = [ask(spec) for spec in specs if readable(metric(spec), predictions.columns)]
+    found = [(asked, asked.metric(predictions)) for asked in fitting]
+    return Evaluated(
+        predictions,
+        {result.name: result for _, result in found},
+        {result.name: asked for asked, result in found},
+    )
+
+
+def results(predictions: Predictions, metrics: Sequence[Spec] = ()) -> Mapping[str, Result]:
+    """The results of the metrics asked for, or of all that the predictions allow, by name."""
+    return evaluated(predictions, metrics).results
+
+
+def ask(spec: Spec) -> Asked:
+    """The metric a spec names, with its parameters."""
+    plugin = metric(spec)
+    compared = plugin if isinstance(plugin, Comparable) else None
+    return Asked(
+        partial(plugin, **spec.kwargs),
+        partial(compared.outcomes, **spec.kwargs) if compared else None,
+        bool(compared and compared.lower),
+        bool({"truth", "boxes"} & set(needed(plugin))),
+    )
+
+
+def _has_to_say(spec: Spec, predictions: Predictions) -> bool:
+    """Whether predictions hold what a metric is about that nobody asked for, as far as it needs."""
+    least = plugins.declaration("metrics", spec.name).reach
+    if least and int(abs(predictions.tags["offset"]).max(initial=0)) < least:
+        return False
+    plugin = metric(spec)
+    when = plugin.when if isinstance(plugin, Needing) else None
+    return when is None or bool(when(predictions))
+
+
+def record(run: Place) -> Mapping[str, Any]:
+    """The record of a run: job, cells, versions and commit."""
+    return read_record(run / "run.json", RUN, ("job", "cells"))
+
+
+def _data(found: Sequence[tuple[Place, Predictions]]) -> list[tuple[Place, Predictions]]:
+    """The tables with other data of the same name told apart by a number."""
+    numbers: dict[str, list[str]] = {}
+    named = []
+    marks = samples([predictions for _, predictions in found])
+    for (run, predictions), mark in zip(found, marks, strict=True):
+        seen = numbers.setdefault(predictions.data, [])
+        if mark not in seen:
+            seen.append(mark)
+        number = seen.index(mark) + 1
+        name = predictions.data if number == 1 else f"{predictions.data} #{number}"
+        named.append((run, replace(predictions, data=name)))
+    return named
+
+
+def _models(found: Sequence[tuple[Place, Predictions]]) -> list[tuple[Place, Predictions]]:
+    """The tables with models of the same name on the same data told apart by their run."""
+    times = Counter((predictions.data, predictions.model) for _, predictions in found)
+    names = {run: run.name for run, _ in found}
+    # two folders of the same name, `base/run` and `head/run`, are told apart by their paths
+    same = Counter(names.values())
+    names = {run: str(run) if same[name] > 1 else name for run, name in names.items()}
+    return [
+        (run, replace(p, model=f"{p.model} ({names[run]})") if times[p.data, p.model] > 1 else p)
+        for run, p in found
+    ]
+
+
+def shared(tables: Iterable[Predictions]) -> Iterator[Predictions]:
+    """The tables, those of the same samples with one copy of what they say of the samples.
+
+    The names of 23,000 frames take more memory than what a model says of them.
+    """
+    first: dict[str, Predictions] = {}
+    for table in tables:
+        known = first.setdefault(table.fingerprint, table)
+        yield table if known is table else _with(table, known)
+
+
+def _with(table: Predictions, known: Predictions) -> Predictions:
+    def same(one: Any, other: Any) -> Any:
+        return other if np.array_equal(one, other) else one
+
+    both = table.candidates, known.candidates
+    return replace(
+        table,
+        ids=same(table.ids, known.ids),
+        groups=same(table.groups, known.groups),
+        truth=same(table.truth, known.truth),
+        errors=same(table.errors, known.errors),
+        tags={
+            tag: same(values, known.tags[tag]) if tag in known.tags else values
+            for tag, values in table.tags.items()
+        },
+        candidates=both[0] if both[0] is None or both[1] is None else _with(both[0], both[1]),
+    )

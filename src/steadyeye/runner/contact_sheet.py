@@ -1,0 +1,78 @@
+"""The contact sheet of an image file, by the texts that name operators and levels."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from steadyeye.core import plugins
+from steadyeye.core.errors import UsageError
+from steadyeye.core.model_stages import AtInput, at_input
+from steadyeye.core.spec import parse
+from steadyeye.core.storage.atomic import write_file
+from steadyeye.core.storage.paths import Place
+from steadyeye.core.types import Image
+from steadyeye.data.images import image_file
+from steadyeye.degradation import contact_sheet as page
+from steadyeye.degradation.operator import Gradient
+from steadyeye.models.preprocessing.recipe import Preprocessing
+from steadyeye.runner.sweep import levels, operators
+
+
+@dataclass(frozen=True)
+class View:
+    """How the image is looked at: at the input of a model (a spec), or `size` pixels square."""
+
+    model: str | None
+    size: int
+    seed: int
+
+
+def sheet(image: Place, chosen: str, at: str | None, view: View) -> Image:
+    """The sheet of an image file; `chosen`: operators or `all`, `at`: levels, as in a job.
+
+    Without `at`: five levels from 0 to the last, or all where there are not more than six.
+    With a model `gradient_descent` goes against the model's own answer. Raises `UsageError`.
+    """
+    picture = image_file.read(image)
+    parts = at_input(plugins.build("models", parse(view.model))) if view.model else None
+    fitted = parts.fit(picture) if parts else _square(view.size).fit(picture)
+    gradient = _gradient(parts, fitted) if parts else None
+    picked = operators(chosen, gradients=gradient is not None)
+    asking = [operator.name for operator in picked if operator.needs_gradient]
+    if asking and gradient is None:
+        raise UsageError(f"{asking[0]} needs a model with gradients; give --model")
+    steps = levels(at, picked) if at else _steps(max(operator.last for operator in picked))
+    return page.sheet(fitted, image.name, picked, steps, view.seed, gradient)
+
+
+def write(path: Place, image: Image) -> None:
+    """Writes the sheet; the suffix names the format. Raises `UsageError`."""
+    content = image_file.encode(image, path.suffix)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write_file(path, content)
+
+
+def _steps(last: int) -> tuple[int, ...]:
+    """The levels of a sheet where nobody says which: of thirty 0, 5, 10, 20 and 30."""
+    if last <= 5:
+        return tuple(range(last + 1))
+    return tuple(sorted({0, last // 6, last // 3, 2 * last // 3, last}))
+
+
+def _square(size: int) -> Preprocessing:
+    if size < 1:
+        raise UsageError(f"size={size}: give the side in pixels")
+    return Preprocessing((size, size), size, (0.0,) * 3, (1.0,) * 3)
+
+
+def _gradient(parts: AtInput, fitted: Image) -> Gradient | None:
+    slope = parts.gradient
+    if slope is None:
+        return None
+    said = int(parts.model([fitted])[0].argmax())
+
+    def gradient(image: NDArray[np.float32]) -> NDArray[np.float32]:
+        return slope(image, [said])
+
+    return gradient

@@ -1,0 +1,176 @@
+"""What the data of a run held when it was computed, and whether it holds the same now.
+
+In data/ of the run's folder, a file for each of its data. The mark of it is in every cell.
+"""
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from steadyeye.core.abilities import OfFiles
+from steadyeye.core.errors import SampleError, UsageError
+from steadyeye.core.format import number_of
+from steadyeye.core.predictions import Predictions
+from steadyeye.core.storage import contents
+from steadyeye.core.storage.contents import Contents
+from steadyeye.core.storage.paths import Place
+from steadyeye.core.types import Sample, Source
+from steadyeye.predictions.read import cells
+from steadyeye.predictions.shard_store import open_cell
+
+if TYPE_CHECKING:
+    # a report reads what was kept and needs neither
+    from steadyeye.runner.cache.store import Store
+    from steadyeye.runner.task import Task
+
+
+def marked(out: Place, tasks: Sequence["Task"], store: "Store | None" = None) -> "tuple[Task, ...]":
+    """The tasks with the mark of what their data hold in their identity; keeps what that is.
+
+    Raises `UsageError` where the folder holds predictions of what other files, or other bytes, were
+    there before.
+    """
+    marks: dict[str, str] = {}
+    for task in tasks:
+        spec = str(task.identity["data"]["spec"])
+        if spec not in marks:
+            marks[spec] = keep(out, spec, task.source, store)
+    return tuple(
+        replace(task, identity={**task.identity, "content": marks[task.identity["data"]["spec"]]})
+        for task in tasks
+    )
+
+
+def keep(out: Place, spec: str, source: Source, store: "Store | None" = None) -> str:
+    """Keeps what the files of a source hold in the folder `out`; returns the mark of them.
+
+    `spec`: the text that names the source there. Raises `UsageError` where what is kept is another.
+    """
+    path = _path(out, spec)
+    before = contents.read(path)
+    now = _seen(source, before, store)
+    if before is not None:
+        if found := contents.change(before, now):
+            raise _changed(out, source.name, before, found)
+        if before == now:
+            return now.mark
+    contents.write(path, now)
+    return now.mark
+
+
+def refuse_changed(run: Place, data: Mapping[str, str]) -> None:
+    """Raises `UsageError` where the files of the data are not what the run saw.
+
+    `data`: of the identity of a cell. Of a run of an earlier version nothing can be told.
+    """
+    before = contents.read(_path(run, data["spec"]))
+    if before is None or before.kind == "samples":
+        return
+    if found := contents.change(before, contents.again(before)):
+        raise _changed(run, data["name"], before, found)
+
+
+def note(run: Place, cell: Place) -> tuple[str, ...]:
+    """What a reader must know of the files that the numbers of a cell are of; none are needed."""
+    identity = open_cell(cell).identity
+    data, mark = identity["data"], identity.get("content")
+    if mark is None:
+        return ()
+    before = contents.read(_path(run, data["spec"]))
+    if before is None or before.mark != mark:
+        return (
+            f"{data['name']}: cannot check whether its images changed since: their record, "
+            f"'{_path(run, data['spec'])}', is lost or damaged",
+        )
+    if before.kind == "samples":
+        return ()
+    try:
+        found = contents.change(before, contents.again(before))
+    except (UsageError, OSError):
+        found = contents.Change(gone=before.paths)
+    if len(found.gone) == len(before):
+        return (f"{data['name']}: its images are not here, so changes in them were not checked",)
+    if not found:
+        return ()
+    told = contents.sentence(found, len(before))
+    return (f"{data['name']} changed since the run: {told}; the values are from the earlier data",)
+
+
+def notes(runs: Sequence[Place]) -> tuple[str, ...]:
+    """What a reader must know of the files that the numbers of runs are of, each thing once."""
+    found = (line for run in runs for cell in cells(run) for line in note(run, cell[0]))
+    return tuple(dict.fromkeys(found))
+
+
+def difference(run: Place, other: Place, table: Predictions, against: Predictions) -> str:
+    """In words, in which files the same data of two runs differ; '' where that is not known."""
+    one, two = (_of(*each) for each in ((run, table), (other, against)))
+    if one is None or two is None or len(one) != len(two):
+        return ""
+    pairs = zip(one.paths, one.names, two.names, strict=True)
+    differing = [path for path, mine, theirs in pairs if mine != theirs]
+    if not differing:
+        return ""
+    return f"{len(differing):,} of {number_of(len(one), 'file')} differ, first '{differing[0]}'"
+
+
+def _of(run: Place, table: Predictions) -> Contents | None:
+    """What the data of a table of a run held."""
+    for folders in cells(run):
+        identity = open_cell(folders[0]).identity
+        same = identity["data"]["fingerprint"] == table.fingerprint
+        if same and identity.get("content") == table.content:
+            return contents.read(_path(run, identity["data"]["spec"]))
+    return None
+
+
+def _changed(run: Place, name: str, before: Contents, found: contents.Change) -> UsageError:
+    what = "samples" if before.kind == "samples" else "files"
+    return UsageError(
+        f"'{run}' was made from other images: {name} changed since, "
+        f"{contents.sentence(found, len(before), what)}; restore them, or choose another --out"
+    )
+
+
+def _path(run: Place, spec: str) -> Place:
+    return run / "data" / f"{hashlib.sha256(spec.encode()).hexdigest()[:16]}.contents"
+
+
+def _seen(source: Source, before: Contents | None, store: "Store | None") -> Contents:
+    """What a source's images are now."""
+    from steadyeye.degradation.sweep import Sweep
+
+    source = source.base if isinstance(source, Sweep) else source
+    files = source.files() if isinstance(source, OfFiles) else None
+    if files is None:
+        return _of_samples(source)
+
+    def known(stamps: Sequence[str]) -> Mapping[str, str]:
+        return store.names(stamps) if store else {}
+
+    found = contents.of_files(files, before, known)
+    if store and found.kind == "files":
+        pairs = zip(found.stamps, found.names, strict=True)
+        store.name({stamp: name for stamp, name in pairs if stamp and name != contents.GONE})
+    return found
+
+
+def _of_samples(source: Source) -> Contents:
+    """What the samples of a source are that names no files: by their keys, or by their pixels."""
+    names = [_name(source[row]) for row in range(len(source))]
+    return Contents("samples", list(source.ids), [""] * len(names), names)
+
+
+def _name(sample: Sample) -> str:
+    try:
+        if sample.key is not None:
+            return sample.key()
+        image = np.ascontiguousarray(sample.image())
+    except SampleError:
+        return "unreadable"
+    digest = hashlib.blake2b(f"{image.shape} {image.dtype}".encode(), digest_size=32)
+    digest.update(image.data)
+    return f"pixels {digest.hexdigest()}"

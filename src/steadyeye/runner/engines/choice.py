@@ -1,0 +1,51 @@
+"""The engines that compute outside of this process: how each is begun, and what is said of it."""
+
+import importlib
+import os
+from collections.abc import Mapping
+from typing import Any
+
+from steadyeye.core.plugins import not_installed
+from steadyeye.runner.engine_spec import Cluster, Elsewhere
+from steadyeye.runner.engines import processes
+from steadyeye.runner.engines.driver import Desk
+from steadyeye.runner.engines.work_order import ordered
+from steadyeye.runner.job import Job
+from steadyeye.runner.task import Task
+
+
+def complete(desk: Desk, job: Job, task: Task, wanted: Elsewhere) -> Mapping[str, Any]:
+    """Computes the shards of a cell that are left; returns what the log says of that.
+
+    Raises `UsageError` for what a worker raises, and where one has other code, packages, weights
+    or data than this process.
+    """
+    facts: dict[str, Any] = {}
+    if desk.left:
+        with ordered(job, task, desk.cell, _workers(wanted)) as order:
+            if isinstance(wanted, Cluster):
+                facts["nodes"] = _ray().complete(desk, order, wanted)
+            else:
+                facts["died"] = processes.complete(desk, order, wanted)
+        desk.close()
+    # how much of the predictions went through this process
+    return {**facts, "written": desk.written, "sent": desk.sent}
+
+
+def name(wanted: Elsewhere) -> str:
+    """What the log calls an engine."""
+    return "cluster" if isinstance(wanted, Cluster) else "processes"
+
+
+def _workers(wanted: Elsewhere) -> int:
+    if isinstance(wanted, Cluster):
+        return wanted.most or os.cpu_count() or 1
+    return wanted.processes
+
+
+def _ray() -> Any:
+    """The module `ray`. Raises `UsageError` where Ray is not installed."""
+    try:
+        return importlib.import_module("steadyeye.runner.engines.ray")
+    except ModuleNotFoundError as error:
+        raise not_installed("the engine 'ray'", error) from error

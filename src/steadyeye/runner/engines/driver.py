@@ -1,0 +1,129 @@
+"""Between workers and the run: what a worker did, and the driver that takes it in."""
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from steadyeye.core import timing
+from steadyeye.core.abilities import cacheable
+from steadyeye.core.errors import UsageError
+from steadyeye.core.format import number_of
+from steadyeye.core.storage.paths import place
+from steadyeye.predictions.schema import to_arrow
+from steadyeye.predictions.shard_store import Cell, encode_table, write_content
+from steadyeye.runner import cache_lookup, classify
+from steadyeye.runner.engines.work_order import Order, built
+from steadyeye.runner.task import Task
+
+SEEN_WITHIN = 90.0  # seconds that a network disk may take to show what another machine wrote
+
+
+@dataclass(frozen=True)
+class Done:
+    """What came of a shard: written by its worker, or its file's content, or why there is neither.
+
+    `took`: as of `core.timing`. `notes`: what the user should know.
+    """
+
+    shard: int
+    content: bytes = b""
+    error: str = ""
+    took: Mapping[str, float] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+
+
+class Bench:
+    """Where a worker computes the shards of one cell: the model and the source, built once."""
+
+    def __init__(self, order: Order) -> None:
+        self.order = order
+        self._task: Task | None = None
+
+    def done(self, number: int) -> Done:
+        """Computes a shard, and writes it where this process reaches the folder of the driver."""
+        try:
+            task = self._task or self._built()
+            cell = Cell(place(self.order.out), self.order.identity)
+            with timing.collected() as took:
+                rows = classify.predict(task, cell.span(number), lambda: False)
+                assert rows is not None, "nothing stops it"
+                content = encode_table(to_arrow(rows))
+                if self.order.reached():
+                    with timing.timed("write"):
+                        write_content(cell, number, content)
+                    content = b""
+            return Done(number, content, took=took, notes=self._notes())
+        except UsageError as error:
+            return Done(number, error=str(error))
+
+    def _built(self) -> Task:
+        task, answers = built(self.order), self.order.answers
+        store = cache_lookup.joined(answers) if answers else None
+        self._task = cache_lookup.serving(store, task)
+        return self._task
+
+    def _notes(self) -> tuple[str, ...]:
+        answers = self.order.answers
+        if answers is None or self._task is None:
+            return ()
+        if self._task.store is None:
+            return (cache_lookup.elsewhere(answers),) if cacheable(self._task.model) else ()
+        self._task.store.finish()
+        return cache_lookup.troubles(self._task.store)
+
+
+class Desk:
+    """The driver's side: takes in what workers did to the shards of a cell.
+
+    `advance` is told the rows of each finished shard, those found finished first, `told` what each
+    took, and `say` each note once. `written`: shards that workers wrote themselves; `sent`: bytes
+    of those that came through this process.
+    """
+
+    def __init__(
+        self,
+        cell: Cell,
+        advance: Callable[[int], None],
+        told: Callable[[Mapping[str, float]], None],
+        say: Callable[[str], None],
+    ) -> None:
+        self.cell, self.advance, self.told, self.say = cell, advance, told, say
+        self.written = self.sent = 0
+        self._notes: set[str] = set()
+        finished = set(cell.finished())
+        self.left = [number for number in range(cell.shards) if number not in finished]
+        advance(sum(len(cell.span(number)) for number in finished))
+
+    def take(self, done: Done) -> None:
+        """Takes in a shard. Raises `UsageError` with the worker's reason where there is none."""
+        if done.error:
+            raise UsageError(done.error)
+        for note in sorted(set(done.notes) - self._notes):
+            self.say(note)
+            self._notes.add(note)
+        if done.content:
+            write_content(self.cell, done.shard, done.content)
+            self.sent += len(done.content)
+        else:
+            self.written += 1
+        self.told(done.took)
+        self.advance(len(self.cell.span(done.shard)))
+
+    def close(self) -> None:
+        """Waits until this process sees all that workers wrote, and clears what dead ones left.
+
+        Raises `UsageError` where a shard does not appear.
+        """
+        deadline = time.monotonic() + SEEN_WITHIN
+        while lost := set(self.left) - set(self.cell.finished()):
+            if time.monotonic() > deadline:
+                raise UsageError(
+                    f"{number_of(len(lost), 'shard')} that workers wrote to '{self.cell.folder}' "
+                    "are not seen from here; check that it is one folder on every node, then run "
+                    "again"
+                )
+            time.sleep(0.5)
+        if isinstance(self.cell.folder, Path):
+            for left in self.cell.folder.glob(".*.tmp"):
+                left.unlink(missing_ok=True)

@@ -1,0 +1,140 @@
+"""Worker processes on this machine: for models in Python, which hold the interpreter's lock.
+
+The same shards, bytes and resume as with threads. A process is started anew, not forked, and needs
+no `__main__` guard in the user's script. One that dies is replaced and its shard computed again.
+"""
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+from collections import Counter, deque
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from multiprocessing.connection import Connection, wait
+
+from steadyeye.core.errors import UsageError
+from steadyeye.runner.engine_spec import Processes
+from steadyeye.runner.engines.driver import Desk, Done
+from steadyeye.runner.engines.work_order import Order
+
+PROGRAM = "steadyeye.runner.engines.worker"
+TRIES = 3  # of a shard whose worker dies
+GRACE = 5.0  # seconds that a worker has to end
+LOOK = 1.0  # seconds after which workers are looked after that say nothing
+
+
+@dataclass(eq=False)
+class Worker:
+    """A process, the line to it, and the shard that it is at; None: none."""
+
+    process: "subprocess.Popen[bytes]"
+    line: Connection
+    shard: int | None = None
+
+    def tell(self, what: Order | int) -> None:
+        """Sends the order, or a shard's number; that it died is noticed when it is waited for."""
+        self.shard = what if isinstance(what, int) else None
+        with suppress(OSError):
+            self.line.send(what)
+
+    def answer(self) -> Done | None:
+        """What it did; None where it died."""
+        # what it forked may hold its end of the line open after it
+        if self.process.poll() is not None and not self.line.poll():
+            return None
+        try:
+            found: Done = self.line.recv()
+        except (EOFError, OSError):
+            return None
+        return found
+
+
+def complete(desk: Desk, order: Order, wanted: Processes) -> int:
+    """Computes the shards that are left in processes; returns how many of these died meanwhile.
+
+    An error or an interrupt ends all of them; finished shards stay. Raises `UsageError` for what a
+    worker raises, and where the workers at one shard die three times over.
+    """
+    queue, deaths = deque(desk.left), Counter[int]()
+    with _gang() as workers:
+        while queue or any(worker.shard is not None for worker in workers):
+            while queue and len(workers) < wanted.processes:
+                workers.append(_started())
+                workers[-1].tell(order)
+            for worker in workers:
+                if queue and worker.shard is None:
+                    worker.tell(queue.popleft())
+            for worker in _ready(workers):
+                number, done = worker.shard, worker.answer()
+                assert number is not None, "nobody speaks unasked"
+                worker.shard = None
+                if done is not None:
+                    desk.take(done)
+                    continue
+                workers.remove(worker)
+                _end(worker)
+                deaths[number] += 1
+                if deaths[number] == TRIES:
+                    raise UsageError(_died(desk, number, worker.process.returncode))
+                queue.appendleft(number)
+    return deaths.total()
+
+
+def _ready(workers: Sequence[Worker]) -> list[Worker]:
+    """The busy workers that have something to say, or are dead."""
+    busy = {worker.line: worker for worker in workers if worker.shard is not None}
+    found = wait(list(busy), timeout=LOOK)
+    dead = [line for line, worker in busy.items() if worker.process.poll() is not None]
+    return [busy[line] for line in busy if line in found or line in dead]
+
+
+def _started() -> Worker:
+    if os.name == "nt":
+        raise UsageError("engine='local(processes=…)' does not run on Windows; use threads")
+    ours, theirs = socket.socketpair()
+    with theirs:
+        paths = os.pathsep.join(path or os.getcwd() for path in sys.path)
+        process = subprocess.Popen(  # noqa: S603
+            [sys.executable, "-P", "-m", PROGRAM, str(theirs.fileno())],
+            env={**os.environ, "PYTHONPATH": paths},
+            pass_fds=[theirs.fileno()],
+            # an interrupt of the terminal is the driver's, which then ends its workers
+            start_new_session=True,
+        )
+    return Worker(process, Connection(ours.detach()))
+
+
+@contextmanager
+def _gang() -> Iterator[list[Worker]]:
+    """The workers, ended at the end of the block whatever happens; nothing half done is kept."""
+    workers: list[Worker] = []
+    try:
+        yield workers
+    finally:
+        for worker in workers:
+            worker.process.terminate()
+        for worker in workers:
+            _end(worker)
+
+
+def _end(worker: Worker) -> None:
+    """Waits for a worker that is over, or soon; one that holds out is killed."""
+    worker.line.close()
+    try:
+        worker.process.wait(GRACE)
+    except subprocess.TimeoutExpired:
+        worker.process.kill()
+        worker.process.wait()
+
+
+def _died(desk: Desk, number: int, code: int) -> str:
+    how = f"ended with exit code {code}"
+    if code < 0:
+        how = f"was killed by signal {-code} ({signal.Signals(-code).name})"
+    return (
+        f"a worker process {how}, {TRIES} times at the shard '{desk.cell.path(number)}'; if memory "
+        "ran out, ask for fewer processes; finished shards are kept, run the same command again"
+    )

@@ -1,0 +1,157 @@
+"""The Ray engine: a pool of actors, each with a model of its own, computes the shards of a run.
+
+Same shards, same bytes, same resume as the local engine: a run begun with one can be finished with
+the other. Actors write their shards to the store or the disk that they share with the driver; from
+a node that does not see that disk they come back to the driver, a few at a time.
+"""
+
+import logging
+import os
+import pickle
+import re
+import socket
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from threading import Thread
+from typing import Any
+
+import pyarrow as pa
+import ray
+import ray.data
+
+from steadyeye.core.errors import UsageError
+from steadyeye.runner.engine_spec import Cluster
+from steadyeye.runner.engines.driver import Bench, Desk, Done
+from steadyeye.runner.engines.work_order import Order
+
+REACH = 10  # seconds
+TRIES = 5  # of a shard whose actor dies
+STRAY = re.compile(rb"[^\n]*Set ray log level from environment variable[^\n]*\n")
+
+
+def complete(desk: Desk, order: Order, wanted: Cluster) -> Mapping[str, int]:
+    """Computes the shards that are left on a cluster; returns their number by node.
+
+    Actors and nodes that die are replaced, and their shards computed again. Raises `UsageError`
+    for what a worker raises, and where the actors at one shard die `TRIES` times over.
+    """
+    left = [{"shard": each} for each in desk.left]
+    by_node: Counter[str] = Counter()
+    with _connected(wanted):
+        tries = ray.remote(Tries).options(num_cpus=0, max_restarts=-1).remote()
+        pool = ray.data.ActorPoolStrategy(min_size=wanted.least, max_size=wanted.most or None)
+        computed = ray.data.from_items(left, override_num_blocks=len(left)).map_batches(
+            Worker,
+            fn_constructor_args=(order, tries),
+            batch_size=1,
+            batch_format="pyarrow",
+            compute=pool,
+            num_cpus=wanted.cpus,
+            num_gpus=wanted.gpus,
+        )
+        for row in computed.iter_rows():
+            desk.take(pickle.loads(row["done"]))  # noqa: S301 - our own worker packed it
+            by_node[row["node"]] += 1
+    return by_node
+
+
+class Tries:
+    """How often each shard was begun. Ray itself would replace actors that die without end."""
+
+    def __init__(self) -> None:
+        self.begun: Counter[int] = Counter()
+
+    def begin(self, shard: int) -> int:
+        """How often a shard was begun, this time too."""
+        self.begun[shard] += 1
+        return self.begun[shard]
+
+
+class Worker:
+    """An actor: the model and the source of one cell, built once on its node."""
+
+    def __init__(self, order: Order, tries: Any) -> None:
+        self.bench, self.tries = Bench(order), tries
+
+    def __call__(self, batch: Any) -> Any:
+        """What came of one shard, as a `Done`, and where."""
+        number = batch["shard"][0].as_py()
+        done = Done(number, error=_died(number)) if self._lost(number) else self.bench.done(number)
+        node = ray.get_runtime_context().get_node_id()[:8]
+        return pa.table({"done": [pickle.dumps(done)], "node": [node]})
+
+    def _lost(self, number: int) -> bool:
+        try:
+            return bool(ray.get(self.tries.begin.remote(number)) > TRIES)
+        except ray.exceptions.RayError:
+            return False  # the node of the one that counts is gone; it counts anew elsewhere
+
+
+def _died(number: int) -> str:
+    return (
+        f"an actor died {TRIES} times at shard {number}; if memory ran out, ask for fewer at a "
+        "time, ray(most=…); finished shards are kept, run the same command again"
+    )
+
+
+@contextmanager
+def _connected(wanted: Cluster) -> Iterator[None]:
+    """Holds a connection to the cluster; one that is there already is used and left."""
+    if ray.is_initialized():
+        yield
+        return
+    _say_less()
+    try:
+        _check_reachable(wanted.address)
+        with _without(STRAY):
+            ray.init(wanted.address or "local", log_to_driver=False, logging_level=logging.ERROR)
+    except (OSError, ValueError, RuntimeError) as error:
+        told = " ".join(str(error).split())[:300]
+        raise UsageError(f"cannot reach the Ray cluster '{wanted.address}': {told}") from error
+    try:
+        yield
+    finally:
+        ray.shutdown()
+
+
+def _check_reachable(address: str) -> None:
+    """Raises `OSError` where nothing listens: Ray itself would try for ten minutes."""
+    host, colon, port = address.removeprefix("ray://").rpartition(":")
+    if colon:
+        socket.create_connection((host, int(port)), timeout=REACH).close()
+
+
+def _say_less() -> None:
+    """Ray without progress and logs of its own: the run shows its own progress."""
+    # of what its C++ prints below `fatal` nothing is for the user: errors come as exceptions
+    os.environ.setdefault("RAY_BACKEND_LOG_LEVEL", "fatal")
+    for name in ("ray", "ray.data"):
+        logging.getLogger(name).setLevel(logging.ERROR)
+    context = ray.data.DataContext.get_current()
+    context.enable_progress_bars = False
+    context.print_on_execution_start = False
+
+
+@contextmanager
+def _without(stray: "re.Pattern[bytes]") -> Iterator[None]:
+    """A block whose standard error passes on all but what is `stray`, also what C++ writes."""
+    reading, writing = os.pipe()
+    before = os.dup(2)
+    os.dup2(writing, 2)
+    os.close(writing)
+
+    def pass_on() -> None:
+        while chunk := os.read(reading, 1 << 16):
+            os.write(before, stray.sub(b"", chunk))
+        os.close(reading)
+        os.close(before)
+
+    passing = Thread(target=pass_on, daemon=True)
+    passing.start()
+    try:
+        yield
+    finally:
+        os.dup2(before, 2)
+        # a process that was started in the block may hold its end of the pipe on
+        passing.join(1.0)

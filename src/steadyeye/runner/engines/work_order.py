@@ -1,0 +1,144 @@
+"""What another process is told, so that it computes shards of a cell, and the task made of it.
+
+Texts, as the user wrote them; an object that was given in Python goes along pickled.
+"""
+
+import json
+import os
+import pickle
+import secrets
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from steadyeye.core import plugins
+from steadyeye.core.errors import UsageError
+from steadyeye.core.outside_plugins import VARIABLE
+from steadyeye.core.provenance import provenance
+from steadyeye.core.spec import parse
+from steadyeye.core.storage.atomic import write_lightly
+from steadyeye.core.storage.paths import place
+from steadyeye.core.storage.retry import StorageError
+from steadyeye.predictions.shard_store import Cell
+from steadyeye.runner import cache_lookup, sweep
+from steadyeye.runner.job import Job
+from steadyeye.runner.task import Task, task
+
+
+@dataclass(frozen=True, eq=False)
+class Order:
+    """What a worker needs.
+
+    `job`, `identity`, `provenance`: as of this process. `folder`: where relative paths count from.
+    `plugins`: `$STEADYEYE_PLUGINS`.
+    `objects`: pickled, text → object. `out`: the cell's folder. `token`: the name of a file in it
+    by which a worker knows that it reaches the same folder, and that the driver still holds it.
+    `answers`: where answers are kept; None: nowhere.
+    """
+
+    job: Job
+    identity: Mapping[str, Any]
+    provenance: Mapping[str, str]
+    folder: str
+    plugins: str
+    objects: bytes
+    out: str
+    token: str
+    answers: cache_lookup.Shared | None
+
+    def reached(self) -> bool:
+        """Whether the cell's folder, as it is seen from here, is the driver's, still held by it."""
+        token = place(self.out) / self.token
+        try:
+            seen = token.read_bytes() == self.token.encode()
+        except (OSError, StorageError):
+            return False
+        return seen and (not isinstance(token, Path) or os.access(token.parent, os.W_OK))
+
+
+@contextmanager
+def ordered(job: Job, made: Task, cell: Cell, workers: int) -> Iterator[Order]:
+    """The order of a cell to so many workers, for as long as this process takes in what comes."""
+    folder = cell.folder.absolute() if isinstance(cell.folder, Path) else cell.folder
+    # a name that `mend` clears where this process dies
+    token = f".{secrets.token_hex(8)}.tmp"
+    write_lightly(folder / token, token.encode())
+    try:
+        yield Order(
+            job=job,
+            identity=json.loads(json.dumps(cell.identity)),
+            provenance=provenance(),
+            folder=os.getcwd(),
+            plugins=os.environ.get(VARIABLE, ""),
+            objects=packed(made.given),
+            out=str(folder),
+            token=token,
+            answers=cache_lookup.shared(made.store, workers) if made.store else None,
+        )
+    finally:
+        (folder / token).unlink(missing_ok=True)
+
+
+def packed(given: Mapping[str, Any]) -> bytes:
+    """Objects for another process. Raises `UsageError` for one that cannot be sent there."""
+    for name, each in given.items():
+        try:
+            content = pickle.dumps(each)
+        except Exception as error:
+            # whatever an object holds may refuse in its own way
+            raise _cannot_be_sent(name, " ".join(str(error).split())[:200]) from error
+        if b"__main__" in content:
+            raise _cannot_be_sent(name, "it is defined in the script itself")
+    return pickle.dumps(dict(given))
+
+
+def built(order: Order) -> Task:
+    """The task of an order, built in this process. Raises `UsageError` where it is another one."""
+    for package, version in order.provenance.items():
+        if provenance().get(package) != version:
+            raise UsageError(
+                f"a worker has {package} {provenance().get(package)}, not {version}; "
+                "install the same on every node"
+            )
+    # relative paths are those of the command
+    if os.path.isdir(order.folder):
+        os.chdir(order.folder)
+    if order.plugins:
+        os.environ[VARIABLE] = order.plugins
+    given, identity = _unpacked(order.objects), order.identity
+    names = (identity["model"]["spec"], identity["data"]["spec"])
+    model, source = (
+        given[text] if text in given else plugins.build(kind, parse(text))
+        for kind, text in zip(("models", "sources"), names, strict=True)
+    )
+    how = sweep.degrading(order.job, [model])
+    made = task(order.job, (names[0], model), (names[1], source), how)
+    for key, value in json.loads(json.dumps(made.identity)).items():
+        if value != identity[key]:
+            raise UsageError(
+                f"a worker finds another {key} of {names[0]} on {names[1]}; "
+                "give every node the same weights and data"
+            )
+    return replace(made, given=given)
+
+
+def _unpacked(objects: bytes) -> dict[str, Any]:
+    try:
+        found: dict[str, Any] = pickle.loads(objects)  # noqa: S301 - our own driver packed them
+    except Exception as error:
+        # importing what it names runs the user's code
+        told = " ".join(str(error).split())[:200]
+        raise UsageError(
+            f"a worker cannot build what it was sent: {type(error).__name__}: {told}; put the "
+            "module where workers can import it"
+        ) from error
+    return found
+
+
+def _cannot_be_sent(name: str, why: str) -> UsageError:
+    return UsageError(
+        f"'{name}' cannot be sent to another process ({why}); define it in a module of its own "
+        "that workers can import, or use engine='local'"
+    )

@@ -1,0 +1,165 @@
+"""The image pass: frames measured, and every neighbour against its anchor, beside a run.
+
+Once a source, whatever the number of models: in measurements/SOURCE of the run's folder, a cell
+whose shards hold whole pm-sets.
+"""
+
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+import cv2
+
+from steadyeye.core import plugins
+from steadyeye.core.errors import UsageError
+from steadyeye.core.predictions import Predictions
+from steadyeye.core.spec import parse
+from steadyeye.core.storage.paths import Place
+from steadyeye.core.storage.run_lock import Check, alone
+from steadyeye.core.types import Source
+from steadyeye.metrics.covariates import motion
+from steadyeye.metrics.covariates.measures import COLUMNS
+from steadyeye.metrics.covariates.pm_set_measures import measure_set
+from steadyeye.predictions.covariate_table import folder_of, to_arrow
+from steadyeye.predictions.json_record import found_in
+from steadyeye.predictions.read import cells, read
+from steadyeye.predictions.shard_store import open_cell, seal, write_table
+from steadyeye.runner import data_changes
+from steadyeye.runner.engines import threads
+from steadyeye.runner.run import Watcher, begun, log
+from steadyeye.runner.validate import present
+
+SETS = 16  # pm-sets a shard, at most
+
+
+@dataclass(frozen=True, eq=False)
+class Footage:
+    """A source of a run with its sealed rows. `sets`: rows of each pm-set, the anchor's first."""
+
+    source: Source
+    predictions: Predictions
+    sets: Sequence[Sequence[int]]
+
+
+def measure(
+    run: Place, watcher: Watcher, workers: int = 0, sources: Sequence[Source] = ()
+) -> tuple[Footage, ...]:
+    """Measures the pm-sets of a run that are not measured yet; returns what they are of.
+
+    `sources`: those at hand; the others are built from the specs in the run. Raises `UsageError`
+    where the run is not complete or has no pm-sets, and where a source is not what was evaluated.
+    """
+    found = footage(run, sources)
+    with alone(run) as held, _one_thread():
+        for each in found:
+            _complete(run, each, held, watcher, workers)
+    return found
+
+
+def footage(run: Place, sources: Sequence[Source] = ()) -> tuple[Footage, ...]:
+    """The sources of a run that hold pm-sets, once each."""
+    at_hand = {source.fingerprint: source for source in sources}
+    found: dict[str, Footage] = {}
+    for folders in cells(run):
+        identity = open_cell(folders[0]).identity
+        data = identity["data"]
+        if data["fingerprint"] in found or "sweep" in identity:
+            continue
+        if not {"group", "offset"} <= set(data["columns"]):
+            continue
+        table = read(*folders)
+        source = at_hand.get(data["fingerprint"]) or rebuilt(data)
+        data_changes.refuse_changed(run, data)
+        present(data["spec"], source)
+        found[data["fingerprint"]] = Footage(source, table, _sets(table))
+    if not found:
+        raise UsageError(f"'{run}' has no sets to measure; run on video(…) or frames(…)")
+    return tuple(found.values())
+
+
+def rebuilt(data: Mapping[str, str]) -> Source:
+    """The source of a sealed cell, from what its identity says of the data.
+
+    Raises `UsageError` where it cannot be opened, or is not what was evaluated.
+    """
+    try:
+        source: Source = plugins.build("sources", parse(data["spec"]))
+    except UsageError as error:
+        hint = (
+            "relative paths start from the folder in which the run was started: run the command "
+            "there"
+        )
+        raise UsageError(f"cannot open '{data['spec']}' again: {error}; {hint}") from error
+    if source.fingerprint != data["fingerprint"]:
+        raise UsageError(
+            f"'{data['spec']}' changed since the run: its fingerprint is {source.fingerprint}, "
+            f"not {data['fingerprint']}; restore the data or run again"
+        )
+    return source
+
+
+def _sets(table: Predictions) -> tuple[tuple[int, ...], ...]:
+    """The rows of each set in the order of the source, its anchor's put first."""
+    offsets = table.tags["offset"]
+    members: dict[str, list[int]] = {}
+    for row, group in enumerate(table.groups):
+        members.setdefault(str(group), []).append(row)
+    return tuple(
+        tuple(sorted(rows, key=lambda row: (offsets[row] != 0, row))) for rows in members.values()
+    )
+
+
+def _complete(run: Place, footage: Footage, held: Check, watcher: Watcher, workers: int) -> None:
+    data, sets = footage.predictions, footage.sets
+    size = min(max(len(sets) // 64, 1), SETS)
+    identity = {
+        "data": {"name": data.data, "fingerprint": data.fingerprint},
+        "measures": sorted(COLUMNS),
+        "flow": {"side": motion.SIDE, "finest": motion.FINEST},
+        "frames": len(data),
+        "rows": len(sets),
+        "shard_rows": size,
+    }
+    folder = folder_of(run, data.data, data.fingerprint)
+    _check_version(folder, identity)
+    cell = begun(run, folder, identity, watcher)
+    finished = cell.finished()
+    if finished:
+        watcher.resumed(cell.folder.name, len(finished), cell.shards)
+    advance = watcher.begin(f"measuring {data.data}", len(data))
+    advance(sum(len(sets[i]) for shard in finished for i in cell.span(shard)))
+    started = time.perf_counter()
+
+    def work(shard: int, stopped: Callable[[], bool]) -> None:
+        rows = []
+        for which in cell.span(shard):
+            if stopped():
+                return
+            held()
+            samples = (footage.source[row] for row in sets[which])
+            rows += measure_set(samples)
+            advance(len(sets[which]))
+        write_table(cell, shard, to_arrow(rows))
+
+    threads.share(cell, work, workers)
+    seal(cell)
+    seconds = round(time.perf_counter() - started, 3)
+    log(run, "measured", cell=cell.folder.name, found=len(finished), seconds=seconds)
+
+
+def _check_version(folder: Place, identity: Mapping[str, object]) -> None:
+    path = folder / "cell.json"
+    if path.is_file() and found_in(path) not in (None, identity):
+        raise UsageError(f"'{folder}' was measured by another version; delete it and measure again")
+
+
+@contextmanager
+def _one_thread() -> Iterator[None]:
+    """OpenCV with one thread a caller: its optical flow depends on their number."""
+    before = cv2.getNumThreads()
+    cv2.setNumThreads(1)
+    try:
+        yield
+    finally:
+        cv2.setNumThreads(before)

@@ -1,0 +1,266 @@
+"""A job from its plan to sealed predictions, results, pictures and a report."""
+
+import json
+import platform
+import shutil
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+from typing import Any, Protocol
+
+from steadyeye.core import plugins, timing
+from steadyeye.core.abilities import Batched, OnDevice
+from steadyeye.core.errors import UsageError, listed
+from steadyeye.core.format import number_of
+from steadyeye.core.provenance import provenance
+from steadyeye.core.spec import split
+from steadyeye.core.storage.atomic import append
+from steadyeye.core.storage.paths import Place, place
+from steadyeye.core.storage.run_lock import Check, alone
+from steadyeye.predictions.json_record import RUN, damaged, read_record, write_record
+from steadyeye.predictions.schema import Rows
+from steadyeye.predictions.shard_store import Cell, begin, mend, seal
+from steadyeye.runner import cache_lookup, classify, data_changes
+from steadyeye.runner.cache.store import Store
+from steadyeye.runner.engine_spec import choice
+from steadyeye.runner.engines import choice as engine_choice
+from steadyeye.runner.engines import threads
+from steadyeye.runner.engines.driver import Desk
+from steadyeye.runner.engines.work_order import packed
+from steadyeye.runner.failure_point_search import search
+from steadyeye.runner.job import Job
+from steadyeye.runner.task import Task
+from steadyeye.runner.validate import Plan
+
+
+class Watcher(Protocol):
+    """What is told of a run as it goes."""
+
+    def begin(self, name: str, rows: int) -> Callable[[int], None]:
+        """A cell begins; the returned function is told of rows as they are done."""
+        ...
+
+    def resumed(self, name: str, finished: int, shards: int) -> None:
+        """A cell was found with `finished` of its `shards` done."""
+        ...
+
+    def counted(self, name: str, found: Mapping[str, float]) -> None:
+        """What the shards of a cell took and met so far: the names of `core.timing`."""
+        ...
+
+    def say(self, line: str) -> None:
+        """Something that whoever waits should know."""
+        ...
+
+
+class Silent:
+    """A watcher that says nothing."""
+
+    def begin(self, name: str, rows: int) -> Callable[[int], None]:
+        """Takes what is done without a word."""
+        return lambda done: None
+
+    def resumed(self, name: str, finished: int, shards: int) -> None:
+        """Nothing to say."""
+
+    def counted(self, name: str, found: Mapping[str, float]) -> None:
+        """Nothing to say."""
+
+    def say(self, line: str) -> None:
+        """Nothing to say."""
+
+
+Predict = Callable[[Task, range, Callable[[], bool]], Rows | None]
+
+
+def run(plan: Plan, watcher: Watcher, predict: Predict = classify.predict) -> Place:
+    """Computes every cell of a plan that is not sealed yet; returns the folder of the run.
+
+    `predict`: where the rows of a span of a task come from. Raises `UsageError` where the folder
+    holds another job or another process writes into it.
+    """
+    if choice(plan.job.engine, plan.job.address):
+        for each in plan.tasks:
+            packed(each.given)
+    out = place(plan.job.out)
+    store = cache_lookup.store(plan.job) if predict is classify.predict else None
+    with _unclaimed(out), alone(out) as held, cache_lookup.closing(store, watcher.say):
+        _clear(out)
+        record = _write_record(out, plan)
+        log(out, "run", **_surroundings(plan.job, store))
+        # saved predictions are scored without the images
+        seen = predict is classify.predict
+        for each in data_changes.marked(out, plan.tasks, store) if seen else plan.tasks:
+            task = cache_lookup.serving(store, each)
+            made = partial(complete, plan.job, held, watcher, predict)
+            if plan.job.fast:
+                for rounds in search(plan.job, task, made):
+                    record["rounds"][task.folder] = rounds
+                    write_record(out / "run.json", record)
+            else:
+                made(task)
+    return out
+
+
+@contextmanager
+def _unclaimed(out: Place) -> Iterator[None]:
+    """Removes the folder that a run made if it fails before anything is computed."""
+    fresh = isinstance(out, Path) and not out.exists()
+    try:
+        yield
+    except BaseException:
+        if fresh and isinstance(out, Path) and not any(out.glob("cells/*/*.arrow")):
+            shutil.rmtree(out, ignore_errors=True)
+        raise
+
+
+def complete(job: Job, held: Check, watcher: Watcher, predict: Predict, task: Task) -> Place:
+    """Computes the shards of a task's cell that are not there and seals it; returns its folder.
+
+    `held`: raises where the run's folder is no longer held by this process.
+    """
+    out = place(job.out)
+    cell = begun(out, out / "cells" / task.folder, task.identity, watcher)
+    found = len(cell.finished())
+    if found:
+        watcher.resumed(task.folder, found, cell.shards)
+    started = time.perf_counter()
+    told = watcher.begin(task.folder, cell.rows)
+
+    def advance(rows: int) -> None:
+        held()
+        told(rows)
+
+    wanted = choice(job.engine, job.address)
+    sums = _Sums(partial(watcher.counted, task.folder))
+    # saved predictions are only copied: no model, nothing for other processes or to be kept
+    if wanted and predict is classify.predict:
+        desk = Desk(cell, advance, sums.add, watcher.say)
+        facts = engine_choice.complete(desk, job, task, wanted)
+        log(out, engine_choice.name(wanted), cell=task.folder, **facts)
+    else:
+        threads.complete(cell, partial(predict, task), job.workers, advance, sums.add)
+    seal(cell)
+    seconds = round(time.perf_counter() - started, 3)
+    numbers = {"rows": cell.rows, "shards": cell.shards, "found": found, "seconds": seconds}
+    took = sums.record() if predict is classify.predict else {}
+    log(out, "cell", cell=task.folder, **numbers, **took, **_gpu(task))
+    return cell.folder
+
+
+def begun(out: Place, folder: Place, identity: Mapping[str, Any], watcher: Watcher) -> Cell:
+    """The cell in a folder, created or resumed, without what is damaged; says and logs what was."""
+    lost = damaged(folder / "cell.json")
+    cell = begin(folder, identity)
+    if lost:
+        watcher.say(f"{folder.name}: cell.json was damaged and was rebuilt from its shards")
+        log(out, "altered", cell=folder.name, shards=["cell.json"])
+    _mend(out, cell, watcher)
+    return cell
+
+
+def _mend(out: Place, cell: Cell, watcher: Watcher) -> None:
+    """Takes altered shards of a cell away, to be computed again, and says and logs which."""
+    altered = mend(cell)
+    if not altered:
+        return
+    watcher.say(
+        f"{cell.folder.name}: {len(altered)} of {number_of(cell.shards, 'shard')} had changed "
+        f"after they were written ({listed(altered, 3)}); computed again"
+    )
+    log(out, "altered", cell=cell.folder.name, shards=altered)
+
+
+def log(out: Place, event: str, **facts: Any) -> None:
+    """Appends a line to log.jsonl, where all that differs from run to run is kept."""
+    line = json.dumps({"time": round(time.time(), 3), "event": event, **facts})
+    append(out / "log.jsonl", line)
+
+
+def _write_record(out: Place, plan: Plan) -> dict[str, Any]:
+    path = out / "run.json"
+    record: dict[str, Any] = {
+        "job": plan.job.record(),
+        "saved": any("saved predictions" in task.model.recipe for task in plan.tasks),
+        "cells": [task.folder for task in plan.tasks],
+        **({"rounds": {}} if plan.job.fast else {}),
+        "provenance": {**provenance(), **_plugins_from_outside(plan.job)},
+    }
+    if path.is_file():
+        found = read_record(path, RUN, ("job", "provenance"))
+        _same_job(out, found["job"], json.loads(json.dumps(record["job"])))
+        if found["provenance"] != record["provenance"]:
+            # the first shards were made by what is on record; both are told
+            record |= {"provenance": found["provenance"], "continued_with": record["provenance"]}
+    write_record(path, record)
+    return record
+
+
+def _plugins_from_outside(job: Job) -> dict[str, str]:
+    """The plugins of a job that are no files of this package, each with a mark of its file."""
+    named = {"models": job.models, "sources": job.data}
+    marks = [plugins.outside_marks(kind, specs) for kind, specs in named.items()]
+    for kind, text in (("metrics", job.metrics), ("degrade", job.operators)):
+        marks.append(plugins.outside_marks(kind, map(str, split(text or ""))))
+    return {f"plugin {name}": mark for each in marks for name, mark in each.items()}
+
+
+def _same_job(out: Place, before: Mapping[str, Any], after: Mapping[str, Any]) -> None:
+    # what an earlier version did not record was as it is by default
+    before = {**json.loads(json.dumps(Job().record())), **before}
+    for key, value in after.items():
+        # what batch came of 0 is in the cells, which are compared as well
+        if value != before[key] and key not in ("metrics", "batch"):
+            raise UsageError(
+                f"'{out}' holds another job: its {key} is {before[key]!r}, not {value!r}; "
+                "choose another --out"
+            )
+
+
+class _Sums:
+    """What the shards of a cell took and met, added up over the threads."""
+
+    def __init__(self, told: Callable[[Mapping[str, float]], None]) -> None:
+        self.total = dict.fromkeys((*timing.STAGES, *timing.COUNTS), 0.0)
+        self._told = told
+        self._lock = threading.Lock()
+
+    def add(self, found: Mapping[str, float]) -> None:
+        """Adds what a shard took, and tells the sum."""
+        with self._lock:
+            for name, amount in found.items():
+                self.total[name] += amount
+            self._told(dict(self.total))
+
+    def record(self) -> dict[str, Any]:
+        """The sums for the log: seconds a stage, and counts."""
+        stages = {stage: round(self.total[stage], 3) for stage in timing.STAGES}
+        return {"stages": stages, **{count: int(self.total[count]) for count in timing.COUNTS}}
+
+
+def _surroundings(job: Job, store: Store | None) -> dict[str, Any]:
+    """What a run ran on, as far as it makes it fast and not what it is."""
+    return {
+        "workers": job.workers or threads.cores(),
+        "cores": threads.cores(),
+        "machine": platform.platform(),
+        "cache": str(store.folder) if store else None,
+    }
+
+
+def _gpu(task: Task) -> dict[str, Any]:
+    """The GPUs that this process has for a model, and the images that go into a pass of them."""
+    model = task.model
+    if not isinstance(model, OnDevice) or not model.device:
+        return {}
+    return {"gpu": model.device, "pass": model.most if isinstance(model, Batched) else 1}
+
+
+def _clear(out: Place) -> None:
+    """Removes what a process that was killed was writing to a disk."""
+    if isinstance(out, Path):
+        for left in out.rglob(".*.tmp"):
+            left.unlink()

@@ -1,0 +1,124 @@
+"""Saved predictions: scored like any model's, without the model and without the pixels."""
+
+import json
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from steadyeye.core.errors import UsageError, unknown
+from steadyeye.core.format import number_of
+from steadyeye.core.seeds import fingerprint
+from steadyeye.core.storage.paths import Place
+from steadyeye.core.types import Classes, Image, Scores
+from steadyeye.predictions.schema import Rows
+from steadyeye.runner import classify
+from steadyeye.runner.task import Task
+
+
+@dataclass(frozen=True, eq=False)
+class SavedPredictions:
+    """A stand-in for the model that made a file: its name, classes and what it said by sample id.
+
+    `said`: id → a list of scores over `classes`, or the index or the name of one class.
+    """
+
+    name: str
+    classes: Classes | None
+    fingerprint: str
+    recipe: Mapping[str, Any]
+    said: Mapping[str, Any] = field(repr=False)
+
+    def __call__(self, images: Iterable[Image]) -> Scores:
+        """Refuses: there is no model to ask."""
+        raise UsageError(
+            f"'{self.name}' is a file of predictions, whose classes neither it nor the data name; "
+            "use `steadyeye score` with --classes"
+        )
+
+
+def load(path: Place, classes: Classes | None) -> SavedPredictions:
+    """The predictions in a JSON file, `{sample id: scores | index | class name}`.
+
+    `classes`: what the scores or indices are over; None: the data's classes. Raises `UsageError`
+    for a file that is no such object and for an id that stands in it twice.
+    """
+    try:
+        text = path.read_text(encoding="utf-8-sig")
+        said = json.loads(text, object_pairs_hook=lambda pairs: _once(path, pairs))
+    except OSError as error:
+        raise UsageError(f"cannot read the predictions '{path}': {error.strerror}") from error
+    except ValueError as error:
+        raise UsageError(f"cannot read the predictions '{path}': {error}") from error
+    if not isinstance(said, dict) or not said:
+        raise UsageError(f"'{path}' must be a JSON object, sample id → scores, index or class name")
+    mark = fingerprint(text)
+    return SavedPredictions(path.stem, classes, mark, {"saved predictions": path.name}, said)
+
+
+def predict(saved: SavedPredictions) -> Callable[[Task, range, Callable[[], bool]], Rows]:
+    """What stands in for `shard.predict`: the rows of a span as the file says them."""
+
+    def look_up(task: Task, span: range, stopped: Callable[[], bool]) -> Rows:
+        samples = [task.source[i] for i in span]
+        names = task.identity["model"]["classes"]
+        scores = np.stack([_scores(saved, sample.id, names) for sample in samples])
+        return classify.rows(task, samples, [""] * len(samples), scores)
+
+    return look_up
+
+
+def ready(saved: SavedPredictions, task: Task) -> Task:
+    """The task. Raises `UsageError` naming the samples that the file says nothing about."""
+    ids = task.source.ids
+    lacking = [id_ for id_ in ids if id_ not in saved.said]
+    if lacking:
+        raise UsageError(
+            f"'{saved.name}' lacks {len(lacking):,} of {number_of(len(ids), 'sample')}: "
+            f"{', '.join(lacking[:3])}{', …' if len(lacking) > 3 else ''}; add their predictions"
+        )
+    return task
+
+
+def _once(path: Place, pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    if len({key for key, _ in pairs}) != len(pairs):
+        twice = [key for key, times in Counter(key for key, _ in pairs).items() if times > 1]
+        raise UsageError(
+            f"'{path}' has {len(twice)} ids twice, first '{twice[0]}'; keep one prediction per id"
+        )
+    return dict(pairs)
+
+
+def _scores(saved: SavedPredictions, id_: str, names: Sequence[str]) -> Scores:
+    value = saved.said[id_]
+    if isinstance(value, list):
+        return _listed(saved, id_, value, len(names))
+    if isinstance(value, str):
+        if value not in names:
+            raise UsageError(f"'{saved.name}', sample '{id_}': {unknown('class', value, names)}")
+        value = names.index(value)
+    if type(value) is not int or not 0 <= value < len(names):
+        raise UsageError(
+            f"'{saved.name}' has {value!r} for '{id_}'; "
+            f"give scores, a class name or an index from 0 to {len(names) - 1}"
+        )
+    scores: Scores = np.zeros(len(names), dtype=np.float32)
+    scores[value] = 1
+    return scores
+
+
+def _listed(saved: SavedPredictions, id_: str, value: list[Any], width: int) -> Scores:
+    if len(value) != width:
+        raise UsageError(
+            f"'{saved.name}' has {number_of(len(value), 'score')} for '{id_}', but there are "
+            f"{number_of(width, 'class')}; name the model's classes with --classes"
+        )
+    try:
+        scores = np.asarray(value, dtype=np.float32)
+    except (TypeError, ValueError):
+        raise UsageError(f"'{saved.name}' has scores for '{id_}' that are not numbers") from None
+    if np.isnan(scores).any():
+        raise UsageError(f"'{saved.name}' has NaN scores for '{id_}'; give a number for each class")
+    return scores

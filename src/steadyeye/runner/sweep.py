@@ -1,0 +1,137 @@
+"""From a job's operators and levels to the sweep of a model over a source."""
+
+from collections.abc import Sequence
+
+from steadyeye.core import plugins
+from steadyeye.core.abilities import detects
+from steadyeye.core.defaults import OPERATORS
+from steadyeye.core.errors import UsageError, unknown
+from steadyeye.core.model_stages import at_input
+from steadyeye.core.spec import Spec, parse, split
+from steadyeye.core.types import Model, Source
+from steadyeye.data.classes.class_mapping import ClassMap
+from steadyeye.degradation.level_range import DEFAULT, named
+from steadyeye.degradation.operator import LEVELS, Operator
+from steadyeye.degradation.profiles import CHOICES
+from steadyeye.degradation.sweep import Degrading, Sweep, refuse_without_gradient
+from steadyeye.runner.job import Job
+
+AS_CLASSIFIER = (
+    "the class of its most confident box is measured, as for a classifier; other boxes and "
+    "their places do not count, and no mAP is measured"
+)
+ALL = "all"
+
+
+def degrading(job: Job, models: Sequence[Model]) -> Degrading | None:
+    """What the job does to images; None where it does nothing to them.
+
+    `all` operators are those that every model allows. Raises `UsageError` for unknown operators
+    and for levels that none of them has.
+    """
+    if not job.operators:
+        return None
+    # a search asks for single levels, and level l of a gradient operator costs l steps
+    gradients = not job.fast and all(at_input(model).gradient for model in models)
+    chosen = operators(job.operators, gradients)
+    how = Degrading(chosen, levels(job.levels, chosen), job.seed)
+    reached = [each for each, steps in zip(chosen, how.steps(), strict=True) if any(steps)]
+    lost = [each for each in chosen if each not in reached]
+    if reached and lost:
+        raise UsageError(
+            f"levels '{job.levels}' hold none of {lost[0].name}, whose levels are 1 to "
+            f"{lost[0].last}; leave --levels out for all that each operator has"
+        )
+    return how
+
+
+def operators(text: str, gradients: bool) -> tuple[Operator, ...]:
+    """The operators of a comma-separated list of specs; none comes twice.
+
+    `all` among them stands for the fifteen of Swingler 2022, of which those that are named too have
+    the parameters named. `gradients`: whether `all` may hold operators that need a differentiable
+    model. Raises `UsageError` for unknown names, and for one that is named with other parameters.
+    """
+    specs = list(dict.fromkeys(map(str, split(text))))
+    for spec in map(parse, specs):
+        if spec.name != ALL and not plugins.exists("degrade", spec.name):
+            raise unknown("operator", spec.name, (ALL, *plugins.names("degrade")))
+        if spec.name == ALL and spec.kwargs:
+            raise UsageError(
+                f"{spec}: '{ALL}' takes no parameters; name the operator that has them"
+            )
+    chosen = [plugins.build("degrade", parse(spec)) for spec in specs if spec != ALL]
+    twice = {each.name for each in chosen if sum(each.name == o.name for o in chosen) > 1}
+    if twice:
+        raise UsageError(f"the operator '{min(twice)}' is given twice; give one of them a name=…")
+    if ALL not in specs:
+        return tuple(chosen)
+    by_name = {each.name: each for each in (*_every(gradients), *chosen)}
+    return tuple(by_name.values())
+
+
+def _every(gradients: bool) -> list[Operator]:
+    """The operators that `all` stands for."""
+    every = [plugins.build("degrade", Spec(name)) for name in OPERATORS]
+    return [each for each in every if gradients or not each.needs_gradient]
+
+
+def levels(text: str, chosen: Sequence[Operator] = ()) -> tuple[int, ...]:
+    """The levels of `first:last[:step]`, both ends meant, or of a list with commas; rising.
+
+    Level 0 is always among them. The default text names those that the operators have. Raises
+    `UsageError` for other text and for a level beyond the last of every operator.
+    """
+    most = max((operator.last for operator in chosen), default=LEVELS)
+    if text == DEFAULT and most < LEVELS:
+        return tuple(range(most + 1))
+    return tuple(sorted({0, *named(text, most)}))
+
+
+def metrics(images: str, thresholds: str, fast: bool = False) -> str:
+    """The metrics of a sweep as a list of specs. Raises `UsageError` for what they cannot take."""
+    if images not in CHOICES:
+        raise unknown("baseline set", images, CHOICES)
+    try:
+        shares = [float(part) for part in thresholds.split(",")]
+    except ValueError:
+        raise UsageError(f"failure points '{thresholds}': write shares such as 0.9,0.5") from None
+    if not all(0 < share <= 1 for share in shares):
+        raise UsageError(f"failure points '{thresholds}': give shares above 0 and up to 1")
+    if fast and images != "right":
+        raise UsageError("--fast searches among the images right at level 0; leave --images out")
+    if fast:
+        return str(Spec("failure_points", {"thresholds": shares}))
+    profiles = ("degraded_accuracy", "degraded_rank", "degraded_probability")
+    specs = [Spec(name, {"images": images}) for name in profiles]
+    specs.append(Spec("failure_points", {"thresholds": shares, "images": images}))
+    return ", ".join(map(str, specs))
+
+
+def swept(
+    model: Model, source: Source, class_map: ClassMap, how: Degrading, fast: bool
+) -> tuple[Model, Sweep]:
+    """The model for fitted images, and the sweep of the labelled images of a source.
+
+    `fast`: level 0 alone, where a search begins; the whole sweep otherwise.
+
+    Raises `UsageError` where no image is labelled, where a review rejected some, or where the
+    model has no gradient that is needed.
+    """
+    if "accepted" in source.columns:
+        raise UsageError(
+            f"'{source.name}' holds frames that its review rejected; degrade accepted frames "
+            "only: leave out review=False"
+        )
+    parts = at_input(model)
+    refuse_without_gradient(how, parts, model.name)
+    images = [i for i, truth in enumerate(source.truths) if truth]
+    if not images:
+        raise UsageError(f"'{source.name}' has no labels; degrade measures accuracy: give labels")
+    unlabelled = len(source) - len(images)
+    notes = (*source.notes, *([f"{unlabelled} unlabelled samples left out"] if unlabelled else []))
+    if detects(model):
+        notes = (*notes, f"{model.name} is a detector: {AS_CLASSIFIER}")
+    cells = how.baseline(images) if fast else how.grid(images)
+    sweep = Sweep(source, parts, how, cells, class_map.members, notes, exhaustive=not fast)
+    return parts.model, sweep

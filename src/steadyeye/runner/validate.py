@@ -1,0 +1,193 @@
+"""A job checked: everything that can be refused before the first forward pass."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from types import MappingProxyType
+from typing import Any, TypeVar
+
+from steadyeye.core import plugins
+from steadyeye.core.abilities import detects
+from steadyeye.core.defaults import METRICS
+from steadyeye.core.duplicates import repeated
+from steadyeye.core.errors import UsageError
+from steadyeye.core.format import number_of
+from steadyeye.core.spec import Spec, parse, split
+from steadyeye.core.types import Metric, Model, Source, needed
+from steadyeye.degradation.sweep import COLUMNS
+from steadyeye.runner.job import Job
+from steadyeye.runner.sweep import degrading
+from steadyeye.runner.task import NO_ACCURACY, Task, distinct, task
+
+Found = TypeVar("Found")
+
+
+@dataclass(frozen=True, eq=False)
+class Plan:
+    """A job and its tasks, every part of them found and checked."""
+
+    job: Job
+    tasks: tuple[Task, ...]
+
+
+def check(job: Job) -> Plan:
+    """The plan of a job whose every part was found.
+
+    Raises `UsageError` with one line for each thing that is wrong.
+    """
+    problems: list[str] = []
+    models = _build("models", job.models, problems)
+    sources = _build("sources", job.data, problems)
+    # a sweep of images without labels is refused once, where it is made, not by each metric
+    sweep = bool(job.operators) and not all(
+        {"truth", "boxes"} & {*source.columns} for _, source in sources
+    )
+    for spec in () if sweep else _try(partial(split, job.metrics or ""), problems) or ():
+        _try(partial(_metric, job, [each for _, each in models], sources, spec), problems)
+    for text, source in sources:
+        for part in (distinct_ids, present):
+            _try(partial(part, text, source), problems)
+    how = _try(partial(degrading, job, [model for _, model in models]), problems)
+    pairs = [(model, source) for source in sources for model in models]
+    tasks = [_try(partial(task, job, *pair, how), problems) for pair in pairs]
+    for each in filter(None, tasks):
+        _try(partial(_answerable, job, each), problems)
+    if problems:
+        raise UsageError("\n".join(dict.fromkeys(problems)))
+    return Plan(job, distinct([task for task in tasks if task]))
+
+
+def with_models(job: Job, models: Sequence[Model]) -> Plan:
+    """The plan of a job whose models are objects at hand, which saved predictions are too.
+
+    `job.models` holds the texts that name them. The pixels of the data need not be there.
+    """
+    sources = [(text, plugins.build("sources", parse(text))) for text in job.data]
+    return of_objects(job, models, sources)
+
+
+def of_objects(
+    job: Job,
+    models: Sequence[Model],
+    sources: Sequence[tuple[str, Source]],
+    given: Mapping[str, Any] = MappingProxyType({}),
+) -> Plan:
+    """The plan of models and sources at hand, named by `job.models` and the sources' texts.
+
+    `given`: those of them that no text can make again, by name.
+    """
+    for spec in split(job.metrics or ""):
+        _metric(job, models, sources, spec)
+    for text, source in sources:
+        distinct_ids(text, source)
+    named = list(zip(job.models, models, strict=True))
+    how = degrading(job, models)
+    tasks = [
+        replace(task(job, model, source, how), given=given) for source in sources for model in named
+    ]
+    for each in tasks:
+        _answerable(job, each)
+    return Plan(job, distinct(tasks))
+
+
+def metric(spec: Spec) -> Metric:
+    """The metric a spec names, its arguments checked but for the predictions."""
+    plugin: Metric = plugins.load("metrics", spec.name)
+    plugins.check_arguments(plugin, spec, given=1)
+    k = spec.kwargs.get("k")
+    if isinstance(k, int) and k < 0:
+        raise UsageError(f"{spec}: k counts the frames on either side; give 0 or more")
+    return plugin
+
+
+def available(columns: Sequence[str]) -> tuple[Spec, ...]:
+    """The default metrics whose needs the columns meet, those first that are read first."""
+    return tuple(Spec(name) for name in METRICS if declared_readable("metrics", name, columns))
+
+
+def declared_readable(kind: str, name: str, columns: Sequence[str]) -> bool:
+    """Whether a metric or analysis can be asked of these columns, by its file alone."""
+    return _fits(plugins.declaration(kind, name).columns or (), columns)
+
+
+def readable(plugin: Callable[..., Any], columns: Sequence[str]) -> bool:
+    """Whether a metric or analysis can be asked of a table with these columns."""
+    return _fits(needed(plugin), columns)
+
+
+def _fits(wanted: Sequence[str], columns: Sequence[str]) -> bool:
+    # a sweep or a probe holds every image many times: what does not ask for the operator or the
+    # target would mix them
+    mixed = any(mark in columns and mark not in wanted for mark in ("operator", "target"))
+    return not mixed and all(need in columns for need in wanted)
+
+
+def _build(kind: str, texts: Sequence[str], problems: list[str]) -> list[tuple[str, Any]]:
+    def build(text: str) -> Any:
+        return plugins.build(kind, parse(text))
+
+    built = [(text, _try(partial(build, text), problems)) for text in texts]
+    return [(text, plugin) for text, plugin in built if plugin is not None]
+
+
+def _try(action: Callable[[], Found], problems: list[str]) -> Found | None:
+    try:
+        return action()
+    except UsageError as error:
+        problems.extend(str(error).splitlines())
+        return None
+
+
+def _metric(
+    job: Job, models: Sequence[Model], sources: Sequence[tuple[str, Source]], spec: Spec
+) -> None:
+    plugin = metric(spec)
+    # a metric of detections is fine as long as one of the models is a detector
+    more = (*(COLUMNS if job.operators else ()), *("detections" for _ in filter(detects, models)))
+    for text, source in sources:
+        columns = (*source.columns, *more)
+        missing = lacks(plugin, columns)
+        if job.operators and not missing and not readable(plugin, columns):
+            raise UsageError(f"{spec.name} is no metric of degraded images; leave it out")
+        if missing:
+            raise UsageError(
+                f"{spec.name} needs {', '.join(missing)}, which '{text}' does not have; "
+                "leave the metric out or give labels"
+            )
+
+
+def _answerable(job: Job, task: Task) -> None:
+    """Raises `UsageError` where an accuracy was asked for and every answer would be right."""
+    asked = [spec.name for spec in split(job.metrics or "") if "truth" in lacks(metric(spec), ())]
+    if asked and "truth" in task.source.columns and task.class_map.competing < 2:
+        raise UsageError(
+            f"{asked[0]} does not apply to {task.model.name} on {task.source.name}: only one "
+            f"class competes, so every prediction is right; {NO_ACCURACY}"
+        )
+
+
+def lacks(plugin: Callable[..., Any], columns: Sequence[str]) -> list[str]:
+    """The columns that a metric or analysis needs and that are not among these."""
+    return [need for need in needed(plugin) if need not in columns]
+
+
+def distinct_ids(text: str, source: Source) -> None:
+    """Raises `UsageError` for a source without samples, or with two of one id."""
+    if not len(source):
+        raise UsageError(f"'{text}' holds no samples; check its path and parameters")
+    twice = repeated(source.ids)
+    if twice:
+        raise UsageError(
+            f"'{text}' has {len(twice):,} ids more than once, first '{twice[0]}'; "
+            "give every sample its own id"
+        )
+
+
+def present(text: str, source: Source) -> None:
+    """Raises `UsageError` where files that inference needs are not there."""
+    missing = source.missing()
+    if missing:
+        raise UsageError(
+            f"'{text}' lacks {len(missing):,} of {number_of(len(source), 'file')}, first "
+            f"'{missing[0]}'; complete the data or select the part that exists"
+        )

@@ -1,1 +1,0 @@
-"""Accuracy, pm-k and their difference over parts of the data, side by side with published ones."""

@@ -1,0 +1,235 @@
+"""The base and the model trained from it on the held examples: what training changed.
+
+The base is what the user had: the model as given, through its class map onto the classes that were
+learned. The network with a new head, with which training starts, is not the base.
+
+::
+
+    held/base, held/tuned    both as sealed runs over the held examples
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from steadyeye.core import plugins
+from steadyeye.core.abilities import detects
+from steadyeye.core.claims import Claim, above, below, first
+from steadyeye.core.errors import UsageError
+from steadyeye.core.format import percent
+from steadyeye.core.predictions import Predictions
+from steadyeye.core.spec import parse
+from steadyeye.core.stats.trials import Trials
+from steadyeye.core.storage.paths import Place
+from steadyeye.core.types import Classes, Labels, Sample
+from steadyeye.metrics.map import outcomes
+from steadyeye.report.comparison.training_gains import Gain, amount, gain, share
+from steadyeye.runner.collect import tables
+from steadyeye.runner.job import Job
+from steadyeye.runner.run import Watcher, run
+from steadyeye.runner.task import class_map_of
+from steadyeye.runner.validate import of_objects
+from steadyeye.training.protocol import Example, Examples
+
+FOLDER = "held"
+
+
+@dataclass(frozen=True, eq=False)
+class Held:
+    """A `Source` of held examples, over the classes that are learned."""
+
+    examples: Examples
+    items: tuple[Example, ...]
+
+    @property
+    def name(self) -> str:
+        """The data they are held out of."""
+        return f"{self.examples.name}, held out"
+
+    @property
+    def classes(self) -> Classes:
+        """The classes that are learned."""
+        return self.examples.classes
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Labels and video, and boxes where all have them."""
+        boxed = all(each.boxes is not None for each in self.items)
+        return ("truth", "video", *(["boxes"] if boxed else []))
+
+    @property
+    def fingerprint(self) -> str:
+        """That of the examples."""
+        return self.examples.fingerprint
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """How they were chosen."""
+        return self.examples.notes
+
+    @cached_property
+    def ids(self) -> Sequence[str]:
+        """The id of each."""
+        return [each.id for each in self.items]
+
+    @cached_property
+    def truths(self) -> Sequence[Labels]:
+        """The labels of each."""
+        return [each.labels for each in self.items]
+
+    def missing(self) -> Sequence[str]:
+        """Nothing: they were read while training."""
+        return ()
+
+    def __len__(self) -> int:
+        return len(self.items)
+
+    def __getitem__(self, index: int) -> Sample:
+        one = self.items[index]
+        return Sample(
+            one.id,
+            one.image,
+            truth=one.labels,
+            tags={"video": one.video},
+            boxes=one.boxes,
+            verified=one.verified,
+        )
+
+
+@dataclass(frozen=True)
+class Beside:
+    """The held number of the base and of the trained model; `gain` is None without a base.
+
+    `why`: what there is to say of the base, such as why there is none, among how many classes it
+    chooses, or which of them it cannot name.
+    """
+
+    gain: Gain | None
+    why: str
+
+    @property
+    def claim(self) -> Claim | None:
+        """What may be asserted of the training: that the number rose, or fell."""
+        if self.gain is None or self.gain.difference is None:
+            return None
+        gap, numbers = self.gain.difference, self._numbers
+        return first(
+            [
+                above(f"Fine-tuning raised {self.gain.what} on the held-out data: {numbers}", gap),
+                below(f"Fine-tuning lowered {self.gain.what} on the held-out data: {numbers}", gap),
+            ]
+        )
+
+    @property
+    def title(self) -> str:
+        """The claim where it is supported; else the numbers, with a question."""
+        if self.claim is not None:
+            return self.claim.text
+        if self.gain is None:
+            return "Result of training; the base model cannot be compared"
+        return (
+            f"Did fine-tuning help? No clear change in {self.gain.what} on the held-out data: "
+            f"{self._numbers}"
+        )
+
+    @property
+    def sentences(self) -> tuple[str, ...]:
+        """Both numbers and their difference with its interval; then what limits them."""
+        if self.gain is None:
+            return (self.why,)
+        found = self.gain
+        method = found.difference.method if found.difference else found.after.interval
+        return (
+            f"On {found.after.n:,} held-out examples the base model has {found.what} "
+            f"{share(found.before.value)} and the fine-tuned model {share(found.after.value)}: "
+            f"{amount(found)}, 95\u202f% interval ({method}).",
+            "The checkpoint was chosen on the same examples, which favours the fine-tuned model; "
+            "for unbiased values measure both on other data.",
+            *([self.why] if self.why else []),
+        )
+
+    @property
+    def _numbers(self) -> str:
+        assert self.gain is not None, "asked for before"
+        return f"{percent(self.gain.before.value)} before, {percent(self.gain.after.value)} after"
+
+
+def beside(base: str, tuned: Place, held: Examples, how: Job, watcher: Watcher) -> Beside:
+    """Both models on the held examples, paired.
+
+    `base`: the spec that the user gave. `tuned`: the folder of the trained model. `how`: the class
+    map of the base, workers and batch. Examples whose classes the base cannot name count as wrong.
+    """
+    models = plugins.build("models", parse(base)), _built(tuned)
+    whole = Held(held, held.items)
+    try:
+        reached, why = _reached(base, models[0], whole, how)
+    except UsageError as error:
+        return Beside(
+            None, f"The base model does not have these classes, so there is no comparison: {error}."
+        )
+    if reached is None:
+        return Beside(
+            None, "The base model does not have these classes, so there is no comparison."
+        )
+    specs = base, f"torch(path={str(tuned)!r})"
+    sides = (("base", reached, how.class_map), ("tuned", whole, None))
+    before, after = (
+        _predicted(
+            replace(how, models=(spec,), data=(source.name,), class_map=mapped, out=""),
+            (model, source),
+            tuned / FOLDER / name,
+            watcher,
+        )
+        for (name, source, mapped), spec, model in zip(sides, specs, models, strict=True)
+    )
+    if detects(models[1]):
+        return Beside(gain("mAP", outcomes(before), outcomes(after)), why)
+    among = (
+        f"Both models choose among the {len(held.classes)} trained classes; other classes of "
+        "the base model do not count."
+    )
+    said = f"{among} {why}" if why else among
+    return Beside(gain("accuracy", _trials(before, held), _trials(after, held)), said)
+
+
+def _built(tuned: Place) -> Any:
+    return plugins.build("models", parse(f"torch(path={str(tuned)!r})"))
+
+
+def _reached(base: str, model: Any, whole: Held, how: Job) -> tuple[Held | None, str]:
+    """The held examples with a class that the base can name, and what is to be said of others.
+
+    A detector is asked about all of them: what it finds counts against it where it is of no class.
+    """
+    members = class_map_of(how, model, whole).members
+    named = {label for label, own in enumerate(members) if own}
+    if not named:
+        return None, ""
+    lost = [name for label, name in enumerate(whole.classes.names) if label not in named]
+    if not lost or detects(model):
+        return whole, ""
+    kept = tuple(each for each in whole.items if named.intersection(each.labels))
+    rest = len(whole) - len(kept)
+    why = (
+        f"The base model does not have {', '.join(lost)}: it counts as wrong on {rest:,} "
+        "held-out examples."
+    )
+    return (Held(whole.examples, kept), why) if kept else (None, "")
+
+
+def _predicted(job: Job, pair: tuple[Any, Held], out: Place, watcher: Watcher) -> Predictions:
+    model, source = pair
+    plan = of_objects(replace(job, out=str(out)), [model], [(source.name, source)])
+    ((_, table),) = tables([run(plan, watcher)])
+    return table
+
+
+def _trials(table: Predictions, held: Examples) -> Trials:
+    """Whether each held example is right, in the order of the examples."""
+    right = set(table.ids[table.right].tolist())
+    videos = np.array([each.video for each in held.items], dtype=np.str_)
+    return Trials(np.array([each.id in right for each in held.items], dtype=np.bool_), videos)

@@ -1,0 +1,246 @@
+"""Examples from any labelled source: one label a picture, the largest object's, or all of them."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from steadyeye.core.boxes import OOD, Boxes
+from steadyeye.core.errors import UsageError, listed
+from steadyeye.core.format import number_of
+from steadyeye.core.seeds import fingerprint
+from steadyeye.core.storage.paths import Place
+from steadyeye.core.types import Classes, Sample, Source
+from steadyeye.data.classes import class_mapping
+from steadyeye.data.classes.class_map import ClassMap, of_destinations
+from steadyeye.training.protocol import Example, Examples
+
+LISTED = 5  # classes a note names
+MOST = 10_000  # videos that a model keeps on record
+
+
+@dataclass(frozen=True)
+class _Read:
+    """One sample as an example, or why it is none."""
+
+    example: Example
+    left: str = ""
+
+
+def examples(source: Source, several: bool = False, boxed: bool = False) -> Examples:
+    """What can be learned from a source: its labelled images, each frame of a video once.
+
+    The first label is that of the largest object (Shankar et al., "Do Image Classifiers Generalize
+    Across Time?", Section 3.1): by the area of the mask where there is one, else of the box; crowds
+    and objects outside the classes aside; of two as large the lower class. `several`: all labels
+    are learned. Otherwise an image without boxes that carries several labels is left out, since
+    none of them can be told to be its own. `boxed`: the boxes are learned, so images without boxes
+    are left out and those whose boxes are none stay. Whatever is left out is counted in the notes.
+    Nothing is decoded. Raises `UsageError` where nothing is labelled, and for a label outside the
+    classes.
+    """
+    classes = source.classes
+    if classes is None or not any(source.truths):
+        raise UsageError(
+            f"'{source.name}' has no labels to train on; give a source with labels or boxes"
+        )
+    read = [_read(source[i], classes, several or boxed, source.name) for i in range(len(source))]
+    read = [_boxed(one) for one in read] if boxed else read
+    kept, twice = _once([one.example for one in read if not one.left])
+    counts = {why: sum(one.left == why for one in read) for why in LEFT_OUT}
+    notes = [f"{counts[why]:,} {text}" for why, text in LEFT_OUT.items() if counts[why]]
+    notes += (
+        [f"{number_of(twice, 'frame')} that are in several sets, each used once"] if twice else []
+    )
+    if any(example.boxes is not None for example in kept) and not (several or boxed):
+        notes.append("the label of a frame is that of its largest object")
+    if not kept:
+        raise UsageError(f"'{source.name}' leaves nothing to train on: {'; '.join(notes)}")
+    if several and any(example.verified is not None for example in kept):
+        notes.append("a class that nobody verified in an image is left out of its loss")
+    whole = Examples(source.name, classes, (), source.fingerprint)
+    # notes on pm-sets are of neighbours and anchors, which training knows nothing of
+    of_source = () if "offset" in source.columns else source.notes
+    return chosen(whole, kept, (*notes, *of_source))
+
+
+UNLABELLED, AMBIGUOUS, UNBOXED = "unlabelled", "ambiguous", "unboxed"
+LEFT_OUT = {
+    UNLABELLED: "images without a label, left out",
+    AMBIGUOUS: "images with several labels and no boxes to find the largest object, left out",
+    UNBOXED: "images without boxes, left out",
+}
+
+
+def chosen(
+    whole: Examples,
+    items: Sequence[Example],
+    notes: Sequence[str] = (),
+    classes: Classes | None = None,
+) -> Examples:
+    """Some examples of a whole, or all of them changed; its notes follow the new ones.
+
+    The fingerprint is that of the whole with the ids, the labels, the boxes and the classes.
+    """
+    over = classes or whole.classes
+    marks = (f"{one.id} {one.labels} {one.verified}{_boxes_mark(one.boxes)}" for one in items)
+    mark = fingerprint(whole.fingerprint, repr(over), *marks)
+    said = tuple(dict.fromkeys((*notes, *whole.notes)))
+    return Examples(whole.name, over, tuple(items), mark, said)
+
+
+def largest(found: Boxes) -> int | None:
+    """The class of the largest object; None where there is none of the classes."""
+    there = np.flatnonzero(~found.crowd & (found.labels != OOD))
+    if not len(there):
+        return None
+    order = np.lexsort((found.labels[there], -found.area[there]))
+    return int(found.labels[there[order[0]]])
+
+
+def onto(
+    found: Examples, classes: Classes, class_map: Place | None = None, strict: bool = False
+) -> Examples:
+    """The examples with the labels of another class list, such as ILSVRC's thousand over VID's 30.
+
+    By `class_map`, a file, else by name or WordNet as for models
+    (`steadyeye.data.classes.class_mapping`). Labels that map to nothing are left out, and counted
+    with the images that have no other; with `strict` they are refused.
+    """
+    if found.classes == classes and class_map is None:
+        return found
+    table = _table(found.classes, classes, class_map)
+    if strict:
+        _check_reached(found, table)
+    items = [moved for one in found.items if (moved := _moved(one, table)).labels]
+    lost = len(found.items) - len(items)
+    if not items:
+        raise UsageError(
+            f"no label of '{found.name}' maps to any of {', '.join(classes.names[:LISTED])}; "
+            "give --class-map"
+        )
+    note = f"labels mapped onto {number_of(len(classes), 'class')} {table.origin}"
+    note += f"; {number_of(lost, 'image')} without one of them, left out" if lost else ""
+    return chosen(found, items, (note,), classes)
+
+
+def trained_on(train: Examples) -> dict[str, Any]:
+    """What a model that was trained on examples records of them.
+
+    `name`, `fingerprint`, `n`; `videos`: each with the first and the last frame that was trained
+    on, None where frames have no number; left out of more than 10,000.
+    """
+    spans: dict[str, list[int] | None] = {}
+    for one in train.items:
+        before = spans.get(one.video)
+        numbers = [one.frame] if one.frame is not None else []
+        seen = [*(before or ()), *numbers]
+        spans[one.video] = [min(seen), max(seen)] if seen else None
+    found = {"name": train.name, "fingerprint": train.fingerprint, "n": len(train.items)}
+    return {**found, "videos": spans} if len(spans) <= MOST else found
+
+
+def check_learnable(train: Examples, least: int = 2) -> None:
+    """Raises `UsageError` for examples of fewer than `least` classes; boxes can be of one alone."""
+    there = present(train.items)
+    if len(there) < least:
+        only = f"'{train.classes.names[there[0]]}' alone" if there else "no class"
+        raise UsageError(
+            f"'{train.name}' has {only} among {len(train.items):,} training examples; at least "
+            f"{'two classes are' if least == 2 else 'one class is'} needed"
+        )
+
+
+def present(items: Iterable[Example]) -> tuple[int, ...]:
+    """The classes that examples carry, rising."""
+    return tuple(sorted({label for one in items for label in one.labels}))
+
+
+def names(classes: Classes, which: Iterable[int]) -> str:
+    """Some classes by name, the first few where they are many."""
+    return listed([classes.names[i] for i in which])
+
+
+def _read(sample: Sample, classes: Classes, several: bool, name: str) -> _Read:
+    first = largest(sample.boxes) if sample.boxes is not None else None
+    labels = tuple(dict.fromkeys((*(() if first is None else (first,)), *sample.truth)))
+    outside = [label for label in labels if not 0 <= label < len(classes)]
+    if outside:
+        raise UsageError(
+            f"'{name}': the label {outside[0]} of '{sample.id}' is not in the class list, which "
+            f"has {len(classes)}; correct the label or the list"
+        )
+    frame = sample.tags.get("frame")
+    video = str(sample.tags.get("video") or sample.group)
+    known = isinstance(frame, int) and bool(video)
+    id_ = f"{video}/{frame:06d}" if known else sample.id
+    example = Example(
+        id_,
+        video or id_,
+        sample.image,
+        labels,
+        sample.boxes,
+        int(frame) if isinstance(frame, int) else None,
+        sample.verified,
+    )
+    if not labels:
+        return _Read(example, UNLABELLED)
+    unclear = len(labels) > 1 and sample.boxes is None and not several
+    return _Read(example, AMBIGUOUS if unclear else "")
+
+
+def _boxed(read: _Read) -> _Read:
+    """The same where boxes are learned: none is something to learn too, where that is known."""
+    return _Read(read.example, UNBOXED if read.example.boxes is None else "")
+
+
+def _once(items: Sequence[Example]) -> tuple[list[Example], int]:
+    """The first of each id, and how many more there were."""
+    first: dict[str, Example] = {}
+    for one in items:
+        first.setdefault(one.id, one)
+    return list(first.values()), len(items) - len(first)
+
+
+def _table(source: Classes, target: Classes, class_map: Place | None) -> ClassMap:
+    if class_map is not None:
+        return class_mapping.from_file(class_map, source, target)
+    try:
+        return class_mapping.between(source, target)
+    except UsageError:
+        # nothing maps; its words are of a model's classes, and ours say which labels are lost
+        return of_destinations(source, target, {}, "by name")
+
+
+def _check_reached(found: Examples, table: ClassMap) -> None:
+    lost = [label for label in present(found.items) if table.destinations[label] < 0]
+    if lost:
+        raise UsageError(
+            f"'{found.name}' has labels that are not among the classes trained on: "
+            f"{names(found.classes, lost)}; leave them out, or give --class-map"
+        )
+
+
+def _moved(one: Example, table: ClassMap) -> Example:
+    to = table.destinations
+    labels = tuple(dict.fromkeys(to[label] for label in one.labels if to[label] >= 0))
+    verified = one.verified
+    if verified is not None:
+        verified = tuple(sorted({to[label] for label in verified if to[label] >= 0}))
+    return replace(one, labels=labels, boxes=_boxes(one.boxes, to), verified=verified)
+
+
+def _boxes(found: Boxes | None, to: Sequence[int]) -> Boxes | None:
+    """The boxes under other labels; what maps to nothing is outside the classes."""
+    if found is None:
+        return None
+    moved = [to[label] if label != OOD else OOD for label in found.labels.tolist()]
+    # −1 is both "maps to nothing" and OOD
+    return replace(found, labels=np.asarray(moved, dtype=np.int32))
+
+
+def _boxes_mark(found: Boxes | None) -> str:
+    if found is None:
+        return ""
+    return f" {found.boxes.tolist()} {found.labels.tolist()} {found.crowd.tolist()}"

@@ -1,0 +1,122 @@
+"""The learning rate found by trying: each rate from the same start, judged on held examples."""
+
+import json
+import shutil
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from steadyeye.core.errors import UsageError
+from steadyeye.core.storage.atomic import write_file
+from steadyeye.training.batches import Lesson
+from steadyeye.training.engine import first
+from steadyeye.training.hyperparameters import RATES, Course
+from steadyeye.training.loop import DivergedError, Watcher, train
+from steadyeye.training.sampler import Steps
+from steadyeye.training.schedule import Constant
+
+PART = 10
+"""A rate is tried for a tenth of the training, and an epoch at least."""
+
+
+@dataclass(frozen=True)
+class Tried:
+    """A learning rate with what came of it.
+
+    `loss`: the mean over the trial's examples; `held`: the judgement at its end; empty with a
+    `fault`, where the loss or a weight was no finite number.
+    """
+
+    rate: float
+    loss: float | None
+    held: Mapping[str, float | None]
+    losses: tuple[float, ...] = ()
+    fault: str = ""
+
+
+@dataclass(frozen=True)
+class Found:
+    """`steps`: of each trial; `start`: the judgement before any; `rate`: the one to take."""
+
+    steps: int
+    start: Mapping[str, float | None]
+    tried: tuple[Tried, ...]
+    rate: float
+
+    def record(self) -> dict[str, Any]:
+        """As plain values, for run.json."""
+        return asdict(self)
+
+
+def read(record: Mapping[str, Any]) -> Tried:
+    """A trial from its plain values."""
+    return Tried(**{**record, "losses": tuple(record["losses"])})
+
+
+def search(
+    lesson: Lesson, course: Course, folder: Path, watcher: Watcher, rates: Sequence[float] = RATES
+) -> Found:
+    """The rate whose trial is best by the watched number, of several the one with the least loss.
+
+    `folder`: of the trials, each kept once it is done; stopped, the search goes on where it was.
+    Each begins at the same weights, with the same order, at a constant rate. Raises `UsageError`
+    where every loss diverged.
+    """
+    steps = _steps(lesson, course)
+    tried: list[Tried] = []
+    start: Mapping[str, float | None] | None = None
+    for rate in rates:
+        trial = replace(
+            course, rate=rate, iterations=steps, round=steps, schedule=Constant(), patience=None
+        )
+        content = _tried(lesson, trial, folder / f"lr-{rate:g}", watcher, start)
+        start = content["start"] or start
+        tried.append(read(content["tried"]))
+    sound = [each for each in tried if not each.fault]
+    if not sound or start is None:
+        raise UsageError(
+            f"the loss is not finite at any learning rate from {max(rates):g} to "
+            f"{min(rates):g}; check the labels, and images that may be broken"
+        )
+    task = lesson.task
+    best = max(sound, key=lambda each: _goodness(each.held, task.watched, task.lower))
+    return Found(steps, start, tuple(tried), best.rate)
+
+
+def _steps(lesson: Lesson, course: Course) -> int:
+    steps = Steps(len(lesson.learn.items), course)
+    return min(max(steps.epoch, steps.total // PART), steps.total)
+
+
+def _tried(
+    lesson: Lesson,
+    course: Course,
+    folder: Path,
+    watcher: Watcher,
+    start: Mapping[str, float | None] | None,
+) -> dict[str, Any]:
+    """A trial and the judgement it began with, read where it was made before."""
+    file = folder / "trial.json"
+    if file.is_file():
+        kept: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
+        return kept
+    folder.mkdir(parents=True, exist_ok=True)
+    try:
+        went = train(lesson, course, folder / "checkpoints", watcher, start)
+        last = went.rounds[-1]
+        tried = Tried(course.rate, last.loss, last.held, went.losses)
+        start = went.start
+    except DivergedError as error:
+        watcher.say(f"learning rate {course.rate:g}: {error}")
+        tried = Tried(course.rate, None, {}, fault=str(error).partition(";")[0])
+    content = {"start": start, "tried": asdict(tried)}
+    if first():
+        write_file(file, json.dumps(content).encode())
+        shutil.rmtree(folder / "checkpoints", ignore_errors=True)
+    return content
+
+
+def _goodness(held: Mapping[str, float | None], watched: str, lower: bool) -> tuple[float, float]:
+    value, loss = held[watched] or 0.0, held.get("loss")
+    return (-value if lower else value, float("-inf") if loss is None else -loss)

@@ -1,0 +1,243 @@
+"""A model trained further: checked before a step is taken, trained, written, reported."""
+
+import platform
+import time
+from collections.abc import Mapping
+from contextlib import nullcontext
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Protocol
+
+import torch
+
+from steadyeye.core import plugins
+from steadyeye.core.abilities import detects
+from steadyeye.core.errors import UsageError
+from steadyeye.core.format import number_of
+from steadyeye.core.spec import parse
+from steadyeye.core.storage.atomic import write_file
+from steadyeye.core.storage.checked_json import encode_record
+from steadyeye.core.storage.paths import place
+from steadyeye.core.storage.run_lock import alone
+from steadyeye.core.types import Source
+from steadyeye.models.finetuned import checkpoint_format
+from steadyeye.report.render.document import Document
+from steadyeye.report.render.html import render_html
+from steadyeye.runner import data_changes, run
+from steadyeye.runner.engines.threads import cores
+from steadyeye.runner.job import Job
+from steadyeye.runner.run import log
+from steadyeye.runner.validate import distinct_ids, present
+from steadyeye.training import before_after, checkpoint, job_record, loop, metrics_log, report
+from steadyeye.training.augmentation import Augmentation, augmentation
+from steadyeye.training.base_comparison import Beside, beside
+from steadyeye.training.batches import Lesson
+from steadyeye.training.before_after import Measuring
+from steadyeye.training.classification import Learning, classification
+from steadyeye.training.detection import detection, library
+from steadyeye.training.engine import first
+from steadyeye.training.hyperparameters import Course
+from steadyeye.training.job import Tuning
+from steadyeye.training.loop import DivergedError, Watcher, train
+from steadyeye.training.lr_search import Found, search
+from steadyeye.training.metrics_log import History
+from steadyeye.training.mirroring import mirrored
+from steadyeye.training.protocol import Examples, Task
+from steadyeye.training.recipes import TrainingRecipe, training_recipe
+from steadyeye.training.selection import Data, data
+
+CHECKPOINTS, HISTORY, SEARCH, THEN = "checkpoints", "history.json", "search", "then"
+
+
+@dataclass(frozen=True, eq=False)
+class Plan:
+    """A training whose every part was found and checked.
+
+    `sources`: the labelled data by their specs, as they were given.
+    """
+
+    job: Tuning
+    out: Path
+    recipe: TrainingRecipe
+    course: Course
+    data: Data
+    augmentation: Augmentation | None
+    lesson: Lesson
+    measuring: Measuring | None
+    sources: Mapping[str, Source]
+
+
+@dataclass(frozen=True, eq=False)
+class Tuned:
+    """A finished training: its folder, what is on record of it, and how it went.
+
+    `beside`: the base and the trained model on the held examples; None where nothing was kept, and
+    in all processes but the first.
+    """
+
+    out: Path
+    record: Mapping[str, Any]
+    history: History
+    beside: Beside | None
+    gains: Document | None
+
+
+class Watching(loop.Watcher, run.Watcher, Protocol):
+    """What is told of a training, and of the runs that follow it."""
+
+
+def check(job: Tuning) -> Plan:
+    """The plan of a training, with all that can be refused before the first step refused."""
+    out, measuring = place(job.out), job.measuring
+    if not isinstance(out, Path):
+        raise UsageError(f"'{job.out}' is on remote storage; give a local folder for --out")
+    spec = parse(job.model)
+    if spec.kwargs.get("runtime") == "cuda":
+        raise UsageError("training uses the GPUs it finds; leave runtime='cuda' out of --model")
+    model = plugins.build("models", spec)
+    recipe = training_recipe(_kind(model), model.name)
+    course = job.course(recipe)
+    operators = augmentation(job.augment, job.seed) if job.augment else None
+    sources = {text: _source(text) for text in filter(None, (job.data, job.val))}
+    val = None if job.val is None else sources[job.val]
+    found = data(sources[job.data], val, replace(job.selection, boxed=detects(model)))
+    if measuring is not None:
+        before_after.check_base(job.model, measuring)
+    task = _task(model, job, found.train)
+    augment = mirrored(operators, job.seed) if job.mirror else operators
+    lesson = Lesson(task, found.train, found.held, augment, job.workers or cores())
+    return Plan(job, out, recipe, course, found, operators, lesson, measuring, sources)
+
+
+def finetune(plan: Plan, watcher: Watching) -> Tuned:
+    """Trains as planned, from where it was stopped if it was, and writes all that came of it.
+
+    Raises `UsageError` where the folder holds another job or another process writes into it, and
+    `DivergedError` after what was best before is written.
+    """
+    with alone(plan.out) if first() else nullcontext():
+        for text, source in plan.sources.items():
+            # resumed on other images it would be another training
+            data_changes.refuse_changed(plan.out, {"spec": text, "name": source.name})
+        parts = (plan.job, plan.recipe, plan.course, plan.data, plan.augmentation)
+        record = job_record.write(plan.out, job_record.record(*parts, plan.lesson.task))
+        if first():
+            for text, source in plan.sources.items():
+                data_changes.keep(plan.out, text, source)
+        _log(plan.out, "finetune", **_surroundings(plan))
+        started = time.perf_counter()
+        course, start = plan.course, None
+        if plan.job.searched:
+            found = _searched(plan, watcher)
+            course, start = replace(course, rate=found.rate), found.start
+            record = job_record.write(plan.out, {**record, "search": found.record()})
+        try:
+            went = train(plan.lesson, course, plan.out / CHECKPOINTS, watcher, start)
+        except DivergedError as error:
+            _write_diverged(plan, record, str(error), watcher)
+            raise
+        seconds = round(time.perf_counter() - started, 3)
+        _log(plan.out, "trained", step=went.step, ended=went.ended, seconds=seconds)
+        both = _write(plan, record, went, watcher) if first() else None
+    measured = None
+    if plan.measuring is not None and first():
+        folder = plan.out / THEN
+        measured = before_after.measure(plan.job.model, plan.out, plan.measuring, folder, watcher)
+    return Tuned(plan.out, record, went, both, measured)
+
+
+def announcement(plan: Plan) -> str:
+    """What is about to be trained, in a line."""
+    train, held, course = plan.data.train, plan.data.held, plan.course
+    long = (
+        f"{number_of(course.iterations, 'step')}"
+        if course.iterations
+        else f"{number_of(course.epochs, 'epoch')}"
+    )
+    return (
+        f"training on {number_of(len(train.items), 'example')} of "
+        f"{number_of(len(train.classes), 'class')}, held out {len(held.items):,}: {long} in "
+        f"batches of {course.batch}, {course.optimizer}, {course.precision}"
+    )
+
+
+def _kind(model: Any) -> str:
+    """The kind of recipe a model is trained by."""
+    if not detects(model):
+        return "classifier"
+    return "transformer" if library(model) == "transformers" else "detector"
+
+
+def _source(text: str) -> Source:
+    source: Source = plugins.build("sources", parse(text))
+    distinct_ids(text, source)
+    present(text, source)
+    return source
+
+
+def _task(model: Any, job: Tuning, learned: Examples) -> Task:
+    if detects(model):
+        for flag in ("multi_label", "mirror"):
+            if getattr(job, flag):
+                raise UsageError(
+                    f"--{flag.replace('_', '-')} applies to classifiers only; leave it out"
+                )
+        return detection(model, job.model, learned, job.from_scratch, job.seed)
+    how = Learning(several=job.multi_label, from_scratch=job.from_scratch, seed=job.seed)
+    return classification(model, job.model, learned, how)
+
+
+def _searched(plan: Plan, watcher: Watcher) -> Found:
+    """The learning rate that was found by trying."""
+    found = search(plan.lesson, plan.course, plan.out / SEARCH, watcher)
+    watcher.say(f"learning rate {found.rate:g}: best of {len(found.tried)} after {found.steps:,}")
+    return found
+
+
+def _write_diverged(plan: Plan, record: dict[str, Any], why: str, watcher: Watching) -> None:
+    """What the last good checkpoint holds, with why there is no more."""
+    _log(plan.out, "diverged", why=why)
+    file = checkpoint.last_good(plan.out / CHECKPOINTS)
+    if file is None or not first():
+        return
+    went = metrics_log.read(checkpoint.read(file).history)
+    _write(plan, record, replace(went, ended=f"stopped: {why.partition(';')[0]}"), watcher)
+
+
+def _write(
+    plan: Plan, record: Mapping[str, Any], went: History, watcher: Watching
+) -> Beside | None:
+    """The history, the best weights as a model to load, both models beside, and the report."""
+    found = None
+    write_file(plan.out / HISTORY, encode_record(went.record()))
+    if went.best is not None:
+        state = checkpoint.read(checkpoint.path(plan.out / CHECKPOINTS, went.best.step))
+        about = {**plan.lesson.task.record(), "augmentation": record["augment"]}
+        checkpoint_format.write(plan.out, about, state.module)
+        # both choose among the classes that are learned: only those are comparable
+        how = Job(
+            class_map=plan.job.then_class_map,
+            class_list="closed",
+            workers=plan.job.workers,
+            seed=plan.job.seed,
+        )
+        found = beside(plan.job.model, plan.out, plan.data.held, how, watcher)
+    text = render_html(report.document(plan.out, record, went, found), lambda *_: None)
+    write_file(plan.out / "report.html", text.encode())
+    return found
+
+
+def _surroundings(plan: Plan) -> dict[str, Any]:
+    """What it ran on, as far as it makes it fast; checkpoints hold how many threads torch had."""
+    return {
+        "threads": torch.get_num_threads(),
+        "workers": plan.lesson.workers,
+        "cores": cores(),
+        "gpus": torch.cuda.device_count(),
+        "machine": platform.platform(),
+    }
+
+
+def _log(out: Path, event: str, **facts: Any) -> None:
+    if first():
+        log(out, event, **facts)

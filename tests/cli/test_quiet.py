@@ -1,0 +1,134 @@
+"""Odd and damaged files, and packages that warn: stderr holds our lines alone."""
+
+import struct
+import zlib
+
+import cv2
+import numpy as np
+import pytest
+from forked import steadyeye
+
+from steadyeye.core.errors import SampleError
+from steadyeye.data.images import png
+from steadyeye.data.images.image_file import decode
+from steadyeye.models.runtimes.onnx_session import OnnxSession
+
+PICTURE = np.random.default_rng(0).integers(0, 255, (40, 60, 3), np.uint8)
+PNG = cv2.imencode(".png", PICTURE)[1].tobytes()
+TIFF = cv2.imencode(".tif", PICTURE)[1].tobytes()
+WEBP = cv2.imencode(".webp", PICTURE)[1].tobytes()
+BMP = cv2.imencode(".bmp", PICTURE)[1].tobytes()
+JPEG = cv2.imencode(".jpg", PICTURE)[1].tobytes()
+HEADER = 33  # of a PNG: its magic number and IHDR
+
+
+def chunk(kind, content):
+    return b"".join(
+        [
+            struct.pack(">I", len(content)),
+            kind,
+            content,
+            struct.pack(">I", zlib.crc32(kind + content)),
+        ]
+    )
+
+
+def damaged(data, at):
+    return data[:at] + bytes([data[at] ^ 0xFF]) + data[at + 1 :]
+
+
+def retagged(tiff):
+    """The file with its last tag one that nobody knows."""
+    (at,) = struct.unpack("<I", tiff[4:8])
+    (number,) = struct.unpack("<H", tiff[at : at + 2])
+    last = at + 2 + 12 * (number - 1)
+    return tiff[:last] + struct.pack("<H", 65000) + tiff[last + 2 :]
+
+
+ODD = {
+    "a profile that is none": PNG[:HEADER] + chunk(b"iCCP", b"ICC\0\0xx") + PNG[HEADER:],
+    "a gamma": PNG[:HEADER] + chunk(b"gAMA", struct.pack(">I", 30000)) + PNG[HEADER:],
+    "a damaged text": PNG[:HEADER] + damaged(chunk(b"tEXt", b"Title\0x"), 9) + PNG[HEADER:],
+    "no end": PNG[:-12],
+    "a cut end": PNG[:-3],
+    "an unknown tag": retagged(TIFF),
+}
+BROKEN = {
+    "cut PNG": (PNG[: len(PNG) // 2], f"cut off after {len(PNG) // 2:,} bytes"),
+    "damaged PNG": (damaged(PNG, len(PNG) // 2), "the checksum of its IDAT at byte 33 is wrong"),
+    "cut TIFF": (TIFF[: len(TIFF) // 2], "the TIFF 'x': it is damaged or cut off"),
+    "cut WebP": (WEBP[: len(WEBP) // 2], "the WebP 'x': it is damaged or cut off"),
+    "cut BMP": (BMP[: len(BMP) // 2], "the BMP 'x': it is damaged or cut off"),
+    "cut JPEG": (JPEG[: len(JPEG) // 2], "the JPEG 'x': Premature end of JPEG file"),
+    "text": (b"hello", "its format is unknown"),
+    "nothing": (b"", "it is empty"),
+}
+
+
+@pytest.mark.parametrize("what", ODD)
+def test_an_odd_file_is_read_without_a_word(what, capfd):
+    np.testing.assert_array_equal(decode(ODD[what], "x"), PICTURE[..., ::-1])
+    assert capfd.readouterr() == ("", "")
+
+
+@pytest.mark.parametrize("what", BROKEN)
+def test_a_damaged_file_is_an_error_with_its_reason_and_nothing_else(what, capfd):
+    data, why = BROKEN[what]
+    with pytest.raises(SampleError, match="cannot decode") as error:
+        decode(data, "x")
+    assert why in str(error.value)
+    assert capfd.readouterr() == ("", "")
+
+
+def test_what_changes_no_pixel_is_not_handed_on():
+    for extra in (b"tEXt", b"iCCP", b"gAMA", b"eXIf", b"pHYs"):
+        assert png.cleaned(PNG[:HEADER] + chunk(extra, b"x") + PNG[HEADER:]) == PNG
+    with_alpha = PNG[:HEADER] + chunk(b"tRNS", b"\0\1\0\1\0\1") + PNG[HEADER:]
+    assert png.cleaned(with_alpha) == with_alpha
+
+
+def test_a_broken_network_is_an_error_with_its_reason_and_nothing_else(capfd):
+    with pytest.raises(Exception, match="cannot load 'x' into ONNX Runtime"):
+        OnnxSession(b"hello", "x")
+    assert capfd.readouterr() == ("", "")
+
+
+MODEL = """
+import logging
+import warnings
+
+import numpy
+
+
+def classify(images):
+    warnings.warn("the weights are\\nold")
+    warnings.warn_explicit("of a package", FutureWarning, numpy.__file__, 1)
+    logging.getLogger("package").warning("talk of a package")
+    logging.getLogger("package").error("it failed")
+    return numpy.stack([images.mean((1, 2, 3)), 255 - images.mean((1, 2, 3))], axis=1)
+"""
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    root = tmp_path_factory.mktemp("odd")
+    for kind in ("dark", "light"):
+        (root / "images" / kind).mkdir(parents=True)
+    for i, data in enumerate((*ODD.values(), *(data for data, _ in BROKEN.values()))):
+        kind = ("dark", "light")[i % 2]
+        (root / "images" / kind / f"{i:02d}.png").write_bytes(data)
+    (root / "mine.py").write_text(MODEL)
+    return root
+
+
+def test_a_run_tells_our_lines_and_what_failed(folder):
+    words = ("run", "--model", "callable(path='mine:classify')", "--no-cache", "--workers", "1")
+    data = ("--data", "image_folder(root='images')", "--on-error", "skip", "--out", "run")
+    done = steadyeye(*words, *data, cwd=folder, env={"PYTHONWARNINGS": ""}, check=True)
+    lines = set(done.stderr.splitlines())
+    (told,) = (line for line in lines if "UserWarning" in line)
+    assert told.endswith("mine.py:9: UserWarning: the weights are old")
+    (counted,) = (line for line in lines if line.startswith("classify@images: 14/14"))
+    assert counted.endswith("8 errors")
+    assert lines == {told, counted, "it failed"}
+    assert "8 of 14 samples of images were not predicted" in done.stdout

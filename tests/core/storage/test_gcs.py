@@ -1,0 +1,151 @@
+"""Runs on Google Cloud Storage, as far as an emulator on loopback speaks its API."""
+
+import json
+import subprocess
+import sys
+from itertools import count
+
+import gcs_server
+import pytest
+import s3_server
+from bright_pictures import written
+from test_packed_sources import build, picture, same, tar
+from test_storage import MODEL, Watcher, compute, shards
+
+import steadyeye as se
+from steadyeye.core.errors import UsageError
+from steadyeye.core.storage.paths import absent, place
+from steadyeye.core.storage.run_lock import alone
+from steadyeye.predictions.read import cells, read
+
+NUMBERS = count()
+
+
+@pytest.fixture(scope="module")
+def url():
+    with gcs_server.server() as address:
+        yield address
+
+
+@pytest.fixture
+def bucket(url):
+    return gcs_server.bucket(url, f"bucket-{next(NUMBERS)}")
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory):
+    """24 pictures of rising brightness in two class folders."""
+    return written(tmp_path_factory.mktemp("pictures"), count=24, step=10)
+
+
+@pytest.fixture
+def toy(tmp_path, monkeypatch):
+    (tmp_path / "toy_light.py").write_text(MODEL)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    return "callable(path='toy_light:light')"
+
+
+def upload(folder, url):
+    for file in folder.rglob("*"):
+        if file.is_file():
+            (place(url) / file.relative_to(folder).as_posix()).write_bytes(file.read_bytes())
+    return url
+
+
+def test_a_run_is_sealed_read_and_gone_on_with(bucket, data, toy, tmp_path):
+    """Pictures, shards, seals and report on the store: the bytes of a run on a disk."""
+    far = f"image_folder(root='{upload(data, f'{bucket}/pictures')}')"
+    compute(tmp_path / "run", f"image_folder(root='{data}')", toy)
+    compute(f"{bucket}/run", far, toy)
+    whole = shards(tmp_path / "run")
+    assert shards(f"{bucket}/run") == whole
+    cell = cells(place(f"{bucket}/run"))[0]
+    assert read(*cell).right.shape == (24,)
+    first = sorted(whole)[0]
+    (place(str(cell[0])) / first).write_bytes(b"altered")
+    (place(str(cell[0])) / "seal.json").unlink()
+    again = compute(f"{bucket}/run", far, toy)
+    assert list(again.found.values()) == [len(whole) - 1]
+    assert shards(f"{bucket}/run") == whole
+
+
+def test_the_command_line_and_reports(bucket, data, toy, tmp_path):
+    words = ["--model", toy, "--data", f"image_folder(root='{data}')", "--out", f"{bucket}/run"]
+    steadyeye = [sys.executable, "-m", "steadyeye", "run", *words]
+    done = subprocess.run(steadyeye, cwd=tmp_path, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert f"report: {bucket}/run/report.html" in done.stdout
+    assert "<html" in place(f"{bucket}/run/report.html").read_text()
+    found = se.opened(f"{bucket}/run")
+    assert found.accuracy().n == 24
+    assert str(found.report(f"{bucket}/copy.json")) == f"{bucket}/copy.json"
+    assert json.loads(place(f"{bucket}/copy.json").read_text())
+
+
+def test_tars_on_the_store(bucket, tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    for shard in range(2):
+        names = [(f"{shard}{i}", picture(9 * i)) for i in range(10)]
+        files = [each for n, data in names for each in ((f"{n}.jpg", data), (f"{n}.cls", b"dark"))]
+        tar(tmp_path / "tars" / f"t-{shard}.tar", files)
+    url = upload(tmp_path / "tars", f"{bucket}/tars")
+    far = build(f"webdataset(urls='{url}/t-{{0..1}}.tar')")
+    same(build(f"webdataset(urls='{tmp_path}/tars')"), far)
+    before = far[3].key()
+    changed = (tmp_path / "tars" / "t-0.tar").read_bytes().replace(b"dark", b"dusk")
+    place(f"{url}/t-0.tar").write_bytes(changed)
+    after = build(f"webdataset(urls='{url}/t-{{0..1}}.tar')")
+    assert after.classes.names == ("dark", "dusk")
+    assert after[3].key() != before
+    assert after[13].key() == far[13].key()
+
+
+def test_places(bucket):
+    wanted = [place(f"{bucket}/a/{name}") for name in ("x", "b/y", "none")]
+    for each in wanted[:2]:
+        each.write_bytes(b"0123456789")
+    assert absent(wanted) == wanted[2:]
+    assert sorted(str(each) for each in place(bucket).below()) == [
+        f"{bucket}/a/b/y",
+        f"{bucket}/a/x",
+    ]
+    assert wanted[0].read_range(3, 6) == b"345"
+    assert wanted[0].stat().st_size == 10
+    assert place(f"{bucket}/a").is_dir()
+    assert not place(f"{bucket}/a").is_file()
+    with wanted[0].open("rb") as file:
+        file.seek(8)
+        assert file.read() == b"89"
+    wanted[0].unlink()
+    wanted[0].unlink(missing_ok=True)
+    assert not wanted[0].exists()
+
+
+def test_one_writer(bucket):
+    out = place(f"{bucket}/run")
+    second = alone(out, beat=1)
+    with alone(out, beat=1), pytest.raises(UsageError, match="is writing to"):
+        second.__enter__()
+    with alone(out, beat=1) as held:
+        held()
+
+
+@pytest.mark.parametrize("fate", [429, 503, "drop"])
+def test_faults_that_pass_are_tried_again(url, bucket, fate):
+    """By gcsfs itself, up to six times, before a try of ours counts."""
+    with s3_server.failing(
+        url, lambda m, p, n: None if n else fate, "STORAGE_EMULATOR_HOST"
+    ) as seen:
+        place(f"{bucket}/x").write_bytes(b"1")
+        assert place(f"{bucket}/x").read_bytes() == b"1"
+    assert sorted(seen.values()) == [1, 1], "two requests, each of them made twice"
+
+
+def test_a_bucket_that_is_not_there_and_one_that_is_not_ours(url, bucket, data, toy):
+    with pytest.raises(UsageError, match="the bucket does not exist") as error:
+        compute("gs://nowhere/run", f"image_folder(root='{data}')", toy, Watcher())
+    assert "\n" not in str(error.value)
+    refused = pytest.raises(UsageError, match="access denied")
+    with s3_server.failing(url, lambda *_: 403, "STORAGE_EMULATOR_HOST") as counts, refused:
+        place(f"{bucket}/x").read_bytes()
+    assert list(counts.values()) == [0], "not tried again"

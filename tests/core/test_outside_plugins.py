@@ -1,0 +1,213 @@
+"""Plugins from outside the package: found, refused, checked, used, and changing nothing else."""
+
+import json
+import os
+import sys
+
+import pytest
+from forked import steadyeye
+from outside_plugins import FILES, NAMES, write_plugins
+
+from steadyeye import testing
+from steadyeye.core import defaults, outside_plugins, plugins
+from steadyeye.core.errors import UsageError
+from steadyeye.core.spec import Spec, parse, split
+from steadyeye.runner.cache import answer_code
+
+KINDS = ("sources", "models", "operators", "metrics", "analyses", "probes")
+
+
+def internal(kind):
+    return "degrade" if kind == "operators" else kind
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    """The six plugins in `$STEADYEYE_PLUGINS`."""
+    monkeypatch.setenv(outside_plugins.VARIABLE, str(tmp_path / "plugins"))
+    yield write_plugins(tmp_path / "plugins")
+    for name in [name for name in sys.modules if name.startswith("steadyeye.plugin_f")]:
+        del sys.modules[name]
+
+
+def test_they_are_listed_with_where_they_come_from_and_nothing_is_imported(folder):
+    for kind in KINDS:
+        line = plugins.describe(internal(kind))[NAMES[kind]]
+        assert line.endswith(f"[{folder / kind / NAMES[kind]}.py]")
+        with pytest.raises(UsageError, match=f"did you mean '{NAMES[kind]}'"):
+            plugins.load(internal(kind), NAMES[kind][:-1])
+    assert not [name for name in sys.modules if name.startswith("steadyeye.plugin_folder.")]
+    assert plugins.declaration("analyses", "wrong_ones").columns == ("truth",)
+    assert plugins.declaration("models", "brightness").answers == ("scores",)
+
+
+def test_they_are_in_no_default_set(folder):
+    for kind, default in (
+        ("degrade", defaults.OPERATORS),
+        ("metrics", defaults.METRICS),
+        ("analyses", defaults.ANALYSES),
+    ):
+        assert set(default) <= set(plugins.own_names(kind))
+        assert not {*outside_plugins.find(kind)} & {*default}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_contract_holds_for_them(folder, kind):
+    assert testing.check_plugin(kind, NAMES[kind])
+    at_path = f"{folder / kind / NAMES[kind]}.py:{NAMES[kind]}"
+    assert testing.check_plugin(kind, at_path)
+
+
+BROKEN = {
+    "operators": ("_darker(image, level):", "_darker(image, level):\n    image[0] = 0"),
+    "metrics": ("if len(confidence) else None", "if len(confidence) else 0.0"),
+    "models": ("[1 - light, light]", "[light]"),
+    "sources": ('f"{i:03}" for i', '"same" for i'),
+    "analyses": ('e in evaluated)', "e in evaluated if e.predictions.scores.sort() is None)"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", BROKEN)
+def test_the_contract_fails_for_one_that_breaks_it(folder, kind):
+    file = folder / f"{kind}/{NAMES[kind]}.py"
+    old, new = BROKEN[kind]
+    assert old in file.read_text()
+    file.write_text(file.read_text().replace(old, new))
+    with pytest.raises(UsageError):
+        testing.check_plugin(kind, NAMES[kind])
+
+
+def test_a_broken_file_is_one_line_and_breaks_nothing_else(folder):
+    (folder / "metrics" / "odd.py").write_text("def odd(predictions)\n")
+    (folder / "metrics" / "failing.py").write_text('"""Fails."""\nraise OSError("no camera")\n')
+    (folder / "metrics" / "empty.py").write_text('"""Nothing."""\n')
+    listed = plugins.describe("metrics")
+    assert "SyntaxError" in listed["odd"]
+    assert "odd.py, line 1" in listed["odd"]
+    assert listed["failing"].startswith("Fails.")
+    for name, said in (
+        ("odd", "SyntaxError: expected ':'"),
+        ("failing", "OSError: no camera .*failing.py, line 2"),
+        ("empty", "it defines no 'empty'"),
+    ):
+        with pytest.raises(UsageError, match=said) as error:
+            plugins.load("metrics", name)
+        assert len(str(error.value).splitlines()) == 1
+    assert plugins.load("metrics", "mean_confidence")
+    assert plugins.load("metrics", "pm_k")
+
+
+def test_a_name_that_is_ours_too_is_refused(folder):
+    (folder / "metrics" / "pm_k.py").write_text('"""Another."""\n\n\ndef pm_k(predictions): ...\n')
+    said = "two metrics are named 'pm_k': of steadyeye itself and of .*pm_k.py; rename"
+    with pytest.raises(UsageError, match=said):
+        plugins.load("metrics", "pm_k")
+    assert "rename" in plugins.describe("metrics")["pm_k"]
+    assert plugins.load("metrics", "drop")
+
+
+def test_entry_points_are_found(tmp_path, monkeypatch):
+    package = tmp_path / "their_package"
+    package.mkdir()
+    (package / "__init__.py").write_text("raise SystemError('imported by a listing')\n")
+    (tmp_path / "their_metrics.py").write_text(
+        '"""Theirs."""\n\n\ndef steadiness(predictions, k: int = 3):\n    """How steady."""\n'
+    )
+    info = tmp_path / "their_package-2.1.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: their-package\nVersion: 2.1\n")
+    (info / "entry_points.txt").write_text(
+        "[steadyeye.metrics]\nsteadiness = their_metrics:steadiness\n"
+        "[steadyeye.operators]\nsmear = their_package.operators:smear\n"
+    )
+    monkeypatch.syspath_prepend(str(tmp_path))
+    outside_plugins._entry_points.cache_clear()
+    outside_plugins._installed.cache_clear()
+    try:
+        assert (
+            plugins.describe("metrics")["steadiness"] == "How steady. [package their-package 2.1]"
+        )
+        assert plugins.load("metrics", "steadiness").__module__ == "their_metrics"
+        assert "their-package" in plugins.describe("degrade")["smear"]
+        with pytest.raises(UsageError, match="the operator 'smear' cannot be loaded: SystemError"):
+            plugins.load("degrade", "smear")
+    finally:
+        monkeypatch.undo()
+        outside_plugins._entry_points.cache_clear()
+        outside_plugins._installed.cache_clear()
+
+
+def test_specs_name_modules_and_files():
+    assert parse("my.module:thing(k=3)") == Spec("my.module:thing", {"k": 3})
+    assert parse("a/b c.py:thing") == Spec("a/b c.py:thing")
+    for text in ("my.module:thing(k=3)", "a/b.py:thing", "pm_k(k=10)"):
+        assert parse(str(parse(text))) == parse(text)
+    found = split("accuracy, a/b.py:thing(k=[1, 2], t='a, (b'), pm_k(k=5),")
+    assert [spec.name for spec in found] == ["accuracy", "a/b.py:thing", "pm_k"]
+    assert found[1].kwargs == {"k": [1, 2], "t": "a, (b"}
+
+
+def test_an_edit_is_another_key_for_that_plugin_alone(folder):
+    def marks():
+        for name in [name for name in sys.modules if name.startswith("steadyeye.plugin_f")]:
+            del sys.modules[name]
+        model = plugins.build("models", Spec("brightness"))
+        sample = plugins.build("sources", Spec("greys"))[0]
+        own = answer_code.mark([model], plugins.modules("models", "brightness"), None)
+        onnx = answer_code.mark([], plugins.modules("models", "onnx(path='a')"), None)
+        return own, answer_code.mark([sample], (), None), onnx
+
+    def edit(kind, old, new):
+        file = folder / kind / f"{NAMES[kind]}.py"
+        assert old in file.read_text()
+        file.write_text(file.read_text().replace(old, new))
+
+    first = marks()
+    edit("metrics", "mean()", "sum()")
+    edit("models", '"""A classifier', '# a comment\n"""Some classifier')
+    assert marks() == first
+    edit("models", "-20", "-30")
+    second = marks()
+    assert [a != b for a, b in zip(first, second, strict=True)] == [True, False, False]
+    edit("sources", "32, 32, 3", "34, 34, 3")
+    assert [a != b for a, b in zip(second, marks(), strict=True)] == [False, True, False]
+
+
+@pytest.mark.slow
+def test_each_does_its_work_in_a_run(folder, tmp_path):
+    around = {
+        "env": {outside_plugins.VARIABLE: str(folder), "STEADYEYE_CACHE": str(tmp_path / "cache")}
+    }
+    of = ("--model", "brightness(threshold=0.7)", "--data", "greys(n=20)", "--quiet")
+
+    def run(*words):
+        done = steadyeye(*words, cwd=tmp_path, **around)
+        assert done.returncode == 0, done.stderr
+        return done
+
+    run("run", *of, "--metrics", "accuracy, mean_confidence", "--out", "a")
+    # 10 to 13 of 0…19 are light by their label and dark to a threshold of 0.7
+    numbers = (tmp_path / "a" / "results.csv").read_text()
+    assert "accuracy,0.8" in numbers
+    assert "mean_confidence" in numbers
+    record = json.loads((tmp_path / "a" / "run.json").read_text())
+    marks = {name: mark for name, mark in record["provenance"].items() if name[:6] == "plugin"}
+    assert set(marks) == {
+        *("plugin models/brightness", "plugin sources/greys", "plugin metrics/mean_confidence"),
+    }
+    (folder / "operators" / "further.py").write_text('"""Further."""\n')
+    run("run", *of, "--metrics", "accuracy", "--out", "again")
+    lines = (tmp_path / "again" / "log.jsonl").read_text().splitlines()
+    (hits,) = [line["hits"] for line in map(json.loads, lines) if line["event"] == "cell"]
+    assert hits == 20, "a further plugin file empties the cache"
+    run("report", "a", "--analyses", "wrong_ones", "--out", "a.html")
+    assert "counted by a plugin" in (tmp_path / "a.html").read_text()
+    levels = ("--operators", "darken", "--levels", "0,15,30", "--out", "d")
+    run("degrade", *of, *levels, "--engine", "local(processes=2)")
+    assert "darken" in (tmp_path / "d" / "results.csv").read_text()
+
+
+def test_six_kinds_are_tried():
+    assert set(NAMES) == set(KINDS)
+    assert len(FILES) == 6
+    assert os.pathsep not in "".join(FILES)

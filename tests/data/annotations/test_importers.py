@@ -1,0 +1,550 @@
+"""Annotations from outside that would be read wrongly without a word: mended, refused or noted."""
+
+import io
+import json
+import tempfile
+from contextlib import redirect_stdout
+from dataclasses import replace
+from pathlib import Path
+
+import cv2
+import numpy as np
+import pytest
+from pycocotools.coco import COCO
+from pycocotools.cocoeval import COCOeval
+from test_cli import steadyeye
+from test_runs import Watcher
+
+from steadyeye.core import plugins
+from steadyeye.core.errors import UsageError
+from steadyeye.core.spec import parse
+from steadyeye.data.annotations import box_file
+from steadyeye.data.classes.class_lists import known
+from steadyeye.data.video import label_sidecar
+from steadyeye.metrics.map import map as mean_ap
+from steadyeye.predictions.read import cells, read
+from steadyeye.runner import saved_detections, validate
+from steadyeye.runner.job import Job
+from steadyeye.runner.run import run
+
+IMAGES = [{"id": i, "file_name": f"{i:03d}.jpg", "width": 640, "height": 480} for i in (1, 2, 3)]
+CATEGORIES = [{"id": 1, "name": "cat"}, {"id": 2, "name": "dog"}]
+
+
+def annotation(number, image, category, bbox, **more):
+    return {"id": number, "image_id": image, "category_id": category, "bbox": bbox, **more}
+
+
+def truth():
+    rng = np.random.default_rng(0)
+    found = []
+    for number in range(30):
+        x, y = rng.uniform(0, 300, 2).round(1)
+        w, h = rng.uniform(40, 150, 2).round(1)
+        box = [float(x), float(y), float(w), float(h)]
+        found.append(annotation(number + 1, number % 3 + 1, number % 2 + 1, box))
+    return found
+
+
+def content(annotations=None, images=IMAGES, categories=CATEGORIES):
+    found = truth() if annotations is None else annotations
+    return {"images": images, "categories": categories, "annotations": found}
+
+
+def written(folder, **parts):
+    path = folder / "truth.json"
+    path.write_text(json.dumps(content(**parts)))
+    return path
+
+
+def built(spec):
+    return plugins.build("sources", parse(spec))
+
+
+def coco(path):
+    return built(f"coco(annotations='{path}')")
+
+
+def score(folder, spec, entries):
+    (folder / "said.json").write_text(json.dumps(entries))
+    saved = saved_detections.load(folder / "said.json", None)
+    out = Path(tempfile.mkdtemp(dir=folder))
+    job = Job(models=("said.json",), data=(spec,), out=str(out))
+    found = validate.with_models(job, [saved])
+    checked = replace(found, tasks=tuple(saved_detections.ready(saved, t) for t in found.tasks))
+    run(checked, Watcher(), saved_detections.predict(saved))
+    return read(*cells(out)[0])
+
+
+def reference(folder, annotations, entries):
+    """AP at 0.5 by pycocotools."""
+    path = folder / "reference.json"
+    full = [
+        {"iscrowd": 0, "area": a["bbox"][2] * a["bbox"][3], **a, "id": n}
+        for n, a in enumerate(annotations, start=1)
+    ]
+    path.write_text(json.dumps({**content(full), "info": {}}))
+    with redirect_stdout(io.StringIO()):
+        there = COCO(str(path))
+        evaluated = COCOeval(there, there.loadRes(entries), "bbox")
+        evaluated.evaluate()
+        evaluated.accumulate()
+        evaluated.summarize()
+    return evaluated.stats[1]
+
+
+def said(found, seed=1, lost=0.2):
+    rng = np.random.default_rng(seed)
+    return [
+        {
+            "image_id": a["image_id"],
+            "category_id": a["category_id"],
+            "bbox": [v + float(rng.normal(0, 2)) for v in a["bbox"]],
+            "score": float(rng.uniform(0.1, 1)),
+        }
+        for a in found
+        if rng.random() > lost
+    ]
+
+
+# --- COCO's annotations
+
+
+def test_an_annotation_that_stands_twice_counts_once_as_by_pycocotools(tmp_path):
+    once = truth()
+    twice = [*once, *[{**a, "id": a["id"] + 100} for a in once[:12]]]
+    path = written(tmp_path, annotations=twice)
+    table = score(tmp_path, f"coco(annotations='{path}')", said(once))
+    assert mean_ap(table).value == pytest.approx(reference(tmp_path, once, said(once)), abs=1e-12)
+    assert mean_ap(table).value != pytest.approx(reference(tmp_path, twice, said(once)), abs=1e-3)
+    assert any(
+        note.startswith("12 of 42 annotations are in the file twice") for note in table.notes
+    )
+
+
+def test_two_objects_in_one_box_stay_two_where_their_masks_differ(tmp_path):
+    box = [10.0, 10.0, 50.0, 50.0]
+    masks = [[10, 10, 60, 10, 60, 60]], [[10, 10, 60, 60, 10, 60]]
+    both = [annotation(n, 1, 1, box, segmentation=mask) for n, mask in enumerate(masks, start=1)]
+    source = coco(written(tmp_path, annotations=[*both, {**both[0], "id": 9}]))
+    assert len(source[0].boxes) == 2
+    assert source[0].masks().shape == (2, 480, 640), "masks are of the boxes that are there"
+
+
+@pytest.mark.parametrize(
+    ("parts", "why"),
+    [
+        (
+            {"categories": [{"id": 1, "name": "cat"}, {"id": 1, "name": "dog"}]},
+            "1 category ids twice",
+        ),
+        ({"categories": [*CATEGORIES, {"id": 3, "name": "cat "}]}, "names 1 categories twice"),
+        ({"categories": [{"id": "1", "name": "cat"}]}, "give each an id, a whole number"),
+        ({"categories": [{"id": 1}]}, "give each an id, a whole number, and a name"),
+        ({"categories": ["cat"]}, "give each an id, a whole number"),
+        ({"annotations": [annotation(1, 1, True, [1, 1, 5, 5])]}, "category_id True"),
+        ({"annotations": [annotation(1, 1, "1", [1, 1, 5, 5])]}, "category_id 1, which"),
+        ({"annotations": [annotation(1, 1, 1, [1, 1, 5, 5], iscrowd="0")]}, "iscrowd '0'"),
+        ({"annotations": [annotation(1, "1", 1, [1, 1, 5, 5])]}, "1 image that it does not list"),
+        ({"annotations": [annotation(1, 1, 1, [0.1, 0.2, 0.5, 0.6])]}, "shares of the image's"),
+        ({"annotations": [1]}, "annotations must be a list of objects"),
+    ],
+)
+def test_annotations_that_would_be_read_wrongly_are_refused(tmp_path, parts, why):
+    with pytest.raises(UsageError, match=why) as error:
+        coco(written(tmp_path, **parts))
+    assert "\n" not in str(error.value)
+
+
+def test_names_are_read_without_the_blanks_around_them_and_a_bom_is_none(tmp_path):
+    path = tmp_path / "truth.json"
+    names = [{"id": 1, "name": " cat "}, {"id": 2, "name": "guinea  pig"}]
+    path.write_text(json.dumps(content(categories=names)), encoding="utf-8-sig")
+    assert coco(path).classes.names == ("cat", "guinea pig")
+
+
+def test_images_that_are_one_file_are_noted(tmp_path):
+    same = [*IMAGES, {"id": 4, "file_name": "001.jpg"}]
+    notes = coco(written(tmp_path, images=same)).notes
+    assert any("1 image files are listed more than once" in note for note in notes)
+
+
+def test_an_image_that_is_listed_twice_is_refused(tmp_path):
+    path = written(tmp_path, images=[*IMAGES, IMAGES[0]])
+    with pytest.raises(UsageError, match="has 1 ids more than once, first '1'"):
+        score(tmp_path, f"coco(annotations='{path}')", said(truth()))
+
+
+def test_synsets_of_lvis_say_what_a_name_means(tmp_path):
+    categories = [
+        {"id": 1, "name": "kite", "synset": "kite.n.03"},
+        {"id": 2, "name": "crane", "synset": "crane.n.05"},
+        {"id": 3, "name": "cab_(taxi)", "synset": "cab.n.03"},
+        {"id": 4, "name": "gnome", "synset": "gnome.n.99"},
+    ]
+    found = coco(written(tmp_path, annotations=[], categories=categories)).classes
+    assert found.wnids == ("n03621473", "n02012849", "n02930766", "")
+
+
+# --- YOLO
+
+
+@pytest.fixture
+def yolo(tmp_path):
+    for kind in ("images", "labels"):
+        (tmp_path / kind).mkdir()
+    cv2.imwrite(str(tmp_path / "images" / "a.jpg"), np.zeros((100, 200, 3), np.uint8))
+    (tmp_path / "data.yaml").write_text("val: images\nnames: [cat, dog]\n")
+
+    def make(lines, names=None):
+        (tmp_path / "labels" / "a.txt").write_text(lines, encoding="utf-8-sig")
+        if names:
+            (tmp_path / "data.yaml").write_text(f"val: images\nnames: {names}\n")
+        return built(f"yolo(data='{tmp_path / 'data.yaml'}')")
+
+    return make
+
+
+def test_a_polygon_of_yolo_counts_as_the_box_around_it(yolo):
+    source = yolo("1 0.1 0.2 0.5 0.2 0.5 0.8 0.3 0.9\n")
+    assert source[0].boxes.boxes == pytest.approx(np.array([[20, 20, 100, 90]]))
+    assert source[0].truth == (1,)
+
+
+def test_a_line_of_yolo_that_stands_twice_counts_once(yolo):
+    source = yolo("0 .5 .5 .2 .2\n0 .5 .5 .2 .2\n1 .5 .5 .2 .2\n")
+    assert source[0].boxes.labels.tolist() == [0, 1]
+    assert any(note.startswith("1 of 3 boxes are in the file twice") for note in source.notes)
+
+
+def test_numbers_of_yolo_names_decide_not_their_order(yolo):
+    assert yolo("0 .5 .5 .2 .2", "{1: dog, 0: cat}").classes.names == ("cat", "dog")
+
+
+@pytest.mark.parametrize(
+    ("line", "names", "why"),
+    [
+        ("0 120 50 40 20", None, "lies outside the image; boxes are shares"),
+        ("0 .5 .5 .2 .2 .9", None, "is no box; write class x y width height"),
+        ("0.5 .5 .5 .2 .2", None, "classes go from 0 to 1"),
+        ("0 .5 .5 .2 .2", "{1: cat, 2: dog}", "must go from 0"),
+        ("0 .5 .5 .2 .2", "[cat, 'cat ']", "names the class 'cat' twice"),
+        ("0 .5 .5 .2 .2", "cat", "is no list of classes"),
+    ],
+)
+def test_lines_of_yolo_that_would_be_read_wrongly_are_refused(yolo, line, names, why):
+    with pytest.raises(UsageError, match=why) as error:
+        yolo(line, names)
+    assert "\n" not in str(error.value)
+
+
+# --- VOC
+
+
+def xml(folder, name, *objects, image=None):
+    inner = "".join(
+        f"<object><name>{label}</name><bndbox><xmin>{a}</xmin><ymin>{b}</ymin><xmax>{c}</xmax>"
+        f"<ymax>{d}</ymax></bndbox></object>"
+        for label, a, b, c, d in objects
+    )
+    text = f"<annotation><filename>{image or name}.jpg</filename>{inner}</annotation>"
+    (folder / f"{name}.xml").write_text(text)
+
+
+def voc(folder):
+    return built(f"voc(annotations='{folder}', images='{folder}')")
+
+
+def test_voc_reads_names_without_blanks_and_objects_once(tmp_path):
+    xml(tmp_path, "a", (" sofa ", 1, 1, 9, 9), ("sofa", 1, 1, 9, 9), ("sofa", 2, 1, 9, 9))
+    source = voc(tmp_path)
+    assert source.classes.names == ("sofa",)
+    assert source[0].boxes.boxes.tolist() == [[0, 0, 9, 9], [1, 0, 9, 9]]
+    assert any(note.startswith("1 of 3 boxes are in the file twice") for note in source.notes)
+
+
+def test_voc_that_counts_from_zero_is_noted(tmp_path):
+    xml(tmp_path, "a", ("sofa", 0, 3, 9, 9), ("sofa", 1, 1, 9, 9))
+    assert any(note.startswith("1 of 2 boxes have xmin or ymin 0") for note in voc(tmp_path).notes)
+
+
+def test_two_files_of_voc_for_one_image_are_refused(tmp_path):
+    for name in "ab":
+        xml(tmp_path, name, ("sofa", 1, 1, 9, 9), image="same")
+    with pytest.raises(UsageError, match="1 image is named by several files, first 'same"):
+        voc(tmp_path)
+
+
+def test_an_object_of_voc_without_a_name_is_refused(tmp_path):
+    xml(tmp_path, "a", (" ", 1, 1, 9, 9))
+    with pytest.raises(UsageError, match="an object without a name"):
+        voc(tmp_path)
+
+
+# --- sidecars
+
+
+def test_labels_of_a_csv_sidecar_lose_the_blanks_around_them(tmp_path):
+    path = tmp_path / "labels.csv"
+    path.write_text("video , labels\na.mp4,car | bicycle |car\nb.mp4, car\n", encoding="utf-8-sig")
+    found = label_sidecar.read(str(path))
+    assert found.classes.names == ("bicycle", "car")
+    assert found.of("a.mp4").at(0) == (0, 1)
+    assert found.of("b.mp4").at(0) == (1,)
+
+
+def test_labels_of_a_json_sidecar_lose_them_too_and_one_may_stand_alone(tmp_path):
+    path = tmp_path / "labels.json"
+    ranges = [{"labels": " car"}, {"first": 3, "labels": ["guinea  pig"]}]
+    path.write_text(json.dumps({"videos": {"a.mp4": {"labels": ranges}}}), encoding="utf-8-sig")
+    found = label_sidecar.read(str(path))
+    assert found.classes.names == ("car", "guinea pig")
+    assert found.of("a.mp4").at(3) == (0, 1)
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ('{"videos": {"a": {}, "a": {}}}', "name 'a' twice"),
+        ('{"videos": {"a": {"labels": [{"first": 1}]}}}', "a range without a list of labels"),
+        ('{"videos": {"a": {"labels": "car"}}}', "must be an object with labels or cuts"),
+        ('{"classes": ["car", "car "], "videos": {}}', "two classes that differ by blanks"),
+        ('{"classes": "car", "videos": {}}', "classes must be names"),
+    ],
+)
+def test_sidecars_that_would_be_read_wrongly_are_refused(tmp_path, text, why):
+    (tmp_path / "labels.json").write_text(text)
+    with pytest.raises(UsageError, match=why) as error:
+        label_sidecar.read(str(tmp_path / "labels.json"))
+    assert "\n" not in str(error.value)
+
+
+HEADER = "video,frame,label,x0,y0,x1,y1,crowd\n"
+
+
+def test_boxes_of_a_csv_count_once_and_lose_blanks(tmp_path):
+    lines = "a.mp4,0, car ,1,2,30,40,\na.mp4,0,car,1,2,30,40,0\na.mp4,0,car,1,2,30,40,TRUE\n"
+    (tmp_path / "boxes.csv").write_text(HEADER + lines, encoding="utf-8-sig")
+    found = box_file.read(str(tmp_path / "boxes.csv"))
+    assert found.classes.names == ("car",)
+    assert found.at("a.mp4", 0).crowd.tolist() == [False, True]
+    assert found.notes(["a.mp4"])[0].startswith("1 of 3 boxes are in the file twice")
+
+
+def test_a_crowd_that_is_neither_is_refused(tmp_path):
+    (tmp_path / "boxes.csv").write_text(HEADER + "a.mp4,0,car,1,2,30,40,yes\n")
+    with pytest.raises(UsageError, match="line 2: crowd is 'yes'; write 1, 0 or nothing"):
+        box_file.read(str(tmp_path / "boxes.csv"))
+
+
+# --- detections: whose images, which classes
+
+NAMES = ("person", "car", "dog", "chair", "tv")
+
+
+def detected(found, number=lambda category: category, **keys):
+    """COCO's results of a detector that is right in all but its last few boxes."""
+    made = []
+    for place, each in enumerate(found):
+        entry = {
+            "image_id": each["image_id"],
+            "category_id": number(each["category_id"]),
+            "bbox": each["bbox"],
+            "score": 0.9 - place / 1000,
+        }
+        made.append({**entry, **{key: make(each) for key, make in keys.items()}})
+    return made
+
+
+@pytest.fixture
+def yolo_data(tmp_path):
+    """Images and boxes as YOLO keeps them, and the same as COCO's annotations with file names."""
+    rng = np.random.default_rng(3)
+    for kind in ("images", "labels"):
+        (tmp_path / kind / "val").mkdir(parents=True)
+    found, images = [], []
+    for i in range(8):
+        name = f"{100 + i}"
+        cv2.imwrite(str(tmp_path / "images" / "val" / f"{name}.jpg"), np.zeros((480, 640, 3), "u1"))
+        images.append({"id": i + 1, "file_name": f"{name}.jpg", "width": 640, "height": 480})
+        lines = []
+        for j in range(4):
+            label = int(rng.integers(0, 5))
+            x, y, w, h = 10.0 + 150 * j, 20.0 + 10 * i, 120.0, 200.0
+            lines.append(f"{label} {(x + w / 2) / 640} {(y + h / 2) / 480} {w / 640} {h / 480}")
+            found.append(annotation(len(found) + 1, i + 1, label, [x, y, w, h]))
+        (tmp_path / "labels" / "val" / f"{name}.txt").write_text("\n".join(lines))
+    (tmp_path / "data.yaml").write_text(f"val: images/val\nnames: {list(NAMES)}\n")
+    return tmp_path, images, found
+
+
+def as_coco(folder, images, found, first):
+    """COCO's annotations of the same, with categories counted from `first`."""
+    categories = [{"id": i + first, "name": name} for i, name in enumerate(NAMES)]
+    moved = [{**a, "category_id": a["category_id"] + first} for a in found]
+    path = folder / f"from{first}.json"
+    path.write_text(json.dumps(content(moved, images, categories)))
+    return f"coco(annotations='{path}')"
+
+
+def ultralytics(images, found, **keys):
+    """predictions.json: stems as numbers, the name of the file, categories from 1."""
+    name = {image["id"]: image["file_name"] for image in images}
+    return detected(
+        found,
+        lambda category: category + 1,
+        image_id=lambda a: int(name[a["image_id"]].removesuffix(".jpg")),
+        **keys or {"file_name": lambda a: name[a["image_id"]]},
+    )
+
+
+@pytest.mark.parametrize("first", [0, 1, None])
+@pytest.mark.parametrize("with_names", [True, False])
+def test_predictions_of_ultralytics_are_read_as_they_are_meant(yolo_data, first, with_names):
+    folder, images, found = yolo_data
+    spec = f"yolo(data='{folder / 'data.yaml'}')"
+    spec = spec if first is None else as_coco(folder, images, found, first)
+    entries = ultralytics(images, found)
+    if not with_names:
+        entries = [{k: v for k, v in e.items() if k != "file_name"} for e in entries]
+    table = score(folder, spec, entries)
+    assert mean_ap(table).value == 1
+    if first != 1:
+        assert any("read as counted from 1" in note for note in table.notes)
+    assert any("are matched to images by" in note for note in table.notes)
+
+
+def test_ids_that_are_numbers_of_other_files_do_not_mislead(yolo_data):
+    folder, images, found = yolo_data
+    # image 1 has the file 102.jpg, and 102 is the id of another one
+    images = [{**image, "id": image["id"] + 101} for image in images]
+    found = [{**a, "image_id": a["image_id"] + 101} for a in found]
+    images = [*images, {"id": 100, "file_name": "x.jpg"}, {"id": 101, "file_name": "y.jpg"}]
+    spec = as_coco(folder, images, found, 1)
+    table = score(folder, spec, ultralytics(images, found))
+    assert mean_ap(table).value == 1
+    note = next(note for note in table.notes if "matched to images by file_name" in note)
+    assert "32 of their image_id values are ids of other images" in note
+
+
+def test_results_of_coco_stay_what_they_are_as_by_pycocotools(yolo_data):
+    folder, images, found = yolo_data
+    for first in (0, 1, 7):
+        spec = as_coco(folder, images, found, first)
+        entries = detected(found, lambda category, first=first: category + first)
+        table = score(folder, spec, entries)
+        assert mean_ap(table).value == 1
+        assert not [
+            note for note in table.notes if "read as" in note or "matched to images by" in note
+        ]
+
+
+def test_a_bad_detector_is_no_other_numbering(yolo_data):
+    folder, images, found = yolo_data
+    rng = np.random.default_rng(5)
+    entries = detected(found, lambda _: int(rng.integers(1, 6)))
+    table = score(folder, as_coco(folder, images, found, 1), entries)
+    assert mean_ap(table).value < 0.5
+    assert not [note for note in table.notes if "read as" in note]
+
+
+def test_where_nothing_tells_the_numbering_is_asked_for(yolo_data):
+    folder, images, found = yolo_data
+    spec = f"yolo(data='{folder / 'data.yaml'}')"
+    inner = [a for a in found if a["category_id"] in (1, 2)]
+    away = [{**e, "bbox": [600, 400, 10, 10]} for e in ultralytics(images, inner)]
+    with pytest.raises(UsageError, match=r"from 0 or counted from 1 .* --category-ids 0 or"):
+        score(folder, spec, away)
+
+
+def test_the_user_says_the_numbering(yolo_data):
+    folder, images, found = yolo_data
+    (folder / "said.json").write_text(json.dumps(ultralytics(images, found)))
+    for base, right in (("1", True), ("0", False)):
+        done = steadyeye(
+            *("score", str(folder / "said.json"), "--data", f"yolo(data='{folder / 'data.yaml'}')"),
+            *("--category-ids", base, "--out", str(folder / f"run{base}"), "--metrics", "map"),
+        )
+        if not right:
+            assert "with a category_id that the data does not have" in done.stderr
+            continue
+        assert done.returncode == 0, done.stderr
+        assert "100.0 %" in done.stdout
+
+
+def test_names_of_categories_decide(yolo_data):
+    folder, images, found = yolo_data
+    other = (40, 10, 30, 20, 50)
+    spelt = ("Person", "automobile", "dog", "chair", "tvmonitor")
+    entries = detected(
+        found, lambda category: other[category], category_name=lambda a: spelt[a["category_id"]]
+    )
+    table = score(folder, as_coco(folder, images, found, 1), entries)
+    assert mean_ap(table).value == 1
+    assert "category ids are matched by category_name" in table.notes
+
+
+def test_cocos_own_numbers_are_read_over_cocos_classes(tmp_path):
+    numbers = [n for n in range(1, 91) if n not in (12, 26, 29, 30, 45, 66, 68, 69, 71, 83)]
+    assert len(numbers) == 80
+    coco_names = known("coco").names
+    categories = [{"id": i, "name": name} for i, name in enumerate(coco_names)]
+    found = [annotation(i, i % 3 + 1, i, [5.0 * i, 10, 100, 100]) for i in range(0, 80, 3)]
+    spec = f"coco(annotations='{written(tmp_path, annotations=found, categories=categories)}')"
+    table = score(tmp_path, spec, detected(found, lambda category: numbers[category]))
+    assert mean_ap(table).value == 1
+    assert any("read as COCO's own numbers, 1 to 90" in note for note in table.notes)
+
+
+def test_boxes_of_results_that_are_corners_or_shares_are_refused(yolo_data):
+    folder, images, found = yolo_data
+    spec = as_coco(folder, images, found, 1)
+    entries = detected(found, lambda category: category + 1)
+    x0y0x1y1 = [{**e, "bbox": [x, y, x + w, y + h]} for e in entries for x, y, w, h in [e["bbox"]]]
+    with pytest.raises(UsageError, match="extend beyond their image as x, y, width, height"):
+        score(folder, spec, x0y0x1y1)
+    shares = [{**e, "bbox": (np.array(e["bbox"]) / 640).tolist()} for e in entries]
+    with pytest.raises(UsageError, match="as if they were shares of the image's"):
+        score(folder, spec, shares)
+
+
+def test_images_without_a_detection_and_detections_that_stand_twice_are_noted(yolo_data):
+    folder, images, found = yolo_data
+    entries = detected(found, lambda category: category + 1)
+    table = score(folder, as_coco(folder, images, found, 1), [*entries[4:], entries[-1]])
+    told = "\n".join(table.notes)
+    assert "no detection in the file for 1 of 8 images, first '1'" in told
+    assert "1 of 29 detections are in the file twice; each counts" in told
+
+
+@pytest.mark.parametrize(
+    ("change", "why"),
+    [
+        ({"score": 90.0}, "with a score outside 0…1"),
+        ({"score": -0.1}, "with a score outside 0…1"),
+        ({"score": float("nan")}, "with a score outside 0…1"),
+        ({"score": "0.9"}, "with a score outside 0…1"),
+        ({"category_id": "1"}, "with a category_id that the data does not have"),
+        ({"category_id": 1.5}, "with a category_id that the data does not have"),
+        ({"image_id": "nowhere"}, "of images that the data does not have"),
+    ],
+)
+def test_detections_that_are_none_are_refused(yolo_data, change, why):
+    folder, images, found = yolo_data
+    entries = detected(found, lambda category: category + 1)
+    with pytest.raises(UsageError, match=f"1 detection {why}"):
+        score(folder, as_coco(folder, images, found, 1), [*entries, {**entries[0], **change}])
+
+
+def test_ids_of_images_as_texts_or_whole_floats_and_a_bom_are_read(yolo_data):
+    folder, images, found = yolo_data
+    entries = detected(found, lambda category: category + 1)
+    mixed = [
+        {**e, "image_id": make(e["image_id"])}
+        for e, make in zip(entries, [str, float] * 16, strict=True)
+    ]
+    assert mean_ap(score(folder, as_coco(folder, images, found, 1), mixed)).value == 1
+    path = folder / "bom.json"
+    path.write_text(json.dumps(entries), encoding="utf-8-sig")
+    assert saved_detections.are_detections(path)
+    assert len(saved_detections.load(path, None).entries) == 32

@@ -1,0 +1,89 @@
+import numpy as np
+import pytest
+from PIL import Image as Pillow
+
+from steadyeye.core.errors import SampleError, UsageError
+from steadyeye.data.images import image_file
+from steadyeye.models.preprocessing.recipe import Preprocessing
+
+FILTERS = {
+    "box": Pillow.Resampling.BOX,
+    "bilinear": Pillow.Resampling.BILINEAR,
+    "hamming": Pillow.Resampling.HAMMING,
+    "bicubic": Pillow.Resampling.BICUBIC,
+    "lanczos": Pillow.Resampling.LANCZOS,
+}
+SIZES = [(480, 854), (720, 1280), (360, 270), (100, 90), (224, 224), (31, 300), (256, 256)]
+
+
+def by_pillow(image, size, resized, interpolation):
+    height, width = resized
+    whole = Pillow.fromarray(image).resize((width, height), FILTERS[interpolation])
+    top, left = round((height - size[0]) / 2), round((width - size[1]) / 2)
+    return np.asarray(whole)[top : top + size[0], left : left + size[1]]
+
+
+@pytest.mark.parametrize("interpolation", FILTERS)
+@pytest.mark.parametrize(("height", "width"), SIZES)
+def test_resize_and_crop_equal_pillow_to_the_bit(interpolation, height, width):
+    image = np.random.default_rng(0).integers(0, 256, (height, width, 3), dtype=np.uint8)
+    before = image.copy()
+    recipe = Preprocessing((224, 224), 256, (0, 0, 0), (1, 1, 1), interpolation)
+    out = np.empty((3, 224, 224), dtype=np.float32)
+    recipe(image, out)
+    short = min(height, width)
+    resized = (int(256 * height / short), int(256 * width / short))
+    expected = by_pillow(image, (224, 224), resized, interpolation)
+    np.testing.assert_array_equal(out, expected.transpose(2, 0, 1))
+    np.testing.assert_array_equal(image, before)
+
+
+def test_exact_resize_and_normalisation():
+    image = np.random.default_rng(1).integers(0, 256, (77, 130, 3), dtype=np.uint8)
+    recipe = Preprocessing((64, 80), (64, 80), (127, 120, 110), (128, 60, 50), "bilinear")
+    out = np.empty((3, 64, 80), dtype=np.float32)
+    recipe(image, out)
+    expected = by_pillow(image, (64, 80), (64, 80), "bilinear").astype(np.float64)
+    expected = (expected - recipe.mean) / recipe.std
+    np.testing.assert_allclose(out, expected.transpose(2, 0, 1), atol=1e-5)
+
+
+def test_crop_larger_than_the_resized_image_is_refused():
+    with pytest.raises(UsageError, match="resize at least as large"):
+        Preprocessing((224, 224), 200, (0, 0, 0), (1, 1, 1))
+
+
+def test_unknown_interpolation_is_refused_with_the_nearest():
+    with pytest.raises(UsageError, match="did you mean 'bicubic'"):
+        Preprocessing((224, 224), 224, (0, 0, 0), (1, 1, 1), "bicubik")
+
+
+def test_jpeg_and_png_decode_to_rgb(tmp_path):
+    image = np.zeros((40, 60, 3), dtype=np.uint8)
+    image[..., 0] = 200
+    for suffix in ("png", "jpg", "bmp"):
+        Pillow.fromarray(image).save(tmp_path / f"a.{suffix}", quality=95)
+        found = image_file.read(tmp_path / f"a.{suffix}")
+        assert found.shape == image.shape
+        assert abs(found.astype(int) - image).max() <= 4
+
+
+def test_grey_jpeg_is_read_as_rgb(tmp_path):
+    Pillow.new("L", (32, 16), 77).save(tmp_path / "grey.jpg")
+    assert image_file.read(tmp_path / "grey.jpg").shape == (16, 32, 3)
+
+
+def test_what_is_no_image_is_named(tmp_path):
+    whole = tmp_path / "whole.jpg"
+    Pillow.fromarray(np.random.default_rng(0).integers(0, 256, (99, 99, 3), np.uint8)).save(whole)
+    (tmp_path / "cut.jpg").write_bytes(whole.read_bytes()[:2000])
+    (tmp_path / "empty.png").write_bytes(b"")
+    (tmp_path / "text.png").write_text("no image")
+    for name in ("cut.jpg", "empty.png", "text.png", "absent.jpg"):
+        with pytest.raises(SampleError, match=name):
+            image_file.read(tmp_path / name)
+
+
+def test_thumbnail_keeps_the_aspect():
+    data = image_file.thumbnail(np.zeros((720, 1280, 3), dtype=np.uint8))
+    assert image_file.decode(data, "thumbnail").shape == (270, 480, 3)

@@ -1,0 +1,351 @@
+"""The released sets against a dozen lines of plain Python over their own metadata."""
+
+import csv
+import json
+import random
+import shutil
+
+import numpy as np
+import pytest
+
+from steadyeye.core import plugins
+from steadyeye.core.errors import UsageError
+from steadyeye.core.spec import parse
+from steadyeye.data.classes.class_lists import known
+from steadyeye.data.classes.class_mapping import between
+from steadyeye.data.sources.imagenet_vid_robust import imagenet_vid_robust
+from steadyeye.data.sources.ytbb_robust import UNNAMEABLE, ytbb_robust
+from steadyeye.runner.job import Job
+from steadyeye.runner.task import task
+
+FLAWS = [
+    *("dissimilar", "problematic", "incorrect", "dont know", "deformation"),
+    *("background-change", "occlusion-increased", "blur-increase", "bad-anchor"),
+]
+LABELS = ["similar", *FLAWS, "correct"]
+
+
+def good_anchors(metadata):
+    """Set → (number of the anchor's frame, its labels), straight from the definition."""
+    with (metadata / "ytbb_robustness_test_anchors_full.csv").open(newline="") as file:
+        label = {f"{r['ytid']}_{r['time_ms']}": int(r["label"]) for r in csv.DictReader(file)}
+    index = json.loads((metadata / "ytbb_class_index.json").read_text())
+    number = {name: int(i) for i, name in index.items()}
+    reviews = json.loads((metadata / "anchor_labels.json").read_text())
+    found = {}
+    for row in reviews["annotations"]:
+        said = {reviews["labels"][i] for i in row["labels"]}
+        name, file = row["key"].split("/")[-2:]
+        if "good" in said and not said & {"bad", "unsure"}:
+            own = {22: 23, 23: 22}.get(label[name], label[name])
+            frame = int(file.removeprefix("frame-").removesuffix(".jpg"))
+            found[name] = frame, {own} | {number[word] for word in said if word in number}
+    return found
+
+
+@pytest.fixture
+def metadata(test_data, tmp_path):
+    """The released metadata in a folder that a test may change, without any frames."""
+    shutil.copytree(test_data / "ytbb_robust" / "metadata", tmp_path / "metadata")
+    return tmp_path / "metadata"
+
+
+def write_pairs(metadata, annotations, labels=LABELS):
+    text = json.dumps({"labels": labels, "annotations": annotations})
+    (metadata / "pmk_labels.json").write_text(text)
+
+
+def key(name, anchor, neighbour):
+    return f"{name}/frame-{anchor}.jpg,{name}/frame-{neighbour}.jpg"
+
+
+def sets_of(source):
+    found = {}
+    for member in source.members:
+        found.setdefault(member.group, {})[member.offset] = set(member.truth)
+    return found
+
+
+def test_good_anchors_and_their_labels(metadata):
+    source = ytbb_robust(str(metadata.parent))
+    wanted = good_anchors(metadata)
+    assert len(wanted) == 2169
+    found = {m.group: (m.frame, set(m.truth)) for m in source.members if m.offset == 0}
+    assert found == wanted
+    # the class with index 23 is car; the CSV writes 22
+    with (metadata / "ytbb_robustness_test_anchors_full.csv").open(newline="") as file:
+        cars = {f"{r['ytid']}_{r['time_ms']}" for r in csv.DictReader(file) if r["label"] == "22"}
+    assert len(cars & found.keys()) == 84
+    assert all(23 in found[name][1] for name in cars & found.keys())
+    assert not any(22 in labels for _, labels in found.values())
+
+
+def test_without_the_reviews_of_pairs_the_set_says_so(metadata):
+    source = ytbb_robust(str(metadata.parent))
+    assert source.name == "ytbb_robust, neighbours not reviewed"
+    notes = " ".join(source.notes)
+    assert "not the published set of 2,030 anchors and 36,827 pairs" in notes
+    assert "78 of 2,169 anchors show only classes that no ImageNet model can name" in notes
+
+
+def test_pairs_by_the_rules(metadata):
+    """Every combination of labels, drawn at random: the sets are those of the definition."""
+    draw = random.Random(3)
+    anchors, said = good_anchors(metadata), {}
+    for name, (frame, _) in anchors.items():
+        for neighbour in range(frame - 12, frame + 13):
+            labels = set(draw.sample(LABELS, draw.choice([1, 1, 2, 3])))
+            labels |= {"similar"} if draw.random() < 0.8 else set()
+            labels -= {"bad-anchor"} if draw.random() < 0.95 else set()
+            if neighbour != frame and draw.random() < 0.95:
+                said[key(name, frame, neighbour)] = labels
+    rows = [{"key": k, "labels": [LABELS.index(w) for w in sorted(v)]} for k, v in said.items()]
+    write_pairs(metadata, rows)
+
+    bad = {k.split(",")[0] for k, v in said.items() if "bad-anchor" in v}
+    wanted = {}
+    for name, (frame, labels) in anchors.items():
+        if f"{name}/frame-{frame}.jpg" in bad:
+            continue
+        wanted[name] = {0: labels}
+        for offset in range(-10, 11):
+            words = said.get(key(name, frame, frame + offset), set())
+            if "similar" in words and not words & set(FLAWS):
+                wanted[name][offset] = labels
+    source = ytbb_robust(str(metadata.parent))
+    assert 500 < len(wanted) < 2_100
+    assert sets_of(source) == wanted
+    assert source.name == "ytbb_robust, not as released"
+
+    whole = ytbb_robust(str(metadata.parent), review=False)
+    assert sets_of(whole).keys() == {
+        row["key"].split("/")[-2]
+        for row in json.loads((metadata / "anchor_labels.json").read_text())["annotations"]
+    }
+    assert sets_of(ytbb_robust(str(metadata.parent), k=3)) == {
+        name: {o: labels for o, labels in found.items() if abs(o) <= 3}
+        for name, found in wanted.items()
+    }
+    kept = {(m.group, m.offset) for m in whole.members if m.accepted}
+    assert kept == {(name, offset) for name, found in wanted.items() for offset in found}
+
+
+def released_counts(metadata):
+    """Reviews of pairs that leave 2,030 anchors and 36,827 pairs."""
+    anchors = good_anchors(metadata)
+    names = [name for name in anchors if anchors[name][0] >= 10]
+    dropped, kept = names[: 2169 - 2030], [n for n in anchors if n not in names[: 2169 - 2030]]
+    rows = [
+        {"key": key(name, anchors[name][0], anchors[name][0] + 1), "labels": ["bad-anchor"]}
+        for name in dropped
+    ]
+    pairs = [
+        key(name, anchors[name][0], anchors[name][0] + offset)
+        for offset in (o for d in range(1, 11) for o in (d, -d))
+        for name in kept
+        if anchors[name][0] + offset >= 0
+    ]
+    rows += [{"key": pair, "labels": ["similar"]} for pair in pairs[:36_827]]
+    rows += [{"key": pair, "labels": ["similar", "deformation"]} for pair in pairs[36_827:]]
+    return rows
+
+
+def test_the_released_name_is_for_the_released_set_alone(metadata):
+    rows = released_counts(metadata)
+    write_pairs(metadata, rows)
+    root = str(metadata.parent)
+    source = ytbb_robust(root)
+    offsets = [m.offset for m in source.members]
+    assert (offsets.count(0), len(offsets)) == (2030, 2030 + 36_827)
+    assert source.name == "ytbb_robust"
+    assert ytbb_robust(root, review=False).name == "ytbb_robust"
+    assert ytbb_robust(root, k=9).name == "ytbb_robust, part"
+    assert ytbb_robust(root, sets=[source.members[0].group]).name == "ytbb_robust, part"
+    write_pairs(metadata, rows[:-1])
+    assert ytbb_robust(root).name == "ytbb_robust"  # what was rejected need not be there
+    write_pairs(metadata, [*rows[:-1], {**rows[-1], "labels": ["similar"]}])
+    assert ytbb_robust(root).name == "ytbb_robust, part"
+    write_pairs(metadata, rows)
+    table = metadata / "ytbb_robustness_test_anchors_full.csv"
+    name = source.members[0].group
+    lines = table.read_text().splitlines()
+    at = next(i for i, line in enumerate(lines) if line.startswith(name.replace("_", ",")[:11]))
+    lines[at] = f"{lines[at].rpartition(',')[0]},{(int(lines[at].rpartition(',')[2]) + 1) % 20}"
+    table.write_text("\n".join(lines))
+    assert ytbb_robust(root).name == "ytbb_robust, not as released"
+
+
+def test_the_last_review_of_a_pair_holds_and_keys_may_have_folders(metadata):
+    (name, (frame, _)), (other, (at, _)) = list(good_anchors(metadata).items())[:2]
+    write_pairs(
+        metadata,
+        [
+            {"key": key(name, frame, frame + 1), "labels": ["dissimilar"]},
+            {"key": key(name, frame, frame + 1), "labels": ["similar", "correct"]},
+            {"key": key(name, frame, frame - 1), "labels": ["similar"]},
+            {"key": key(name, frame, frame - 1), "labels": ["similar", "dont know"]},
+            {"key": [f"/a/b/{other}/frame-{at}.jpg", f"{other}/frame-{at + 2}.jpg"], "labels": [0]},
+        ],
+    )
+    found = sets_of(ytbb_robust(str(metadata.parent), sets=[name, other]))
+    assert {name: set(found[name]), other: set(found[other])} == {name: {0, 1}, other: {0, 2}}
+    assert "2,167 kept anchors have no reviewed pair" in " ".join(
+        ytbb_robust(str(metadata.parent)).notes
+    )
+
+
+@pytest.mark.parametrize(
+    ("content", "why"),
+    [
+        ("{", "cannot read"),
+        ('["a"]', "not in the released layout; expected"),
+        ('{"labels": ["similar"], "annotations": []}', "has no label 'dissimilar' among similar"),
+        (
+            json.dumps({"labels": [w.replace("-", "_") for w in LABELS], "annotations": []}),
+            "has no label 'background-change'",
+        ),
+        (json.dumps({"labels": LABELS, "annotations": [3]}), "annotation 0 is 3; expected"),
+        (
+            json.dumps({"labels": LABELS, "annotations": [{"key": "a_1/f-2.jpg", "labels": [0]}]}),
+            "expected an anchor and a neighbour",
+        ),
+        (
+            json.dumps({"labels": LABELS, "annotations": [{"key": "a,b", "labels": [0]}]}),
+            "has the key 'a'; expected <video>_<ms>/frame-<n>.jpg",
+        ),
+        (
+            json.dumps(
+                {"labels": LABELS, "annotations": [{"key": key("a_1", 1, 2), "labels": [99]}]}
+            ),
+            "has the label 99; the file lists 11 labels",
+        ),
+    ],
+)
+def test_reviews_of_pairs_that_do_not_parse_are_refused(metadata, content, why):
+    (metadata / "pmk_labels.json").write_text(content)
+    with pytest.raises(UsageError, match=why) as error:
+        ytbb_robust(str(metadata.parent))
+    assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("line", "why"),
+    [
+        ("KxDh7a8_AmU,44666,23", "label 23; the released file numbers classes from 0 to 22"),
+        ("KxDh7a8_AmU,44666,x", "needs ytid, time_ms and label"),
+        ("04rVDII50JU,66600,5", "another label for '04rVDII50JU_66600' than before"),
+    ],
+)
+def test_anchor_files_that_would_mislead_are_refused(metadata, line, why):
+    path = metadata / "ytbb_robustness_test_anchors_full.csv"
+    path.write_text(f"{path.read_text().rstrip()}\n{line}\n")
+    with pytest.raises(UsageError, match=why):
+        ytbb_robust(str(metadata.parent))
+
+
+def test_an_oracle_is_right_wherever_an_imagenet_model_can_be(metadata):
+    """It names one ILSVRC class of the main object, for all that have one."""
+    source = ytbb_robust(str(metadata.parent))
+    classes = between(known("imagenet1k"), source.classes)
+    assert set(classes.missing) == {*UNNAMEABLE, "none"}
+    anchors = [m for m in source.members if m.offset == 0]
+    scores = np.zeros((len(anchors), 1000), dtype=np.float32)
+    for row, anchor in enumerate(anchors):
+        members = [each for label in anchor.truth for each in classes.members[label]]
+        scores[row, members[:1]] = 1
+    best = classes.apply(scores).argmax(axis=1)
+    right = np.array([label in m.truth for label, m in zip(best, anchors, strict=True)])
+    beyond = {source.classes.names.index(name) for name in UNNAMEABLE}
+    nameable = np.array([not set(m.truth) <= beyond for m in anchors])
+    assert right[nameable].all()
+    assert (nameable.sum(), right.sum()) == (2091, 2091)
+
+
+@pytest.fixture
+def vid(test_data, tmp_path):
+    shutil.copytree(test_data / "imagenet_vid_robust" / "metadata", tmp_path / "metadata")
+    return tmp_path / "metadata"
+
+
+def change(metadata, file, how):
+    content = json.loads((metadata / file).read_text())
+    how(content)
+    (metadata / file).write_text(json.dumps(content))
+
+
+def test_imagenet_vid_robust_frame_by_frame(vid):
+    sets = json.loads((vid / "pmsets.json").read_text())
+    labels = json.loads((vid / "labels.json").read_text())
+    source = imagenet_vid_robust(str(vid.parent))
+    assert source.name == "imagenet_vid_robust"
+    wanted = {
+        (anchor, frame): (int(frame[-11:-5]) - int(anchor[-11:-5]), tuple(sorted(labels[frame])))
+        for anchor, near in sets.items()
+        for frame in {anchor, *near}
+    }
+    found = {(m.group, m.id): (m.offset, m.truth) for m in source.members}
+    assert found == wanted
+    assert len(found) == len(source.members) == 22_179
+    assert len(sets) == 1109
+    assert sum(len(near) == 20 for near in sets.values()) == 889
+
+
+@pytest.mark.parametrize(
+    ("file", "how"),
+    [
+        ("pmsets.json", lambda c: c.pop(next(iter(c)))),
+        ("pmsets.json", lambda c: c[next(iter(c))].pop()),
+        ("labels.json", lambda c: c.update({next(iter(c)): [3]})),
+        ("pmsets.json", lambda c: [c.pop(key) for key in list(c)[5:]]),
+    ],
+)
+def test_changed_metadata_lose_the_released_name(vid, file, how):
+    change(vid, file, how)
+    assert imagenet_vid_robust(str(vid.parent)).name == "imagenet_vid_robust, not as released"
+
+
+def test_a_part_is_named_so(vid):
+    part = imagenet_vid_robust(str(vid.parent), videos=["ILSVRC2015_val_00000000"])
+    assert part.name == "imagenet_vid_robust, part"
+    (vid / "classes.json").write_text(json.dumps(dict.fromkeys(known("vid30").names)))
+    assert imagenet_vid_robust(str(vid.parent)).name == vid.parent.name
+
+
+@pytest.mark.parametrize(
+    ("file", "how", "why"),
+    [
+        ("labels.json", lambda c: c.update({next(iter(c)): []}), "the label None; give each"),
+        ("labels.json", lambda c: c.update({next(iter(c)): [-1]}), "the label -1; give each"),
+        ("labels.json", lambda c: c.update({next(iter(c)): [30]}), "one or more of 0 to 29"),
+        ("labels.json", lambda c: c.update({next(iter(c)): ["7"]}), "the label 7; give each"),
+        ("labels.json", lambda c: c.update({next(iter(c)): 7}), "no list; take the released"),
+        (
+            "pmsets.json",
+            lambda c: c[next(iter(c))].append(c[list(c)[1]][0]),
+            "is from another video than its anchor",
+        ),
+    ],
+)
+def test_metadata_that_do_not_fit_are_refused(vid, file, how, why):
+    change(vid, file, how)
+    with pytest.raises(UsageError, match=why):
+        imagenet_vid_robust(str(vid.parent))
+
+
+def test_an_anchor_twice_in_the_file_is_refused(vid):
+    text = (vid / "pmsets.json").read_text()
+    first = next(iter(json.loads(text)))
+    (vid / "pmsets.json").write_text(text.rstrip()[:-1] + f', "{first}": []}}')
+    with pytest.raises(UsageError, match=f"have '{first}' twice"):
+        imagenet_vid_robust(str(vid.parent))
+
+
+def test_a_model_that_cannot_name_a_class_of_ytbb_is_not_refused(test_data):
+    """Its samples stay in the set, and the model is wrong on them."""
+    spec = f"ytbb_robust(root='{test_data / 'ytbb_robust'}')"
+    source = plugins.build("sources", parse(spec))
+    model = plugins.build("models", parse("efficientnet_lite0"))
+    made = task(
+        Job(models=("efficientnet_lite0",), data=(spec,)), ("m", model), (spec, source), None
+    )
+    assert any(note.startswith("toilet: no class of") for note in made.identity["model"]["notes"])

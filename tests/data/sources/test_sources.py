@@ -1,0 +1,93 @@
+"""Sources that are folders: what they hold, and what is wrong with some."""
+
+import shutil
+
+import pytest
+
+from steadyeye.core import plugins
+from steadyeye.core.errors import UsageError
+from steadyeye.core.spec import parse
+from steadyeye.data.images import image_file
+
+
+def build(text):
+    return plugins.build("sources", parse(text))
+
+
+@pytest.fixture
+def photos(test_data, tmp_path):
+    """Two photos in folders named by a class and by a WordNet id, one without a label."""
+    for folder, name in (("parrot", "parrot.jpg"), ("n07697537", "hot_dog.jpg"), ("", "owl.jpg")):
+        (tmp_path / folder).mkdir(exist_ok=True)
+        shutil.copy(test_data / "photos" / name, tmp_path / folder / name)
+    return tmp_path
+
+
+def test_image_folder_names_classes_by_folder(photos):
+    source = build(f"image_folder(root='{photos}')")
+    assert source.classes.names == ("n07697537", "parrot")
+    assert source.ids == ["n07697537/hot_dog.jpg", "owl.jpg", "parrot/parrot.jpg"]
+    assert source.truths == ((0,), (), (1,))
+    assert source[0].image().ndim == 3
+    assert source.columns == ("truth",)
+
+
+def test_image_folder_takes_a_class_list_by_name_or_wordnet_id(photos):
+    (photos / "parrot").rename(photos / "goldfish")
+    source = build(f"image_folder(root='{photos}', classes='imagenet1k')")
+    assert source.truths == ((1,), (934,), ())
+    (photos / "goldfish").rename(photos / "goldfihs")
+    with pytest.raises(UsageError, match="no class named 'goldfihs'; did you mean 'goldfish'"):
+        build(f"image_folder(root='{photos}', classes='imagenet1k')")
+
+
+def test_a_folder_without_classes_is_unlabelled(test_data):
+    source = build(f"image_folder(root='{test_data / 'photos'}')")
+    assert source.classes is None
+    assert source.columns == ()
+    assert len(source) == 6
+
+
+def test_frames_are_ordered_by_their_last_number(test_data, tmp_path):
+    for name, number in (("owl", 2), ("parrot", 10), ("hot_dog", 1)):
+        shutil.copy(test_data / "photos" / f"{name}.jpg", tmp_path / f"cam1_{number}.jpg")
+    source = build(f"frames(path='{tmp_path}', anchors=3, k=2)")
+    assert len(source) == 9
+    shown = [source[i].image().shape for i in range(3)]
+    photos = (test_data / "photos" / f"{name}.jpg" for name in ("hot_dog", "owl", "parrot"))
+    assert shown == [image_file.read(photo).shape for photo in photos]
+    assert {m.video for m in source.members} == {tmp_path.name}
+    shutil.copy(test_data / "photos" / "owl.jpg", tmp_path / "last.jpg")
+    with pytest.raises(UsageError, match="has no number in its name"):
+        build(f"frames(path='{tmp_path}', anchors=3, k=2)")
+
+
+def test_two_frames_of_one_number_are_refused(test_data, tmp_path):
+    for name in ("cam1_1", "cam1_2", "cam2_2"):
+        shutil.copy(test_data / "photos" / "owl.jpg", tmp_path / f"{name}.jpg")
+    with pytest.raises(UsageError, match="has 1 frame numbers more than once, first 2"):
+        build(f"frames(path='{tmp_path}', anchors=1, k=1)")
+
+
+def test_frames_that_vanish_are_named_before_inference(test_data, tmp_path):
+    for number in range(4):
+        shutil.copy(test_data / "photos" / "owl.jpg", tmp_path / f"{number}.jpg")
+    source = build(f"frames(path='{tmp_path}', anchors=1, k=3)")
+    (tmp_path / "2.jpg").unlink()
+    assert source.missing() == [str(tmp_path / "2.jpg")]
+
+
+def test_another_label_changes_the_fingerprint(test_data):
+    clip = test_data / "videos" / "sam2_01_dog.mp4"
+    marks = {
+        build(f"video(path='{clip}', {more})").fingerprint
+        for more in ("k=10", "k=9", "seed=1", "labels='dog'", "labels='cat'", "anchors=2")
+    }
+    assert len(marks) == 6
+
+
+def test_published_sets_on_disk_in_part_are_told(test_data):
+    source = build(f"imagenet_vid_robust(root='{test_data / 'imagenet_vid_robust'}')")
+    assert len(source.missing()) == 22_179 - 21
+    with pytest.raises(UsageError, match="no video named 'x'"):
+        build(f"imagenet_vid_robust(root='{test_data / 'imagenet_vid_robust'}', videos=['x'])")

@@ -1,0 +1,342 @@
+"""Profiles, failure points and searches on tables worked by hand."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.stats import bootstrap as scipy_bootstrap
+
+from steadyeye.core.errors import UsageError
+from steadyeye.core.predictions import Predictions, true_rank, true_score
+from steadyeye.core.stats import bootstrap
+from steadyeye.core.stats.intervals import clopper_pearson
+from steadyeye.core.types import Evaluated
+from steadyeye.degradation.curves import MEAN
+from steadyeye.degradation.failure_search import THRESHOLDS, Search, affordable, exhaustive
+from steadyeye.metrics.degraded_accuracy import degraded_accuracy
+from steadyeye.metrics.degraded_probability import degraded_probability
+from steadyeye.metrics.degraded_rank import degraded_rank
+from steadyeye.metrics.failure_points import failure_points
+from steadyeye.report.analyses.degradation_ranking import degradation_ranking
+from steadyeye.report.analyses.failure_levels import failure_levels
+
+
+def sweep(ranks, model="toy", errors=(), videos=None):
+    """Predictions of a sweep; `ranks`: operator → (levels + 1, images) ranks of the true class."""
+    first = next(iter(ranks.values()))[0]
+    rows = [("", 0, i, rank) for i, rank in enumerate(first)]
+    for operator, block in ranks.items():
+        rows += [(operator, level, i, block[level][i]) for level in range(1, len(block))
+                 for i in range(len(first))]  # fmt: skip
+    operator, level, image, rank = (np.array(column) for column in zip(*rows, strict=True))
+    n = len(rows)
+    names = np.array([f"photo {i}" for i in image])
+    tags = {"operator": operator, "level": level, "image": names}
+    tags |= {"changed": level / 100, "brightness": 100.0 + level}
+    if videos is not None:
+        tags["video"] = np.array([videos[i] for i in image])
+    failed = np.array(["broken" if (o, v, i) in errors else "" for o, v, i, _ in rows])
+    return Predictions(
+        model=model,
+        data="photos",
+        classes=("a", "b", "c"),
+        model_classes=("a", "b", "c"),
+        columns=("truth", "operator", "level", "image", "changed", "brightness", "profile"),
+        ids=np.array([f"{o}{v}{i}" for o, v, i, _ in rows]),
+        groups=np.array([""] * n),
+        truth=np.tile([True, False, False], (n, 1)),
+        scores=np.zeros((n, 0), dtype=np.float32),
+        top=np.zeros((n, 1), dtype=np.int32),
+        top_scores=np.zeros((n, 1), dtype=np.float32),
+        errors=failed,
+        tags=tags,
+        stored={
+            "predicted": np.where(rank == 0, 0, 1),
+            "confidence": np.full(n, 0.5, dtype=np.float32),
+            "rank": rank,
+            "probability": (1 / (1 + rank)).astype(np.float32),
+        },
+    )
+
+
+# four images; the last is wrong from the start
+FOG = [[0, 0, 0, 2], [0, 0, 1, 2], [0, 1, 2, 0], [1, 0, 2, 2]]
+BLUR = [[0, 0, 0, 2], [0, 0, 0, 1], [0, 0, 0, 1], [0, 0, 1, 1]]
+
+
+def test_profiles_by_hand():
+    found = degraded_accuracy(sweep({"blur": BLUR, "fog": FOG}))
+    blur, fog, mean = found.cells
+    assert [cell.name for cell in fog.cells] == ["level 0", "level 1", "level 2", "level 3"]
+    assert [cell.value for cell in fog.cells] == [1, 2 / 3, 1 / 3, 1 / 3]
+    assert fog.value == pytest.approx((2 + 1 + 1) / 9)
+    assert blur.value == pytest.approx((3 + 3 + 2) / 9)
+    assert found.value == pytest.approx((fog.value + blur.value) / 2)
+    assert mean.name == MEAN
+    assert [cell.value for cell in mean.cells] == pytest.approx([1, 5 / 6, 2 / 3, 1 / 2])
+    assert found.n == 3
+    assert found.notes == ("1 image left out: wrong at level 0",)
+    assert (fog.cells[1].low, fog.cells[1].high) == clopper_pearson(2, 3)
+    assert (fog.cells[0].low, fog.cells[0].high) == (1, 1)
+
+
+def test_all_images_count_when_asked():
+    found = degraded_accuracy(sweep({"fog": FOG}), images="all")
+    assert [cell.value for cell in found.cells[0].cells] == [3 / 4, 2 / 4, 2 / 4, 1 / 4]
+    assert found.notes == ()
+
+
+def test_ranks_among_other_classes_have_an_interval_around_them():
+    """Three classes of the data and 27 others: the true class can stand behind 29."""
+    ranks = np.vstack([np.zeros(6), [2, 20, 9, 29, 0, 14], [5, 20, 29, 29, 3, 8]]).astype(int)
+    table = sweep({"fog": ranks, "rain": ranks}, videos=list("aabbcc"))
+    table = replace(table, others=np.arange(3, 30))
+    for images in ("all", "right"):
+        found = degraded_rank(table, images)
+        for cell in (found, *found.cells, *(each for one in found.cells for each in one.cells[1:])):
+            assert 0 <= cell.low < cell.value < cell.high <= 29
+
+
+def test_rank_and_probability_by_hand():
+    rank = degraded_rank(sweep({"fog": FOG})).cells[0]
+    assert [cell.value for cell in rank.cells] == pytest.approx([0, 1 / 3, 1, 1])
+    assert rank.unit == "rank"
+    probability = degraded_probability(sweep({"fog": FOG})).cells[0]
+    assert probability.cells[2].value == pytest.approx((1 + 1 / 2 + 1 / 3) / 3)
+    assert probability.low <= probability.value <= probability.high
+
+
+def test_scores_that_are_no_probabilities_have_no_probability_profile():
+    table = sweep({"fog": FOG})
+    table.stored["probability"][3] = 7.5
+    found = degraded_probability(table)
+    assert found.value is None
+    assert "no probabilities" in found.interval
+
+
+def test_an_image_that_failed_at_any_level_is_left_out_and_counted():
+    found = degraded_accuracy(sweep({"fog": FOG}, errors={("fog", 2, 0)}))
+    assert found.n == 2
+    assert "1 image left out: no prediction at some level" in found.notes
+
+
+def test_an_empty_baseline_is_an_error():
+    never = [[1, 2], [0, 0]]
+    with pytest.raises(UsageError, match="right on none of 2 images at level 0"):
+        degraded_accuracy(sweep({"fog": never}))
+    with pytest.raises(UsageError, match="baseline set"):
+        degraded_accuracy(sweep({"fog": FOG}), images="some")
+
+
+def test_failure_points_by_hand():
+    found = failure_points(sweep({"blur": BLUR, "fog": FOG}), thresholds=(0.9, 0.5, 0.3))
+    blur, fog = found.cells
+    assert [point.value for point in fog.cells] == [1, 2, None]
+    assert [point.value for point in blur.cells] == [3, None, None]
+    measured = {cell.name: cell.value for cell in fog.cells[1].cells}
+    assert measured == {"pixels changed": pytest.approx(0.02), "mean value": 102}
+    assert fog.cells[2].notes == ("not reached",)
+    # equal is not below
+    assert failure_points(sweep({"fog": FOG}), thresholds=[2 / 3]).cells[0].cells[0].value == 2
+
+
+@pytest.mark.parametrize("thresholds", [(), (0,), (1.5,)])
+def test_thresholds_must_be_shares(thresholds):
+    with pytest.raises(UsageError, match="give shares above 0"):
+        failure_points(sweep({"fog": FOG}), thresholds=thresholds)
+
+
+def falling(rng, images=60, last=30, wobble=0.0):
+    """(levels + 1, images) who is right: every image has its own level, and some wobble."""
+    own = rng.uniform(0, last * 1.1, images)
+    right = np.arange(last + 1)[:, None] < own
+    right ^= rng.uniform(size=right.shape) < wobble
+    right[0] = True
+    return right
+
+
+def test_the_interval_of_a_failure_point_is_where_that_of_accuracy_crosses():
+    right = falling(np.random.default_rng(1))
+    point = failure_points(sweep({"fog": np.where(right, 0, 1)})).cells[0].cells[1]
+    # one 0 or 1 an image: Clopper and Pearson's ends
+    ends = [clopper_pearson(int(each.sum()), 60) for each in right[1:]]
+    low, high = (1 + int(np.argmax(np.array(each) < 0.5)) for each in zip(*ends, strict=True))
+    assert point.low == pytest.approx(low, abs=1)
+    assert point.high == pytest.approx(high, abs=1)
+    assert point.low < point.value < point.high
+
+
+def test_means_over_levels_and_operators_keep_open_ends():
+    always = np.zeros((4, 12), dtype=int)
+    found = degraded_accuracy(sweep({"blur": always, "fog": always}))
+    assert (found.value, found.high) == (1, 1)
+    # all of 12 images, at every level: no surer than 12 of 12
+    assert found.low == pytest.approx(clopper_pearson(12, 12)[0], abs=0.01)
+    assert all(cell.low < 0.8 for cell in found.cells)
+    never = always.copy()
+    never[1:] = 1
+    lost = degraded_accuracy(sweep({"blur": never, "fog": never}))
+    assert (lost.value, lost.low) == (0, 0)
+    assert lost.high == pytest.approx(clopper_pearson(0, 12)[1], abs=0.01)
+    ranks = degraded_rank(sweep({"fog": always}))
+    assert ranks.value == 0
+    assert ranks.high > 0
+    assert ranks.cells[0].cells[0].interval == "none: right at level 0 by selection"
+
+
+@given(
+    st.lists(st.lists(st.booleans(), min_size=3, max_size=3), min_size=2, max_size=9),
+    st.data(),
+)
+@settings(max_examples=60, deadline=None, derandomize=True)
+def test_one_more_right_answer_never_lowers_an_end(answers, data):
+    """Right or wrong at three levels of one operator; videos of one to three images."""
+    right = np.array(answers).T
+    images = right.shape[1]
+    videos = [f"v{min(i // 2, 3)}" for i in range(images)]
+    level, image = data.draw(st.integers(0, 2)), data.draw(st.integers(0, images - 1))
+    better = right.copy()
+    better[level, image] = True
+    before, after = (
+        degraded_accuracy(
+            sweep({"fog": np.vstack([np.zeros(images, int), np.where(each, 0, 1)])}, videos=videos)
+        )
+        for each in (right, better)
+    )
+    # but for the rounding of float32 sums
+    assert after.low >= before.low - 1e-6
+    assert after.high >= before.high - 1e-6
+
+
+def test_images_of_one_video_are_resampled_together():
+    videos = ["one"] * 30 + ["other"] * 30
+    rng = np.random.default_rng(0)
+    right = falling(rng)
+    right[1:, 30:] = False
+    table = sweep({"fog": np.where(right, 0, 1)}, videos=videos)
+    free = degraded_accuracy(sweep({"fog": np.where(right, 0, 1)}))
+    held = degraded_accuracy(table)
+    assert held.high - held.low > 1.5 * (free.high - free.low)
+    assert held.interval == "Gaffke's bounds over 2 videos"
+    weight = bootstrap.draws(np.array(videos)).seen
+    assert (weight[:, :30] == weight[:, :1]).all()
+
+
+def test_the_ranking_shares_ranks_that_the_data_cannot_tell_apart():
+    rng = np.random.default_rng(0)
+    right = falling(rng, images=80)
+    much_worse = right & (np.arange(31) < 4)[:, None]
+    twin = falling(np.random.default_rng(2), images=80)
+    tables = {"good": right, "twin": twin, "bad": much_worse}
+    evaluated = [
+        Evaluated(sweep({"fog": np.where(block, 0, 1)}, model=model), {})
+        for model, block in tables.items()
+    ]
+    rows = degradation_ranking(evaluated).tables[0].rows
+    assert {row[1]: row[0] for row in rows} == {"good": "1=", "twin": "1=", "bad": "3"}
+    assert degradation_ranking(evaluated[:1]) is None
+
+
+def test_the_published_points_stand_beside_the_user_s():
+    table = sweep({"fog": FOG})
+    found = Evaluated(table, {"failure_points": failure_points(table)})
+    *_, published = failure_levels([found]).tables
+    told = {row[0]: row[1:] for row in published.rows}
+    assert published.header[1:] == ("ResNet50", "EfficientNetB0", "InceptionV3")
+    assert told["jpeg"][1] == "25 colors (100 %)"
+
+
+def test_the_bias_corrected_interval_is_that_of_scipy_s_bca_without_skew():
+    """Of a mean of symmetric values the acceleration is 0, and BCa is the bias-corrected one."""
+    half = np.random.default_rng(3).normal(size=40)
+    values = np.concatenate([half, -half])
+    theirs = scipy_bootstrap((values,), np.mean, method="BCa", n_resamples=9_999, rng=1)
+    replicates = theirs.bootstrap_distribution
+    found = bootstrap.corrected(replicates, float(values.mean()))
+    assert found == pytest.approx(tuple(theirs.confidence_interval), abs=2e-3)
+
+
+def test_the_bias_corrected_interval_moves_against_the_bias():
+    replicates = np.linspace(0, 1, 1_001)
+    low, high = bootstrap.corrected(replicates, 0.2)
+    assert low < bootstrap.ends(replicates)[0]
+    assert high < bootstrap.ends(replicates)[1]
+    assert low <= 0.2 <= high
+    assert bootstrap.corrected(replicates, 2.0)[1] == 2.0
+
+
+# ---------------------------------------------------------------- rank of the true class
+
+
+def test_ranks_are_those_of_a_stable_sort():
+    rng = np.random.default_rng(0)
+    scores = rng.integers(0, 4, (500, 9)).astype(np.float32)
+    scores[rng.uniform(size=scores.shape) < 0.1] = -np.inf
+    truth = rng.uniform(size=scores.shape) < 0.2
+    expected = [
+        min(np.flatnonzero(np.isin(np.argsort(-row, kind="stable"), np.flatnonzero(own))))
+        if own.any()
+        else -1
+        for row, own in zip(scores, truth, strict=True)
+    ]
+    assert np.array_equal(true_rank(scores, truth), expected)
+    right = truth[np.arange(500), scores.argmax(axis=1)]
+    assert np.array_equal(true_rank(scores, truth) == 0, right)
+    best = [row[own].max() if own.any() else np.nan for row, own in zip(scores, truth, strict=True)]
+    assert np.array_equal(true_score(scores, truth), np.array(best, np.float32), equal_nan=True)
+
+
+# ---------------------------------------------------------------- search
+
+
+def searched(right, seed):
+    order = np.random.default_rng(seed).permutation(right.shape[1])
+    state = Search(len(order), [list(range(len(right)))], THRESHOLDS)
+    budget, used = exhaustive(len(order), state) // 10, len(order)
+    while queries := affordable(state.queries(), budget - used):
+        for query in queries:
+            answers = right[query.level, order[query.start : query.stop]]
+            state.learn(query, int(answers.sum()))
+            used += len(query)
+    assert used <= budget
+    return state
+
+
+@pytest.mark.parametrize("wobble", [0.0, 0.05])
+def test_a_search_holds_the_exhaustive_level_and_costs_a_tenth(wobble):
+    right = falling(np.random.default_rng(5), images=300, wobble=wobble)
+    accuracy = right.mean(axis=1)
+    held = []
+    for seed in range(100):
+        state = searched(right, seed)
+        for threshold in THRESHOLDS:
+            below = np.flatnonzero(accuracy < threshold)
+            level = below[0] if len(below) else 31
+            bracket = state.bracket(0, threshold)
+            held.append(bracket.low < level <= bracket.high)
+    assert np.mean(held) >= 0.95
+
+
+def test_a_search_without_a_budget_finds_every_level():
+    right = falling(np.random.default_rng(5), images=100)
+    right[20:] = False
+    state = Search(100, [list(range(31))], (0.95, 0.5))
+    while queries := state.queries():
+        for query in queries:
+            state.learn(query, int(right[query.level, query.start : query.stop].sum()))
+    for threshold in (0.95, 0.5):
+        level = int((right.mean(axis=1) < threshold).argmax())
+        bracket = state.bracket(0, threshold)
+        assert bracket.low < level <= bracket.high
+        assert state.level(0, threshold) == level
+
+
+def test_what_is_never_below_is_not_reached():
+    state = Search(100, [[0, 10, 20, 30]], (0.5,))
+    while queries := state.queries():
+        for query in queries:
+            state.learn(query, len(query))
+    assert state.bracket(0, 0.5).high == 4
+    assert state.level(0, 0.5) == np.inf

@@ -1,0 +1,340 @@
+"""Vectors of regions: neighbours, density ratios and their null, spots, crops and inner layers."""
+
+import sys
+from itertools import pairwise
+
+import numpy as np
+import onnx
+import pytest
+import toy_networks
+from onnx import TensorProto, helper
+from scipy.spatial import cKDTree
+from scipy.stats import hypergeom
+
+from steadyeye.core.errors import UsageError
+from steadyeye.core.stats.multiple_testing import benjamini_hochberg
+from steadyeye.core.types import Classes
+from steadyeye.explain.embedding import projection as layouts
+from steadyeye.explain.embedding.clustering import spots
+from steadyeye.explain.embedding.crops import GREY, Crop, cropped, small
+from steadyeye.explain.embedding.density_ratio import thinness
+from steadyeye.explain.embedding.knn import nearest_groups
+from steadyeye.explain.embedding.pca import space
+from steadyeye.explain.embedding.projection import layout
+from steadyeye.models.introspection.embedder import embedder
+from steadyeye.models.introspection.onnx_layers import opened
+from steadyeye.models.preprocessing.recipe import Preprocessing
+from steadyeye.models.runtimes.classifier import Recipe, classifier
+from steadyeye.models.runtimes.onnx_session import OnnxSession
+from steadyeye.models.runtimes.probe_images import patterns
+from steadyeye.models.runtimes.python_function import FunctionClassifier
+from steadyeye.models.runtimes.torch_classifier import Execution, torch_classifier
+
+
+def gaussian(n, dimensions=4, seed=0):
+    return np.random.default_rng(seed).normal(size=(n, dimensions)).astype(np.float32)
+
+
+def test_nearest_points_are_those_of_a_tree():
+    points = gaussian(300)
+    found = nearest_groups(points, np.arange(300), 7)
+    distance, which = cKDTree(points.astype(np.float64)).query(points, 8)
+    np.testing.assert_array_equal(found.group, which[:, 1:])
+    np.testing.assert_allclose(found.distance, distance[:, 1:], atol=1e-3)
+
+
+def test_a_group_counts_once_by_its_nearest_member_and_not_for_itself():
+    # on a line: group 0 at 0 and 10, group 1 at 1 and 2, group 2 at 4, group 3 at 9
+    points = np.array([[0], [10], [1], [2], [4], [9]], dtype=np.float32)
+    group = np.array([0, 0, 1, 1, 2, 3])
+    found = nearest_groups(points, group, 2)
+    assert found.group.tolist() == [[1, 2], [3, 2], [0, 2], [0, 2], [1, 0], [0, 2]]
+    assert found.distance[0].tolist() == pytest.approx([1, 4], abs=1e-3)
+    among = nearest_groups(points, group, 1, np.array([False, True, True, False]))
+    assert among.group[:, 0].tolist() == [1, 2, 2, 2, 1, 2]
+
+
+def test_ties_go_to_the_lower_group_and_blocks_change_nothing(monkeypatch):
+    points = np.array([[0], [1], [-1], [1], [-1]], dtype=np.float32)
+    found = nearest_groups(points, np.arange(5), 2)
+    assert found.group[0].tolist() == [1, 2]
+    whole = nearest_groups(gaussian(100), np.repeat(np.arange(50), 2), 9)
+    monkeypatch.setattr("steadyeye.explain.embedding.knn.CELLS", 700)
+    parts = nearest_groups(gaussian(100), np.repeat(np.arange(50), 2), 9)
+    np.testing.assert_array_equal(whole.group, parts.group)
+
+
+def test_benjamini_and_hochberg_by_hand():
+    # 4 / 1 · 0.01, 4 / 2 · 0.02, 4 / 3 · 0.03, and the largest as it is
+    np.testing.assert_allclose(benjamini_hochberg([0.5, 0.01, 0.03, 0.02]), [0.5, 0.04, 0.04, 0.04])
+    assert benjamini_hochberg([]).size == 0
+
+
+def test_the_ratio_and_its_chance_by_hand():
+    # reference at 0, 1, 2, 3; the data at 10, 10.1, 10.2 and at 1.5; k = 3 of the 7 others
+    places = [0, 1, 2, 3, 10, 10.1, 10.2, 1.5]
+    points = np.array(places, dtype=np.float32)[:, None]
+    reference = np.arange(8) < 4
+    found = thinness(points, np.array(list("abcdefgh")), reference)
+    assert (found.k, found.groups) == (3, (4, 4))
+    # near 10: two of the data, then 3 of the reference; near 1.5: three of the reference
+    expected = 4 / 7
+    one = np.log((2 + 1 - expected) / (1 - expected)) - np.log((1 + expected) / expected)
+    none = np.log((0 + 1 - expected) / (1 - expected)) - np.log((3 + expected) / expected)
+    np.testing.assert_allclose(found.ratio, [one, one, one, none])
+    assert one > 0 > none
+    np.testing.assert_allclose(found.p[:3], hypergeom.cdf(1, 7, 4, 3))
+    assert found.p[3] == 1
+    # third neighbours within the reference: 3, 2, 2, 3; of the data 9, 9.1, 9.2 and 1.5
+    np.testing.assert_allclose(found.far, [1, 1, 1, 0])
+    assert not found.thin.any()
+
+
+def holed(seed, groups=150, boxes=2, kept=0.03):
+    """Four clouds of crops; the reference has next to none of the third."""
+    rng = np.random.default_rng(seed)
+    cloud = rng.integers(0, 4, 2 * groups)
+    reference = np.arange(2 * groups) < groups
+    there = ~(reference & (cloud == 2) & (rng.random(2 * groups) > kept))
+    cloud, reference = cloud[there], reference[there]
+    middle = 6 * np.eye(4, 6)[cloud] + rng.normal(size=(len(cloud), 6))
+    points = np.repeat(middle, boxes, axis=0) + 0.1 * rng.normal(size=(boxes * len(cloud), 6))
+    names = np.repeat([f"image {i:04}" for i in range(len(cloud))], boxes)
+    return points.astype(np.float32), names, np.repeat(reference, boxes), np.repeat(cloud, boxes)
+
+
+def test_a_planted_hole_is_found_and_is_one_spot():
+    points, names, reference, cloud = holed(0)
+    found = thinness(points, names, reference)
+    mine = cloud[~reference]
+    assert found.chance <= 0.01
+    assert found.thin[mine == 2].mean() > 0.95
+    assert found.thin[mine != 2].mean() < 0.02
+    assert np.median(found.ratio[mine == 2]) > 1 > np.median(found.ratio[mine != 2])
+    assert np.median(found.far[mine == 2]) > 0.95
+    spot = spots(points[~reference][found.thin])
+    sizes = np.bincount(spot[spot >= 0])
+    assert sizes[0] > 0.85 * (mine == 2).sum()
+    assert len(sizes) == 1
+
+
+def test_without_a_hole_hardly_anything_is_found():
+    # every image of both sets from one cloud, three boxes each that show nearly the same
+    finds, trials = 0, 200
+    for seed in range(trials):
+        rng = np.random.default_rng(seed)
+        middle = rng.normal(size=(40, 5))
+        points = np.repeat(middle, 3, axis=0) + 0.05 * rng.normal(size=(120, 5))
+        names = np.repeat([f"{i:02}" for i in range(40)], 3)
+        reference = np.repeat(rng.permutation(40) < 25, 3)
+        found = thinness(points.astype(np.float32), names, reference)
+        finds += found.thin.any()
+        assert found.chance > 0
+    # 0.05 of them by chance: more than 17 would be seen once in 100
+    assert finds <= 17
+
+
+def test_boxes_of_one_video_are_one_witness():
+    # sixty frames of two films of the data, far from all else: two groups are no proof
+    rng = np.random.default_rng(0)
+    films = np.repeat(8 * rng.normal(size=(2, 5)), 30, axis=0) + 0.01 * rng.normal(size=(60, 5))
+    points = np.concatenate([rng.normal(size=(40, 5)), films]).astype(np.float32)
+    names = np.array([f"image {i}" for i in range(40)] + ["film a"] * 30 + ["film b"] * 30)
+    found = thinness(points, names, np.arange(100) < 40)
+    assert not found.thin.any()
+    assert found.chance > 0.05
+    np.testing.assert_allclose(found.far, 1)
+
+
+def test_the_order_of_the_points_makes_no_difference():
+    points, names, reference, _ = holed(1, groups=60)
+    order = np.random.default_rng(5).permutation(len(points))
+    one = thinness(points, names, reference)
+    other = thinness(points[order], names[order], reference[order])
+    place = order[reference[order] == 0]
+    back = np.searchsorted(np.flatnonzero(~reference), place)
+    np.testing.assert_allclose(one.ratio[back], other.ratio)
+    np.testing.assert_array_equal(one.thin[back], other.thin)
+    np.testing.assert_allclose(one.far[back], other.far)
+    assert one.chance == other.chance
+    data = points[~reference]
+    shuffled = np.random.default_rng(6).permutation(len(data))
+    np.testing.assert_array_equal(spots(data)[shuffled], spots(data[shuffled]))
+
+
+def test_spots_are_numbered_by_size_and_few_points_are_none():
+    rng = np.random.default_rng(0)
+    clouds = [(np.eye(3)[i] * 20 + rng.normal(size=(n, 3))) for i, n in enumerate((20, 60, 40))]
+    found = spots(np.concatenate(clouds).astype(np.float32))
+    most = [np.bincount(part + 1).argmax() - 1 for part in np.split(found, [20, 80])]
+    assert most == [2, 0, 1]
+    assert spots(gaussian(4)).tolist() == [-1] * 4
+    # one cloud alone is one spot, not its core and noise
+    assert (spots(gaussian(80, 16)) == 0).mean() > 0.8
+
+
+def test_space_keeps_directions_and_their_distances():
+    vectors = gaussian(50, 20)
+    found = space(np.concatenate([vectors, 3 * vectors]), 20)
+    np.testing.assert_allclose(found[:50], found[50:], atol=1e-5)
+    unit = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
+    np.testing.assert_allclose(
+        np.linalg.norm(found[0] - found[1:50], axis=1),
+        np.linalg.norm(unit[0] - unit[1:], axis=1),
+        atol=1e-4,
+    )
+    spread = found.var(axis=0)
+    assert all(one >= next_ - 1e-6 for one, next_ in pairwise(spread))
+    assert space(np.zeros((3, 5), dtype=np.float32)).tolist() == np.zeros((3, 5)).tolist()
+
+
+def test_the_map_is_pca_without_umap_and_says_so(monkeypatch):
+    points = space(gaussian(60, 12))
+    monkeypatch.setitem(sys.modules, "umap", None)
+    found = layout(points)
+    assert found.name == "PCA"
+    np.testing.assert_allclose(found.place, points[:, :2])
+
+
+@pytest.mark.slow
+def test_the_map_is_umap_seeded():
+    pytest.importorskip("umap")
+    points = space(np.concatenate([gaussian(40, 12) + 5, gaussian(40, 12, 1) - 5]))
+    one, other = layouts.layout(points), layouts.layout(points)
+    assert one.name == "UMAP"
+    np.testing.assert_array_equal(one.place, other.place)
+    apart = np.linalg.norm(one.place[:40].mean(axis=0) - one.place[40:].mean(axis=0))
+    assert apart > one.place[:40].std()
+
+
+@pytest.mark.parametrize(
+    ("box", "side", "corner"),
+    [
+        ((40, 30, 60, 40), 24, (38, 23)),
+        # moved back into the image at its corners
+        ((0, 0, 20, 10), 24, (0, 0)),
+        ((90, 70, 100, 80), 12, (88, 68)),
+    ],
+)
+def test_a_crop_is_the_square_around_the_box(box, side, corner):
+    image = np.arange(80 * 100 * 3, dtype=np.uint32).reshape(80, 100, 3).astype(np.uint8)
+    found = cropped(image, np.array(box, dtype=float), Crop(0.2))
+    x, y = corner
+    np.testing.assert_array_equal(found, image[y : y + side, x : x + side])
+
+
+def test_a_crop_larger_than_the_image_is_grey_beyond_it():
+    image = np.zeros((10, 40, 3), dtype=np.uint8)
+    found = cropped(image, np.array([0.0, 0.0, 40.0, 10.0]), Crop(0.0))
+    assert found.shape == (40, 40, 3)
+    assert (found[15:25] == 0).all()
+    assert (found[:15] == GREY).all()
+    assert (found[25:] == GREY).all()
+    assert small(found, 16).shape == (16, 16, 3)
+    with pytest.raises(UsageError, match="enlarge=-1: give a share from 0 to 4"):
+        Crop(-1)
+
+
+RECIPE = Recipe(Preprocessing((32, 32), 40, (127.0,) * 3, (128.0,) * 3))
+TEN = Classes(tuple(map(str, range(10))))
+
+
+def toy(runtime, network=toy_networks.net):
+    return torch_classifier(network(), "toy", TEN, RECIPE, Execution(runtime))
+
+
+def test_features_are_what_the_last_layer_reads_in_either_runtime():
+    images = patterns(32, 32, 3)
+    on_torch, on_onnx = embedder(toy("torch")), embedder(toy("onnx"))
+    found = on_torch(images)
+    assert found.shape == (3, 8)
+    np.testing.assert_allclose(found, on_onnx(images), atol=1e-4)
+    # the network's own last layer makes its scores of them; the image is the crop already
+    network = toy_networks.net()
+    weight, bias = (each.detach().numpy() for each in network.linear.parameters())
+    rest = toy("torch").at_input().model
+    scores = found @ weight.T + bias
+    expected = np.exp(scores) / np.exp(scores).sum(axis=1, keepdims=True)
+    np.testing.assert_allclose(rest(images), expected, atol=1e-4)
+    assert on_torch.recipe["layer"] == "what linear reads"
+    assert len(on_torch.classes) == 8
+
+
+def test_features_do_not_depend_on_the_batch_and_layers_have_names():
+    images = patterns(48, 32, 4)
+    features = embedder(toy("onnx"))
+    np.testing.assert_array_equal(features(images)[2:3], features(images[2:3]))
+    assert features([]).shape[0] == 0
+    named = embedder(toy("torch"), "convolution")
+    assert named(images).shape == (4, 8)
+    assert named.fingerprint != embedder(toy("torch")).fingerprint
+    with pytest.raises(UsageError, match="no layer named 'convolutoin'; did you mean"):
+        embedder(toy("torch"), "convolutoin")
+
+
+def test_a_function_is_its_own_embedder_and_a_detector_is_none():
+    def means(images):
+        return images.mean(axis=(1, 2))
+
+    model = embedder(FunctionClassifier(means, size=16))
+    assert model(patterns(20, 30, 2)).shape == (2, 3)
+    with pytest.raises(UsageError, match="a function, whose layers cannot be seen"):
+        embedder(FunctionClassifier(means), "fc")
+
+    class Detects:
+        detects, name = True, "boxes"
+
+    with pytest.raises(UsageError, match="boxes is a detector; embed with a classifier"):
+        embedder(Detects())
+
+
+def graph(nodes, weights):
+    made = helper.make_graph(
+        nodes,
+        "g",
+        [helper.make_tensor_value_info("images", TensorProto.FLOAT, [1, 3, 4, 4])],
+        [helper.make_tensor_value_info("scores", TensorProto.FLOAT, None)],
+        [onnx.numpy_helper.from_array(value, name) for name, value in weights.items()],
+    )
+    model = helper.make_model(made, opset_imports=[helper.make_opsetid("", 17)], ir_version=9)
+    return model.SerializeToString()
+
+
+def test_an_onnx_file_is_opened_before_its_last_product_with_weights():
+    weights = {"w": np.eye(48, dtype=np.float32)[:, :5], "turned": np.eye(5, dtype=np.float32)}
+    nodes = [
+        helper.make_node("Flatten", ["images"], ["flat"]),
+        helper.make_node("MatMul", ["flat", "w"], ["five"]),
+        helper.make_node("Transpose", ["turned"], ["weight"]),
+        helper.make_node("MatMul", ["five", "weight"], ["out"]),
+        helper.make_node("MatMul", ["out", "out_t"], ["scores"]),
+    ]
+    nodes.insert(4, helper.make_node("Transpose", ["out"], ["out_t"], perm=[1, 0]))
+    session = OnnxSession(graph(nodes, weights), "file.onnx")
+    image = np.arange(48, dtype=np.float32).reshape(1, 3, 4, 4)
+    # the product of two things computed has no weights of its own
+    inner, name = opened(session)
+    assert name == "five"
+    assert inner(image).tolist() == [[0, 1, 2, 3, 4]]
+    assert opened(session, "flat")[0](image).shape == (1, 48)
+    with pytest.raises(
+        UsageError, match=r"no tensor of file\.onnx named 'flap'; did you mean 'flat'"
+    ):
+        opened(session, "flap")
+    plain = OnnxSession(graph([helper.make_node("Relu", ["images"], ["scores"])], {}), "plain")
+    with pytest.raises(UsageError, match="'plain' has no layer with weights"):
+        opened(plain)
+
+
+def test_a_layer_that_is_no_row_of_features_is_refused():
+    weights = {"shape": np.array([2, 24], dtype=np.int64), "w": np.eye(24, dtype=np.float32)}
+    nodes = [
+        helper.make_node("Reshape", ["images", "shape"], ["two"]),
+        helper.make_node("MatMul", ["two", "w"], ["three"]),
+        helper.make_node("Flatten", ["three"], ["scores"], axis=0),
+    ]
+    session = OnnxSession(graph(nodes, weights), "two rows")
+    recipe = Recipe(Preprocessing((4, 4), 4, (0.0,) * 3, (1.0,) * 3))
+    model = classifier("two", None, recipe, session, "w", {})
+    with pytest.raises(UsageError, match=r"output of shape \(2, 24\) for one image"):
+        embedder(model)

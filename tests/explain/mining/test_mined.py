@@ -1,0 +1,375 @@
+"""Mining from the command line to a review: candidates, sets, reports, and what is refused."""
+
+import json
+import os
+from dataclasses import replace
+
+import cv2
+import forked
+import numpy as np
+import pytest
+import vl_convert
+from conftest import TESTS
+from mining_toys import BEAR, CAR, KITE, table
+from review_toys import Review
+
+import steadyeye as se
+from steadyeye.core.errors import UsageError
+from steadyeye.core.types import Evaluated
+from steadyeye.data.annotations import review_candidates as suggestions
+from steadyeye.data.annotations import review_set
+from steadyeye.data.sources.coco import coco
+from steadyeye.explain.mining.causes import judged
+from steadyeye.explain.mining.error_rates import shares
+from steadyeye.explain.mining.run import Wanted, mine
+from steadyeye.report.analyses.confident_mistakes import confident_mistakes
+from steadyeye.report.mined import own_names
+from steadyeye.review.interchange import coco as coco_form
+from steadyeye.runner.collect import tables
+
+PERSON, CAT, DOG, TIE = 0, 15, 16, 27
+HERE, THERE, OUT = [4, 4, 24, 24], [30, 10, 60, 38], [-9, 20, 12, 50]
+FINE = {"well_sized": True, "blurry": False, "occluded": False, "depiction": False}
+
+
+def sure(images):
+    """A dog, a person and a tie that reaches out of the image, in every one."""
+    return [([HERE, THERE, OUT], [0.95, 0.9, 0.85], [DOG, PERSON, TIE]) for _ in images]
+
+
+def also(images):
+    """A dog nearly there, less surely, and nothing else."""
+    return [([[4, 4, 24, 22]], [0.9], [DOG]) for _ in images]
+
+
+@pytest.fixture
+def folder(tmp_path):
+    return written(tmp_path)
+
+
+def written(tmp_path):
+    """Four images, the last two the same picture; a cat, a person and, in one, an unknown gnome."""
+    rng = np.random.default_rng(0)
+    for i in range(3):
+        cv2.imwrite(str(tmp_path / f"{i}.png"), rng.integers(0, 255, (40, 64, 3), np.uint8))
+    (tmp_path / "3.png").write_bytes((tmp_path / "2.png").read_bytes())
+    boxes = [(i, 1, HERE) for i in range(1, 4)] + [(i, 2, THERE) for i in range(4)] + [(0, 3, HERE)]
+    content = {
+        "images": [{"id": i, "file_name": f"{i}.png", "width": 64, "height": 40} for i in range(4)],
+        "categories": [
+            {"id": n, "name": name} for n, name in enumerate(("cat", "person", "gnome", "dog"), 1)
+        ],
+        "annotations": [
+            {
+                "id": n,
+                "image_id": i,
+                "category_id": c,
+                "bbox": [b[0], b[1], b[2] - b[0], b[3] - b[1]],
+            }
+            for n, (i, c, b) in enumerate(boxes)
+        ],
+    }
+    (tmp_path / "truth.json").write_text(json.dumps(content))
+    return tmp_path
+
+
+def data(folder, images=True):
+    given = f", images='{folder}'" if images else ""
+    return f"coco(annotations='{folder / 'truth.json'}'{given})"
+
+
+def steadyeye(folder, *words):
+    # the detectors of this file are found by their module
+    path = os.pathsep.join([TESTS, os.environ.get("PYTHONPATH", "")])
+    done = forked.steadyeye(*words, "--quiet", cwd=folder.parent, env={"PYTHONPATH": path})
+    return done.returncode, done.stdout + done.stderr
+
+
+def models(*names):
+    return [w for n in names for w in ("--model", f"callable_detector(path='test_mined:{n}')")]
+
+
+@pytest.fixture(scope="module")
+def mined(tmp_path_factory):
+    """The folder of what was mined of two detectors, and what was printed."""
+    folder = written(tmp_path_factory.mktemp("data"))
+    code, told = steadyeye(
+        folder, "mine", *models("sure", "also"), "--data", data(folder), "--out", folder / "mined"
+    )
+    assert code == 0, told
+    return folder / "mined", told
+
+
+def annotations(out):
+    content = json.loads((out / "candidates.json").read_text())
+    names = {each["id"]: each["name"] for each in content["categories"]}
+    images = {each["id"]: each for each in content["images"]}
+    return [
+        (images[each["image_id"]]["sample"], names[each["category_id"]], each)
+        for each in content["annotations"]
+    ]
+
+
+def tables_of(told):
+    """The lines of the tables printed of `sure` and of `also`, from their titles on."""
+    lines = told.splitlines()
+    return [lines[lines.index(name) + 1 :] for name in ("sure", "also")]
+
+
+def test_candidates_of_two_models_from_the_command_line(mined):
+    out, told = mined
+    found = annotations(out)
+    # dogs: one out of distribution on image 0, and on 1 and 2, the picture of 3 being that of 2
+    assert [(s, name, a["cause"], a["truth"]) for s, name, a in found] == [
+        ("0", "dog", "out_of_distribution", "gnome"),
+        ("1", "dog", "misclassification", "cat"),
+        ("2", "dog", "misclassification", "cat"),
+    ]
+    assert [a["models"] for *_, a in found] == [["sure", "also"]] * 3
+    assert [a["times"] for *_, a in found] == [2, 2, 4]
+    assert found[0][2]["bbox"] == [4, 4, 20, 20]
+    assert found[0][2]["model"] == "sure"
+    assert all(0 < a["novelty"] < 1 for *_, a in found)
+    sure, also = ([line.split(maxsplit=1) for line in block] for block in tables_of(told))
+    assert sure[:3] == [["n", "score above 0.8"], ["12", "confident detections"], ["4", "right"]]
+    assert also[:3] == [["n", "score above 0.8"], ["4", "confident detections"], ["0", "right"]]
+    assert (["4", "unverified"] in sure, ["0", "unverified"] in also) == (True, True)
+    assert "1 merged with others of their class that look the same" in told
+    assert told.splitlines()[-1] == f"next: steadyeye review {out}"
+    # the detections themselves are sealed there as in any run
+    assert {t.model for _, t in tables([out])} == {"sure", "also"}
+    page = (out / "report.html").read_text()
+    assert "Confident mistakes" in page
+    assert "Out of distribution: on an object of a class that the detector does not have" in page
+    assert "picture not kept" not in page
+
+
+def test_the_candidates_are_data_in_cocos_form(mined):
+    out, _ = mined
+    source = coco(str(out / "candidates.json"), str(out / "images"))
+    assert source.missing() == []
+    assert source[0].boxes.boxes.tolist() == [HERE]
+    assert source[0].image().shape == (40, 64, 3)
+    again = suggestions.read(out / "candidates.json")
+    assert [each.label for each in again.boxes] == ["dog"] * 3
+
+
+def test_people_review_what_was_mined(mined):
+    out, _ = mined
+    made = review_set.read(out)
+    assert made.content["kind"] == "boxes"
+    assert [row["name"] for row in made.boxes.to_pylist()] == ["0", "1", "2"]
+    review = Review(made, 1, stages={"classification": 1})
+    shown = review.everything("classification", lambda shown: FINE)
+    assert len(shown) == 3
+    with review.db.reading() as c:
+        counts = coco_form.export(c, made, review.plan, out.parent / "reviewed")
+    assert counts["boxes"] == 3
+
+
+def test_the_same_command_changes_nothing_and_another_is_refused(mined):
+    out, _ = mined
+    folder = out.parent
+    names = ("candidates.json", "boxes.parquet", "set.json")
+    before = [(out / name).read_bytes() for name in names]
+    again = ("mine", *models("sure", "also"), "--data", data(folder), "--out", out)
+    assert steadyeye(folder, *again)[0] == 0
+    assert [(out / name).read_bytes() for name in names] == before
+    code, told = steadyeye(folder, *again, "--score", "0.93")
+    assert (code, told) == (
+        2,
+        f"steadyeye: '{out}' holds a set of other candidates, which people may be reviewing; "
+        "choose another --out\n",
+    )
+    assert (out / "candidates.json").read_bytes() == before[0]
+
+
+def test_finished_runs_are_mined_into_another_folder(mined, folder):
+    out, _ = mined
+    other = folder / "other"
+    code, told = steadyeye(
+        folder, "mine", out, "--out", other, "--causes", "unverified", "--rank", "novelty"
+    )
+    assert code == 0, told
+    found = annotations(other)
+    assert {(name, a["cause"]) for _, name, a in found} == {("tie", "unverified")}
+    # cut to the image, by the left and by the lower edge
+    assert found[0][2]["bbox"] == [0, 20, 12, 20]
+    assert not (other / "cells").exists()
+    assert review_set.read(other).boxes.num_rows == 3
+    # farthest first: none is nearer to what stands before it than the one after it
+    assert [a["novelty"] for *_, a in found] == sorted(
+        (a["novelty"] for *_, a in found), reverse=True
+    )
+
+
+def test_saved_detections_are_mined_with_and_without_pictures(folder):
+    said = [
+        {"image_id": 1, "category_id": 4, "bbox": [4, 4, 20, 20], "score": 0.9},
+        {"image_id": 2, "category_id": 4, "bbox": [-4, 4, 28, 20], "score": 0.95},
+        {"image_id": 2, "category_id": 4, "bbox": [70, 4, 20, 20], "score": 0.99},
+    ]
+    (folder / "said.json").write_text(json.dumps(said))
+    words = ("mine", folder / "said.json", "--data", data(folder))
+    code, told = steadyeye(folder, *words, "--out", folder / "a")
+    assert code == 0, told
+    assert [(s, name, a["bbox"]) for s, name, a in annotations(folder / "a")] == [
+        ("2", "dog", [0, 4, 24, 20]),
+        ("1", "dog", [4, 4, 20, 20]),
+    ]
+    assert "1 left out: their boxes are completely outside the image" in told
+    bare = ("mine", folder / "said.json", "--data", data(folder, images=False))
+    code, told = steadyeye(folder, *bare, "--out", folder / "b")
+    assert code == 0, told
+    assert [(s, a["bbox"]) for s, _, a in annotations(folder / "b")] == [
+        ("2", [0, 4, 24, 20]),
+        ("1", [4, 4, 20, 20]),
+    ]
+    assert "images are missing" in told
+    assert "next:" not in told
+    assert not (folder / "b" / "set.json").exists()
+    code, told = steadyeye(folder, *bare, "--out", folder / "c", "--rank", "novelty")
+    assert code == 2
+    assert told.startswith("steadyeye: --rank novelty needs the images")
+
+
+def test_another_descriptor_ranks(folder):
+    """What is told apart by brightness alone: a seam for embeddings of any model."""
+    spec = "callable_detector(path='test_mined:sure')"
+    run = se.evaluate(spec, data(folder), out=folder / "run")
+    seen = []
+
+    def brightness(crops):
+        seen.extend(crops)
+        return np.array([[crop.mean() / 255] for crop in crops])
+
+    wanted = Wanted(rank="novelty", limit=2)
+    found = mine([run.folder], wanted, lambda name, rows: lambda done: None, embed=brightness)
+    assert len(found.found) == 2
+    assert found.mistakes == 4
+    assert {crop.shape for crop in seen} == {(20, 20, 3), (28, 30, 3)}
+
+
+def one_word(message):
+    return pytest.raises(UsageError, match=message)
+
+
+def test_what_is_asked_for_wrongly_is_named(folder):
+    for how, told in (
+        ({"score": 1.0}, "--score 1: give a score in"),
+        ({"limit": 0}, "give at least 1"),
+        ({"causes": ("backgrund",)}, "did you mean 'background'"),
+        ({"rank": "surprise"}, "no ranking named 'surprise'"),
+    ):
+        with one_word(told):
+            Wanted(**how)
+    assert "neither a run nor a file" in steadyeye(folder, "mine", folder, "--out", "x")[1]
+    assert "give --out" in steadyeye(folder, "mine", folder)[1]
+    assert "has no models" in steadyeye(folder, "mine", "--out", "x")[1]
+
+
+def test_a_review_calls_frames_by_their_video():
+    """So that an export can keep the frames of one video in one split."""
+
+    def names(*images):
+        keys = ("data", "sample", "video")
+        return own_names({"images": [dict(zip(keys, image, strict=False)) for image in images]})
+
+    assert names(("d", "7"), ("d", "a/8")) == ["7", "a/8"]
+    assert names(("d", "v/01/02", "v"), ("d", "w/01/02", "w")) == ["v/02", "w/02"]
+    assert names(("d", "x/1/2", "v"), ("d", "y/1/2", "v")) == ["x/1/2", "y/1/2"]
+    assert names(("d", "7"), ("e", "v/1/7", "v")) == ["d+7", "e+v/7"]
+
+
+# ---------------------------------------------------------------- the section of the report
+
+
+BOX, NEAR, AWAY = [0, 0, 10, 10], [0, 0, 10, 9], [50, 50, 60, 60]
+
+
+@pytest.fixture
+def hand():
+    """Four images: two right cars, a bear on a car, a car on a goat, a bear on nothing."""
+    truths = [[(BOX, 2)], [(BOX, 2)], [(BOX, 2)], [(BOX, 3), (AWAY, 2, True)]]
+    said = [
+        [(BOX, CAR, 0.9)],
+        [(BOX, CAR, 0.9), (AWAY, KITE, 0.9)],
+        [(NEAR, BEAR, 0.95), (AWAY, BEAR, 0.85)],
+        [(BOX, CAR, 0.9), (AWAY, CAR, 0.9), (AWAY, BEAR, 0.7)],
+    ]
+    return table(truths, said)
+
+
+def test_shares_by_hand(hand):
+    of = shares(hand, judged(hand))
+    # seven are confident: a kite is unverified, a car lies in a crowd, and three of five are wrong
+    assert (of.confident, of.unverified, of.excused, of.judged) == (7, 1, 1, 5)
+    assert of.wrong.value == pytest.approx(3 / 5)
+    assert [each.value for each in of.causes] == [pytest.approx(1 / 5)] * 3
+    assert of.wrong.method == "Gaffke's bounds over 4 images"
+    assert of.wrong.low < 3 / 5 < of.wrong.high
+    filmed = replace(hand, tags={"video": np.array(["a", "a", "b", "c"]), "frame": np.arange(4)})
+    assert shares(filmed, judged(filmed)).wrong.method == "Gaffke's bounds over 3 videos"
+
+
+def test_the_section_by_hand(hand):
+    section = confident_mistakes([Evaluated(hand, {})])
+    assert section.title == "Confidently wrong: 3 of 5 detections"
+    assert "60.0\u202f%" in section.text[1]
+    assert "misclassification 1, out of distribution 1, background 1" in section.text[1]
+    assert (
+        "1 of a class that the labels of the image do not cover and 1 in a crowd" in section.text[1]
+    )
+    assert [row[:4] for row in section.tables[1].rows] == [
+        ("car → bear", "m", "1", "1"),
+        ("no labelled object → bear", "m", "1", "1"),
+        ("goat → car", "m", "1", "1"),
+    ]
+    assert [(e.title, e.group.partition(":")[0]) for e in section.exhibits] == [
+        ("car → bear", "Misclassification"),
+        ("goat → car", "Out of distribution"),
+        ("nothing → bear", "Background"),
+    ]
+    first = section.exhibits[0].pictures[0]
+    assert first.sample == "i2"
+    assert [(mark.kind, mark.box, mark.text) for mark in first.marks] == [
+        ("truth", tuple(BOX), ""),
+        ("wrong", tuple(NEAR), "bear 0.95"),
+    ]
+    assert confident_mistakes([Evaluated(hand, {})]) == section
+    svg = vl_convert.vegalite_to_svg(json.loads(json.dumps(section.figures[0].spec)))
+    assert svg.startswith("<svg")
+
+
+def test_a_section_without_mistakes_says_so(hand):
+    right = table([[(BOX, 2)]], [[(BOX, CAR, 0.9)]])
+    section = confident_mistakes([Evaluated(right, {})])
+    assert section.title == "Confidently wrong: 0 of 1 detections"
+    assert section.exhibits == ()
+    assert confident_mistakes([Evaluated(table([[]], [[(BOX, CAR, 0.5)]]), {})]) is None
+    old = confident_mistakes([Evaluated(replace(hand, said=None), {})])
+    assert "run again" in old.text[-1]
+    assert old.figures == ()
+
+
+def test_what_two_models_say_is_shown_once(hand):
+    section = confident_mistakes([Evaluated(hand, {}), Evaluated(replace(hand, model="n"), {})])
+    assert [exhibit.model for exhibit in section.exhibits] == ["m, n"] * 3
+    assert section.title == "Confidently wrong: 6 of 10 detections of 2 detectors"
+
+
+def test_the_goat_that_is_called_a_bear_is_found(test_data, tmp_path):
+    """DAVIS's goat, a class that COCO does not have, by its masks and YOLOX-nano."""
+    (tmp_path / "labels.csv").write_text("video,labels\ngoat,goat\ndog,dog\n")
+    for kind in ("JPEGImages", "Annotations"):
+        (tmp_path / kind).mkdir()
+        for name in ("goat", "dog"):
+            (tmp_path / kind / name).symlink_to(test_data / "davis" / kind / name)
+    davis = f"davis(root='{tmp_path}', labels='{tmp_path / 'labels.csv'}', anchors=1, k=3)"
+    yolox = f"onnx_detector(path='{test_data / 'models' / 'yolox_nano.onnx'}', decoder='yolox')"
+    run = se.evaluate(yolox, davis, out=tmp_path / "run")
+    found = mine([run.folder], Wanted(), lambda name, rows: lambda done: None).found
+    best = found[0].candidate
+    assert (best.said, best.truth, best.cause) == ("bear", "goat", "out_of_distribution")
+    assert best.score > 0.8
+    assert best.iou > 0.5

@@ -1,0 +1,412 @@
+"""Confident mistakes: causes by hand and against a slow reference, each once, ranked by novelty."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from mining_toys import ANIMAL, BEAR, CAR, CLASSES, KITE, OWN, PARENTS, REACH, table
+
+from steadyeye.core.boxes import OOD, BoxTable, Detections, Verified, areas, detection_table
+from steadyeye.core.errors import UsageError
+from steadyeye.data.classes.hierarchy import ancestors, descendants
+from steadyeye.explain.mining.candidates import OUTSIDE, candidates
+from steadyeye.explain.mining.causes import CAUSES, IN_CROWD, RIGHT, judged
+from steadyeye.explain.mining.class_hierarchy import kin, stood_for
+from steadyeye.explain.mining.deduplication import GAP, tracks
+from steadyeye.explain.mining.novelty import ALIKE, alike, farthest_first, novelty, thumbnails
+from steadyeye.metrics.detection.frame_ap import outside
+from steadyeye.metrics.map_without_ood import map_without_ood
+
+BOX, HALF, AWAY = [0, 0, 10, 10], [0, 0, 10, 5], [50, 50, 60, 60]
+NEAR = [0, 0, 10, 9]
+_, DATA_BEAR, DATA_CAR, DATA_GOAT = range(4)
+CROWD = True
+
+
+def cause(truth, said, **more):
+    """What one detection is on one image."""
+    found = judged(table([truth], [[said]], **more))
+    if not len(found):
+        return None
+    return {RIGHT: "right", IN_CROWD: "crowd", **dict(enumerate(CAUSES))}[int(found.cause[0])]
+
+
+@pytest.mark.parametrize(
+    ("truth", "said", "expected"),
+    [
+        # the two kinds of the paper
+        ([(BOX, DATA_CAR)], (BOX, BEAR, 0.9), "misclassification"),
+        ([(BOX, DATA_CAR)], (AWAY, CAR, 0.9), "background"),
+        ([(BOX, DATA_CAR)], (BOX, CAR, 0.9), "right"),
+        # both bounds are to be exceeded: a score of 0.8 is not confident, an IoU of 0.5 no match
+        ([(BOX, DATA_CAR)], (BOX, BEAR, 0.8), None),
+        ([(BOX, DATA_CAR)], (BOX, BEAR, np.nextafter(0.8, 1)), "misclassification"),
+        ([(BOX, DATA_CAR)], (HALF, BEAR, 0.9), "background"),
+        ([(BOX, DATA_CAR)], (HALF, CAR, 0.9), "background"),
+        ([(BOX, DATA_CAR)], ([0, 0, 10, 5.001], CAR, 0.9), "right"),
+        # one box of its class among several is enough, even where another overlaps more
+        ([(BOX, DATA_CAR), (NEAR, DATA_BEAR)], (BOX, BEAR, 0.9), "right"),
+        # the cause is that of the box it overlaps most
+        ([(NEAR, DATA_CAR), (BOX, DATA_GOAT)], (BOX, BEAR, 0.9), "out_of_distribution"),
+        ([(BOX, DATA_CAR), (NEAR, DATA_GOAT)], (BOX, BEAR, 0.9), "misclassification"),
+        # an object that is labelled as outside, by whatever class
+        ([(BOX, OOD)], (BOX, BEAR, 0.9), "out_of_distribution"),
+        ([(BOX, OOD)], (BOX, KITE, 0.9), "out_of_distribution"),
+        ([(BOX, OOD)], (AWAY, BEAR, 0.9), "background"),
+        # a class that the data does not have: wrong on an object, nobody's mistake elsewhere
+        ([(BOX, DATA_CAR)], (BOX, KITE, 0.9), "misclassification"),
+        ([(BOX, DATA_CAR)], (AWAY, KITE, 0.9), "unverified"),
+        ([], (AWAY, BEAR, 0.9), "background"),
+        # a crowd of its class excuses what lies in it by half, or more
+        ([(BOX, DATA_CAR, CROWD)], ([0, 0, 4, 4], CAR, 0.9), "crowd"),
+        ([(BOX, DATA_CAR, CROWD)], ([5, 0, 15, 10], CAR, 0.9), "crowd"),
+        ([(BOX, DATA_CAR, CROWD)], ([5.01, 0, 15.01, 10], CAR, 0.9), "background"),
+        ([(BOX, DATA_CAR, CROWD)], (BOX, BEAR, 0.9), "background"),
+        ([(BOX, OOD, CROWD)], (BOX, KITE, 0.9), "unverified"),
+        ([(BOX, DATA_CAR, CROWD), (NEAR, DATA_BEAR)], (NEAR, CAR, 0.9), "crowd"),
+    ],
+)
+def test_causes_by_hand(truth, said, expected):
+    assert cause(truth, said) == expected
+
+
+@pytest.mark.parametrize(
+    ("there", "said", "flat", "deep"),
+    [
+        # a parent or a child of the truth is not egregious
+        (DATA_BEAR, ANIMAL, "misclassification", "right"),
+        (0, BEAR, "misclassification", "right"),
+        # a sibling is; and what stands below a class of the detector is no foreign object
+        (DATA_GOAT, BEAR, "out_of_distribution", "misclassification"),
+        (DATA_GOAT, ANIMAL, "out_of_distribution", "right"),
+        (DATA_GOAT, CAR, "out_of_distribution", "misclassification"),
+    ],
+)
+def test_the_hierarchy_by_hand(there, said, flat, deep):
+    assert cause([(BOX, there)], (BOX, said, 0.9)) == flat
+    assert cause([(BOX, there)], (BOX, said, 0.9), parents=PARENTS) == deep
+
+
+def test_a_crowd_of_a_parent_excuses_too():
+    crowd = [(BOX, 0, CROWD)]
+    assert cause(crowd, (BOX, BEAR, 0.9)) == "background"
+    assert cause(crowd, (BOX, BEAR, 0.9), parents=PARENTS) == "crowd"
+
+
+@pytest.mark.parametrize(
+    ("listed", "known", "truth", "expected"),
+    [
+        ([DATA_BEAR], True, [], "background"),
+        ([DATA_CAR], True, [], "unverified"),
+        ([], True, [], "unverified"),
+        ([], False, [], "background"),
+        # what stands on a box is a mistake whatever was verified
+        ([], True, [(BOX, DATA_CAR)], "misclassification"),
+        ([], True, [(BOX, DATA_BEAR)], "right"),
+    ],
+)
+def test_what_nobody_verified_is_kept_apart(listed, known, truth, expected):
+    none = np.zeros(len(listed), dtype=np.int64)
+    verified = Verified(none, np.array(listed, dtype=np.int64), np.array([known]))
+    assert cause(truth, (BOX, BEAR, 0.9), verified=verified) == expected
+
+
+def test_ancestors_go_all_the_way_up_and_stop_in_a_circle():
+    chain = ((), (0,), (1,), (2, 0))
+    assert ancestors(chain, 4) == (set(), {0}, {0, 1}, {0, 1, 2})
+    assert descendants(chain, 4) == ({1, 2, 3}, {2, 3}, {3}, set())
+    assert ancestors(((1,), (0,)), 2) == descendants(((1,), (0,)), 2) == ({1}, {0})
+    assert ancestors(None, 2) == descendants(None, 2) == (set(), set())
+    found = kin(((), (0,), (1,), ()), 4)
+    near = [found.members[a:b].tolist() for a, b in zip(found.first, found.first[1:], strict=False)]
+    assert near == [[1, 2], [0, 2], [0, 1], []]
+    assert stood_for(np.array([1, -1]), ((), (0,), (1,), ()), 4).tolist() == [
+        False,
+        True,
+        True,
+        False,
+    ]
+
+
+@pytest.mark.parametrize(
+    ("said", "own", "judgement"), [(0, ANIMAL, "right"), (1, BEAR, "misclassification")]
+)
+def test_a_goat_is_an_animal_to_a_cause_and_outside_to_ap(said, own, judgement):
+    """The detector says animal and not goat: no foreign object, but none that AP lets it find."""
+    truth = [(BOX, DATA_GOAT), (AWAY, DATA_BEAR)]
+    labels, scores = np.array([said, 1], dtype=np.int32), np.array([0.95, 0.9])
+    found = Detections(np.array([BOX, AWAY], dtype=np.float64), labels, scores)
+    predictions = table([truth], [[(BOX, own, 0.95)]], parents=PARENTS)
+    predictions = replace(predictions, detections=detection_table([found]))
+    assert stood_for(REACH, PARENTS, 4).all()
+    assert outside(predictions, predictions.boxes).tolist() == [True, False]
+    assert cause(truth, (BOX, own, 0.95), parents=PARENTS) == judgement
+    result = map_without_ood(predictions)
+    assert result.value == pytest.approx(1)
+    assert [cell.name for cell in result.cells] == ["bear"]
+
+
+def test_an_earlier_version_is_told_to_run_again():
+    old = replace(table([[]], [[(BOX, BEAR, 0.9)]]), said=None)
+    with pytest.raises(UsageError, match=r"m on d were written by an earlier version.*run again"):
+        judged(old)
+
+
+# ---------------------------------------------------------------- against a slow reference
+
+
+def area(box):
+    return max(box[2] - box[0], 0) * max(box[3] - box[1], 0)
+
+
+def shared(one, other):
+    low, high = np.maximum(one[:2], other[:2]), np.minimum(one[2:], other[2:])
+    return area([*low, *high])
+
+
+def reference(predictions, score, iou):
+    """Cause, object and IoU of each confident detection, box by box from the definition."""
+    above = ancestors(predictions.parents, len(predictions.classes))
+    reached = {int(label) for label in predictions.reach if label >= 0}
+    said, truth, verified = predictions.said, predictions.boxes, predictions.verified
+    pairs = set(zip(verified.image.tolist(), verified.label.tolist(), strict=True))
+    found = []
+    for d in np.flatnonzero(said.score > score):
+        image, label = int(said.image[d]), int(predictions.reach[said.label[d]])
+        own = crowd = False
+        best, where = 0.0, -1
+        for t in np.flatnonzero(truth.image == image):
+            there, inside = int(truth.label[t]), shared(said.boxes[d], truth.boxes[t])
+            same = label >= 0 and there >= 0
+            same = same and (label == there or label in above[there] or there in above[label])
+            if truth.crowd[t]:
+                crowd |= same and inside / area(said.boxes[d]) >= 0.5
+                continue
+            union = area(said.boxes[d]) + area(truth.boxes[t]) - inside
+            share = inside / union
+            own |= same and share > iou
+            if share > best:
+                best, where = share, int(t)
+        there = int(truth.label[where]) if where >= 0 else OOD
+        if own:
+            kind = RIGHT
+        elif crowd:
+            kind = IN_CROWD
+        elif best > iou:
+            foreign = there == OOD or not reached & {there, *above[there]}
+            kind = CAUSES.index("out_of_distribution" if foreign else "misclassification")
+        elif label < 0 or (verified.known[image] and (image, label) not in pairs):
+            kind = CAUSES.index("unverified")
+        else:
+            kind = CAUSES.index("background")
+        found.append((int(d), kind, where, best))
+    return found
+
+
+def random_boxes(rng, n, images, least, most):
+    corner = rng.integers(0, 12, (n, 2)).astype(float)
+    corners = np.hstack([corner, corner + rng.integers(1, 12, (n, 2))])
+    # in the order of no image: tables are sorted where they are read
+    return BoxTable(
+        rng.integers(0, images, n),
+        rng.integers(least, most, n),
+        corners,
+        np.round(rng.random(n), 1),
+        rng.random(n) < 0.15,
+        areas(corners),
+    )
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_random_tables_are_judged_as_the_reference_does(seed):
+    rng = np.random.default_rng(seed)
+    images = int(rng.integers(1, 12))
+    pairs = rng.random((images, len(CLASSES))) < 0.5
+    known = rng.random(images) < 0.5
+    image, label = np.nonzero(pairs & known[:, None])
+    predictions = replace(
+        table([[]] * images, [[]] * images),
+        boxes=random_boxes(rng, int(rng.integers(0, 60)), images, -1, len(CLASSES)),
+        said=random_boxes(rng, 80, images, 0, len(OWN)),
+        reach=rng.permutation(REACH),
+        parents=PARENTS if seed % 2 else None,
+        verified=Verified(image, label, known),
+    )
+    found = judged(predictions, score=0.3, iou=0.25)
+    columns = (found.detection, found.cause, found.object, found.iou)
+    rows = list(zip(*(column.tolist() for column in columns), strict=True))
+    expected = reference(predictions, 0.3, 0.25)
+    assert [row[:3] for row in rows] == [row[:3] for row in expected]
+    assert [row[3] for row in rows] == pytest.approx([row[3] for row in expected], abs=1e-12)
+    assert len(rows) > 20
+
+
+# ---------------------------------------------------------------- the same mistake once
+
+
+def mined(*tables, **more):
+    return candidates(tables, [judged(each) for each in tables], **more)
+
+
+def test_several_models_on_one_image_make_one_candidate():
+    one = table([[(BOX, DATA_CAR)]], [[(BOX, BEAR, 0.9), (AWAY, BEAR, 0.85)]])
+    two = replace(table([[(BOX, DATA_CAR)]], [[(NEAR, BEAR, 0.95), (BOX, ANIMAL, 0.9)]]), model="n")
+    found = mined(one, two)
+    assert [(c.said, c.score, c.models, c.times) for c in found] == [
+        ("bear", 0.95, ("m", "n"), 2),
+        ("animal", 0.9, ("n",), 1),
+        ("bear", 0.85, ("m",), 1),
+    ]
+    assert [(c.table, c.truth, c.cause) for c in found] == [
+        (1, "car", "misclassification"),
+        (1, "car", "misclassification"),
+        (0, "", "background"),
+    ]
+    assert found[0].box == tuple(NEAR)
+
+
+def test_classes_are_the_same_by_name_whatever_their_number():
+    one = table([[(BOX, DATA_CAR)]], [[(BOX, BEAR, 0.9)]])
+    other = replace(
+        table([[(BOX, DATA_CAR)]], [[(BOX, 1, 0.95)]]),
+        model="n",
+        model_classes=("car", "bear"),
+        reach=np.array([2, 1]),
+    )
+    (found,) = mined(one, other)
+    assert found.models == ("m", "n")
+
+
+def test_the_same_place_on_other_images_or_other_data_is_another_mistake():
+    two = table([[], []], [[(BOX, BEAR, 0.9)], [(BOX, BEAR, 0.9)]])
+    assert len(mined(two)) == 2
+    assert len(mined(two, replace(two, data="e"))) == 4
+    assert len(mined(two, replace(two, model="n"))) == 2
+
+
+def test_half_an_overlap_is_not_enough():
+    assert len(mined(table([[]], [[(BOX, BEAR, 0.9), (HALF, BEAR, 0.95)]]))) == 2
+
+
+def filmed(said, frames, videos=None):
+    """One detection a frame, of nothing."""
+    made = table([[]] * len(said), [[each] if each else [] for each in said])
+    tags = {"video": np.array(videos or ["v"] * len(said)), "frame": np.array(frames)}
+    return replace(made, tags=tags)
+
+
+def moved(by, score):
+    return [by, 0, by + 10, 10], BEAR, score
+
+
+def test_a_mistake_is_followed_along_a_video_and_shown_by_its_most_confident_frame():
+    # each box overlaps the one before it by 8 of 12, the last the first not at all
+    said = [moved(2 * i, 0.85 + (0.1 if i == 3 else 0)) for i in range(7)]
+    (found,) = mined(filmed(said, range(7)))
+    assert (found.row, found.score, found.times) == (3, pytest.approx(0.95), 7)
+    # the order of the rows does not matter, that of the frames does
+    (again,) = mined(filmed(said[::-1], range(6, -1, -1)))
+    assert (again.sample, again.times) == ("i3", 7)
+    assert len(mined(filmed(said, range(7), list("vvvwwww")))) == 2
+
+
+def test_frames_without_the_mistake_end_it_after_a_while():
+    gone = [None] * (GAP - 1)
+    said = [moved(0, 0.9), *gone, moved(0, 0.9)]
+    assert len(mined(filmed(said, range(len(said))))) == 1
+    said = [moved(0, 0.9), *gone, None, moved(0, 0.9)]
+    assert len(mined(filmed(said, range(len(said))))) == 2
+    # only frames that the data has count
+    assert len(mined(filmed([moved(0, 0.9)] * 2, [0, 1000]))) == 1
+
+
+def test_two_mistakes_side_by_side_stay_two():
+    boxes = [[0, 0, 10, 10], [20, 0, 30, 10]]
+    said = [[(box, BEAR, 0.9) for box in boxes]] * 5
+    made = replace(
+        table([[]] * 5, said), tags={"video": np.array(["v"] * 5), "frame": np.arange(5)}
+    )
+    assert [c.times for c in mined(made)] == [5, 5]
+
+
+def test_pm_sets_without_a_video_are_followed_by_their_offsets():
+    made = replace(
+        table([[]] * 4, [[moved(0, 0.9)]] * 4),
+        groups=np.array(["a", "a", "b", "b"]),
+        tags={"offset": np.array([0, 1, 0, 1])},
+    )
+    assert [c.times for c in mined(made)] == [2, 2]
+
+
+def test_what_is_no_mistake_is_a_candidate_only_where_asked_for():
+    said = [(AWAY, KITE, 0.9), (BOX, BEAR, 0.9)]
+    made = table([[(BOX, OOD)]], [said])
+    (found,) = mined(made)
+    assert (found.cause, found.truth) == ("out_of_distribution", OUTSIDE)
+    assert [c.cause for c in mined(made, causes=("unverified",))] == ["unverified"]
+    assert mined(table([[(BOX, DATA_BEAR)]], [[(BOX, BEAR, 0.9)]])) == ()
+    assert mined(table([[]], [[]])) == ()
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_random_tracks_join_as_the_slow_rule_does(seed):
+    rng = np.random.default_rng(seed)
+    n = 120
+    key, frame = rng.integers(0, 3, n), rng.integers(0, 30, n)
+    corner = rng.integers(0, 8, (n, 2)).astype(float)
+    boxes = np.hstack([corner, corner + rng.integers(6, 10, (n, 2))])
+    score = np.round(rng.random(n), 1)
+    found = tracks(key, frame, boxes, score)
+    open_: dict[int, list[list[int]]] = {}
+    for i in sorted(range(n), key=lambda i: (key[i], frame[i], -score[i], i)):
+        best, where = 0.5, None
+        for members in open_.setdefault(int(key[i]), []):
+            newest = max(frame[m] for m in members)
+            last = next(m for m in members if frame[m] == newest)
+            union = area(boxes[i]) + area(boxes[last]) - shared(boxes[i], boxes[last])
+            share = shared(boxes[i], boxes[last]) / union
+            if frame[i] - newest <= GAP and share > best:
+                best, where = share, members
+        if where is None:
+            open_[int(key[i])].append([i])
+        else:
+            where.append(i)
+    expected = {frozenset(each) for lists in open_.values() for each in lists}
+    assert {frozenset(np.flatnonzero(found == t).tolist()) for t in set(found.tolist())} == expected
+    assert 3 < len(expected) < n - 3
+
+
+# ---------------------------------------------------------------- novelty
+
+
+def test_novelty_by_hand():
+    line = np.array([[0.0], [1.0], [1.5], [5.0]])
+    assert np.isnan(novelty(line, np.zeros((0, 1)))[0])
+    assert novelty(line, np.zeros((0, 1)))[1:].tolist() == [1, 0.5, 3.5]
+    assert novelty(line, np.array([[4.0]])).tolist() == [4, 1, 0.5, 1]
+
+
+def test_the_farthest_comes_first_and_a_kind_has_its_limit():
+    line = np.array([[1.0], [2.0], [6.0], [9.0]])
+    known, kinds = np.array([[0.0]]), np.array([0, 0, 0, 1])
+    # 9 is farthest from 0; then 6 is 3 from 9, 2 is 2 from 0, 1 is 1 from 0
+    assert farthest_first(line, known, kinds, 9).tolist() == [3, 2, 1, 0]
+    assert farthest_first(line, known, kinds, 2).tolist() == [3, 2, 1]
+    assert farthest_first(line, np.zeros((0, 1)), kinds, 1).tolist() == [0, 3]
+    assert farthest_first(np.zeros((0, 1)), known, np.zeros(0, dtype=int), 2).tolist() == []
+
+
+def test_the_distance_of_thumbnails_is_that_of_their_pixels():
+    black, white = np.zeros((16, 24, 3), np.uint8), np.full((50, 10, 3), 255, np.uint8)
+    half = black.copy()
+    half[:8] = 255
+    vectors = thumbnails([black, white, half])
+    assert np.linalg.norm(vectors[0] - vectors[1]) == pytest.approx(1)
+    assert np.linalg.norm(vectors[0] - vectors[2]) == pytest.approx(np.sqrt(0.5))
+
+
+def test_pictures_of_a_class_that_look_the_same_are_one():
+    grey = [np.full((20, 20, 3), value, np.uint8) for value in (100, 102, 105, 102)]
+    vectors = thumbnails(grey)
+    assert alike(vectors, np.array([0, 0, 0, 1])).tolist() == [0, 0, 2, 3]
+    assert pytest.approx(3 / 255) == ALIKE

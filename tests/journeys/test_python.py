@@ -1,0 +1,180 @@
+"""The Python interface at a prompt: what is printed, listed, completed and typed."""
+
+import ast
+import inspect
+import pydoc
+import re
+import subprocess
+import sys
+from html.parser import HTMLParser
+from pathlib import Path
+
+import cv2
+import numpy as np
+import pytest
+from typed_example import light, steady
+
+import steadyeye as se
+from steadyeye.core import notebook, plugins
+from steadyeye.core.spec import parse
+from steadyeye.core.types import Result
+from steadyeye.report.comparison.leaderboards import boards
+from steadyeye.runner.collect import evaluated
+
+HERE = Path(__file__).resolve().parent.parent
+STUB = plugins.ROOT / "metric_methods.pyi"
+VOID = {"line", "circle"}  # of SVG, closed in themselves here
+
+
+class Balanced(HTMLParser):
+    """Takes in HTML and fails where a tag is not closed."""
+
+    def __init__(self):
+        super().__init__()
+        self.open, self.text = [], []
+
+    def handle_starttag(self, tag, attrs):
+        self.open.append(tag)
+
+    def handle_startendtag(self, tag, attrs):
+        assert tag in VOID
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+    def handle_data(self, data):
+        self.text.append(data)
+
+
+def read(html):
+    """The texts of HTML that is well formed and holds nothing that runs or is fetched."""
+    page = Balanced()
+    page.feed(html)
+    page.close()
+    assert not page.open
+    assert not re.search("<script|http|onerror", html)
+    return page.text
+
+
+@pytest.fixture(scope="module")
+def clip(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("python") / "clip <b>"
+    folder.mkdir()
+    rng = np.random.default_rng(0)
+    for i in range(6):
+        cv2.imwrite(str(folder / f"{i:03d}.png"), rng.integers(0, 255, (32, 48, 3), np.uint8))
+    return f"frames(path={str(folder)!r}, anchors=2, k=1)"
+
+
+@pytest.fixture(scope="module")
+def run(clip, tmp_path_factory):
+    return se.evaluate(light, clip, out=tmp_path_factory.mktemp("run") / "a")
+
+
+def test_a_result_is_one_line():
+    share = Result("accuracy", 0.832, 0.791, 0.868, 512, "Clopper–Pearson, n = 512", classes=1000)
+    line = "accuracy 83.2 % (95 % interval 79.1–86.8 %, n = 512, among 1,000 classes)"
+    assert str(share) == line
+    assert repr(share) == "<Result accuracy 83.2 % (79.1–86.8 %), n = 512>"
+    within = Result("drop", 0.1, 0.0, 0.3, 8, "Clopper–Pearson, n = 8, within this one video only")
+    ends = "n = 8, within this one video only)"
+    assert str(within) == f"drop 10.0 % (95 % interval 0.0–30.0 %, {ends}"
+    assert str(Result("pm_k(k=1)", None, None, None, 0, "none")) == "pm_k(k=1) — (n = 0)"
+    seconds = Result("dwell_time", 0.14, 0.1, None, 7, "x", unit="seconds")
+    assert str(seconds) == "dwell_time 0.14 s (95 % interval ≥ 0.10 s, n = 7)"
+
+
+def test_every_object_is_one_short_line(run, clip):
+    built = plugins.build("sources", parse(clip))
+    section = run.analyses.flips()
+    objects = [run, run.predictions, run.flip_rate(), built, section]
+    for each in objects:
+        assert "\n" not in repr(each)
+        assert len(repr(each)) <= notebook.LONGEST
+        assert repr(each).startswith("<")
+    assert repr(run).startswith("<Run light on clip")
+    assert repr(run.predictions).startswith("<Predictions light on clip <b>, 6 rows, 2 classes")
+    assert repr(built).startswith("<Source clip <b>, 6 samples, no labels, columns group")
+    assert "no finished run" in repr(se.opened("nowhere"))
+    # a reader of notebooks must not be fooled by what a folder is called
+    for each in objects:
+        read(each._repr_html_())
+    assert "clip <b>" in "".join(read(run._repr_html_()))
+
+
+def test_models_and_comparisons_are_short_too(run, clip, tmp_path):
+    model = plugins.build("models", parse("efficientnet_lite0"))
+    assert repr(model) == "<Model efficientnet_lite0, classifier, 1,000 classes>"
+    read(model._repr_html_())
+    other = evaluated(run.predictions)
+    named = type(run.predictions)(**{**vars_of(run.predictions), "model": "<i>other</i>"})
+    found = boards([other, evaluated(named)])
+    assert repr(found).startswith("<Boards 2 models on clip <b>: ")
+    board = found.boards[0]
+    assert repr(board).startswith(f"<Leaderboard {board.metric}: 1 ")
+    assert repr(board.pairs[0]).startswith("<Pair ")
+    assert any("<i>other</i>" in text for text in read(found._repr_html_()))
+
+
+def vars_of(table):
+    return {name: getattr(table, name) for name in table.__dataclass_fields__}
+
+
+def test_what_exists_is_listed(run):
+    assert {"evaluate", "opened", "compare", "ls", "Run", "Result", "Source"} <= set(dir(se))
+    assert all(hasattr(se, name) for name in dir(se))
+    assert set(plugins.names("metrics")) <= set(dir(run))
+    assert {"measure", "report", "results", "analyses", "predictions"} <= set(dir(run))
+    assert set(plugins.names("analyses")) <= set(dir(run.analyses))
+    assert set(se.ls("operators")) == set(plugins.names("degrade"))
+    with pytest.raises(se.UsageError, match="no kind named 'metric'; did you mean 'metrics'"):
+        se.ls("metric")
+
+
+def test_a_metric_of_a_run_tells_what_it_is(run):
+    told = pydoc.plain(pydoc.render_doc(run.pm_k))
+    assert "pm_k(k: int | None = None)" in told
+    assert "every frame within ±k is right" in told
+    assert "predictions" not in inspect.signature(run.pm_k).parameters
+    with pytest.raises(AttributeError, match=r"a run has no 'pmk'.*did you mean 'pm_k'"):
+        run.pmk  # noqa: B018
+    with pytest.raises(AttributeError, match="did you mean 'failures'"):
+        run.analyses.failure  # noqa: B018
+
+
+def test_the_methods_that_type_checkers_see_are_the_metrics():
+    tree = ast.parse(STUB.read_text(encoding="utf-8"))
+    (methods,) = (node for node in tree.body if isinstance(node, ast.ClassDef))
+    found = {node.name: node for node in methods.body if isinstance(node, ast.FunctionDef)}
+    assert tuple(found) == plugins.names("metrics"), "run tools/write_metric_methods.py"
+    for name, node in found.items():
+        signature = inspect.signature(plugins.load("metrics", name))
+        own = list(signature.parameters.values())[1:]
+        assert [argument.arg for argument in node.args.args] == ["self", *(p.name for p in own)]
+        defaults = [ast.literal_eval(default) for default in node.args.defaults]
+        assert defaults == [parameter.default for parameter in own], name
+        source = ast.parse((plugins.folder("metrics") / f"{name}.py").read_text(encoding="utf-8"))
+        (plugin,) = (n for n in source.body if isinstance(n, ast.FunctionDef) and n.name == name)
+        typed = [ast.unparse(a.annotation) for a in plugin.args.args[1:]]
+        assert [ast.unparse(a.annotation) for a in node.args.args[1:]] == typed, name
+        assert ast.get_docstring(node), name
+
+
+@pytest.mark.slow
+def test_a_users_script_is_typed(clip, tmp_path):
+    words = [sys.executable, "-m", "mypy", "--strict"]
+    wrong = tmp_path / "wrong.py"
+    wrong.write_text(
+        "import steadyeye as se\nrun = se.opened('x')\nrun.pmk(3)\nrun.pm_k(k='a')\n"
+        "number: int = run.pm_k(3)\n"
+    )
+    done = subprocess.run(
+        [*words, "tests/fixtures/typed_example.py"], cwd=HERE.parent, capture_output=True
+    )
+    assert not done.returncode, done.stdout.decode()
+    done = subprocess.run([*words, str(wrong)], cwd=HERE.parent, capture_output=True)
+    told = done.stdout.decode()
+    assert [line.split(":")[1] for line in told.splitlines() if ": error:" in line] == [
+        "3", "4", "5",
+    ]  # fmt: skip
+    assert all(isinstance(each, Result) for each in steady(clip, str(tmp_path / "run")))

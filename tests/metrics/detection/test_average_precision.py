@@ -1,0 +1,295 @@
+"""AP and AR against pycocotools, and by hand."""
+
+import json
+import re
+from copy import deepcopy
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from steadyeye.core.boxes import BoxTable
+from steadyeye.metrics.detection.average_precision import average_recall, dataset_ap, frame_ap
+from steadyeye.metrics.detection.grouping import MOST
+from steadyeye.metrics.detection.matching import ALL, AREAS, EVERY, IOUS, by_area, match
+
+SETS = 500
+RANGES = tuple(AREAS.values())
+FIRST = {"image_id": 0}
+
+
+def area(row):
+    return row["bbox"][2] * row["bbox"][3]
+
+
+def table(rows):
+    """A `BoxTable` of dictionaries as COCO has them, with `image_id` and `category_id` from 0."""
+    x, y, w, h = np.array([row["bbox"] for row in rows], dtype=float).reshape(-1, 4).T
+    return BoxTable(
+        np.array([row["image_id"] for row in rows], dtype=np.int64),
+        np.array([row["category_id"] for row in rows], dtype=np.int64),
+        np.stack([x, y, x + w, y + h], axis=1),
+        np.array([row.get("score", 1) for row in rows], dtype=float),
+        np.array([row.get("iscrowd", 0) for row in rows], dtype=bool),
+        np.array([row.get("area", area(row)) for row in rows], dtype=float),
+    )
+
+
+def coco(rows, images, classes):
+    """The COCO object of the same rows."""
+    tools = pytest.importorskip("pycocotools.coco")
+    made = tools.COCO()
+    numbered = [[{"id": i} for i in range(n)] for n in (images, classes)]
+    # an id of 0 means "no match" to pycocotools
+    boxes = [{"area": area(row)} | row | {"id": i} for i, row in enumerate(rows, 1)]
+    made.dataset = {"images": numbered[0], "categories": numbered[1], "annotations": boxes}
+    made.createIndex()
+    return made
+
+
+def reference(truth, found, images, classes, ranges=RANGES):
+    """AP (area, iou, class) at 100 detections and AR (area, most, iou, class) by pycocotools."""
+    tools = pytest.importorskip("pycocotools.cocoeval")
+    scored = tools.COCOeval(coco(truth, images, classes), coco(found, images, classes), "bbox")
+    scored.params.areaRng = [list(area) for area in ranges]
+    scored.evaluate()
+    scored.accumulate()
+    precision, recall = scored.eval["precision"][..., -1], scored.eval["recall"]
+    ap = precision.mean(axis=1).transpose(2, 0, 1)
+    return np.where(ap < 0, np.nan, ap), np.where(recall < 0, np.nan, recall).transpose(2, 3, 0, 1)
+
+
+def frames(truth, found, images, classes):
+    """AP at IoU 0.5 of each image as pycocotools sees it alone."""
+    out = np.full(images, np.nan)
+    for i in range(images):
+        alone = [[r | FIRST for r in rows if r["image_id"] == i] for rows in (truth, found)]
+        ap = reference(*alone, 1, classes, (ALL,))[0][0, 0]
+        if not np.isnan(ap).all():
+            out[i] = np.nanmean(ap)
+    return out
+
+
+def ours(truth, found, images, classes):
+    """AP and AR as in `reference`, and AP of each image."""
+    matches = by_area(table(truth), table(found), images, classes)
+    recall = [[average_recall(each, most) for most in (1, 10, 100)] for each in matches]
+    return [dataset_ap(each) for each in matches], recall, frame_ap(matches[0])
+
+
+def random_set(seed):
+    """Truth and detections, images and classes; on quarter pixels, where sums are exact."""
+    rng = np.random.default_rng(seed)
+
+    def place():
+        return {"image_id": int(rng.integers(images)), "category_id": int(rng.integers(classes))}
+
+    crowded = seed % 25 == 0
+    images, classes = (1, 1) if crowded else (int(rng.integers(1, 7)), int(rng.integers(1, 4)))
+    sides = np.array([0, 4, 16, 31.75, 32, 32.25, 64, 96, 96.25, 150])
+    truth, found = [], []
+    for _ in range(rng.integers(0, 25)):
+        w, h = rng.choice(sides, 2) if rng.random() < 0.5 else rng.integers(1, 600, 2) / 4
+        row = place() | {"bbox": [*rng.integers(-200, 800, 2) / 4, w, h]}
+        crowd = int(rng.random() < 0.15)
+        truth.append(row | {"iscrowd": crowd, "area": area(row) * rng.choice([1, 0.5])})
+        if rng.random() < 0.1:
+            # equal IoU with both
+            truth.append(truth[-1] | {"iscrowd": 0})
+    coarse = rng.random() < 0.5
+    for _ in range(rng.integers(100, 300) if crowded else rng.integers(0, 60)):
+        if truth and rng.random() < 0.7:
+            near, spread = truth[rng.integers(len(truth))], rng.choice([0, 2, 12])
+            moved = np.array(near["bbox"]) + rng.integers(-spread, spread + 1, 4) / 4
+            label = near["category_id"] if rng.random() < 0.9 else place()["category_id"]
+            row = {"image_id": near["image_id"], "category_id": label}
+            row["bbox"] = [*moved[:2], *np.maximum(moved[2:], 0)]
+        else:
+            row = place()
+            row["bbox"] = [*rng.integers(-200, 800, 2) / 4, *rng.integers(0, 600, 2) / 4]
+        score = rng.integers(0, 8) / 8 * rng.choice([1, -1]) if coarse else rng.random()
+        found.append(row | {"score": float(score)})
+    return truth, found, images, classes
+
+
+def repeated(rows, times):
+    """The rows of a set in which each image stands `times` of it in a row."""
+    copies = np.split(np.arange(times.sum()), np.cumsum(times)[:-1])
+    return [row | {"image_id": int(i)} for row in rows for i in copies[row["image_id"]]]
+
+
+@pytest.fixture(scope="module")
+def real(test_data):
+    """val2014_100 with images and categories numbered from 0, and its published statistics."""
+    folder = test_data / "coco" / "val2014_100"
+    given = json.loads((folder / "instances_val2014_100.json").read_text())
+    results = json.loads((folder / "instances_val2014_fakebbox100_results.json").read_text())
+    kinds = (("image_id", "images"), ("category_id", "categories"))
+    ids = {key: sorted(each["id"] for each in given[kind]) for key, kind in kinds}
+    truth, found = (
+        [row | {key: ids[key].index(row[key]) for key in ids} for row in rows]
+        for rows in (given["annotations"], results)
+    )
+    told = re.findall(r"\] = (\S+)", (folder / "val2014_fake_eval_res.txt").read_text())
+    # after as many of masks
+    return (truth, found, *map(len, ids.values())), [float(each) for each in told[12:24]]
+
+
+def same(one, other):
+    for a, b in zip(one, other, strict=True):
+        np.testing.assert_allclose(a, b, rtol=0, atol=1e-9)
+
+
+def test_real_detections_are_as_pycocotools_has_them_and_as_published(real):
+    rows, published = real
+    ap, ar, quality = ours(*rows)
+    same((ap, ar, quality), (*reference(*rows), frames(*rows)))
+    one = [[row | {"category_id": 0} for row in both] for both in rows[:2]]
+    same(ours(*one, rows[2], 1)[:2], reference(*one, rows[2], 1))
+    told = [ap[0], ap[0][0], ap[0][IOUS.index(0.75)], *ap[1:], *ar[0], *(a[2] for a in ar[1:])]
+    assert [round(float(np.nanmean(each)), 3) for each in told] == published
+
+
+@pytest.mark.parametrize("batch", range(10))
+def test_random_sets_are_as_pycocotools_has_them(batch):
+    for seed in range(batch, SETS, 10):
+        rows = random_set(seed)
+        same(ours(*rows), (*reference(*rows), frames(*rows)))
+
+
+def test_the_random_sets_hold_what_is_hard():
+    sets = [random_set(seed) for seed in range(SETS)]
+    boxes = [table(rows) for _, rows, _, _ in sets]
+    objects = [row for truth, *_ in sets for row in truth]
+    assert sum(row["iscrowd"] for row in objects) > 500
+    assert sum(0 in row["bbox"][2:] for row in objects) > 100
+    assert sum(len(np.unique(each.score)) < len(each.score) for each in boxes) > 100
+    assert sum(len({r["image_id"] for r in truth}) < images for truth, _, images, _ in sets) > 50
+    groups = [np.unique(np.stack([b.image, b.label]), axis=1, return_counts=True)[1] for b in boxes]
+    assert sum(counts.max(initial=0) > MOST for counts in groups) > 10
+    assert not all(truth and found for truth, found, _, _ in sets)
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_weights_are_as_repeated_images(seed):
+    truth, found, images, classes = random_set(seed)
+    times = np.random.default_rng(seed).integers(0, 4, images)
+    matched = match(table(truth), table(found), images, classes)
+    # a set of no images at all is none to pycocotools
+    size = max(int(times.sum()), 1)
+    ap, ar = reference(repeated(truth, times), repeated(found, times), size, classes)
+    same([dataset_ap(matched, weight=times.astype(np.float32))], ap[:1])
+    same([average_recall(matched, most, weight=times) for most in (1, 10, 100)], ar[0])
+
+
+def box(image, bbox, score=1.0):
+    return {"image_id": image, "category_id": 0, "bbox": bbox, "score": score}
+
+
+def one_image(*found, places=(0, 50)):
+    """Objects of 10 × 10 pixels at these x, and such detections: (score, x)."""
+    truth = [box(0, [x, 0, 10, 10]) for x in places]
+    return match(table(truth), table([box(0, [x, 0, 10, 10], s) for s, x in found]), 1, 1)
+
+
+def test_by_hand():
+    # right, wrong, right: precision 1 up to recall 1/2 and 2/3 beyond, at 51 and 50 recalls
+    matched = one_image((0.9, 0), (0.8, 20), (0.7, 50))
+    for ap in (dataset_ap(matched, (0.5,))[0, 0], frame_ap(matched)[0]):
+        assert ap == pytest.approx((51 + 50 * 2 / 3) / 101)
+    assert [average_recall(matched, most, (0.5,))[0, 0] for most in (1, 2, 3)] == [0.5, 0.5, 1]
+    # a shift of 2 leaves 80 of 120 pixels in common: IoU 2/3 reaches 0.5 … 0.65
+    matched = one_image((0.9, 2))
+    assert matched.hit.tolist() == [0b1111]
+    assert dataset_ap(matched)[:, 0] == pytest.approx([51 / 101] * 4 + [0] * 6)
+    # of two detections of one object the surer is right
+    matched = one_image((0.9, 0), (0.95, 1))
+    assert matched.groups.row.tolist() == [1, 0]
+    assert (matched.hit & 1).tolist() == [1, 0]
+    # of two objects equally near it takes the later one, which leaves the earlier to the next
+    assert one_image((0.9, 2), (0.8, 0), places=(0, 4)).hit.tolist() == [0b1111, EVERY]
+    # the 101st detection of an image and category does not count
+    crowd = one_image(*((1 - i / 1000, 100) for i in range(100)), (0.5, 0))
+    assert len(crowd.hit) == MOST
+    assert not crowd.hit.any()
+
+
+ROWS = st.lists(
+    st.tuples(
+        st.integers(0, 3),
+        st.integers(0, 2),
+        st.tuples(st.integers(0, 8), st.integers(0, 8), st.integers(1, 9), st.integers(1, 9)),
+        st.sampled_from((0.1, 0.3, 0.5, 0.7, 0.9)),
+        st.booleans(),
+    ),
+    max_size=14,
+)
+
+
+def named(rows, crowds):
+    """The drawn rows as COCO has them."""
+    return [
+        {"image_id": image, "category_id": label, "bbox": list(map(float, place)), "score": score}
+        | ({"iscrowd": int(crowd)} if crowds else {})
+        for image, label, place, score, crowd in rows
+    ]
+
+
+@settings(max_examples=300, deadline=None, derandomize=True)
+@given(ROWS, ROWS)
+def test_any_boxes_score_as_pycocotools_says_and_never_above_one(truth, found):
+    sets = named(truth, crowds=True), named(found, crowds=False)
+    matched = match(*map(table, sets), 4, 3)
+    ap, of_frames, recall = dataset_ap(matched), frame_ap(matched), average_recall(matched)
+    for each in (ap, of_frames, recall):
+        there = each[~np.isnan(each)]
+        assert ((there >= 0) & (there <= 1)).all()
+    expected, recalls = reference(*sets, 4, 3, (ALL,))
+    np.testing.assert_allclose(ap, expected[0], rtol=0, atol=1e-9)
+    np.testing.assert_allclose(recall, recalls[0, -1], rtol=0, atol=1e-9)
+
+
+@settings(max_examples=200, deadline=None, derandomize=True)
+@given(ROWS, st.integers(1, 7))
+def test_a_detector_that_repeats_the_truth_is_at_exactly_one(truth, times):
+    rows = named(truth, crowds=False)
+    # boxes that lie on each other may be taken for one another, but never too few for all
+    matched = match(table(rows), table(rows), 4, 3)
+    weight = np.full(4, times)
+    for each in (frame_ap(matched), dataset_ap(matched), dataset_ap(matched, weight=weight)):
+        there = each[~np.isnan(each)]
+        assert (there == 1).all()
+        assert there.size == 0 or there.mean() == 1
+
+
+def test_nothing_to_find_and_nothing_found():
+    none, one = table([]), table([box(1, [0, 0, 9, 9])])
+    for found in (none, one):
+        matched = match(none, found, 3, 2)
+        assert np.array_equal(dataset_ap(matched), np.full((10, 2), np.nan), equal_nan=True)
+        assert np.array_equal(average_recall(matched), dataset_ap(matched), equal_nan=True)
+        assert np.isnan(frame_ap(matched)).all()
+    same([frame_ap(match(one, none, 3, 2))], [[np.nan, 0, np.nan]])
+
+
+def test_deterministic_and_without_traces():
+    truth, found, images, classes = random_set(101)
+    tables = table(truth), table(found)
+    before = deepcopy(tables)
+    matches = [match(*tables, images, classes) for _ in range(2)]
+    for measure in (frame_ap, dataset_ap, average_recall):
+        assert np.array_equal(*map(measure, matches), equal_nan=True)
+    for each, kept in zip(tables, before, strict=True):
+        assert all(map(np.array_equal, vars(each).values(), vars(kept).values()))
+
+
+def test_what_the_kernel_cannot_answer():
+    matched = one_image((0.9, 0))
+    with pytest.raises(ValueError, match=r"0\.52"):
+        frame_ap(matched, 0.52)
+    row = table([box(0, [0, 0, 0, 0])])
+    for column, wrong in (("image", 1), ("label", -1), ("score", np.nan)):
+        with pytest.raises(AssertionError):
+            match(row, replace(row, **{column: np.array([wrong])}), 1, 1)

@@ -1,0 +1,440 @@
+"""Objects outside the classes: what reads boxes does not see them, `map_without_ood` excuses."""
+
+import json
+import re
+from dataclasses import replace
+
+import cv2
+import numpy as np
+import pytest
+from test_average_precision import reference
+from test_metrics import table
+
+import steadyeye as se
+from steadyeye.core import plugins
+from steadyeye.core.boxes import OOD, BoxTable, boxes, in_classes, present
+from steadyeye.core.errors import UsageError
+from steadyeye.core.spec import Spec, parse
+from steadyeye.core.stats.class_means import FEWEST
+from steadyeye.metrics.covariates.objects import box_changes
+from steadyeye.metrics.detection.average_precision import dataset_ap
+from steadyeye.metrics.detection.by_class import by_class, measured, recall
+from steadyeye.metrics.detection.error_types import iou
+from steadyeye.metrics.detection.frame_ap import counted, frames, frames_without_ood
+from steadyeye.metrics.detection.matching import IOUS, excused, match
+from steadyeye.metrics.map_without_ood import map_without_ood
+from steadyeye.runner.collect import ask, evaluated
+from steadyeye.runner.validate import readable
+
+SETS, REACH = 12, 2
+COLUMNS = ("boxes", "detections")
+
+
+def rows(entries):
+    """A `BoxTable` of (image, label, x0, y0, x1, y1, score)."""
+    found = np.array(entries, dtype=float).reshape(-1, 7)
+    sides = found[:, 4:6] - found[:, 2:4]
+    return BoxTable(
+        found[:, 0].astype(np.int64),
+        found[:, 1].astype(np.int64),
+        found[:, 2:6],
+        found[:, 6],
+        np.zeros(len(found), dtype=bool),
+        np.prod(sides, axis=1),
+    )
+
+
+def sets(outside):
+    """Sets of five frames with an object or two; with `outside`, some with an object of no class.
+
+    The detector finds most objects, and most of those outside as one of its classes.
+    """
+    rng = np.random.default_rng(0)
+    n = SETS * (2 * REACH + 1)
+    offset = np.tile(np.arange(-REACH, REACH + 1), SETS)
+    truth, said, beyond = [], [], []
+    for i in range(n):
+        for label in {i % 3, i // 5 % 3}:
+            box = [10 * label, 5, 10 * label + 8, 13]
+            truth.append((i, label, *box, 1))
+            if rng.random() < 0.8:
+                said.append((i, label, *box, rng.uniform(0.3, 1)))
+        if i % 2:
+            beyond.append((i, OOD, 50, 50, 90, 80, 1))
+            if rng.random() < 0.8:
+                said.append((i, i % 3, 50, 51, 90, 80, rng.uniform(0.5, 1)))
+    label = np.array([i % 3 for i in range(n)])
+    groups = [f"g{i // 5:02}" for i in range(n)]
+    plain = table(np.eye(3)[label], [[each] for each in label], groups, offset)
+    truth += beyond if outside else []
+    return replace(
+        plain,
+        columns=(*plain.columns, *COLUMNS),
+        boxes=rows(truth),
+        detections=rows(said),
+        fingerprint="f",
+    )
+
+
+OF_BOXES = [
+    (kind, name)
+    for kind in ("metrics", "analyses")
+    for name in plugins.names(kind)
+    if "detections" in getattr(plugins.load(kind, name), "needs", ())
+]
+ABOUT_OOD = ("confusion_pairs", "map_without_ood", "published_nao")
+
+
+@pytest.fixture(scope="module")
+def both():
+    return [evaluated(sets(outside)) for outside in (True, False)]
+
+
+@pytest.mark.parametrize(("kind", "name"), [p for p in OF_BOXES if p[1] not in ABOUT_OOD])
+def test_what_reads_boxes_sees_the_image_without_the_objects_outside(both, kind, name):
+    plugin = plugins.load(kind, name)
+    seen, plain = both
+    assert (seen.predictions.boxes.label == OOD).sum() == 30
+    assert readable(plugin, seen.predictions.columns)
+    if kind == "metrics":
+        asked = ask(Spec(name))
+        found, expected = asked.metric(seen.predictions), asked.metric(plain.predictions)
+        assert found == expected
+        assert found.value is not None
+        pair = [asked.outcomes(each.predictions) for each in both]
+        assert pair[0].value == pair[1].value
+        return
+    found, expected = plugin([seen]), plugin([plain])
+    assert found == expected
+    assert found is not None
+
+
+def test_classes_that_are_there_are_none_outside():
+    found = boxes([[0, 0, 5, 5], [1, 1, 6, 6], [2, 2, 3, 3]], [2, OOD, 0])
+    assert present(found) == (0, 2)
+    assert present(boxes([[0, 0, 5, 5]], [OOD])) == ()
+    assert in_classes(rows([(0, OOD, 0, 0, 1, 1, 1), (0, 1, 0, 0, 1, 1, 1)])).label.tolist() == [1]
+
+
+def test_the_kernel_refuses_a_label_that_nobody_took_out():
+    with pytest.raises(AssertionError, match="an index below 0"):
+        match(rows([(0, OOD, 0, 0, 1, 1, 1)]), rows([]), 1, 2)
+
+
+def test_a_change_of_size_is_that_of_an_object_of_a_class():
+    anchor = boxes([[0, 0, 90, 90], [10, 10, 20, 20]], [OOD, 1])
+    frame = boxes([[0, 0, 10, 10], [10, 10, 30, 30]], [OOD, 1])
+    assert box_changes(anchor, frame, 100)["box_area_change"] == pytest.approx(np.log(4))
+    only = boxes([[0, 0, 90, 90]], [OOD])
+    assert np.isnan(box_changes(only, frame, 100)["box_area_change"])
+
+
+# ---------------------------------------------------------------- from the file to the numbers
+
+
+def instances(folder, **more):
+    """Two images: a cat beside an object of no class; and that alone."""
+    content = {
+        "images": [{"id": n, "file_name": f"{n}.png"} for n in (1, 2)],
+        "categories": [
+            {"id": 2, "name": "ood"},
+            {"id": 5, "name": "dog"},
+            {"id": 1, "name": "cat"},
+        ],
+        "annotations": [
+            {"id": 1, "image_id": 1, "category_id": 1, "bbox": [0, 0, 20, 20]},
+            {"id": 2, "image_id": 1, "category_id": 2, "bbox": [30, 0, 10, 20]},
+            {"id": 3, "image_id": 2, "category_id": 2, "bbox": [5, 5, 20, 20]},
+        ],
+        **more,
+    }
+    for image in content["images"]:
+        cv2.imwrite(str(folder / image["file_name"]), np.zeros((32, 40, 3), np.uint8))
+    (folder / "instances.json").write_text(json.dumps(content))
+    return f"coco(annotations='{folder / 'instances.json'}', images='{folder}'"
+
+
+def built(text):
+    return plugins.build("sources", parse(text))
+
+
+def cats(images):
+    """A detector that calls everything a cat: at the cat and at both objects outside."""
+    places = ([[0, 0, 20, 20], [30, 0, 40, 20]], [[5, 5, 25, 25]])
+    return [(place, [1 - 0.1 * len(place)] * len(place), [15] * len(place)) for place in places]
+
+
+def test_a_category_says_that_an_object_is_outside_the_classes(tmp_path):
+    spec = instances(tmp_path)
+    source = built(f"{spec})")
+    assert source.classes.names == ("cat", "dog")
+    assert source.category_ids == (1, 5)
+    assert source[0].boxes.labels.tolist() == [0, OOD]
+    assert source[1].boxes.labels.tolist() == [OOD]
+    assert source.truths == [(0,), ()]
+    assert source.notes == (
+        "2 images with 3 boxes, 0 of them crowds, 2 of objects outside the classes; "
+        "1 image without any object of the classes, first '2'",
+    )
+    plain = built(f"{spec}, ood=None)")
+    assert plain.classes.names == ("cat", "ood", "dog")
+    assert plain.truths == [(0, 1), (1,)]
+    assert plain.fingerprint != source.fingerprint
+    assert built(f"{spec}, ood='dog')").classes.names == ("cat", "ood")
+    with pytest.raises(UsageError, match="no category named 'odd'"):
+        built(f"{spec}, ood='odd')")
+
+
+def test_a_file_without_that_category_is_read_as_ever(tmp_path):
+    categories = [{"id": 1, "name": "cat"}, {"id": 2, "name": "dog"}]
+    spec = instances(tmp_path, categories=categories)
+    assert built(f"{spec})").fingerprint == built(f"{spec}, ood=None)").fingerprint
+    with pytest.raises(UsageError, match="has no category other than 'ood'"):
+        built(f"{instances(tmp_path, categories=[{'id': 2, 'name': 'ood'}])})")
+
+
+def test_objects_outside_are_sealed_and_count_for_no_present_number(tmp_path):
+    spec = f"{instances(tmp_path)})"
+    run = se.evaluate("callable_detector(path='test_ood:cats')", spec, out=tmp_path / "run")
+    found = run.predictions
+    assert found.boxes.label.tolist() == [0, OOD, OOD]
+    assert found.truth.tolist() == [[True, False], [False, False]]
+    # by falling score a false positive, the true one, a false one
+    assert run.map().value == pytest.approx(0.5)
+    assert run.map_without_ood().value == pytest.approx(1.0)
+    assert ask(parse("mar")).metric(found).value == pytest.approx(1.0)
+    assert not any("reach out" in note for note in found.notes)
+
+
+# ---------------------------------------------------------------- map_without_ood
+
+
+def asked(truth, said, classes=2, reach=None, images=1):
+    """Predictions of images with (image, label, x0, y0, x1, y1, score) as truth and detections."""
+    plain = table(
+        np.ones((images, classes)), [[0]] * images, [f"{i}" for i in range(images)], [0] * images
+    )
+    return replace(
+        plain,
+        columns=(*plain.columns, *COLUMNS),
+        boxes=rows(truth),
+        detections=rows(said),
+        reach=None if reach is None else np.array(reach),
+    )
+
+
+CAT = (0, 0, 0, 0, 10, 10, 1)
+FOUND = (0, 0, 0, 0, 10, 10, 0.5)
+OTHER = (0, OOD, 50, 50, 60, 60, 1)
+
+
+@pytest.mark.parametrize(
+    ("truth", "said", "excusing", "plain"),
+    [
+        # matched to an object outside and to nothing else: ignored, so that the cat comes first
+        ([CAT, OTHER], [FOUND, (0, 0, 50, 50, 60, 60, 0.9)], 1, 0.5),
+        # any number of detections of one object outside
+        ([CAT, OTHER], [FOUND, *[(0, 0, 50, 50, 60, 60, 0.9)] * 3], 1, 0.25),
+        # also overlapping a true box of its class: a true positive, the later one is no second
+        ([CAT, (0, OOD, 0, 0, 10, 11, 1)], [FOUND], 1, 1),
+        # a second box on the cat, which also overlaps the object outside: matched to nothing else
+        ([CAT, (0, OOD, 0, 0, 10, 11, 1)], [(0, 0, 0, 0, 10, 9, 0.9), FOUND], 1, 1),
+        # overlapping nothing: a false positive
+        ([CAT, OTHER], [FOUND, (0, 0, 80, 80, 90, 90, 0.9)], 0.5, 0.5),
+        # touching the object outside by less than the threshold: a false positive
+        ([CAT, OTHER], [FOUND, (0, 0, 50, 50, 60, 54, 0.9)], 0.5, 0.5),
+        # overlapping a true box of another class only: a false positive
+        ([CAT, (0, 1, 50, 50, 60, 60, 1)], [FOUND, (0, 0, 50, 50, 60, 60, 0.9)], 0.25, 0.25),
+        # overlapping an object outside in another image: a false positive
+        ([CAT, (1, OOD, 50, 50, 60, 60, 1)], [FOUND, (0, 0, 50, 50, 60, 60, 0.9)], 0.5, 0.5),
+    ],
+)
+def test_detections_of_objects_outside_are_ignored_by_hand(truth, said, excusing, plain):
+    predictions = asked(truth, said, images=2)
+    assert map_without_ood(predictions).value == pytest.approx(excusing)
+    assert ask(parse("map")).metric(predictions).value == pytest.approx(plain)
+
+
+def test_what_is_ignored_at_one_threshold_is_false_at_a_higher_one():
+    # IoU 0.8 with the object outside: ignored at 0.5 … 0.8, false at 0.85, 0.9 and 0.95
+    predictions = asked([CAT, OTHER], [FOUND, (0, 0, 50, 50, 60, 58, 0.9)])
+    assert map_without_ood(predictions, iou=0.8).value == pytest.approx(1)
+    assert map_without_ood(predictions, iou=0.85).value == pytest.approx(0.5)
+    assert map_without_ood(predictions, iou="coco").value == pytest.approx((7 + 3 * 0.5) / 10)
+
+
+def test_objects_of_classes_that_the_model_has_not_lie_outside():
+    # the model's classes are a cat and something that the data has not; a goat is its cat
+    goat = (0, 1, 50, 50, 60, 60, 1)
+    predictions = asked([CAT, goat], [FOUND, (0, 0, 50, 50, 60, 60, 0.9)], reach=[0, -1])
+    found = map_without_ood(predictions)
+    assert found.value == pytest.approx(1)
+    assert [(cell.name, cell.n) for cell in found.cells] == [(predictions.classes[0], 1)]
+    assert found.notes[0] == "1 object of classes that the model does not have (OOD), in 1 image"
+    assert ask(parse("map")).metric(predictions).value == pytest.approx(0.25)
+    everything = replace(predictions, reach=np.array([0, 1]))
+    assert map_without_ood(everything).value == pytest.approx(0.25)
+
+
+def test_a_crowd_outside_excuses_what_lies_in_it():
+    predictions = asked([CAT, OTHER], [FOUND, (0, 0, 52, 52, 54, 54, 0.9)])
+    assert map_without_ood(predictions).value == pytest.approx(0.5)
+    crowd = replace(predictions.boxes, crowd=np.array([False, True]))
+    assert map_without_ood(replace(predictions, boxes=crowd)).value == pytest.approx(1)
+
+
+def test_without_objects_there_is_no_value():
+    found = map_without_ood(asked([OTHER], [FOUND]))
+    assert (found.value, found.cells) == (None, ())
+
+
+def crowded(rng, images=4, classes=3):
+    """Random objects, some outside, and detections near them and elsewhere."""
+
+    def near(box, shift):
+        return [max(each + rng.integers(-shift, shift + 1), 0) for each in box]
+
+    truth, said = [], []
+    for i in range(images):
+        for _ in range(rng.integers(0, 7)):
+            x, y = rng.integers(0, 20, 2)
+            box = [x, y, x + rng.integers(5, 14), y + rng.integers(5, 14)]
+            truth.append((i, rng.integers(OOD, classes), *box, 1))
+            for _ in range(rng.integers(0, 4)):
+                x0, y0, x1, y1 = near(box, 1)
+                if x1 > x0 and y1 > y0:
+                    label, score = rng.integers(0, classes), rng.integers(1, 99) / 100
+                    said.append((i, label, x0, y0, x1, y1, score))
+    return truth, said
+
+
+def naive(truth, said, images, classes, bar):
+    """Flags of each detection, straight from the definition: 1 true, 0 false, −1 ignored."""
+    flags = np.zeros(len(said), dtype=int)
+    for i in range(images):
+        for c in range(classes):
+            mine = [d for d in range(len(said)) if tuple(said[d][:2]) == (i, c)]
+            free = [t for t in range(len(truth)) if tuple(truth[t][:2]) == (i, c)]
+            beyond = [t for t in range(len(truth)) if tuple(truth[t][:2]) == (i, OOD)]
+            for d in sorted(mine, key=lambda d: -said[d][6]):
+                overlap = {t: one_iou(said[d], truth[t]) for t in free + beyond}
+                # of equals the last, as pycocotools
+                best = max(free, key=lambda t: (overlap[t], t), default=None)
+                if best is not None and overlap[best] >= bar:
+                    flags[d] = 1
+                    free.remove(best)
+                elif any(overlap[t] >= bar for t in beyond):
+                    flags[d] = -1
+    return flags
+
+
+def one_iou(one, other):
+    sides = [np.array([each[2:6]], dtype=float) for each in (one, other)]
+    return float(iou(*sides)[0, 0])
+
+
+@pytest.mark.parametrize("bar", [0.5, 0.75])
+def test_random_sets_match_as_the_definition_says(bar):
+    rng, seen = np.random.default_rng(1), np.zeros(3)
+    bit = IOUS.index(bar)
+    for _ in range(60):
+        truth, said = crowded(rng)
+        predictions = asked(truth, said, classes=3, images=4)
+        found = frames_without_ood(predictions, counted(predictions)).matched()
+        flags = np.zeros(len(said), dtype=int)
+        flags[found.groups.row[(found.hit >> bit & 1) == 1]] = 1
+        flags[found.groups.row[(found.ignored >> bit & 1) == 1]] = -1
+        assert flags.tolist() == naive(truth, said, 4, 3, bar).tolist()
+        seen += [(flags == each).sum() for each in (-1, 0, 1)]
+    assert (seen > 50).all()
+
+
+def test_equal_to_pycocotools_with_the_objects_outside_ignored_in_every_category():
+    # no crowd but too large to count: pycocotools ignores what takes it, each copy once
+    rng = np.random.default_rng(2)
+    for _ in range(25):
+        truth, said = crowded(rng)
+        entries = [entry(each) for each in truth if each[1] != OOD]
+        beyond = [entry(each) | {"area": 1e12} for each in truth if each[1] == OOD]
+        copies = [each | {"category_id": c} for each in beyond for c in range(3) for _ in said]
+        scored = [entry(each) | {"score": each[6]} for each in said]
+        if not scored or not entries:
+            continue
+        expected = reference(entries + copies, scored, 4, 3, ((0, 1e10),))[0][0]
+        predictions = asked(truth, said, classes=3, images=4)
+        found = frames_without_ood(predictions, counted(predictions)).matched()
+        assert dataset_ap(found) == pytest.approx(expected, abs=1e-9, nan_ok=True)
+
+
+def entry(row):
+    image, label, x0, y0, x1, y1, _ = (int(each) for each in row)
+    box = {"bbox": [x0, y0, x1 - x0, y1 - y0], "iscrowd": 0}
+    return {"image_id": image, "category_id": label, **box}
+
+
+@pytest.mark.parametrize("threshold", [0.5, "coco"])
+def test_without_objects_outside_it_is_map(threshold):
+    predictions = sets(outside=False)
+    found = map_without_ood(predictions, iou=threshold)
+    plain = ask(Spec("map", {"iou": threshold})).metric(predictions)
+    assert (found.value, found.low, found.high) == pytest.approx(
+        (plain.value, plain.low, plain.high)
+    )
+    assert (found.n, found.interval) == (plain.n, plain.interval)
+    assert found.notes[0] == "no OOD objects: the same as mAP"
+
+
+def test_every_class_has_its_objects_and_an_interval():
+    predictions = sets(outside=True)
+    found = map_without_ood(predictions)
+    objects = in_classes(predictions.boxes)
+    anchors = np.isin(objects.image, counted(predictions))
+    assert [cell.n for cell in found.cells] == np.bincount(objects.label[anchors]).tolist()
+    # a class on fewer than five images has none
+    images = [len(np.unique(objects.image[anchors & (objects.label == c)])) for c in range(3)]
+    for cell, several in zip(found.cells, images, strict=True):
+        assert (cell.low is None) == (several < FEWEST)
+        assert cell.low is None or cell.low <= cell.value <= cell.high
+    assert found.low < found.value < found.high
+    assert np.mean([cell.value for cell in found.cells]) == pytest.approx(found.value)
+    assert found.value > ask(parse("map")).metric(predictions).value
+
+
+def test_recall_of_every_class_makes_mean_recall():
+    predictions = sets(outside=True)
+    of_classes = measured(frames(predictions, counted(predictions)), recall)
+    found = by_class("mar", of_classes, predictions.classes)
+    whole = ask(parse("mar")).metric(predictions)
+    assert (found.value, found.low, found.high) == pytest.approx(
+        (whole.value, whole.low, whole.high)
+    )
+
+
+def test_models_are_compared_on_it():
+    seen = sets(outside=True)
+    asked_of = ask(parse("map_without_ood"))
+    assert asked_of.outcomes(seen).value == pytest.approx(asked_of.metric(seen).value)
+
+
+def test_nobody_is_told_it_where_nothing_lies_outside(both):
+    seen, plain = (set(each.results) for each in both)
+    assert seen - plain == {"map_without_ood(iou=0.5)"}
+
+
+def test_nothing_outside_changes_no_flag():
+    predictions = sets(outside=False)
+    found = frames(predictions, counted(predictions))
+    plain = found.matched()
+    same = excused(plain, found.detections, rows([]))
+    assert np.array_equal(same.ignored, plain.ignored)
+
+
+def test_the_class_map_of_the_run_says_what_lies_outside(tmp_path):
+    categories = [{"id": 1, "name": "cat"}, {"id": 2, "name": "goat"}]
+    spec = f"{instances(tmp_path, categories=categories)})"
+    run = se.evaluate("callable_detector(path='test_ood:cats')", spec, out=tmp_path / "run")
+    assert run.predictions.reach[15] == 0
+    assert np.delete(run.predictions.reach, 15).max() == -1
+    assert run.map_without_ood().value == pytest.approx(1.0)
+    assert run.map().value == pytest.approx(0.25)
+    assert re.search(r"goat: no class of cats maps to it", " ".join(run.predictions.notes))

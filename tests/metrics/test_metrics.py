@@ -1,0 +1,293 @@
+"""Metrics against a reference written straight from the definition, and by hand."""
+
+import json
+from dataclasses import replace
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from steadyeye.core.errors import UsageError
+from steadyeye.core.predictions import Predictions
+from steadyeye.core.stats.intervals import clopper_pearson
+from steadyeye.metrics.accuracy import accuracy
+from steadyeye.metrics.conditional_robustness import conditional_robustness
+from steadyeye.metrics.drop import drop
+from steadyeye.metrics.flip_rate import flip_rate
+from steadyeye.metrics.pm_k import pm_k
+from steadyeye.metrics.random_neighbour import random_neighbour, statistic
+from steadyeye.metrics.self_consistency import self_consistency
+
+
+def table(scores, truths, groups, offsets, *, video=None, frame=None, errors=None, ids=None):
+    """Predictions with the given columns; `truths` are label lists."""
+    scores = np.asarray(scores, dtype=np.float32)
+    truth = np.zeros(scores.shape, dtype=bool)
+    for row, labels in enumerate(truths):
+        truth[row, list(labels)] = True
+    tags = {"offset": np.asarray(offsets), "frame": np.asarray(offsets)}
+    if video is not None:
+        tags |= {"video": np.asarray(video), "frame": np.asarray(frame)}
+    return Predictions(
+        model="m",
+        data="d",
+        classes=tuple(f"c{i}" for i in range(scores.shape[1])),
+        model_classes=tuple(f"c{i}" for i in range(scores.shape[1])),
+        columns=("truth", "group", *tags),
+        ids=np.asarray(ids if ids is not None else [f"s{i}" for i in range(len(scores))]),
+        groups=np.asarray(groups),
+        truth=truth,
+        scores=scores,
+        top=scores.argmax(axis=1)[:, None].astype(np.int32),
+        top_scores=scores.max(axis=1, keepdims=True),
+        errors=np.asarray(errors if errors is not None else [""] * len(scores)),
+        tags=tags,
+    )
+
+
+def within(sets):
+    """The frames of each set within ±k of its anchor, itself too, for k = 0 … 10."""
+
+    def distance(frame, anchor):
+        return abs(int(frame[-11:-5]) - int(anchor[-11:-5]))
+
+    return [[{a, *(f for f in sets[a] if distance(f, a) <= k)} for a in sets] for k in range(11)]
+
+
+def reference(right, near):
+    """pm-0 … pm-10 from the definition alone: the names of the right frames, `within`'s sets."""
+    return [np.mean([frames <= right for frames in at_k]) for at_k in near]
+
+
+@pytest.fixture(scope="module")
+def released(test_data):
+    metadata = test_data / "imagenet_vid_robust" / "metadata"
+    sets = json.loads((metadata / "pmsets.json").read_text())
+    return sets, json.loads((metadata / "labels.json").read_text())
+
+
+@pytest.fixture(scope="module")
+def near(released):
+    return within(released[0])
+
+
+def random_scores(labels, seed):
+    """Scores of every frame, in the order of their names."""
+    rng = np.random.default_rng(seed)
+    scores = rng.random((len(labels), 30), dtype=np.float32)
+    # right with a probability that differs from table to table, so that all values occur
+    lucky = rng.random(len(labels)) < rng.random() ** 0.05
+    first = np.array([labels[f][0] for f in sorted(labels)])
+    scores[np.flatnonzero(lucky), first[lucky]] = 2
+    return scores
+
+
+def random_table(released, seed):
+    return dict(zip(sorted(released[1]), random_scores(released[1], seed), strict=True))
+
+
+def as_predictions(released, scores):
+    sets, labels = released
+    rows = [(f, a) for a in sets for f in sorted({a, *sets[a]})]
+    return table(
+        np.stack([scores[f] for f, _ in rows]),
+        [labels[f] for f, _ in rows],
+        [a for _, a in rows],
+        [int(f[-11:-5]) - int(a[-11:-5]) for f, a in rows],
+        ids=[f for f, _ in rows],
+    )
+
+
+@pytest.mark.parametrize(
+    "block", [0, *(pytest.param(n, marks=pytest.mark.slow) for n in range(1, 10))]
+)
+def test_a_thousand_random_tables_over_the_released_metadata(released, near, block):
+    labels = released[1]
+    names = sorted(labels)
+    frames = as_predictions(released, random_table(released, 0))
+    taken = np.searchsorted(names, frames.ids)
+    for seed in range(block * 100, block * 100 + 100):
+        scores = random_scores(labels, seed)
+        said = zip(names, scores.argmax(axis=1).tolist(), strict=True)
+        expected = reference({frame for frame, label in said if label in labels[frame]}, near)
+        predictions = replace(frames, scores=scores[taken])
+        found = pm_k(predictions, k=10)
+        assert [cell.value for cell in found.cells] == expected
+        assert accuracy(predictions).value == expected[0]
+        assert found.value == expected[10]
+        assert drop(predictions).value == pytest.approx(expected[0] - expected[10], abs=1e-12)
+        assert found.n == 1109
+
+
+def test_the_set_without_neighbours_is_reported(released):
+    predictions = as_predictions(released, random_table(released, 0))
+    assert (
+        "1 of 1,109 sets have no neighbour and count as their anchor alone"
+        in pm_k(predictions).notes
+    )
+
+
+HAND = {
+    # set a: right, right, right; set b: the anchor right, +1 right, +2 wrong; set c: anchor wrong
+    "scores": [[1, 0], [1, 0], [1, 0], [1, 0], [0, 1], [0, 1], [0, 1], [1, 0]],
+    "truths": [[0], [0], [0, 1], [0], [1], [0], [0], [0]],
+    "groups": ["a", "a", "a", "b", "b", "b", "c", "c"],
+    "offsets": [-1, 0, 1, 0, 1, 2, 0, 1],
+}
+
+
+def test_by_hand():
+    predictions = table(**HAND)
+    assert accuracy(predictions).value == 2 / 3
+    assert [cell.value for cell in pm_k(predictions).cells] == [2 / 3, 2 / 3, 1 / 3]
+    assert pm_k(predictions, k=1).value == 2 / 3
+    assert drop(predictions).value == pytest.approx(1 / 3)
+    found = pm_k(predictions)
+    assert (found.low, found.high) == clopper_pearson(1, 3)
+    # a: no flip in two pairs; b: one flip in two; c: one in one
+    assert (flip_rate(predictions).value, flip_rate(predictions).n) == (2 / 5, 5)
+
+
+def test_a_random_neighbour_by_hand():
+    # a: both of two; b: one of two; c: its only one, though its anchor is wrong
+    found = random_neighbour(table(**HAND))
+    assert found.name == "random_neighbour(k=2)"
+    assert found.value == pytest.approx((1 + 1 / 2 + 1) / 3)
+    assert found.low < found.value < found.high
+    assert random_neighbour(table(**HAND), k=1).value == 1
+    assert not found.notes
+    with pytest.raises(UsageError, match="the data reach ±2"):
+        random_neighbour(table(**HAND), k=3)
+
+
+def test_the_released_scorer_draws_what_a_random_neighbour_expects(released):
+    sets, _ = released
+    predictions = as_predictions(released, random_table(released, 4))
+    right = dict(zip(predictions.ids.tolist(), predictions.right.tolist(), strict=True))
+    found = random_neighbour(predictions)
+    # one neighbour drawn for each anchor, again and again; a set without one counts as right there
+    rng = np.random.default_rng(1)
+    drawn = [[right[f] for f in rng.choice(near, 400)] for near in sets.values() if near]
+    lone = [right[anchor] for anchor, near in sets.items() if not near]
+    every = (np.sum(drawn, axis=0) + sum(lone)) / len(sets)
+    assert found.value == pytest.approx(every.mean(), abs=4 * every.std() / 20)
+    exact = [np.mean([right[f] for f in near] if near else [right[a]]) for a, near in sets.items()]
+    assert found.value == pytest.approx(np.mean(exact), abs=1e-12)
+    assert found.n == 1109
+    assert "1 of 1,109 sets have no neighbour and count as their anchor alone" in found.notes[0]
+    weights = np.zeros((1, 1109), dtype=np.float32)
+    weights[0, :3] = 1
+    (few,) = statistic(predictions).resampled(weights)
+    assert few == pytest.approx(np.mean(np.array(exact)[np.argsort(list(sets))[:3]]), abs=1e-6)
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.integers(0, 2**32), st.integers(1, 9), st.booleans())
+def test_frames_without_a_label_leave_their_sets(seed, sets, together):
+    """The numbers are those of the same table without these frames."""
+    rng = np.random.default_rng(seed)
+    rows = [(g, o) for g in range(sets) for o in range(-3, 4) if o == 0 or rng.random() < 0.8]
+    truths = [[rng.integers(3)] if rng.random() < 0.8 else [] for _ in rows]
+    truths[0] = [0]
+    bare = {g for (g, o), own in zip(rows, truths, strict=True) if o == 0 and not own}
+    scores = rng.random((len(rows), 3))
+
+    def of(chosen):
+        return table(
+            scores[chosen],
+            [truths[i] for i in chosen],
+            [f"g{rows[i][0]}" for i in chosen],
+            [rows[i][1] for i in chosen],
+            video=["v" if together else f"v{rows[i][0]}" for i in chosen],
+            frame=[10 * rows[i][0] + rows[i][1] for i in chosen],
+        )
+
+    whole = of(range(len(rows)))
+    rest = of([i for i, own in enumerate(truths) if own and rows[i][0] not in bare])
+    if not len(rest):
+        return
+    reach = int(abs(rest.tags["offset"]).max(initial=0))
+    for metric in (pm_k, drop, random_neighbour, conditional_robustness):
+        one, other = metric(whole, k=reach), metric(rest, k=reach)
+        assert (one.value, one.low, one.high, one.n) == (
+            other.value,
+            other.low,
+            other.high,
+            other.n,
+        )
+    assert accuracy(whole).value == accuracy(rest).value
+    # without labels a frame counts whatever it shows
+    assert self_consistency(whole).n == sets
+
+
+def test_how_many_frames_have_no_label_is_told():
+    truths = [[0], [0], [], [], [1], [0], [0], [0]]
+    predictions = table(**{**HAND, "truths": truths})
+    assert pm_k(predictions).notes == (
+        "1 set left out: the anchor has no label",
+        "1 neighbour left out: no label",
+    )
+    assert accuracy(predictions).notes == ("1 left out: no label",)
+
+
+def test_rows_in_any_order_give_the_same():
+    order = np.random.default_rng(0).permutation(8)
+    shuffled = table(**{key: [value[i] for i in order] for key, value in HAND.items()})
+    for metric in (accuracy, pm_k, drop, random_neighbour, flip_rate):
+        assert metric(shuffled) == metric(table(**HAND))
+
+
+def test_samples_that_were_not_predicted_are_left_out_and_told():
+    errors = ["", "", "", "", "", "corrupt", "corrupt", ""]
+    predictions = table(**HAND, errors=errors)
+    assert accuracy(predictions).value == 1
+    assert accuracy(predictions).notes == ("1 left out: no prediction",)
+    assert pm_k(predictions).value == 1
+    assert pm_k(predictions).notes == (
+        "1 set left out: the anchor has no prediction",
+        "1 neighbour left out: no prediction",
+    )
+
+
+def test_a_frame_in_two_sets_makes_one_pair():
+    predictions = table(
+        [[1, 0], [0, 1], [0, 1], [0, 1]],
+        [[0]] * 4,
+        ["a", "a", "b", "b"],
+        [0, 1, 0, 1],
+        video=["v"] * 4,
+        frame=[5, 6, 6, 7],
+    )
+    found = flip_rate(predictions)
+    assert (found.value, found.n) == (1 / 2, 2)
+    assert found.interval.endswith("within this one video only")
+
+
+def test_empty_input_has_no_value():
+    predictions = table(np.zeros((0, 2)), [], np.zeros(0, dtype=str), np.zeros(0, dtype=int))
+    for metric in (accuracy, pm_k, drop, random_neighbour, flip_rate):
+        assert metric(predictions).value is None
+
+
+def test_k_beyond_the_data_is_refused():
+    with pytest.raises(UsageError, match="the data reach ±2; choose k from 0 to 2"):
+        pm_k(table(**HAND), k=3)
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.integers(0, 2**32), st.integers(1, 12), st.integers(0, 6))
+def test_pm_k_never_rises_and_starts_at_accuracy(seed, sets, k):
+    rng = np.random.default_rng(seed)
+    rows = [(g, o) for g in range(sets) for o in range(-k, k + 1) if o == 0 or rng.random() < 0.7]
+    predictions = table(
+        rng.random((len(rows), 3)),
+        rng.integers(0, 3, (len(rows), 1)),
+        [f"g{g}" for g, _ in rows],
+        [o for _, o in rows],
+    )
+    values = [cell.value for cell in pm_k(predictions).cells]
+    assert values[0] == accuracy(predictions).value
+    assert all(a >= b for a, b in pairwise(values))
+    assert drop(predictions).value == pytest.approx(values[0] - values[-1])

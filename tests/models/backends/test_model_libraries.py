@@ -1,0 +1,411 @@
+"""timm, torchvision, transformers and Keras: equal to the library's own preprocessing and forward.
+
+Weights are random: nothing is downloaded.
+"""
+
+import importlib
+import json
+
+import numpy as np
+import pytest
+import torch
+from PIL import Image as Pillow
+from test_devices import on_a_gpu, without_gpu
+from torchvision_ops import torchvision
+
+from steadyeye.core import imports, plugins
+from steadyeye.core.errors import UsageError
+from steadyeye.core.spec import Spec
+from steadyeye.data.classes.class_lists import known
+from steadyeye.data.images import image_file
+from steadyeye.models.runtimes.torch_module import one_thread
+
+PHOTOS = ("hot_dog.jpg", "cat_720p.jpg", "pets.jpg")
+pytestmark = pytest.mark.usefixtures("own_cache")
+
+
+@pytest.fixture(scope="module")
+def photos(test_data):
+    return [image_file.read(test_data / "photos" / name) for name in PHOTOS]
+
+
+def build(plugin, **kwargs):
+    torch.manual_seed(0)
+    return plugins.build("models", Spec(plugin, kwargs))
+
+
+def agree(model, photos, transform, module, tolerance=1e-5):
+    """The plugin's inputs and scores against the library's; the largest difference of inputs."""
+    largest = 0.0
+    for photo in photos:
+        ours = np.empty((3, *model.settings.preprocessing.size), dtype=np.float32)
+        model.settings.preprocessing(photo, ours)
+        theirs = transform(Pillow.fromarray(photo))
+        assert ours.shape == tuple(theirs.shape)
+        largest = max(largest, float(np.abs(ours - theirs.numpy()).max()))
+        with torch.inference_mode():
+            expected = module(theirs[None]).softmax(dim=1).numpy()
+        np.testing.assert_allclose(model([photo]), expected, atol=tolerance)
+    return largest
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "mobilenetv3_small_050",
+        pytest.param("deit_tiny_patch16_224", marks=pytest.mark.slow),  # bicubic, crop_pct 0.9
+        pytest.param("levit_128s", marks=pytest.mark.slow),
+    ],
+)
+def test_timm(name, photos):
+    import timm
+
+    model = build("timm", name=name, pretrained=False)
+    torch.manual_seed(0)
+    module = timm.create_model(name).eval()
+    config = timm.data.resolve_model_data_config(module)
+    assert model.recipe["runtime"] == "onnx", model.recipe
+    assert model.classes.names[934] == "hotdog"
+    assert agree(model, photos, timm.data.create_transform(**config), module) < 1e-5
+
+
+def test_timm_checkpoints_classes_and_errors(tmp_path, photos):
+    import timm
+
+    (tmp_path / "two.txt").write_text("dog\ncat")
+    options = {"name": "mobilenetv3_small_050", "classes": str(tmp_path / "two.txt")}
+    module = timm.create_model("mobilenetv3_small_050", num_classes=2).eval()
+    torch.save(module.state_dict(), tmp_path / "weights.pth")
+    model = build("timm", checkpoint=str(tmp_path / "weights.pth"), **options)
+    config = timm.data.resolve_model_data_config(module)
+    assert agree(model, photos[:1], timm.data.create_transform(**config), module) < 1e-5
+    with pytest.raises(UsageError, match="timm cannot make 'mobilenet_v9'"):
+        build("timm", name="mobilenet_v9", pretrained=False)
+
+
+def test_a_torchvision_of_another_torch_is_told_in_one_line(monkeypatch):
+    def broken(name):
+        raise RuntimeError("operator torchvision::nms does not exist")
+
+    monkeypatch.setattr(importlib, "import_module", broken)
+    for name in ("timm", "torchvision", "transformers"):
+        with pytest.raises(UsageError, match="needs a torchvision built for this torch") as told:
+            imports.library(name)
+        assert "\n" not in str(told.value)
+
+
+@pytest.mark.parametrize("mode", ["squash", "center", "border"])
+def test_timm_crop_modes(mode, photos):
+    import timm
+
+    from steadyeye.models.backends.timm import _preprocessing
+
+    config = {
+        "input_size": (3, 96, 96),
+        "crop_pct": 0.9,
+        "crop_mode": mode,
+        "mean": (0.5, 0.4, 0.3),
+        "std": (0.2, 0.2, 0.3),
+        "interpolation": "bilinear",
+    }
+    if mode == "border":
+        with pytest.raises(UsageError, match="crop_mode='border'"):
+            _preprocessing(config)
+        return
+    ours = np.empty((3, 96, 96), dtype=np.float32)
+    _preprocessing(config)(photos[0], ours)
+    theirs = timm.data.create_transform(**config)(Pillow.fromarray(photos[0])).numpy()
+    assert np.abs(ours - theirs).max() < 1e-5
+
+
+@pytest.mark.parametrize("name", ["mobilenet_v3_small", "squeezenet1_1"])
+def test_torchvision(name, photos):
+    model = build("torchvision", name=name, weights=None)
+    torch.manual_seed(0)
+    module = torchvision.models.get_model(name).eval()
+    transforms = torchvision.models.get_model_weights(name).DEFAULT.transforms()
+    assert model.classes.wnids[934] == "n07697537"
+    assert model.recipe["runtime"] == "onnx", model.recipe
+    assert agree(model, photos, transforms, module) < 1e-5
+
+
+def test_torchvision_errors():
+    with pytest.raises(UsageError, match="did you mean 'mobilenet_v3_small'"):
+        build("torchvision", name="mobilenet_v3_smal")
+    with pytest.raises(UsageError, match="no weights of resnet18 named 'IMAGENET1K_V3'"):
+        build("torchvision", name="resnet18", weights="IMAGENET1K_V3")
+
+
+def spread(module):
+    """A random detector whose scores differ.
+
+    Its features are normalised over noise, and its last layers, which begin near zero, enlarged.
+    """
+    torch.manual_seed(1)
+    with torch.no_grad():
+        for each in module.modules():
+            each.momentum = 1.0  # of batch normalisation: the statistics of this one batch
+        module.backbone.train()(torch.randn(2, 3, 320, 320))
+        for name, weight in module.named_parameters():
+            if "classification_head" in name or "cls_" in name:
+                weight.normal_(std=0.1)
+    return module.eval()
+
+
+@pytest.fixture
+def torch_home(tmp_path, monkeypatch):
+    """An empty cache of weights."""
+    monkeypatch.setenv("TORCH_HOME", str(tmp_path / "home"))
+    (tmp_path / "home" / "hub" / "checkpoints").mkdir(parents=True)
+    return tmp_path / "home" / "hub" / "checkpoints"
+
+
+SSD = "ssdlite320_mobilenet_v3_large"
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        SSD,
+        pytest.param("fasterrcnn_mobilenet_v3_large_320_fpn", marks=pytest.mark.slow),
+        pytest.param("retinanet_resnet50_fpn_v2", marks=pytest.mark.slow),
+    ],
+)
+def test_torchvision_detectors_answer_as_the_library_does(name, tmp_path, photos):
+    module = spread(torchvision.models.get_model(name, weights_backbone=None))
+    torch.save(module.state_dict(), tmp_path / "random.pth")
+    model = build("torchvision", name=name, checkpoint=str(tmp_path / "random.pth"))
+    entry = torchvision.models.get_model_weights(name).DEFAULT
+    categories = entry.meta["categories"]
+    getattr(module, "roi_heads", module).score_thresh = 0.001
+    assert model.recipe["runtime"] == "torch"
+    assert model.recipe["min_size"] == list(module.transform.min_size)
+    for photo, found in zip(photos[:1], model(photos[:1]), strict=True):
+        # as many threads as the plugin takes: other sums would exchange scores that nearly tie
+        with one_thread(), torch.inference_mode():
+            (expected,) = module([entry.transforms()(Pillow.fromarray(photo))])
+        assert len(found) == len(expected["scores"]) > 0
+        assert len(set(found.scores.tolist())) > len(found) / 2, "scores that decide the order"
+        assert np.array_equal(found.scores, expected["scores"].numpy())
+        assert np.array_equal(found.boxes, expected["boxes"].numpy())
+        names = [categories[label] for label in expected["labels"]]
+        told = [model.classes.names[label] for label in found.labels]
+        assert [name.partition("N/A")[0] for name in told] == [n.replace("N/A", "") for n in names]
+        assert found.boxes.min() >= 0
+        assert (found.boxes.max(axis=0)[2:] <= photo.shape[1::-1]).all()
+
+
+def test_torchvision_detectors_answer_in_the_classes_of_coco(photos):
+    model = build("torchvision", name=SSD, weights=None)
+    assert model.classes.names[:2] == ("person", "bicycle")
+    assert model.classes.names[11] == "N/A 12"
+    assert set(known("coco").names) <= set(model.classes.names)
+    assert "__background__" not in model.classes.names
+
+
+def test_weights_of_torchvision_detectors_are_loaded_as_tensors_alone(tmp_path, torch_home, photos):
+    module = spread(torchvision.models.get_model(SSD, weights_backbone=None))
+    file = torch_home / torchvision.models.get_model_weights(SSD).DEFAULT.url.rpartition("/")[2]
+    torch.save(module.state_dict(), file)
+    named = build("torchvision", name=SSD)
+    torch.save(module.state_dict(), tmp_path / "random.pth")
+    given = build("torchvision", name=SSD, checkpoint=str(tmp_path / "random.pth"))
+    assert named(photos[:1])[0].boxes.tolist() == given(photos[:1])[0].boxes.tolist()
+    torch.save({"code": importlib.import_module}, file)
+    with pytest.raises(UsageError, match="hold pickled objects, which may run code; delete ssd"):
+        build("torchvision", name=SSD)
+
+
+def test_torchvision_detectors_of_other_classes(tmp_path, torch_home, photos):
+    (tmp_path / "two.txt").write_text("cat\ndog")
+    own = {"name": SSD, "classes": str(tmp_path / "two.txt")}
+    module = torchvision.models.get_model(SSD, weights_backbone=None, num_classes=3)
+    weights = spread(module).state_dict()
+    # as of a model trained with its batch normalisation frozen
+    kept = {name: w for name, w in weights.items() if not name.endswith("num_batches_tracked")}
+    torch.save(kept, tmp_path / "two.pth")
+    model = build("torchvision", checkpoint=str(tmp_path / "two.pth"), **own)
+    assert model.classes.names == ("cat", "dog")
+    assert set(model(photos[:1])[0].labels.tolist()) == {0, 1}
+    with pytest.raises(UsageError, match="predict 90 classes, not 2; give checkpoint="):
+        build("torchvision", **own)
+    with pytest.raises(UsageError, match="does not fit SSD"):
+        build("torchvision", name=SSD, checkpoint=str(tmp_path / "two.pth"))
+    with pytest.raises(UsageError, match="did you mean 'ssdlite320_mobilenet_v3_large'"):
+        build("torchvision", name="ssdlite320_mobilenet_v3")
+
+
+def hugging_face(folder, processor, labels):
+    """A tiny vision transformer, saved with its processor's configuration."""
+    from transformers import ViTConfig, ViTForImageClassification
+
+    config = ViTConfig(
+        hidden_size=32,
+        num_hidden_layers=2,
+        num_attention_heads=2,
+        intermediate_size=64,
+        image_size=64,
+        id2label=dict(enumerate(labels)),
+    )
+    torch.manual_seed(0)
+    ViTForImageClassification(config).eval().save_pretrained(folder)
+    (folder / "preprocessor_config.json").write_text(json.dumps(processor))
+    return str(folder)
+
+
+SIZES = {
+    "ViTImageProcessor": {"size": {"height": 64, "width": 64}},
+    "ConvNextImageProcessor": {"size": {"shortest_edge": 64}, "crop_pct": 0.875},
+    "BitImageProcessor": {
+        "size": {"shortest_edge": 72},
+        "crop_size": {"height": 64, "width": 64},
+    },
+    "LevitImageProcessor": {
+        "size": {"shortest_edge": 64},
+        "crop_size": {"height": 64, "width": 64},
+    },
+    "PoolFormerImageProcessor": {
+        "size": {"shortest_edge": 64},
+        "crop_size": {"height": 64, "width": 64},
+        "crop_pct": 0.875,
+    },
+}
+
+
+@pytest.mark.parametrize("processor", SIZES)
+def test_hf_from_a_folder(processor, tmp_path, photos):
+    from transformers import AutoImageProcessor, AutoModelForImageClassification
+
+    labels = torchvision.models.get_model_weights("resnet18").DEFAULT.meta["categories"]
+    said = {"image_processor_type": processor, **SIZES[processor]}
+    folder = hugging_face(tmp_path / "tiny", said, labels)
+    model = build("hf", name=folder)
+    assert model.name == "tiny"
+    assert model.classes.wnids[934] == "n07697537"
+    assert model.recipe["runtime"] == "onnx", model.recipe
+    module = AutoModelForImageClassification.from_pretrained(folder).eval()
+    for backend, tolerance in (("pil", 1e-5), ("torchvision", 0.05)):
+        theirs = AutoImageProcessor.from_pretrained(folder, backend=backend)
+        difference = agree(
+            model,
+            photos,
+            lambda image, theirs=theirs: theirs(images=image, return_tensors="pt")["pixel_values"][
+                0
+            ],
+            lambda batch: module(pixel_values=batch).logits,
+            tolerance=1e-4,
+        )
+        assert difference < tolerance, backend
+
+
+@pytest.fixture
+def tiny_yolos(tmp_path):
+    """The folder of a detector of transformers with random weights."""
+    from transformers import YolosConfig, YolosForObjectDetection
+
+    torch.manual_seed(0)
+    config = YolosConfig(
+        hidden_size=32,
+        num_hidden_layers=2,
+        num_attention_heads=2,
+        intermediate_size=64,
+        image_size=[64, 96],
+        num_detection_tokens=20,
+        id2label={0: "N/A", 1: "person", 2: "dog", 3: "N/A"},
+        label2id={"person": 1, "dog": 2},
+    )
+    folder = tmp_path / "tiny-yolos"
+    network = YolosForObjectDetection(config)
+    # they start at zero, and all detections would be one
+    torch.nn.init.normal_(network.vit.embeddings.detection_tokens)
+    network.save_pretrained(folder)
+    said = {"image_processor_type": "YolosImageProcessor", "size": {"height": 64, "width": 96}}
+    (folder / "preprocessor_config.json").write_text(json.dumps(said))
+    return folder
+
+
+def test_hf_detectors_answer_as_the_library_does(tiny_yolos, photos):
+    from transformers import AutoImageProcessor, AutoModelForObjectDetection
+
+    model = build("hf", name=str(tiny_yolos))
+    assert model.classes.names == ("N/A 0", "person", "dog", "N/A 3")
+    assert model.recipe["runtime"] == "torch"
+    processor = AutoImageProcessor.from_pretrained(tiny_yolos, backend="pil")
+    module = AutoModelForObjectDetection.from_pretrained(tiny_yolos).eval()
+    for photo, found in zip(photos, model(photos), strict=True):
+        with torch.inference_mode():
+            outputs = module(**processor(images=photo, return_tensors="pt"))
+        (expected,) = processor.post_process_object_detection(
+            outputs, threshold=0.001, target_sizes=[photo.shape[:2]]
+        )
+        assert len(found) == len(expected["scores"]) > 0
+        order = np.argsort(-expected["scores"].numpy(), kind="stable")
+        np.testing.assert_allclose(found.scores, expected["scores"].numpy()[order], atol=1e-6)
+        np.testing.assert_allclose(found.boxes, expected["boxes"].numpy()[order], atol=1e-3)
+        assert found.labels.tolist() == expected["labels"].numpy()[order].tolist()
+        assert found.boxes[:, 2].max() <= photo.shape[1] * 1.01
+
+
+@without_gpu
+def test_a_detector_on_a_machine_without_a_gpu_is_one_line(tiny_yolos):
+    with pytest.raises(UsageError, match="runtime='cuda': no GPU is to be seen"):
+        build("hf", name=str(tiny_yolos), runtime="cuda")
+
+
+@on_a_gpu
+def test_a_detector_on_a_gpu_finds_what_it_finds_on_the_processor(tiny_yolos, photos):
+    there = build("hf", name=str(tiny_yolos), runtime="cuda")
+    here = build("hf", name=str(tiny_yolos))
+    assert (there.recipe["runtime"], here.recipe["runtime"]) == ("cuda", "torch")
+    for found, expected in zip(there(photos), here(photos), strict=True):
+        np.testing.assert_allclose(found.scores, expected.scores, atol=1e-3)
+        np.testing.assert_allclose(np.sort(found.boxes, 0), np.sort(expected.boxes, 0), atol=0.5)
+        assert sorted(found.labels) == sorted(expected.labels)
+
+
+def test_detectors_say_what_they_cannot_run_as(tiny_yolos):
+    with pytest.raises(UsageError, match="no runtime named 'gpu'"):
+        build("hf", name=str(tiny_yolos), runtime="gpu")
+    with pytest.raises(UsageError, match="a detector runs in fp32, not bf16"):
+        build("hf", name=str(tiny_yolos), runtime="torch", precision="bf16")
+
+
+def test_hf_refuses_processors_that_do_more(tmp_path):
+    said = {
+        "image_processor_type": "MobileViTImageProcessor",
+        "size": {"shortest_edge": 72},
+        "crop_size": {"height": 64, "width": 64},
+    }
+    folder = hugging_face(tmp_path, said, ["cat", "dog"])
+    with pytest.raises(UsageError, match="does more than resize, centre crop and normalise"):
+        build("hf", name=folder)
+    with pytest.raises(UsageError, match="transformers cannot load"):
+        build("hf", name=str(tmp_path / "none"))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("runtime", ["onnx", "torch"])
+def test_keras(runtime, tmp_path, photos):
+    (tmp_path / "three.txt").write_text("a\nb\nc")
+    path = str(tmp_path / "toy.keras")
+    recipe = {"mean": 127.5, "std": 127.5}
+    with pytest.raises(UsageError, match="cannot load the Keras model"):
+        build("keras", path=path, classes=str(tmp_path / "three.txt"), recipe=recipe)
+    import keras
+
+    keras.utils.set_random_seed(0)
+    images = keras.Input((64, 64, 3))
+    features = keras.layers.Conv2D(8, 3, strides=2, padding="same", activation="relu")(images)
+    pooled = keras.layers.GlobalAveragePooling2D()(keras.layers.BatchNormalization()(features))
+    network = keras.Model(images, keras.layers.Dense(3, activation="softmax")(pooled))
+    network.save(path)
+    classes = str(tmp_path / "three.txt")
+    model = build("keras", path=path, classes=classes, recipe=recipe, runtime=runtime)
+    assert model.recipe["runtime"] == runtime, model.recipe
+    ours = np.empty((len(photos), 3, 64, 64), dtype=np.float32)
+    for photo, out in zip(photos, ours, strict=True):
+        model.settings.preprocessing(photo, out)
+    expected = network.predict(ours.transpose(0, 2, 3, 1), verbose=0)
+    np.testing.assert_allclose(model(photos), expected, atol=1e-5)
+    with pytest.raises(UsageError, match="needs mean and std"):
+        build("keras", path=path, classes=classes, recipe={"size": 64})

@@ -1,0 +1,183 @@
+"""Integrated gradients of detectors: by hand on a linear one, complete on real architectures."""
+
+import json
+
+import cv2
+import numpy as np
+import pytest
+import torch
+from test_model_libraries import spread
+from torchvision_ops import torchvision
+
+from steadyeye.core.errors import UsageError
+from steadyeye.core.plugins import build as build_plugin
+from steadyeye.core.spec import Spec
+from steadyeye.data.images import image_file
+from steadyeye.models.introspection.differentiable import Opened, chosen
+from steadyeye.models.introspection.integrated_gradients import attributed
+
+BOX = (2.0, 1.0, 5.0, 4.0)
+BLOTS = np.random.default_rng(5).integers(0, 256, (9, 12, 3), dtype=np.uint8)
+PHOTO = cv2.resize(BLOTS, (160, 120), interpolation=cv2.INTER_CUBIC)
+IMAGE = np.random.default_rng(3).integers(1, 256, (6, 8, 3), dtype=np.uint8)
+
+
+def build(plugin, **kwargs):
+    return build_plugin("models", Spec(plugin, kwargs))
+
+
+def values_of(image):
+    return torch.from_numpy(image.astype(np.float32)).permute(2, 0, 1)[None] / 255
+
+
+def linear(weight):
+    """A detector of one candidate and two classes whose second score is Σ weight × value."""
+
+    def scores(values):
+        second = (values * torch.from_numpy(weight).float()).sum((1, 2, 3))
+        return torch.stack([torch.zeros_like(second), second], -1)[:, None]
+
+    boxes = np.array(BOX)[None, None]
+    return Opened(IMAGE, values_of, (1.0, 1.0), boxes, scores)
+
+
+@pytest.mark.parametrize(("baseline", "grey"), [("black", 0), ("grey", round(IMAGE.mean()))])
+def test_a_linear_detector_gives_weight_times_difference(baseline, grey):
+    weight = np.random.default_rng(0).normal(size=(3, 6, 8)) / 20
+    difference = (IMAGE.transpose(2, 0, 1).astype(float) - grey) / 255
+    score = (weight * IMAGE.transpose(2, 0, 1) / 255).sum()
+    found = attributed(linear(weight), (BOX, 1, score), baseline)
+    np.testing.assert_allclose(found.values, np.abs(weight * difference).sum(axis=0), atol=1e-6)
+    assert found.total == pytest.approx((weight * difference).sum(), abs=1e-5)
+    assert found.complete
+    assert found.steps == 32
+
+
+def test_a_score_that_no_candidate_has_is_refused():
+    with pytest.raises(UsageError, match="no candidate of the opened detector scores"):
+        attributed(linear(np.zeros((3, 6, 8))), (BOX, 1, 0.9))
+    with pytest.raises(UsageError, match="no baseline named 'white'"):
+        attributed(linear(np.zeros((3, 6, 8))), (BOX, 1, 0.0), "white")
+
+
+def test_steps_rise_until_complete_and_what_is_not_says_so():
+    # a step at a thousandth of the way: few points see it
+    def scores(values):
+        return torch.sigmoid(2000 * (values.mean((1, 2, 3)) - 0.3))[:, None, None]
+
+    opened = Opened(IMAGE, values_of, (1.0, 1.0), np.array(BOX)[None, None], scores)
+    few = attributed(opened, (BOX, 0, 1.0), most=32)
+    assert not few.complete
+    assert few.steps == 32
+    more = attributed(opened, (BOX, 0, 1.0))
+    assert more.steps > 32
+    assert more.residual < few.residual
+
+
+def saved(folder, kind, seed):
+    """A transformers detector of random weights and its processor's configuration.
+
+    The seeds give networks whose scores differ enough between a picture and black.
+    """
+    import transformers
+
+    torch.manual_seed(seed)
+    names = {"id2label": {0: "person", 1: "dog"}, "label2id": {"person": 0, "dog": 1}}
+    size = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 2}
+    if kind == "Yolos":
+        more = {"intermediate_size": 64, "image_size": [64, 96], "num_detection_tokens": 20}
+        config = transformers.YolosConfig(**size, **more, **names)
+        said = {"size": {"height": 64, "width": 96}}
+    else:
+        layers = {"encoder_layers": 1, "decoder_layers": 1, "num_queries": 10, "d_model": 32}
+        heads = {"encoder_attention_heads": 2, "decoder_attention_heads": 2}
+        sides = {"encoder_ffn_dim": 32, "decoder_ffn_dim": 32}
+        backbone = transformers.ResNetConfig(
+            embedding_size=8, hidden_sizes=[8, 8, 8, 8], depths=[1, 1, 1, 1]
+        )
+        config = getattr(transformers, f"{kind}Config")(
+            **layers, **heads, **sides, backbone_config=backbone, **names
+        )
+        said = {"size": {"shortest_edge": 64, "longest_edge": 96}}
+    getattr(transformers, f"{kind}ForObjectDetection")(config).save_pretrained(folder)
+    said["image_processor_type"] = f"{kind}ImageProcessor"
+    (folder / "preprocessor_config.json").write_text(json.dumps(said))
+    return build("hf", name=str(folder))
+
+
+def check(model, image):
+    """Completeness of the detection that differs most from that candidate's score on black.
+
+    A network of random weights tells most of its candidates hardly from black.
+    """
+    (said,) = model([image])
+    opened = model.opened(image)
+    with torch.no_grad():
+        scores, black = (
+            opened.scores(opened.prepare(each))[0].double().numpy()
+            for each in (image, np.zeros_like(image))
+        )
+    detections = list(zip(said.boxes, said.labels.tolist(), said.scores.tolist(), strict=True))
+    rows = [chosen(opened, scores, *each) for each in detections]
+    labels = said.labels.tolist()
+    away = [abs(scores[i, c] - black[i, c]) for i, c in zip(rows, labels, strict=True)]
+    detection = detections[int(np.argmax(away))]
+    found = attributed(opened, detection)
+    assert found.score == pytest.approx(detection[2], abs=1e-5)
+    assert found.complete, (found.residual, found.steps)
+    height, width = image.shape[:2]
+    assert found.values.shape[0] >= height * found.scale[1] - 1
+    assert found.values.shape[1] >= width * found.scale[0] - 1
+    return opened, found
+
+
+@pytest.mark.parametrize(("kind", "seed"), [("Yolos", 0), ("Detr", 3), ("ConditionalDetr", 0)])
+def test_transformers_detectors_are_complete(kind, seed, tmp_path):
+    opened, found = check(saved(tmp_path, kind, seed), PHOTO)
+    assert opened.boxes.shape[1:] == (1, 4)
+    assert found.values.max() > 0
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "ssdlite320_mobilenet_v3_large",
+        pytest.param("fasterrcnn_mobilenet_v3_large_320_fpn", marks=pytest.mark.slow),
+        pytest.param("retinanet_resnet50_fpn_v2", marks=pytest.mark.slow),
+        pytest.param("fcos_resnet50_fpn", marks=pytest.mark.slow),
+    ],
+)
+def test_torchvision_detectors_are_opened_at_what_they_say(name, tmp_path):
+    module = spread(torchvision.models.get_model(name, weights_backbone=None))
+    torch.save(module.state_dict(), tmp_path / "random.pth")
+    model = build("torchvision", name=name, checkpoint=str(tmp_path / "random.pth"))
+    (said,) = model([PHOTO])
+    opened = model.opened(PHOTO)
+    with torch.no_grad():
+        scores = opened.scores(opened.prepare(PHOTO))[0].double().numpy()
+    for i in range(min(len(said), 5)):
+        box, label, score = said.boxes[i], int(said.labels[i]), float(said.scores[i])
+        candidate = chosen(opened, scores, box, label, score)
+        assert scores[candidate, label] == pytest.approx(score, abs=1e-4)
+        there = opened.boxes[candidate, min(label, opened.boxes.shape[1] - 1)]
+        np.testing.assert_allclose(there, box, atol=1.5)
+
+
+@pytest.mark.slow
+def test_a_real_mistake_is_complete(test_data):
+    # the goat that YOLOX-nano calls a bear, its network computed by torch
+    from onnx_in_torch import yolox
+
+    photo = image_file.read(test_data / "davis" / "JPEGImages" / "goat" / "00040.jpg")
+    ((boxes, scores, labels),) = yolox([photo])
+    session = build(
+        "onnx_detector", path=str(test_data / "models" / "yolox_nano.onnx"), decoder="yolox"
+    )
+    (said,) = session([photo])
+    np.testing.assert_allclose(scores, said.scores, atol=1e-4)
+    np.testing.assert_allclose(boxes, said.boxes, atol=1e-2)
+    assert session.classes.names[labels[0]] == "bear"
+    found = attributed(yolox.opened(photo), (boxes[0], int(labels[0]), float(scores[0])))
+    assert found.score > 0.8
+    assert found.without < 0.01
+    assert found.complete, (found.residual, found.steps)

@@ -1,0 +1,249 @@
+"""Many images a pass, several devices, GPUs: as one image a pass on the processor gives it."""
+
+import json
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+
+import numpy as np
+import onnxruntime as ort
+import pytest
+import torch
+import toy_networks
+from test_models import LITE, photos
+from torch import nn
+
+import steadyeye as se
+from steadyeye.core import plugins
+from steadyeye.core.errors import UsageError
+from steadyeye.core.spec import parse
+from steadyeye.core.types import Classes
+from steadyeye.models.introspection.embedder import embedder
+from steadyeye.models.preprocessing.recipe import Preprocessing
+from steadyeye.models.runtimes import devices
+from steadyeye.models.runtimes.classifier import Recipe
+from steadyeye.models.runtimes.onnx_session import CUDA
+from steadyeye.models.runtimes.probe_images import patterns
+from steadyeye.models.runtimes.torch_classifier import Execution, torch_classifier
+from steadyeye.models.runtimes.torch_module import ThreadCopies, TorchModule
+
+__all__ = ["photos"]
+
+RECIPE = Recipe(Preprocessing((32, 40), (36, 48), (127.0,) * 3, (128.0,) * 3))
+TEN = Classes(tuple(map(str, range(10))))
+IMAGES = patterns(60, 80, 11)
+pytestmark = pytest.mark.usefixtures("own_cache")
+on_a_gpu = pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no GPU here")
+without_gpu = pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU here")
+
+
+class Counting(nn.Module):
+    """A network that remembers the shapes of its inputs."""
+
+    def __init__(self, network):
+        super().__init__()
+        self.network, self.shapes = network, []
+
+    def forward(self, images):
+        self.shapes.append(tuple(images.shape))
+        return self.network(images)
+
+
+class Roomy(nn.Module):
+    """Has memory for so many images a pass."""
+
+    def __init__(self, room):
+        super().__init__()
+        self.room, self.tried = room, []
+
+    def forward(self, images):
+        self.tried.append(len(images))
+        if len(images) > self.room:
+            raise torch.OutOfMemoryError
+        return images.mean((2, 3))
+
+
+class Summed(nn.Module):
+    """One row of scores, of however many images."""
+
+    def __init__(self, network):
+        super().__init__()
+        self.network = network
+
+    def forward(self, images):
+        return self.network(images).sum(dim=0, keepdim=True)
+
+
+def model(network, runtime="torch"):
+    return torch_classifier(network, "toy", TEN, RECIPE, Execution(runtime))
+
+
+def test_several_images_a_pass_score_as_one_does():
+    network = Counting(toy_networks.net())
+    one = model(network)
+    shapes = one.forward._copies.mine()[0].shapes
+    shapes.clear()
+    expected = one(IMAGES)
+    assert shapes == [(1, 3, 32, 40)] * 11
+    shapes.clear()
+    four = replace(one, most=4)
+    np.testing.assert_allclose(four(iter(IMAGES)), expected, atol=1e-6)
+    assert shapes == [(4, 3, 32, 40), (4, 3, 32, 40), (3, 3, 32, 40)]
+    assert four([]).shape == (0, 10)
+    np.testing.assert_array_equal(one(IMAGES), expected)
+
+
+def test_channels_may_be_last():
+    one = model(toy_networks.net())
+
+    def last(batch):
+        return one.forward(np.ascontiguousarray(batch.transpose(0, 3, 1, 2)))
+
+    nhwc = replace(one, settings=replace(RECIPE, layout="nhwc"), forward=last)
+    for most in (1, 4):
+        np.testing.assert_allclose(replace(nhwc, most=most)(IMAGES), one(IMAGES), atol=1e-6)
+
+
+def test_features_of_several_images_a_pass():
+    one = model(toy_networks.net())
+    features = embedder(replace(one, most=4))(IMAGES)
+    assert features.shape == (11, 8)
+    np.testing.assert_allclose(features, embedder(one)(IMAGES), atol=1e-6)
+
+
+@pytest.mark.parametrize("shape", [(5, 10), (4, 10, 2)])
+def test_an_output_that_is_no_row_an_image_is_one_line(shape):
+    given = replace(model(toy_networks.net()), most=4, forward=lambda _: np.zeros(shape, "f4"))
+    with pytest.raises(UsageError, match=r"for 4 images; a classifier gives \(4, classes\)"):
+        given(IMAGES)
+
+
+def test_a_run_hands_over_what_a_pass_takes(test_data, tmp_path):
+    data = f"frames(path='{test_data}/davis/JPEGImages/dog', anchors=8, k=2)"
+    one = model(toy_networks.net())
+    found = {}
+    several = replace(one, most=6, recipe={**one.recipe, "runtime": "cuda"}, device="a GPU")
+    for name, used, given in (
+        ("one", one, {}),
+        ("several", several, {}),
+        ("fewer", several, {"batch": 5}),
+    ):
+        found[name] = se.evaluate(used, data, out=tmp_path / name, **given)
+    written = tmp_path.glob("*/cells/*/cell.json")
+    batches = {path.parents[2].name: json.loads(path.read_text())["batch"] for path in written}
+    assert batches == {"one": 16, "several": 64, "fewer": 5}
+    for run in found.values():
+        scores = run.predictions.scores
+        np.testing.assert_allclose(scores, found["one"].predictions.scores, atol=1e-6)
+    logs = {name: (tmp_path / name / "log.jsonl").read_text() for name in found}
+    assert '"gpu": "a GPU"' in logs["several"]
+    assert '"gpu"' not in logs["one"]
+
+
+def test_as_many_images_a_pass_as_fit():
+    network = Roomy(room=11)
+    forward = TorchModule(network)
+    tried = forward._copies.mine()[0].tried
+    assert devices.fitting(forward, (3, 8, 8), (devices.CPU,)) == 8
+    assert tried == [64, 32, 16, 8]
+    with pytest.raises(UsageError, match="no memory left; give a smaller --batch"):
+        forward(np.zeros((12, 3, 8, 8), dtype=np.float32))
+
+
+def test_a_network_made_for_one_image_gets_one_a_pass():
+    one = torch.export.export(toy_networks.net(), (torch.zeros(1, 3, 32, 40),)).module()
+    assert devices.fitting(TorchModule(one), (3, 32, 40), (devices.CPU,)) == 1
+    frozen = torch.jit.trace(Summed(toy_networks.net()), torch.zeros(1, 3, 32, 40))
+    assert devices.fitting(TorchModule(frozen), (3, 32, 40), (devices.CPU,)) == 1
+
+
+def test_threads_take_devices_in_turn_and_share_their_weights():
+    places = (torch.device("cpu"), torch.device("cpu", 0))  # two names of the same device
+    network = toy_networks.net()
+    copies = ThreadCopies(network, places)
+    together = threading.Barrier(4)
+
+    def mine(_):
+        found = copies.mine()
+        together.wait()
+        assert copies.mine() == found
+        return found
+
+    with ThreadPoolExecutor(4) as pool:
+        found = list(pool.map(mine, range(4)))
+    assert len({id(module) for module, _ in found}) == 4
+    weights = {place: set() for place in places}
+    for module, place in found:
+        weights[place].add(module.linear.weight.data_ptr())
+    assert [len(weights[place]) for place in places] == [1, 1]
+    assert weights[places[0]] == {network.linear.weight.data_ptr()} != weights[places[1]]
+
+
+@without_gpu
+@pytest.mark.parametrize(
+    "spec",
+    [
+        "efficientnet_lite0(runtime='cuda')",
+        "torch(path='py:toy_networks:net', classes='imagenet1k', runtime='cuda')",
+    ],
+)
+def test_a_machine_without_a_gpu_is_one_line(spec):
+    with pytest.raises(UsageError, match="runtime='cuda': no GPU is to be seen") as error:
+        plugins.build("models", parse(spec))
+    assert "\n" not in str(error.value)
+
+
+def test_a_runtime_that_is_not_known_is_one_line(test_data):
+    for spec in (
+        f"onnx(path='{test_data}/models/yolox_nano.onnx', classes='coco', runtime='tpu')",
+        "efficientnet_lite0(runtime='tpu')",
+    ):
+        with pytest.raises(UsageError, match="no runtime named 'tpu'"):
+            plugins.build("models", parse(spec))
+
+
+@pytest.mark.skipif(CUDA in ort.get_available_providers(), reason="this onnxruntime has CUDA")
+def test_an_onnxruntime_without_cuda_is_one_line(test_data):
+    file = test_data / "models" / "yolox_nano.onnx"
+    for spec in (
+        f"onnx_detector(path='{file}', decoder='yolox', runtime='cuda')",
+        f"onnx(path='{file}', classes='imagenet1k', runtime='cuda')",
+    ):
+        with pytest.raises(UsageError, match="install onnxruntime-gpu in its place"):
+            plugins.build("models", parse(spec))
+
+
+@on_a_gpu
+def test_a_program_that_is_bound_to_where_it_was_exported_is_one_line(tmp_path):
+    program = torch.export.export(toy_networks.net(), (torch.zeros(1, 3, 32, 32),))
+    torch.export.save(program, tmp_path / "net.pt2")
+    spec = f"torch(path='{tmp_path}/net.pt2', classes='imagenet1k', runtime='cuda')"
+    with pytest.raises(UsageError, match="computes where it was exported"):
+        plugins.build("models", parse(spec))
+
+
+@on_a_gpu
+@pytest.mark.parametrize("name", LITE)
+def test_a_gpu_scores_as_the_processor_does(name, photos):
+    there = plugins.build("models", parse(f"{name}(runtime='cuda')"))
+    here = plugins.build("models", parse(name))
+    assert there.recipe["runtime"] == "cuda"
+    assert there.fingerprint != here.fingerprint
+    assert there.most > 1
+    pictures = [*photos.values()]
+    found, expected = there(pictures), here(pictures)
+    np.testing.assert_allclose(found, expected, atol=1e-3)
+    assert (found.argmax(axis=1) == expected.argmax(axis=1)).all()
+    np.testing.assert_array_equal(there(pictures), found)
+    assert torch.from_numpy(there._page()).is_pinned()
+
+
+@on_a_gpu
+def test_threads_on_a_gpu_do_not_mix_their_images():
+    there = model(toy_networks.seeded(toy_networks.Forgetful), "cuda")
+    parts = [IMAGES[i : i + 3] for i in range(9)]
+    expected = [there(part) for part in parts]
+    with ThreadPoolExecutor(8) as pool:
+        for _ in range(10):
+            for found, wanted in zip(pool.map(there, parts), expected, strict=True):
+                np.testing.assert_array_equal(found, wanted)

@@ -1,0 +1,231 @@
+"""Runtimes: exports that agree with torch or are refused, ONNX files, functions."""
+
+import pickle
+import threading
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import onnxruntime as ort
+import pytest
+import torch
+import toy_networks
+
+from steadyeye.core import plugins
+from steadyeye.core.errors import UsageError
+from steadyeye.core.spec import Spec, parse
+from steadyeye.core.types import Classes
+from steadyeye.models.runtimes import torch_export
+from steadyeye.models.runtimes.classifier import softmax
+from steadyeye.models.runtimes.probe_images import patterns
+from steadyeye.models.runtimes.python_function import FunctionClassifier
+from steadyeye.models.runtimes.recipe_parsing import recipe
+from steadyeye.models.runtimes.torch_module import one_thread
+from steadyeye.models.runtimes.weights import weights_fingerprint
+
+SMALL = {"size": 32}
+IMAGES = patterns(48, 64, 3)
+
+
+@pytest.fixture(autouse=True)
+def _cache(tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+
+
+@pytest.fixture
+def ten(tmp_path):
+    """A class file of ten classes."""
+    path = tmp_path / "ten.txt"
+    path.write_text("\n".join(f"class {i}" for i in range(10)))
+    return str(path)
+
+
+def build(plugin, **kwargs):
+    return plugins.build("models", Spec(plugin, kwargs))
+
+
+def exported(module):
+    settings = recipe(SMALL).preprocessing
+    return torch_export.export(module, settings, weights_fingerprint(module))
+
+
+@pytest.mark.slow
+def test_a_module_that_does_not_export_stays_in_torch_and_says_so(ten):
+    options = {"path": "py:toy_networks:branching", "classes": ten, "recipe": SMALL}
+    model = build("torch", **options)
+    assert model.recipe["runtime"] == "torch"
+    note = model.recipe["runtime_note"]
+    assert note.startswith("TorchScript exporter: export differs from torch by"), note
+    assert "dynamo exporter" in note
+    assert build("torch", **options).recipe["runtime_note"] == note
+    assert len(list(torch_export.cache_folder().glob("*.refused.json"))) == 1
+
+
+def test_an_export_is_cached_and_compared_again(monkeypatch):
+    first = exported(toy_networks.net())
+    assert first.session, first.note
+    (file,) = torch_export.cache_folder().glob("*.onnx")
+    written = file.stat().st_mtime_ns
+    monkeypatch.setattr(torch_export, "_onnx", lambda *_: pytest.fail("exported again"))
+    assert exported(toy_networks.net()).session
+    assert file.stat().st_mtime_ns == written
+    monkeypatch.undo()
+
+
+def test_a_cached_export_of_other_code_is_replaced(tmp_path):
+    assert exported(toy_networks.net()).session
+    changed = toy_networks.seeded(gain=2.0)
+    found = exported(changed)
+    assert len(list(torch_export.cache_folder().glob("*.onnx"))) == 1
+    batch = torch.rand(1, 3, 32, 32)
+    with torch.inference_mode():
+        np.testing.assert_allclose(found.session(batch.numpy()), changed(batch), atol=1e-5)
+    cached = next(torch_export.cache_folder().glob("*.onnx"))
+    cached.write_bytes(b"cut short")
+    assert exported(changed).session
+
+
+def test_modules_that_keep_state_are_safe_in_threads(ten):
+    options = {"path": "py:toy_networks:forgetful", "classes": ten, "recipe": SMALL}
+    model = build("torch", runtime="torch", **options)
+    threads = torch.get_num_threads()
+    expected = [model([image]).tobytes() for image in IMAGES]
+    with ThreadPoolExecutor(4) as pool:
+        found = list(pool.map(lambda i: model([IMAGES[i % 3]]).tobytes(), range(120)))
+    assert found == expected * 40
+    assert torch.get_num_threads() == threads
+
+
+def toy_onnx(tmp_path, channels_last=False, batch=1):
+    module = toy_networks.net()
+    path = tmp_path / f"toy{batch}.onnx"
+    if channels_last:
+        module = torch.nn.Sequential(Transposed(), module).eval()
+    shape = (batch, 32, 40, 3) if channels_last else (batch, 3, 32, 40)
+    torch.onnx.export(module, (torch.zeros(shape),), str(path), dynamo=False)
+    return str(path)
+
+
+class Transposed(torch.nn.Module):
+    def forward(self, images):
+        return images.permute(0, 3, 1, 2)
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("channels_last", [False, True])
+def test_onnx_files_declare_their_layout_and_size(channels_last, tmp_path, ten):
+    path = toy_onnx(tmp_path, channels_last)
+    model = build("onnx", path=path, classes=ten)
+    assert model.recipe["layout"] == ("nhwc" if channels_last else "nchw")
+    assert model.recipe["preprocessing"]["size"] == [32, 40]
+    batch = np.empty((len(IMAGES), 3, 32, 40), dtype=np.float32)
+    for image, out in zip(IMAGES, batch, strict=True):
+        model.settings.preprocessing(image, out)
+    with torch.inference_mode():
+        logits = toy_networks.net()(torch.from_numpy(batch)).numpy()
+    np.testing.assert_allclose(model(IMAGES), softmax(logits), atol=1e-6)
+    raw = build("onnx", path=path, classes=ten, recipe={"output": "probabilities"})
+    np.testing.assert_allclose(raw(IMAGES), logits, atol=1e-5)
+    assert raw.fingerprint != model.fingerprint
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_onnx_files_that_cannot_be_used_are_told_in_one_line(tmp_path, ten, test_data):
+    path = toy_onnx(tmp_path)
+    (tmp_path / "text.onnx").write_text("nothing")
+    detector = str(test_data / "models" / "yolox_nano.onnx")
+    for options, message in [
+        ({"classes": "imagenet1k"}, "scores have 10 columns but the class list has 1000"),
+        ({"recipe": {"size": 64}}, "cannot run on input"),
+        ({"recipe": {"std": 0.5}}, "multiply mean and std by 255"),
+        ({"recipe": {"sise": 32}}, "did you mean 'size'"),
+        ({"recipe": {"output": "logit"}}, "did you mean 'logits'"),
+        ({"path": str(tmp_path / "text.onnx")}, "cannot load"),
+        ({"path": str(tmp_path / "none.onnx")}, "no ONNX file"),
+        ({"path": toy_onnx(tmp_path, batch=8)}, "a free batch"),
+        ({"path": detector}, r"shape \(1, 3549, 85\)"),
+    ]:
+        with pytest.raises(UsageError, match=message) as told:
+            build("onnx", **{"path": path, "classes": ten, **options})
+        assert "\n" not in str(told.value)
+
+
+def test_functions_take_mixed_shapes_in_order():
+    dark, light = np.zeros((20, 30, 3), np.uint8), np.full((20, 30, 3), 200, np.uint8)
+    other = np.full((10, 10, 3), 100, np.uint8)
+    model = FunctionClassifier(toy_networks.brightness)
+    scores = model(iter([dark, other, light]))
+    assert scores.dtype == np.float32
+    # the third column is the number of images that came in one call
+    assert scores.tolist() == [[255, 0, 2], [155, 100, 1], [55, 200, 2]]
+    assert model([]).shape == (0, 0)
+    assert pickle.loads(pickle.dumps(model)).fingerprint == model.fingerprint
+
+
+def test_functions_get_the_size_they_ask_for():
+    def shape(images):
+        return [images.shape[1:3]] * len(images)
+
+    images = [np.full((20, 30, 3), 7, np.uint8), np.full((40, 25, 3), 7, np.uint8)]
+    assert FunctionClassifier(shape, size=16)(images).tolist() == [[16, 16]] * 2
+    assert FunctionClassifier(shape, size=(8, 12))(images).tolist() == [[8, 12]] * 2
+    assert FunctionClassifier(toy_networks.brightness, size=16)(images)[:, 1].tolist() == [7, 7]
+
+
+@pytest.mark.parametrize(
+    ("function", "message"),
+    [
+        (toy_networks.flat, r"returns shape \(3,\) for 3 images; it should return \(3, classes\)"),
+        (toy_networks.text, "not an array of numbers"),
+        (toy_networks.brightness, "scores have 3 columns but the class list has 2"),
+    ],
+)
+def test_functions_that_return_something_else_are_told_in_one_line(function, message):
+    with pytest.raises(UsageError, match=message) as told:
+        FunctionClassifier(function, Classes(("dark", "bright")))(IMAGES)
+    assert "\n" not in str(told.value)
+
+
+def test_the_callable_plugin_finds_functions():
+    model = plugins.build("models", parse("callable(path='toy_networks:brightness', size=16)"))
+    assert model.name == "brightness"
+    assert model(IMAGES).shape == (3, 3)
+    with pytest.raises(UsageError, match="no Python path"):
+        build("callable", path="toy_networks")
+    with pytest.raises(UsageError, match="not a function"):
+        build("callable", path="toy_networks:__doc__")
+
+
+def test_a_session_uses_one_thread(tmp_path):
+    session = exported(toy_networks.net()).session
+    options = session._session.get_session_options()
+    assert (options.intra_op_num_threads, options.inter_op_num_threads) == (1, 1)
+    assert options.execution_mode == ort.ExecutionMode.ORT_SEQUENTIAL
+
+
+def test_a_thread_that_overlaps_another_leaves_the_number_of_threads():
+    before, inside, over = torch.get_num_threads(), threading.Event(), threading.Event()
+
+    def other():
+        with one_thread():
+            inside.set()
+            over.wait(10)
+
+    torch.set_num_threads(2)
+    try:
+        with one_thread():
+            helper = threading.Thread(target=other)
+            helper.start()
+            inside.wait(10)
+            with one_thread():
+                assert torch.get_num_threads() == 1
+            assert torch.get_num_threads() == 1
+        over.set()
+        helper.join()
+        found = []
+        # a thread that has not asked yet is told the number that was set last
+        late = threading.Thread(target=lambda: found.append(torch.get_num_threads()))
+        late.start()
+        late.join()
+        assert [torch.get_num_threads(), *found] == [2, 2]
+    finally:
+        torch.set_num_threads(before)

@@ -1,0 +1,497 @@
+"""Sections over pm-sets: worked by hand, against references, and beside the papers' tables."""
+
+import csv
+import json
+from collections import defaultdict
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import vl_convert
+from test_metrics import HAND, as_predictions, random_table, table
+
+from steadyeye.core.errors import UsageError
+from steadyeye.core.review_filter import reviewed
+from steadyeye.core.stats.intervals import clopper_pearson
+from steadyeye.core.types import Evaluated
+from steadyeye.metrics.accuracy import accuracy
+from steadyeye.metrics.conditional_robustness import conditional_robustness
+from steadyeye.metrics.pm_k import pm_k
+from steadyeye.report.analyses import frame_rates as rates
+from steadyeye.report.analyses import frame_types as types
+from steadyeye.report.analyses import review_impact as review
+from steadyeye.report.analyses.conditional_robustness import conditional_robustness as beside
+from steadyeye.report.analyses.offset_errors import offset_errors
+from steadyeye.report.analyses.static_transfer import static_transfer
+from steadyeye.runner.collect import results
+
+SPACE = "\u202f"
+
+
+@pytest.fixture(scope="module")
+def released(test_data):
+    metadata = test_data / "imagenet_vid_robust" / "metadata"
+    sets = json.loads((metadata / "pmsets.json").read_text())
+    return sets, json.loads((metadata / "labels.json").read_text())
+
+
+def sets(right, k=None, **tags):
+    """Sets of two classes, each frame labelled 0: `right` maps (set, offset) to right or wrong."""
+    keys = list(right)
+    predictions = table(
+        [[1, 0] if right[key] else [0, 1] for key in keys],
+        [[0]] * len(keys),
+        [group for group, _ in keys],
+        [offset for _, offset in keys],
+    )
+    more = {name: np.asarray(values) for name, values in tags.items()}
+    columns = (*predictions.columns, *more)
+    return replace(
+        predictions, columns=columns, tags={**predictions.tags, **more}, fingerprint="same"
+    )
+
+
+def evaluated(predictions, model="m"):
+    predictions = replace(predictions, model=model)
+    return Evaluated(predictions, results(predictions))
+
+
+def rows(section, at=0):
+    return [list(row) for row in section.tables[at].rows]
+
+
+def share(text):
+    return float(text.split(SPACE)[0].split(" ")[0]) / 100
+
+
+# a: right, breaks at +1; b: right throughout; c: anchor wrong, +1 wrong
+THREE = {
+    ("a", -1): True,
+    ("a", 0): True,
+    ("a", 1): False,
+    ("a", 2): True,
+    ("b", -1): True,
+    ("b", 0): True,
+    ("b", 1): True,
+    ("b", 2): True,
+    ("c", 0): False,
+    ("c", 1): False,
+}
+
+
+def test_offset_errors_by_hand():
+    # at −1: 0 of 2; at +1: a's frame of 3, for c's anchor is wrong itself; at +2: 0 of 2
+    section = offset_errors([evaluated(sets(THREE))])
+    assert [row[:4] for row in rows(section)] == [
+        ["-2", "m", "0", "—"],
+        ["-1", "m", "2", f"0.0{SPACE}%"],
+        ["+1", "m", "3", f"33.3{SPACE}%"],
+        ["+2", "m", "2", f"0.0{SPACE}%"],
+    ]
+    low, high = clopper_pearson(1, 3)
+    assert rows(section)[2][4] == f"{low * 100:.1f}–{high * 100:.1f}{SPACE}%"
+    # one away: 1 of 5; two away: 0 of 2
+    assert f"20.0{SPACE}%" in section.text[0]
+    # 1 of 5 frames of two videos: the interval holds 0, so the title asks
+    assert section.title == "How does the error rate change with the distance from the anchor?"
+
+
+def test_offset_errors_over_all_models_count_a_frame_once_a_model():
+    other = {**THREE, ("c", 0): True, ("b", 2): False}
+    section = offset_errors([evaluated(sets(THREE)), evaluated(sets(other), "n")])
+    lines = {(row[0], row[1]): row[2:4] for row in rows(section)}
+    # +1: a's frame twice and c's once, of 3 frames × 2; +2: b's once of 2 × 2
+    assert lines["+1", "all models"] == ["6", f"50.0{SPACE}%"]
+    assert lines["+2", "all models"] == ["4", f"25.0{SPACE}%"]
+    assert lines["+1", "n"] == ["3", f"66.7{SPACE}%"]
+
+
+def test_models_on_other_samples_are_not_added_up():
+    other = replace(sets(THREE), fingerprint="other")
+    section = offset_errors([evaluated(sets(THREE)), evaluated(other, "n")])
+    assert {row[1] for row in rows(section)} == {"m", "n"}
+    assert static_transfer([evaluated(sets(THREE)), evaluated(other, "n")]) is None
+
+
+def test_conditional_robustness_by_hand():
+    # right anchors a and b: at ±1 three of four frames, at ±2 two of two
+    found = conditional_robustness(sets(THREE))
+    assert [(cell.value, cell.n) for cell in found.cells] == [(3 / 4, 4), (1, 2)]
+    assert (found.name, found.value, found.n) == ("conditional_robustness(k=2)", 1, 2)
+    assert conditional_robustness(sets(THREE), k=1).value == 3 / 4
+    section = beside([evaluated(sets(THREE))])
+    # of two right anchors one survives distances 1 and 2
+    assert [row[5].split(" ")[0] for row in rows(section)] == [f"50.0{SPACE}%"] * 2
+    assert f"100.0{SPACE}%" in section.text[0]
+    # a breaks at +1, and both of the frames two away are right
+    assert section.title == (
+        "1 of 1 sets that break within ±2 are right on the frames exactly 2 away"
+    )
+
+
+def test_conditional_robustness_without_a_right_anchor_has_no_value():
+    found = conditional_robustness(sets({("a", 0): False, ("a", 1): True}))
+    assert (found.value, found.n) == (None, 0)
+    assert conditional_robustness(sets({("a", 0): True})).cells == ()
+    assert beside([evaluated(sets({("a", 0): True}))]) is None
+
+
+def test_the_same_conditional_robustness_hides_another_pm_k():
+    """Shankar et al., Figure 9: errors in a few videos at all distances, or one in each video."""
+    k, videos = 5, 10
+    frames = [(f"v{v}", o) for v in range(videos) for o in range(-k, k + 1)]
+    # at each distance one frame on either side is wrong, of ten videos each
+    few = {(v, o): not (v == "v0" and o) for v, o in frames}
+    spread = {(v, o): not (o and int(v[1]) == (abs(o) - 1) * 2 + (o > 0)) for v, o in frames}
+    first, second = sets(few), sets(spread)
+    cells = [[c.value for c in conditional_robustness(each).cells] for each in (first, second)]
+    assert cells[0] == cells[1] == [0.9] * k
+    assert pm_k(first).value == 0.9
+    assert pm_k(second).value == 0.0
+    assert accuracy(first).value == accuracy(second).value == 1
+
+
+def test_static_transfer_by_hand():
+    """Three models on two sets: a's +1 breaks two of them, b's ±2 one each."""
+    names = [("a", -1), ("a", 0), ("a", 1), ("b", -2), ("b", 0), ("b", 2)]
+
+    def model(*wrong):
+        return sets({name: name not in wrong for name in names})
+
+    one, two, three = (
+        model(("a", 1), ("b", -2)),
+        model(("a", 1)),
+        model(("a", -1), ("b", 2)),
+    )
+    section = static_transfer(
+        [evaluated(each, name) for each, name in ((one, "1"), (two, "2"), (three, "3"))]
+    )
+    found = {row[0]: [share(cell) for cell in row[2:]] for row in rows(section)}
+    # the fixed set: a's +1 (two models) and b's −2 (a tie with +2: the earlier)
+    # without 1: a's −1 ties with +1: the earlier, right; b's +2, right
+    assert found["1"] == [1, 1, 0, 0]
+    # without 2: a's −1 before +1, right; b's −2 before +2, right
+    assert found["2"] == [1, 1, 0.5, 0.5]
+    # without 3: a's +1, right; b's −2, right
+    assert found["3"] == [1, 1, 1, 0]
+    # two anchors show nothing
+    assert section.title == "Do models break on the same frames?"
+
+
+def test_static_transfer_titles_assert_with_enough_anchors():
+    """Of 40 anchors half break: on the same frame for both models, or each on its own."""
+
+    def model(side):
+        return sets({(f"g{i}", o): i % 2 == 0 or o != side for i in range(40) for o in (-1, 0, 1)})
+
+    def title(*sides):
+        return static_transfer([evaluated(model(s), f"{i}") for i, s in enumerate(sides)]).title
+
+    assert title(1, 1) == ("Most of the drop is on frames that break other models too")
+    assert title(-1, 1) == "Most of the drop is on frames that break one model only"
+
+
+def test_static_transfer_of_models_that_share_their_errors():
+    wrong = {("a", 0): True, ("a", 1): False, ("b", 0): True, ("b", 1): True, ("b", -1): False}
+    section = static_transfer([evaluated(sets(wrong), name) for name in "12"])
+    assert {tuple(map(share, row[2:])) for row in rows(section)} == {(1, 0, 0, 0)}
+    assert section.title == "Do models break on the same frames?"
+
+
+def test_static_transfer_leaves_out_what_one_model_could_not_read():
+    right = {("a", 0): True, ("a", 1): False, ("a", 2): True, ("b", 0): True}
+    blind = replace(sets(right), errors=np.array(["", "corrupt", "", ""]))
+    section = static_transfer([evaluated(sets(right)), evaluated(blind, "n")])
+    # a's +1 is gone, +2 is right; b has no neighbour
+    assert [row[1:3] for row in rows(section)] == [["1", f"100.0{SPACE}% (2.5–100.0{SPACE}%)"]] * 2
+    assert share(rows(section)[0][4]) == 1
+
+
+def test_static_transfer_needs_two_models():
+    assert static_transfer([evaluated(sets(THREE))]) is None
+
+
+TYPES = ["I", "P", "B", "P", "P", "P", "B", "B", "P", "P"]
+
+
+def test_frame_types_by_hand():
+    section = types.frame_types([evaluated(sets(THREE, frame_type=TYPES))])
+    own = [row for row in rows(section) if row[1] == "m"]
+    # all: 2 of 3 right, 1 of 3 survives; without B: a's +1 and b's ±1 … leave, a survives;
+    # without P all anchors leave: none is left
+    assert [[row[0], row[2], row[3].split(" (")[0], row[4].split(" (")[0]] for row in own] == [
+        ["all frames", "3", f"66.7{SPACE}%", f"33.3{SPACE}%"],
+        ["without I-frames", "3", f"66.7{SPACE}%", f"33.3{SPACE}%"],
+        ["without P-frames", "—", "—", "—"],
+        ["without B-frames", "3", f"66.7{SPACE}%", f"66.7{SPACE}%"],
+    ]
+    # three anchors show nothing
+    assert section.title == "Does one frame type cause the drop?"
+
+
+@pytest.mark.parametrize(
+    ("broken_by", "title"),
+    [
+        ("B", "Most of the drop disappears without B-frames"),
+        ("both", "Most of the drop remains without any one frame type"),
+    ],
+)
+def test_the_title_tells_whether_one_type_makes_the_drop(broken_by, title):
+    offsets, kinds = range(3), {0: "I", 1: "P", 2: "B"}
+    right = {
+        (f"g{i}", o): i % 2 == 0 or o not in ([2] if broken_by == "B" else [1, 2])
+        for i in range(100)
+        for o in offsets
+    }
+    tags = [kinds[o] for _, o in right]
+    # the anchor is an I-frame: without them no set is left, and nothing to compare
+    section = types.frame_types([evaluated(sets(right, frame_type=tags))])
+    assert section.title == title
+
+
+def test_types_that_do_not_occur_are_told():
+    section = types.frame_types([evaluated(sets(THREE, frame_type=["P"] * 10))])
+    assert "The data have no I, no B-frames." in section.text[0]
+    assert [row[0] for row in rows(section) if row[1] == "m"] == ["all frames", "without P-frames"]
+
+
+def test_frame_rates_by_hand():
+    fps = [25.0] * 4 + [30000 / 1001] * 4 + [24.9999] * 2
+    section = rates.frame_rates([evaluated(sets(THREE, fps=fps))])
+    own = [row for row in rows(section) if row[1] == "m"]
+    assert [[row[0], row[2], share(row[3]), share(row[4]), share(row[5])] for row in own] == [
+        ["25 fps", "2", 0.5, 0, 0.5],
+        ["29 fps", "1", 1, 1, 0],
+    ]
+    assert rates.frame_rates([evaluated(sets(THREE, fps=[25.0] * 10))]) is None
+
+
+def reference(test_data, name):
+    with (test_data.parent / "reference" / f"published_{name}.csv").open() as file:
+        return list(csv.DictReader(file))
+
+
+@pytest.mark.parametrize(
+    ("name", "published"),
+    [
+        ("frame_type", types.published),
+        ("fps", rates.published),
+        ("review_impact", review.published),
+    ],
+)
+def test_the_published_tables_are_the_published_tables(test_data, name, published):
+    expected = reference(test_data, name)
+    for row, shown in zip(expected, published(), strict=True):
+        assert shown.original.value == float(row["original"]) / 100
+        assert shown.perturbed.value == float(row["perturbed"]) / 100
+        difference = float(row["original"]) - float(row["perturbed"])
+        assert shown.drop.value * 100 == pytest.approx(difference)
+    printed = [
+        round(float(row["original"]) - float(row["perturbed"]) - float(row["drop"]), 1)
+        for row in expected
+    ]
+    # two drops of Table 4 are not the difference of what is printed beside them
+    assert printed == ([0, 0.2, 0, -0.7] if name == "review_impact" else [0] * len(expected))
+
+
+def test_the_intervals_of_table_8_are_clopper_pearson_over_its_videos(test_data):
+    for row in reference(test_data, "fps"):
+        n = int(row["videos"])
+        for end in ("original", "perturbed"):
+            hits = round(float(row[end]) / 100 * n)
+            found = np.round(100 * np.array(clopper_pearson(hits, n)), 1).tolist()
+            assert found == [float(row[f"{end}_low"]), float(row[f"{end}_high"])]
+            assert round(100 * hits / n, 1) == float(row[end])
+
+
+REVIEW = {
+    # a: +1 rejected and wrong; b: fine; c: the anchor rejected, so its right neighbour leaves too
+    ("a", 0): (True, 1),
+    ("a", 1): (False, 0),
+    ("a", 2): (True, 1),
+    ("b", 0): (True, 1),
+    ("b", 1): (True, 1),
+    ("c", 0): (False, 0),
+    ("c", 1): (True, 1),
+}
+
+
+def judged():
+    return sets(
+        {key: right for key, (right, _) in REVIEW.items()},
+        accepted=[accepted for _, accepted in REVIEW.values()],
+    )
+
+
+def test_metrics_keep_to_what_was_accepted():
+    kept = reviewed(judged())
+    assert list(kept.ids) == ["s0", "s2", "s3", "s4"]
+    assert (accuracy(kept).value, pm_k(kept).value, pm_k(kept).n) == (1, 1, 2)
+    assert kept.candidates is not None
+    assert pm_k(kept.candidates).value == 1 / 3
+    assert "3 of 7 candidate frames left out: not accepted by review" in kept.notes
+    assert reviewed(sets(THREE)).candidates is None
+
+
+def test_review_impact_by_hand():
+    section = review.review_impact([evaluated(reviewed(judged()))])
+    own = [row for row in rows(section) if row[1] == "m"]
+    assert [row[:3:2] for row in own] == [["without review", "3"], ["with review", "2"]]
+    assert list(map(share, own[0][3:])) == pytest.approx([0.667, 0.333, 0.333])
+    assert list(map(share, own[1][3:])) == [1, 1, 0]
+    assert rows(section, 1) == [
+        ["anchors", "3", "2", f"66.7{SPACE}%"],
+        ["neighbours", "4", "2", f"50.0{SPACE}%"],
+    ]
+    # 1 of 3 before and 0 of 2 after: the intervals allow anything
+    assert section.title == "How much of the drop remains after the review?"
+
+
+@pytest.mark.parametrize(
+    ("rejected", "title"),
+    [
+        (True, "The review removes most of the drop"),
+        (False, "Most of the drop remains after the review"),
+    ],
+)
+def test_the_review_s_title_with_enough_anchors(rejected, title):
+    """Half of 100 anchors break, on a frame that the review rejects, or on one that it keeps."""
+    keys = [(f"g{i}", o) for i in range(100) for o in (0, 1, 2)]
+    right = {(g, o): o != 1 or int(g[1:]) % 2 == 0 for g, o in keys}
+    kept = [o != (1 if rejected else 2) for _, o in keys]
+    section = review.review_impact([evaluated(reviewed(sets(right, accepted=kept)))])
+    assert section.title == title
+
+
+def test_a_review_that_rejected_nothing_is_no_section():
+    kept = reviewed(sets(THREE, accepted=[1] * 10))
+    assert review.review_impact([evaluated(kept)]) is None
+
+
+def test_offset_errors_draw_a_second_line_without_the_review():
+    section = offset_errors([evaluated(reviewed(judged()))])
+    lines = {(row[0], row[1]): row[2:4] for row in rows(section)}
+    # with it b's frame alone is one away; without it a's, which is wrong, and c's
+    assert lines["+1", "m"] == ["1", f"0.0{SPACE}%"]
+    assert lines["+1", "m, without review"] == ["3", f"33.3{SPACE}%"]
+
+
+def test_another_value_of_accepted_is_refused():
+    with pytest.raises(UsageError, match="is '2'; write 1 or 0"):
+        reviewed(sets(THREE, accepted=[2] + [1] * 9))
+
+
+def naive(models):
+    """Offset errors, conditional robustness and the static set from their definitions alone."""
+    table = models[0]
+    offset = table.tags["offset"]
+    anchor = {table.groups[i]: i for i in np.flatnonzero(offset == 0)}
+    errors, conditional, near = defaultdict(list), defaultdict(list), defaultdict(list)
+    for i in np.flatnonzero(offset):
+        a = anchor[table.groups[i]]
+        for m in models:
+            errors[int(offset[i])].append(bool(m.right[a] and not m.right[i]))
+        if table.right[a]:
+            conditional[int(abs(offset[i]))].append(bool(table.right[i]))
+        wrong = [not m.right[i] for m in models]
+        near[a].append((-sum(wrong), abs(offset[i]), offset[i], wrong))
+    static = np.array([min(each, key=lambda c: c[:3])[3] for each in near.values()])
+    others = [
+        np.mean(
+            [not min(e, key=lambda c, m=m: (c[0] + c[3][m], *c[1:3]))[3][m] for e in near.values()]
+        )
+        for m in range(len(models))
+    ]
+    return errors, conditional, 1 - static.mean(axis=0), others
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_random_tables_over_the_released_metadata(released, seed):
+    frames = as_predictions(released, random_table(released, 0))
+    frames = replace(frames, fingerprint="released")
+    models = []
+    for which in range(3):
+        scores = random_table(released, 100 + 3 * seed + which)
+        models.append(replace(frames, scores=np.stack([scores[id_] for id_ in frames.ids])))
+    errors, conditional, static, others = naive(models)
+    given = [Evaluated(replace(m, model=str(i)), {}) for i, m in enumerate(models)]
+
+    values = offset_errors(given).figures[0].spec["data"]["values"]
+    found = {v["offset"]: (v["value"], v["frames"]) for v in values if v["line"] == "all models"}
+    assert found == {o: (np.mean(e), len(e)) for o, e in errors.items()}
+
+    cells = conditional_robustness(models[0]).cells
+    assert [(c.value, c.n) for c in cells] == [
+        (np.mean(conditional[d]), len(conditional[d])) for d in range(1, 11)
+    ]
+
+    values = static_transfer(given).figures[0].spec["data"]["values"]
+    found = {(v["model"], v["frames"]): v["value"] for v in values}
+    assert [found[str(i), "worst for all models"] for i in range(3)] == pytest.approx(list(static))
+    assert [found[str(i), "worst for the other models"] for i in range(3)] == pytest.approx(others)
+    for i in range(3):
+        assert found[str(i), "worst for this model (pm-k)"] <= found[str(i), "worst for all models"]
+
+
+def full():
+    """Two models on reviewed sets that carry every tag."""
+    tags = {"frame_type": TYPES, "fps": [25.0] * 4 + [30.0] * 6, "accepted": [1, 1, 1, 0] + [1] * 6}
+    first = reviewed(sets(THREE, **tags))
+    second = reviewed(sets({**THREE, ("b", 2): False}, **tags))
+    return [evaluated(first, "one"), evaluated(second, "two <b>")]
+
+
+ALL = (
+    offset_errors,
+    beside,
+    static_transfer,
+    types.frame_types,
+    rates.frame_rates,
+    review.review_impact,
+)
+
+
+@pytest.mark.parametrize("analysis", ALL, ids=lambda a: a.__name__)
+def test_sections_repeat_change_nothing_and_draw(analysis):
+    given = full()
+    before = given[0].predictions.scores.copy()
+    section = analysis(given)
+    assert analysis(given) == section
+    np.testing.assert_array_equal(given[0].predictions.scores, before)
+    assert section.text
+    assert section.tables
+    (figure,) = section.figures
+    svg = vl_convert.vegalite_to_svg(json.loads(json.dumps(figure.spec)))
+    assert "two &lt;b&gt;" in svg
+    assert figure.alt
+
+
+@pytest.mark.parametrize("analysis", ALL, ids=lambda a: a.__name__)
+def test_the_order_of_the_rows_does_not_count(analysis):
+    given = full()
+    order = np.random.default_rng(0).permutation(10)
+    keys = list(THREE)
+    tags = {"frame_type": TYPES, "fps": [25.0] * 4 + [30.0] * 6, "accepted": [1, 1, 1, 0] + [1] * 6}
+    shuffled = {name: [values[i] for i in order] for name, values in tags.items()}
+
+    def again(right):
+        return reviewed(sets({keys[i]: right[keys[i]] for i in order}, **shuffled))
+
+    other = [
+        evaluated(again(THREE), "one"),
+        evaluated(again({**THREE, ("b", 2): False}), "two <b>"),
+    ]
+    assert analysis(other).tables == analysis(given).tables
+
+
+def test_empty_tables_make_no_section():
+    empty = table(np.zeros((0, 2)), [], np.zeros(0, dtype=str), np.zeros(0, dtype=int))
+    assert conditional_robustness(empty).value is None
+    for analysis in ALL[:3]:
+        assert analysis([Evaluated(empty, {}), Evaluated(empty, {})]) is None
+
+
+def test_the_hand_table_of_the_metrics():
+    # anchors a and b right: a's ±1 right, b's +1 right and +2 wrong
+    found = conditional_robustness(table(**HAND))
+    assert [(cell.value, cell.n) for cell in found.cells] == [(1, 3), (0, 1)]

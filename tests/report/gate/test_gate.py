@@ -1,0 +1,412 @@
+"""The release gate: what holds, what does not, and what cannot be shown."""
+
+import json
+import re
+from dataclasses import replace
+from xml.etree import ElementTree
+
+import numpy as np
+import pytest
+from scipy.stats import binomtest
+from test_cli import refused, steadyeye
+from test_metrics import table
+from test_profiles import BLUR, FOG, sweep
+from test_score import score
+
+from steadyeye.core.errors import UsageError
+from steadyeye.core.spec import Spec
+from steadyeye.core.stats.intervals import Interval, clopper_pearson, proportion
+from steadyeye.core.stats.paired import difference, drawn
+from steadyeye.core.stats.proportions import tango
+from steadyeye.core.stats.trials import Statistic, Trials
+from steadyeye.core.types import Result
+from steadyeye.report.gate.ci_formats import github, junit
+from steadyeye.report.gate.gate import FAILS, HOLDS, OPEN, Verdict, gate
+from steadyeye.report.gate.requirements import Tolerance, requirement, requirements, tolerance
+from steadyeye.report.gate.sample_size import to_show
+
+
+def anchors(right, model="m", videos=None, **names):
+    """Predictions of n sets of an anchor alone; `right`: (n,) whether it is right."""
+    right = np.asarray(right, dtype=bool)
+    n = len(right)
+    clips = {} if videos is None else {"video": videos, "frame": np.arange(n)}
+    plain = table(
+        np.eye(2)[np.where(right, 0, 1)],
+        [[0]] * n,
+        [f"g{i:04}" for i in range(n)],
+        [0] * n,
+        **clips,
+    )
+    return replace(plain, model=model, **{"fingerprint": "f", **names})
+
+
+def share(hits, n, **names):
+    return anchors(np.arange(n) < hits, **names)
+
+
+def judged(predictions, *texts, **more):
+    return gate([predictions], requirements(texts), **more)
+
+
+# ---------------------------------------------------------------- requirements as they are typed
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("pm_k(k=10) >= 0.70", "pm_k(k=10) >= 0.7"),
+        ("pm_k(k=10)>=70%", "pm_k(k=10) >= 0.7"),
+        (" accuracy > .5 ", "accuracy > 0.5"),
+        ("flip_rate <= 12.5 %", "flip_rate <= 0.125"),
+        ("map(iou='coco') < 1e-1", "map(iou='coco') < 0.1"),
+        ("degraded_rank <= 3", "degraded_rank <= 3"),
+    ],
+)
+def test_requirements_are_read(text, said):
+    assert str(requirement(text)) == said
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("pm_k", "not one comparison"),
+        ("0.2 < pm_k < 0.7", "not one comparison"),
+        ("pm_k == 0.7", "compare with >=, >, <= or <"),
+        ("pm_k >= high", "'high' is no number"),
+        ("pm_k >= nan", "not a finite number"),
+        ("pm_k >= 1e999", "not a finite number"),
+        ("pm_k(10) >= 0.7", "arguments must be named"),
+        ("pm_k(k=10 >= 0.7", "was never closed"),
+        ("0.7 <= pm_k", "neither a name nor a name with arguments"),
+        ("pmk(k=10) >= 0.7", "did you mean 'pm_k'"),
+        ("pm_k(j=10) >= 0.7", "no parameter of pm_k named 'j'"),
+        ("__import__('os').getcwd() >= 1", "neither a name nor a name with arguments"),
+        ("", "cannot read ''"),
+    ],
+)
+def test_what_is_no_requirement_is_refused(text, why):
+    with pytest.raises(UsageError, match=re.escape(why)) as error:
+        requirement(text)
+    assert "\n" not in str(error.value)
+
+
+def test_what_asks_nothing_or_by_halves_is_refused():
+    wanted = requirements(["accuracy >= 0.5", "accuracy >= 50%", "accuracy <= 0.9"])
+    assert len(wanted) == 2
+    assert tolerance(wanted, None, "2%", True) == Tolerance((Spec("accuracy"),), 0.02)
+    for asked, why in [
+        (((), None, None, False), "no requirement given"),
+        ((wanted, None, None, True), "give --max-drop"),
+        ((wanted, None, "0.1", False), "give --against too"),
+        ((wanted, "pm_k", None, False), "give --against too"),
+        ((wanted, None, "-1", True), "give 0 or more"),
+        (((), None, "0.1", True), "needs metrics"),
+        ((wanted, "pmk", "0.1", True), "did you mean"),
+    ]:
+        with pytest.raises(UsageError, match=why):
+            tolerance(*asked)
+
+
+# ---------------------------------------------------------------- verdicts
+
+
+def test_the_bound_is_judged_and_not_the_value():
+    """80 of 100: Clopper–Pearson is 70.8–87.3 %."""
+    found = judged(
+        share(80, 100),
+        "accuracy >= 0.70", "accuracy >= 0.75", "accuracy >= 0.85", "accuracy >= 0.9",
+        "accuracy <= 0.9", "accuracy <= 0.85", "accuracy <= 0.75",
+    )  # fmt: skip
+    assert [each.outcome for each in found] == [HOLDS, OPEN, FAILS, FAILS, HOLDS, OPEN, FAILS]
+    assert found[0].numbers == "80.0\u202f% (70.8–87.3\u202f%)"
+    assert {each.n for each in found} == {100}
+    assert found[0].sentence == (
+        "accuracy >= 0.7 holds for m on d: 80.0\u202f% (70.8–87.3\u202f%), n = 100, among 2 classes"
+    )
+    assert not found[2].why
+    assert "whole interval is outside" in found[3].why
+
+
+def test_a_bound_that_is_the_number():
+    """All of 10 right: the upper end is 1, which is no more than 1 and not less."""
+    found = judged(
+        share(10, 10), "accuracy <= 1", "accuracy < 1", "accuracy > 0.69", "accuracy >= 0.70"
+    )
+    assert [each.outcome for each in found] == [HOLDS, FAILS, HOLDS, OPEN]
+
+
+@pytest.mark.parametrize(("hits", "n", "number"), [(80, 100, 0.75), (9, 10, 0.8), (50, 50, 0.95)])
+def test_what_would_be_needed_would_do(hits, n, number):
+    (found,) = judged(share(hits, n), f"accuracy >= {number}")
+    needed = int(re.search(r"about ([\d,]+) samples", found.why)[1].replace(",", ""))
+    assert needed > n
+    # with whole successes, a little more than needed shows it and a good deal less does not
+    many, few = round(needed * 1.1), round(needed * 0.9)
+    assert clopper_pearson(round(many * hits / n), many)[0] >= number
+    assert clopper_pearson(int(few * hits / n), few)[0] < number
+    assert binomtest(round(many * hits / n), many, number).pvalue < 0.06
+
+
+def test_a_value_that_is_the_number_cannot_be_shown_by_any_amount():
+    (found,) = judged(share(50, 100), "accuracy >= 0.5")
+    assert (found.outcome, "no amount of data" in found.why) == (OPEN, True)
+
+
+@pytest.mark.parametrize(("value", "number"), [(1.0, 0.9), (0.0, 0.1)])
+def test_all_or_none_of_images_needs_as_many_as_would_close_the_end(value, number):
+    ends = (0.735, 1.0) if value else (0.0, 0.265)
+    images = np.array([f"i{n}" for n in range(12)])
+    ends_of = Interval(value, *ends, 12, "exact")
+    none = Statistic(value, images, lambda counts: counts[:, 0], lambda: ends_of)
+    # 0.025 ** (1 / 36) is the first above 0.9
+    told = to_show(Result("map", value, *ends, 12, "exact"), number, none)
+    assert told == "at this value about 36 samples would be needed; there are 12"
+
+
+def test_clusters_need_videos():
+    rng = np.random.default_rng(0)
+    videos = np.repeat([f"v{i:02}" for i in range(12)], 10)
+    right = rng.random(120) < np.repeat(rng.uniform(0.5, 1, 12), 10)
+    (found,) = judged(anchors(right, videos=videos), f"accuracy >= {right.mean() - 0.02:.3f}")
+    assert found.outcome == OPEN
+    assert re.search(r"at this value about [\d,]+ videos would be needed; there are 12", found.why)
+    (alone,) = judged(anchors(right, videos=["v"] * 120), f"accuracy >= {right.mean() - 0.02:.3f}")
+    assert "samples of this one video" in alone.why
+    assert "within this one video only" in alone.method
+
+
+def test_too_few_show_nothing():
+    (found,) = judged(share(100, 100), "accuracy >= 0.5", least=200)
+    assert (found.outcome, found.why) == (OPEN, "n is below the required 200")
+    (wrong,) = judged(share(10, 100), "accuracy >= 0.5", least=200)
+    assert wrong.outcome == FAILS
+
+
+def test_nothing_to_count_shows_nothing():
+    nothing = anchors([True] * 3)
+    nothing = replace(nothing, errors=np.array(["x"] * 3))
+    (found,) = judged(nothing, "accuracy >= 0.5")
+    assert (found.outcome, found.why) == (OPEN, "the value has no interval")
+
+
+def test_ranks_are_judged_in_ranks():
+    predictions = sweep({"blur": BLUR, "fog": FOG})
+    (found,) = judged(predictions, "degraded_rank(images='all') <= 3")
+    assert found.outcome == HOLDS
+    with pytest.raises(UsageError, match=r"write 0\.7 or 70%"):
+        judged(predictions, "degraded_accuracy >= 70")
+    with pytest.raises(UsageError, match="failure_points is more than one number"):
+        judged(predictions, "failure_points >= 3")
+    with pytest.raises(UsageError, match="is no metric of degraded images"):
+        judged(predictions, "accuracy >= 0.5")
+
+
+def test_every_cell_is_judged_and_must_have_the_metric():
+    cells = [share(90, 100, model="a"), share(20, 100, model="b")]
+    found = gate(cells, requirements(["accuracy >= 0.5"]))
+    assert [(each.model, each.outcome) for each in found] == [("a", HOLDS), ("b", FAILS)]
+    with pytest.raises(UsageError, match="map needs boxes, detections: it does not apply to a"):
+        gate(cells, requirements(["map >= 0.5"]))
+
+
+# ---------------------------------------------------------------- against a base
+
+
+def against(new, old, drop, *specs):
+    return gate(new, (), old, Tolerance(specs or (Spec("accuracy"),), drop))
+
+
+def test_the_drop_is_judged_by_its_bound():
+    """Two lost and one won of 200: Tango's interval is −2.9 to 1.5 points."""
+    before = np.arange(200) < 150
+    after = before.copy()
+    after[[0, 1]], after[199] = False, True
+    new, old = anchors(after), anchors(before)
+    low, high = tango(1, 2, 200)
+    assert against([new], [old], -low + 1e-6)[0].outcome == HOLDS
+    (open_,) = against([new], [old], 0.02)
+    assert open_.outcome == OPEN
+    assert open_.numbers == f"−0.5 percentage points (−{-low * 100:.1f} to +{high * 100:.1f})"
+    needed = int(re.search(r"about ([\d,]+) samples", open_.why)[1].replace(",", ""))
+    assert tango(needed / 200, needed / 100, needed)[0] >= -0.02
+    assert tango((needed - 1) / 200, (needed - 1) / 100, needed - 1)[0] < -0.02
+    assert against([new], [old], 0.001)[0].outcome == FAILS
+    assert against([new], [old], 0.0)[0].outcome == FAILS
+
+
+def test_a_lower_flip_rate_is_no_drop():
+    n = 400
+    frames = np.arange(n)
+
+    def walking(flips):
+        answers = np.cumsum(frames % flips == 0) % 2
+        plain = table(
+            np.eye(2)[answers], [[0]] * n, ["g"] * n, frames, video=["v"] * n, frame=frames
+        )
+        return replace(plain, fingerprint="f")
+
+    steady, shaky = walking(50), walking(5)
+    assert against([steady], [shaky], 0.01, Spec("flip_rate"))[0].outcome == HOLDS
+    (worse,) = against([shaky], [steady], 0.01, Spec("flip_rate"))
+    assert (worse.outcome, worse.why) == (FAILS, "its whole interval is outside")
+
+
+def test_the_better_of_two_models_passes_where_the_worse_does():
+    """Of three videos 12 of 12 right once had a lower bound (29 %) than 11 of 12 (75 %)."""
+    videos = np.repeat(["a", "b", "c"], 4)
+    perfect, worse = (anchors(np.arange(12) >= wrong, videos=videos) for wrong in (0, 1))
+    for number in (0.2, 0.25, 0.29, 0.5, 0.7):
+        (one,), (other,) = (judged(each, f"accuracy >= {number}") for each in (perfect, worse))
+        assert (one.outcome == HOLDS) >= (other.outcome == HOLDS)
+    # and no better model may lose more against the same base
+    for drop in (0.2, 0.5, 0.75, 0.9):
+        (one,), (other,) = (against([each], [perfect], drop) for each in (perfect, worse))
+        assert (one.outcome == HOLDS) >= (other.outcome == HOLDS)
+
+
+@pytest.mark.parametrize("videos", [2, 3, 5, 10, 20, 50])
+def test_a_model_at_the_number_hardly_ever_passes(videos):
+    """With 2 videos 34 % of models at exactly 70 % passed `>= 70%`, with 5 videos 12 %."""
+    rng = np.random.default_rng(videos)
+    names = np.repeat([f"v{i:02}" for i in range(videos)], 10)
+    passed = 0
+    for _ in range(100):
+        chance = np.repeat(rng.beta(1.4, 0.6, videos), 10)
+        lower = proportion(rng.random(len(names)) < chance, names).low
+        passed += lower >= 0.7
+    # 2.5 % at most; 8 of 100 has a chance of 0.5 %
+    assert passed <= 7
+
+
+@pytest.mark.parametrize("videos", [2, 3, 5, 10, 20])
+def test_a_drop_at_the_allowance_hardly_ever_passes(videos):
+    """Seven points in rare videos, of which Student's t let up to 17 % pass."""
+    rng = np.random.default_rng(videos)
+    names = np.repeat([f"v{i:02}" for i in range(videos)], 10)
+    passed = 0
+    for _ in range(60):
+        broken = np.repeat(rng.random(videos) < 0.07, 10)
+        old = rng.random(len(names)) < 0.98
+        new = rng.random(len(names)) < np.where(broken, 0.0, 0.98)
+        found = difference(drawn(Trials(new, names)), drawn(Trials(old, names)))
+        passed += found.low >= -0.0686
+    assert passed <= 5
+
+
+def test_bases_are_found_by_data_and_name():
+    rng = np.random.default_rng(0)
+    a, b = (anchors(rng.random(50) < 0.8, model=m) for m in "ab")
+    both = against([a, b], [b, a], 0.5)
+    assert [each.model for each in both] == ["a", "b"]
+    assert all("0.0 percentage points" in each.numbers for each in both)
+    assert against([a], [replace(b, model="old")], 0.5)[0].requirement.endswith("the base, old")
+    with pytest.raises(UsageError, match="no base for b on d"):
+        against([a, b], [a], 0.5)
+    with pytest.raises(UsageError, match="run the base on the same samples"):
+        against([a], [replace(a, fingerprint="g")], 0.5)
+    with pytest.raises(UsageError, match=r"shares are in 0…1; write 0\.02 or 2%"):
+        against([a], [a], 2)
+
+
+def test_only_what_both_predicted_is_held():
+    right = np.ones(100, dtype=bool)
+    errors = np.array(["x"] * 30 + [""] * 70)
+    (found,) = against([replace(anchors(right), errors=errors)], [anchors(right)], 0.1)
+    assert found.n == 70
+    assert "30 samples left out: no prediction from both models" in found.method
+
+
+# ---------------------------------------------------------------- what continuous integration reads
+
+TRICKY = Verdict("pm_k(k=10) >= 0.7", "a,b: <c>&\x07", "d\n%e", FAILS, "1 %", 3, "m", "w")
+
+
+def test_annotations_are_escaped():
+    line = github(TRICKY)
+    assert line.startswith("::error title=pm_k(k=10) >= 0.7 does not hold::")
+    assert line.count("\n") == 0
+    assert "d%0A%25e: 1 %25, n = 3; w" in line
+    odd = github(replace(TRICKY, requirement="a: b, c%", outcome=HOLDS))
+    assert odd.startswith("::notice title=a%3A b%2C c%25 holds::")
+
+
+def test_junit_is_whole():
+    good = replace(TRICKY, outcome=HOLDS)
+    text = junit([TRICKY, good, replace(TRICKY, outcome=OPEN)])
+    root = ElementTree.fromstring(text)
+    (suite,) = root
+    assert (root.tag, suite.tag) == ("testsuites", "testsuite")
+    for each in (root, suite):
+        counts = {key: each.get(key) for key in ("tests", "failures", "errors", "skipped")}
+        assert counts == {"tests": "3", "failures": "2", "errors": "0", "skipped": "0"}
+    assert [case.tag for case in suite] == ["testcase"] * 3
+    assert [[child.tag for child in case] for case in suite] == [
+        ["failure"], ["system-out"], ["failure"],
+    ]  # fmt: skip
+    assert suite[0].get("classname") == "a,b: <c>&\ufffd on d\n%e"
+    assert suite[0].get("name") == TRICKY.requirement
+    assert suite[2][0].get("type") == OPEN
+    assert suite[0][0].get("message") in suite[0][0].text
+
+
+# ---------------------------------------------------------------- the command
+
+
+@pytest.fixture(scope="module")
+def runs(test_data, tmp_path_factory):
+    """A model on the released metadata, right on nine sets in ten, and one that lost a few more."""
+    root = tmp_path_factory.mktemp("gate")
+    source = test_data / "imagenet_vid_robust"
+    labels = json.loads((source / "metadata" / "labels.json").read_text())
+    anchors_ = sorted(json.loads((source / "metadata" / "pmsets.json").read_text()))
+    for name, lost in {"base": anchors_[::10], "head": anchors_[::10] + anchors_[1:60:5]}.items():
+        (root / name).mkdir()
+        said = {f: (own[0] + 1) % 30 if f in set(lost) else own[0] for f, own in labels.items()}
+        (root / name / "model.json").write_text(json.dumps(said))
+        data = f"imagenet_vid_robust(root='{source}')"
+        score(root / name / "model.json", data, root / name / "run")
+    return root
+
+
+def test_the_gate_passes_and_fails(runs):
+    head = runs / "head" / "run"
+    good = steadyeye("gate", head, "--require", "accuracy >= 85%", "--require", "drop <= 0.2")
+    assert good.returncode == 0, good.stderr
+    assert good.stdout.strip().endswith("2 of 2 hold")
+    bad = steadyeye("gate", head, "--require", "accuracy >= 95%")
+    assert bad.returncode == 1
+    assert "accuracy >= 0.95 does not hold for model on imagenet_vid_robust" in bad.stdout
+    assert "n = 1,109" in bad.stdout
+    unshown = steadyeye("gate", head, "--require", "accuracy >= 88%")
+    assert unshown.returncode == 1
+    assert "is not certain with this much data" in unshown.stdout
+
+
+def test_the_gate_against_a_base(runs, tmp_path):
+    head, base = runs / "head" / "run", runs / "base" / "run"
+    words = ("gate", head, "--against", base, "--metrics", "accuracy, pm_k(k=10)")
+    file = tmp_path / "out" / "junit.xml"
+    loose = steadyeye(*words, "--max-drop", "2%", "--junit", file, "--github")
+    assert loose.returncode == 0, loose.stdout + loose.stderr
+    assert ElementTree.parse(file).getroot().get("tests") == "2"
+    assert loose.stdout.count("::notice title=") == 2
+    strict = steadyeye(*words, "--max-drop", "0.001", "--github")
+    assert strict.returncode == 1
+    assert strict.stdout.count("\n::error title=") == 2
+    assert "worse than the base, model" in strict.stdout
+
+
+@pytest.mark.parametrize(
+    ("words", "why"),
+    [
+        (["--require", "pmk >= 0.5"], "did you mean 'pm_k'"),
+        (["--require", "map >= 0.5"], "map needs boxes, detections"),
+        (["--require", "pm_k(k=99) >= 0.5"], "choose k from 0 to 10"),
+        (["--require", "accuracy >= 85"], "write 0.85 or 85%"),
+        ([], "no requirement given"),
+        (["--against", "nowhere", "--max-drop", "1%", "--metrics", "accuracy"], "no run in"),
+    ],
+)
+def test_what_the_gate_cannot_judge_is_a_usage_error(runs, words, why):
+    assert why in refused("gate", runs / "head" / "run", *words)

@@ -1,0 +1,248 @@
+"""The report in its forms, and in a browser."""
+
+import csv
+import io
+import json
+from html.parser import HTMLParser
+from pathlib import Path
+
+import numpy as np
+import pytest
+import simplejpeg
+from conftest import PATIENCE
+from scipy.stats import binomtest
+from test_metrics import HAND, table
+from test_sections import evaluated
+
+from steadyeye.core.types import Evaluated, Result
+from steadyeye.report.render.document import Document
+from steadyeye.report.render.headline import headline
+from steadyeye.report.render.html import render_html
+from steadyeye.report.render.markdown import render_markdown
+from steadyeye.report.render.tables import render_csv, render_json
+from steadyeye.report.sections import sections
+from steadyeye.runner.collect import results
+
+EVIL = "<script>alert(1)</script>"
+
+
+@pytest.fixture(scope="module")
+def document():
+    ids = [f"s{i}{EVIL}" for i in range(8)]
+    names = {"classes": (EVIL, "cat"), "model_classes": (EVIL, "cat"), "data": f"data {EVIL}"}
+    cells = [evaluated(table(**HAND, ids=ids), model=m, **names) for m in ("one", f"two {EVIL}")]
+    record = {"provenance": {"steadyeye": "1", "commit": "c", "python": "3"}, "job": {"x": EVIL}}
+    return Document(
+        title="How steady is it?",
+        headline=headline(cells),
+        evaluated=cells,
+        sections=sections(cells),
+        provenance={"runs/a": record},
+        commands=(f"steadyeye run --model '{EVIL}'",),
+    )
+
+
+def charts(document):
+    """How many figures a report has; pm-k against k, published models and classes at least."""
+    count = sum(len(section.figures) for section in document.sections)
+    assert count >= 3
+    return count
+
+
+def picture(data, shot):
+    """A grey picture for every sample but one."""
+    if shot.sample.startswith("s5"):
+        return None
+    return simplejpeg.encode_jpeg(np.full((54, 96, 3), 90, dtype=np.uint8))
+
+
+class Page(HTMLParser):
+    """The tags and texts of a page."""
+
+    def __init__(self, text):
+        super().__init__()
+        self.tags, self.texts = [], []
+        self.feed(text)
+
+    def handle_starttag(self, tag, attrs):
+        self.tags.append((tag, dict(attrs)))
+
+    def handle_data(self, data):
+        self.texts.append(data)
+
+
+def test_the_page_asks_no_network_and_escapes_what_it_is_given(document):
+    html = render_html(document, picture)
+    page = Page(html)
+    for tag, attrs in page.tags:
+        for key in ("src", "href"):
+            assert not (attrs.get(key) or "#").startswith(("http", "//")), (tag, attrs)
+    policy = [
+        a["content"] for t, a in page.tags if a.get("http-equiv") == "Content-Security-Policy"
+    ]
+    assert policy[0].startswith("default-src 'none'")
+    assert "alert(1)" in html
+    assert EVIL not in html
+    scripts = [attrs for tag, attrs in page.tags if tag == "script"]
+    assert len(scripts) == charts(document) + 3  # Vega, the page, its viewer
+    titles = "".join(page.texts)
+    assert all(section.title in titles for section in document.sections)
+    assert "picture not kept" in titles
+
+
+def test_same_input_same_bytes(document):
+    assert render_html(document, picture) == render_html(document, picture)
+
+
+def test_csv_and_json_hold_every_number(document):
+    rows = list(csv.DictReader(io.StringIO(render_csv(document))))
+    found = {(row["model"], row["metric"]): row for row in rows}
+    for one in document.evaluated:
+        for result in one.results.values():
+            row = found[one.predictions.model, result.name]
+            assert float(row["value"]) == result.value
+            assert float(row["low"]) == result.low
+            assert int(row["n"]) == result.n
+    content = json.loads(render_json(document))
+    assert content["results"][0]["metrics"]["pm_k(k=2)"]["cells"][2]["value"] == 1 / 3
+
+
+def test_markdown_escapes_tables(document):
+    text = render_markdown(document)
+    assert "| one |" in text
+    assert EVIL not in text.split("## How to reproduce it")[0]
+
+
+def sentence(right, steady, n):
+    """The headline of n anchors, `right` of them right, `steady` of these with their neighbour."""
+    keys = [(i, o) for i in range(n) for o in (0, 1)]
+    hit = [i < right if o == 0 else i < steady for i, o in keys]
+    predictions = table(
+        [[1, 0] if each else [0, 1] for each in hit],
+        [[0]] * len(keys),
+        [f"g{i}" for i, _ in keys],
+        [o for _, o in keys],
+    )
+    return headline([Evaluated(predictions, results(predictions))])[0].replace("\u202f", " ")
+
+
+@pytest.mark.parametrize(
+    ("right", "steady", "end"),
+    [
+        (22, 17, "22.7 % of the 22 right ones (7.8–45.4 %) break within ±1 frames."),
+        (26, 15, "42.3 % of the 26 right ones (23.4–63.1 %) break within ±1 frames."),
+        (26, 26, "0.0 % of the 26 right ones (0.0–13.2 %) break within ±1 frames."),
+        (26, 0, "100.0 % of the 26 right ones (86.8–100.0 %) break within ±1 frames."),
+        (0, 0, "none is right, so none can break."),
+    ],
+)
+def test_the_headline_says_percent_of_what_with_n_and_interval(right, steady, end):
+    """42.3 % of 26 was "one in two"; the intervals are Clopper–Pearson's, by scipy's binomtest."""
+    said = sentence(right, steady, 40)
+    assert said.endswith(end)
+    ends = binomtest(right, 40).proportion_ci()
+    interval = f"{ends.low * 100:.1f}–{ends.high * 100:.1f} %"
+    assert said.startswith(f"m is right on {right / 40 * 100:.1f} % of 40 anchors")
+    assert f"(95 % interval {interval})" in said
+
+
+def test_the_headline_without_labels_tells_of_flips():
+    predictions = table([[1, 0], [0, 1]], [[], []], ["a", "a"], [0, 1])
+    flip_rate = {"flip_rate": results(predictions)["flip_rate"]}
+    (said,) = headline([Evaluated(predictions, flip_rate)])
+    assert said.replace("\u202f", " ") == (
+        "m changes its prediction in 100.0 % of 1 pair of consecutive frames, among 2 classes "
+        "(95 % interval 2.5–100.0 %, within this one video only)."
+    )
+
+
+def test_a_headline_without_an_interval_says_so():
+    cells = {"accuracy": Result("accuracy", 0.5, None, None, 2, "too few videos")}
+    predictions = table(**HAND)
+    (said,) = headline([Evaluated(predictions, cells)])
+    assert said == "m is right on 50.0\u202f% of 2 images (no interval)."
+    few = "none: too few images: the median class has objects in 1 video; more"
+    cells = {"map": Result("map", 0.5, None, None, 1, few)}
+    (said,) = headline([Evaluated(predictions, cells)])
+    assert said == "m has a mAP of 50.0\u202f% on 1 image (no interval: too few images)."
+
+
+def test_a_search_that_ended_early_does_not_say_that_nothing_fails():
+    """A point without a level whose interval begins at one may lie there; `None` is beyond all."""
+    predictions = table(**HAND)
+    open_ = "the level at which accuracy falls below 50\u202f% for 1 of 1 operator"
+    for low, said in ((5, open_), (None, "falls below 50\u202f% under none of 1 operator")):
+        point = Result("below 0.5", None, low, None, 2, "search", unit="level")
+        jpeg = Result("jpeg", None, None, None, 2, "search", cells=(point,), unit="level")
+        found = Result("failure_points", None, None, None, 2, "search", ("4 passes",), (jpeg,))
+        (sentence_,) = headline([Evaluated(predictions, {"failure_points": found})])
+        assert said in sentence_
+
+
+@pytest.fixture
+def opened(browser, document, tmp_path):
+    """The report in a browser without a network, and what it complained of."""
+    path = tmp_path / "report.html"
+    path.write_text(render_html(document, picture))
+    context = browser.new_context(offline=True, viewport={"width": 375, "height": 800})
+    context.set_default_timeout(PATIENCE)
+    page = context.new_page()
+    complaints = []
+    page.on("console", lambda message: complaints.append(message.text))
+    page.on("pageerror", lambda error: complaints.append(str(error)))
+    page.goto(path.as_uri())
+    page.wait_for_function(f"document.documentElement.dataset.drawn === '{charts(document)}'")
+    yield page, complaints
+    context.close()
+
+
+@pytest.mark.slow
+def test_in_a_browser_all_charts_draw_and_nothing_complains(opened, document):
+    page, complaints = opened
+    assert page.locator("figure.chart svg").count() == charts(document)
+    assert page.evaluate("document.documentElement.scrollWidth") == 375
+    before = page.evaluate("document.documentElement.dataset.theme")
+    page.evaluate("delete document.documentElement.dataset.drawn")
+    page.click("#theme")
+    assert page.evaluate("document.documentElement.dataset.theme") != before
+    page.wait_for_function(f"document.documentElement.dataset.drawn === '{charts(document)}'")
+    assert page.locator("figure.chart svg").count() == charts(document)
+    assert complaints == []
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("width", [375, 1100, 1280])
+def test_the_tables_of_numbers_need_no_scrolling(opened, width):
+    page, _ = opened
+    page.set_viewport_size({"width": width, "height": 800})
+    right = "each => each.getBoundingClientRect().right"
+    edge = page.locator("main").evaluate(right)
+    assert page.locator(".numbers").evaluate(right) <= edge
+    for cell in page.locator(".main td").all():
+        assert cell.evaluate(right) <= edge
+    assert page.locator(".numbers thead th").last.is_visible()
+
+
+@pytest.mark.slow
+def test_the_gallery_works_with_the_keyboard(opened):
+    page, _ = opened
+    page.locator(".card .pair").first.focus()
+    page.keyboard.press("Enter")
+    assert page.evaluate("document.getElementById('large').open")
+    count = page.locator(".gallery").first.locator(".card").count()
+    assert page.locator(".steps span").inner_text() == f"1 of {count}"
+    page.keyboard.press("ArrowRight")
+    assert page.locator(".steps span").inner_text() == f"{2 % count or count} of {count}"
+    page.keyboard.press("Escape")
+    assert not page.evaluate("document.getElementById('large').open")
+    assert page.evaluate("document.activeElement.className") == "pair"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("kind", "start"), [("svg", b"<svg"), ("png", b"\x89PNG")])
+def test_figures_are_saved(opened, kind, start):
+    page, _ = opened
+    with page.expect_download() as download:
+        page.locator(f"[data-name=pm_curve] [data-save={kind}]").click()
+    assert download.value.suggested_filename == f"pm_curve.{kind}"
+    assert Path(download.value.path()).read_bytes().startswith(start)

@@ -1,0 +1,370 @@
+"""No title asserts what its interval does not show: every analysis on no, noisy and clear data.
+
+A title without a claim names, counts or asks: it is on the list below, which people keep. One with
+a claim says what the claim says, and the interval is checked here by its arithmetic alone.
+"""
+
+import re
+from dataclasses import replace
+
+import explain_toys
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.stats import binomtest
+from test_explain import probed
+from test_explain import table as boxes_of
+from test_gains import BASE
+from test_label_free import watched
+from test_metrics import table
+from test_profiles import sweep
+
+from steadyeye.core import plugins
+from steadyeye.core.claims import Claim, above, below, every, first, higher, leads
+from steadyeye.core.review_filter import reviewed
+from steadyeye.core.stats.intervals import Interval
+from steadyeye.core.types import Evaluated
+from steadyeye.degradation.harm import harm
+from steadyeye.metrics.covariates.measures import COLUMNS
+from steadyeye.metrics.degraded_accuracy import degraded_accuracy
+from steadyeye.report.build import document, sections
+from steadyeye.report.render.headline import headline
+from steadyeye.runner.collect import evaluated
+from steadyeye.runner.job import Job
+from steadyeye.runner.run import Silent, run
+from steadyeye.runner.validate import check, readable
+
+NEUTRAL = {
+    "background": r"Replacing the background: (how much|do confident mistakes change less .*\?.*)",
+    "comparison": r"Do the .* models differ in .*\? No clear difference",
+    "conditional_robustness": r"(None of the \S+ sets? with a right anchor breaks within ±\d+"
+    r"|\S+ of \S+ sets? that break .*|One frame exactly .* away, and all frames within ±\d+)",
+    "confident_mistakes": r"(Confidently wrong: \S+ of \S+ detections?.*"
+    r"|No confident detection that can be checked against the labels)",
+    "confusion_pairs": r"Confusions: (\S+ pairs? of classes"
+    r"|(most often )?.* → .*, in .*)",
+    "degradation_map": "Accuracy by operator and level",
+    "degradation_profiles": "Accuracy, probability and rank by level, for each operator",
+    "degradation_ranking": "Models ranked by accuracy under degradation",
+    "failure_levels": "Failure points: the level at which accuracy falls below each threshold",
+    "failure_strips": r"(One image at the level of each failure point"
+    r"|Images at the lowest level with a wrong prediction)",
+    "failures": "The frames that break it",
+    "flips": "Prediction changes between consecutive frames",
+    "frame_rates": "Accuracy and pm-k by frame rate",
+    "frame_types": r"(Does one frame type cause the drop\?"
+    r"|None of \S+ sets? breaks, whatever the frame type)",
+    # a change that is not clear is said to be so, as `changes` checks
+    "gains": r".* compared with .*: .*",
+    "degradation_gains": r".* and .* under degradation: .*",
+    "linf_distances": r"ℓ∞ distance to the anchor: half of \S+ neighbours? are within \S+ \(.*\)",
+    "lost_boxes": "Detection errors on anchors and worst frames",
+    "map_breakdown": "AP by class, object size and frame",
+    "map_curve": "mAP on the worst frame within ±k",
+    "offset_errors": r"(How does the error rate change with the distance from the anchor\?"
+    r"|None of \S+ neighbours? .* from a right anchor is wrong)",
+    "patch_shuffle": r"Shuffling patches inside the box: "
+    r"(how much|do confident mistakes change less .*\?.*)",
+    "per_class": "Accuracy and pm-k by class",
+    "pm_curve": "Share of sets right on every frame within ±k",
+    "precision_recall": "Precision and recall",
+    "published_detectors": "(Anchors and worst frames|Compared with published detectors)",
+    "published_models": r"(Compared with published models on .*, which is other data"
+    r"|.*\? No clear difference)",
+    "published_nao": r"(Is mAP lower on natural adversarial objects than on the reference data\?"
+    r"|Natural adversarial objects, compared with published detectors)",
+    "review_impact": r"(How much of the drop remains after the review\?"
+    r"|None of \S+ sets? breaks, with or without the review)",
+    "static_transfer": r"Do models break on the same frames\?",
+    "timeline": r"(No|\S+( to \S+)?) prediction changes? in .* of video",
+    "unstable_clips": "The seconds with the most prediction changes",
+    "wrong_predictions": r"(Wrong predictions: \S+ of \S+ images?"
+    r"|Images that \S+ models? predict wrongly)",
+    "what_changed": r"What changed when it broke: (no measure is clearly related"
+    r"|too few broken frames)",
+}
+ELSEWHERE = {"attribution", "blind_spots"}
+"""Their titles are checked where their cells are made, in files of their own."""
+
+
+def pm(n, right, name="one", mark="", recipe=None):
+    """n sets of an anchor and three neighbours on either side; `right(set, offset)`."""
+    keys = [(i, o) for i in range(n) for o in range(-3, 4)]
+    hit = np.array([right(i, o) for i, o in keys], dtype=bool).reshape(-1)
+    which, offset = (np.array([key[at] for key in keys], dtype=int) for at in (0, 1))
+    plain = table(
+        np.column_stack([hit, ~hit]).astype(float).reshape(-1, 2),
+        [[0]] * len(keys),
+        np.array([f"g{i}" for i in which], dtype=np.str_),
+        offset,
+    )
+    noise = np.random.default_rng(1).random(len(keys))
+    tags = {
+        "fps": np.where(which % 2, 25.0, 30.0),
+        "frame_type": np.array(["PBI"[o % 3] for o in offset], dtype=np.str_),
+        "accepted": (offset != 2).astype(int),
+        "motion": np.where(offset == 0, np.nan, np.where(hit, noise, noise + 0.5)),
+        "linf": np.where(offset == 0, np.nan, noise),
+    }
+    tags |= {
+        name: np.random.default_rng(2).random(len(keys)) for name in COLUMNS if name not in tags
+    }
+    columns = (*plain.columns, *tags)
+    more = {"model": name, "model_mark": mark, "recipe": recipe or {}, "fingerprint": "same"}
+    return reviewed(replace(plain, tags={**plain.tags, **tags}, columns=columns, **more))
+
+
+def detected(n, found):
+    """n sets of two frames with an object each; `found`: (set, offset) → label and score."""
+    rows = [(i, o) for i in range(n) for o in (0, 1)]
+    truth = [(row, 0, 0, 0, 10, 10, 0, 0) for row in range(len(rows))]
+    said = [(row, found(*key)[0], 0, 0, 10, 10, found(*key)[1], 0) for row, key in enumerate(rows)]
+    made = boxes_of(truth, said, images=len(rows))
+    tags = {"offset": np.array([o for _, o in rows], dtype=int)}
+    return replace(
+        made,
+        tags=tags,
+        groups=np.array([f"g{i}" for i, _ in rows], dtype=np.str_),
+        columns=("truth", "boxes", "detections", "group", "offset"),
+        detections=made.said,
+        truth=np.tile([True, False], (len(rows), 1)),
+        top=np.array([[found(*key)[0]] for key in rows], dtype=np.int32).reshape(-1, 1),
+        top_scores=np.full((len(rows), 1), 0.9, dtype=np.float32),
+        stored={
+            "predicted": np.array([found(*key)[0] for key in rows], dtype=int),
+            "confidence": np.array([found(*key)[1] for key in rows], dtype=np.float32),
+        },
+    )
+
+
+def stills(n, name="one"):
+    """n images that stand alone, every third one wrong."""
+    hit = np.arange(n) % 3 > 0
+    scores = np.column_stack([hit, ~hit]).astype(float).reshape(-1, 2)
+    alone = table(
+        scores, [[0]] * n, np.array([f"g{i}" for i in range(n)], dtype=np.str_), np.zeros(n)
+    )
+    return replace(alone, model=name, columns=("truth", "group"), tags={}, fingerprint="same")
+
+
+def swept(n, worse):
+    """Two operators on n images; under `rain` `worse` more of them are lost from level 1 on."""
+    lost = np.random.default_rng(2).random((4, n)) < np.array([0, 0.2, 0.3, 0.4])[:, None]
+    more = lost | ((np.arange(n) < worse) & (np.arange(4) > 0)[:, None])
+    return {"fog": lost.astype(int), "rain": more.astype(int)}
+
+
+def shuffles(n, change, probe):
+    """n mistakes that lose `change`, n correct detections that lose nothing, each of its image."""
+    causes = ["misclassification"] * n + [""] * n
+    said = []
+    for target, cause in enumerate(causes):
+        for step in range(3):
+            p = 0.9 - (change(target) if cause and step else 0)
+            said.append((target * 3 + step, 0, 0, 0, 10, 10, p, 0))
+    return probed(causes, [f"v{i}" for i in range(2 * n)], said, 2, probe=probe)
+
+
+def tuned(n, better):
+    """A base right on half of the anchors, and one trained from it that is right on `better`."""
+    base = pm(n, lambda i, _: i % 2 == 0, "base", "b")
+    return [base, pm(n, lambda i, _: better(i), "tuned", "t", {"base": BASE})]
+
+
+def worlds(kind):
+    """Groups of models, each on its data: tiny and noisy, clear, or empty."""
+    n = {"tiny": 4, "clear": 120, "empty": 0}[kind]
+    rng = np.random.default_rng(3)
+    noise = rng.random((max(n, 1), 7, 3)) < 0.7
+
+    def noisy(which):
+        return lambda i, o: bool(noise[i, o + 3, which])
+
+    clear = [lambda i, o: i % 2 == 0 or o != 3, lambda i, o: i % 3 == 0 or o != 3]
+    choices = clear if kind == "clear" else [noisy(0), noisy(1)]
+    made = [[pm(n, choices[0])], [pm(n, each, f"m{i}") for i, each in enumerate(choices)]]
+    made.append(tuned(n, (lambda i: True) if kind == "clear" else (lambda i: i < 3)))
+    wrong = (
+        (lambda i, o: (1, 0.9) if o else (0, 0.9))
+        if kind == "clear"
+        else (lambda i, o: (int(noise[i, o, 0]), 0.9))
+    )
+    made.append([detected(n, wrong)])
+    made += [[stills(n)], [stills(n, "a"), stills(n, "b")]]
+    answers = {"tiny": "aab", "clear": "ab" * 60, "empty": ""}[kind]
+    made.append([watched(answers)])
+    if n:
+        made += [[sweep(swept(n, n // 2 if kind == "clear" else 1))]]
+        made += [[sweep(swept(n, 0), model="a"), sweep(swept(n, n // 2), model="b")]]
+        before, after = (sweep(swept(n, each), model=f"w{each}") for each in (n // 2, 0))
+        made.append(
+            [
+                replace(before, model_mark="b", fingerprint="same"),
+                replace(after, model_mark="t", fingerprint="same", recipe={"base": BASE}),
+            ]
+        )
+        for probe in ("patch_shuffle", "background"):
+            made.append([shuffles(n, lambda i: 0.5 if kind == "clear" or i % 2 else 0.0, probe)])
+    return made
+
+
+def found(kind):
+    """(analysis, section) for all of them on all data of a kind."""
+    told = []
+    for group in worlds(kind):
+        models = [evaluated(each) for each in group]
+        columns = set.intersection(*(set(each.predictions.columns) for each in models))
+        for name in plugins.names("analyses"):
+            analysis = plugins.load("analyses", name)
+            if name not in ELSEWHERE and readable(analysis, tuple(columns)):
+                section = analysis(models)
+                told += [(name, section)] if section is not None else []
+    return told
+
+
+def shows(claim):
+    """Whether the interval lies beyond the bound, and the adjusted p value allows it."""
+    assert claim.low is not None
+    assert claim.high is not None
+    over = claim.above is not None and claim.low > claim.above
+    under = claim.below is not None and claim.high < claim.below
+    return (over or under) and (claim.p is None or claim.p <= 0.05)
+
+
+@pytest.mark.parametrize("kind", ["tiny", "clear", "empty"])
+def test_no_title_asserts_without_support(kind):
+    for name, section in found(kind):
+        if section.claim is None:
+            assert re.fullmatch(NEUTRAL[name], section.title), (name, section.title)
+        else:
+            assert section.title == section.claim.text, name
+            assert shows(section.claim), (name, section.title)
+
+
+def test_clear_data_lets_titles_assert_and_tiny_data_does_not():
+    clear = {name for name, section in found("clear") if section.claim}
+    assert {"offset_errors", "comparison", "patch_shuffle", "background"} <= clear
+    assert "what_changed" in clear
+    # of noise 30 % of frames are wrong: that some next to an anchor are, four sets do show
+    assert {name for name, section in found("tiny") if section.claim} <= {"offset_errors"}
+
+
+def test_every_analysis_is_looked_at():
+    seen = {name for kind in ("tiny", "clear") for name, _ in found(kind)} | ELSEWHERE
+    assert seen | {"failure_strips", "published_models", "published_nao"} == set(
+        plugins.names("analyses")
+    )
+    assert set(NEUTRAL) | ELSEWHERE == set(plugins.names("analyses"))
+
+
+# ---------------------------------------------------------------- the rule itself
+
+
+ends = st.none() | st.floats(-2, 2)
+
+
+@given(low=ends, high=ends, bound=st.floats(-1, 1), p=st.none() | st.floats(0, 1))
+def test_a_claim_needs_both_ends_beyond_its_bound(low, high, bound, p):
+    found = Interval(0.0, low, high, 3, "")
+    known = low is not None and high is not None and (p is None or p <= 0.05)
+    assert above("", found, bound, p).supported == (known and low > bound)
+    assert below("", found, bound, p).supported == (known and high < bound)
+
+
+@given(most=st.integers(0, 60), second=st.integers(0, 60))
+def test_a_lead_is_that_of_the_two_sided_binomial_test(most, second):
+    expected = most > second and binomtest(most, most + second).pvalue <= 0.05
+    assert leads(most, second) == expected
+
+
+def test_all_of_several_claims_have_to_hold():
+    yes, no = Claim("", 0.1, 0.2, above=0.0), Claim("", -0.1, 0.2, above=0.0)
+    assert every("all", [yes, yes]).supported
+    assert not every("all", [yes, no]).supported
+    assert not every("all", []).supported
+    assert every("all", [yes]).text == "all"
+    assert first([no, yes]) is yes
+    assert first([no]) is None
+
+
+def test_higher_asks_for_intervals_that_lie_apart():
+    low, high = Interval(0.2, 0.1, 0.3, 9, ""), Interval(0.5, 0.31, 0.6, 9, "")
+    assert higher("", high, low).supported
+    assert not higher("", replace(high, low=0.3), low).supported
+    assert not higher("", replace(high, low=None), low).supported
+    assert not higher("", high, replace(low, high=None)).supported
+
+
+# ---------------------------------------------------------------- each case that was wrong
+
+
+def test_a_next_frame_at_three_percent_with_an_interval_from_0_is_a_question():
+    """ "Already the next frame breaks it" stood over 2.9 % (0.0–8.6 %), one video of several."""
+    right = pm(18, lambda i, o: not (i == 0 and o in (1, 3)))
+    tags = {**right.tags, "video": np.array([g[:1] + str(int(g[1:]) // 6) for g in right.groups])}
+    tags["frame"] = np.arange(len(right))
+    (section,) = sections([Evaluated(replace(right, tags=tags), {})], ["offset_errors"])
+    assert section.title == "How does the error rate change with the distance from the anchor?"
+
+
+def test_one_measure_must_hold_for_the_number_of_models_too():
+    """p = 0.03 of one model among three is no finding."""
+    section = plugins.load("analyses", "what_changed")
+    alone = [evaluated(pm(40, lambda i, o: i % 2 == 0 or o != 3))]
+    assert section(alone).claim is not None
+    assert section(alone).claim.p <= 0.05
+
+
+@pytest.mark.parametrize(("n", "worse", "shown"), [(60, 40, True), (20, 1, False)])
+def test_the_worst_operator_is_only_said_where_it_is_shown(n, worse, shown):
+    """One of 20 images more lost under one operator does not make it the worst."""
+    predictions = sweep(swept(n, worse))
+    result = degraded_accuracy(predictions)
+    told = harm(predictions, result)
+    assert (told.worst.name, told.next.name) == ("rain", "fog")
+    assert told.shown == shown
+    (said,) = headline([Evaluated(predictions, {"degraded_accuracy": result})])
+    assert ("with no clear difference from fog" in said) != shown
+    (section,) = sections(
+        [Evaluated(predictions, {"degraded_accuracy": result})], ["degradation_map"]
+    )
+    assert ("with no clear difference from fog" in section.text[1]) != shown
+
+
+def test_gradient_descent_counts_in_the_mean_and_as_the_worst():
+    """It was in the mean "over 15 operators" and another operator was named the worst."""
+    blocks = swept(60, 50)
+    predictions = sweep({"fog": blocks["fog"], "gradient_descent": blocks["rain"]})
+    result = degraded_accuracy(predictions)
+    (said,) = headline([Evaluated(predictions, {"degraded_accuracy": result})])
+    assert "averaged over 2 operators" in said
+    assert "lowest under gradient_descent (uses the model's own gradient)" in said
+    (section,) = sections(
+        [Evaluated(predictions, {"degraded_accuracy": result})], ["degradation_map"]
+    )
+    assert (
+        "lowest mean accuracy under gradient_descent (uses the model's own gradient)"
+        in section.text[1]
+    )
+
+
+def test_a_degraded_detector_says_that_it_is_measured_as_a_classifier(tmp_path):
+    explain_toys.write(tmp_path)
+    (tmp_path / "classes.txt").write_text("a\nb\n")
+    model = f"callable_detector(path='explain_toys:detector', classes='{tmp_path}/classes.txt')"
+    job = Job(
+        models=(model,),
+        data=(f"coco(annotations='{tmp_path}/boxes.json', images='{tmp_path}/images')",),
+        out=str(tmp_path / "run"),
+        operators="fade_black, global_blur",
+        levels="0:2",
+        metrics="degraded_accuracy",
+        workers=1,
+    )
+    content = document([run(check(job), Silent())])
+    (said,) = content.headline
+    assert "Right means the class of its most confident box: this is a detector." in said
+    notes = content.evaluated[0].predictions.notes
+    said = "the class of its most confident box is measured, as for a classifier"
+    assert any(said in note for note in notes)

@@ -1,0 +1,474 @@
+"""Pairs that are spared: the forecast, the audit's bound, and a whole review with both."""
+
+import itertools
+import json
+import sys
+from math import comb
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from alembic import command
+from scipy.special import ndtr
+from sklearn.gaussian_process import GaussianProcessRegressor
+from sklearn.gaussian_process.kernels import ConstantKernel, Matern
+from sqlalchemy import create_engine, insert, select
+
+from steadyeye.cli import main
+from steadyeye.core.errors import UsageError
+from steadyeye.core.seeds import stream
+from steadyeye.data.annotations import review_set
+from steadyeye.review.bulk import audit, audit_results, audit_workflow, similarity_model, skip_pairs
+from steadyeye.review.db import database
+from steadyeye.review.db.schema import audits, decisions
+from steadyeye.review.protocol import plan, reviewers
+from steadyeye.review.results import export, status, verdicts
+from steadyeye.review.workflow import decisions as workflow_decisions
+from steadyeye.review.workflow import items, queue
+from steadyeye.review.workflow.decisions import Given, Rules
+
+YES = {"correct": "yes", "similar": "yes"}
+NO = {"correct": "yes", "similar": "no", "reasons": ["motion"]}
+GOOD = {"quality": "good", "labels": ["cat"]}
+K = 6
+
+
+def passes(errors, audited, population, wrong):
+    """The probability of at most so many errors, counted out."""
+    ways = sum(comb(wrong, e) * comb(population - wrong, audited - e) for e in range(errors + 1))
+    return ways / comb(population, audited)
+
+
+@pytest.mark.parametrize(("population", "audited", "errors"), [(40, 20, 0), (40, 20, 2), (9, 9, 1)])
+@pytest.mark.parametrize("risk", [0.05, 0.2])
+def test_the_bound_is_that_of_counting(population, audited, errors, risk):
+    possible = [
+        wrong - errors
+        for wrong in range(errors, population - (audited - errors) + 1)
+        if passes(errors, audited, population, wrong) > risk
+    ]
+    assert audit.most_wrong(errors, audited, population, risk) == max(possible, default=0)
+
+
+def test_a_bound_worked_by_hand():
+    # 2 of 4 were drawn, none wrong: with 2 wrong ones that happens once in 6, with 1 once in 2
+    assert audit.most_wrong(0, 2, 4, 0.2) == 1
+    assert audit.most_wrong(0, 2, 4, 0.1) == 2
+
+
+@pytest.mark.parametrize(("population", "people", "most"), [(80, 0, 0.1), (60, 60, 0.05)])
+def test_all_steps_together_pass_a_bad_pool_no_oftener_than_the_risk(population, people, most):
+    planned = audit.sizes(population, people, most, 0.05)
+    assert list(planned) == sorted(planned)
+    for wrong in range(population + 1):
+        # errors so far → probability, over the steps that did not pass
+        paths, wrongly = {0: 1.0}, 0.0
+        for step, (before, size) in enumerate(zip((0, *planned), planned, strict=False)):
+            further: dict[int, float] = {}
+            for errors, chance in paths.items():
+                left, rest = wrong - errors, population - before
+                for more in range(min(left, size - before) + 1):
+                    ways = comb(left, more) * comb(max(rest - left, 0), size - before - more)
+                    here = chance * ways / comb(rest, size - before)
+                    further[errors + more] = further.get(errors + more, 0.0) + here
+            passing = {e: p for e, p in further.items() if e <= step}
+            wrongly += sum(
+                p for e, p in passing.items() if wrong - e > most * (people + population - e)
+            )
+            paths = {e: p for e, p in further.items() if e > step}
+        assert wrongly <= 0.05
+
+
+def test_the_forecast_is_that_of_a_gaussian_process():
+    rng = np.random.default_rng(0)
+    pairs = np.sort(rng.integers(0, 30, (25, 2)), axis=1).astype(float)
+    answers = np.where(pairs[:, 1] - pairs[:, 0] < 8, 1.0, -1.0)
+    wanted = np.array([[3.0, 5.0], [2.0, 20.0], [10.0, 17.0]])
+    frames = np.unique(np.concatenate([pairs, wanted]))
+    points = np.concatenate([np.stack([frames, frames], 1), pairs])
+    given = np.concatenate([np.ones(len(frames)), answers]) - similarity_model.MEAN
+    fits = [
+        GaussianProcessRegressor(
+            ConstantKernel(similarity_model.VARIANCE) * Matern(reach, nu=0.5),
+            alpha=similarity_model.NOISE,
+            optimizer=None,
+        ).fit(points, given)
+        for reach in similarity_model.REACHES
+    ]
+    best = max(fits, key=lambda fit: fit.log_marginal_likelihood_value_)
+    mean, spread = best.predict(wanted, return_std=True)
+    expected = ndtr((mean + similarity_model.MEAN) / spread)
+    assert similarity_model.probability(pairs, answers, wanted) == pytest.approx(expected, abs=1e-9)
+
+
+def test_rounds_begin_far_from_all_answers_and_end_at_the_edge():
+    pairs = np.array([(a, b) for a in range(40) for b in range(a + 1, min(a + 11, 40))], float)
+    truth = [(a < 20) == (b < 20) for a, b in pairs]
+    said: list[bool | None] = [None] * len(pairs)
+    first = similarity_model.round_of(pairs, said, 0.97).ask
+    asked = pairs[first]
+    assert asked[0].tolist() == [0, 10]
+    away = np.abs(pairs[:, None] - asked[None]).max(axis=2).min(axis=1)
+    assert (np.minimum(away, pairs[:, 1] - pairs[:, 0]) <= similarity_model.NEAR * 2).all()
+    while (step := similarity_model.round_of(pairs, said, 0.97)).ask:
+        assert all(said[n] is None for n in step.ask)
+        for number in step.ask:
+            said[number] = truth[number]
+    assert len(step.implied) > 100
+    assert all(truth[n] for n in step.implied)
+    assert not any(truth[n] for n in step.beyond)
+    everything = similarity_model.round_of(pairs, said, 2.0)
+    assert everything.ask
+    assert not everything.implied
+
+
+def draw(root, frames=30, videos=2, **said):
+    """A set in which every frame of every video is an anchor."""
+    rows = [
+        {
+            "id": f"v{v}/{a}/{n}",
+            "group": f"v{v}/{a}",
+            "video": f"v{v}",
+            "frame": n,
+            "offset": n - a,
+            "seconds": n / 10,
+            "fps": 10.0,
+            "frame_type": "",
+            "labels": [0],
+            "image": f"{v}-{n}.jpg",
+            "across_cut": False,
+            "duplicate_of": "",
+            "accepted": True,
+            "reason": "",
+        }
+        for v in range(videos)
+        for a in range(frames)
+        for n in range(max(a - K, 0), min(a + K + 1, frames))
+    ]
+    root.mkdir(parents=True, exist_ok=True)
+    pq.write_table(pa.Table.from_pylist(rows, review_set.FRAMES), root / "frames.parquet")
+    content = {
+        "version": 1,
+        "name": "made up",
+        "kind": "frames",
+        "classes": {"names": ["cat", "dog"]},
+        "review": {"stages": {"pairs": 1}, "shortcut": True, **said},
+    }
+    (root / "set.json").write_text(json.dumps(content))
+    return review_set.read(root)
+
+
+def edge(payload):
+    """The first video stays as it is; the second changes half way."""
+    one, other = payload["frame"] - payload["offset"], payload["frame"]
+    return payload["video"] == "v0" or (one < 15) == (other < 15)
+
+
+def speckled(payload):
+    """Three in ten pairs are not similar, wherever they lie."""
+    names = sorted((payload["anchor"], payload["image"]))
+    return bool(stream(0, *names).random() > 0.3)
+
+
+class Review:
+    """A review of a set to its end, by one reviewer who goes by a rule."""
+
+    def __init__(self, folder, similar):
+        self.folder, self.similar = folder, similar
+        self.db = database.connect(database.beside(folder.root))
+        self.plan = plan.read(folder.content)
+        self.rules = Rules(self.plan, folder.classes.names, folder.fingerprint)
+        self.keys = map("request-{:08d}".format, itertools.count())
+        self.shown: list[dict] = []
+        self.given: dict[str, tuple] = {}
+        with self.db.writing() as c:
+            reviewers.add(c, "r0", joint=["joint"])
+            items.fill(c, folder, self.plan)
+            skip_pairs.begin(c, self.plan)
+
+    def answer(self, served, answer, seen=None):
+        given = Given(served.assignment, served.nonce, next(self.keys), answer, 1.0, seen=seen)
+        with self.db.writing() as c:
+            return workflow_decisions.decide(c, self.rules, reviewers.everyone(c)[0], given).id
+
+    def decide(self):
+        """Answers all that is asked, also what is asked because of it."""
+        while True:
+            with self.db.writing() as c:
+                who = reviewers.everyone(c)[0]
+                served = [
+                    s for stage in self.plan.votes for s in queue.serve(c, self.plan, who, stage)
+                ]
+            if not served:
+                return
+            for each in served:
+                if each.stage == "anchors":
+                    self.answer(each, GOOD)
+                    continue
+                said = YES if self.similar(each.payload) else NO
+                done = self.answer(each, said)
+                if each.stage == "pairs":
+                    self.shown.append(each.payload)
+                    self.given[each.payload["image"] + each.payload["anchor"]] = (each, done)
+
+    def audit(self, most=0.05, seed=0):
+        with self.db.writing() as c:
+            return audit_workflow.audit(c, self.plan, most, seed)
+
+    def verdicts(self):
+        with self.db.reading() as c:
+            return verdicts.verdicts(c, self.folder, self.plan)
+
+    def finish(self):
+        """Decides and audits until nothing changes; returns what the audits said."""
+        told = []
+        while True:
+            self.decide()
+            told.append(self.audit())
+            if "passed" in told[-1] or "everything is decided" in told[-1]:
+                return told
+
+    def truth(self):
+        return {
+            row["id"]: row["offset"] == 0
+            or self.similar(
+                {**row, "anchor": f"{row['video'][1:]}-{row['frame'] - row['offset']}.jpg"}
+            )
+            for row in self.folder.frames.to_pylist()
+        }
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory):
+    review = Review(draw(tmp_path_factory.mktemp("edge") / "set"), edge)
+    return review, review.finish()
+
+
+def test_a_review_is_shortened_to_its_end(finished):
+    review, told = finished
+    pairs = sum(row["offset"] != 0 for row in review.folder.frames.to_pylist())
+    sights = [frozenset((p["anchor"], p["image"])) for p in review.shown]
+    assert len(set(sights)) == len(sights) < pairs / 3
+    assert told[0].startswith("audit 1, step 1: ")
+    assert "pairs are accepted in bulk" in told[-1]
+    found, truth = review.verdicts(), review.truth()
+    assert verdicts.UNDECIDED not in {v.reason for v in found.values()}
+    accepted = [key for key, v in found.items() if v.accepted]
+    assert sum(not truth[key] for key in accepted) <= 0.05 * len(accepted)
+    assert sum(v.reason == verdicts.IN_BULK for v in found.values()) > 100
+    with review.db.reading() as c:
+        rows = c.execute(select(decisions)).all()
+        row = audit_results.latest(c)
+        told = status.status(c, review.folder, review.plan)
+    bulk = [each for each in rows if each.kind == "bulk"]
+    assert {each.comment for each in bulk} == {"audit 1"}
+    assert len(bulk) == told["shortcut"]["spared"]["bulk"]
+    assert not {each.item for each in bulk} & set(row.pool[: row.sizes[row.step]])
+    assert told["shortcut"]["holds"]
+    assert told["table"][0]["reviewed"] == len(review.shown)
+    assert [each["name"] for each in told["reviewers"]] == ["r0"]
+
+
+def test_the_order_of_the_answers_changes_nothing(finished, tmp_path):
+    review, _ = finished
+    other = Review(draw(tmp_path / "set", seed=7), edge)
+    other.finish()
+    sights = [
+        [frozenset((p["anchor"], p["image"])) for p in each.shown] for each in (review, other)
+    ]
+    before = [s[: -_drawn(each)] for s, each in zip(sights, (review, other), strict=True)]
+    assert before[0] != before[1]
+    assert set(before[0]) == set(before[1])
+
+
+def _drawn(review):
+    """How many pairs were asked for the audit."""
+    with review.db.reading() as c:
+        row = audit_results.latest(c)
+        asked = {d.item for d in c.execute(select(decisions)) if d.kind == "answer"}
+    return len(asked & set(row.pool[: row.sizes[row.step]]))
+
+
+def test_a_review_is_the_same_twice(finished, tmp_path):
+    review, told = finished
+    again = Review(draw(tmp_path / "set"), edge)
+    assert again.finish() == told
+    assert again.shown == review.shown
+    assert again.verdicts() == review.verdicts()
+
+
+def test_an_audit_that_finds_errors_accepts_nothing(tmp_path):
+    review = Review(draw(tmp_path / "set"), edge)
+    review.decide()
+    assert "step 1" in review.audit()
+    review.similar = speckled  # what was implied turns out to be wrong
+    review.decide()
+    assert "audit 1 failed: " in review.audit()
+    told = review.finish()
+    assert told[-1].startswith("everything is decided")
+    with review.db.reading() as c:
+        assert [row.state for row in c.execute(select(audits))] == ["failed"]
+        assert not [row for row in c.execute(select(decisions)) if row.kind == "bulk"]
+    reasons = {v.reason for v in review.verdicts().values()}
+    assert reasons <= {"", "motion", verdicts.LEFT_OUT}
+
+
+def test_a_second_audit_spares_what_the_first_did_not_doubt(tmp_path):
+    review = Review(draw(tmp_path / "set"), edge)
+    review.decide()
+    assert "step 1" in review.audit()
+    review.similar = lambda payload: payload["video"] == "v0" or speckled(payload)
+    told = review.finish()
+    assert any("audit 1 failed: " in each for each in told)
+    assert "audit 2 passed: 0 of " in told[-1]
+    with review.db.reading() as c:
+        rows = c.execute(select(audits).order_by(audits.c.id)).all()
+        videos = {
+            key.split("/")[0]: state
+            for key, state in skip_pairs.states(c).items()
+            if state == "bulk"
+        }
+    assert [(row.state, row.risk) for row in rows] == [("failed", 0.03), ("passed", 0.02)]
+    assert "v0" in videos
+
+
+def test_nothing_is_accepted_in_bulk_without_a_passed_audit(tmp_path):
+    review = Review(draw(tmp_path / "set"), edge)
+    review.decide()
+    with review.db.writing() as c, pytest.raises(UsageError, match="before an audit has passed"):
+        audit_workflow.accept(c, audit_results.latest(c))
+    assert "step 1" in review.audit()
+    with review.db.writing() as c, pytest.raises(UsageError, match="before an audit has passed"):
+        audit_workflow.accept(c, audit_results.latest(c))
+    assert "audit 1 waits: 0 of" in review.audit()
+    with pytest.raises(UsageError, match=r"audited for a share of 0\.05"):
+        review.audit(most=0.01)
+    reasons = [v.reason for v in review.verdicts().values()]
+    assert reasons.count(verdicts.UNDECIDED) > 100
+
+
+def test_bulk_stands_only_as_long_as_its_audit_does(tmp_path):
+    review = Review(draw(tmp_path / "set"), edge)
+    review.finish()
+    with review.db.reading() as c:
+        row = audit_results.latest(c)
+        drawn = set(row.pool[: row.sizes[row.step]])
+        asked = {
+            d.id for d in c.execute(select(decisions)) if d.item in drawn and d.kind == "answer"
+        }
+    changed = [each for each in review.given.values() if each[1] in asked][:3]
+    for served, done in changed:
+        review.answer(served, NO, seen=done)
+    review.similar = lambda payload: False
+    review.decide()
+    assert "is no longer valid" in review.audit()
+    reasons = [v.reason for v in review.verdicts().values()]
+    assert verdicts.IN_BULK not in reasons
+    with review.db.reading() as c, pytest.raises(UsageError, match="are not decided"):
+        export.export(c, review.folder, review.plan, tmp_path / "out")
+
+
+def test_pairs_wait_for_all_anchors_of_their_block(tmp_path):
+    folder = draw(tmp_path / "set", frames=12, videos=1, stages={"anchors": 1, "pairs": 1})
+    review = Review(folder, edge)
+    for number in range(12):
+        with review.db.writing() as c:
+            who = reviewers.everyone(c)[0]
+            assert queue.serve(c, review.plan, who, "pairs") == []
+            served = queue.serve(c, review.plan, who, "anchors", most=1)[0]
+        review.answer(served, GOOD if number else {"quality": "bad"})
+        if not number:
+            bad = served.payload["image"]
+    review.decide()
+    assert bad not in {payload["anchor"] for payload in review.shown}
+    assert "which saves too little" in review.audit(most=0.01)
+    review.decide()
+    found = review.verdicts()
+    assert sum(v.reason == "anchor bad" for v in found.values()) == 1 + len(
+        [row for row in folder.frames.to_pylist() if _anchor(row) == bad and row["offset"]]
+    )
+    assert sum(v.accepted for v in found.values()) > 100
+
+
+def _anchor(row):
+    return f"{row['video'][1:]}-{row['frame'] - row['offset']}.jpg"
+
+
+def test_pairs_across_a_cut_are_always_asked_where_the_plan_asks_for_them(tmp_path):
+    folder = draw(tmp_path / "set", videos=1)
+    content = json.loads((folder.root / "set.json").read_text())
+    content["review"]["across_cuts"] = True
+    (folder.root / "set.json").write_text(json.dumps(content))
+    rows = folder.frames.to_pylist()
+    cut = [{**row, "across_cut": (_first(row) < 15) != (row["frame"] < 15)} for row in rows]
+    pq.write_table(pa.Table.from_pylist(cut, review_set.FRAMES), folder.root / "frames.parquet")
+    review = Review(review_set.read(folder.root), lambda payload: True)
+    review.decide()
+    asked = {frozenset((p["anchor"], p["image"])) for p in review.shown}
+    across = [row for row in cut if row["across_cut"]]
+    assert across
+    assert {frozenset((_anchor(row), row["image"])) for row in across} <= asked
+
+
+def _first(row):
+    return row["frame"] - row["offset"]
+
+
+def test_a_database_of_the_first_version_is_brought_up_to_date(tmp_path):
+    folder = draw(tmp_path / "set", frames=4, videos=1)
+    url = database.beside(folder.root)
+    with create_engine(url).begin() as c:
+        config = database.Config()
+        config.set_main_option("script_location", str(database.MIGRATIONS))
+        config.attributes["connection"] = c
+        command.upgrade(config, "0001")
+        row = {"name": "r0", "token_hash": "x", "admin": False, "paused": "", "made_at": 0.0}
+        c.execute(insert(reviewers.reviewers), row)
+        old = {"stage": "pairs", "key": "v0/0/1", "unit": "v0/0", "payload": {}, "position": 1}
+        old |= {"needed": 1, "assigned": 1, "decided": 1, "state": "done"}
+        columns = ", ".join(old)
+        values = ", ".join(f":{key}" for key in old)
+        c.exec_driver_sql(
+            f"INSERT INTO items ({columns}) VALUES ({values})", {**old, "payload": "{}"}
+        )
+        said = {
+            "item": 1,
+            "reviewer": 1,
+            "key": "k",
+            "kind": "answer",
+            "answer": {**YES, "reasons": []},
+        }
+        said |= {"comment": "", "seconds": 1.0, "version": "old", "made_at": 0.0}
+        c.execute(insert(decisions), said)
+    data = database.connect(url)
+    rules = plan.read(folder.content)
+    with data.writing() as c:
+        items.fill(c, folder, rules)
+        skip_pairs.begin(c, rules)
+        assert [row.version for row in c.execute(select(decisions))] == ["old"]
+        assert verdicts.verdicts(c, folder, rules)["v0/0/1"].accepted
+        assert audit_workflow.latest(c) is None
+    with data.writing() as c, pytest.raises(Exception, match="only ever added"):
+        c.exec_driver_sql("UPDATE decisions SET seconds = 0")
+
+
+def test_the_command_tells_what_comes_next(tmp_path, monkeypatch, capsys):
+    folder = draw(tmp_path / "set")
+    Review(folder, edge)
+    call(monkeypatch, folder, "--most", "0.05")
+    assert "not yet: " in capsys.readouterr().out
+    plain = draw(tmp_path / "plain", shortcut=False)
+    Review(plain, edge)
+    with pytest.raises(SystemExit, match="2"):
+        call(monkeypatch, plain)
+    assert "every pair of this set is reviewed" in capsys.readouterr().err
+
+
+def call(monkeypatch, folder, *more):
+    monkeypatch.setattr(sys, "argv", ["steadyeye", "review-audit", str(folder.root), *more])
+    try:
+        main()
+    except SystemExit as end:
+        if end.code:
+            raise

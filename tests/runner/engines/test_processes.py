@@ -1,0 +1,299 @@
+"""Worker processes: the bytes of threads, whichever dies; what cannot be sent is refused."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import s3_server
+from bright_pictures import written
+from test_runs import Watcher, command, tree
+
+import steadyeye as se
+from steadyeye.core.errors import UsageError
+from steadyeye.core.storage.paths import place
+from steadyeye.predictions.shard_store import begin
+from steadyeye.runner import validate
+from steadyeye.runner.engine_spec import Processes, choice
+from steadyeye.runner.engines.driver import Bench, Desk
+from steadyeye.runner.engines.work_order import built, ordered
+from steadyeye.runner.job import Job
+from steadyeye.runner.run import run
+
+MODEL = """
+import os, signal, time
+from pathlib import Path
+import numpy as np
+
+HERE = Path(__file__).parent
+
+def light(images):
+    (HERE / "began").mkdir(exist_ok=True)
+    (HERE / "began" / str(os.getpid())).touch()
+    mean = images.reshape(len(images), -1).mean(axis=1) / 255
+    if (HERE / "slow").exists():
+        time.sleep(0.02 * len(images))
+    if (HERE / "deadly").exists() and mean.max() < 0.4:
+        os.kill(os.getpid(), signal.SIGKILL)
+    if (HERE / "broken").exists():
+        raise ZeroDivisionError("no light")
+    return np.stack([mean, 1 - mean], axis=1).astype(np.float32)
+
+light.fingerprint = "light 1"
+"""
+LIGHT = "callable(path='lit_toy:light')"
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory):
+    """128 pictures of rising brightness in two class folders: eight shards."""
+    root = written(tmp_path_factory.mktemp("pictures"), count=128, step=2)
+    return f"image_folder(root='{root}')"
+
+
+@pytest.fixture
+def toy(tmp_path, monkeypatch):
+    """The folder of a model that does what files beside it say."""
+    folder = tmp_path / "models"
+    folder.mkdir()
+    (folder / "lit_toy.py").write_text(MODEL)
+    monkeypatch.syspath_prepend(str(folder))
+    monkeypatch.delitem(sys.modules, "lit_toy", raising=False)
+    return folder
+
+
+@pytest.fixture
+def whole(data, toy, tmp_path):
+    compute(tmp_path / "whole", data, engine="local")
+    (toy / "began" / str(os.getpid())).unlink()
+    return tree(tmp_path / "whole")
+
+
+def compute(out, data, **options):
+    watcher = Watcher()
+    options = {"engine": "local(processes=2)", "batch": 4, **options}
+    run(validate.check(Job(models=(LIGHT,), data=(data,), out=str(out), **options)), watcher)
+    return watcher
+
+
+def events(out):
+    return {
+        each["event"]: each
+        for each in map(json.loads, (out / "log.jsonl").read_text().splitlines())
+    }
+
+
+def workers(toy):
+    return {int(path.name) for path in (toy / "began").glob("*")} - {os.getpid()}
+
+
+def until(condition):
+    deadline = time.monotonic() + 120
+    while not (found := condition()):
+        assert time.monotonic() < deadline, "nothing came"
+        time.sleep(0.01)
+    return found
+
+
+def gone(process):
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return True
+    return False
+
+
+def test_the_bytes_the_counts_and_the_cache_of_threads(data, toy, whole, tmp_path):
+    first = compute(tmp_path / "first", data, cache=str(tmp_path / "kept"))
+    assert tree(tmp_path / "first") == whole
+    assert first.rows == 128
+    (counts,) = first.counts.values()
+    assert counts["hits"] == 0
+    assert counts["decode"] > 0
+    assert counts["write"] > 0
+    assert len(workers(toy)) == 2
+    assert events(tmp_path / "first")["processes"]["died"] == 0
+    assert events(tmp_path / "first")["processes"]["written"] == 8
+    assert events(tmp_path / "first")["processes"]["sent"] == 0
+    again = compute(tmp_path / "again", data, cache=str(tmp_path / "kept"))
+    assert tree(tmp_path / "again") == whole
+    assert events(tmp_path / "again")["cell"]["hits"] == 128
+    assert not first.said
+    assert not again.said
+
+
+def test_a_killed_worker_is_replaced_and_nothing_is_lost(data, toy, whole, tmp_path):
+    (toy / "slow").touch()
+
+    def kill():
+        os.kill(min(until(lambda: workers(toy))), signal.SIGKILL)
+
+    killer = threading.Thread(target=kill)
+    killer.start()
+    compute(tmp_path / "run", data)
+    killer.join()
+    assert tree(tmp_path / "run") == whole
+    assert events(tmp_path / "run")["processes"]["died"] == 1
+    assert len(workers(toy)) == 3
+
+
+def test_a_shard_that_kills_its_workers_ends_in_one_line(data, toy, whole, tmp_path):
+    (toy / "deadly").touch()
+    with pytest.raises(UsageError, match=r"signal 9 \(SIGKILL\), 3 times at the shard") as error:
+        compute(tmp_path / "run", data, engine="local(processes=1)")
+    assert "\n" not in str(error.value)
+    assert len(workers(toy)) == 3
+    (toy / "deadly").unlink()
+    found = compute(tmp_path / "run", data, engine="local").found
+    assert list(found.values()) == [4]  # the four shards of bright pictures come first
+    assert tree(tmp_path / "run") == whole
+
+
+def test_what_a_model_raises_is_one_line(data, toy, tmp_path):
+    (toy / "broken").touch()
+    with pytest.raises(
+        UsageError, match=r"light failed between .*DivisionError: no light"
+    ) as error:
+        compute(tmp_path / "run", data)
+    assert "\n" not in str(error.value)
+    until(lambda: all(map(gone, workers(toy))))
+
+
+def words(data, out):
+    return command(
+        *("run", "--model", LIGHT, "--data", data, "--batch", 4, "--no-cache", "--quiet"),
+        *("--engine", "local(processes=2)", "--out", out),
+    )
+
+
+def test_an_interrupt_or_a_killed_driver_ends_the_workers(data, toy, whole, tmp_path):
+    (toy / "slow").touch()
+    told = {**os.environ, "PYTHONPATH": os.pathsep.join([str(toy), *sys.path])}
+    for turn, sent in enumerate((signal.SIGINT, signal.SIGKILL)):
+        driver = subprocess.Popen(
+            words(data, "run"),
+            cwd=tmp_path,
+            env=told,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            start_new_session=True,
+        )
+        until(lambda: len(list(tmp_path.glob("run/cells/*/*.arrow"))) > turn)  # noqa: B023
+        os.killpg(driver.pid, sent)  # as a terminal does
+        _, stderr = driver.communicate()
+        until(lambda: all(map(gone, workers(toy))))
+        assert not list(tmp_path.glob("run/cells/*/seal.json")), "over before it could be stopped"
+        if sent == signal.SIGINT:
+            assert driver.returncode == 130, stderr.decode()
+            assert stderr == b"steadyeye: stopped; run the same command again to go on\n"
+    (toy / "slow").unlink()
+    assert next(iter(compute(tmp_path / "run", data).found.values())) >= 2
+    ours = {name: content for name, content in tree(tmp_path / "run").items() if name in whole}
+    assert ours == whole
+
+
+def test_objects_go_along_if_another_process_can_import_them(data, toy, tmp_path):
+    import lit_toy
+
+    done = se.evaluate(lit_toy.light, data, out=tmp_path / "two", engine="local(processes=2)")
+    same = se.evaluate(lit_toy.light, data, out=tmp_path / "one")
+    np.testing.assert_array_equal(done.predictions.scores, same.predictions.scores)
+    assert events(tmp_path / "two")["processes"]["written"] == 8
+
+
+@pytest.mark.parametrize("engine", ["local(processes=2)", "ray"])
+def test_a_lambda_is_refused_before_anything(data, tmp_path, engine):
+    with pytest.raises(UsageError, match="'<lambda>' cannot be sent to another process") as error:
+        se.evaluate(lambda images: images, data, out=tmp_path / "run", engine=engine)
+    assert "\n" not in str(error.value)
+    assert not (tmp_path / "run").exists()
+
+
+SCRIPT = """
+import sys
+import lit_toy
+import steadyeye as se
+
+def mine(images):
+    return lit_toy.light(images)
+
+data, engine = sys.argv[1], "local(processes=2)"
+try:
+    se.evaluate(mine, data, out="mine", engine=engine)
+except se.UsageError as error:
+    print(error)
+print(len(se.evaluate(lit_toy.light, data, out="run", engine=engine).predictions))
+"""
+
+
+def test_a_script_needs_no_guard_and_what_it_defines_itself_is_refused(data, toy, tmp_path):
+    (tmp_path / "script.py").write_text(SCRIPT)
+    told = {**os.environ, "PYTHONPATH": os.pathsep.join([str(toy), *sys.path])}
+    done = subprocess.run(
+        [sys.executable, "script.py", data], cwd=tmp_path, env=told, capture_output=True, text=True
+    )
+    refused, rows = done.stdout.splitlines()
+    assert "'mine' cannot be sent to another process (it is defined in the script" in refused
+    assert rows == "128"
+    assert done.stderr == ""
+    assert not (tmp_path / "mine").exists()
+
+
+def test_workers_write_to_a_store_themselves(data, toy, whole, tmp_path):
+    with s3_server.server() as url:
+        out = f"{s3_server.bucket(url, 'processes')}/run"
+        compute(out, data)
+        found = {
+            str(each.relative_to(place(out))): each.read_bytes() for each in place(out).below()
+        }
+    log = [json.loads(line) for line in found["log.jsonl"].splitlines()]
+    (told,) = (each for each in log if each["event"] == "processes")
+    assert (told["written"], told["sent"]) == (8, 0)
+    assert {name: found.get(name) for name in whole} == whole
+    assert not [name for name in found if name.endswith(".tmp")]
+
+
+def test_rows_come_through_the_driver_where_the_folder_is_not_reached(data, toy, whole, tmp_path):
+    job = Job(models=(LIGHT,), data=(data,), out=str(tmp_path / "run"), batch=4)
+    (task,) = validate.check(job).tasks
+    cell = begin(tmp_path / "cell", task.identity)
+    desk = Desk(cell, lambda rows: None, lambda took: None, print)
+    with ordered(job, task, cell, 1) as order:
+        assert Bench(order).done(0).content == b""
+        for other in (replace(order, token=".a.tmp"), replace(order, out=str(tmp_path / "b"))):
+            assert not other.reached()
+            sent = Bench(other).done(1)
+        (cell.folder / order.token).write_bytes(b"of another driver")
+        assert not order.reached()
+    assert not order.reached()
+    before = f"cells/{task.folder}/0000"
+    assert sent.content == whole[f"{before}1.arrow"]
+    desk.take(sent)
+    assert (desk.written, desk.sent) == (0, len(sent.content))
+    assert cell.path(0).read_bytes() == whole[f"{before}0.arrow"]
+    assert cell.path(1).read_bytes() == whole[f"{before}1.arrow"]
+
+
+def test_a_worker_that_finds_other_weights_or_code_refuses(data, toy, tmp_path):
+    job = Job(models=(LIGHT,), data=(data,), out=str(tmp_path / "run"), batch=4)
+    (task,) = validate.check(job).tasks
+    with ordered(job, task, begin(tmp_path / "cell", task.identity), 1) as order:
+        with pytest.raises(UsageError, match=r"has numpy .*, not 0\.1; install the same"):
+            built(replace(order, provenance={**order.provenance, "numpy": "0.1"}))
+        with pytest.raises(UsageError, match=r"another rows of .* same weights and data"):
+            built(replace(order, identity={**order.identity, "rows": 1}))
+
+
+def test_what_is_asked_for():
+    assert choice("local(processes=3)") == Processes(3)
+    for text in ("local(processes=0)", "local(processes=True)", "local(processes='2')"):
+        with pytest.raises(UsageError, match="a whole number of at least 1"):
+            choice(text)
+    with pytest.raises(UsageError, match="did you mean 'processes'"):
+        choice("local(proceses=2)")

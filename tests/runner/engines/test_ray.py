@@ -1,0 +1,323 @@
+"""Runs on a real Ray cluster of this machine: the same bytes as without, whatever dies."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+
+import numpy as np
+import pytest
+import s3_server
+from test_runs import Watcher, command, shards, tree
+
+from steadyeye.core.errors import UsageError
+from steadyeye.core.storage.paths import place
+from steadyeye.data.images import image_file
+from steadyeye.runner import cache_lookup, job, validate
+from steadyeye.runner.engine_spec import Cluster, choice
+from steadyeye.runner.engines import work_order
+from steadyeye.runner.run import Silent, run
+
+ray = pytest.importorskip("ray")
+from ray.cluster_utils import Cluster as Nodes  # noqa: E402
+
+from steadyeye.runner.engines import ray as engine  # noqa: E402
+
+SLOW_MODEL = """
+import os, time
+from pathlib import Path
+import numpy as np
+
+def slow(images):
+    Path(__file__).with_name("began").mkdir(exist_ok=True)
+    Path(__file__).with_name("began").joinpath(str(os.getpid())).touch()
+    time.sleep(0.01 * len(images))
+    bright = images.reshape(len(images), -1).mean(axis=1) / 255
+    return np.stack([bright, 1 - bright], axis=1).astype(np.float32)
+
+slow.fingerprint = "slow 1"
+
+def deadly(images):
+    if Path(__file__).with_name("deadly.on").exists() and (images == 240).all(axis=(1, 2, 3)).any():
+        with Path(__file__).with_name("deaths").open("a") as deaths:
+            deaths.write("x")
+        os._exit(1)
+    return slow(images)
+"""
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory):
+    """A module with a model slow enough for something to die meanwhile, importable everywhere."""
+    folder = tmp_path_factory.mktemp("models")
+    (folder / "slowly.py").write_text(SLOW_MODEL)
+    before = os.environ.get("PYTHONPATH", "")
+    os.environ["PYTHONPATH"] = f"{folder}{os.pathsep}{before}"
+    sys.path.insert(0, str(folder))
+    yield folder
+    sys.path.remove(str(folder))
+    os.environ["PYTHONPATH"] = before
+
+
+@pytest.fixture(scope="module")
+def data(test_data):
+    return f"frames(path='{test_data / 'davis' / 'JPEGImages'}', anchors=3)"
+
+
+def plan_of(data, out, engine="local", cache=""):
+    flags = {"models": ["callable(path='py:slowly:slow')"], "data": [data], "out": str(out)}
+    flags |= {"engine": engine, "workers": 2, "cache": cache}
+    return validate.check(job.read(None, flags))
+
+
+@pytest.fixture(scope="module")
+def whole(model, data, tmp_path_factory):
+    out = tmp_path_factory.mktemp("local") / "run"
+    run(plan_of(data, out), Silent())
+    return out
+
+
+@pytest.fixture(scope="module")
+def bucket():
+    with s3_server.server() as url:
+        yield s3_server.bucket(url, "cluster")
+
+
+@pytest.fixture(scope="module")
+def cluster(model, bucket):
+    """Two nodes of one processor each; one cluster for all tests, as a start takes seconds.
+
+    They find the bucket by the environment that they are started in.
+    """
+    nodes = Nodes(initialize_head=True, head_node_args={"num_cpus": 1, "include_dashboard": False})
+    second = nodes.add_node(num_cpus=1)
+    yield nodes, second
+    nodes.shutdown()
+
+
+@pytest.fixture
+def connected(cluster):
+    ray.init(address=cluster[0].address, log_to_driver=False)
+    yield
+    ray.shutdown()
+
+
+def same(out, whole):
+    assert shards(out) == shards(whole)
+    told, before = ((each / "run.json").read_text() for each in (out, whole))
+    assert told == before
+    assert not list(out.rglob("*.tmp"))
+
+
+def events(out):
+    lines = (out / "log.jsonl").read_text().splitlines()
+    return {each["event"]: each for each in map(json.loads, lines)}
+
+
+def begun(model, already=()):
+    """Waits until a process infers that did not before; returns its number."""
+    deadline = time.monotonic() + 180
+    while not (new := processes(model) - set(already) - {os.getpid()}):
+        assert time.monotonic() < deadline, "no actor began"
+        time.sleep(0.05)
+    return min(new)
+
+
+def processes(model):
+    return {int(path.name) for path in (model / "began").glob("*")}
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("connected")
+def test_actors_write_their_shards_and_keep_their_answers(model, data, whole, tmp_path):
+    before = processes(model)
+    run(plan_of(data, tmp_path / "run", "ray(least=2)", str(tmp_path / "kept")), Silent())
+    same(tmp_path / "run", whole)
+    assert len(processes(model) - before) == 2
+    told = events(tmp_path / "run")
+    count = len(shards(whole))
+    assert (told["cluster"]["written"], told["cluster"]["sent"]) == (count, 0)
+    assert sum(told["cluster"]["nodes"].values()) == count
+    assert len(told["cluster"]["nodes"]) == 2
+    assert told["cell"]["stages"]["infer"] > 0
+    watcher = Watcher()
+    run(plan_of(data, tmp_path / "again", "ray", str(tmp_path / "kept")), watcher)
+    same(tmp_path / "again", whole)
+    assert events(tmp_path / "again")["cell"]["hits"] == told["cell"]["rows"] == watcher.rows
+    assert not watcher.said
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("connected")
+def test_actors_write_to_a_store_themselves(bucket, data, whole):
+    out = place(f"{bucket}/run")
+    run(plan_of(data, out, "ray"), Silent())
+    found = {each.name: each.read_bytes() for each in out.below()}
+    log = [json.loads(line) for line in found["log.jsonl"].splitlines()]
+    (told,) = (each for each in log if each["event"] == "cluster")
+    assert (told["written"], told["sent"]) == (len(shards(whole)), 0)
+    (cell,) = (whole / "cells").iterdir()
+    assert {each.name: found[each.name] for each in cell.iterdir()} == {
+        each.name: each.read_bytes() for each in cell.iterdir()
+    }
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("connected")
+def test_from_another_machine_rows_come_through_the_driver_and_nothing_is_kept(
+    model, data, whole, tmp_path, monkeypatch
+):
+    # what a worker looks for is not there, and the driver seems to be on another machine
+    monkeypatch.setattr(work_order, "write_lightly", lambda path, content: None)
+    monkeypatch.setattr(cache_lookup, "machine", lambda: "another")
+    watcher = Watcher()
+    run(plan_of(data, tmp_path / "run", "ray", str(tmp_path / "kept")), watcher)
+    same(tmp_path / "run", whole)
+    told = events(tmp_path / "run")
+    size = sum(map(len, shards(whole).values()))
+    assert (told["cluster"]["written"], told["cluster"]["sent"]) == (0, size)
+    assert told["cell"]["hits"] == 0
+    assert watcher.said == [
+        f"the cache '{tmp_path / 'kept'}' is a file of one machine: workers on other "
+        "machines do not use it"
+    ]
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("connected")
+def test_a_local_run_is_finished_on_the_cluster_though_an_actor_is_killed(
+    model, data, whole, tmp_path
+):
+    out = tmp_path / "run"
+    run(plan_of(data, out), Silent())
+    (cell,) = (out / "cells").iterdir()
+    (cell / "seal.json").unlink()
+    kept = sorted(cell.glob("*.arrow"))
+    for path in kept[2:]:
+        path.unlink()
+    before = processes(model)
+
+    def kill():
+        os.kill(begun(model, before), signal.SIGKILL)
+
+    killer = threading.Thread(target=kill)
+    killer.start()
+    run(plan_of(data, out, "ray(most=2)"), Silent())
+    killer.join()
+    same(out, whole)
+    assert sum(events(out)["cluster"]["nodes"].values()) == len(kept) - 2
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("connected")
+def test_what_a_worker_cannot_do_is_one_line(model, tmp_path):
+    broken = tmp_path / "a.jpg"
+    broken.write_bytes(b"\xff\xd8 no picture")
+    with pytest.raises(UsageError, match=r"cannot decode .*a\.jpg") as error:
+        run(plan_of(f"image_folder(root='{tmp_path}')", tmp_path / "run", "ray"), Silent())
+    assert "\n" not in str(error.value)
+
+
+def test_a_shard_that_always_kills_its_actor_ends_the_run(connected, model, tmp_path):
+    (tmp_path / "greys").mkdir()
+    for i in range(48):
+        png = image_file.encode(np.full((24, 24, 3), 240 if i == 40 else i, dtype=np.uint8), ".png")
+        (tmp_path / "greys" / f"{i:02d}.png").write_bytes(png)
+    source, out = f"image_folder(root='{tmp_path / 'greys'}')", tmp_path / "run"
+    flags = {"models": ["callable(path='py:slowly:deadly')"], "data": [source], "cache": "off"}
+
+    def computed(out, engine):
+        run(validate.check(job.read(None, flags | {"out": str(out), "engine": engine})), Silent())
+
+    (model / "deadly.on").touch()
+    with pytest.raises(UsageError, match=f"an actor died {engine.TRIES} times at shard 2; if mem"):
+        computed(out, "ray(most=1)")
+    assert len((model / "deaths").read_text()) == engine.TRIES
+    assert len(list(out.glob("cells/*/*.arrow"))) == 2
+    (model / "deadly.on").unlink()
+    computed(out, "local")
+    computed(tmp_path / "alone", "local")
+    assert shards(out) == shards(tmp_path / "alone")
+
+
+@pytest.mark.slow
+def test_a_killed_driver_goes_on_where_it_was(cluster, model, data, whole, tmp_path):
+    words = ["run", "--model", "callable(path='py:slowly:slow')", "--data", data, "--quiet"]
+    words += ["--engine", "ray(most=2)", "--out", "run"]
+    there = command(*words, "--address", cluster[0].address)
+    with (tmp_path / "said").open("wb") as said:
+        running = subprocess.Popen(there, cwd=tmp_path, stdout=said, stderr=said)
+    folder = tmp_path / "run" / "cells"
+    deadline = time.monotonic() + 300
+    while not list(folder.glob("*/*.arrow")):
+        assert running.poll() is None, (tmp_path / "said").read_text()
+        assert time.monotonic() < deadline, "no shard came"
+        time.sleep(0.02)
+    running.kill()
+    running.wait()
+    found = len(list(folder.glob("*/*.arrow")))
+    assert not list(folder.glob("*/seal.json")), "the run was over before it could be killed"
+    # and now with a Ray of its own, which has nothing of its own to say
+    done = subprocess.run(command(*words), cwd=tmp_path, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert done.stderr == ""
+    assert found <= events(tmp_path / "run")["cell"]["found"]
+    same(tmp_path / "run", whole)
+    assert set(tree(tmp_path / "run")) > set(tree(whole))
+
+
+def test_only_the_stray_line_of_ray_is_left_out(capfd):
+    stray = b"[2026-11-21 16:46:07,068 I 1 1] logging.cc:303: Set ray log level from environment "
+    with engine._without(engine.STRAY):
+        os.write(2, b"an error\n" + stray + b"variable RAY_BACKEND_LOG_LEVEL to 3\nand more")
+    os.write(2, b", and after\n")
+    assert capfd.readouterr().err == "an error\nand more, and after\n"
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("connected")
+def test_a_node_dies_and_the_other_finishes(cluster, model, data, whole, tmp_path):
+    nodes, second = cluster
+    before = processes(model)
+
+    def kill():
+        first = begun(model, before)
+        begun(model, {*before, first})
+        nodes.remove_node(second, allow_graceful=False)
+
+    killer = threading.Thread(target=kill)
+    killer.start()
+    run(plan_of(data, tmp_path / "run", "ray(least=2)"), Silent())
+    killer.join()
+    same(tmp_path / "run", whole)
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("rey", "did you mean 'ray'"),
+        ("ray(cpu=1)", "did you mean 'cpus'"),
+        ("ray(cpus=0)", "needs a part of a CPU or of a GPU"),
+        ("ray(gpus=-1)", "give a number of at least 0"),
+        ("ray(least=3, most=2)", "no fewer at most than at least"),
+    ],
+)
+def test_engines_that_cannot_be(text, why):
+    with pytest.raises(UsageError, match=why):
+        choice(text)
+
+
+def test_what_a_cluster_is_asked_for():
+    assert choice("local") is None
+    assert choice("ray(gpus=0.5, most=8)", "auto") == Cluster("auto", 1, 0.5, 1, 8)
+    with pytest.raises(UsageError, match="add --engine ray"):
+        choice("local", "auto")
+
+
+def test_a_cluster_that_is_not_there_is_one_line(model, data, tmp_path):
+    checked = plan_of(data, tmp_path / "run", "ray(address='127.0.0.1:1')")
+    with pytest.raises(UsageError, match=r"cannot reach the Ray cluster '127\.0\.0\.1:1'"):
+        run(checked, Silent())

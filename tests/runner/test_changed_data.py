@@ -1,0 +1,409 @@
+"""Images that changed after a run: resume, report, compare, gate and measure say which."""
+
+import io
+import json
+import os
+import shutil
+import tarfile
+from dataclasses import dataclass, field
+
+import av
+import cv2
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from forked import steadyeye
+
+import steadyeye as se
+from steadyeye.core import plugins
+from steadyeye.core.errors import UsageError
+from steadyeye.core.storage import contents
+from steadyeye.core.types import Classes, Sample
+from steadyeye.report.build import document
+from steadyeye.report.compare import shared
+from steadyeye.report.render.markdown import render_markdown
+
+COUNT = 8
+
+
+def bright(images):
+    """Class 1 for a bright picture, class 0 for a dark one."""
+    means = np.array([image.mean() for image in images])
+    return np.stack([255 - means, means], axis=1).astype(np.float32)
+
+
+def other(images):
+    return bright(images) ** 2
+
+
+def thirteen(images):
+    return np.pad(bright(images), ((0, 0), (0, 11)))
+
+
+WIDE = {"mot": thirteen}
+"""The model of sources whose classes are more than two."""
+
+
+def picture(value):
+    """A file of the same length for every value, so that sizes tell nothing."""
+    return cv2.imencode(".bmp", np.full((16, 16, 3), value, np.uint8))[1].tobytes()
+
+
+def pictures(folder, names):
+    folder.mkdir(parents=True, exist_ok=True)
+    for i, name in enumerate(names):
+        (folder / name).write_bytes(picture(10 + 20 * i))
+    return folder
+
+
+NAMES = [f"{i:06d}.bmp" for i in range(COUNT)]
+
+
+def of_image_folder(root):
+    pictures(root / "a", NAMES[:4])
+    pictures(root / "b", NAMES[4:])
+    return f"image_folder(root='{root}')", root / "b" / NAMES[5]
+
+
+def of_frames(root):
+    return f"frames(path='{pictures(root, NAMES)}', anchors=8, k=2)", root / NAMES[5]
+
+
+def of_every_frame(root):
+    pictures(root / "clip", NAMES)
+    return f"every_frame(path='{root}', cuts='none', fps=5)", root / "clip" / NAMES[5]
+
+
+def of_video(root):
+    film(root / "clip.avi", 0)
+    return f"video(path='{root / 'clip.avi'}', anchors=3, k=1)", root / "clip.avi"
+
+
+def film(path, shift):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with av.open(str(path), "w") as container:
+        stream = container.add_stream("rawvideo", rate=5)
+        stream.width, stream.height, stream.pix_fmt = 16, 16, "yuv420p"
+        for i in range(COUNT):
+            image = np.full((16, 16, 3), 10 * i + shift, np.uint8)
+            for packet in stream.encode(av.VideoFrame.from_ndarray(image, format="rgb24")):
+                container.mux(packet)
+        container.mux(stream.encode())
+
+
+def of_coco(root):
+    pictures(root / "images", NAMES)
+    content = {
+        "images": [{"id": i, "file_name": name} for i, name in enumerate(NAMES)],
+        "categories": [{"id": 1, "name": "a"}, {"id": 2, "name": "b"}],
+        "annotations": [
+            {"id": i, "image_id": i, "category_id": 1 + i % 2, "bbox": [1, 1, 8, 8]}
+            for i in range(COUNT)
+        ],
+    }
+    (root / "a.json").write_text(json.dumps(content))
+    return f"coco(annotations='{root / 'a.json'}', images='{root / 'images'}')", (
+        root / "images" / NAMES[5]
+    )
+
+
+def of_yolo(root):
+    pictures(root / "images" / "val", NAMES)
+    (root / "labels" / "val").mkdir(parents=True)
+    for name in NAMES:
+        (root / "labels" / "val" / f"{name[:6]}.txt").write_text("1 0.5 0.5 0.2 0.2\n")
+    (root / "data.yaml").write_text("path: .\nval: images/val\nnames: {0: a, 1: b}\n")
+    return f"yolo(data='{root / 'data.yaml'}')", root / "images" / "val" / NAMES[5]
+
+
+def of_voc(root):
+    pictures(root / "images", NAMES)
+    (root / "xml").mkdir()
+    sides = "<xmin>2</xmin><ymin>2</ymin><xmax>9</xmax><ymax>9</ymax>"
+    for i, name in enumerate(NAMES):
+        inner = f"<object><name>{'ab'[i % 2]}</name><bndbox>{sides}</bndbox></object>"
+        text = f"<annotation><filename>{name}</filename>{inner}</annotation>"
+        (root / "xml" / f"{name[:6]}.xml").write_text(text)
+    spec = f"voc(annotations='{root / 'xml'}', images='{root / 'images'}')"
+    return spec, root / "images" / NAMES[5]
+
+
+def of_davis(root):
+    pictures(root / "JPEGImages" / "dog", NAMES)
+    masks = root / "Annotations" / "dog"
+    masks.mkdir(parents=True)
+    mask = np.zeros((16, 16), np.uint8)
+    mask[3:9, 3:9] = 255
+    for name in NAMES:
+        cv2.imwrite(str(masks / f"{name[:6]}.png"), mask)
+    (root / "labels.csv").write_text("video,labels\ndog,a\ncat,b\n")
+    spec = f"davis(root='{root}', labels='{root / 'labels.csv'}', anchors=8, k=1)"
+    return spec, root / "JPEGImages" / "dog" / NAMES[5]
+
+
+def of_mot(root):
+    pictures(root / "seq" / "img1", [f"{i + 1:06d}.bmp" for i in range(COUNT)])
+    (root / "seq" / "gt").mkdir()
+    lines = (f"{i + 1},1,3,3,6,6,1,1,1" for i in range(COUNT))
+    (root / "seq" / "gt" / "gt.txt").write_text("\n".join(lines))
+    return f"mot(root='{root}', anchors=8, k=1)", root / "seq" / "img1" / NAMES[5]
+
+
+def of_webdataset(root):
+    tar(root / "set.tar", 0)
+    return f"webdataset(urls='{root / 'set.tar'}')", root / "set.tar"
+
+
+def tar(path, shift):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with tarfile.open(path, "w") as archive:
+        for i in range(COUNT):
+            for name, data in (
+                (f"{i:04d}.bmp", picture(10 + 20 * i + shift)),
+                (f"{i:04d}.cls", b"ab"[i % 2 :][:1]),
+            ):
+                info = tarfile.TarInfo(name)
+                info.size = len(data)
+                archive.addfile(info, io.BytesIO(data))
+
+
+def of_hf_dataset(root):
+    parquet(root / "train.parquet", 0)
+    return f"hf_dataset(path='{root}', classes='{listed(root)}')", root / "train.parquet"
+
+
+def parquet(path, shift):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    kind = pa.struct([("bytes", pa.binary()), ("path", pa.string())])
+    rows = [{"bytes": picture(10 + 20 * i + shift), "path": ""} for i in range(COUNT)]
+    labels = pa.array([i % 2 for i in range(COUNT)], pa.int64())
+    table = pa.table({"image": pa.array(rows, kind), "label": labels})
+    pq.write_table(table, path, compression="none", use_dictionary=False)
+
+
+def listed(root):
+    root.mkdir(parents=True, exist_ok=True)
+    (root / "classes.txt").write_text("a\nb\n")
+    return root / "classes.txt"
+
+
+KINDS = {name.removeprefix("of_"): made for name, made in globals().items() if name[:3] == "of_"}
+AGAIN = {".avi": film, ".tar": tar, ".parquet": parquet}
+"""What writes a file that holds many pictures, other ones of the same size."""
+
+
+def overwrite(file):
+    """Other pixels in as many bytes, and the time of change put back as it was."""
+    before = file.stat()
+    if file.suffix in AGAIN:
+        AGAIN[file.suffix](file, 7)
+    else:
+        file.write_bytes(picture(99))
+    assert file.stat().st_size == before.st_size
+    os.utime(file, ns=(before.st_atime_ns, before.st_mtime_ns))
+
+
+@pytest.fixture(autouse=True)
+def _own_index(tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "index"))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_overwritten_images_are_named_by_resume_and_report(kind, tmp_path):
+    model = WIDE.get(kind, bright)
+    spec, victim = KINDS[kind](tmp_path / "data")
+    run = se.evaluate(model, spec, out=tmp_path / "run")
+    ids = run.predictions.ids
+    assert not any("since" in note for note in run.predictions.notes)
+    again = se.evaluate(model, spec, out=tmp_path / "run")
+    assert again.predictions.ids.tolist() == ids.tolist()
+    overwrite(victim)
+    with pytest.raises(UsageError) as error:
+        se.evaluate(model, spec, out=tmp_path / "run")
+    told = str(error.value)
+    assert "\n" not in told
+    assert "was made from other images" in told
+    assert "1 differ, first" in told
+    assert victim.name in told
+    assert "choose another --out" in told
+    notes = se.opened(tmp_path / "run").predictions.notes
+    assert any("changed since" in note and victim.name in note for note in notes)
+    page = document([tmp_path / "run"])
+    assert any("changed since" in n for each in page.evaluated for n in each.predictions.notes)
+    assert "changed since" in render_markdown(page)
+    se.evaluate(WIDE.get(kind, other), spec, out=tmp_path / "second")
+    with pytest.raises(UsageError, match=r"in common.*1 of \d+ files differ, first"):
+        shared([tmp_path / "run", tmp_path / "second"])
+
+
+def test_every_shipped_source_names_its_files():
+    lacking = []
+    for name in plugins.names("sources"):
+        made = plugins.load("sources", name).__annotations__["return"]
+        if not hasattr(made, "files"):
+            lacking.append(name)
+    assert not lacking
+
+
+@pytest.fixture
+def photos(tmp_path):
+    spec, victim = of_image_folder(tmp_path / "data")
+    run = se.evaluate(bright, spec, out=tmp_path / "run")
+    return spec, victim, run
+
+
+def test_a_copy_with_other_times_is_the_same_data(photos, tmp_path):
+    spec, victim, run = photos
+    shutil.copy(victim, tmp_path / "copy")
+    victim.unlink()
+    shutil.copy(tmp_path / "copy", victim)
+    os.utime(victim, (1, 1))
+    se.evaluate(bright, spec, out=tmp_path / "run")
+    assert not any("since" in note for note in se.opened(run.folder).predictions.notes)
+    far = tmp_path / "elsewhere" / "data"
+    shutil.copytree(tmp_path / "data", far)
+    se.evaluate(other, spec.replace(str(tmp_path / "data"), str(far)), out=tmp_path / "far")
+    assert len(shared([run.folder, tmp_path / "far"])) == 1
+
+
+def test_an_unchanged_file_is_not_read_again(photos, tmp_path, monkeypatch):
+    spec, victim, _ = photos
+    monkeypatch.setattr(contents, "SETTLED", 0.0)
+    read = []
+    name = contents.name
+    monkeypatch.setattr(contents, "name", lambda path: read.append(path.name) or name(path))
+    se.evaluate(bright, spec, out=tmp_path / "run")
+    assert len(read) == COUNT, "they were too young when they were read first"
+    read.clear()
+    se.evaluate(bright, spec, out=tmp_path / "run")
+    assert not read
+    os.utime(victim)
+    se.evaluate(bright, spec, out=tmp_path / "run")
+    assert read == [victim.name]
+
+
+def test_a_file_that_is_overwritten_in_the_same_instant_is_read_again(photos, tmp_path):
+    spec, victim, _ = photos
+    # nothing that the disk says can tell; the file was too young to be trusted
+    victim.write_bytes(picture(98))
+    with pytest.raises(UsageError, match="1 differ"):
+        se.evaluate(bright, spec, out=tmp_path / "run")
+
+
+def test_images_that_are_gone_or_new_are_named(photos, tmp_path):
+    spec, victim, run = photos
+    (victim.parent / "zzz.bmp").write_bytes(picture(5))
+    with pytest.raises(UsageError, match=r"of 8 files 1 are new, first '.*zzz\.bmp'"):
+        se.evaluate(bright, spec, out=tmp_path / "run")
+    (victim.parent / "zzz.bmp").unlink()
+    victim.unlink()
+    with pytest.raises(UsageError, match=r"of 8 files 1 are gone, first '.*000005\.bmp'"):
+        se.evaluate(bright, spec, out=tmp_path / "run")
+    before = document([run.folder]).evaluated[0].results["accuracy"].value
+    shutil.rmtree(tmp_path / "data")
+    page = document([run.folder]).evaluated[0]
+    assert page.results["accuracy"].value == before, "a report needs no images"
+    assert (
+        "data: its images are not here, so changes in them were not checked"
+        in page.predictions.notes
+    )
+
+
+def test_gate_and_compare_say_what_changed_and_measure_refuses(tmp_path):
+    spec, victim = of_frames(tmp_path / "data")
+    run = se.evaluate(bright, spec, out=tmp_path / "run")
+    se.evaluate(other, spec, out=tmp_path / "second")
+    overwrite(victim)
+    done = steadyeye("gate", str(run.folder), "--require", "flip_rate <= 1")
+    assert f"changed since the run: of 8 files 1 differ, first '{victim}'" in done.stdout
+    assert "flip_rate" in done.stdout
+    done = steadyeye("compare", str(run.folder), str(tmp_path / "second"), cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert "changed since" in done.stdout
+    with pytest.raises(UsageError, match="was made from other images"):
+        run.measure()
+    third = se.evaluate(bright, spec, out=tmp_path / "third")
+    done = steadyeye(
+        *("gate", str(third.folder), "--against", str(run.folder)),
+        *("--metrics", "flip_rate", "--max-drop", "0.5"),
+    )
+    assert done.returncode == 2
+    assert "no base for" in done.stderr
+    assert "images files" in done.stderr
+
+
+@dataclass(frozen=True)
+class Listed:
+    """A source of the user's own: pictures in memory, which no file and no key names."""
+
+    values: tuple[int, ...]
+    keyed: bool = False
+    name: str = "listed"
+    classes: Classes = field(default=Classes(("a", "b")))
+    columns: tuple[str, ...] = ("truth",)
+    fingerprint: str = "the user says it never changes"
+    notes: tuple[str, ...] = ()
+
+    @property
+    def ids(self):
+        return [str(i) for i in range(len(self.values))]
+
+    @property
+    def truths(self):
+        return [(i % 2,) for i in range(len(self.values))]
+
+    def missing(self):
+        return []
+
+    def __len__(self):
+        return len(self.values)
+
+    def __getitem__(self, i):
+        value = self.values[i]
+        key = (lambda: f"plain {value}") if self.keyed else None
+        return Sample(str(i), lambda: np.full((9, 9, 3), value, np.uint8), (i % 2,), key=key)
+
+
+@pytest.mark.parametrize("keyed", [False, True])
+def test_pictures_of_an_object_are_told_by_their_pixels_or_keys(keyed, tmp_path):
+    se.evaluate(bright, Listed((10, 200, 30), keyed), out=tmp_path / "run")
+    se.evaluate(bright, Listed((10, 200, 30), keyed), out=tmp_path / "run")
+    with pytest.raises(UsageError, match=r"of 3 samples 1 differ, first '1'"):
+        se.evaluate(bright, Listed((10, 201, 30), keyed), out=tmp_path / "run")
+
+
+def test_a_sweep_is_told_by_the_images_it_degrades(tmp_path):
+    spec, victim = of_image_folder(tmp_path / "data")
+    out = tmp_path / "run"
+    how = {"operators": "fade_black", "levels": "0:2"}
+    se.evaluate(bright, spec, out=out, **how)
+    overwrite(victim)
+    with pytest.raises(UsageError, match="1 differ"):
+        se.evaluate(bright, spec, out=out, **how)
+
+
+def test_saved_predictions_compare_with_a_run_of_the_same_data(photos, tmp_path):
+    spec, _, run = photos
+    said = {str(id_): int(i > 3) for i, id_ in enumerate(run.predictions.ids)}
+    (tmp_path / "said.json").write_text(json.dumps(said))
+    out = str(tmp_path / "scored")
+    done = steadyeye("score", str(tmp_path / "said.json"), "--data", spec, "--out", out)
+    assert done.returncode == 0, done.stderr
+    assert len(shared([run.folder, tmp_path / "scored"])) == 1
+
+
+def test_what_is_kept_of_the_files_is_not_believed_when_it_is_damaged(photos, tmp_path):
+    spec, victim, run = photos
+    (kept,) = (run.folder / "data").iterdir()
+    whole = kept.read_bytes()
+    for place in range(0, len(whole), 97):
+        kept.write_bytes(whole[:place] + bytes([whole[place] ^ 1]) + whole[place + 1 :])
+        notes = se.opened(run.folder).predictions.notes
+        assert any("cannot check whether its images changed" in note for note in notes)
+    se.evaluate(bright, spec, out=tmp_path / "run")
+    assert contents.read(kept) == contents.read(kept)
+    kept.unlink()
+    overwrite(victim)
+    with pytest.raises(UsageError, match="of images that may have changed"):
+        se.evaluate(bright, spec, out=tmp_path / "run")

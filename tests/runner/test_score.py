@@ -1,0 +1,114 @@
+"""Saved predictions over the released metadata, and what is wrong with some."""
+
+import json
+
+import numpy as np
+import pytest
+from test_runs import Watcher
+
+import steadyeye as se
+from steadyeye.core import plugins
+from steadyeye.core.spec import parse
+from steadyeye.metrics.accuracy import accuracy
+from steadyeye.metrics.pm_k import pm_k
+from steadyeye.predictions.read import cells, read
+from steadyeye.runner import saved_scores, validate
+from steadyeye.runner.job import Job
+from steadyeye.runner.run import run
+
+
+@pytest.fixture(scope="module")
+def data(test_data):
+    return f"imagenet_vid_robust(root='{test_data / 'imagenet_vid_robust'}')"
+
+
+@pytest.fixture(scope="module")
+def ids(data):
+    return plugins.build("sources", parse(data)).ids
+
+
+def score(path, data, out, classes=None):
+    predictions = saved_scores.load(path, classes)
+    checked = validate.with_models(
+        Job(models=(str(path),), data=(data,), out=str(out)), [predictions]
+    )
+    saved_scores.ready(predictions, checked.tasks[0])
+    run(checked, Watcher(), saved_scores.predict(predictions))
+    return read(*cells(out)[0])
+
+
+def test_counts_of_table_1(data, ids):
+    """1,109 anchors, 21,070 pairs and 1,514 frames with several labels."""
+    source = plugins.build("sources", parse(data))
+    assert len(ids) == 22_179
+    assert source.notes == (
+        "1,109 pm-sets with 21,070 neighbours; "
+        "1 set without a neighbour, counted as the anchor alone",
+        "1,514 frames with several labels",
+    )
+
+
+def test_scores_names_and_indices_give_the_same_numbers(data, ids, tmp_path):
+    names = plugins.build("sources", parse(data)).classes.names
+    answers = np.random.default_rng(0).integers(0, 30, len(ids))
+    answers[np.random.default_rng(1).random(len(ids)) < 0.9] = 26
+    kinds = {
+        "scores": [np.eye(30)[a].tolist() for a in answers],
+        "index": answers.tolist(),
+        "name": [names[a] for a in answers],
+    }
+    found = {}
+    for kind, values in kinds.items():
+        path = tmp_path / f"{kind}.json"
+        path.write_text(json.dumps(dict(zip(ids, values, strict=True))))
+        predictions = score(path, data, tmp_path / kind)
+        found[kind] = (accuracy(predictions), pm_k(predictions, k=10))
+    assert found["scores"] == found["index"] == found["name"]
+    assert found["scores"][0].n == 1109
+
+
+@pytest.mark.parametrize(
+    ("change", "why"),
+    [
+        (lambda said, first: said.pop(first), r"lacks 1 of 22,179 samples: val/ILSVRC2015_val_0"),
+        (lambda said, first: said.update({first: "turtel"}), "did you mean 'turtle'"),
+        (lambda said, first: said.update({first: [0.1] * 7}), "7 scores .* there are 30 classes"),
+        (lambda said, first: said.update({first: [float("nan")] * 30}), "NaN scores"),
+        (lambda said, first: said.update({first: 30}), "an index from 0 to 29"),
+        (lambda said, first: said.update({first: ["x"] * 30}), "that are not numbers"),
+    ],
+)
+def test_what_is_wrong_with_a_file_is_named(data, ids, tmp_path, change, why):
+    said = dict.fromkeys(ids, 26)
+    change(said, ids[0])
+    (tmp_path / "p.json").write_text(json.dumps(said))
+    with pytest.raises(se.UsageError, match=why) as error:
+        score(tmp_path / "p.json", data, tmp_path / "run")
+    assert "\n" not in str(error.value)
+
+
+def test_an_id_twice_is_refused(tmp_path):
+    (tmp_path / "p.json").write_text('{"a": 1, "b": 2, "a": 3}')
+    with pytest.raises(se.UsageError, match="has 1 ids twice, first 'a'"):
+        saved_scores.load(tmp_path / "p.json", None)
+
+
+def test_labels_that_lack_a_frame_are_refused(test_data, tmp_path):
+    metadata = test_data / "imagenet_vid_robust" / "metadata"
+    labels = json.loads((metadata / "labels.json").read_text())
+    gone = "val/ILSVRC2015_val_00000001/000207.JPEG"
+    labels.pop(gone)
+    (tmp_path / "metadata").mkdir()
+    (tmp_path / "metadata" / "labels.json").write_text(json.dumps(labels))
+    (tmp_path / "metadata" / "pmsets.json").write_bytes((metadata / "pmsets.json").read_bytes())
+    with pytest.raises(se.UsageError, match=f"labels.json lacks the frame '{gone}'"):
+        plugins.build("sources", parse(f"imagenet_vid_robust(root='{tmp_path}')"))
+
+
+def test_reviewed_anchors_of_ytbb(test_data):
+    source = plugins.build("sources", parse(f"ytbb_robust(root='{test_data / 'ytbb_robust'}')"))
+    assert "2,467 anchors reviewed: 298 not judged good" in source.notes[1]
+    assert "2,169 kept" in source.notes[1]
+    cat = [m for m in source.members if m.group == "8pBTddH5J-E_24400"]
+    assert [m.offset for m in cat] == list(range(-10, 11))
+    assert {source.classes.names[label] for m in cat for label in m.truth} == {"cat"}

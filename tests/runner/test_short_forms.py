@@ -1,0 +1,233 @@
+"""Short forms of models and data, the default folder, and options given twice."""
+
+import json
+
+import av
+import cv2
+import numpy as np
+import pytest
+import torch
+from forked import steadyeye
+from toy_networks import net
+
+from steadyeye.core.errors import UsageError
+from steadyeye.core.spec import parse
+from steadyeye.core.storage.run_lock import alone
+from steadyeye.runner.job import Job
+from steadyeye.runner.short_forms import default_folder, expand_data, expand_model
+
+
+@pytest.fixture
+def here(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    return tmp_path
+
+
+def write_video(path, frames=12):
+    with av.open(str(path), "w") as container:
+        stream = container.add_stream("mpeg4", rate=10)
+        stream.width, stream.height, stream.pix_fmt = 64, 48, "yuv420p"
+        for number in range(frames):
+            image = np.full((48, 64, 3), number * 20, dtype=np.uint8)
+            for packet in stream.encode(av.VideoFrame.from_ndarray(image, format="rgb24")):
+                container.mux(packet)
+        for packet in stream.encode():
+            container.mux(packet)
+    return path
+
+
+def write_image(path):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    cv2.imwrite(str(path), np.zeros((8, 8, 3), dtype=np.uint8))
+    return path
+
+
+def export(path, module):
+    torch.onnx.export(module, torch.zeros(1, 3, 32, 32), str(path), verbose=False)
+    return path
+
+
+@pytest.mark.parametrize(
+    ("text", "spec"),
+    [
+        ("timm:resnet50.a1_in1k", "timm(name='resnet50.a1_in1k')"),
+        ("torchvision:resnet50", "torchvision(name='resnet50')"),
+        ("hf:google/vit", "hf(name='google/vit')"),
+        ("efficientnet_lite0", "efficientnet_lite0"),
+        ("torch(path='a.pt', classes='b')", "torch(path='a.pt', classes='b')"),
+        ("toy_networks:brightness", "callable(path='toy_networks:brightness')"),
+        ("py:toy_networks:brightness", "callable(path='toy_networks:brightness')"),
+    ],
+)
+def test_model_texts(text, spec, here):
+    assert expand_model(text) == spec
+
+
+def test_a_function_that_builds_a_network_takes_the_classes_beside_it(here):
+    (here / "builder.py").write_text("from toy_networks import net as build")
+    with pytest.raises(UsageError, match=r"put a classes\.txt beside it") as refusal:
+        expand_model("builder:build")
+    assert "the names of the 10 classes" in str(refusal.value)
+    (here / "classes.txt").write_text("\n".join("abc"))
+    with pytest.raises(UsageError, match=r"put a classes\.txt beside it"):
+        expand_model("builder:build")  # three names are not the ten that it answers in
+    (here / "classes.txt").write_text("\n".join("abcdefghij"))
+    spec = parse(expand_model("builder:build"))
+    assert spec.name == "torch"
+    assert spec.kwargs == {"path": "py:builder:build", "classes": str(here / "classes.txt")}
+
+
+def test_onnx_files(here):
+    pytest.importorskip("onnx")
+    export(here / "ten.onnx", net())
+    with pytest.raises(UsageError, match="the names of the 10 classes"):
+        expand_model("ten.onnx")
+    (here / "ten.txt").write_text("\n".join("abcdefghij"))
+    assert expand_model("ten.onnx") == "onnx(path='ten.onnx', classes='ten.txt')"
+    wide = torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(3 * 32 * 32, 1000))
+    export(here / "wide.onnx", wide)
+    assert expand_model("wide.onnx") == "onnx(path='wide.onnx', classes='imagenet1k')"
+    (here / "broken.onnx").write_bytes(b"no network")
+    with pytest.raises(UsageError, match=r"cannot load 'broken\.onnx'"):
+        expand_model("broken.onnx")
+
+
+def test_a_detector_is_no_classifier(test_data):
+    with pytest.raises(UsageError, match="onnx_detector"):
+        expand_model(str(test_data / "models" / "yolox_nano.onnx"))
+
+
+def test_data_texts(here):
+    write_video(here / "clip.mp4")
+    assert expand_data("clip.mp4") == "every_frame(path='clip.mp4')"
+    (here / "clip.json").write_text("{}")
+    assert expand_data("clip.mp4") == "video(path='clip.mp4', labels='clip.json')"
+    write_image(here / "photos" / "cat" / "1.png")
+    assert expand_data("photos/") == "image_folder(root='photos')"
+    write_image(here / "frames" / "0001.png")
+    with pytest.raises(UsageError, match=r"every_frame\(path='frames', fps=25\)"):
+        expand_data("frames")
+    (here / "data.yaml").write_text("names: [a]")
+    assert expand_data("data.yaml") == "yolo(data='data.yaml')"
+    assert expand_data("every_frame(path='clip.mp4')") == "every_frame(path='clip.mp4')"
+
+
+def test_annotations_take_the_images_beside_them(here):
+    (here / "boxes.json").write_text('{"images": [], "annotations": [], "categories": []}')
+    with pytest.raises(UsageError, match="no images beside"):
+        expand_data("boxes.json")
+    write_image(here / "images" / "1.png")
+    assert expand_data("boxes.json") == "coco(annotations='boxes.json', images='images')"
+    (here / "other.json").write_text("[1]")
+    with pytest.raises(UsageError, match="not a COCO annotation file"):
+        expand_data("other.json")
+
+
+@pytest.mark.parametrize(
+    ("text", "cure"),
+    [
+        ("clp.mp4", "did you mean 'clip.mp4'"),
+        ("photo.png", "give the folder of images"),
+        ("empty", "holds no videos and no images"),
+        ("vido", "did you mean 'video'"),
+        ("nowhere/", "check the path"),
+    ],
+)
+def test_data_that_is_not_there_names_the_cure(text, cure, here):
+    write_video(here / "clip.mp4")
+    write_image(here / "photo.png")
+    (here / "empty").mkdir()
+    with pytest.raises(UsageError, match=cure):
+        expand_data(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "cure"),
+    [
+        ("resnet50", "timm:resnet50"),
+        ("efficientnet_lite", "did you mean 'efficientnet_lite"),
+        ("no_module:predict", "cannot import 'no_module'"),
+        ("toy_networks:brightnes", "has no 'brightnes'"),
+        ("modle.onnx", "did you mean 'model.onnx'"),
+        ("empty/", "neither model.json"),
+    ],
+)
+def test_models_that_are_not_there_name_the_cure(text, cure, here):
+    (here / "model.onnx").touch()
+    (here / "empty").mkdir()
+    with pytest.raises(UsageError, match=cure):
+        expand_model(text)
+
+
+def test_the_default_folder_is_that_of_the_same_job_or_the_next(here):
+    job = Job(models=("timm(name='resnet50')",), data=("video(path='clips/street.mp4')",))
+    first = here / default_folder(job)
+    assert first == here / "runs" / "resnet50-street-1"
+    first.mkdir(parents=True)
+    assert default_folder(job) == "runs/resnet50-street-2"  # whatever lies there is no such run
+    (first / "run.json").write_text(json.dumps({"job": job.record()}))
+    assert default_folder(job) == "runs/resnet50-street-1"
+    other = Job(models=job.models, data=job.data, metrics="accuracy")
+    assert default_folder(other) == "runs/resnet50-street-2"
+
+
+FUNCTION = """
+import numpy as np
+def predict(images):
+    light = images.reshape(len(images), -1).mean(axis=1) / 255
+    return np.stack([1 - light, light], axis=1)
+"""
+
+
+def test_from_nothing_to_a_report_in_short_forms(here):
+    write_video(here / "clip.mp4")
+    (here / "mine.py").write_text(FUNCTION)
+    words = ("run", "--model", "mine:predict", "--data", "clip.mp4", "--quiet")
+    done = steadyeye(*words, cwd=here)
+    assert done.returncode == 0, done.stderr
+    assert "model mine:predict: callable(path='mine:predict')" in done.stdout
+    assert "data clip.mp4: every_frame(path='clip.mp4')" in done.stdout
+    assert (here / "runs" / "predict-clip-1" / "report.html").is_file()
+    # the same command is the same run; another job is another folder
+    assert steadyeye(*words, cwd=here).returncode == 0
+    assert steadyeye(*words, "--metrics", "flip_rate", cwd=here).returncode == 0
+    assert sorted(p.name for p in (here / "runs").iterdir()) == ["predict-clip-1", "predict-clip-2"]
+
+
+def test_a_command_that_fails_before_its_first_shard_claims_no_folder(here):
+    write_video(here / "clip.mp4")
+    (here / "mine.py").write_text("def predict(images):\n    raise ValueError('broken')\n")
+    words = ("run", "--model", "mine:predict", "--data", "clip.mp4", "--quiet", "--out", "a")
+    assert steadyeye(*words, cwd=here).returncode != 0
+    assert not (here / "a").exists()
+
+
+def test_overwrite_deletes_a_run_and_nothing_else(here):
+    write_video(here / "clip.mp4")
+    (here / "mine.py").write_text(FUNCTION)
+    words = ("run", "--model", "mine:predict", "--data", "clip.mp4", "--quiet", "--out", "a")
+    assert steadyeye(*words, cwd=here).returncode == 0
+    other = (*words, "--metrics", "flip_rate", "--on-error", "skip")
+    assert "holds another job" in steadyeye(*other, cwd=here).stderr
+    assert steadyeye(*other, "--overwrite", cwd=here).returncode == 0
+    with alone(here / "a"):
+        busy = steadyeye(*other, "--overwrite", cwd=here)
+    assert "another process is writing" in busy.stderr
+    assert (here / "a" / "report.html").is_file()
+    (here / "b").mkdir()
+    (here / "b" / "notes.txt").write_text("mine")
+    refusal = steadyeye(*words[:-1], "b", "--overwrite", cwd=here)
+    assert "holds no run, so it is not deleted" in refusal.stderr
+    assert (here / "b" / "notes.txt").is_file()
+
+
+def test_an_option_given_twice_adds_up_or_is_refused(here):
+    write_video(here / "clip.mp4")
+    (here / "mine.py").write_text(FUNCTION)
+    words = ("run", "--model", "mine:predict", "--data", "clip.mp4", "--quiet", "--out", "a")
+    assert "--out is given 2 times" in steadyeye(*words, "--out=b", cwd=here).stderr
+    both = ("--metrics", "flip_rate", "--metrics", "confidence_jump")
+    printed = steadyeye(*words, *both, cwd=here).stdout
+    assert "flip_rate" in printed
+    assert "confidence_jump" in printed

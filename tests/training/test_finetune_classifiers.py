@@ -1,0 +1,542 @@
+"""Classifiers trained further: heads of every library, both losses, and folders read back."""
+
+import json
+import shutil
+
+import numpy as np
+import pytest
+import torch
+import toy_networks
+from forged_records import forge_record
+from torchvision_ops import torchvision
+
+from steadyeye.core import plugins
+from steadyeye.core.errors import UsageError
+from steadyeye.core.spec import parse
+from steadyeye.core.types import Classes
+from steadyeye.data.images import image_file
+from steadyeye.models.finetuned import checkpoint_format
+from steadyeye.models.finetuned.heads import heads, with_head
+from steadyeye.models.runtimes import uninitialised
+from steadyeye.training.classification import FEWEST, Learning, classification
+from steadyeye.training.dataset import examples
+from steadyeye.training.mirroring import mirrored
+from steadyeye.training.protocol import Example, Examples
+
+THREE = Classes(("cat", "dog", "owl"))
+LITE0 = "efficientnet_lite0(runtime='torch')"
+NET = "torch(path='py:toy_networks:net', classes='{}', runtime='torch', recipe={{'size': 64}})"
+SEQUENCES = {"blackswan": "swan", "car-shadow": "car", "dog": "dog", "goat": "goat"}
+pytestmark = pytest.mark.usefixtures("own_cache")
+
+
+@pytest.fixture(scope="module")
+def lite0():
+    return built(LITE0)
+
+
+@pytest.fixture
+def net(tmp_path):
+    (tmp_path / "ten.txt").write_text("\n".join(f"class {i}" for i in range(10)))
+    return NET.format(tmp_path / "ten.txt")
+
+
+@pytest.fixture
+def photos(test_data):
+    return [image_file.read(test_data / "photos" / name) for name in ("hot_dog.jpg", "pets.jpg")]
+
+
+@pytest.fixture(scope="module")
+def davis(test_data, tmp_path_factory):
+    """32 frames: eight of each of four sequences."""
+    root = tmp_path_factory.mktemp("davis")
+    rows = [f"{video},{label}" for video, label in SEQUENCES.items()]
+    (root / "labels.csv").write_text("\n".join(["video,labels", *rows]))
+    for kind in ("JPEGImages", "Annotations"):
+        (root / kind).mkdir()
+        for video in SEQUENCES:
+            (root / kind / video).symlink_to(test_data / "davis" / kind / video)
+    spec = f"davis(root='{root}', labels='{root}/labels.csv', anchors=8, k=0)"
+    return examples(plugins.build("sources", parse(spec)))
+
+
+def built(spec):
+    return plugins.build("models", parse(spec))
+
+
+def made(labels, classes=THREE, **more):
+    """Examples of noise, one a tuple of labels."""
+    items = tuple(
+        Example(str(i), str(i), lambda i=i: noise(i), tuple(each), **more)
+        for i, each in enumerate(labels)
+    )
+    return Examples("noise", classes, items, "0")
+
+
+def noise(seed):
+    return np.random.default_rng(seed).integers(0, 256, (80, 96, 3), dtype=np.uint8)
+
+
+def prepared(task, found):
+    return [task.prepare(one, task.fit(one.image())) for one in found.items]
+
+
+def learned(task, batch, steps, rate=1e-3):
+    """A copy of the task's module after some steps of Adam on one batch, and the losses."""
+    torch.manual_seed(0)
+    module, losses = task.module.train(), []
+    optimizer = torch.optim.Adam(module.parameters(), rate)
+    for _ in range(steps):
+        optimizer.zero_grad()
+        loss = task.loss(module, batch)
+        loss.backward()
+        optimizer.step()
+        losses.append(loss.item())
+    return module.eval(), losses
+
+
+def judged(task, module, batch):
+    with torch.no_grad():
+        return task.judge(module, [batch[:20], batch[20:]] if len(batch) > 20 else [batch])
+
+
+def test_lite0_learns_32_frames_by_heart_and_is_read_back(lite0, davis, tmp_path):
+    """Overfitting: its head over its own features, then the folder against the module."""
+    task = classification(lite0, LITE0, davis)
+    assert task.record()["head"] == {"layers": ["_fc"], "kept": False}
+    batch = prepared(task, davis)
+    before = judged(task, task.module.eval(), batch)
+    module = task.module
+    losses = learned_head(task, module._fc, features(module, batch))
+    after = judged(task, module, batch)
+    assert before["accuracy"] < 0.6
+    assert after["accuracy"] == 1.0
+    assert after["loss"] < 0.1 < before["loss"]
+    assert losses[-1] < losses[0] / 5
+    assert after["n"] == 32
+
+    folder = tmp_path / "models" / "ft"
+    checkpoint_format.write(folder, task.record(), module.state_dict())
+    plain = built(f"torch(path='{folder}', runtime='torch')")
+    assert plain.name == "ft"
+    assert plain.classes == davis.classes
+    assert plain.recipe["base"] == {
+        "spec": LITE0,
+        "name": "efficientnet_lite0",
+        "fingerprint": lite0.fingerprint,
+    }
+    expected = {"name": davis.name, "fingerprint": davis.fingerprint, "n": 32}
+    assert expected.items() <= plain.recipe["trained on"].items()
+    images = [one.image() for one in davis.items[::7]]
+    # one image a pass, as the model takes them
+    inputs = [task.prepare(one, task.fit(one.image()))[0] for one in davis.items[::7]]
+    with torch.no_grad():
+        expected = torch.cat([module(each[None]).softmax(1) for each in inputs]).numpy()
+    np.testing.assert_allclose(plain(images), expected, atol=1e-6)
+    right = [one.labels[0] for one in davis.items[::7]]
+    assert plain(images).argmax(axis=1).tolist() == right
+    fast = built(f"torch(path='{folder}')")
+    assert fast.recipe["runtime"] == "onnx", fast.recipe
+    np.testing.assert_allclose(fast(images), expected, atol=1e-4)
+    assert fast.cacheable
+
+
+def features(module, batch):
+    """What the head reads of each example, with its labels: the rest of the network stays."""
+    read = []
+    handle = module._fc.register_forward_hook(lambda _, inputs, __: read.append(inputs[0]))
+    with torch.no_grad():
+        module(torch.stack([each[0] for each in batch]))
+    handle.remove()
+    return [(row, *each[1:]) for row, each in zip(read[0], batch, strict=True)]
+
+
+def learned_head(task, head, given):
+    """The losses of a head that learns in place."""
+    losses = []
+    optimizer = torch.optim.Adam(head.parameters(), 1e-2)
+    for _ in range(40):
+        optimizer.zero_grad()
+        loss = task.loss(head, given)
+        loss.backward()
+        optimizer.step()
+        losses.append(loss.item())
+    return losses
+
+
+LIBRARIES = [
+    ("timm(name='mobilenetv3_small_050', pretrained=False)", ["classifier"]),
+    ("torchvision(name='mobilenet_v3_small', weights=None)", ["classifier.3"]),
+    ("torchvision(name='squeezenet1_1', weights=None)", ["classifier.1"]),
+    ("timm(name='deit_tiny_distilled_patch16_224', pretrained=False)", ["head", "head_dist"]),
+]
+
+
+@pytest.mark.parametrize(("spec", "layers"), LIBRARIES, ids=[spec for spec, _ in LIBRARIES])
+def test_heads_of_libraries_are_replaced_and_read_back(spec, layers, tmp_path, photos):
+    assert torchvision
+    base = built(spec.replace(")", ", runtime='torch')"))
+    before = {name: each.clone() for name, each in base.gradient.module.state_dict().items()}
+    task = classification(base, spec, made([[0], [1], [2]]))
+    assert task.record()["head"]["layers"] == layers
+    assert {name for name, each in task.module.state_dict().items() if each.shape[:1] == (3,)} >= {
+        f"{layer}.weight" for layer in layers
+    }
+    after = base.gradient.module.state_dict()
+    assert all(torch.equal(after[name], before[name]) for name in before), "the base stays"
+    again = classification(base, spec, made([[0], [1], [2]])).module.state_dict()
+    assert all(torch.equal(each, again[name]) for name, each in task.module.state_dict().items())
+    checkpoint_format.write(tmp_path / "ft", task.record(), task.module.state_dict())
+    found = built(f"torch(path='{tmp_path}/ft', runtime='torch')")
+    pixels = [torch.from_numpy(_input(task, photo))[None] for photo in photos]
+    with torch.no_grad():
+        expected = torch.cat([task.module.eval()(each).softmax(1) for each in pixels]).numpy()
+    np.testing.assert_allclose(found(photos), expected, atol=1e-6)
+    assert found.settings == base.settings
+
+
+def _input(task, photo):
+    return task.prepare(made([[0]]).items[0], task.fit(photo))[0].numpy()
+
+
+@pytest.mark.slow
+def test_a_network_that_its_weights_change_is_built_with_them(tmp_path, monkeypatch, photos):
+    """GoogLeNet: with weights torchvision changes its input and takes its auxiliary heads away."""
+    monkeypatch.setenv("TORCH_HOME", str(tmp_path / "home"))
+    cache = tmp_path / "home" / "hub" / "checkpoints"
+    cache.mkdir(parents=True)
+    torch.manual_seed(0)
+    library = torchvision.models.googlenet(init_weights=False)
+    entry = torchvision.models.get_model_weights("googlenet").DEFAULT
+    torch.save(library.state_dict(), cache / entry.url.rpartition("/")[2])
+    spec = "torchvision(name='googlenet', runtime='torch')"
+    found = made([[0], [1], [2]])
+    task = classification(built(spec), spec, found)
+    assert task.record()["bare"] is False
+    checkpoint_format.write(tmp_path / "ft", task.record(), task.module.state_dict())
+    model = built(f"torch(path='{tmp_path}/ft', runtime='torch')")
+    with torch.no_grad():
+        pixels = [torch.from_numpy(_input(task, photo))[None] for photo in photos]
+        expected = torch.cat([task.module(each).softmax(1) for each in pixels]).numpy()
+    np.testing.assert_allclose(model(photos), expected, atol=1e-6)
+
+    fresh = classification(built(spec), spec, found, Learning(from_scratch=True))
+    assert fresh.record()["bare"] is True
+    loss = fresh.loss(fresh.module.train(), prepared(fresh, found))
+    assert loss.item() > 0, "the main head's alone, though three give scores"
+
+
+def test_a_network_that_cannot_be_built_again_is_refused_at_once(net):
+    spec = toy("moody", net)
+    with pytest.raises(UsageError, match="cannot be built again after training: it is anoth"):
+        classification(built(spec), spec, made([[0], [1]]))
+
+
+def hugging_face(folder):
+    from transformers import ViTConfig, ViTForImageClassification
+
+    config = ViTConfig(
+        hidden_size=32,
+        num_hidden_layers=2,
+        num_attention_heads=2,
+        intermediate_size=64,
+        image_size=64,
+        id2label=dict(enumerate(("ant", "bee", "cow", "doe"))),
+    )
+    torch.manual_seed(0)
+    ViTForImageClassification(config).eval().save_pretrained(folder)
+    said = {"image_processor_type": "ViTImageProcessor", "size": {"height": 64, "width": 64}}
+    (folder / "preprocessor_config.json").write_text(json.dumps(said))
+    return f"hf(name='{folder}', runtime='torch')"
+
+
+def test_transformers_learn_are_read_back_and_begin_from_scratch(tmp_path, photos):
+    spec = hugging_face(tmp_path / "tiny")
+    base = built(spec)
+    found = made([[i % 3] for i in range(12)])
+    task = classification(base, spec, found)
+    assert task.record()["head"]["layers"] == ["model.classifier"]
+    batch = prepared(task, found)
+    module, losses = learned(task, batch, 60, rate=1e-2)
+    assert losses[-1] < losses[0] / 5
+    checkpoint_format.write(tmp_path / "ft", task.record(), module.state_dict())
+    model = built(f"torch(path='{tmp_path}/ft')")
+    with torch.no_grad():
+        expected = torch.cat([module(each[0][None]).softmax(1) for each in batch]).numpy()
+    np.testing.assert_allclose(model([one.image() for one in found.items]), expected, atol=1e-4)
+
+    fresh = classification(base, spec, found, Learning(from_scratch=True, seed=3))
+    ours, before = fresh.module.state_dict(), base.gradient.module.state_dict()
+    same = [name for name in before if name in ours and torch.equal(ours[name], before[name])]
+    # what every model of the kind begins with: ones and zeros
+    assert all(before[name].std() == 0 for name in same), same
+
+
+def test_a_base_that_answers_in_the_classes_keeps_its_head(net, tmp_path):
+    base = built(net)
+    task = classification(base, net, made([[0], [1]], base.classes))
+    assert task.record()["head"] == {"layers": ["linear"], "kept": True}
+    own = base.gradient.module
+    assert torch.equal(task.module.linear.weight, own.linear.weight)
+    assert task.module is not own
+
+
+def test_a_tuned_model_is_trained_further_and_remembers_its_first_base(net, tmp_path, photos):
+    first = classification(built(net), net, made([[0], [1], [2]]))
+    checkpoint_format.write(tmp_path / "one", first.record(), first.module.state_dict())
+    spec = f"torch(path='{tmp_path}/one', runtime='torch')"
+    four = made([[0], [3]], Classes(("a", "b", "c", "d")))
+    second = classification(built(spec), spec, four, Learning(several=True))
+    assert second.record()["build"] == net
+    assert second.record()["base"]["name"] == "one"
+    checkpoint_format.write(tmp_path / "two", second.record(), second.module.state_dict())
+    shutil.rmtree(tmp_path / "one")
+    scores = built(f"torch(path='{tmp_path}/two')")(photos)
+    assert scores.shape == (2, 4)
+    # and from independent probabilities back to one label
+    spec = f"torch(path='{tmp_path}/two', runtime='torch')"
+    third = classification(built(spec), spec, made([[0], [1], [2]]))
+    assert third.output == "logits"
+    checkpoint_format.write(tmp_path / "three", third.record(), third.module.state_dict())
+    np.testing.assert_allclose(built(f"torch(path='{tmp_path}/three')")(photos).sum(axis=1), 1)
+
+
+def test_several_labels_are_learned_as_probabilities_of_their_own(net, tmp_path):
+    found = made([[0, 1], [1], [2, 0], [0]] * 3)
+    task = classification(built(net), net, found, Learning(several=True))
+    batch = prepared(task, found)
+    with torch.no_grad():
+        scores = task.module(torch.stack([each[0] for each in batch])).double().numpy()
+    truth = np.zeros_like(scores)
+    for row, one in enumerate(found.items):
+        truth[row, list(one.labels)] = 1
+    chance = 1 / (1 + np.exp(-scores))
+    expected = -(truth * np.log(chance) + (1 - truth) * np.log(1 - chance)).mean()
+    assert task.loss(task.module, batch).item() == pytest.approx(expected, rel=1e-5)
+    right = np.mean([truth[row, best] for row, best in enumerate(scores.argmax(axis=1))])
+    assert judged(task, task.module, batch)["accuracy"] == pytest.approx(right)
+
+    checkpoint_format.write(tmp_path / "ft", task.record(), task.module.state_dict())
+    for runtime in ("torch", "onnx"):
+        model = built(f"torch(path='{tmp_path}/ft', runtime='{runtime}')")
+        assert model.settings.output == "probabilities"
+        answered = model([one.image() for one in found.items])
+        np.testing.assert_allclose(answered, chance, atol=1e-5)
+        assert not np.allclose(answered.sum(axis=1), 1)
+
+
+def test_a_class_that_nobody_verified_counts_for_nothing(net):
+    found = made([[0]], verified=(0, 2))
+    task = classification(built(net), net, found, Learning(several=True))
+    batch = prepared(task, found)
+    with torch.no_grad():
+        chance = task.module(batch[0][0][None]).sigmoid()[0].double()
+    expected = -(chance[0].log() + (1 - chance[2]).log()) / 2
+    assert task.loss(task.module, batch).item() == pytest.approx(float(expected), rel=1e-5)
+
+
+def test_any_label_of_an_image_is_right(net):
+    found = made([[0, 1], [2]])
+    task = classification(built(net), net, found)
+    with torch.no_grad():
+        task.module.linear.weight.zero_()
+        task.module.linear.bias.copy_(torch.tensor([0.0, 1.0, 0.5]))
+    said = judged(task, task.module, prepared(task, found))
+    assert said["accuracy"] == 0.5, "class 1 of the first, though class 0 is what it learns"
+    total = np.exp([0.0, 1.0, 0.5]).sum()
+    assert said["loss"] == pytest.approx(np.log(total) - 0.25, rel=1e-5)
+
+
+def test_the_new_head_is_drawn_by_its_seed_alone(net):
+    def head(seed):
+        return classification(built(net), net, made([[0], [1]]), Learning(seed=seed)).module.linear
+
+    torch.manual_seed(1)
+    one = head(0)
+    torch.manual_seed(2)
+    assert torch.equal(one.weight, head(0).weight)
+    assert not torch.equal(one.weight, head(1).weight)
+    assert one.weight.abs().max().item() <= 1 / np.sqrt(8)
+    # as drawn here; another machine draws the same
+    assert one.weight[0, :3].tolist() == pytest.approx(HEAD, abs=1e-7)
+
+
+HEAD = [0.16883063, -0.26715359, 0.10244925]
+
+
+def toy(name, net):
+    """The spec of a network of `finetune_toys`, with the ten classes of `net`."""
+    return net.replace("toy_networks:net", f"finetune_toys:{name}")
+
+
+def test_small_batches_leave_batch_normalisation_as_it_is(net):
+    spec = toy("normed", net)
+    found = made([[0], [1]] * FEWEST)
+    task = classification(built(spec), spec, found)
+    batch = prepared(task, found)
+    norm = task.module.train().norm
+    before = norm.running_mean.clone()
+    with torch.no_grad():
+        for few in (batch[: FEWEST - 1], batch[:1]):
+            task.loss(task.module, few)
+        assert torch.equal(norm.running_mean, before)
+        assert norm.training, "settled only while the loss is taken"
+        task.loss(task.module, batch[:FEWEST])
+    assert not torch.equal(norm.running_mean, before)
+    assert classification(built(spec), spec, found, Learning(from_scratch=True)).fewest == 2
+
+
+@pytest.mark.parametrize(
+    "spec", [LITE0, "torchvision(name='mobilenet_v3_small', weights=None)", "{normed}"]
+)
+def test_from_scratch_every_weight_is_drawn_anew_by_the_seed(spec, net):
+    spec = spec.format(normed=toy("normed", net))
+    base = built(spec)
+
+    def fresh(seed):
+        learning = Learning(from_scratch=True, seed=seed)
+        return classification(base, spec, made([[0], [1]]), learning).module
+
+    one, again, other = fresh(0), fresh(0), fresh(1)
+    before = base.gradient.module.state_dict()
+    for name, weight in one.named_parameters():
+        assert torch.equal(weight, again.get_parameter(name)), name
+        if weight.ndim > 1:
+            assert not torch.equal(weight, other.get_parameter(name)), name
+            if weight.shape == before[name].shape:
+                assert not torch.equal(weight, before[name]), name
+    means = [each for name, each in one.named_buffers() if name.endswith("running_mean")]
+    assert means
+    assert not any(mean.any() for mean in means), "what batch normalisation learned is forgotten"
+
+
+def test_bases_that_cannot_be_trained_are_refused(net, tmp_path, lite0):
+    found = made([[0], [1]])
+
+    def refused(model, spec=net, **learning):
+        with pytest.raises(UsageError) as told:
+            classification(model, spec, found, Learning(**learning))
+        assert "\n" not in str(told.value)
+        return str(told.value)
+
+    spec = toy("stuck", net)
+    assert "1 weights of Stuck cannot be reset, first 'gain'" in refused(
+        built(spec), spec, from_scratch=True
+    )
+    assert "no fully connected layer or 1 × 1 convolution of Headless gives its 10 scores" in (
+        refused(built(toy("headless", net)))
+    )
+    assert "ends in a softmax, which cannot be trained on several labels" in refused(
+        built(toy("softmaxed", net).replace("'size': 64", "'size': 64, 'output': 'probabilities'")),
+        several=True,
+    )
+    network = toy_networks.net()
+    torch.jit.trace(network, torch.zeros(1, 3, 64, 64)).save(tmp_path / "net.pt")
+    traced = net.replace("py:toy_networks:net", str(tmp_path / "net.pt"))
+    assert "is compiled, and its head cannot be replaced" in refused(built(traced))
+    torch.onnx.export(network, (torch.zeros(1, 3, 64, 64),), tmp_path / "net.onnx", dynamo=False)
+    onnx = net.replace("torch(", "onnx(").replace("py:toy_networks:net", f"{tmp_path}/net.onnx")
+    onnx = onnx.replace("runtime='torch', ", "")
+    assert "has no gradients to train by: it is run by onnx; give the torch model" in (
+        refused(built(onnx))
+    )
+    function = "callable(path='py:toy_networks:brightness')"
+    assert "brightness has no gradients to train by: it is run by python" in refused(
+        built(function)
+    )
+
+
+def test_a_detector_is_no_classifier(net):
+    spec = "torchvision(name='ssdlite320_mobilenet_v3_large', weights=None)"
+    with pytest.raises(UsageError, match="is a detector, and 'noise' has no boxes to train it on"):
+        classification(built(spec), spec, made([[0], [1]]))
+
+
+def test_networks_that_end_in_a_softmax_learn_too(net, tmp_path):
+    spec = toy("softmaxed", net).replace("'size': 64", "'size': 64, 'output': 'probabilities'")
+    found = made([[0], [1], [2]])
+    task = classification(built(spec), spec, found)
+    batch = prepared(task, found)
+    with torch.no_grad():
+        chance = task.module.eval()(torch.stack([each[0] for each in batch]))
+    expected = -chance[range(3), range(3)].log().mean()
+    assert judged(task, task.module, batch)["loss"] == pytest.approx(float(expected), rel=1e-5)
+    checkpoint_format.write(tmp_path / "ft", task.record(), task.module.state_dict())
+    model = built(f"torch(path='{tmp_path}/ft')")
+    answered = model([one.image() for one in found.items])
+    np.testing.assert_allclose(answered, chance.numpy(), atol=1e-5)
+
+
+def test_folders_that_hold_no_model_are_refused(net, tmp_path):
+    def refused(spec):
+        with pytest.raises(UsageError) as told:
+            built(spec)
+        assert "\n" not in str(told.value)
+        return str(told.value)
+
+    folder = tmp_path / "ft"
+    folder.mkdir()
+    spec = f"torch(path='{folder}')"
+    assert f"the folder '{folder}' has no model.json; give one that finetune wrote" in refused(spec)
+    task = classification(built(net), net, made([[0], [1]]))
+    checkpoint_format.write(folder, task.record(), task.module.state_dict())
+    assert "sets its classes itself; leave out classes=" in refused(
+        f"torch(path='{folder}', classes='vid30')"
+    )
+    assert "the classes of 'net.pt' are not known; give classes=" in refused("torch(path='net.pt')")
+    written = (folder / "model.json").read_text()
+    weights = (folder / "weights.pt").read_bytes()
+    (folder / "weights.pt").write_bytes(weights[:-10])
+    assert "weights.pt' does not match model.json; copy both" in refused(spec)
+    (folder / "weights.pt").unlink()
+    assert "weights.pt' does not match model.json; copy both" in refused(spec)
+    (folder / "weights.pt").write_bytes(weights)
+    (folder / "model.json").write_text(written.replace('"version": 1', '"version": 2'))
+    assert "model.json' is not what was written; copy it again or run finetune" in refused(spec)
+    (folder / "model.json").write_text(written)
+    forge_record(folder / "model.json", lambda record: record.update(version=2))
+    assert "holds a classifier of version 2; this steadyeye reads 1" in refused(spec)
+    (folder / "model.json").write_text(written[:100])
+    assert "model.json' is not what was written" in refused(spec)
+    (folder / "model.json").write_text(written)
+    checkpoint_format.write(folder, task.record(), {"linear.weight": torch.zeros(3, 8)})
+    assert "weights.pt' does not fit: '" in refused(spec)
+    (tmp_path / "ten.txt").unlink()
+    assert f"'{folder}' is built from {net}: no class list at" in refused(spec)
+
+
+def test_the_architecture_is_built_without_weights():
+    gone = "checkpoint='no/such/file.pth', classes='no/such.txt'"
+    spec = f"timm(name='mobilenetv3_small_050', {gone}, precision='bf16')"
+    model = uninitialised.bare(spec, seed=1)
+    assert model.recipe["runtime"] == "torch"
+    again = uninitialised.bare(spec, seed=1)
+    assert model.fingerprint == again.fingerprint != uninitialised.bare(spec, seed=2).fingerprint
+
+
+def test_random_numbers_go_on_as_before():
+    network = toy_networks.net()
+    torch.manual_seed(5)
+    expected = torch.rand(3)
+    torch.manual_seed(5)
+    uninitialised.reset(network, 0)
+    with_head(network, (64, 64), 3)
+    assert torch.equal(torch.rand(3), expected)
+
+
+def test_half_of_the_images_are_mirrored_by_their_names_and_epochs():
+    image = noise(0)
+    augment = mirrored(seed=1)
+    turned = [np.array_equal(augment(image, f"{i}", 0), image[:, ::-1]) for i in range(200)]
+    assert 70 < sum(turned) < 130
+    assert turned == [np.array_equal(augment(image, f"{i}", 0), image[:, ::-1]) for i in range(200)]
+    epochs = {np.array_equal(augment(image, "a", epoch), image) for epoch in range(20)}
+    assert epochs == {True, False}
+    darker = mirrored(lambda given, _id, _epoch: given // 2, seed=1)
+    assert np.array_equal(darker(image, "0", 0), augment(image, "0", 0) // 2)
+    assert np.array_equal(image, noise(0))
+
+
+def test_heads_run_beside_each_other_or_alone():
+    assert heads(toy_networks.net(), (64, 64)).layers == ("linear",)
+    assert heads(toy_networks.net(), (64, 64)).width == 10

@@ -1,0 +1,541 @@
+"""Detectors trained further: their targets, losses, heads and folders, and what is refused.
+
+Weights are random: nothing is downloaded.
+"""
+
+import json
+import shutil
+
+import numpy as np
+import pytest
+import torch
+from torchvision_ops import torchvision
+
+from steadyeye.core import plugins
+from steadyeye.core.boxes import EMPTY, OOD, boxes
+from steadyeye.core.errors import UsageError
+from steadyeye.core.spec import parse
+from steadyeye.core.types import Classes
+from steadyeye.models.detectors import torchvision_networks
+from steadyeye.models.detectors.trainable import learnable
+from steadyeye.models.finetuned import checkpoint_format
+from steadyeye.models.runtimes.torch_module import one_thread
+from steadyeye.training import checkpoint
+from steadyeye.training.batches import Lesson
+from steadyeye.training.dataset import examples
+from steadyeye.training.detection import detection
+from steadyeye.training.hyperparameters import Course
+from steadyeye.training.loop import train
+from steadyeye.training.protocol import Example, Examples
+from steadyeye.training.schedule import Constant
+from steadyeye.training.selection import Selection, data
+
+SEQUENCES = {"blackswan": "bird", "car-shadow": "car", "dog": "dog", "goat": "goat"}
+FRAMES = 8
+SIDES = {"height": 96, "width": 160}
+CLASSES = Classes(("bird", "dog"))
+MOBILE = "fasterrcnn_mobilenet_v3_large_320_fpn"
+
+
+@pytest.fixture(autouse=True)
+def _one_thread():
+    with one_thread():
+        yield
+
+
+@pytest.fixture(scope="module")
+def davis(test_data, tmp_path_factory):
+    """A spec of every fifth frame of four sequences, numbered anew, eight of each, a box each."""
+    root = tmp_path_factory.mktemp("davis")
+    for kind in ("JPEGImages", "Annotations"):
+        for sequence in SEQUENCES:
+            (root / kind / sequence).mkdir(parents=True)
+            listed = sorted((test_data / "davis" / kind / sequence).iterdir())
+            for number, file in enumerate(listed[::5][:FRAMES]):
+                (root / kind / sequence / f"{number:05d}{file.suffix}").symlink_to(file)
+    rows = [f"{sequence},{name}" for sequence, name in SEQUENCES.items()]
+    (root / "labels.csv").write_text("\n".join(["video,labels", *rows]))
+    return f"davis(root='{root}', labels='{root / 'labels.csv'}', anchors='all', k=0)"
+
+
+@pytest.fixture(scope="module")
+def learned(davis):
+    return examples(plugins.build("sources", parse(davis)), boxed=True)
+
+
+def saved(kind, folder, labels=("thing", "other"), **options):
+    """A small random detector of transformers in a folder; its spec."""
+    import transformers
+
+    named = {
+        "id2label": dict(enumerate(labels)),
+        "label2id": {name: i for i, name in enumerate(labels)},
+    }
+    size = SIDES
+    torch.manual_seed(7)
+    if kind == "Yolos":
+        asked = {
+            "hidden_size": 128,
+            "num_hidden_layers": 4,
+            "num_attention_heads": 4,
+            "intermediate_size": 256,
+            "image_size": [SIDES["height"], SIDES["width"]],
+            "num_detection_tokens": 10,
+            "hidden_dropout_prob": 0.0,
+            "attention_probs_dropout_prob": 0.0,
+        }
+    else:
+        stages = {
+            "embedding_size": 16,
+            "hidden_sizes": [16, 16, 32, 32],
+            "depths": [1] * 4,
+            "layer_type": "basic",
+        }
+        asked = {"decoder_layers": 2, "d_model": 32, "num_queries": 10, "decoder_ffn_dim": 32}
+        asked |= {"encoder_ffn_dim": 32, "encoder_attention_heads": 2, "decoder_attention_heads": 2}
+    if kind == "Detr":
+        stages["out_features"] = ["stage4"]
+        asked |= {"use_timm_backbone": False, "encoder_layers": 2, "dropout": 0.0}
+        asked["backbone_config"] = transformers.ResNetConfig(**stages)
+        size = {"shortest_edge": 96, "longest_edge": 160}
+    if kind == "RTDetr":
+        stages["out_features"] = ["stage2", "stage3", "stage4"]
+        asked |= {"encoder_hidden_dim": 32, "encoder_in_channels": [16, 32, 32]}
+        asked |= {"decoder_in_channels": [32] * 3, "num_denoising": 10}
+        asked["backbone_config"] = transformers.RTDetrResNetConfig(**stages)
+    config = getattr(transformers, f"{kind}Config")(**asked, **named, **options)
+    network = getattr(transformers, f"{kind}ForObjectDetection")(config)
+    network.save_pretrained(folder)
+    said = {"image_processor_type": f"{kind}ImageProcessor", "size": size}
+    (folder / "preprocessor_config.json").write_text(json.dumps(said))
+    return f"hf(name='{folder}')"
+
+
+KINDS = ("Yolos", "Detr", "RTDetr")
+
+
+@pytest.fixture(scope="module")
+def specs(tmp_path_factory):
+    return {kind: saved(kind, tmp_path_factory.mktemp(kind.lower())) for kind in KINDS}
+
+
+def built(spec):
+    return plugins.build("models", parse(spec))
+
+
+def picture(height, width, seed=0):
+    return np.random.default_rng(seed).integers(0, 255, (height, width, 3), dtype=np.uint8)
+
+
+def example(name, image, truth):
+    return Example(name, name, lambda: image, tuple(set(truth.labels.tolist()) - {OOD}), truth)
+
+
+def small(*more):
+    """Two pictures with a box each and one without any object, of one size."""
+    items = [
+        example("one", picture(60, 100, 1), boxes([[10, 10, 50, 40]], [0])),
+        example("two", picture(60, 100, 2), boxes([[30, 20, 90, 55]], [1])),
+        example("none", picture(60, 100, 3), EMPTY),
+        *more,
+    ]
+    return Examples("small", CLASSES, tuple(items), "small")
+
+
+def ready(task, whole):
+    return [task.prepare(one, task.fit(one.image())) for one in whole.items]
+
+
+MIXED = boxes(
+    [[-10, 20, 60, 70], [0, 0, 30, 30], [5, 5, 20, 25], [90, 40, 170, 99], [40, 8, 40, 20]],
+    [1, 0, OOD, 0, 1],
+    crowd=[False, True, False, False, False],
+)
+"""Over the border, a crowd, an object outside the classes, over the border, without area."""
+
+
+def test_what_is_learned_of_boxes():
+    found = learnable(MIXED, (100, 150))
+    assert found.boxes.tolist() == [[0, 20, 60, 70], [90, 40, 150, 99]]
+    assert found.labels.tolist() == [1, 0]
+    assert found.area.tolist() == [3000, 60 * 59]
+    assert MIXED.boxes[0, 0] == -10
+    # cut where the image is smaller still, and beyond its border nothing
+    assert learnable(MIXED, (100, 80)).boxes.tolist() == [[0, 20, 60, 70]]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_targets_are_what_the_library_makes_of_the_same_boxes(kind, specs):
+    import transformers
+
+    image = picture(100, 150)
+    folder = parse(specs[kind]).kwargs["name"]
+    processor = transformers.AutoImageProcessor.from_pretrained(folder, backend="pil")
+    annotations = [
+        {"bbox": [x0, y0, x1 - x0, y1 - y0], "category_id": label, "area": 1.0, "iscrowd": int(c)}
+        for (x0, y0, x1, y1), label, c in zip(MIXED.boxes, MIXED.labels, MIXED.crowd, strict=True)
+        if label != OOD
+    ]
+    theirs = processor(
+        images=image,
+        annotations={"image_id": 0, "annotations": annotations},
+        return_tensors="pt",
+    )
+    task = detection(built(specs[kind]), specs[kind], small())
+    given, truth = task.prepare(example("mixed", image, MIXED), image)
+    assert truth is MIXED
+    assert torch.equal(given["input"]["pixel_values"], theirs["pixel_values"][0])
+    (wanted,) = theirs["labels"]
+    torch.testing.assert_close(given["target"]["boxes"], wanted["boxes"])
+    assert given["target"]["class_labels"].tolist() == wanted["class_labels"].tolist() == [1, 0]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_head_for_the_classes_of_the_data(kind, specs):
+    model = built(specs[kind])
+    before = {name: each.clone() for name, each in model.copies.module.state_dict().items()}
+    task = detection(model, specs[kind], small())
+    again = detection(model, specs[kind], small(), seed=0)
+    other = detection(model, specs[kind], small(), seed=1)
+    three = Examples("three", Classes(("a", "b", "c")), small().items, "three")
+    wider = detection(model, specs[kind], three).module
+    assert wider.config.num_labels == 3
+    head = {name for name, each in wider.state_dict().items() if each.shape != before[name].shape}
+    assert head
+    assert all("class" in name or "score" in name for name in head)
+    # as many classes as before, and yet the head is new
+    for name, each in task.module.state_dict().items():
+        assert torch.equal(each, before[name]) == (name not in head) or each.ndim == 1
+        assert torch.equal(each, again.module.state_dict()[name])
+    changed = [
+        n for n, e in task.module.state_dict().items() if not e.equal(other.module.state_dict()[n])
+    ]
+    assert changed
+    assert set(changed) <= head
+    after = model.copies.module.state_dict()
+    assert all(torch.equal(each, after[name]) for name, each in before.items())
+
+
+def steps(task, whole, n, rate=1e-3):
+    """The losses of some steps on the whole, before each step."""
+    prepared = ready(task, whole)
+    learning = [each for each in task.module.parameters() if each.requires_grad]
+    optimizer = torch.optim.Adam(learning, rate)
+    task.module.train()
+    losses = []
+    for step in range(n):
+        torch.manual_seed(step)
+        loss = task.loss(task.module, prepared)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        losses.append(loss.item())
+    task.module.eval()
+    return losses
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_loss_falls_with_a_picture_without_objects_among_them(kind, specs):
+    task = detection(built(specs[kind]), specs[kind], small())
+    losses = steps(task, small(), 12)
+    assert np.isfinite(losses).all()
+    # the normalisation of DETR and RT-DETR is frozen, over a backbone that is random here
+    assert min(losses[-3:]) < losses[0] * (0.9 if kind == "Yolos" else 0.99)
+    with torch.no_grad():
+        said = task.judge(task.module, [ready(task, small())])
+    assert 0 <= said["ap"] <= said["ap50"] < 1 + 1e-9
+    assert said["n"] == 3
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_loss_is_a_number_in_half_precision(kind, specs):
+    task = detection(built(specs[kind]), specs[kind], small())
+    with torch.autocast("cpu", torch.bfloat16):
+        half = steps(task, small(), 1)[0]
+    whole = steps(detection(built(specs[kind]), specs[kind], small()), small(), 1)[0]
+    assert half == pytest.approx(whole, rel=0.1)
+
+
+def test_pictures_of_several_sizes_are_learned_from_each_at_its_own(specs):
+    tall = example("tall", picture(100, 60, 4), boxes([[5, 5, 50, 60]], [0]))
+    task = detection(built(specs["Detr"]), specs["Detr"], small(tall))
+    prepared = ready(task, small(tall))
+    shapes = {tuple(given["input"]["pixel_values"].shape) for given, _ in prepared}
+    assert len(shapes) == 2
+    task.module.eval()
+    with torch.no_grad():
+        one, three = task.loss(task.module, prepared[3:]), task.loss(task.module, prepared[:3])
+        mixed = task.loss(task.module, [prepared[0], prepared[3], prepared[1], prepared[2]])
+        torch.testing.assert_close(mixed, (one + 3 * three) / 4)
+        together = task.judge(task.module, [prepared])
+        apart = task.judge(task.module, [[each] for each in prepared])
+    assert together["ap"] == pytest.approx(apart["ap"], abs=1e-6)
+
+
+def test_a_batch_of_pictures_without_objects_has_a_loss(specs):
+    empty = Examples("empty", CLASSES, (small().items[2],) * 2, "empty")
+    task = detection(built(specs["Yolos"]), specs["Yolos"], small())
+    assert steps(task, empty, 2)[0] > 0
+    with pytest.raises(UsageError, match="none of the 2 held-out images has an object"):
+        task.judge(task.module, [ready(task, empty)])
+
+
+def test_what_no_loss_is_made_of_is_said(specs):
+    mixed = example("mixed", picture(100, 150), MIXED)
+    notes = detection(built(specs["Yolos"]), specs["Yolos"], small(mixed)).notes
+    assert notes == (
+        "4 boxes for training, cut at the border of their image",
+        "1 box around crowds, left out of the loss",
+        "1 box of objects outside the classes, left out of the loss",
+        "1 box without any area, left out of the loss",
+        "1 image without an object, used as background",
+    )
+    frozen = detection(built(specs["Detr"]), specs["Detr"], small())
+    layers = [n for n, m in frozen.module.named_modules() if "FrozenBatchNorm" in type(m).__name__]
+    weights = [n for n, each in frozen.module.named_parameters() if not each.requires_grad]
+    assert layers
+    assert frozen.record()["frozen"] == [*weights, *layers]
+    assert f"{len(layers)} layers of batch normalisation are frozen" in frozen.notes[-1]
+
+
+def test_crowds_and_objects_outside_in_the_judgement(specs):
+    """Of two perfect detections and one of an object outside, the last is a false positive."""
+    task = detection(built(specs["Yolos"]), specs["Yolos"], small())
+    truth = boxes([[0, 0, 20, 20], [30, 30, 60, 60], [0, 40, 20, 60]], [0, 0, OOD])
+    found = (
+        torch.tensor([[0.0, 40, 20, 60], [0, 0, 20, 20], [30, 30, 60, 60]]),
+        torch.tensor([0, 0, 0]),
+        torch.tensor([0.9, 0.8, 0.7]),
+    )
+    from dataclasses import replace
+
+    told = replace(task, trainable=replace(task.trainable, judged=lambda *_: (None, [found])))
+    said = told.judge(task.module, [[(None, truth)]])
+    # precision 1/2 and 2/3: the best at a recall or beyond it is 2/3 throughout
+    assert said == {"ap": pytest.approx(2 / 3), "ap50": pytest.approx(2 / 3), "n": 1}
+    crowd = boxes(truth.boxes, [0, 0, 0], crowd=[False, False, True])
+    assert told.judge(task.module, [[(None, crowd)]])["ap"] == pytest.approx(1)
+
+
+def trained(task, folder, spec=None):
+    checkpoint_format.write(folder, task.record(), task.module.state_dict())
+    return built(f"torch(path='{folder}')")
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_trained_detector_answers_from_its_folder_as_the_module_does(kind, tmp_path):
+    spec = saved(kind, tmp_path / "base")
+    model = built(spec)
+    task = detection(model, spec, small())
+    steps(task, small(), 3)
+    shutil.rmtree(tmp_path / "base")
+    again = trained(task, tmp_path / "ft")
+    assert again.name == "ft"
+    assert again.classes == CLASSES
+    assert again.recipe["base"]["name"] == "base"
+    assert again.recipe["runtime"] == "torch"
+    for one in small().items:
+        image = one.image()
+        (found,) = again([image])
+        with torch.inference_mode():
+            expected = model.asking.detections(task.module, model.asking.prepare(image), image)
+        order = np.argsort(-expected[2].double().numpy(), kind="stable")
+        assert len(found) == len(expected[0]) > 0
+        assert np.array_equal(found.boxes, expected[0].double().numpy()[order])
+        assert found.labels.tolist() == expected[1].numpy()[order].tolist()
+        assert np.array_equal(found.scores, expected[2].double().numpy()[order])
+    # and it can be trained further, on other classes
+    more = detection(again, f"torch(path='{tmp_path / 'ft'}')", small())
+    assert np.isfinite(steps(more, small(), 1)).all()
+
+
+def test_from_scratch_no_weight_stays(specs):
+    model = built(specs["Yolos"])
+    task = detection(model, specs["Yolos"], small(), from_scratch=True)
+    same = detection(model, specs["Yolos"], small(), from_scratch=True)
+    base = model.copies.module.state_dict()
+    for name, each in task.module.state_dict().items():
+        assert torch.equal(each, same.module.state_dict()[name])
+        if each.ndim > 1 and each.std() > 0:
+            assert not torch.equal(each, base[name])
+
+
+def test_what_cannot_be_trained_is_refused_in_one_line(specs, test_data, tmp_path):
+    onnx = f"onnx_detector(path='{test_data}/models/yolox_nano.onnx', decoder='yolox')"
+    bare = Examples("bare", CLASSES, (Example("a", "a", lambda: picture(9, 9), (0,)),), "bare")
+    for spec, whole, line in (
+        (onnx, small(), "yolox_nano has no gradients to train by: it is run by onnx; give a"),
+        (specs["Yolos"], bare, "'bare' has no boxes of its classes to train a detector on, in 1 "),
+        (
+            "torchvision(name='maskrcnn_resnet50_fpn', weights=None)",
+            small(),
+            "maskrcnn_resnet50_fpn trains on masks, not on boxes alone",
+        ),
+    ):
+        with pytest.raises(UsageError) as told:
+            detection(built(spec), spec, whole)
+        assert str(told.value).startswith(line)
+        assert "\n" not in str(told.value)
+
+
+def test_a_network_that_gives_what_is_no_number_is_no_traceback(specs):
+    task = detection(built(specs["Yolos"]), specs["Yolos"], small())
+    with torch.no_grad():
+        for each in task.module.parameters():
+            each.fill_(float("nan"))
+        said = task.judge(task.module.eval(), [ready(task, small())])
+    assert np.isnan(said["ap"])
+
+
+def mobile(tmp_path):
+    return f"torchvision(name='{MOBILE}', weights=None, size=[96, 160])"
+
+
+def fewer(module):
+    """So many proposals as take seconds: torchvision's roi_align is Python here."""
+    module.roi_heads.fg_bg_sampler.batch_size_per_image = 16
+    module.rpn._pre_nms_top_n = {"training": 100, "testing": 100}
+    module.rpn._post_nms_top_n = {"training": 30, "testing": 30}
+
+
+@pytest.mark.slow
+def test_faster_rcnn_learns_by_the_losses_of_torchvision(tmp_path):
+    spec = mobile(tmp_path)
+    torch.manual_seed(0)
+    model = built(spec)
+    task = detection(model, spec, small())
+    fewer(task.module)
+    assert task.module.roi_heads.box_predictor.cls_score.out_features == 3
+    kept = task.module.backbone.body["0"][0].weight
+    assert torch.equal(kept, model.copies.module.backbone.body["0"][0].weight)
+    given, _ = task.prepare(small().items[1], small().items[1].image())
+    assert given["target"]["labels"].tolist() == [2]
+    assert given["target"]["boxes"].tolist() == [[30, 20, 90, 55]]
+    assert given["input"]["pixels"].shape == (3, 60, 100)
+    losses = steps(task, small(), 3, rate=3e-4)
+    assert np.isfinite(losses).all()
+    assert losses[-1] < losses[0]
+    state = {name: each.clone() for name, each in task.module.state_dict().items()}
+    with torch.no_grad():
+        said, again = (task.judge(task.module, [ready(task, small())]) for _ in range(2))
+    assert said == again
+    assert np.isfinite(said["loss"])
+    # the held loss is taken with the layers in eval mode: no running mean moves
+    assert all(torch.equal(each, state[n]) for n, each in task.module.state_dict().items())
+    assert not any(each.training for each in task.module.modules())
+    found = trained(task, tmp_path / "ft")
+    fewer(found.copies.module)
+    image = small().items[0].image()
+    with torch.inference_mode():
+        expected = model.asking.detections(task.module, model.asking.prepare(image), image)
+    (answer,) = found([image])
+    order = np.argsort(-expected[2].double().numpy(), kind="stable")
+    assert np.array_equal(answer.boxes, expected[0].double().numpy()[order])
+    assert np.array_equal(answer.scores, expected[2].double().numpy()[order])
+    assert found.recipe["min_size"] == [96]
+
+
+def test_faster_rcnn_over_resnet_101_has_the_parts_of_that_over_resnet_50():
+    fifty, more = (
+        built(f"torchvision(name='fasterrcnn_resnet{n}_fpn', weights=None)").copies.module
+        for n in (50, 101)
+    )
+    assert len(more.backbone.body.layer3) == 23
+    shapes = {name: each.shape for name, each in more.state_dict().items()}
+    for name, each in fifty.state_dict().items():
+        assert shapes[name] == each.shape
+    extra = set(shapes) - set(fifty.state_dict())
+    assert extra
+    assert all(name.startswith("backbone.body.layer3.") for name in extra)
+    image = picture(120, 160)
+    assert more.eval().transform([torch.zeros(3, *image.shape[:2])])[0].tensors.shape[-1] == 1088
+
+
+@pytest.mark.slow
+def test_a_trained_backbone_stays_frozen_where_torchvision_freezes_it(tmp_path, monkeypatch):
+    monkeypatch.setenv("TORCH_HOME", str(tmp_path))
+    kept = tmp_path / "hub" / "checkpoints"
+    kept.mkdir(parents=True)
+    entry = torchvision.models.ResNet101_Weights.DEFAULT
+    network = torchvision.models.resnet101(weights=None)
+    torch.save(network.state_dict(), kept / entry.url.rpartition("/")[2])
+    spec = "torchvision(name='fasterrcnn_resnet101_fpn')"
+    model, again = built(spec), built(spec)
+    assert model.fingerprint == again.fingerprint
+    task = detection(model, spec, small())
+    body = task.module.backbone.body
+    assert torch.equal(body.layer4[0].conv1.weight, network.layer4[0].conv1.weight)
+    assert not body.layer1[0].conv1.weight.requires_grad
+    assert body.layer2[0].conv1.weight.requires_grad
+    assert not [m for m in task.module.modules() if isinstance(m, torch.nn.BatchNorm2d)]
+    assert any(note.endswith("first 'backbone.body.conv1.weight'") for note in task.notes)
+    assert any("104 layers of batch normalisation are frozen" in note for note in task.notes)
+    found = trained(task, tmp_path / "ft")
+    assert torchvision_networks.settings(found.copies.module).frozen == 1e-5
+    free = detection(model, spec, small(), from_scratch=True)
+    assert free.record()["frozen"] == []
+    assert isinstance(free.module.backbone.body.bn1, torch.nn.BatchNorm2d)
+    assert free.record()["detector"]["settings"]["frozen"] is None
+
+
+def test_sizes_of_torchvision_that_cannot_be(tmp_path):
+    for spec, line in (
+        ("ssdlite320_mobilenet_v3_large', weights=None, size=[96, 96]", "has a fixed image size"),
+        (f"{MOBILE}', weights=None, size=[96]", "give the shorter side and the longest"),
+        ("resnet18', weights=None, size=[96, 96]", "is of detectors"),
+    ):
+        with pytest.raises(UsageError, match=line):
+            built(f"torchvision(name='{spec})")
+
+
+def test_frames_of_davis_are_examples_with_boxes(learned):
+    assert len(learned.items) == 4 * FRAMES
+    assert learned.classes.names == ("bird", "car", "dog", "goat")
+    assert all(len(one.boxes) == 1 for one in learned.items)
+
+
+@pytest.mark.slow
+def test_a_detector_learns_the_boxes_of_davis(learned, specs, tmp_path):
+    """From random weights in 120 steps: AP on its training frames rises clearly."""
+    from toy_training import Said
+
+    spec = specs["Yolos"]
+    task = detection(built(spec), spec, learned)
+    course = Course(
+        iterations=120, batch=8, optimizer="adam", rate=5e-4, schedule=Constant(), round=40
+    )
+    went = train(Lesson(task, learned, learned), course, tmp_path / "checkpoints", Said())
+    assert went.start["ap"] < 0.02
+    assert went.best.held["ap"] > 0.2
+    assert went.best.held["ap50"] > 0.45
+    assert went.best.held["loss"] < 0.5 * went.start["loss"]
+    state = checkpoint.read(checkpoint.path(tmp_path / "checkpoints", went.best.step))
+    checkpoint_format.write(tmp_path / "ft", task.record(), state.module)
+    again = built(f"torch(path='{tmp_path / 'ft'}')")
+    sure = [again([one.image()])[0] for one in learned.items]
+    right = [
+        found.labels[0] == one.labels[0] for found, one in zip(sure, learned.items, strict=True)
+    ]
+    assert np.mean(right) > 0.7
+
+
+def test_images_without_objects_are_learned_from_and_one_class_is_enough(test_data, tmp_path):
+    annotations = test_data / "coco/tinycoco/annotations/instances_train2017.json"
+    said = json.loads(annotations.read_text())
+    only = said["categories"][0]
+    said["categories"] = [only]
+    said["annotations"] = [a for a in said["annotations"] if a["category_id"] == only["id"]]
+    (tmp_path / "one.json").write_text(json.dumps(said))
+    images = test_data / "coco/tinycoco/images/train2017"
+    source = plugins.build(
+        "sources", parse(f"coco(annotations='{tmp_path / 'one.json'}', images='{images}')")
+    )
+    there = {str(a["image_id"]) for a in said["annotations"] if not a["iscrowd"]}
+    found = examples(source, boxed=True)
+    assert len(found.items) == len(said["images"]) > len(there) > 1
+    assert {one.id for one in found.items if one.labels} == there
+    assert {one.id for one in examples(source).items} == there
+    sides = data(source, None, Selection(holdout=0.3, boxed=True))
+    assert len(sides.train.items) + len(sides.held.items) == len(said["images"])
+    with pytest.raises(UsageError, match="at least two classes are needed"):
+        data(source, None, Selection(holdout=0.3))

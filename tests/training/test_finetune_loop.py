@@ -1,0 +1,381 @@
+"""The loop of training on real frames: killed, altered, interrupted, diverging and searched."""
+
+import json
+import math
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+import toy_training
+from toy_training import COURSE, Said, lesson, scenes
+
+from steadyeye.core.errors import UsageError
+from steadyeye.training import checkpoint, sampler, schedule
+from steadyeye.training.batches import Images, Lesson, ahead, learned
+from steadyeye.training.hyperparameters import Course
+from steadyeye.training.loop import DivergedError, train
+from steadyeye.training.lr_search import search
+from steadyeye.training.sampler import Steps
+from steadyeye.training.schedule import Constant, Plateau
+from steadyeye.training.schedule import Steps as Falling
+
+SCRIPT = Path(toy_training.__file__)
+
+
+def start(folder, *more, **environment):
+    return subprocess.Popen(
+        [sys.executable, str(SCRIPT), str(folder), *more],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ, **environment},
+    )
+
+
+def written(folder):
+    return {
+        name: (folder / name).read_bytes() for name in ("history.json", "weights.pt", "last.pt")
+    }
+
+
+def run_whole(folder):
+    """What it says on the way."""
+    folder.mkdir(exist_ok=True)
+    return toy_training.main(folder)
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("whole")
+    run_whole(folder)
+    return folder
+
+
+def checkpoints(folder):
+    return sorted(each.name for each in (folder / "checkpoints").glob("step-*.pt"))
+
+
+def test_killed_twice_the_end_is_that_of_one_that_was_not(whole, tmp_path):
+    moments = np.random.default_rng().choice(np.arange(1, 7), 2, replace=False) * 2
+    for after in sorted(map(int, moments)):
+        victim = start(tmp_path, "0.3")
+        while not (found := checkpoints(tmp_path)) or found[-1] < f"step-{after:07d}.pt":
+            assert victim.poll() is None, victim.communicate()[1]
+            time.sleep(0.02)
+        time.sleep(float(np.random.default_rng().uniform(0, 0.6)))
+        victim.send_signal(signal.SIGKILL)
+        victim.communicate()
+        assert not (tmp_path / "weights.pt").exists(), "it was over before it could be killed"
+    lines = run_whole(tmp_path)
+    assert lines[0].startswith("going on after step ")
+    assert int(lines[0].split()[4]) >= max(moments)
+    assert written(tmp_path) == written(whole)
+
+
+def test_a_checkpoint_cut_short_gives_way_to_the_one_before_it(whole, tmp_path):
+    said = Said()
+    with pytest.raises(KeyboardInterrupt):
+        train(interrupting(lesson(), 7), COURSE, tmp_path / "checkpoints", said)
+    assert checkpoints(tmp_path)[-2:] == ["step-0000006.pt", "step-0000007.pt"]
+    latest = tmp_path / "checkpoints" / "step-0000007.pt"
+    latest.write_bytes(latest.read_bytes()[:-100])
+    lines = run_whole(tmp_path)
+    assert lines[0] == (
+        f"the checkpoint '{latest}' is not what was written; going on from step-0000006.pt"
+    )
+    assert lines[1] == "going on after step 6 of 16"
+    assert written(tmp_path) == written(whole)
+
+
+def interrupting(given, after):
+    """The lesson with a Ctrl-C in the step after so many."""
+    task, steps = given.task, iter(range(1, 10**6))
+    loss = task.loss
+
+    def interrupted(module, prepared):
+        if next(steps) == after:
+            os.kill(os.getpid(), signal.SIGINT)
+        return loss(module, prepared)
+
+    task.loss = interrupted
+    return given
+
+
+def test_an_altered_checkpoint_is_told_and_all_gone_it_begins_anew(tmp_path):
+    with pytest.raises(KeyboardInterrupt):
+        train(interrupting(lesson(), 3), COURSE, tmp_path, Said())
+    for file in tmp_path.glob("step-*.pt"):
+        content = bytearray(file.read_bytes())
+        content[len(content) // 2] ^= 1
+        file.write_bytes(content)
+    said = Said()
+    went = train(lesson(), COURSE, tmp_path, said)
+    assert [line.rpartition("; ")[2] for line in said.lines[:2]] == [
+        "going on from step-0000002.pt",
+        "starting again",
+    ]
+    assert went.step == 16
+
+
+def test_finished_it_is_read_and_not_trained_again(tmp_path):
+    went = train(lesson(), COURSE, tmp_path, Said())
+    said = Said()
+    assert train(interrupting(lesson(), 1), COURSE, tmp_path, said) == went
+    assert said.lines == []
+
+
+def test_the_last_two_checkpoints_and_the_best_are_kept(tmp_path):
+    went = train(lesson(), COURSE, tmp_path, Said())
+    assert went.best is not None
+    kept = {int(each.stem[5:]) for each in tmp_path.glob("step-*.pt")}
+    assert kept == {went.best.step, 14, 16}
+    # those are all there is: digests of exactly these, and nothing half written
+    assert len(list(tmp_path.iterdir())) == 2 * len(kept)
+
+
+def test_32_frames_are_learned_by_heart(tmp_path):
+    frames = scenes(8)
+    given = Lesson(toy_training.Scenes(), frames, frames, workers=2)
+    went = train(given, Course(epochs=12, batch=8, rate=3e-3), tmp_path, Said())
+    assert went.start["accuracy"] < 0.5
+    assert went.rounds[-1].held["accuracy"] == 1.0
+    assert went.rounds[-1].loss < 0.1 < went.rounds[0].loss
+
+
+def test_a_loss_that_is_no_number_stops_it_and_says_where(tmp_path):
+    given = lesson(broken_at="bikes.mp4/000031")
+    steps = Steps(20, COURSE)
+    index = [each.id for each in given.learn.items].index("bikes.mp4/000031")
+    at = next(i for i in range(4) if index in steps.batch(i))
+    with pytest.raises(DivergedError) as caught:
+        train(given, replace(COURSE, every=1), tmp_path, Said())
+    line = str(caught.value)
+    assert line.startswith(f"the loss is nan in epoch 1, step {at + 1}; ")
+    ids = {given.learn.items[i].id for i in steps.batch(at)}
+    assert set(line.rpartition("batch: ")[2].split(", ")) == ids
+    if at:
+        good = checkpoint.path(tmp_path, at)
+        assert f"the last good checkpoint is kept: {good};" in line
+        assert all(
+            torch.isfinite(value.double()).all() for value in checkpoint.read(good).module.values()
+        )
+    else:
+        assert "there is no checkpoint yet" in line
+    assert "\n" not in line
+
+
+def test_weights_that_overflow_are_never_kept(tmp_path):
+    course = replace(COURSE, rate=9.0, optimizer="sgd", momentum=0.99, every=1, batch=20)
+    course = replace(course, epochs=400)
+    with pytest.raises(DivergedError, match=r"is (nan|inf|no finite number) in epoch|a weight"):
+        train(overflowing(lesson()), course, tmp_path, Said())
+    for file in tmp_path.glob("step-*.pt"):
+        assert all(torch.isfinite(v.double()).all() for v in checkpoint.read(file).module.values())
+
+
+def overflowing(given):
+    """The lesson with a loss that is finite while its gradient is not."""
+    task = given.task
+    loss, steps = task.loss, iter(range(10**6))
+
+    def huge(module, prepared):
+        found = loss(module, prepared)
+        return found * 1e38 * 1e38 * 0 + found if next(steps) < 2 else found.log() * 1e37
+
+    task.loss = huge
+    return given
+
+
+def test_it_stops_where_nothing_gets_better(tmp_path):
+    course = replace(COURSE, epochs=30, rate=1e-9, patience=2, schedule=Constant())
+    went = train(lesson(), course, tmp_path, Said())
+    assert went.ended == "stopped early: accuracy no better in 2 rounds"
+    assert went.best is not None
+    assert len(went.rounds) == went.rounds.index(went.best) + 3
+
+
+def test_a_rate_search_tries_each_from_the_same_start_and_goes_on(tmp_path):
+    course = replace(COURSE, epochs=3)
+    found = search(lesson(), course, tmp_path, Said(), (3e-3, 1e-9))
+    assert [each.rate for each in found.tried] == [3e-3, 1e-9]
+    assert found.steps == 4, "a tenth of 12 steps is less than an epoch"
+    first, second = found.tried
+    assert first.losses[0] == second.losses[0], "the first loss is that of the start"
+    assert first.losses[-1] < second.losses[-1]
+    assert found.rate == 3e-3
+    # what is there is not trained again, what is not is
+    (tmp_path / "lr-1e-09" / "trial.json").unlink()
+    untouched = interrupting(lesson(), 5)
+    assert search(untouched, course, tmp_path, Said(), (3e-3, 1e-9)) == found
+
+
+def test_a_rate_that_diverges_is_recorded_and_not_taken(tmp_path):
+    given = lesson(broken_at="bikes.mp4/000031")
+    with pytest.raises(UsageError, match="not finite at any learning rate"):
+        search(given, COURSE, tmp_path, Said(), (1e-3, 1e-4))
+    tried = json.loads((tmp_path / "lr-0.0001" / "trial.json").read_text())["tried"]
+    assert tried["fault"].startswith("the loss is nan in epoch 1, step ")
+
+
+def test_an_epoch_holds_every_example_once_in_even_batches():
+    for n, batch in ((20, 6), (19, 6), (7, 7), (6, 7), (1, 4), (13, 4), (9, 4), (3, 1)):
+        steps = Steps(n, Course(epochs=2, batch=batch))
+        for epoch in range(2):
+            parts = [steps.batch(epoch * steps.epoch + i) for i in range(steps.epoch)]
+            assert sorted(i for part in parts for i in part) == list(range(n))
+            sizes = sorted(map(len, parts))
+            assert sizes[-1] <= batch
+            assert sizes[-1] - sizes[0] <= 1
+            assert len(parts) == math.ceil(n / batch)
+        assert steps.images(steps.total) == 2 * n
+    orders = [steps_of(seed)[:20] for seed in (0, 0, 1)]
+    assert orders[0] == orders[1] != orders[2]
+    both = steps_of(0)
+    assert both[:20] != both[20:40], "another epoch, another order"
+
+
+def steps_of(seed):
+    steps = Steps(20, Course(batch=5, seed=seed))
+    return [i for _, batch in steps.batches(0) for i in batch]
+
+
+def test_steps_from_the_middle_are_the_rest_of_the_steps():
+    steps = Steps(19, Course(iterations=11, batch=4))
+    every = list(steps.batches(0))
+    assert [step for step, _ in every] == list(range(11))
+    for first in range(11):
+        assert list(steps.batches(first)) == every[first:]
+        assert every[first][1] == steps.batch(first)
+
+
+@pytest.mark.parametrize("ranks", [1, 2, 3, 8])
+def test_processes_share_a_batch(ranks):
+    values = np.random.default_rng(0).normal(size=7)
+    parts = [sampler.share(range(7), rank, ranks) for rank in range(ranks)]
+    taken = [i for part, weight in parts for i in part if weight]
+    assert sorted(taken) == list(range(7))
+    means = [weight * np.mean(values[part]) for part, weight in parts]
+    assert np.mean(means) == pytest.approx(values.mean())
+
+
+def test_the_rate_falls_on_a_plateau_and_at_steps():
+    fall = Plateau(0.1, 1)
+    rates = [schedule.rate(fall, 1.0, 0, [1, 2, 2, 2, 2, 2, 3][:n]) for n in range(8)]
+    # by hand: two rounds without a gain, and two more
+    assert rates == pytest.approx([1, 1, 1, 1, 0.1, 0.1, 0.01, 0.01])
+    steps = [schedule.rate(Falling((20, 30)), 1e-2, at, []) for at in (0, 19, 20, 29, 30, 40)]
+    assert steps == pytest.approx([1e-2, 1e-2, 1e-3, 1e-3, 1e-4, 1e-4])
+    assert schedule.best([1, 3, 3]) == 1
+    assert [schedule.over([1, 3, 3, 2][:n], 2) for n in range(5)] == [False] * 4 + [True]
+
+
+def test_the_course_refuses_what_cannot_be_meant():
+    for values, line in (
+        ({"optimizer": "adamm"}, "no optimizer named 'adamm'; did you mean 'adam'?"),
+        ({"batch": 0}, "batch=0: give 1 or more"),
+        ({"rate": -1.0}, "--lr -1: give a learning rate above 0"),
+        ({"precision": "int8"}, "no precision named 'int8'"),
+        ({"momentum": 1.0}, "momentum=1: give 0 or more"),
+    ):
+        with pytest.raises(UsageError) as caught:
+            Course(**values)
+        assert str(caught.value).startswith(line)
+
+
+def test_half_precision_is_refused_where_it_does_not_run(tmp_path):
+    if torch.cuda.is_available():
+        pytest.skip("a GPU has it")
+    with pytest.raises(UsageError, match="--precision fp16"):
+        train(lesson(), replace(COURSE, precision="fp16"), tmp_path, Said())
+
+
+def test_bfloat16_trains_with_weights_in_fp32(tmp_path):
+    went = train(lesson(), replace(COURSE, epochs=1, precision="bf16"), tmp_path, Said())
+    plain = train(lesson(), replace(COURSE, epochs=1), tmp_path / "plain", Said())
+    assert went.losses != plain.losses
+    assert went.losses == pytest.approx(plain.losses, rel=0.2)
+    state = checkpoint.read(checkpoint.path(tmp_path, 4))
+    assert {v.dtype for v in state.module.values()} <= {torch.float32, torch.int64}
+
+
+def test_images_are_decoded_ahead_in_order_and_once_where_there_is_room():
+    made, given = [], lesson()
+    items = given.learn.items
+
+    def counted(example):
+        made.append(example.id)
+        return example.image()
+
+    watched = replace(
+        given, learn=replace(given.learn, items=tuple(replace(e, image=lambda e=e: counted(e))
+        for e in items))
+    )  # fmt: skip
+    batches = [(0, 0, [3, 1]), (1, 0, [0])]
+    kept = Images(given.task.fit)
+    for _ in range(2):
+        found = list(learned(watched, kept, batches, 2))
+        assert [step for step, _ in found] == [0, 1]
+        labels = [label for _, part in found for _, label in part]
+        assert labels == [items[i].labels[0] for i in (3, 1, 0)]
+    assert sorted(made) == sorted(items[i].id for i in (3, 1, 0))
+    made.clear()
+    full = Images(given.task.fit, room=0)
+    for _ in range(2):
+        list(learned(watched, full, batches, 2))
+    assert len(made) == 6
+
+
+def test_no_more_is_made_ahead_than_asked_for():
+    made = []
+    ready = ahead(range(100), lambda i: made.append(i) or i, 2, 5)
+    assert [next(ready) for _ in range(3)] == [0, 1, 2]
+    ready.close()
+    assert len(made) <= 8
+
+
+def test_the_threads_of_torch_are_those_it_began_with(tmp_path):
+    with pytest.raises(KeyboardInterrupt):
+        train(interrupting(lesson(), 3), COURSE, tmp_path, Said())
+    before, state = torch.get_num_threads(), torch.random.get_rng_state()
+    torch.set_num_threads(before + 1)
+    given, seen = lesson(), set()
+    loss = given.task.loss
+    given.task.loss = lambda *parts: seen.add(torch.get_num_threads()) or loss(*parts)
+    try:
+        train(given, COURSE, tmp_path, Said())
+        assert torch.get_num_threads() == before + 1
+    finally:
+        torch.set_num_threads(before)
+    assert seen == {before}
+    assert torch.equal(torch.random.get_rng_state(), state)
+
+
+def test_two_processes_train_as_one(tmp_path):
+    port = socket.create_server(("127.0.0.1", 0))
+    together = {"WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1", "ACCELERATE_USE_CPU": "1"}
+    together["MASTER_PORT"] = str(port.getsockname()[1])
+    port.close()
+    for name in ("two", "one"):
+        (tmp_path / name).mkdir()
+    plain = ("0", "plain")
+    ranks = [
+        start(tmp_path / "two", *plain, **together, RANK=str(i), LOCAL_RANK=str(i))
+        for i in range(2)
+    ]
+    for rank in ranks:
+        _, errors = rank.communicate(timeout=300)
+        assert rank.returncode == 0, errors
+    toy_training.main(tmp_path / "one", plain=True)
+    two, one = (
+        json.loads((tmp_path / each / "history.json").read_text()) for each in ("two", "one")
+    )
+    assert two["losses"] == pytest.approx(one["losses"], rel=1e-4)
+    assert two["rounds"][-1]["held"] == pytest.approx(one["rounds"][-1]["held"], rel=1e-3)
