@@ -51,6 +51,9 @@ GROUPS = {
         picture photo.png --operators jepg
         run --model efficientnet_lite0
         gate nowhere --require accuracy>=1%
+        check-plugin operators jpeg
+        check-plugin metrics pm_k
+        check-plugin models golden_inputs.py:find_squares
     """,
     "classify": """
         run {lite} {clip} --out runs/two --workers 2 {q}

@@ -61,8 +61,8 @@ MASKS = (
     (re.compile(TIME + rb" (images|frames|samples)/s"), b"RATE"),
 )
 """(pattern, what stands for it) in texts."""
-SKIPPED = re.compile(r"\.lock$|\.sqlite|/review\.db|\.pt(\.sha256)?$")
-"""Files that are no output, or whose bytes hold times."""
+SKIPPED = re.compile(r"\.lock$|\.sqlite|\.contents$")
+"""Files that are no output, or that hold what the disk says of inputs, times among it."""
 TEXT = {".json", ".jsonl", ".csv", ".html", ".md", ".txt", ".seal", ".toml", ".xml"}
 METADATA = "Metadata-Version: 2.1\nName: steadyeye\nVersion: 0.0.0\n"
 
@@ -125,6 +125,11 @@ def main() -> int:
         if wait(fork(partial(write_inputs, place.inputs, data, ROOT / "examples" / "bikes.json"))):
             sys.exit(f"the inputs could not be written to {place.inputs}")
     names = [name_version(version) for version in (asked.before, asked.after)]
+    # a branch may move on while the first one runs
+    if not Path(asked.before).is_dir():
+        asked.before = names[0]
+    if not Path(asked.after).is_dir():
+        asked.after = names[1]
     folders = [place.out / names[0], place.out / names[1]]
     if names[0] == names[1]:
         folders[1] = place.out / f"{names[0]}-again"
