@@ -7,6 +7,7 @@ from test_short_forms import FUNCTION, write_image, write_video
 RUN = ("run", "--model", "mine:predict")
 CLIP = (*RUN, "--data", "clip.mp4")
 DEGRADE = ("degrade", "--model", "mine:predict", "--data", "photos")
+SETS = (*RUN, "--data", "video(path='labelled.mp4', anchors=2, k=2, labels='labelled.csv')")
 RUN_OF_CLIP = "a-run"
 GATE = ("gate", "a", "--require")
 MISTAKES = [
@@ -125,6 +126,19 @@ MISTAKES = [
     (("report", RUN_OF_CLIP, "--out", "clip.mp4/x.html"), "cannot use 'clip.mp4"),
     (("score", "scores.json", "--data", "clip.mp4"), "use `steadyeye score` with --classes"),
     (("cache",), "give one of its commands: ls, prune"),
+    (("cache", "empty"), "No such command 'empty'; give one of: ls, prune"),
+    (("cache", "ls", "extra"), "unexpected extra argument(s) (extra)"),
+    (("cache", "prune", "--everything"), "No such option: --everything"),
+    ((*CLIP, "--metrics", "self_consistency(k=0)"), "give 1 or more"),
+    ((*CLIP, "--metrics", "self_consistency(k=1.5)"), "give a whole number"),
+    ((*SETS, "--metrics", "pm_k(k=-1)"), "give 0 or more"),
+    ((*SETS, "--metrics", "drop(k='ten')"), "drop(k='ten'): give a whole number"),
+    ((*SETS, "--metrics", "random_neighbour(k=True)"), "give a whole number"),
+    ((*SETS, "--metrics", "conditional_robustness(k=2.0)"), "give a whole number"),
+    ((*SETS, "--metrics", "pm_k_map(k=-2)"), "give 0 or more"),
+    ((*SETS, "--metrics", "map_drop(k=0.5)"), "give a whole number"),
+    ((*SETS, "--metrics", "localization(k=-1)"), "give 0 or more"),
+    (("gate", RUN_OF_CLIP, "--require", "self_consistency(k=0) >= 50%"), "give 1 or more"),
     (("cache", "prune", "--all", "--cache", "clip.mp4"), "is a file; name a folder"),
     (("mine", "clip.mp4", "--out", "m"), "cannot read the detections 'clip.mp4'"),
     (("sample", "clip.mp4", "--out", RUN_OF_CLIP), "choose another --out for the set"),

@@ -61,8 +61,11 @@ def _words_of(error: Any) -> str:
     """What is wrong on the command line, and where to look."""
     text = " ".join(error.format_message().split())
     group = getattr(getattr(error, "ctx", None), "command", None)
-    if not text:  # a group of commands without one of them
-        text = f"give one of its commands: {', '.join(getattr(group, 'commands', {}))}"
+    commands = ", ".join(getattr(group, "commands", {}))
+    if not text or text == "Missing command.":  # a group of commands without one of them
+        text = f"give one of its commands: {commands}"
+    elif text.startswith("No such command") and "Did you mean" not in text:
+        text = f"{text.rstrip('.')}; give one of: {commands}"
     return f"{text.rstrip('.')}; `steadyeye COMMAND --help` lists what there is"
 
 

@@ -6,7 +6,7 @@ import typer
 
 from steadyeye.cli.options import app
 
-cache = typer.Typer(help="Predictions that are kept for later runs.", no_args_is_help=True)
+cache = typer.Typer(help="Predictions that are kept for later runs.")
 app.add_typer(cache, name="cache")
 
 Folder = Annotated[

@@ -87,7 +87,7 @@ class Bars:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        self._settle(all_of_them=True)
+        self._settle(all_of_them=True, stopped=kind is not None)
         self._live.stop()
         if kind is KeyboardInterrupt:
             # Typer turns the interrupt into exit code 130 without a word
@@ -129,8 +129,11 @@ class Bars:
         if not self.quiet:
             say(line, to=progress_console)
 
-    def _settle(self, all_of_them: bool = False) -> None:
-        """Turns the bars of cells that are done, or of all, into lines above the others."""
+    def _settle(self, all_of_them: bool = False, stopped: bool = False) -> None:
+        """Turns the bars of cells that are done, or of all, into lines above the others.
+
+        `stopped`: by an error or an interrupt; then a cell of which nothing is done has no line.
+        """
         with self._lock:
             bars = [each for each in self._cells.values() if not each.settled]
             over = [each for each in bars if all_of_them or each.done == each.rows]
@@ -139,7 +142,7 @@ class Bars:
         if over and self._live.is_started:
             self._live.refresh()  # what is printed now would else be followed by their last bars
         for cell in over:
-            if not self.quiet and (cell.done or cell.rows):
+            if not self.quiet and (cell.done or (cell.rows and not stopped)):
                 say(f"{cell.name}: {', '.join(cell.facts())}", to=progress_console)
 
     def _bars(self) -> Text:

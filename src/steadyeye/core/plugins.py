@@ -72,6 +72,7 @@ PLAIN: Mapping[Any, tuple[Any, str]] = {
     float: ((int, float), "a number"),
     bool: (bool, "True or False"),
     str: (str, "text in quotes"),
+    int | None: ((int, type(None)), "a whole number"),
     int | str: ((int, str), "a whole number, or text in quotes"),
 }
 

@@ -6,10 +6,10 @@ import shutil
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeGuard
 
 from steadyeye.core import plugins, timing
 from steadyeye.core.abilities import Batched, OnDevice
@@ -107,14 +107,22 @@ def run(plan: Plan, watcher: Watcher, predict: Predict = classify.predict) -> Pl
 
 @contextmanager
 def _unclaimed(out: Place) -> Iterator[None]:
-    """Removes the folder that a run made if it fails before anything is computed."""
-    fresh = isinstance(out, Path) and not out.exists()
+    """Removes the folders that a run made if it fails before anything is computed."""
+    # `runs/` too, where the run is the first in it
+    made = [each for each in (out, *out.parents) if not each.exists()] if _local(out) else []
     try:
         yield
     except BaseException:
-        if fresh and isinstance(out, Path) and not any(out.glob("cells/*/*.arrow")):
+        if made and _local(out) and not any(out.glob("cells/*/*.arrow")):
             shutil.rmtree(out, ignore_errors=True)
+            for each in made[1:]:
+                with suppress(OSError):  # another run may be in it by now
+                    each.rmdir()
         raise
+
+
+def _local(out: Place) -> TypeGuard[Path]:
+    return isinstance(out, Path)
 
 
 def complete(job: Job, held: Check, watcher: Watcher, predict: Predict, task: Task) -> Place:

@@ -95,8 +95,10 @@ def metric(spec: Spec) -> Metric:
     plugin: Metric = plugins.load("metrics", spec.name)
     plugins.check_arguments(plugin, spec, given=1)
     k = spec.kwargs.get("k")
-    if isinstance(k, int) and k < 0:
-        raise UsageError(f"{spec}: k counts the frames on either side; give 0 or more")
+    # the neighbours that are to agree with a frame: none at k=0, where all would be steady
+    least = 1 if spec.name == "self_consistency" else 0
+    if isinstance(k, int) and k < least:
+        raise UsageError(f"{spec}: k counts the frames on either side; give {least} or more")
     return plugin
 
 

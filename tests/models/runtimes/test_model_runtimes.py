@@ -229,3 +229,56 @@ def test_a_thread_that_overlaps_another_leaves_the_number_of_threads():
         assert [torch.get_num_threads(), *found] == [2, 2]
     finally:
         torch.set_num_threads(before)
+
+
+class Softmaxed(torch.nn.Module):
+    """The toy network with its softmax, its logits spread so that the probabilities differ."""
+
+    def __init__(self):
+        super().__init__()
+        self.network = toy_networks.seeded(gain=4.0)
+
+    def forward(self, images):
+        return self.network(images).softmax(1)
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("batch", [{}, {"dynamic_axes": {"images": {0: "n"}}}])
+def test_probabilities_of_an_onnx_file_get_no_second_softmax(batch, tmp_path, ten):
+    path, module = str(tmp_path / "softmaxed.onnx"), Softmaxed().eval()
+    names = {"input_names": ["images"], "output_names": ["scores"]}
+    torch.onnx.export(module, (torch.zeros(1, 3, 32, 40),), path, dynamo=False, **names, **batch)
+    model = build("onnx", path=path, classes=ten)
+    assert model.recipe["output"] == "probabilities"
+    prepared = np.stack([model.stages().prepare(image) for image in IMAGES])
+    with torch.inference_mode():
+        expected = module(torch.from_numpy(prepared)).numpy()
+    np.testing.assert_allclose(model(IMAGES), expected, atol=1e-5)
+    assert np.ptp(expected.max(axis=1)) > 0.01, "or a second softmax could pass for the first"
+    said = build("onnx", path=path, classes=ten, recipe={"output": "probabilities"})
+    assert said.fingerprint == model.fingerprint
+    with pytest.raises(UsageError, match="gives probabilities .* leave output out"):
+        build("onnx", path=path, classes=ten, recipe={"output": "logits"})
+
+
+def test_probabilities_of_a_torch_module_get_no_second_softmax(ten, monkeypatch):
+    monkeypatch.setattr(toy_networks, "softmaxed", lambda: Softmaxed().eval(), raising=False)
+    options = {"path": "py:toy_networks:softmaxed", "classes": ten, "runtime": "torch"}
+    model = build("torch", **options, recipe=SMALL)
+    assert model.recipe["output"] == "probabilities"
+    np.testing.assert_allclose(model(IMAGES).sum(axis=1), 1, atol=1e-5)
+    prepared = np.stack([model.stages().prepare(image) for image in IMAGES])
+    with torch.inference_mode():
+        expected = Softmaxed().eval()(torch.from_numpy(prepared)).numpy()
+    np.testing.assert_allclose(model(IMAGES), expected, atol=1e-5)
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_an_onnx_file_of_grey_images_is_refused_by_its_shape(tmp_path, ten):
+    grey = torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(28 * 28, 10)).eval()
+    path = str(tmp_path / "grey.onnx")
+    torch.onnx.export(grey, (torch.zeros(1, 1, 28, 28),), path, dynamo=False)
+    with pytest.raises(UsageError) as refusal:
+        build("onnx", path=path, classes=ten)
+    assert "takes input (1, 1, 28, 28), which is not of three channels" in str(refusal.value)
+    assert "\n" not in str(refusal.value)

@@ -11,6 +11,7 @@ from steadyeye.core.types import Model
 from steadyeye.data.classes.class_lists import read
 from steadyeye.models.runtimes.classifier import classifier
 from steadyeye.models.runtimes.onnx_session import OnnxSession
+from steadyeye.models.runtimes.output_kind import with_output
 from steadyeye.models.runtimes.recipe_parsing import recipe as read_recipe
 
 
@@ -20,13 +21,15 @@ def onnx(
     """An ONNX file with one image input and one row of scores an image.
 
     `classes`: `imagenet1k` or a class file. `recipe`: a dict with any of size, resize, mean, std,
-    interpolation, output, layout; size and layout default to what the file declares. The first
-    output is read. `runtime`: "onnx" on the processor, or "cuda" with onnxruntime-gpu. Raises
-    `UsageError` for a file that takes a fixed batch of several images.
+    interpolation, output, layout; size and layout default to what the file declares, output to
+    what the rows are: probabilities or logits. The first output is read. `runtime`: "onnx" on the
+    processor, or "cuda" with onnxruntime-gpu. Raises `UsageError` for a file that takes a fixed
+    batch of several images, or images of other than three channels.
     """
     file = Path(path).expanduser()
     session = OnnxSession(file, path, runtime)
-    settings = read_recipe(recipe, **_declared(session.input_shape, path))
+    declared = read_recipe(recipe, **_declared(session.input_shape, path))
+    settings = with_output(declared, recipe, session, path)
     extra = {"runtime": runtime, "precision": "as in the file", "model_output": session.output}
     found = classifier(file.stem, read(classes), settings, session, _weights(file), extra)
     return replace(found, most=session.most(settings.shape), device=session.device)
@@ -39,6 +42,13 @@ def _declared(shape: tuple[int | None, ...], path: str) -> dict[str, Any]:
             f"'{path}' takes input {shape}; export it for images (1, 3, h, w) or a free batch"
         )
     layout = "nhwc" if shape[3] == 3 and shape[1] != 3 else "nchw"
+    channels = shape[3] if layout == "nhwc" else shape[1]
+    if channels not in (None, 3):
+        axes = ", ".join("any" if side is None else str(side) for side in shape)
+        raise UsageError(
+            f"'{path}' takes input ({axes}), which is not of three channels; images are RGB here: "
+            "export it with a first layer that takes (1, 3, h, w)"
+        )
     height, width = shape[1:3] if layout == "nhwc" else shape[2:4]
     if height is None or width is None:
         return {"layout": layout}

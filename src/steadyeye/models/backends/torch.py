@@ -10,9 +10,11 @@ from steadyeye.core.errors import UsageError
 from steadyeye.core.types import Detector, Model
 from steadyeye.data.classes.class_lists import read
 from steadyeye.models.finetuned import checkpoint_format
+from steadyeye.models.runtimes.output_kind import with_output
 from steadyeye.models.runtimes.recipe_parsing import recipe as read_recipe
 from steadyeye.models.runtimes.torch_classifier import Execution, torch_classifier
 from steadyeye.models.runtimes.torch_files import module
+from steadyeye.models.runtimes.torch_module import TorchModule
 from steadyeye.models.runtimes.weights import fill
 
 PACKAGES = ("torch",)
@@ -32,7 +34,7 @@ def torch(  # noqa: PLR0913 — the keyword arguments of a spec
     """A torch module: `py:package.module:factory`, TorchScript, .pt2, or a folder of finetune.
 
     `classes`: `imagenet1k` or a class file. `recipe`: a dict with any of size, resize, mean, std,
-    interpolation, output. `checkpoint`: a state dict for it. `allow_pickle`: also load a pickled
+    interpolation, output, which is seen from the rows if left out. `checkpoint`: a state dict for it. `allow_pickle`: also load a pickled
     module, which may run code. `runtime`: "onnx", "torch" as it is, or "cuda" on GPUs;
     `precision`: "fp32", in torch also "bf16" and "fp16". A folder that `steadyeye finetune` wrote
     says itself what its model is, so that only the last two go with it.
@@ -55,4 +57,5 @@ def torch(  # noqa: PLR0913 — the keyword arguments of a spec
     if checkpoint is not None:
         found = fill(found, Path(checkpoint).expanduser())
     name = path.rpartition(":")[2] if path.startswith("py:") else Path(path).stem
-    return torch_classifier(found, name, read(classes), read_recipe(recipe), execution)
+    settings = with_output(read_recipe(recipe), recipe, TorchModule(found), path)
+    return torch_classifier(found, name, read(classes), settings, execution)
