@@ -102,7 +102,7 @@ MISTAKES = [
     ((*RUN, "--data", "image-folder"), "did you mean 'image_folder'?"),
     ((*RUN, "--data", "s3:/bucket/photos"), "write s3://bucket/folder"),
     (
-        (*RUN, "--data", "labelled.mp4", "--quiet", "--out", "x"),
+        (*RUN, "--data", "labelled.mp4"),
         "name the model's own classes with classes='…'",
     ),
     ((*CLIP, "--data", "clip.mp4"), "is given twice; give it once"),

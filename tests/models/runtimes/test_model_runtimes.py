@@ -257,7 +257,7 @@ def test_probabilities_of_an_onnx_file_get_no_second_softmax(batch, tmp_path, te
     assert np.ptp(expected.max(axis=1)) > 0.01, "or a second softmax could pass for the first"
     said = build("onnx", path=path, classes=ten, recipe={"output": "probabilities"})
     assert said.fingerprint == model.fingerprint
-    with pytest.raises(UsageError, match="gives probabilities .* leave output out"):
+    with pytest.raises(UsageError, match=r"gives probabilities .* leave output out"):
         build("onnx", path=path, classes=ten, recipe={"output": "logits"})
 
 
