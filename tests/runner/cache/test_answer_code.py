@@ -1,6 +1,8 @@
 """Which code a kept answer depends on: an edit of it is another key, any other edit is none."""
 
 import shutil
+import time
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -145,3 +147,23 @@ def test_what_was_found_out_is_kept_until_a_file_changes(tmp_path, monkeypatch):
     (tmp_path / answer_code.FILE).write_text("no JSON")
     with pytest.raises(pytest.fail.Exception):
         answer_code.mark([], ["steadyeye.models.backends.onnx"], tmp_path)
+
+
+def test_one_thread_reads_code_at_a_time(monkeypatch):
+    inside, most = [], []
+
+    def slow(*given, **named):
+        inside.append(1)
+        most.append(len(inside))
+        time.sleep(0.01)
+        code = closure(*given, **named)
+        inside.pop()
+        return code
+
+    monkeypatch.setattr(answer_code, "closure", slow)
+    source_code._parse.cache_clear()
+    with ThreadPoolExecutor(8) as threads:
+        asked = ([], ["steadyeye.models.backends.onnx"], None)
+        marks = set(threads.map(lambda _: answer_code.mark(*asked), range(8)))
+    assert len(marks) == 1
+    assert max(most) == 1

@@ -3,6 +3,7 @@
 import json
 import platform
 import re
+import threading
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import cache, partial
@@ -144,8 +145,17 @@ def _attributes(made: object) -> Mapping[str, object]:
         return {}
 
 
+_ONE_AT_A_TIME = threading.Lock()
+"""`ast.parse` of Python 3.11 raises `SystemError` where two threads are in it."""
+
+
 def _code(roots: frozenset[Symbol], folder: Path | None) -> tuple[str, frozenset[str]]:
     """The digest of the code that roots run, and the packages that it names."""
+    with _ONE_AT_A_TIME:
+        return _read_code(roots, folder)
+
+
+def _read_code(roots: frozenset[Symbol], folder: Path | None) -> tuple[str, frozenset[str]]:
     name = fingerprint(repr(sorted(roots)), platform.python_version(), str(plugins.ROOT))
     known = _read(folder).get(name) if folder else None
     if known and all(_stamp(Path(file)) == stamp for file, stamp in known["files"].items()):
