@@ -200,7 +200,7 @@ def compare(*runs: Run | str | Place, metrics: str | None = None) -> list[Boards
     that were not given the same samples.
     """
     folders = [run.folder if isinstance(run, Run) else place(run) for run in runs]
-    return run_comparison.ordered(run_comparison.shared(folders, metrics))
+    return run_comparison.rank_models(run_comparison.group_shared(folders, metrics))
 
 
 def ls(kind: str) -> Mapping[str, str]:

@@ -28,7 +28,7 @@ from steadyeye.explain.saliency import (
 )
 from steadyeye.report.analyses.attribution import attribution
 from steadyeye.report.explain import page
-from steadyeye.report.overlays import heated
+from steadyeye.report.overlays import draw_heat
 from steadyeye.runner.collect import tables
 from steadyeye.runner.job import Job
 from steadyeye.runner.run import Silent
@@ -139,9 +139,9 @@ def test_heat_leaves_grey_where_there_is_none_and_the_image_as_it_was():
     image = np.full((20, 30, 3), (200, 20, 20), dtype=np.uint8)
     before = image.copy()
     rows = tuple(tuple(1.0 if i < 2 and j < 2 else 0.0 for j in range(6)) for i in range(4))
-    found = heated(image, Heat(rows))
+    found = draw_heat(image, Heat(rows))
     np.testing.assert_array_equal(image, before)
-    assert heated(image, None) is image
+    assert draw_heat(image, None) is image
     far = found[-1, -1].astype(int)
     assert far.max() - far.min() == 0
     assert found[2, 2].astype(int).sum() > 400

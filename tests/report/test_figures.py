@@ -20,7 +20,7 @@ from steadyeye.report.analyses.failure_strips import failure_strips
 from steadyeye.report.analyses.unstable_clips import unstable_clips
 from steadyeye.report.charts.lines import DASHES, SHAPES, draw_crossed, lines
 from steadyeye.report.charts.style import PALETTE
-from steadyeye.report.overlays import COLOURS, FONT, INK, LETTERS, enlarge, label_places, marked
+from steadyeye.report.overlays import COLOURS, FONT, INK, LETTERS, draw_marks, enlarge, label_places
 from steadyeye.report.sections import sections
 from steadyeye.runner.collect import results
 
@@ -274,7 +274,7 @@ def test_labels_lie_inside_the_picture_and_not_over_each_other(corners, shape):
 def test_boxes_of_mistakes_are_dashed_and_others_are_whole():
     image = np.full((200, 300, 3), 120, dtype=np.uint8)
     for kind, whole in (("truth", True), ("right", True), ("wrong", False)):
-        drawn = marked(image, [Mark(kind, (20, 30, 260, 170), "")])
+        drawn = draw_marks(image, [Mark(kind, (20, 30, 260, 170), "")])
         side = (drawn[30, 25:255] == COLOURS[kind]).all(axis=1)
         assert side.all() == whole
         assert side.any()

@@ -21,7 +21,7 @@ from steadyeye.core.errors import UsageError
 from steadyeye.core.storage import contents
 from steadyeye.core.types import Classes, Sample
 from steadyeye.report.build import document
-from steadyeye.report.compare import shared
+from steadyeye.report.compare import group_shared
 from steadyeye.report.render.markdown import render_markdown
 
 COUNT = 8
@@ -234,7 +234,7 @@ def test_overwritten_images_are_named_by_resume_and_report(kind, tmp_path):
     assert "changed since" in render_markdown(page)
     se.evaluate(WIDE.get(kind, other), spec, out=tmp_path / "second")
     with pytest.raises(UsageError, match=r"in common.*1 of \d+ files differ, first"):
-        shared([tmp_path / "run", tmp_path / "second"])
+        group_shared([tmp_path / "run", tmp_path / "second"])
 
 
 def test_every_shipped_source_names_its_files():
@@ -264,7 +264,7 @@ def test_a_copy_with_other_times_is_the_same_data(photos, tmp_path):
     far = tmp_path / "elsewhere" / "data"
     shutil.copytree(tmp_path / "data", far)
     se.evaluate(other, spec.replace(str(tmp_path / "data"), str(far)), out=tmp_path / "far")
-    assert len(shared([run.folder, tmp_path / "far"])) == 1
+    assert len(group_shared([run.folder, tmp_path / "far"])) == 1
 
 
 def test_an_unchanged_file_is_not_read_again(photos, tmp_path, monkeypatch):
@@ -390,7 +390,7 @@ def test_saved_predictions_compare_with_a_run_of_the_same_data(photos, tmp_path)
     out = str(tmp_path / "scored")
     done = steadyeye("score", str(tmp_path / "said.json"), "--data", spec, "--out", out)
     assert done.returncode == 0, done.stderr
-    assert len(shared([run.folder, tmp_path / "scored"])) == 1
+    assert len(group_shared([run.folder, tmp_path / "scored"])) == 1
 
 
 def test_what_is_kept_of_the_files_is_not_believed_when_it_is_damaged(photos, tmp_path):

@@ -10,7 +10,7 @@ from steadyeye.cli.terminal import say, show, show_table
 from steadyeye.core.format import number_of
 from steadyeye.core.storage.paths import place
 from steadyeye.report.comparison.leaderboards import Boards
-from steadyeye.report.comparison.wording import called, finding, rank
+from steadyeye.report.comparison.wording import finding, name_metric, rank
 
 MARKS = {True: "✓", False: "✗"}
 
@@ -32,8 +32,8 @@ def compare(runs: Sequence[str], out: str, formats: str, metrics: str | None) ->
 
     files, folders = reports(out, formats), [place(run) for run in runs]
     build.check_formats(files)
-    models = compare.shared(folders, metrics)
-    found = compare.ordered(models)
+    models = compare.group_shared(folders, metrics)
+    found = compare.rank_models(models)
     for line in data_changes.notes(folders):
         say(line)
     for each in found:
@@ -85,7 +85,7 @@ def _print(found: Boards, several: bool) -> None:
             for at, each in enumerate(board.standings)
         ]
         columns = (*NUMBERS, "rank", "model")
-        show_table(columns, rows, len(NUMBERS) + 1, heading=called(board.metric))
+        show_table(columns, rows, len(NUMBERS) + 1, heading=name_metric(board.metric))
     show("")
     for line in found.unlike:
         say(line)

@@ -105,7 +105,7 @@ def _write(
         def picture(file: str) -> ImageFile:
             return ImageFile(out / "images" / paths[file])
 
-        store_boxes(results.suggested(mined, content), picture, out, origin, advance)
+        store_boxes(results.build_candidates(mined, content), picture, out, origin, advance)
     told = results.document(mined, runs, [_command(out, mined.wanted, runs)])
     if mined.pictured:
         build.store_pictures(out, list(mined.sources.values()), told)

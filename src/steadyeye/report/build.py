@@ -33,10 +33,10 @@ def document(
     `metrics`: a list of specs; None: those of each run's job. `more`: analyses beside the default
     ones.
     """
-    return written(runs, collect(runs, metrics), more=more)
+    return build_report(runs, collect(runs, metrics), more=more)
 
 
-def written(
+def build_report(
     runs: Sequence[Place],
     evaluated: Sequence[Evaluated],
     analyses: Sequence[str] = (),
@@ -115,18 +115,18 @@ def command(content: Mapping[str, Any], out: str) -> str:
     job = {**DEFAULT.record(), **content["job"]}
     explain = content.get("explain", {}).get("settings", {})
     if content["saved"]:
-        words = ["steadyeye", "score", *map(_quoted, job["models"])]
+        words = ["steadyeye", "score", *map(_quote, job["models"])]
     else:
         verb = "explain" if explain else "degrade" if job["operators"] else "run"
         words = ["steadyeye", verb, *(["--fast"] if job["fast"] else [])]
-        words += [word for text in job["models"] for word in ("--model", _quoted(text))]
+        words += [word for text in job["models"] for word in ("--model", _quote(text))]
     data = [text for text in job["data"] if text != explain.get("reference")]
-    words += [word for text in data for word in ("--data", _quoted(text))]
-    words += [f"--{key} {_quoted(str(value))}" for key, value in explain.items() if value]
+    words += [word for text in data for word in ("--data", _quote(text))]
+    words += [f"--{key} {_quote(str(value))}" for key, value in explain.items() if value]
     for key in KEYS:
         if job[key] != getattr(DEFAULT, key):
-            words += [f"--{key.replace('_', '-')}", _quoted(str(job[key]))]
-    return " ".join([*words, "--out", _quoted(out)])
+            words += [f"--{key.replace('_', '-')}", _quote(str(job[key]))]
+    return " ".join([*words, "--out", _quote(out)])
 
 
 def _measuring(run: Place) -> tuple[str, ...]:
@@ -134,7 +134,7 @@ def _measuring(run: Place) -> tuple[str, ...]:
     measured = state(run)
     if measured is None:
         return ()
-    line = f"steadyeye measure {_quoted(str(run))}"
+    line = f"steadyeye measure {_quote(str(run))}"
     return (line,) if measured else (f"# {line}   adds: what changed when it broke",)
 
 
@@ -145,5 +145,5 @@ KEYS = (
 )
 
 
-def _quoted(text: str) -> str:
+def _quote(text: str) -> str:
     return f'"{text}"' if any(c in text for c in " ()'*") else text

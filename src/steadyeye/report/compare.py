@@ -21,7 +21,7 @@ COMPARING = ("comparison", "gains", "degradation_gains")
 """The analyses that a comparison consists of."""
 
 
-def shared(runs: Sequence[Place], metrics: str | None = None) -> list[list[Evaluated]]:
+def group_shared(runs: Sequence[Place], metrics: str | None = None) -> list[list[Evaluated]]:
     """The models of the runs that were given the same samples, a list for each of the data.
 
     Samples are the same where the fingerprint of the data is. Data of one model alone are left out.
@@ -44,24 +44,24 @@ def shared(runs: Sequence[Place], metrics: str | None = None) -> list[list[Evalu
 def write(runs: Sequence[Place], files: Sequence[Place]) -> None:
     """Writes the comparison of runs to files, each in the format its suffix names.
 
-    Raises `UsageError` as `shared` and `ordered` do.
+    Raises `UsageError` as `group_shared` and `rank_models` do.
     """
-    models = shared(runs)
-    build.save(document(ordered(models), runs, models), runs, files)
+    models = group_shared(runs)
+    build.save(document(rank_models(models), runs, models), runs, files)
 
 
 def document(
     found: Sequence[Boards], runs: Sequence[Place], models: Sequence[Sequence[Evaluated]]
 ) -> Document:
-    """The report of a comparison: `found` by `ordered`, of the `models` that `shared` gives."""
+    """The report of a comparison: `found` as `rank_models` gives it, of models that share data."""
     together = [one for several in models for one in several]
-    content = build.written(runs, together, COMPARING)
+    content = build.build_report(runs, together, COMPARING)
     verdicts = tuple(finding(each.boards[0]) for each in found)
     return replace(content, title="Which model is better?", headline=(*verdicts, *content.headline))
 
 
-def ordered(models: Sequence[Sequence[Evaluated]]) -> list[Boards]:
-    """The leaderboards of models on each of the data that `shared` gives.
+def rank_models(models: Sequence[Sequence[Evaluated]]) -> list[Boards]:
+    """The leaderboards of models on each of the data that `group_shared` gives.
 
     Raises `UsageError` where they share no metric that models can be compared on.
     """
@@ -80,14 +80,14 @@ def _check_shared(named: Sequence[tuple[Place, Predictions]]) -> None:
         own = [mark for (each, _), mark in zip(named, marks, strict=True) if each == run]
         if not any(marks.count(mark) > 1 for mark in own):
             pairs = zip(named, marks, strict=True)
-            told = "; ".join(dict.fromkeys(_told(*each, mark) for each, mark in pairs))
+            told = "; ".join(dict.fromkeys(_describe_table(*each, mark) for each, mark in pairs))
             raise UsageError(
                 f"'{run}' has no samples in common with another model ({told}{_why(run, named)}); "
                 "compare models on the same data with the same parameters"
             )
 
 
-def _told(run: Place, table: Predictions, mark: str) -> str:
+def _describe_table(run: Place, table: Predictions, mark: str) -> str:
     return f"{run}: {number_of(len(table), 'sample')} of {table.data} [{mark}]"
 
 

@@ -48,7 +48,7 @@ def coco(mined: Mined, keep: Keep) -> dict[str, Any]:
     }
 
 
-def suggested(mined: Mined, content: Mapping[str, Any]) -> Candidates:
+def build_candidates(mined: Mined, content: Mapping[str, Any]) -> Candidates:
     """The candidates of `coco` as a review takes them; a picture has the name of its sample."""
     names = {each["id"]: each["name"] for each in content["categories"]}
     files = dict(zip((each["id"] for each in content["images"]), own_names(content), strict=True))

@@ -27,7 +27,7 @@ DASH = 9
 Rectangle: TypeAlias = tuple[int, int, int, int]
 
 
-def marked(image: Image, marks: Sequence[Mark]) -> Image:
+def draw_marks(image: Image, marks: Sequence[Mark]) -> Image:
     """A copy of the image, (h, w, 3) uint8 RGB, with its marks; the image itself without any.
 
     Labels stand on a ground of their box's colour, inside the image, none over another one as long
@@ -107,7 +107,7 @@ def _strokes(box: Rectangle, dash: int) -> Iterator[tuple[tuple[int, int], tuple
             )
 
 
-def heated(image: Image, heat: Heat | None) -> Image:
+def draw_heat(image: Image, heat: Heat | None) -> Image:
     """The image in dim grey under the colours of a map; the image itself without one.
 
     From nothing, which stays grey, over violet and orange to light yellow: OpenCV's inferno, whose

@@ -72,17 +72,17 @@ def _distinct(tables: Sequence[Predictions]) -> Iterator[Predictions]:
     """One table of each data, and every search: each looks at images of its own."""
     last = {table.data: table for table in tables}
     for table in tables:
-        if last[table.data] is table or _searched(table):
+        if last[table.data] is table or _is_searched(table):
             yield table
 
 
-def _searched(table: Predictions) -> bool:
+def _is_searched(table: Predictions) -> bool:
     return "operator" in table.columns and "profile" not in table.columns
 
 
 def _source_of(table: Predictions, source: Source) -> Source:
     """The source with the rows of a table: the rounds of a search are of more than the first."""
-    if not _searched(table):
+    if not _is_searched(table):
         return source
     # with what degrades images, which whoever only reads a report does without
     from steadyeye.degradation.sweep import Sweep
@@ -123,10 +123,10 @@ def _pictures(shown: Sequence[Section], data: str) -> Iterator[Picture]:
 def _write(path: Place, picture: Picture, image: Image) -> None:
     # with OpenCV, which a report of pictures that are kept does without
     from steadyeye.data.images.image_file import thumbnail
-    from steadyeye.report.overlays import enlarge, heated, marked
+    from steadyeye.report.overlays import draw_heat, draw_marks, enlarge
 
     size = SMALL if picture.small else {}
-    drawn = marked(*enlarge(heated(image, picture.heat), picture.marks))
+    drawn = draw_marks(*enlarge(draw_heat(image, picture.heat), picture.marks))
     write_file(path, thumbnail(drawn, **size))
 
 
@@ -154,7 +154,7 @@ def _decode(table: Predictions, source: Source, wanted: Sequence[tuple[str, Take
     takes: dict[int, list[Take]] = {}
     for sample, take in wanted:
         # what another search looked at is not among these
-        if sample in row_of or not _searched(table):
+        if sample in row_of or not _is_searched(table):
             takes.setdefault(row_of[sample], []).append(take)
     rows = np.array(sorted(takes), dtype=np.intp)
     for row in rows[_in_time(sealed, rows)].tolist():

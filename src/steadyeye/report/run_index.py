@@ -27,7 +27,7 @@ from steadyeye.report.render.run_list import (
     UNFINISHED,
     ListedRun,
     Number,
-    Row,
+    RunRow,
 )
 
 INSIDE = ("then",)
@@ -189,7 +189,7 @@ def describe(folder: Place, path: str, files: Files) -> ListedRun:
         path, "unknown", (), (), DAMAGED, "", _date(folder, names), "report.html" in names
     )
     if "run.json" not in names:
-        return _mined(folder, found)
+        return _read_mined(folder, found)
     try:
         record = read_record(folder / "run.json", RUN, ("job", "provenance"))
         models, data = _about(record)
@@ -198,12 +198,12 @@ def describe(folder: Place, path: str, files: Files) -> ListedRun:
     except MALFORMED as error:
         return replace(found, reason=_line(error))
     if "candidates.json" in names:
-        return replace(_mined(folder, found), models=models, data=data)
+        return replace(_read_mined(folder, found), models=models, data=data)
     rows, problem = _rows(folder / "results.json")
     return replace(found, state=state, reason=reason or problem, rows=rows)
 
 
-def _mined(folder: Place, found: ListedRun) -> ListedRun:
+def _read_mined(folder: Place, found: ListedRun) -> ListedRun:
     """What `steadyeye mine` wrote into a folder: of which models and data, and how much."""
     found = replace(found, kind=MINING)
     try:
@@ -228,8 +228,8 @@ def _about(record: Mapping[str, Any]) -> tuple[tuple[str, ...], tuple[str, ...]]
     A cell of a probe, `MODEL@DATA+PROBE`, is of the same data.
     """
     if record.get("kind") == "finetune":
-        return tuple(map(str, _listed(record["job"]["model"]))), tuple(
-            map(str, _listed(record["job"]["data"]))
+        return tuple(map(str, _list_values(record["job"]["model"]))), tuple(
+            map(str, _list_values(record["job"]["data"]))
         )
     pairs = [str(name).rpartition("@") for name in record["cells"]]
     models = dict.fromkeys(model for model, _, _ in pairs)
@@ -300,7 +300,7 @@ def _shards(cell: Place, files: Files) -> tuple[int, int, bool] | None:
     return min(sum(name.endswith(".seal") for name in names), total), total, False
 
 
-def _rows(path: Place) -> tuple[tuple[Row, ...], str]:
+def _rows(path: Place) -> tuple[tuple[RunRow, ...], str]:
     """The numbers that a run stores, none where it stores none; and what is wrong with them."""
     try:
         content = json.loads(path.read_bytes())
@@ -311,7 +311,7 @@ def _rows(path: Place) -> tuple[tuple[Row, ...], str]:
         return (), "results.json is damaged; `steadyeye report RUN --out RUN/results.json` mends it"
 
 
-def _row(content: Mapping[str, Any]) -> Row:
+def _row(content: Mapping[str, Any]) -> RunRow:
     numbers = (
         Number(
             str(name),
@@ -324,7 +324,7 @@ def _row(content: Mapping[str, Any]) -> Row:
         for name, each in content["metrics"].items()
         if _finite(each["value"]) is not None
     )
-    return Row(str(content["model"]), str(content["data"]), tuple(numbers))
+    return RunRow(str(content["model"]), str(content["data"]), tuple(numbers))
 
 
 def _finite(value: Any) -> float | None:
@@ -332,7 +332,7 @@ def _finite(value: Any) -> float | None:
     return None if value is None or not math.isfinite(value) else float(value)
 
 
-def _listed(value: Any) -> Sequence[Any]:
+def _list_values(value: Any) -> Sequence[Any]:
     return value if isinstance(value, list) else [value]
 
 

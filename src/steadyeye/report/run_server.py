@@ -76,7 +76,7 @@ class RunServer(ThreadingHTTPServer):
 
         Raises `UsageError` where there is no such run, or no report of it can be made.
         """
-        run = self._listed(path)
+        run = self._find_run(path)
         folder = self.index.root / path
         if run.report:
             return _inside(self.index.root, folder / "report.html").read_bytes()
@@ -91,10 +91,10 @@ class RunServer(ThreadingHTTPServer):
         if len(set(paths)) < 2:
             raise UsageError("select two or more runs to compare them")
         for path in paths:
-            self._listed(path)
+            self._find_run(path)
         return self._make(list(dict.fromkeys(paths)), self._write_comparison)
 
-    def _listed(self, path: str) -> ListedRun:
+    def _find_run(self, path: str) -> ListedRun:
         for run in self.runs():
             if run.path == path:
                 return run
@@ -131,14 +131,14 @@ def serving(root: Place, port: int | None) -> Iterator[RunServer]:
     that was asked for is taken.
     """
     with TemporaryDirectory(prefix="steadyeye-view-") as made:
-        server = _bound(root, port, Path(made))
+        server = _bind_server(root, port, Path(made))
         try:
             yield server
         finally:
             server.server_close()
 
 
-def _bound(root: Place, port: int | None, made: Path) -> RunServer:
+def _bind_server(root: Place, port: int | None, made: Path) -> RunServer:
     try:
         return RunServer(root, PORT if port is None else port, made)
     except OSError as error:

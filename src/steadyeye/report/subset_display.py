@@ -6,7 +6,7 @@ from typing import Any
 from steadyeye.core.format import interval, percent, unsigned
 from steadyeye.core.report_types import Figure, Table
 from steadyeye.core.stats.intervals import Interval
-from steadyeye.report.charts.crowd import BELOW, drawn, told
+from steadyeye.report.charts.crowd import BELOW, choose_drawn, describe_omitted
 from steadyeye.report.charts.style import PALETTE, SCHEMA, shares
 from steadyeye.report.subsets import Loss
 
@@ -47,14 +47,14 @@ def _drop(found: Interval) -> str:
 def figure(name: str, losses: Sequence[Loss], caption: str) -> Figure:
     """Bars from pm-k to accuracy, one a part and model; published ones in muted colours."""
     accuracies = {loss.model: loss.original.value for loss in losses if not loss.published}
-    models = drawn(accuracies)
+    models = choose_drawn(accuracies)
     others = list(dict.fromkeys(loss.model for loss in losses if loss.published))
     names = [*models, *others]
     values = [_datum(loss) for loss in losses if loss.model in names]
     parts = list(dict.fromkeys(loss.part for loss in losses))
     return Figure(
         name=name,
-        caption=caption + told(accuracies),
+        caption=caption + describe_omitted(accuracies),
         alt=f"Accuracy and pm-k of {', '.join(names)} on {', '.join(parts)}; see the table.",
         spec={
             "$schema": SCHEMA,

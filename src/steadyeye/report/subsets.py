@@ -42,7 +42,9 @@ def loss(model: str, part: str, sets: PmSets, k: int) -> Loss:
     )
 
 
-def published(path: Path, part: str, parts: Mapping[str, str], n: str) -> tuple[Loss, ...]:
+def read_published_losses(
+    path: Path, part: str, parts: Mapping[str, str], n: str
+) -> tuple[Loss, ...]:
     """The losses of a published table of percentages, in its order.
 
     `part`: the column that holds the part, `parts` what ours is called; `n`: the column of the

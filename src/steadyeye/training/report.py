@@ -8,7 +8,7 @@ from steadyeye.core.format import number_of
 from steadyeye.core.report_types import Figure, Section, Table, Topic
 from steadyeye.report.charts.lines import lines
 from steadyeye.report.charts.style import chart
-from steadyeye.report.comparison.training_gains import Gain, Told, table
+from steadyeye.report.comparison.training_gains import Gain, TrainingGains, table
 from steadyeye.report.render.document import Document
 from steadyeye.training import job
 from steadyeye.training.base_comparison import Beside
@@ -74,8 +74,8 @@ def _beside(both: Beside) -> Section:
     )
 
 
-def _told(found: Gain) -> Told:
-    return Told("the base model", "the fine-tuned model", (found,))
+def _told(found: Gain) -> TrainingGains:
+    return TrainingGains("the base model", "the fine-tuned model", (found,))
 
 
 def _curves(record: Mapping[str, Any], went: History) -> Section:

@@ -274,9 +274,9 @@ def reference(test_data, name):
 @pytest.mark.parametrize(
     ("name", "published"),
     [
-        ("frame_type", types.published),
-        ("fps", rates.published),
-        ("review_impact", review.published),
+        ("frame_type", types.read_published),
+        ("fps", rates.read_published),
+        ("review_impact", review.read_published),
     ],
 )
 def test_the_published_tables_are_the_published_tables(test_data, name, published):

@@ -29,8 +29,8 @@ from steadyeye.core.types import Result
 from steadyeye.metrics.degraded_accuracy import degraded_accuracy
 from steadyeye.report.analyses.comparison import comparison
 from steadyeye.report.comparison.leaderboards import boards, common
-from steadyeye.report.comparison.ranking import Entry, leaderboard
-from steadyeye.report.comparison.wording import called, finding, headline, rank, reach
+from steadyeye.report.comparison.ranking import RankedModel, leaderboard
+from steadyeye.report.comparison.wording import finding, headline, name_metric, rank, reach
 from steadyeye.runner.collect import ask, evaluated
 
 # ---------------------------------------------------------------- two proportions
@@ -318,7 +318,7 @@ def entry(model, right, n=100):
     success = np.zeros(n, dtype=bool)
     success[np.arange(right) if isinstance(right, int) else right] = True
     result = Result("accuracy", success.mean(), 0, 1, n, "")
-    return Entry(model, result, Trials(success, np.array([f"v{i:03}" for i in range(n)])))
+    return RankedModel(model, result, Trials(success, np.array([f"v{i:03}" for i in range(n)])))
 
 
 def ranks(board):
@@ -368,7 +368,7 @@ def test_many_models_can_be_told_apart_by_a_bootstrap():
     """Twelve models, 66 pairs: with 2,000 resamples no p value would survive."""
     names = np.repeat([f"v{i:02}" for i in range(60)], 2)
     entries = [
-        Entry(f"m{i:02}", Result("x", success.mean(), 0, 1, 120, ""), Trials(success, names))
+        RankedModel(f"m{i:02}", Result("x", success.mean(), 0, 1, 120, ""), Trials(success, names))
         for i in range(12)
         for success in [np.arange(120) < 60 + 60 * (i % 2)]
     ]
@@ -376,7 +376,8 @@ def test_many_models_can_be_told_apart_by_a_bootstrap():
 
 
 def test_words():
-    assert [called(m) for m in ("pm_k(k=10)", "pm_k_map(k=3)", "flip_rate", "map(iou=coco)")] == [
+    metrics = ("pm_k(k=10)", "pm_k_map(k=3)", "flip_rate", "map(iou=coco)")
+    assert [name_metric(m) for m in metrics] == [
         "pm-10", "pm-3 mAP", "flip rate", "mAP",
     ]  # fmt: skip
     assert reach(0.031, 0.374, "share") == "3.1 to 37.4"
@@ -480,7 +481,7 @@ def test_compare_from_the_command_line(saved_runs):
 def test_compare_from_python(saved_runs):
     (found,) = se.compare(*(saved_runs / m for m in ("good", "close", "poor")))
     pm = found.boards[0]
-    assert called(pm.metric) == "pm-10"
+    assert name_metric(pm.metric) == "pm-10"
     assert [each.model for each in pm.standings] == ["good", "close", "poor"]
     for pair, names in zip(
         sorted(pm.pairs, key=lambda p: (p.better, p.worse)),

@@ -21,7 +21,7 @@ from steadyeye.core.stats.proportions import tango
 from steadyeye.core.stats.trials import Statistic, Trials
 from steadyeye.core.types import Result
 from steadyeye.report.gate.ci_formats import github, junit
-from steadyeye.report.gate.gate import FAILS, HOLDS, OPEN, Verdict, gate
+from steadyeye.report.gate.gate import FAILS, HOLDS, OPEN, GateVerdict, gate
 from steadyeye.report.gate.requirements import Tolerance, requirement, requirements, tolerance
 from steadyeye.report.gate.sample_size import to_show
 
@@ -319,7 +319,7 @@ def test_only_what_both_predicted_is_held():
 
 # ---------------------------------------------------------------- what continuous integration reads
 
-TRICKY = Verdict("pm_k(k=10) >= 0.7", "a,b: <c>&\x07", "d\n%e", FAILS, "1 %", 3, "m", "w")
+TRICKY = GateVerdict("pm_k(k=10) >= 0.7", "a,b: <c>&\x07", "d\n%e", FAILS, "1 %", 3, "m", "w")
 
 
 def test_annotations_are_escaped():

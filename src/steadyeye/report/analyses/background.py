@@ -9,11 +9,11 @@ from steadyeye.core.types import Evaluated, needs
 from steadyeye.explain.effects import mean
 from steadyeye.report.explain.charts import exhibits, figure
 from steadyeye.report.explain.wording import (
-    Told,
+    ProbedModel,
     by_cause,
     by_class,
-    changed,
     claim,
+    measure_changes,
     number,
     question,
     sentence,
@@ -32,7 +32,7 @@ def background(evaluated: Sequence[Evaluated]) -> Section | None:
     A detection that survives a new background rests on the object, not on its surroundings.
     Lau et al. 2021, Figure 6. None where nothing could be tried.
     """
-    told = changed(evaluated, "background", "")
+    told = measure_changes(evaluated, "background", "")
     if not told:
         return None
     settings = told[0].predictions.probe["settings"]
@@ -51,7 +51,9 @@ def background(evaluated: Sequence[Evaluated]) -> Section | None:
             *map(sentence, told),
             *map(_origins, told),
         ),
-        tables=tuple(t for each in told for t in (by_cause(each), _each(each), by_class(each))),
+        tables=tuple(
+            t for each in told for t in (by_cause(each), _build_table(each), by_class(each))
+        ),
         figures=tuple(
             figure(each, f"background-{i}", "its background is replaced")
             for i, each in enumerate(told)
@@ -60,7 +62,7 @@ def background(evaluated: Sequence[Evaluated]) -> Section | None:
     )
 
 
-def _origins(told: Told) -> str:
+def _origins(told: ProbedModel) -> str:
     """Where the masks are from."""
     masks = np.asarray(told.predictions.tags["mask"])[told.effects.plain]
     said = {"truth": "the data's own", "grabcut": GUESSED}
@@ -72,7 +74,7 @@ def _origins(told: Told) -> str:
     return ". ".join([f"{told.model}: {', '.join(counted)}", *left]) + "."
 
 
-def _each(told: Told) -> Table:
+def _build_table(told: ProbedModel) -> Table:
     """Every background: how much it changes mistakes and correct detections."""
     effects, named = told.effects, np.asarray(told.predictions.tags["background"])
     p = effects.found.probability

@@ -18,7 +18,7 @@ from steadyeye.explain.embedding.blind_spots import (
 )
 from steadyeye.explain.embedding.density_ratio import FALSE, LEAST, SHUFFLES
 from steadyeye.explain.embedding.regions import WRONG
-from steadyeye.report.explain.embedding_map import map_figure, worded
+from steadyeye.report.explain.embedding_map import map_figure, name_cause
 
 PACKAGES = ("sklearn",)
 EXTRA = "explain"
@@ -200,7 +200,7 @@ def _picture(table: Predictions, row: int, title: str) -> Picture:
         lines=(
             f"predicts {tags['said'][row]}, {percent(float(tags['score'][row]), 0)}",
             f"label {tags['true'][row]}",
-            worded(cause),
+            name_cause(cause),
         ),
         right=None if cause == "unverified" else cause not in WRONG,
     )

@@ -12,10 +12,10 @@ from steadyeye.report.comparison.leaderboards import Boards, boards
 from steadyeye.report.comparison.ranking import Leaderboard
 from steadyeye.report.comparison.wording import (
     amount,
-    called,
     claim,
     finding,
     headline,
+    name_metric,
     rank,
     reach,
 )
@@ -63,8 +63,8 @@ def _caveats(found: Boards) -> tuple[str, ...]:
         if board.open_triple:
             first, middle, last = board.open_triple
             told.append(
-                f"On {called(board.metric)} {first} is clearly better than {last}, but there is "
-                f"no clear difference between either of them and {middle}."
+                f"On {name_metric(board.metric)} {first} is clearly better than {last}, but there "
+                f"is no clear difference between either of them and {middle}."
             )
             break
     if found.one_video:
@@ -80,7 +80,7 @@ def _caveats(found: Boards) -> tuple[str, ...]:
 def _standings(found: Boards) -> Table:
     rows = [
         (
-            called(board.metric),
+            name_metric(board.metric),
             rank(board, place),
             each.model,
             shown(each.result.value, board.unit),
@@ -108,7 +108,7 @@ def _standings(found: Boards) -> Table:
 def _differences(found: Boards) -> Table:
     rows = [
         (
-            called(board.metric) + (" (lower is better)" if board.lower else ""),
+            name_metric(board.metric) + (" (lower is better)" if board.lower else ""),
             f"{pair.better} over {pair.worse}",
             amount(pair.difference.value, board.unit, brief=True),
             reach(pair.difference.low, pair.difference.high, board.unit),
@@ -134,7 +134,7 @@ def _differences(found: Boards) -> Table:
 
 
 def _figure(board: Leaderboard) -> Figure:
-    drawn, name = board.pairs[:DRAWN], called(board.metric)
+    drawn, name = board.pairs[:DRAWN], name_metric(board.metric)
     values = [
         {
             "pair": f"{pair.better}\nover {pair.worse}",

@@ -11,7 +11,7 @@ from steadyeye.core.report_types import Figure, Section, Table, Topic
 from steadyeye.core.result_lookup import find
 from steadyeye.core.stats.intervals import Interval, proportion
 from steadyeye.core.types import Evaluated, Result, needs
-from steadyeye.report.charts.crowd import drawn, told
+from steadyeye.report.charts.crowd import choose_drawn, describe_omitted
 from steadyeye.report.charts.lines import draw_bands, draw_crossed, line_colour
 from steadyeye.report.charts.style import chart, shares
 
@@ -106,7 +106,7 @@ def _measures(curve: _Curve) -> dict[str, Sequence[Result | Interval]]:
 
 def _figure(curves: Sequence[_Curve]) -> Figure:
     accuracies = {curve.model: curve.accuracy for curve in curves}
-    models = drawn(accuracies)
+    models = choose_drawn(accuracies)
     values = [
         {"model": c.model, "d": d, "measure": name, "value": f.value, "low": f.low, "high": f.high}
         for c in curves
@@ -130,7 +130,7 @@ def _figure(curves: Sequence[_Curve]) -> Figure:
         name="conditional_robustness",
         caption="Sets with a right anchor: share of frames exactly d away that are right "
         f"({looks[0]}), and share of sets right on all frames within d ({looks[1]}), with 95 % "
-        "intervals." + told(accuracies),
+        "intervals." + describe_omitted(accuracies),
         alt=f"Both shares by distance for {', '.join(models)}; the table has the values.",
         spec={**chart([band, *crossed]), "data": {"values": values}},
     )

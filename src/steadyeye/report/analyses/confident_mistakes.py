@@ -47,7 +47,7 @@ def confident_mistakes(evaluated: Sequence[Evaluated], score: float = SCORE) -> 
         title=_title(counted),
         text=(
             *([] if not tables else [_meaning(score)]),
-            *(_told(each, of) for each, of in zip(tables, counted, strict=True)),
+            *(_describe_model(each, of) for each, of in zip(tables, counted, strict=True)),
             *(again if old else ()),
         ),
         figures=(_figure(tables, counted),) if any(each.judged for each in counted) else (),
@@ -101,7 +101,7 @@ def _meaning(score: float) -> str:
     )
 
 
-def _told(predictions: Predictions, of: Shares) -> str:
+def _describe_model(predictions: Predictions, of: Shares) -> str:
     """The finding of one model."""
     aside = [
         f"{n:,} {why}"

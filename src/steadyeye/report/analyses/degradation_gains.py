@@ -18,8 +18,8 @@ from steadyeye.report.comparison.leaderboards import common
 from steadyeye.report.comparison.model_lineage import Step, augmentation, caveats, steps
 from steadyeye.report.comparison.training_gains import (
     READING,
-    Told,
-    allowed,
+    TrainingGains,
+    adjust_gains,
     changes,
     dumbbells,
     gain,
@@ -41,7 +41,7 @@ def degradation_gains(evaluated: Sequence[Evaluated]) -> Section | None:
     from another one that is there.
     """
     paired = [(step, _pair(step)) for step in steps(evaluated)]
-    found = [(step, _told(step, pair), _moved(step, pair)) for step, pair in paired]
+    found = [(step, _measure_gains(step, pair), _list_shifts(step, pair)) for step, pair in paired]
     if not found:
         return None
     told = [each for _, each, _ in found]
@@ -77,22 +77,22 @@ def _pair(step: Step) -> tuple[Predictions, Predictions]:
     return before, after
 
 
-def _told(step: Step, pair: tuple[Predictions, Predictions]) -> Told:
+def _measure_gains(step: Step, pair: tuple[Predictions, Predictions]) -> TrainingGains:
     before, after = pair
 
-    def degraded(images: str) -> list[Any]:
+    def average_degraded(images: str) -> list[Any]:
         return [statistic(each, each.right, images) for each in (before, after)]
 
     found = (
         gain("accuracy", original(before), original(after)),
-        gain("accuracy under degradation", *degraded("all")),
+        gain("accuracy under degradation", *average_degraded("all")),
         gain("drop", lost(before), lost(after)),
-        gain("retained accuracy", *degraded("right")),
+        gain("retained accuracy", *average_degraded("right")),
     )
-    return Told(*step.names, allowed(found))
+    return TrainingGains(*step.names, adjust_gains(found))
 
 
-def _moved(step: Step, pair: tuple[Predictions, Predictions]) -> list[Moved]:
+def _list_shifts(step: Step, pair: tuple[Predictions, Predictions]) -> list[Moved]:
     """The failure points that both were asked for."""
     asked = [one.asked.get("failure_points") for one in (step.before, step.after)]
     result = step.after.results.get("failure_points")
@@ -112,7 +112,7 @@ def _first(step: Step, shifts: Sequence[Moved]) -> Moved | None:
     return next(iter(own or (at if len(at) == 1 else [])), None)
 
 
-def _title(step: Step, told: Told, shifts: Sequence[Moved]) -> str:
+def _title(step: Step, told: TrainingGains, shifts: Sequence[Moved]) -> str:
     first = _first(step, shifts)
     said = changes([told.gains[0], told.gains[3]])
     if first is not None:
@@ -120,7 +120,7 @@ def _title(step: Step, told: Told, shifts: Sequence[Moved]) -> str:
     return f"{told.after} and {told.before} under degradation: {said}"
 
 
-def _sentences(step: Step, told: Told, shifts: Sequence[Moved]) -> list[str]:
+def _sentences(step: Step, told: TrainingGains, shifts: Sequence[Moved]) -> list[str]:
     lines = [f"{told.after} compared with {told.before}: {numbers(told.gains)}."]
     first = _first(step, shifts)
     if first is not None:
@@ -146,29 +146,29 @@ def _by(found: Moved) -> str:
         return "did not move"
     unit = "level" if abs(found.value) == 1 else "levels"
     unsure = ", no clear shift" if found.low <= 0 <= found.high else ""
-    return f"moved {_bound(found)}{_signed(found.value)} {unit}{unsure}"
+    return f"moved {_format_bound(found)}{_format_signed(found.value)} {unit}{unsure}"
 
 
-def _signed(value: int) -> str:
+def _format_signed(value: int) -> str:
     return f"{value:+d}".replace("-", "−").replace("+0", "0")
 
 
 def _ends(found: Moved) -> str:
-    return f"{_signed(found.low)} to {_signed(found.high)}"
+    return f"{_format_signed(found.low)} to {_format_signed(found.high)}"
 
 
 def _level(point: FailurePoint) -> str:
     return "no level" if point.level is None else f"level {point.level}"
 
 
-def _shifts(told: Told, shifts: Sequence[Moved]) -> Table:
+def _shifts(told: TrainingGains, shifts: Sequence[Moved]) -> Table:
     rows = [
         (
             each.before.operator,
             percent(each.before.threshold, 0),
             _within(each.before),
             _within(each.after),
-            "—" if each.value is None else _bound(each) + _signed(each.value),
+            "—" if each.value is None else _format_bound(each) + _format_signed(each.value),
             _ends(each),
             f"{each.n:,}",
             each.method,
@@ -188,7 +188,7 @@ def _shifts(told: Told, shifts: Sequence[Moved]) -> Table:
     return Table(f"Failure points of {told.before} and {told.after}", header, tuple(rows))
 
 
-def _bound(found: Moved) -> str:
+def _format_bound(found: Moved) -> str:
     return ("≤ " if found.before.level is None else "≥ ") if found.open else ""
 
 
@@ -204,13 +204,13 @@ def _profiles(step: Step) -> Figure | None:
     found = [find(one.results, "degraded_accuracy") for one in (step.before, step.after)]
     if None in found:
         return None
-    names = _drawn([each.name for each in found[1].cells], step)  # type: ignore[union-attr]
+    names = _choose_operators([each.name for each in found[1].cells], step)  # type: ignore[union-attr]
     rows = [
         {
             "model": model,
             "operator": cell.name,
             "level": int(level.name.removeprefix("level ")),
-            **{end: _rounded(getattr(level, end)) for end in ("value", "low", "high")},
+            **{end: _round_value(getattr(level, end)) for end in ("value", "low", "high")},
         }
         for model, result in zip(step.names, found, strict=True)
         for cell in (result.cells if result else ())
@@ -225,14 +225,14 @@ def _profiles(step: Step) -> Figure | None:
     )
 
 
-def _drawn(names: Sequence[str], step: Step) -> list[str]:
+def _choose_operators(names: Sequence[str], step: Step) -> list[str]:
     own = [name for name in names if name in augmentation(step.after.predictions)]
     others = [name for name in names if name not in {MEAN, *own}]
     mean = [MEAN] if MEAN in names else []
     return [*mean, *own, *others][:DRAWN]
 
 
-def _rounded(value: float | None) -> float | None:
+def _round_value(value: float | None) -> float | None:
     return None if value is None else round(value, 4)
 
 

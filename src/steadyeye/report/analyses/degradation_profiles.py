@@ -57,9 +57,9 @@ def _figure(name: str, models: list[str], results: Sequence[Result]) -> Figure:
             "model": model,
             "operator": operator.name,
             "level": int(cell.name.removeprefix("level ")),
-            "value": _rounded(cell.value),
-            "low": _rounded(cell.low),
-            "high": _rounded(cell.high),
+            "value": _round_value(cell.value),
+            "low": _round_value(cell.low),
+            "high": _round_value(cell.high),
         }
         for model, result in zip(models, results, strict=True)
         for operator in result.cells
@@ -73,7 +73,7 @@ def _figure(name: str, models: list[str], results: Sequence[Result]) -> Figure:
     )
 
 
-def _rounded(value: float | None) -> float | None:
+def _round_value(value: float | None) -> float | None:
     return None if value is None else round(value, 4)
 
 

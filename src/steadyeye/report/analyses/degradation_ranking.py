@@ -9,7 +9,7 @@ from steadyeye.core.report_types import Section, Table, Topic
 from steadyeye.core.types import Evaluated, Result, needs
 from steadyeye.degradation.curves import statistic
 from steadyeye.degradation.profiles import profiles
-from steadyeye.report.comparison.ranking import Entry, leaderboard
+from steadyeye.report.comparison.ranking import RankedModel, leaderboard
 from steadyeye.report.comparison.wording import rank
 
 
@@ -56,11 +56,11 @@ def degradation_ranking(evaluated: Sequence[Evaluated]) -> Section | None:
     )
 
 
-def _entry(one: Evaluated) -> Entry:
+def _entry(one: Evaluated) -> RankedModel:
     found = statistic(one.predictions, one.predictions.right, "all")
     own = found.interval()
     result = Result("degraded_accuracy", own.value, own.low, own.high, own.n, own.method)
-    return Entry(one.predictions.model, result, found)
+    return RankedModel(one.predictions.model, result, found)
 
 
 def _beside(one: Evaluated) -> tuple[str, str]:

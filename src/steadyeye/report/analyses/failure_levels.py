@@ -45,7 +45,7 @@ def failure_levels(evaluated: Sequence[Evaluated]) -> Section | None:
                 else []
             ),
         ),
-        tables=(*tables, _published()),
+        tables=(*tables, _read_published()),
     )
 
 
@@ -74,7 +74,7 @@ def _point(point: Result) -> tuple[str, str, str]:
 
 
 @cache
-def _published() -> Table:
+def _read_published() -> Table:
     with DATA.open(newline="", encoding="utf-8") as file:
         lines = list(csv.DictReader(file))
     models = list(dict.fromkeys(line["model"] for line in lines))

@@ -26,12 +26,12 @@ def failure_strips(evaluated: Sequence[Evaluated]) -> Section | None:
     image that is wrong at the lowest level, beside the original; None where none is wrong.
     """
     if any("profile" not in one.predictions.columns for one in evaluated):
-        return _searched([one.predictions for one in evaluated])
+        return _show_search([one.predictions for one in evaluated])
     points = find(evaluated[0].results, "failure_points")
-    return None if points is None else _swept(evaluated[0].predictions, points)
+    return None if points is None else _show_sweep(evaluated[0].predictions, points)
 
 
-def _swept(predictions: Predictions, points: Result) -> Section:
+def _show_sweep(predictions: Predictions, points: Result) -> Section:
     found = profiles(predictions)
     image = _typical(found)
     strips = [_strip(found, image, which, cell) for which, cell in enumerate(points.cells)]
@@ -48,7 +48,7 @@ def _swept(predictions: Predictions, points: Result) -> Section:
     )
 
 
-def _searched(tables: Sequence[Predictions]) -> Section | None:
+def _show_search(tables: Sequence[Predictions]) -> Section | None:
     """Of each model and operator the image that is wrong at the lowest level of the search."""
     searched = [table for table in tables if "profile" not in table.columns]
     every = [[_pair(table, *found) for found in _lowest(table)] for table in searched]

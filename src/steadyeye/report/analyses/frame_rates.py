@@ -14,7 +14,7 @@ from steadyeye.core.types import Evaluated, needs
 from steadyeye.metrics.testbed.published_models import rows_beside
 from steadyeye.report.subset_display import figure, table
 from steadyeye.report.subsets import Loss, distance, loss
-from steadyeye.report.subsets import published as read
+from steadyeye.report.subsets import read_published_losses as read
 
 DATA = Path(__file__).resolve().parent / "data" / "published_fps.csv"
 NAMES = {rate: f"{rate} fps" for rate in ("25", "29", "30")}
@@ -42,7 +42,7 @@ def frame_rates(evaluated: Sequence[Evaluated]) -> Section | None:
     ]
     shown = evaluated[0].predictions
     others, source = rows_beside(
-        shown, distance(evaluated[0], pm_sets(shown)), published(), PUBLISHED
+        shown, distance(evaluated[0], pm_sets(shown)), read_published(), PUBLISHED
     )
     return Section(
         topic=Topic.SURE,
@@ -67,7 +67,7 @@ def frame_rates(evaluated: Sequence[Evaluated]) -> Section | None:
 
 
 @cache
-def published() -> tuple[Loss, ...]:
+def read_published() -> tuple[Loss, ...]:
     """Table 8 of the paper."""
     return read(DATA, "fps", NAMES, "videos")
 

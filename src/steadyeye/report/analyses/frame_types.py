@@ -14,7 +14,7 @@ from steadyeye.core.types import Evaluated, needs
 from steadyeye.metrics.testbed.published_models import rows_beside
 from steadyeye.report.subset_display import figure, table
 from steadyeye.report.subsets import Loss, distance, loss
-from steadyeye.report.subsets import published as read
+from steadyeye.report.subsets import read_published_losses as read
 
 DATA = Path(__file__).resolve().parent / "data" / "published_frame_type.csv"
 ALL = "all frames"
@@ -37,7 +37,7 @@ def frame_types(evaluated: Sequence[Evaluated]) -> Section | None:
     absent = [kind for kind in WITHOUT if kind not in found]
     shown = evaluated[0].predictions
     others, source = rows_beside(
-        shown, distance(evaluated[0], pm_sets(shown)), published(), PUBLISHED
+        shown, distance(evaluated[0], pm_sets(shown)), read_published(), PUBLISHED
     )
     claim = first([_none_alone(losses), *_goes(losses)])
     return Section(
@@ -66,7 +66,7 @@ def frame_types(evaluated: Sequence[Evaluated]) -> Section | None:
 
 
 @cache
-def published() -> tuple[Loss, ...]:
+def read_published() -> tuple[Loss, ...]:
     """Table 7 of the paper."""
     return read(DATA, "subset", PARTS, "anchors")
 

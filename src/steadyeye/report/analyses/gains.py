@@ -16,15 +16,15 @@ from steadyeye.report.comparison.model_lineage import (
 from steadyeye.report.comparison.training_gains import (
     READING,
     Gain,
-    Told,
-    allowed,
+    TrainingGains,
+    adjust_gains,
     changes,
     dumbbells,
     gain,
     numbers,
     tables,
 )
-from steadyeye.report.comparison.wording import called
+from steadyeye.report.comparison.wording import name_metric
 
 OF_LABELS = ("accuracy", "pm_k", "drop")
 OF_BOXES = ("map", "pm_k_map", "map_drop")
@@ -37,7 +37,7 @@ def gains(evaluated: Sequence[Evaluated]) -> Section | None:
     Paired, on the same samples: those that one of the two did not predict are left out for both.
     None where no model was trained from another one that is there.
     """
-    found = [(step, each) for step in steps(evaluated) if (each := _told(step)).gains]
+    found = [(step, each) for step in steps(evaluated) if (each := _measure_gains(step)).gains]
     if not found:
         return None
     told = [each for _, each in found]
@@ -55,7 +55,7 @@ def gains(evaluated: Sequence[Evaluated]) -> Section | None:
     )
 
 
-def _told(step: Step) -> Told:
+def _measure_gains(step: Step) -> TrainingGains:
     pair = [step.before, step.after]
     tables = common([one.predictions for one in pair])
     before, after = (replace(one, predictions=p) for one, p in zip(pair, tables, strict=True))
@@ -67,7 +67,9 @@ def _told(step: Step) -> Told:
             outcomes = asked[1].outcomes
             what = _what(asked[0])
             found.append(gain(what, *(outcomes(one.predictions) for one in (before, after))))
-    return Told(*step.names, allowed([each for each in found if each.difference is not None]))
+    return TrainingGains(
+        *step.names, adjust_gains([each for each in found if each.difference is not None])
+    )
 
 
 def _both(before: Evaluated, after: Evaluated, name: str) -> tuple[str, Asked] | None:
@@ -79,15 +81,15 @@ def _both(before: Evaluated, after: Evaluated, name: str) -> tuple[str, Asked] |
 
 
 def _what(metric: str) -> str:
-    return "drop in mAP" if metric.startswith("map_drop") else called(metric).partition("(")[0]
+    return "drop in mAP" if metric.startswith("map_drop") else name_metric(metric).partition("(")[0]
 
 
-def _title(told: Sequence[Told]) -> str:
+def _title(told: Sequence[TrainingGains]) -> str:
     first = f"{told[0].after} compared with {told[0].before}: {changes(told[0].gains)}"
     return first if len(told) == 1 else f"{first}; {len(told) - 1} more below"
 
 
-def _sentence(step: Step, told: Told) -> str:
+def _sentence(step: Step, told: TrainingGains) -> str:
     """What each number was and is."""
     operators = ", ".join(augmentation(step.after.predictions))
     anew = from_scratch(step.after.predictions)
@@ -112,7 +114,7 @@ def _sentence(step: Step, told: Told) -> str:
     return f"{begin}: {numbers(told.gains)}."
 
 
-def _meaning(told: Told) -> str:
+def _meaning(told: TrainingGains) -> str:
     """What the training bought, as far as it can be told."""
     plain, *_, drop = told.gains
     if len(told.gains) < 3:

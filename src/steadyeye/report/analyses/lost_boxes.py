@@ -33,7 +33,7 @@ def lost_boxes(evaluated: Sequence[Evaluated]) -> Section | None:
     `pm_k_map`. Kinds and gains as in TIDE (Bolya et al. 2020); pictures as in Shankar et al.,
     Figure 4.
     """
-    found = [_lost(one) for one in evaluated if find(one.results, "pm_k_map")]
+    found = [_describe_losses(one) for one in evaluated if find(one.results, "pm_k_map")]
     if not found:
         return None
     longest = max(len(exhibits) for *_, exhibits in found)
@@ -63,7 +63,7 @@ def _lead(exhibits: Sequence[Exhibit]) -> Exhibit | None:
     return replace(exhibits[0], title=f"The largest loss: {exhibits[0].title}")
 
 
-def _lost(one: Evaluated) -> tuple[Table, str, list[Exhibit]]:
+def _describe_losses(one: Evaluated) -> tuple[Table, str, list[Exhibit]]:
     predictions, sets = one.predictions, pm_sets(one.predictions, labels=False)
     asked = find(one.results, "pm_k_map")
     k = farthest(sets, reach(asked) if asked else None)
@@ -75,12 +75,12 @@ def _lost(one: Evaluated) -> tuple[Table, str, list[Exhibit]]:
     pairs = [(int(anchors[i]), int(rows[i])) for i in order if loss[i] > 0]
     # first those whose anchor was found with confidence: there the loss is to be seen
     pairs.sort(
-        key=lambda pair: not any(m.kind == "right" for m in _seen(predictions, pair[0]).marks)
+        key=lambda pair: not any(m.kind == "right" for m in _mark_frame(predictions, pair[0]).marks)
     )
     exhibits = [_exhibit(predictions, quality, each, k) for each in pairs[:SHOWN]]
     sides = tuple(frames(predictions, each) for each in (anchors, rows))
     gained = tuple(gains(side) for side in sides)
-    told = _told(predictions.model, *gained)
+    told = _describe_cost(predictions.model, *gained)
     return _table(predictions.model, sides, gained), told, exhibits
 
 
@@ -117,7 +117,7 @@ def _why_none(gained: tuple[tuple[Result, ...], ...]) -> str:
     return f"; ΔAP has {limit(bare[0]) or 'no interval'}" if bare else ""
 
 
-def _told(model: str, anchors: Sequence[Result], rows: Sequence[Result]) -> str:
+def _describe_cost(model: str, anchors: Sequence[Result], rows: Sequence[Result]) -> str:
     """Which kind costs most on the worst frames, where that is shown; empty without any object."""
     order = sorted(range(len(KINDS)), key=lambda i: -(rows[i].value or 0))
     before, after, other = anchors[order[0]], rows[order[0]], rows[order[1]]
@@ -177,7 +177,7 @@ class _Seen:
     labels: tuple[str, ...]
 
 
-def _seen(predictions: Predictions, row: int) -> _Seen:
+def _mark_frame(predictions: Predictions, row: int) -> _Seen:
     truth, said = _of(predictions, row)
     judged = frame_errors(truth, said)
     marks = [Mark("truth", tuple(box), "") for box in truth.boxes.tolist()]
@@ -201,14 +201,14 @@ def _exhibit(
 ) -> Exhibit:
     anchor, row = pair
     where = away(int(predictions.tags["offset"][row]))
-    worst = _seen(predictions, row)
+    worst = _mark_frame(predictions, row)
     return Exhibit(
         title=f"frame AP {percent(quality[anchor], 0)}, then {percent(quality[row], 0)}",
         model=predictions.model,
         data=predictions.data,
         pictures=(_picture(predictions, anchor, "anchor"), _picture(predictions, row, where)),
         film=_film(predictions, quality, pair, k),
-        labels=_seen(predictions, anchor).labels,
+        labels=_mark_frame(predictions, anchor).labels,
         kinds=worst.kinds,
     )
 
@@ -222,7 +222,7 @@ def _film(
 
 
 def _frame(predictions: Predictions, quality: NDArray[np.float64], row: int, at: str) -> Frame:
-    seen, share = _seen(predictions, row), quality[row]
+    seen, share = _mark_frame(predictions, row), quality[row]
     quality_shown = percent(None if np.isnan(share) else float(share), 0)
     return Frame(
         sample=str(predictions.ids[row]),
@@ -234,16 +234,16 @@ def _frame(predictions: Predictions, quality: NDArray[np.float64], row: int, at:
     )
 
 
-def _missed(seen: _Seen) -> tuple[str, ...]:
+def _name_missed(seen: _Seen) -> tuple[str, ...]:
     return (f"missed: {', '.join(seen.missed)}",) if seen.missed else ()
 
 
 def _picture(predictions: Predictions, row: int, title: str) -> Picture:
-    seen = _seen(predictions, row)
+    seen = _mark_frame(predictions, row)
     return Picture(
         sample=str(predictions.ids[row]),
         title=title,
-        lines=(*seen.lines, *_missed(seen))[:NAMED] or ("no detection above 0.5",),
+        lines=(*seen.lines, *_name_missed(seen))[:NAMED] or ("no detection above 0.5",),
         right=not seen.kinds,
         marks=seen.marks,
     )

@@ -16,7 +16,7 @@ from steadyeye.core.report_types import Figure, Section, Table, Topic
 from steadyeye.core.result_lookup import alike
 from steadyeye.core.stats.intervals import Interval, Trials, proportions
 from steadyeye.core.types import Evaluated, needs
-from steadyeye.report.charts.crowd import drawn, told
+from steadyeye.report.charts.crowd import choose_drawn, describe_omitted
 from steadyeye.report.charts.lines import DASHES, draw_bands, lines
 from steadyeye.report.charts.style import GREY, PALETTE, chart
 from steadyeye.report.subsets import distance
@@ -141,7 +141,7 @@ def _line(name: str, tables: Sequence[Predictions], k: int) -> _Line:
 
 def _figure(lines: Sequence[_Line], everyone: Sequence[_Line]) -> Figure:
     accuracies = {line.name: line.accuracy for line in lines}
-    models = drawn(accuracies)
+    models = choose_drawn(accuracies)
     shown = [*(line for line in lines if line.name in models), *everyone]
     channels = _channels(models, everyone)
     y = {
@@ -159,7 +159,7 @@ def _figure(lines: Sequence[_Line], everyone: Sequence[_Line]) -> Figure:
     return Figure(
         name="offset_errors",
         caption="Share of the frames at each offset that are wrong although their anchor is "
-        "right, with 95 % intervals." + told(accuracies),
+        "right, with 95 % intervals." + describe_omitted(accuracies),
         alt="Share of errors by offset for "
         f"{', '.join(each.name for each in shown)}; the table has the values.",
         spec={**chart([band, line]), "data": {"values": _values(shown)}},

@@ -6,7 +6,14 @@ from steadyeye.core.format import percent
 from steadyeye.core.report_types import Section, Topic
 from steadyeye.core.types import Evaluated, needs
 from steadyeye.report.explain.charts import exhibits, figure
-from steadyeye.report.explain.wording import by_cause, by_class, changed, claim, question, sentence
+from steadyeye.report.explain.wording import (
+    by_cause,
+    by_class,
+    claim,
+    measure_changes,
+    question,
+    sentence,
+)
 
 
 @needs("target", "patch_shuffle")
@@ -16,7 +23,7 @@ def patch_shuffle(evaluated: Sequence[Evaluated]) -> Section | None:
     A detection that survives the shuffling of its inside rests on texture more than on shape.
     Lau et al. 2021, Figure 10. None where nothing could be tried.
     """
-    told = changed(evaluated, "repeat", 0)
+    told = measure_changes(evaluated, "repeat", 0)
     if not told:
         return None
     settings = told[0].predictions.probe["settings"]

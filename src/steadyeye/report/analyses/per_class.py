@@ -64,7 +64,7 @@ def per_class(evaluated: Sequence[Evaluated]) -> Section | None:
         return None
     models = list(dict.fromkeys(row.model for row in rows))
     medians = [median for one in evaluated if (median := _median(one))]
-    said = "; ".join(map(_told, medians))
+    said = "; ".join(map(_describe_median, medians))
     return Section(
         topic=Topic.WHAT,
         place=40,
@@ -78,7 +78,7 @@ def per_class(evaluated: Sequence[Evaluated]) -> Section | None:
     )
 
 
-def _told(each: _Median) -> str:
+def _describe_median(each: _Median) -> str:
     left = f", of the {number_of(each.classes, 'class')} that it has" if each.unnamed else ""
     return f"{each.model} {unsigned(each.value)} ({unsigned(each.low)}–{unsigned(each.high)}{left})"
 
@@ -101,7 +101,9 @@ def _classes(one: Evaluated) -> list[_Class]:
             proportion(sets.breaks_at[carried] > k, sets.videos[carried]),
             bool(named),
         )
-        for name, carried, named in zip(one.predictions.classes, truth.T, _named(one), strict=True)
+        for name, carried, named in zip(
+            one.predictions.classes, truth.T, _find_nameable(one), strict=True
+        )
         if carried.any()
     ]
 
@@ -109,7 +111,7 @@ def _classes(one: Evaluated) -> list[_Class]:
 def _median(one: Evaluated) -> _Median | None:
     sets, k = _sets(one)
     every = one.predictions.truth[sets.anchors]
-    there, named = every.any(axis=0), _named(one)
+    there, named = every.any(axis=0), _find_nameable(one)
     truth = every[:, there & named]
     if not truth.size:
         return None
@@ -140,7 +142,7 @@ def _several(names: NDArray[np.str_], sets: PmSets) -> str:
     return f"{number_of(len(names), 'video')}"
 
 
-def _named(one: Evaluated) -> NDArray[np.bool_]:
+def _find_nameable(one: Evaluated) -> NDArray[np.bool_]:
     """(classes,) whether some class of the model stands for a class of the data."""
     reach, classes = one.predictions.reach, np.arange(len(one.predictions.classes))
     return np.ones(len(classes), dtype=np.bool_) if reach is None else np.isin(classes, reach)

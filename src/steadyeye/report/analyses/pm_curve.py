@@ -8,7 +8,7 @@ from steadyeye.core.report_types import Figure, Section, Table, Topic
 from steadyeye.core.result_lookup import find
 from steadyeye.core.types import Evaluated, needs
 from steadyeye.metrics.testbed.published_models import why_not
-from steadyeye.report.charts.crowd import drawn, told
+from steadyeye.report.charts.crowd import choose_drawn, describe_omitted
 from steadyeye.report.charts.lines import draw_bands, lines
 from steadyeye.report.charts.style import chart, shares
 
@@ -52,7 +52,7 @@ def _no_published(evaluated: Sequence[Evaluated]) -> tuple[str, ...]:
 
 def _figure(rows: list[dict[str, Any]]) -> Figure:
     accuracies = {row["model"]: row["value"] for row in rows if row["k"] == 0}
-    models = drawn(accuracies)
+    models = choose_drawn(accuracies)
     x = {
         "field": "k",
         "type": "quantitative",
@@ -68,7 +68,7 @@ def _figure(rows: list[dict[str, Any]]) -> Figure:
     return Figure(
         name="pm_curve",
         caption="Share of sets with every frame within ±k right, with 95 % intervals."
-        + told(accuracies),
+        + describe_omitted(accuracies),
         alt=f"Lines of pm-k by k for {', '.join(models)}; the table has the values.",
         spec={
             **chart([band, line]),

@@ -39,7 +39,9 @@ def published_detectors(evaluated: Sequence[Evaluated]) -> Section | None:
         ),
         tables=(
             Table(
-                "mAP of anchors and worst frames", header, (*own, *(() if why else _published()))
+                "mAP of anchors and worst frames",
+                header,
+                (*own, *(() if why else _read_published())),
             ),
         ),
     )
@@ -72,7 +74,7 @@ def _rows(one: Evaluated) -> list[tuple[str, ...]]:
 
 
 @cache
-def _published() -> tuple[tuple[str, ...], ...]:
+def _read_published() -> tuple[tuple[str, ...], ...]:
     with DATA.open(newline="", encoding="utf-8") as file:
         return tuple(
             (

@@ -130,7 +130,7 @@ def _claim(rows: Sequence[_Row], models: Published) -> Claim | None:
 
 
 def _finding(rows: Sequence[_Row]) -> str:
-    def told(row: _Row) -> str:
+    def describe_row(row: _Row) -> str:
         return (
             f"{row.cross.model} {percent(row.probit.perturbed)}, expected "
             f"{percent(row.probit.expected)}: {_points(row.probit)} percentage "
@@ -147,7 +147,7 @@ def _finding(rows: Sequence[_Row]) -> str:
     )
     return (
         f"pm-{K} and the value expected from the accuracy: "
-        f"{'; '.join(map(told, order[:SHOWN]))}{more}.{several}"
+        f"{'; '.join(map(describe_row, order[:SHOWN]))}{more}.{several}"
     )
 
 

@@ -14,7 +14,12 @@ from steadyeye.metrics.detection.by_class import by_class, measured, recall, rel
 from steadyeye.metrics.detection.frame_ap import ap, counted, frames, frames_without_ood
 from steadyeye.metrics.detection.matching import IOUS
 from steadyeye.report.charts.style import chart
-from steadyeye.report.comparison.published_nao import SOURCE, Published, layers, published
+from steadyeye.report.comparison.published_nao import (
+    SOURCE,
+    PublishedDetector,
+    layers,
+    read_published,
+)
 
 ROW = 26
 
@@ -46,14 +51,14 @@ def published_nao(evaluated: Sequence[Evaluated]) -> Section | None:
     scores = [_scores(one) for one in evaluated]
     claim = first(_claims(scores))
     own = [row for each in scores for row in _rows(each)]
-    beside = [_published_row(each) for each in published()]
+    beside = [_published_row(each) for each in read_published()]
     header = ("model", "mAP", "mAP without OOD", "mAR", "reference", "mAP on the reference", "drop")
     return Section(
         topic=Topic.COMPARED,
         place=20,
         title=claim.text if claim else _question(scores),
         claim=claim,
-        text=(*map(_told, scores), *_asked(scores), _caution()),
+        text=(*map(_describe_scores, scores), *_note_subset(scores), _caution()),
         tables=(
             Table("Natural adversarial objects", header, (*own, *beside), open=True),
             *map(_classes, scores),
@@ -101,7 +106,7 @@ def _share(value: float | None) -> str:
     return percent(value).replace("-", "−")
 
 
-def _lost(drop: Result) -> str:
+def _format_drop(drop: Result) -> str:
     """A drop with its interval, which may reach below 0."""
     if drop.low is None or drop.high is None:
         return _share(drop.value)
@@ -113,12 +118,12 @@ def _rows(each: Scores) -> list[tuple[str, ...]]:
     if not each.drops:
         return [(*own, "—", "—", "—")]
     return [
-        (*own, name, _with_interval(there), _lost(drop))
+        (*own, name, _with_interval(there), _format_drop(drop))
         for name, (there, drop) in each.drops.items()
     ]
 
 
-def _published_row(each: Published) -> tuple[str, ...]:
+def _published_row(each: PublishedDetector) -> tuple[str, ...]:
     numbers = map(percent, (each.plain, each.without, each.found))
     return (
         f"{each.model}, published",
@@ -176,7 +181,7 @@ def _question(scores: Sequence[Scores]) -> str:
     return "Natural adversarial objects, compared with published detectors"
 
 
-def _told(each: Scores) -> str:
+def _describe_scores(each: Scores) -> str:
     """What a model makes of the set, in a sentence or two."""
     said = (
         f"{each.model} has a mAP of {_with_interval(each.plain)} on "
@@ -187,7 +192,7 @@ def _told(each: Scores) -> str:
         said += (
             f" On {name} it has {_with_interval(there)} on {number_of(there.n, 'image')}: a "
             "relative drop "
-            f"of {_lost(drop)}" + _chance(drop)
+            f"of {_format_drop(drop)}" + _chance(drop)
         )
     return said
 
@@ -198,7 +203,7 @@ def _chance(drop: Result) -> str:
     return "; no clear difference." if drop.low <= 0 <= drop.high else "."
 
 
-def _asked(scores: Sequence[Scores]) -> tuple[str, ...]:
+def _note_subset(scores: Sequence[Scores]) -> tuple[str, ...]:
     if all(each.drops for each in scores):
         return ()
     return (
@@ -225,7 +230,9 @@ def _figure(scores: Sequence[Scores]) -> Figure:
         for name, (_, drop) in each.drops.items()
         if drop.value is not None
     ]
-    values += [{"model": one.model, "of": "published", "drop": one.drop} for one in published()]
+    values += [
+        {"model": one.model, "of": "published", "drop": one.drop} for one in read_published()
+    ]
     values.sort(key=lambda row: -row["drop"])
     return Figure(
         name="nao_drop",

@@ -14,7 +14,7 @@ from steadyeye.core.types import Evaluated, needs
 from steadyeye.metrics.testbed.published_models import rows_beside
 from steadyeye.report.subset_display import figure, table
 from steadyeye.report.subsets import Loss, distance, loss
-from steadyeye.report.subsets import published as read
+from steadyeye.report.subsets import read_published_losses as read
 
 DATA = Path(__file__).resolve().parent / "data" / "published_review_impact.csv"
 BEFORE, AFTER = "without review", "with review"
@@ -39,7 +39,9 @@ def review_impact(evaluated: Sequence[Evaluated]) -> Section | None:
         for before, after in zip(losses[::2], losses[1::2], strict=True)
     ]
     shown = reviewed.predictions
-    others, source = rows_beside(shown, distance(reviewed, pm_sets(shown)), published(), PUBLISHED)
+    others, source = rows_beside(
+        shown, distance(reviewed, pm_sets(shown)), read_published(), PUBLISHED
+    )
     claim = first(_claims(losses))
     return Section(
         topic=Topic.SURE,
@@ -64,7 +66,7 @@ def review_impact(evaluated: Sequence[Evaluated]) -> Section | None:
 
 
 @cache
-def published() -> tuple[Loss, ...]:
+def read_published() -> tuple[Loss, ...]:
     """Table 4 of the paper."""
     return read(DATA, "reviewed", {"no": BEFORE, "yes": AFTER}, "")
 

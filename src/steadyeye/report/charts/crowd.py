@@ -10,13 +10,13 @@ BELOW: Mapping[str, Any] = {"title": None, "orient": "bottom", "symbolOpacity": 
 """A legend below its chart; how many of its columns fit is for the page to say."""
 
 
-def drawn(values: Mapping[str, float | None], most: int = MOST) -> list[str]:
+def choose_drawn(values: Mapping[str, float | None], most: int = MOST) -> list[str]:
     """The names with the largest values, at most `most`, in the order they were given."""
     best = sorted(values, key=lambda name: -(values[name] or 0.0))[:most]
     return [name for name in values if name in set(best)]
 
 
-def told(values: Mapping[str, float | None], most: int = MOST) -> str:
+def describe_omitted(values: Mapping[str, float | None], most: int = MOST) -> str:
     """What a caption says of the models that are not drawn; empty where all are."""
     if len(values) <= most:
         return ""

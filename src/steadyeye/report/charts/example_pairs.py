@@ -57,7 +57,7 @@ def _exhibit(predictions: Predictions, effect: Effect, anchor: int, row: int) ->
         data=predictions.data,
         pictures=(
             _picture(predictions, anchor, "anchor", ()),
-            _picture(predictions, row, away(offset), _measured(predictions, row)),
+            _picture(predictions, row, away(offset), _list_changes(predictions, row)),
         ),
         film=set_film(predictions, anchor, row),
         labels=tuple(predictions.classes[i] for i in np.flatnonzero(predictions.truth[anchor])),
@@ -74,7 +74,7 @@ def _picture(predictions: Predictions, row: int, title: str, more: tuple[str, ..
     )
 
 
-def _measured(predictions: Predictions, row: int) -> tuple[str, ...]:
+def _list_changes(predictions: Predictions, row: int) -> tuple[str, ...]:
     """The measured changes of a pair, a line each."""
     known = [m for m in PAIR if m.name in LINES and np.isfinite(predictions.tags[m.name][row])]
     return tuple(

@@ -32,7 +32,7 @@ def bands(tables: Sequence[Predictions], video: str, number: int) -> Figure:
     The six answers given for the longest have colours of their own, the others are grey.
     """
     strips = [strip(predictions, video) for predictions in tables]
-    named = _named(tables, strips)
+    named = _choose_answers(tables, strips)
     layers = [_answers(tables, strips, named), *_confidence(strips), _cuts(tables, video)]
     layers.append(_names(tables))
     frames = max(each.frames for each in strips)
@@ -50,7 +50,7 @@ def bands(tables: Sequence[Predictions], video: str, number: int) -> Figure:
     )
 
 
-def _named(tables: Sequence[Predictions], strips: Sequence[Strip]) -> list[str]:
+def _choose_answers(tables: Sequence[Predictions], strips: Sequence[Strip]) -> list[str]:
     """The answers that have a colour of their own: those given for the longest."""
     seconds: defaultdict[str, float] = defaultdict(float)
     for predictions, each in zip(tables, strips, strict=True):

@@ -10,8 +10,8 @@ from steadyeye.core.errors import listed
 from steadyeye.core.format import number_of
 from steadyeye.core.predictions import Predictions, samples
 from steadyeye.core.types import Evaluated
-from steadyeye.report.comparison.ranking import Entry, Leaderboard, leaderboard
-from steadyeye.report.comparison.wording import called
+from steadyeye.report.comparison.ranking import Leaderboard, RankedModel, leaderboard
+from steadyeye.report.comparison.wording import name_metric
 
 FIRST = ("pm_k", "pm_k_map", "degraded_accuracy", "accuracy", "map")
 """The metrics that a comparison is told by, the first that is there."""
@@ -76,8 +76,8 @@ def not_ranked(name: str, evaluated: Sequence[Evaluated]) -> str:
     if len(set(classes.values())) < 2 or any(one.asked[name].judged for one in there):
         return ""
     return (
-        f"{called(name)[:1].upper()}{called(name)[1:]} is not ranked, because with fewer "
-        f"classes a prediction changes less often: {_told(classes)}."
+        f"{name_metric(name)[:1].upper()}{name_metric(name)[1:]} is not ranked, because with fewer "
+        f"classes a prediction changes less often: {_list_classes(classes)}."
     )
 
 
@@ -90,10 +90,12 @@ def _chances(evaluated: Sequence[Evaluated]) -> tuple[str, ...]:
             found[one.predictions.model] = each
     if len(set(found.values())) < 2:
         return ()
-    return (f"The models have different numbers of classes to choose from: {_told(found)}.",)
+    return (
+        f"The models have different numbers of classes to choose from: {_list_classes(found)}.",
+    )
 
 
-def _told(classes: Mapping[str, int] | Mapping[str, int | None]) -> str:
+def _list_classes(classes: Mapping[str, int] | Mapping[str, int | None]) -> str:
     return listed([f"{model} {number or 0:,}" for model, number in classes.items()])
 
 
@@ -120,12 +122,12 @@ def _board(name: str, evaluated: Sequence[Evaluated]) -> Leaderboard | None:
     return leaderboard(name, entries, asked[0].lower)
 
 
-def _entry(name: str, one: Evaluated, table: Predictions) -> Entry:
+def _entry(name: str, one: Evaluated, table: Predictions) -> RankedModel:
     asked = one.asked[name]
     assert asked.outcomes is not None, "only what can be compared"
     # another table than the results are of: some model lacks samples that this one predicted
     result = one.results[name] if table is one.predictions else asked.metric(table)
-    return Entry(table.model, result, asked.outcomes(table))
+    return RankedModel(table.model, result, asked.outcomes(table))
 
 
 def _place(metric: str) -> int:

@@ -122,7 +122,7 @@ def _overlap(step: Step) -> str:
     if not there:
         return ""
     frames, first = np.unique(_frames(after), return_index=True)
-    inside = int(_trained(after, videos, number)[first].sum())
+    inside = int(_find_trained(after, videos, number)[first].sum())
     told_frames = (
         f"{inside:,} of {number_of(len(frames), 'frame')} are between the first and the last frame "
         "trained on"
@@ -145,7 +145,7 @@ def _frames(after: Predictions) -> np.ndarray[Any, np.dtype[np.str_]]:
     return np.array([f"{video}/{frame}" for video, frame in pairs], dtype=np.str_)
 
 
-def _trained(
+def _find_trained(
     after: Predictions, videos: Mapping[str, Any], number: np.ndarray[Any, np.dtype[np.intp]]
 ) -> np.ndarray[Any, np.dtype[np.bool_]]:
     """(n,) frames from the first to the last of their video that was trained on."""

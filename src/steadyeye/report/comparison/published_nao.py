@@ -14,7 +14,7 @@ SOURCE = "Lau et al., “Natural Adversarial Objects”, 2021, Table 2"
 
 
 @dataclass(frozen=True)
-class Published:
+class PublishedDetector:
     """A published detector, shares 0…1. `reference`: mAP on `of`, COCO val or else test-dev."""
 
     model: str
@@ -31,7 +31,7 @@ class Published:
 
 
 @cache
-def published() -> tuple[Published, ...]:
+def read_published() -> tuple[PublishedDetector, ...]:
     """The published detectors, in the order of the paper's table."""
     with DATA.open(newline="", encoding="utf-8") as file:
         lines = list(csv.DictReader(file))
@@ -45,7 +45,7 @@ def published() -> tuple[Published, ...]:
         of = "COCO val" if line["coco_val_map"] else "COCO test-dev"
         plain, without = share(line, "nao_map"), share(line, "nao_map_without_ood")
         shares = (plain, without, share(line, "nao_mar"), share(line, key))
-        found.append(Published(line["model"], *shares, of))
+        found.append(PublishedDetector(line["model"], *shares, of))
     return tuple(found)
 
 

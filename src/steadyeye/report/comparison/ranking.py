@@ -14,7 +14,7 @@ ALPHA = 0.05
 
 
 @dataclass(frozen=True, eq=False)
-class Entry:
+class RankedModel:
     """A model with its number and with what that number is made of."""
 
     model: str
@@ -23,7 +23,7 @@ class Entry:
 
 
 @dataclass(frozen=True)
-class Pair:
+class ModelPair:
     """Two models, the first being the better by its number.
 
     `difference`: by how much it is better, whichever way better is. `adjusted`: the p value after
@@ -66,7 +66,7 @@ class Leaderboard:
     metric: str
     lower: bool
     standings: tuple[Standing, ...]
-    pairs: tuple[Pair, ...]
+    pairs: tuple[ModelPair, ...]
 
     def __repr__(self) -> str:
         ranks = (f"{each.rank} {each.model}" for each in self.standings)
@@ -84,7 +84,7 @@ class Leaderboard:
         return self.standings[0].result.unit
 
     @property
-    def apart(self) -> tuple[Pair, ...]:
+    def apart(self) -> tuple[ModelPair, ...]:
         """The pairs told apart."""
         return tuple(pair for pair in self.pairs if pair.apart)
 
@@ -98,7 +98,9 @@ class Leaderboard:
         return None
 
 
-def leaderboard(metric: str, entries: Sequence[Entry], lower: bool = False) -> Leaderboard | None:
+def leaderboard(
+    metric: str, entries: Sequence[RankedModel], lower: bool = False
+) -> Leaderboard | None:
     """The models as the data can order them; None for fewer than two with a number.
 
     Two models are told apart where the paired p value, adjusted by Holm over all pairs, is 0.05
@@ -117,7 +119,7 @@ def leaderboard(metric: str, entries: Sequence[Entry], lower: bool = False) -> L
     return Leaderboard(metric, lower, tuple(standings), tuple(pairs))
 
 
-def _pairs(entries: Sequence[Entry], lower: bool) -> list[Pair]:
+def _pairs(entries: Sequence[RankedModel], lower: bool) -> list[ModelPair]:
     """All pairs of entries that stand in the order of their numbers."""
     both = list(combinations(range(len(entries)), 2))
     many = [drawn(entry.outcomes) for entry in entries]
@@ -128,10 +130,10 @@ def _pairs(entries: Sequence[Entry], lower: bool) -> list[Pair]:
         assert each is not None, "both have a number"
         found.append((entries[better].model, entries[worse].model, each))
     adjusted = holm([each.p for _, _, each in found])
-    return [Pair(*pair, p, p <= ALPHA) for pair, p in zip(found, adjusted, strict=True)]
+    return [ModelPair(*pair, p, p <= ALPHA) for pair, p in zip(found, adjusted, strict=True)]
 
 
-def _standing(entry: Entry, pairs: Sequence[Pair]) -> Standing:
+def _standing(entry: RankedModel, pairs: Sequence[ModelPair]) -> Standing:
     better = sum(pair.apart and pair.worse == entry.model for pair in pairs)
     tied = tuple(
         pair.worse if pair.better == entry.model else pair.better

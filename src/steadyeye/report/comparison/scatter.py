@@ -39,8 +39,8 @@ def figure(models: Published, line: Line, crosses: Sequence[Cross], source: str)
         {"model": model, "x": a, "y": p, "accuracy": f"{o:.1%}", "pm-10": f"{s:.1%}"}
         for model, a, p, o, s in zip(
             models.models,
-            _scaled(space, models.original),
-            _scaled(space, models.perturbed),
+            _scale_shares(space, models.original),
+            _scale_shares(space, models.perturbed),
             models.original,
             models.perturbed,
             strict=True,
@@ -79,11 +79,14 @@ def _line(
     values = [
         {"x": a, "y": m, "low": b, "high": t}
         for a, m, b, t in zip(
-            *(_scaled(line.space, each) for each in (shares, expected(line, shares), low, high)),
+            *(
+                _scale_shares(line.space, each)
+                for each in (shares, expected(line, shares), low, high)
+            ),
             strict=True,
         )
     ]
-    corners = _scaled(line.space, np.array([0.0, 1.0]))
+    corners = _scale_shares(line.space, np.array([0.0, 1.0]))
     dashed = {"type": "line", "strokeDash": [4, 4], "color": GREY, "strokeWidth": 1}
     return [
         {
@@ -151,7 +154,7 @@ def _crosses(
 
 def _ends(name: str, share: Interval, space: Space) -> dict[str, float]:
     ends = np.array([share.value, share.low, share.high], dtype=np.float64)
-    return dict(zip((name, f"{name}_low", f"{name}_high"), _scaled(space, ends), strict=True))
+    return dict(zip((name, f"{name}_low", f"{name}_high"), _scale_shares(space, ends), strict=True))
 
 
 def _axis(space: Space, field: str, title: str) -> dict[str, Any]:
@@ -160,14 +163,14 @@ def _axis(space: Space, field: str, title: str) -> dict[str, Any]:
         return channel | {"axis": {"format": ".0%"}, "scale": {"domain": [0, 1]}}
     ticks = [float(ndtri(share)) for share in TICKS]
     label = "format(cumulativeNormal(datum.value), '.0%')"
-    ends = _scaled(space, np.array([0.0, 1.0]))
+    ends = _scale_shares(space, np.array([0.0, 1.0]))
     return channel | {
         "axis": {"values": ticks, "labelExpr": label},
         "scale": {"domain": ends, "nice": False, "zero": False},
     }
 
 
-def _scaled(space: Space, shares: np.ndarray[Any, np.dtype[np.float64]]) -> list[float]:
+def _scale_shares(space: Space, shares: np.ndarray[Any, np.dtype[np.float64]]) -> list[float]:
     """Shares on the scale of a space; in probit those beyond the axis are drawn at its edge."""
     inside = np.clip(shares, EDGE, 1 - EDGE) if space is PROBIT else np.clip(shares, 0, 1)
     return [float(each) for each in space.to(inside)]

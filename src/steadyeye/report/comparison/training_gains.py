@@ -33,7 +33,7 @@ READING = (
 class Gain:
     """A number before and after. `difference`: after − before; None where either has none.
 
-    `adjusted`: its p value where several numbers are compared, as `allowed` makes it.
+    `adjusted`: its p value where several numbers are compared, as `adjust_gains` makes it.
     """
 
     what: str
@@ -56,7 +56,7 @@ class Gain:
 
 
 @dataclass(frozen=True)
-class Told:
+class TrainingGains:
     """A step with its gains, the models' names as they are shown."""
 
     before: str
@@ -66,10 +66,10 @@ class Told:
 
 def gain(what: str, before: Outcomes, after: Outcomes) -> Gain:
     """The gain of outcomes on the same samples, with the interval of each."""
-    return Gain(what, result(what, before), result(what, after), paired(before, after))
+    return Gain(what, result(what, before), result(what, after), pair_difference(before, after))
 
 
-def allowed(found: Sequence[Gain]) -> tuple[Gain, ...]:
+def adjust_gains(found: Sequence[Gain]) -> tuple[Gain, ...]:
     """The gains of one comparison, their p values adjusted by Holm for how many there are."""
     p = holm([np.nan if each.difference is None else each.difference.p for each in found])
     return tuple(
@@ -78,7 +78,7 @@ def allowed(found: Sequence[Gain]) -> tuple[Gain, ...]:
     )
 
 
-def paired(before: Outcomes, after: Outcomes) -> Difference | None:
+def pair_difference(before: Outcomes, after: Outcomes) -> Difference | None:
     """After − before, on the same samples."""
     return difference(drawn(after), drawn(before))
 
@@ -148,7 +148,7 @@ def _in_points(text: str, points: str) -> str:
     return f"{text.removesuffix('%').rstrip()}\u202f{points}" if text.endswith("%") else text
 
 
-def tables(caption: str, told: Sequence[Told]) -> tuple[Table, ...]:
+def tables(caption: str, told: Sequence[TrainingGains]) -> tuple[Table, ...]:
     """The numbers before and after; drops, in percentage points, in a table of their own."""
     found = []
     for name, drops in ((caption, False), (f"{caption}: drop (pp)", True)):
@@ -161,7 +161,7 @@ def tables(caption: str, told: Sequence[Told]) -> tuple[Table, ...]:
     return tuple(found)
 
 
-def table(caption: str, told: Sequence[Told]) -> Table:
+def table(caption: str, told: Sequence[TrainingGains]) -> Table:
     """Every number before and after and their difference, all with intervals."""
     several = len(told) > 1
     rows = [
@@ -196,7 +196,7 @@ def numbers(found: Sequence[Gain]) -> str:
     )
 
 
-def dumbbells(name: str, told: Sequence[Told]) -> Figure:
+def dumbbells(name: str, told: Sequence[TrainingGains]) -> Figure:
     """Before and after of every number, joined, each with its interval."""
     several = len(told) > 1
     values = [

@@ -2,7 +2,7 @@
 
 from steadyeye.core.claims import Claim, above, every, first
 from steadyeye.core.format import number_of
-from steadyeye.report.comparison.ranking import Leaderboard, Pair
+from steadyeye.report.comparison.ranking import Leaderboard, ModelPair
 
 MOST = 4
 """Pairs that a sentence names."""
@@ -23,7 +23,7 @@ CALLED = {
 }
 
 
-def called(metric: str) -> str:
+def name_metric(metric: str) -> str:
     """A metric as prose names it: `pm_k(k=10)` is pm-10."""
     name, _, rest = metric.partition("(")
     k = rest.partition("k=")[2].partition(",")[0].rstrip(")")
@@ -49,9 +49,9 @@ def reach(low: float, high: float, unit: str) -> str:
     return " to ".join(ends)
 
 
-def sentence(pair: Pair, board: Leaderboard) -> str:
+def sentence(pair: ModelPair, board: Leaderboard) -> str:
     """What was found of two models."""
-    name = called(board.metric)
+    name = name_metric(board.metric)
     if not pair.apart:
         return f"no clear difference in {name} between {pair.better} and {pair.worse}"
     gap, unit = pair.difference, board.unit
@@ -64,7 +64,7 @@ def sentence(pair: Pair, board: Leaderboard) -> str:
 def finding(board: Leaderboard) -> str:
     """What was found of all pairs, in one or two sentences; differences that are shown first."""
     apart, tied = board.apart, tuple(pair for pair in board.pairs if not pair.apart)
-    name = called(board.metric)
+    name = name_metric(board.metric)
     if not apart and len(board.standings) > 2:
         return (
             f"No clear difference in {name} between any two of "
@@ -88,18 +88,18 @@ def headline(board: Leaderboard) -> str:
     if shown is not None:
         return shown.text
     several = "two" if len(board.standings) == 2 else f"{len(board.standings)}"
-    return f"Do the {several} models differ in {called(board.metric)}? No clear difference"
+    return f"Do the {several} models differ in {name_metric(board.metric)}? No clear difference"
 
 
 def claim(board: Leaderboard) -> Claim | None:
     """What a title may assert: that the pairs differ whose adjusted p values show it."""
-    text = _asserted(board)
+    text = _state_differences(board)
     pairs = [above(text, pair.difference, p=pair.adjusted) for pair in board.apart]
     return first([every(text, pairs)])
 
 
-def _asserted(board: Leaderboard) -> str:
-    apart, name = board.apart, called(board.metric)
+def _state_differences(board: Leaderboard) -> str:
+    apart, name = board.apart, name_metric(board.metric)
     best = board.standings[0]
     if sum(pair.better == best.model for pair in apart) == len(board.standings) - 1:
         others = "all others" if len(board.standings) > 2 else board.standings[1].model

@@ -10,7 +10,7 @@ from steadyeye.core.format import number_of
 from steadyeye.core.report_types import Exhibit, Figure, Mark, Picture
 from steadyeye.explain.effects import Effects, mean
 from steadyeye.report.charts.style import PALETTE, chart
-from steadyeye.report.explain.wording import Told, ordered
+from steadyeye.report.explain.wording import ProbedModel, order_classes
 
 SHOWN = 12
 """Classes in a figure; the table has all."""
@@ -30,14 +30,14 @@ NEXT = 3
 """Changed images beside the one as it is."""
 
 
-def figure(told: Told, name: str, what: str) -> Figure:
+def figure(told: ProbedModel, name: str, what: str) -> Figure:
     """The change of every target, by class, with mean and interval.
 
     `what`: what was done, for the caption. The first row is of all classes together. As Lau et al.
     2021, Figures 6 and 7.
     """
     effects = told.effects
-    labels = ordered(effects)
+    labels = order_classes(effects)
     names = ["all classes", *(told.predictions.model_classes[label] for label in labels[:SHOWN])]
     masks = [np.ones(len(effects.change), dtype=np.bool_)]
     masks += [effects.label == label for label in labels[:SHOWN]]
@@ -120,7 +120,7 @@ def _change(field: str) -> dict[str, Any]:
     }
 
 
-def exhibits(told: Told, tag: str) -> tuple[Exhibit, ...]:
+def exhibits(told: ProbedModel, tag: str) -> tuple[Exhibit, ...]:
     """The mistakes that change least and most, then such of the control, each with its changes.
 
     `tag`: of the step, which names a picture. The changes shown are evenly apart.
@@ -133,7 +133,7 @@ def exhibits(told: Told, tag: str) -> tuple[Exhibit, ...]:
     return tuple(_exhibit(told, which, tag) for which in picked)
 
 
-def _exhibit(told: Told, which: int, tag: str) -> Exhibit:
+def _exhibit(told: ProbedModel, which: int, tag: str) -> Exhibit:
     effects = told.effects
     changed = effects.changed[which]
     apart = np.unique(np.linspace(0, len(changed) - 1, NEXT).round().astype(np.intp))
@@ -153,7 +153,7 @@ def _exhibit(told: Told, which: int, tag: str) -> Exhibit:
     )
 
 
-def _picture(told: Told, row: int, called: str, name: str, cause: str) -> Picture:
+def _picture(told: ProbedModel, row: int, called: str, name: str, cause: str) -> Picture:
     predictions, found = told.predictions, told.effects.found
     kind = "right" if cause == "correct" else "wrong"
     marks: tuple[Mark, ...] = ()

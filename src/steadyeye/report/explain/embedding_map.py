@@ -42,14 +42,14 @@ TOOLTIP = {
 SHAPES = {"sparse in the reference data": "diamond", "elsewhere": "circle"}
 
 
-def worded(cause: str) -> str:
+def name_cause(cause: str) -> str:
     """A cause in words; "right" for none."""
     return cause.replace("_", " ") or "right"
 
 
 def map_figure(found: Blindness, name: str) -> Figure:
     """A map of both sets, at most `DRAWN` of each, those first where the reference is thin."""
-    places = _drawn(found)
+    places = _choose_drawn(found)
     laid = layout(found.points[places])
     tags, score = found.predictions.tags, found.predictions.tags["score"]
     number = np.cumsum(~found.reference) - 1
@@ -63,7 +63,7 @@ def map_figure(found: Blindness, name: str) -> Figure:
                 "x": round(x, 3),
                 "y": round(y, 3),
                 "sample": str(found.predictions.ids[row]),
-                "cause": "reference" if of_reference else worded(str(tags["cause"][row])),
+                "cause": "reference" if of_reference else name_cause(str(tags["cause"][row])),
                 "where": list(SHAPES)[0 if thin else 1],
                 "says": f"{tags['said'][row]}, {percent(float(score[row]), 0)}",
                 "is": str(tags["true"][row]),
@@ -92,7 +92,7 @@ def map_figure(found: Blindness, name: str) -> Figure:
     )
 
 
-def _drawn(found: Blindness) -> NDArray[np.intp]:
+def _choose_drawn(found: Blindness) -> NDArray[np.intp]:
     """Places of what is drawn, those first that have a thumbnail."""
     rng = stream(0, "map", found.predictions.fingerprint)
     others = np.flatnonzero(~found.reference)

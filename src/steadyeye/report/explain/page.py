@@ -18,7 +18,7 @@ def document(explained: Explained) -> Document:
     runs = [explained.out]
     rest = [name for name in explained.analyses if name not in FIRST]
     analyses = (*(f"{name}(score={explained.score!r})" for name in FIRST), *rest)
-    told = build.written(runs, explained.evaluated, analyses)
+    told = build.build_report(runs, explained.evaluated, analyses)
     return replace(told, title="Explanation of confident mistakes", headline=explained.headline)
 
 

@@ -16,7 +16,7 @@ from steadyeye.explain.effects import Effects, difference, effects, mean
 
 
 @dataclass(frozen=True)
-class Told:
+class ProbedModel:
     """A model with what a probe did to its detections."""
 
     predictions: Predictions
@@ -28,12 +28,12 @@ class Told:
         return str(self.predictions.probe["model"])
 
 
-def changed(evaluated: Sequence[Evaluated], tag: str, original: Tag) -> list[Told]:
+def measure_changes(evaluated: Sequence[Evaluated], tag: str, original: Tag) -> list[ProbedModel]:
     """The models for which anything could be tried; `original`: the tag of images as they are."""
     told = []
     for one in evaluated:
         plain = np.asarray(one.predictions.tags[tag]) == original
-        told.append(Told(one.predictions, effects(one.predictions, plain)))
+        told.append(ProbedModel(one.predictions, effects(one.predictions, plain)))
     return [each for each in told if len(each.effects.change)]
 
 
@@ -46,7 +46,7 @@ def number(found: Interval) -> str:
     return f"{found.value:.2f} ({found.low:.2f}–{found.high:.2f})"
 
 
-def signed(found: Interval) -> str:
+def format_signed(found: Interval) -> str:
     """A difference with its interval, `−0.12 (−0.20 to −0.04)`."""
     if found.value is None:
         return "—"
@@ -57,7 +57,7 @@ def signed(found: Interval) -> str:
     return f"{value} ({low} to {high})" if found.low is not None else f"{value} (—)"
 
 
-def claim(doing: str, told: Sequence[Told]) -> Claim | None:
+def claim(doing: str, told: Sequence[ProbedModel]) -> Claim | None:
     """Whether mistakes change less, or more, than the control for every model, with one's numbers.
 
     None where that is not shown of all of them.
@@ -76,7 +76,7 @@ def claim(doing: str, told: Sequence[Told]) -> Claim | None:
     )
 
 
-def question(doing: str, told: Sequence[Told]) -> str:
+def question(doing: str, told: Sequence[ProbedModel]) -> str:
     """The title where nothing is shown of all models: what was asked, for one model with numbers.
 
     It says where there is no control, and where the mistakes or the control are too few for an
@@ -94,12 +94,12 @@ def question(doing: str, told: Sequence[Told]) -> str:
     return f"{asked} Mistakes by {wrong:.2f}, correct detections by {right:.2f}: {end}"
 
 
-def _by(one: Told) -> str:
+def _by(one: ProbedModel) -> str:
     wrong, right = _changes(one)
     return f": by {wrong:.2f} and {right:.2f}"
 
 
-def _changes(one: Told) -> tuple[float, float]:
+def _changes(one: ProbedModel) -> tuple[float, float]:
     """The mean change of mistakes and of correct detections."""
     effects = one.effects
     wrong, right = (mean(effects, of).value or 0.0 for of in (effects.mistake, ~effects.mistake))
@@ -120,7 +120,7 @@ def verdict(found: Interval) -> str:
     return "less" if found.high < 0 else "more"
 
 
-def sentence(told: Told) -> str:
+def sentence(told: ProbedModel) -> str:
     """The numbers of one model, and what they are out of."""
     effects = told.effects
     wrong, right = mean(effects, effects.mistake), mean(effects, ~effects.mistake)
@@ -134,7 +134,7 @@ def sentence(told: Told) -> str:
         return f"{told.model}: no mistake could be tested.{lost}"
     against = (
         f", and of {right.n:,} correct detections by {number(right)}; the difference is "
-        f"{signed(difference(effects)).replace('(—)', '(no interval)')}"
+        f"{format_signed(difference(effects)).replace('(—)', '(no interval)')}"
         if right.value is not None
         else "; there is no correct detection for comparison"
     )
@@ -145,7 +145,7 @@ def sentence(told: Told) -> str:
     )
 
 
-def by_cause(told: Told) -> Table:
+def by_cause(told: ProbedModel) -> Table:
     """Mistakes, each of their causes, and the control."""
     effects = told.effects
     rows = [("mistakes", effects.mistake)]
@@ -155,17 +155,19 @@ def by_cause(told: Told) -> Table:
     rows += [("correct detections (control)", ~effects.mistake)]
     body = [_row(effects, name, which) for name, which in rows]
     found = difference(effects)
-    body.append(("difference", str(found.n), "—", signed(found), "—", "—", "—", found.method))
+    body.append(
+        ("difference", str(found.n), "—", format_signed(found), "—", "—", "—", found.method)
+    )
     above = f"score still above {told.predictions.probe['score']:g}"
     header = ("", "n", effects.of, "mean |Δ|", "median", above, "no longer detected", "interval")
     return Table(f"{told.model}: |Δ probability|", header, tuple(body), open=True)
 
 
-def by_class(told: Told) -> Table:
+def by_class(told: ProbedModel) -> Table:
     """Every class of the detector: its mistakes beside its correct detections."""
     effects, names = told.effects, told.predictions.model_classes
     body = []
-    for label in ordered(effects):
+    for label in order_classes(effects):
         cells = [names[label]]
         for kind in (effects.mistake, ~effects.mistake):
             found = mean(effects, kind & (effects.label == label))
@@ -175,7 +177,7 @@ def by_class(told: Told) -> Table:
     return Table(f"{told.model}: by class", header, tuple(body))
 
 
-def ordered(effects: Effects) -> list[int]:
+def order_classes(effects: Effects) -> list[int]:
     """The classes, those with most mistakes first, then those with most correct detections."""
     labels = np.unique(effects.label).tolist()
 

@@ -4,20 +4,20 @@ import re
 from collections.abc import Sequence
 from xml.etree import ElementTree
 
-from steadyeye.report.gate.gate import HOLDS, Verdict
+from steadyeye.report.gate.gate import HOLDS, GateVerdict
 
 FORBIDDEN = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 """What XML 1.0 allows in no form."""
 
 
-def github(verdict: Verdict) -> str:
+def github(verdict: GateVerdict) -> str:
     """The workflow command that puts a verdict on the page of a run: an error, or a notice."""
     kind = "notice" if verdict.outcome == HOLDS else "error"
     title = _property(f"{verdict.requirement} {verdict.outcome}")
     return f"::{kind} title={title}::{_data(verdict.sentence)}"
 
 
-def junit(verdicts: Sequence[Verdict]) -> bytes:
+def junit(verdicts: Sequence[GateVerdict]) -> bytes:
     """A JUnit report as XML: a test case a verdict, a failure where it does not hold."""
     failed = sum(verdict.outcome != HOLDS for verdict in verdicts)
     counts = {"tests": f"{len(verdicts)}", "failures": f"{failed}", "errors": "0", "skipped": "0"}

@@ -24,7 +24,7 @@ OPEN = "is not certain with this much data"
 
 
 @dataclass(frozen=True)
-class Verdict:
+class GateVerdict:
     """What became of one requirement on one model and its data.
 
     `outcome`: `HOLDS`, where the bound of the 95 % interval meets it; `FAILS`, where the value does
@@ -61,7 +61,7 @@ def gate(
     base: Sequence[Predictions] = (),
     tolerance: Tolerance | None = None,
     least: int = 0,
-) -> tuple[Verdict, ...]:
+) -> tuple[GateVerdict, ...]:
     """A verdict for every requirement, and for every metric of `tolerance`, on every table.
 
     `base`: the tables to hold the others against, found by the fingerprint of their data and the
@@ -71,14 +71,14 @@ def gate(
     """
     verdicts = []
     for one in tables:
-        verdicts += [_required(one, each, least) for each in requirements]
+        verdicts += [_check_requirement(one, each, least) for each in requirements]
         if tolerance is not None:
             pair = common([one, _base(one, tables, base)])
-            verdicts += [_held(pair, spec, tolerance.drop, least) for spec in tolerance.specs]
+            verdicts += [_check_drop(pair, spec, tolerance.drop, least) for spec in tolerance.specs]
     return tuple(verdicts)
 
 
-def _required(table: Predictions, wanted: Requirement, least: int) -> Verdict:
+def _check_requirement(table: Predictions, wanted: Requirement, least: int) -> GateVerdict:
     result = _result(table, wanted.spec)
     if result.unit == "share" and not 0 <= wanted.number <= 1:
         raise UsageError(
@@ -90,17 +90,19 @@ def _required(table: Predictions, wanted: Requirement, least: int) -> Verdict:
     about, among = (str(wanted), table.model, table.data), result.classes
     if result.value is None or near is None or far is None:
         why = "the value has no interval"
-        return Verdict(*about, OPEN, numbers, result.n, method, why, among)
-    outcome = _outcome(wanted.met(result.value), wanted.met(near), result.n >= least)
+        return GateVerdict(*about, OPEN, numbers, result.n, method, why, among)
+    outcome = _outcome(wanted.is_met(result.value), wanted.is_met(near), result.n >= least)
 
-    def needed() -> str:
+    def count_needed() -> str:
         return sample_size.to_show(result, wanted.number, _outcomes(table, wanted.spec))
 
-    why = _why(outcome, not wanted.met(far), "" if result.n >= least else _few(least), needed)
-    return Verdict(*about, outcome, numbers, result.n, method, why, among)
+    why = _why(
+        outcome, not wanted.is_met(far), "" if result.n >= least else _few(least), count_needed
+    )
+    return GateVerdict(*about, outcome, numbers, result.n, method, why, among)
 
 
-def _held(pair: Sequence[Predictions], spec: Spec, drop: float, least: int) -> Verdict:
+def _check_drop(pair: Sequence[Predictions], spec: Spec, drop: float, least: int) -> GateVerdict:
     """The verdict on a model being worse than its base by no more than `drop`."""
     new, old = pair
     result = _result(new, spec)
@@ -114,7 +116,7 @@ def _held(pair: Sequence[Predictions], spec: Spec, drop: float, least: int) -> V
     outcomes = [_outcomes(each, spec) for each in pair][:: -1 if ask(spec).lower else 1]
     found = difference(*map(drawn, outcomes))
     if found is None:
-        return Verdict(*about, OPEN, "—", 0, result.interval, "there is no value")
+        return GateVerdict(*about, OPEN, "—", 0, result.interval, "there is no value")
     gap, ends = amount(found.value, result.unit), reach(found.low, found.high, result.unit)
     lost = int((~new.valid).sum())
     left = f"; {number_of(lost, 'sample')} left out: no prediction from both models" if lost else ""
@@ -124,7 +126,7 @@ def _held(pair: Sequence[Predictions], spec: Spec, drop: float, least: int) -> V
     why = "; ".join(filter(None, (why, unlike)))
     numbers = f"{'+' if found.value > 0 else ''}{gap} ({ends})"
     method = found.method + left
-    return Verdict(*about, outcome, numbers, found.n, method, why, result.classes)
+    return GateVerdict(*about, outcome, numbers, found.n, method, why, result.classes)
 
 
 def _unlike(new: Result, old: Result, base: Predictions) -> str:

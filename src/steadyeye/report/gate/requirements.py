@@ -28,7 +28,7 @@ class Requirement:
         """Whether the number is the least allowed, rather than the most."""
         return self.sign.startswith(">")
 
-    def met(self, value: float) -> bool:
+    def is_met(self, value: float) -> bool:
         """Whether a value is on the right side of the number."""
         if value == self.number:
             return self.sign.endswith("=")

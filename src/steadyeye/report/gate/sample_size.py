@@ -36,7 +36,9 @@ def to_show(result: Result, number: float, outcomes: Outcomes) -> str:
     if isinstance(outcomes, Trials):
         one = drawn(outcomes)
         if len(one.totals) == n:
-            return _told(_clopper_pearson(result.value, number), "samples", n, several == 1)
+            return _describe_needed(
+                _clopper_pearson(result.value, number), "samples", n, several == 1
+            )
         above = result.value > number
         wins, at = (one.wins, number) if above else (one.totals - one.wins, 1 - number)
         return _of_clusters(2 * wins - one.totals, one.totals, 2 * at - 1, several, n)
@@ -44,10 +46,10 @@ def to_show(result: Result, number: float, outcomes: Outcomes) -> str:
         # all or none: the end that is not closed draws nearer by the number itself, not its root
         what = "samples" if several in {1, n} else "videos"
         count = n if several == 1 else several
-        return _told(_clopper_pearson(result.value, number), what, count, several == 1)
+        return _describe_needed(_clopper_pearson(result.value, number), what, count, several == 1)
     bound = result.low if result.value > number else result.high
     factor = ((result.value - bound) / (result.value - number)) ** 2
-    return _scaled(factor, several, n)
+    return _scale_sample(factor, several, n)
 
 
 def to_hold(found: Difference, drop: float, pair: Sequence[Outcomes]) -> str:
@@ -68,8 +70,8 @@ def to_hold(found: Difference, drop: float, pair: Sequence[Outcomes]) -> str:
         ahead = float(np.mean(first.success & ~second.success))
         behind = float(np.mean(~first.success & second.success))
         needed = _least(lambda many: tango(ahead * many, behind * many, many)[0] >= -drop)
-        return _told(needed, "samples", n, several == 1)
-    return _scaled(((found.value - found.low) / (found.value + drop)) ** 2, several, n)
+        return _describe_needed(needed, "samples", n, several == 1)
+    return _scale_sample(((found.value - found.low) / (found.value + drop)) ** 2, several, n)
 
 
 def _of_clusters(ahead: Floats, totals: Floats, beyond: float, several: int, n: int) -> str:
@@ -77,18 +79,18 @@ def _of_clusters(ahead: Floats, totals: Floats, beyond: float, several: int, n: 
     units = len(totals)
     needed = _least(lambda many: lower_bound(ahead, totals, many / units) >= beyond)
     if several == 1:
-        return _told(math.ceil(needed / units * n), "samples", n, one_video=True)
-    return _told(needed, "videos", units, one_video=False)
+        return _describe_needed(math.ceil(needed / units * n), "samples", n, one_video=True)
+    return _describe_needed(needed, "videos", units, one_video=False)
 
 
-def _scaled(factor: float, several: int, n: int) -> str:
+def _scale_sample(factor: float, several: int, n: int) -> str:
     if several == 1:
-        return _told(math.ceil(factor * n), "samples", n, one_video=True)
+        return _describe_needed(math.ceil(factor * n), "samples", n, one_video=True)
     what = "videos" if several < n else "samples"
-    return _told(math.ceil(factor * several), what, several, one_video=False)
+    return _describe_needed(math.ceil(factor * several), what, several, one_video=False)
 
 
-def _told(needed: int, what: str, n: int, one_video: bool) -> str:
+def _describe_needed(needed: int, what: str, n: int, one_video: bool) -> str:
     if needed > MOST:
         return f"more than {MOST:,} {what} like these would be needed; there are {n:,}"
     within = " of this one video" if one_video else ""

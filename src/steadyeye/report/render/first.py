@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from steadyeye.core.report_types import Exhibit, Section
 from steadyeye.core.result_lookup import find, limit, reach
 from steadyeye.core.types import Evaluated, Result
-from steadyeye.report.comparison.wording import called
+from steadyeye.report.comparison.wording import name_metric
 
 MAIN = (
     *("confident_mistakes", "misclassification", "out_of_distribution", "background"),
@@ -29,7 +29,7 @@ SENTENCES = 4
 
 
 @dataclass(frozen=True)
-class Row:
+class GridRow:
     """A model's numbers, one a column; `limit`: what limits every interval of them, "" if none."""
 
     one: Evaluated
@@ -42,9 +42,9 @@ class Grid:
     """Models as rows, their main numbers as columns; `heads`: `pm-10`, or `pm-k` for several k."""
 
     heads: tuple[str, ...]
-    rows: tuple[Row, ...]
+    rows: tuple[GridRow, ...]
 
-    def mixed(self, column: int) -> bool:
+    def is_mixed(self, column: int) -> bool:
         """Whether the numbers of a column are of several distances k: each says its own."""
         return len({head(row.results[column]) for row in self.rows}) > 1
 
@@ -59,7 +59,7 @@ def grids(evaluated: Sequence[Evaluated]) -> tuple[Grid, ...]:
 
     Nothing of probes, nor of models without any of these numbers.
     """
-    by_kinds: dict[tuple[str, ...], list[Row]] = {}
+    by_kinds: dict[tuple[str, ...], list[GridRow]] = {}
     for one in evaluated:
         found = () if one.predictions.probe else tuple(_main(one))[:COLUMNS]
         if found:
@@ -73,7 +73,7 @@ def _kind(result: Result) -> str:
     return re.sub(r"(pm-|±)\d+", r"\1k", head(result))
 
 
-def _heads(kinds: Sequence[str], rows: Sequence[Row]) -> tuple[str, ...]:
+def _heads(kinds: Sequence[str], rows: Sequence[GridRow]) -> tuple[str, ...]:
     """The heads that all rows share; for numbers of several k that of their kind."""
     columns = zip(*(row.results for row in rows), strict=True)
     heads = [{head(result) for result in column} for column in columns]
@@ -89,7 +89,7 @@ def head(result: Result) -> str:
         return f"self-consistency ±{reach(result)}"
     if name == "map_drop":
         return "mAP drop"
-    return called(result.name).replace("_", " ")
+    return name_metric(result.name).replace("_", " ")
 
 
 def leads(sections: Sequence[Section]) -> Iterator[tuple[Section, Exhibit]]:
@@ -106,6 +106,6 @@ def _main(one: Evaluated) -> Iterator[Result]:
             yield result
 
 
-def _row(one: Evaluated, results: tuple[Result, ...]) -> Row:
+def _row(one: Evaluated, results: tuple[Result, ...]) -> GridRow:
     limits = {limit(result.interval) for result in results}
-    return Row(one, results, limits.pop() if len(limits) == 1 else "")
+    return GridRow(one, results, limits.pop() if len(limits) == 1 else "")

@@ -65,11 +65,11 @@ def _steady(name: str, one: Evaluated) -> str | None:
     k = reach(perturbed)
     return (
         f"{begin} {number_of(original.n, 'anchor')}{_among(original)}{_ends(original)}; "
-        f"{_broken(one, k)}."
+        f"{_state_broken(one, k)}."
     )
 
 
-def _detected(name: str, one: Evaluated) -> str | None:
+def _state_detection(name: str, one: Evaluated) -> str | None:
     """How well it detects, and how much worse on the worst frames."""
     plain, worst = find(one.results, "map"), find(one.results, "pm_k_map")
     if plain is None or plain.value is None:
@@ -117,7 +117,7 @@ def _wavers(name: str, one: Evaluated) -> str | None:
     )
 
 
-def _searched(name: str, one: Evaluated) -> str | None:
+def _state_search(name: str, one: Evaluated) -> str | None:
     """Under which operator it fails first, with the width that the search has left."""
     points = find(one.results, "failure_points")
     if points is None:
@@ -157,7 +157,7 @@ def _middle(operator: Result) -> tuple[Result, ...]:
     return operator.cells[len(operator.cells) // 2 :][:1]
 
 
-def _degraded(name: str, one: Evaluated) -> str | None:
+def _state_degradation(name: str, one: Evaluated) -> str | None:
     """How much survives, and under which operator least does."""
     degraded, points = find(one.results, "degraded_accuracy"), find(one.results, "failure_points")
     if degraded is None or degraded.value is None:
@@ -200,7 +200,7 @@ def _among(result: Result) -> str:
     return "" if result.classes is None else f", among {number_of(result.classes, 'class')}"
 
 
-def _broken(one: Evaluated, k: int) -> str:
+def _state_broken(one: Evaluated, k: int) -> str:
     """The share of the anchors that are right which break within ±k, with its interval."""
     sets = pm_sets(one.predictions)
     right = sets.breaks_at > 0
@@ -224,4 +224,4 @@ def _ends(found: Result | Interval, first: bool = True) -> str:
 
 
 # the first that has something to say is heard
-TELLERS = (_degraded, _searched, _detected, _steady, _wavers, _flips)
+TELLERS = (_state_degradation, _state_search, _state_detection, _steady, _wavers, _flips)

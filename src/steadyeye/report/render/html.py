@@ -43,7 +43,7 @@ def render_html(
         document=document,
         lead=_lead(document, picture),
         picture=lambda exhibit, shot: _data_uri(picture(exhibit.data, shot)),
-        specification=lambda figure: _specification(_pictured(figure, picture)),
+        specification=lambda figure: _specification(_insert_pictures(figure, picture)),
         reels=reels(document, film),
         record=_record,
         style=Markup(read_static("report.css") + read_static("viewer.css")),  # noqa: S704 - our own files
@@ -77,7 +77,7 @@ def _data_uri(jpeg: bytes | None) -> str | None:
     return None if jpeg is None else f"data:image/jpeg;base64,{base64.b64encode(jpeg).decode()}"
 
 
-def _pictured(figure: Figure, picture: Pictures) -> Mapping[str, Any]:
+def _insert_pictures(figure: Figure, picture: Pictures) -> Mapping[str, Any]:
     """The chart with the thumbnails that are kept."""
     if not figure.thumbnails:
         return figure.spec

@@ -10,21 +10,21 @@ from steadyeye.report.render.first import Grid, head
 
 def render_markdown(document: Document) -> str:
     """The report as Markdown; charts and pictures are left to the page."""
-    lines = [f"# {document.title}", "", *(f"- {_escaped(s)}" for s in document.headline), ""]
+    lines = [f"# {document.title}", "", *(f"- {_escape(s)}" for s in document.headline), ""]
     for warning in document.warnings:
-        lines += [_escaped(warning), ""]
+        lines += [_escape(warning), ""]
     for grid in document.grids:
         lines += [*_grid(grid), ""]
     for topic, sections in document.topics:
         lines += [f"## {topic.value}", ""]
         if topic is Topic.SURE and document.has_numbers:
             lines += ["### All numbers", "", *_numbers(document), ""]
-            lines += [line for caveat in document.caveats for line in (_escaped(caveat), "")]
+            lines += [line for caveat in document.caveats for line in (_escape(caveat), "")]
         for section in sections:
             lines += _section(section)
-    lines += [_escaped(document.left_out), ""] if document.left_out else []
+    lines += [_escape(document.left_out), ""] if document.left_out else []
     notes = _notes(document)
-    lines += ["## Notes", "", *(f"- {_escaped(each)}" for each in notes), ""] if notes else []
+    lines += ["## Notes", "", *(f"- {_escape(each)}" for each in notes), ""] if notes else []
     lines += ["## How to reproduce it", "", "```", *document.commands, "```", ""]
     return "\n".join(lines)
 
@@ -36,7 +36,7 @@ def _grid(grid: Grid) -> list[str]:
         predictions = row.one.predictions
         cells = [
             "; ".join(filter(None, (f"{value_of(r)} ({interval_of(r)})", limit(r.interval))))
-            + (f"; {head(r)}" if grid.mixed(column) else "")
+            + (f"; {head(r)}" if grid.is_mixed(column) else "")
             for column, r in enumerate(row.results)
         ]
         rows.append((predictions.model, predictions.data, *cells))
@@ -74,29 +74,29 @@ def _notes(document: Document) -> list[str]:
 
 
 def _section(section: Section) -> list[str]:
-    lines = [f"### {_escaped(section.title)}", ""]
+    lines = [f"### {_escape(section.title)}", ""]
     for paragraph in section.text:
-        lines += [_escaped(paragraph), ""]
+        lines += [_escape(paragraph), ""]
     for table in section.tables:
-        lines += [f"**{_escaped(table.caption)}**", "", *_table(table.header, table.rows), ""]
+        lines += [f"**{_escape(table.caption)}**", "", *_table(table.header, table.rows), ""]
     for paragraph in section.method:
-        lines += [_escaped(paragraph), ""]
+        lines += [_escape(paragraph), ""]
     group = ""
     for exhibit in section.exhibits:
         if exhibit.group != group:
             group = exhibit.group
-            lines += ["", f"**{_escaped(group)}**", ""]
+            lines += ["", f"**{_escape(group)}**", ""]
         frames = "; ".join(f"{p.title}: {', '.join(p.lines)}" for p in exhibit.pictures)
-        lines.append(f"- {_escaped(exhibit.model)}: {_escaped(exhibit.title)} — {_escaped(frames)}")
+        lines.append(f"- {_escape(exhibit.model)}: {_escape(exhibit.title)} — {_escape(frames)}")
     return [*lines, ""] if section.exhibits else lines
 
 
 def _table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
-    body = [f"| {' | '.join(map(_escaped, row))} |" for row in rows]
-    return [f"| {' | '.join(map(_escaped, header))} |", f"|{'---|' * len(header)}", *body]
+    body = [f"| {' | '.join(map(_escape, row))} |" for row in rows]
+    return [f"| {' | '.join(map(_escape, header))} |", f"|{'---|' * len(header)}", *body]
 
 
-def _escaped(text: str) -> str:
+def _escape(text: str) -> str:
     for sign in "\\|<>*_`":
         text = text.replace(sign, f"\\{sign}")
     return text

@@ -46,7 +46,7 @@ class Number:
 
 
 @dataclass(frozen=True)
-class Row:
+class RunRow:
     """The numbers of one model on one source."""
 
     model: str
@@ -72,7 +72,7 @@ class ListedRun:
     reason: str = ""
     date: float | None = None
     report: bool = False
-    rows: tuple[Row, ...] = ()
+    rows: tuple[RunRow, ...] = ()
 
 
 def render_list(runs: Sequence[ListedRun], folder: str, base: str | None = None) -> str:
@@ -88,7 +88,7 @@ def render_list(runs: Sequence[ListedRun], folder: str, base: str | None = None)
             folder=folder,
             runs=len(runs),
             served=base is None,
-            content=_embedded(describe_list(runs, folder, base)),
+            content=_embed_json(describe_list(runs, folder, base)),
             style=Markup(read_static("report.css") + read_static("runs.css")),  # noqa: S704 - our own files
             script=Markup(read_static("runs.js")),  # noqa: S704
         )
@@ -123,7 +123,7 @@ def describe_list(
     }
 
 
-def _columns(rows: Sequence[Row], counts: Mapping[str, int]) -> list[str]:
+def _columns(rows: Sequence[RunRow], counts: Mapping[str, int]) -> list[str]:
     """The metrics to show where nobody chose one, in the order of `HEADLINE`.
 
     The first one that each row has, so that every kind of run shows a number, then the others.
@@ -195,7 +195,7 @@ def _number(number: Number) -> Mapping[str, Any]:
     }
 
 
-def _embedded(content: Mapping[str, Any]) -> Markup:
+def _embed_json(content: Mapping[str, Any]) -> Markup:
     """Plain values as JSON that cannot end the script element it stands in."""
     text = json.dumps(content, ensure_ascii=False)
     return Markup(text.replace("<", "\\u003c").replace("&", "\\u0026"))  # noqa: S704

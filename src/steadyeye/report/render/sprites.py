@@ -56,7 +56,7 @@ def tile(image: Image, pixels: int) -> Image:
     """The image, (h, w, 3) uint8 RGB, as a tile of whole blocks of about `pixels` or fewer."""
     height, width = image.shape[:2]
     scale = min(np.sqrt(pixels / (height * width)), LONGEST / max(height, width), 1.0)
-    return _resized(image, scale)
+    return _resize(image, scale)
 
 
 def join(tiles: Sequence[Image], shape: tuple[int, int], most: int) -> Sprite:
@@ -78,11 +78,11 @@ def join(tiles: Sequence[Image], shape: tuple[int, int], most: int) -> Sprite:
             break
     else:
         if min(height, width) > BLOCK:
-            return join([_resized(each, SHRINK) for each in tiles], shape, most)
+            return join([_resize(each, SHRINK) for each in tiles], shape, most)
     return Sprite(jpeg, shape[1], shape[0], (width, height), columns, len(tiles))
 
 
-def _resized(image: Image, scale: float) -> Image:
+def _resize(image: Image, scale: float) -> Image:
     """The image at a scale, in whole blocks, one at least; never larger than it was by a block."""
     import cv2  # which a report, that only reads films, does without
 
