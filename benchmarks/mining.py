@@ -20,7 +20,7 @@ import numpy as np
 from steadyeye.core.boxes import BoxTable, Verified, areas
 from steadyeye.core.predictions import Predictions
 from steadyeye.explain.mining.candidates import candidates
-from steadyeye.explain.mining.causes import CAUSES, IN_CROWD, RIGHT, judged
+from steadyeye.explain.mining.causes import CAUSES, IN_CROWD, RIGHT, judge_detections
 from steadyeye.explain.mining.novelty import farthest_first
 
 GOAL = 60
@@ -110,12 +110,14 @@ def main() -> None:
     asked = parser.parse_args()
     small = synthetic(1000, asked.classes)
     # compiles
-    candidates([small], [judged(small)])
+    candidates([small], [judge_detections(small)])
     table = synthetic(asked.detections, asked.classes)
     print(f"{'':<52}{'seconds':>9}{'of CPU':>9}{'peak, MB':>12}")
     print(f"{'the tables':<52}{'':>18}{peak():>12,.0f}")
     n = asked.detections
-    first, found = timed(f"causes of {n:,} detections, {n:,} boxes", lambda: judged(table))
+    first, found = timed(
+        f"causes of {n:,} detections, {n:,} boxes", lambda: judge_detections(table)
+    )
     second, made = timed("candidates, each mistake once", lambda: candidates([table], [found]))
     rng = np.random.default_rng(0)
     vectors, known = rng.random((POOL, 192)), rng.random((200, 192))

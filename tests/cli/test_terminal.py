@@ -8,7 +8,7 @@ from forked import on_terminal, steadyeye
 from test_progress import work
 
 from steadyeye.cli.progress import _Cell, bar
-from steadyeye.cli.terminal import table_lines, wrapped
+from steadyeye.cli.terminal import table_lines, wrap_sentence
 
 __all__ = ["work"]
 
@@ -83,8 +83,8 @@ def test_words_that_do_not_fit_beside_the_numbers_stand_below():
 
 def test_sentences_break_between_words_only():
     line = "  efficientnet_lite0-of-a-long-name is right on 47.5\u202f% of 40"
-    assert wrapped(line, None) == [line]
-    assert wrapped(line, 26) == [
+    assert wrap_sentence(line, None) == [line]
+    assert wrap_sentence(line, 26) == [
         "  efficientnet_lite0-of-a-long-name",
         "    is right on 47.5\u202f% of",
         "    40",

@@ -14,17 +14,24 @@ from steadyeye.core.types import Evaluated
 from steadyeye.data.images import image_file
 from steadyeye.explain import run
 from steadyeye.explain.attributions import attributions, similarity
-from steadyeye.explain.occluders import RandomMask, centres, covered, faded, patch, random_mask
+from steadyeye.explain.occluders import (
+    RandomMask,
+    centres,
+    cover_patch,
+    fade_image,
+    patch,
+    random_mask,
+)
 from steadyeye.explain.saliency import (
     SIDE,
     area,
     evenly,
-    hidden,
     occlusion,
-    reduced,
     rise,
     share,
-    shown,
+    sum_cells,
+    weigh_mask,
+    weigh_patches,
 )
 from steadyeye.report.analyses.attribution import attribution
 from steadyeye.report.explain import page
@@ -54,7 +61,7 @@ def test_the_share_counts_what_is_against_as_what_is_for():
 
 def test_a_reduced_map_keeps_its_sum_and_its_places():
     values = np.random.default_rng(0).random((90, 133))
-    small = reduced(values, 90, 133)
+    small = sum_cells(values, 90, 133)
     assert small.shape == (SIDE, SIDE)
     assert small.sum() == pytest.approx(values.sum())
     assert small[:24, :24].sum() == pytest.approx(
@@ -88,13 +95,13 @@ def test_hidden_places_are_filled_and_the_image_stays():
     before = image.copy()
     kept = np.zeros((6, 8))
     kept[:, 4:], kept[2, 2] = 1, 0.5
-    found = faded(image, kept, 100)
+    found = fade_image(image, kept, 100)
     np.testing.assert_array_equal(found[:, 4:], image[:, 4:])
     assert (found[0, :4] == 100).all()
     np.testing.assert_allclose(found[2, 2], (image[2, 2].astype(float) + 100) / 2, atol=0.5)
     # the last of 2 × 2 places: from the middle of the third quarter to the end
     assert patch(3, 2) == (0.25, 1.0, 0.25, 1.0)
-    hidden = covered(image, patch(0, 2), 127)
+    hidden = cover_patch(image, patch(0, 2), 127)
     assert (hidden[:4, :6] == 127).all()
     np.testing.assert_array_equal(hidden[4:], image[4:])
     np.testing.assert_array_equal(image, before)
@@ -103,7 +110,7 @@ def test_hidden_places_are_filled_and_the_image_stays():
 def test_occlusion_of_a_score_at_one_place():
     # the score falls from 1 to 0 where the cell in row 22, column 30 is hidden
     patches = 12
-    under = np.array([hidden(number, patches) for number in range(patches**2)])
+    under = np.array([weigh_patches(number, patches) for number in range(patches**2)])
     drops = under[:, 22, 30]
     found = occlusion(drops, under)
     # patches begin at −2, 2, 6 … and are 8 long: rows 18 to 29 lie under one that hides it, those
@@ -117,7 +124,7 @@ def test_occlusion_of_a_score_at_one_place():
 
 
 def test_rise_finds_where_a_linear_score_comes_from():
-    kept = np.array([shown(random_mask(6, 0.5, 0, str(i))) for i in range(600)])
+    kept = np.array([weigh_mask(random_mask(6, 0.5, 0, str(i))) for i in range(600)])
     found = rise(kept[:, 10:16, 30:36].mean(axis=(1, 2)), kept)
     row, column = np.unravel_index(found.argmax(), found.shape)
     assert row in range(8, 18)

@@ -26,12 +26,12 @@ from steadyeye.data.images.image_file import read as read_image
 from steadyeye.explain import backdrops
 from steadyeye.explain import run as explaining
 from steadyeye.explain.effects import difference, effects, mean
-from steadyeye.explain.object_masks import grabcut, nearest, of_truth, packed
-from steadyeye.explain.probes.background import composed
-from steadyeye.explain.probes.patch_shuffle import shuffled
-from steadyeye.explain.score_cutoff import cutoff, lowered
-from steadyeye.explain.target_matching import matched
-from steadyeye.explain.targets import Target, correct, drawn, mistakes, targets
+from steadyeye.explain.object_masks import grabcut, nearest, of_truth, pack_mask
+from steadyeye.explain.probes.background import compose_image
+from steadyeye.explain.probes.patch_shuffle import shuffle_patches
+from steadyeye.explain.score_cutoff import cutoff, lower_threshold
+from steadyeye.explain.target_matching import match_targets
+from steadyeye.explain.targets import Target, correct, draw_targets, mistakes, targets
 from steadyeye.models.backends.onnx_detector import onnx_detector
 from steadyeye.predictions.read import read
 from steadyeye.predictions.schema import Rows, matrix, to_arrow
@@ -123,7 +123,7 @@ def test_the_control_is_of_the_reference_and_at_least_as_many():
     assert few == targets(data, reference, limit=5)
     assert few != targets(data, reference, limit=5, seed=1)
     assert [e.row for e in few[:5]] == sorted(e.row for e in few[:5])
-    assert drawn(few, 100, 0) == list(few)
+    assert draw_targets(few, 100, 0) == list(few)
 
 
 # ---------------------------------------------------------------- patch shuffle
@@ -137,7 +137,7 @@ def test_shuffling_moves_pixels_within_the_box_alone(corners, swaps, share, seed
     image = np.arange(40 * 30 * 3, dtype=np.int64).reshape(40, 30, 3).astype(np.uint8)
     x0, x1 = sorted(corners[:2])
     y0, y1 = sorted(corners[2:])
-    out = shuffled(image, (x0, y0, x1, y1), swaps, share, stream(seed, "x"))
+    out = shuffle_patches(image, (x0, y0, x1, y1), swaps, share, stream(seed, "x"))
     outside = np.ones((40, 30), dtype=bool)
     outside[
         max(int(np.ceil(y0)), 0) : max(int(y1), 0), max(int(np.ceil(x0)), 0) : max(int(x1), 0)
@@ -145,14 +145,14 @@ def test_shuffling_moves_pixels_within_the_box_alone(corners, swaps, share, seed
     assert np.array_equal(out[outside], image[outside])
     order = [np.sort(each.reshape(-1, 3).view("u1,u1,u1").ravel()) for each in (image, out)]
     assert np.array_equal(*order)
-    again = shuffled(image, (x0, y0, x1, y1), swaps, share, stream(seed, "x"))
+    again = shuffle_patches(image, (x0, y0, x1, y1), swaps, share, stream(seed, "x"))
     assert np.array_equal(out, again)
 
 
 def test_one_swap_moves_two_patches_of_the_share():
     image = np.arange(40 * 40, dtype=np.int32).reshape(40, 40, 1).view(np.uint8)[..., :3]
     for seed in range(20):
-        out = shuffled(image, (8.0, 4.0, 28.0, 36.0), 1, 0.25, stream(seed, "x"))
+        out = shuffle_patches(image, (8.0, 4.0, 28.0, 36.0), 1, 0.25, stream(seed, "x"))
         moved = np.argwhere((out != image).any(axis=2))
         # 5 × 8 pixels twice: a quarter of 20 and of 32
         assert len(moved) == 2 * 5 * 8
@@ -168,7 +168,7 @@ def test_an_object_keeps_its_pixels_and_nothing_else():
     image, behind = rng.integers(0, 256, (2, 5, 7, 3), dtype=np.uint8)
     mask = np.zeros((5, 7), dtype=bool)
     mask[1:3, 2:6] = True
-    out = composed(image, packed(mask, "truth"), behind)
+    out = compose_image(image, pack_mask(mask, "truth"), behind)
     assert np.array_equal(out[mask], image[mask])
     assert np.array_equal(out[~mask], behind[~mask])
 
@@ -190,7 +190,7 @@ def test_backdrops_are_what_they_are_called():
     image = np.zeros((20, 40, 3), dtype=np.uint8)
     image[:, 10:30] = 200
     assert (backdrops.covering(image, (50, 50)) > 100).all()
-    assert backdrops.blurred(image, (30, 90)).shape == (30, 90, 3)
+    assert backdrops.blur_image(image, (30, 90)).shape == (30, 90, 3)
 
 
 def test_coco_masks_are_those_of_pycocotools(test_data):
@@ -271,7 +271,7 @@ def probed(causes, videos, said, changes, score=0.8, probe="patch_shuffle"):
 
 
 def test_the_best_overlapping_detection_of_the_class_counts():
-    found = matched(
+    found = match_targets(
         probed(
             ["x"],
             ["v"],
@@ -603,7 +603,7 @@ def test_a_probe_lowers_the_threshold_of_a_recipe(test_data):
         for recipe in ({"threshold": 0.35}, None)
     )
     image = read_image(sorted(photo.glob("*.jpg"))[0])
-    asked = lowered(strict)
+    asked = lower_threshold(strict)
     assert cutoff(asked, None) == 0.001
     ((all_, all_of_it), (few,)) = (each([image] * n) for each, n in ((asked, 2), (strict, 1)))
     (expected,) = plain([image])
@@ -611,7 +611,7 @@ def test_a_probe_lowers_the_threshold_of_a_recipe(test_data):
     np.testing.assert_array_equal(all_.scores, expected.scores)
     # what was kept of one must not be served as the other's
     assert len({strict.fingerprint, asked.fingerprint}) == 2
-    assert lowered(plain) is plain
+    assert lower_threshold(plain) is plain
 
 
 def test_data_without_masks_are_refused_or_guessed(toy, tmp_path):

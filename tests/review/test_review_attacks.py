@@ -20,7 +20,7 @@ from steadyeye.data.annotations import review_set
 from steadyeye.data.images import image_file
 from steadyeye.review.db import database
 from steadyeye.review.protocol import reviewers
-from steadyeye.review.sampling.isolated_decoder import watched
+from steadyeye.review.sampling.isolated_decoder import read_frames
 from steadyeye.review.sampling.sampling import Sampling, sample
 from steadyeye.review.web import access
 from steadyeye.review.web.app import app
@@ -275,7 +275,9 @@ def test_a_file_that_hangs_the_decoder_is_given_up(tmp_path):
     os.mkfifo(folder / "1.png")  # whoever opens it waits for ever
     spec = Spec("frames", {"path": str(folder), "k": 1})
     with pytest.raises(UsageError, match="gave no frame for 5 s; leave the file out"):
-        sample(watched([spec], tmp_path, nothing, 5), tmp_path / "set", Sampling("set", {}, None))
+        sample(
+            read_frames([spec], tmp_path, nothing, 5), tmp_path / "set", Sampling("set", {}, None)
+        )
     assert not (tmp_path / "set" / "set.json").exists()
 
 

@@ -29,7 +29,7 @@ from steadyeye.review.results.impact import impact
 from steadyeye.review.results.table_one import table_one
 from steadyeye.review.results.verdicts import verdicts
 from steadyeye.review.sampling.box_sampling import sample_boxes
-from steadyeye.review.sampling.image_store import unturned
+from steadyeye.review.sampling.image_store import strip_orientation
 from steadyeye.review.sampling.sampling import Sampling
 from steadyeye.review.workflow import items
 
@@ -166,7 +166,7 @@ def test_a_note_to_turn_a_picture_is_taken_out_and_its_pixels_stay():
         exif[0x0112] = orientation
         sink = io.BytesIO()
         Pillow.fromarray(picture).save(sink, "jpeg", exif=exif)
-        kept = unturned(sink.getvalue())
+        kept = strip_orientation(sink.getvalue())
         assert (kept == sink.getvalue()) is (orientation == 1)
         assert np.array_equal(image_file.decode(kept, ""), image_file.decode(sink.getvalue(), ""))
         turned = cv2.imdecode(np.frombuffer(kept, np.uint8), cv2.IMREAD_COLOR)

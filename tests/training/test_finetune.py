@@ -37,7 +37,7 @@ FILES = ("run.json", "history.json", "model.json", "weights.pt", "report.html")
 class Watcher(Said, Silent):
     """Remembers what it is told, of a training and of runs."""
 
-    begin, learned, say = Said.begin, Said.learned, Said.say
+    begin, show_loss, say = Said.begin, Said.show_loss, Said.say
 
 
 @pytest.fixture(scope="module")

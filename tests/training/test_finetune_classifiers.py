@@ -20,7 +20,7 @@ from steadyeye.models.finetuned.heads import heads, with_head
 from steadyeye.models.runtimes import uninitialised
 from steadyeye.training.classification import FEWEST, Learning, classification
 from steadyeye.training.dataset import examples
-from steadyeye.training.mirroring import mirrored
+from steadyeye.training.mirroring import mirror_images
 from steadyeye.training.protocol import Example, Examples
 
 THREE = Classes(("cat", "dog", "owl"))
@@ -526,13 +526,13 @@ def test_random_numbers_go_on_as_before():
 
 def test_half_of_the_images_are_mirrored_by_their_names_and_epochs():
     image = noise(0)
-    augment = mirrored(seed=1)
+    augment = mirror_images(seed=1)
     turned = [np.array_equal(augment(image, f"{i}", 0), image[:, ::-1]) for i in range(200)]
     assert 70 < sum(turned) < 130
     assert turned == [np.array_equal(augment(image, f"{i}", 0), image[:, ::-1]) for i in range(200)]
     epochs = {np.array_equal(augment(image, "a", epoch), image) for epoch in range(20)}
     assert epochs == {True, False}
-    darker = mirrored(lambda given, _id, _epoch: given // 2, seed=1)
+    darker = mirror_images(lambda given, _id, _epoch: given // 2, seed=1)
     assert np.array_equal(darker(image, "0", 0), augment(image, "0", 0) // 2)
     assert np.array_equal(image, noise(0))
 

@@ -19,11 +19,11 @@ from toy_training import COURSE, Said, lesson, scenes
 
 from steadyeye.core.errors import UsageError
 from steadyeye.training import checkpoint, sampler, schedule
-from steadyeye.training.batches import Images, Lesson, ahead, learned
+from steadyeye.training.batches import ImageCache, Lesson, ahead, read_training_batches
 from steadyeye.training.hyperparameters import Course
 from steadyeye.training.loop import DivergedError, train
 from steadyeye.training.lr_search import search
-from steadyeye.training.sampler import Steps
+from steadyeye.training.sampler import EpochSteps
 from steadyeye.training.schedule import Constant, Plateau
 from steadyeye.training.schedule import Steps as Falling
 
@@ -152,7 +152,7 @@ def test_32_frames_are_learned_by_heart(tmp_path):
 
 def test_a_loss_that_is_no_number_stops_it_and_says_where(tmp_path):
     given = lesson(broken_at="bikes.mp4/000031")
-    steps = Steps(20, COURSE)
+    steps = EpochSteps(20, COURSE)
     index = [each.id for each in given.learn.items].index("bikes.mp4/000031")
     at = next(i for i in range(4) if index in steps.batch(i))
     with pytest.raises(DivergedError) as caught:
@@ -227,7 +227,7 @@ def test_a_rate_that_diverges_is_recorded_and_not_taken(tmp_path):
 
 def test_an_epoch_holds_every_example_once_in_even_batches():
     for n, batch in ((20, 6), (19, 6), (7, 7), (6, 7), (1, 4), (13, 4), (9, 4), (3, 1)):
-        steps = Steps(n, Course(epochs=2, batch=batch))
+        steps = EpochSteps(n, Course(epochs=2, batch=batch))
         for epoch in range(2):
             parts = [steps.batch(epoch * steps.epoch + i) for i in range(steps.epoch)]
             assert sorted(i for part in parts for i in part) == list(range(n))
@@ -243,12 +243,12 @@ def test_an_epoch_holds_every_example_once_in_even_batches():
 
 
 def steps_of(seed):
-    steps = Steps(20, Course(batch=5, seed=seed))
+    steps = EpochSteps(20, Course(batch=5, seed=seed))
     return [i for _, batch in steps.batches(0) for i in batch]
 
 
 def test_steps_from_the_middle_are_the_rest_of_the_steps():
-    steps = Steps(19, Course(iterations=11, batch=4))
+    steps = EpochSteps(19, Course(iterations=11, batch=4))
     every = list(steps.batches(0))
     assert [step for step, _ in every] == list(range(11))
     for first in range(11):
@@ -319,17 +319,17 @@ def test_images_are_decoded_ahead_in_order_and_once_where_there_is_room():
         for e in items))
     )  # fmt: skip
     batches = [(0, 0, [3, 1]), (1, 0, [0])]
-    kept = Images(given.task.fit)
+    kept = ImageCache(given.task.fit)
     for _ in range(2):
-        found = list(learned(watched, kept, batches, 2))
+        found = list(read_training_batches(watched, kept, batches, 2))
         assert [step for step, _ in found] == [0, 1]
         labels = [label for _, part in found for _, label in part]
         assert labels == [items[i].labels[0] for i in (3, 1, 0)]
     assert sorted(made) == sorted(items[i].id for i in (3, 1, 0))
     made.clear()
-    full = Images(given.task.fit, room=0)
+    full = ImageCache(given.task.fit, room=0)
     for _ in range(2):
-        list(learned(watched, full, batches, 2))
+        list(read_training_batches(watched, full, batches, 2))
     assert len(made) == 6
 
 

@@ -39,7 +39,7 @@ def ls(given: str) -> None:
     if rows:
         columns = ("answers", "size", "unused", "model", "data", "fingerprint")
         show_table(columns, rows, 3)
-    show(f"{folder}: {_told(found)}, {_size(settings.limit())} at most")
+    show(f"{folder}: {_describe_groups(found)}, {_size(settings.limit())} at most")
 
 
 def prune(given: str, which: Which) -> None:
@@ -53,14 +53,14 @@ def prune(given: str, which: Which) -> None:
         raise UsageError("say what to take out: --model, --older-than, --size or --all")
     oldest = settings.days(which.older) if which.older else None
 
-    def wanted(group: Group) -> bool:
+    def is_wanted(group: Group) -> bool:
         named = which.model is None or which.model in (group.model, group.mark)
         aged = oldest is None or group.used >= oldest
         return (which.model is not None or oldest is not None) and named and aged
 
     most = settings.size(which.size) if which.size else None
-    gone = eviction.prune(folder, wanted, most)
-    show(f"{folder}: taken out {_told(gone)}")
+    gone = eviction.prune(folder, is_wanted, most)
+    show(f"{folder}: taken out {_describe_groups(gone)}")
 
 
 def _folder(given: str) -> Path:
@@ -74,7 +74,7 @@ def _numbers(group: Group) -> tuple[str, str, str]:
     return f"{group.entries:,}", _size(group.bytes), f"{group.used:.1f} d"
 
 
-def _told(groups: Sequence[Group]) -> str:
+def _describe_groups(groups: Sequence[Group]) -> str:
     entries = sum(group.entries for group in groups)
     return f"{number_of(entries, 'answer')}, {_size(sum(group.bytes for group in groups))}"
 

@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from steadyeye.cli.options import Formats, Metrics, app, joined
+from steadyeye.cli.options import Formats, Metrics, app, join_options
 
 
 @app.command()
@@ -19,7 +19,7 @@ def compare(
     """Compare models on the same samples: paired differences and ranks."""
     from steadyeye.cli import compare_work
 
-    compare_work.compare(runs, out, formats, joined(metrics))
+    compare_work.compare(runs, out, formats, join_options(metrics))
 
 
 @app.command()
@@ -48,6 +48,6 @@ def gate(
     """Exit with 1 unless the 95 % interval meets every requirement."""
     from steadyeye.cli import compare_work
 
-    asked = compare_work.Asked(require or (), joined(metrics), max_drop, least)
+    asked = compare_work.GateOptions(require or (), join_options(metrics), max_drop, least)
     if not compare_work.gate(run, against, asked, junit, github):
         raise typer.Exit(1)

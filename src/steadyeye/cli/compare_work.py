@@ -16,7 +16,7 @@ MARKS = {True: "✓", False: "✗"}
 
 
 @dataclass(frozen=True)
-class Asked:
+class GateOptions:
     """What `gate` was asked: requirements, metrics and the largest drop, each as it was typed."""
 
     require: Sequence[str]
@@ -43,7 +43,9 @@ def compare(runs: Sequence[str], out: str, formats: str, metrics: str | None) ->
         show(f"report: {file.resolve()}")
 
 
-def gate(run: str, against: str | None, asked: Asked, junit: str | None, github: bool) -> bool:
+def gate(
+    run: str, against: str | None, asked: GateOptions, junit: str | None, github: bool
+) -> bool:
     """`steadyeye gate`; returns whether everything that is required holds."""
     from steadyeye.core.storage.atomic import write_file
     from steadyeye.report.gate import ci_formats

@@ -17,8 +17,8 @@ from steadyeye.cli.options import (
     Shown,
     Workers,
     app,
+    choose_progress,
     flags,
-    shown,
 )
 
 
@@ -53,4 +53,4 @@ def explain(
     from steadyeye.explain.run import Explaining
 
     how = Explaining(analyses, reference, score, limit)
-    run_work.explain(how, flags(context), shown(context))
+    run_work.explain(how, flags(context), choose_progress(context))

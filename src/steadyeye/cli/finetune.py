@@ -4,7 +4,16 @@ from typing import Annotated, Any
 
 import typer
 
-from steadyeye.cli.options import ClassMap, JobFile, Out, Quiet, Shown, Workers, app, shown
+from steadyeye.cli.options import (
+    ClassMap,
+    JobFile,
+    Out,
+    Quiet,
+    Shown,
+    Workers,
+    app,
+    choose_progress,
+)
 
 
 def _option(help_: str, panel: str | None = None, name: str = "") -> Any:
@@ -101,4 +110,4 @@ def finetune(
 
     rest = ("job", "progress", "quiet")
     asked = {name: value for name, value in context.params.items() if name not in rest}
-    finetune_work.finetune(job, asked, shown(context))
+    finetune_work.finetune(job, asked, choose_progress(context))

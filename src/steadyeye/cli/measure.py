@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from steadyeye.cli.options import Quiet, Shown, Workers, app, shown
+from steadyeye.cli.options import Quiet, Shown, Workers, app, choose_progress
 
 
 @app.command()
@@ -18,4 +18,4 @@ def measure(
     """Measure motion, blur and brightness of the frames of runs. Resumes like `run`."""
     from steadyeye.cli import run_work
 
-    run_work.measure(runs, workers or 0, shown(context))
+    run_work.measure(runs, workers or 0, choose_progress(context))

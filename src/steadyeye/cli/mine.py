@@ -18,8 +18,8 @@ from steadyeye.cli.options import (
     Shown,
     Workers,
     app,
+    choose_progress,
     flags,
-    shown,
 )
 
 
@@ -53,4 +53,4 @@ def mine(
 
     named = tuple(each.strip() for each in causes.split(",") if each.strip())
     how = {"score": score, "causes": named, "rank": rank, "limit": limit}
-    mine_work.mine(given or [], flags(context), how, shown(context))
+    mine_work.mine(given or [], flags(context), how, choose_progress(context))

@@ -5,7 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from steadyeye.cli.progress import Watching, watching
+from steadyeye.cli.progress import ProgressWatcher, watching
 from steadyeye.cli.run_work import ALL, read_job
 from steadyeye.cli.terminal import say, show, show_table
 from steadyeye.core.errors import UsageError
@@ -37,7 +37,7 @@ def mine(
 
 
 def _runs(
-    given: Sequence[Path], flags: Mapping[str, Any], watcher: Watching
+    given: Sequence[Path], flags: Mapping[str, Any], watcher: ProgressWatcher
 ) -> tuple[list["Place"], list["Source"]]:
     """The finished runs to mine: those given, or one that is made, or gone on with, in --out."""
     from steadyeye.runner import job, saved_detections, validate
@@ -85,11 +85,11 @@ def _write(
     from steadyeye.review.sampling.box_sampling import store_boxes
     from steadyeye.review.sampling.image_store import keep
 
-    def kept(image: Callable[[], "Image"]) -> str:
+    def keep_image(image: Callable[[], "Image"]) -> str:
         name, _ = keep(out, image)
         return review_set.image_path(out, name).relative_to(out / "images").as_posix()
 
-    content = results.coco(mined, kept)
+    content = results.coco(mined, keep_image)
     origin = results.origin(content)
     there = _set_of(out)
     if there not in (None, origin["fingerprint"]):

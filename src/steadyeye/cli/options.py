@@ -104,7 +104,7 @@ def flags(context: typer.Context) -> dict[str, Any]:
     """What was asked of a job, by its own names; what was left out is None or empty."""
     found = {OF_JOB[name]: value for name, value in context.params.items() if name in OF_JOB}
     for name in ("metrics", "operators"):
-        found[name] = joined(found.get(name))
+        found[name] = join_options(found.get(name))
     if context.params.get("no_cache"):
         found["cache"] = "off"
     if "fast" in found:
@@ -113,7 +113,7 @@ def flags(context: typer.Context) -> dict[str, Any]:
     return found
 
 
-def joined(texts: Sequence[str] | None) -> str | None:
+def join_options(texts: Sequence[str] | None) -> str | None:
     """One comma-separated list of an option that was given several times; None where it was not."""
     return ", ".join(texts) if texts else None
 
@@ -136,6 +136,6 @@ def check_given_once(commands: Mapping[str, Any], arguments: Sequence[str]) -> N
             raise UsageError(f"{option.opts[0]} is given {times} times; give it once")
 
 
-def shown(context: typer.Context) -> str:
+def choose_progress(context: typer.Context) -> str:
     """How progress is shown: as --progress says, with --quiet not at all."""
     return "none" if context.params["quiet"] else str(context.params["progress"])

@@ -23,7 +23,7 @@ EVERY = 1.0  # seconds between two lines of a cell
 LONGEST, SHORTEST = 40, 10  # columns of a bar
 
 
-class Watching(Protocol):
+class ProgressWatcher(Protocol):
     """A watcher of a run that is there for a `with` block."""
 
     def __enter__(self) -> Self: ...
@@ -40,7 +40,7 @@ class Watching(Protocol):
         """
         ...
 
-    def learned(self, name: str, loss: float) -> None:
+    def show_loss(self, name: str, loss: float) -> None:
         """As of `training.loop.Watcher`."""
         ...
 
@@ -57,7 +57,7 @@ class Watching(Protocol):
         ...
 
 
-def watching(shown: str) -> Watching:
+def watching(shown: str) -> ProgressWatcher:
     """What shows progress as `bar`, `json` or `none`. Raises `UsageError` for another word."""
     if shown not in ("bar", "json", "none"):
         raise unknown("progress", shown, ("bar", "json", "none"))
@@ -118,7 +118,7 @@ class Bars:
         with self._lock:
             self._cells[name].count(found)
 
-    def learned(self, name: str, loss: float) -> None:
+    def show_loss(self, name: str, loss: float) -> None:
         """Shows the loss of a training."""
         with self._lock:
             self._cells[name].loss = loss
@@ -162,13 +162,13 @@ def bar(cell: "_Cell", columns: int) -> list[str]:
     name, facts = cell.name, "  ".join(cell.facts())
     long = min(columns - cell_len(facts) - cell_len(name) - 4, LONGEST)
     if long >= SHORTEST:
-        return [f"{name}  {_drawn(cell, long)}  {facts}"]
+        return [f"{name}  {_draw_bar(cell, long)}  {facts}"]
     long = min(columns - cell_len(facts) - 4, LONGEST)
-    drawn = f"{_drawn(cell, long)}  " if long >= SHORTEST else ""
+    drawn = f"{_draw_bar(cell, long)}  " if long >= SHORTEST else ""
     return [name, f"  {drawn}{facts}"]
 
 
-def _drawn(cell: "_Cell", long: int) -> str:
+def _draw_bar(cell: "_Cell", long: int) -> str:
     full = round(long * cell.done / cell.rows) if cell.rows else 0
     return "━" * full + "─" * (long - full)
 
@@ -217,7 +217,7 @@ class Lines:
         with self._lock:
             self._cells[name].count(found)
 
-    def learned(self, name: str, loss: float) -> None:
+    def show_loss(self, name: str, loss: float) -> None:
         """Takes in the loss of a training."""
         with self._lock:
             self._cells[name].loss = loss

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from steadyeye.cli.options import Data, Quiet, Shown, app, shown
+from steadyeye.cli.options import Data, Quiet, Shown, app, choose_progress
 
 SetRoot = Annotated[Path, typer.Argument(help="Folder of the set.")]
 Where = Annotated[
@@ -43,11 +43,11 @@ def sample(
 
     if boxes or images:
         review_work.sample_boxes(
-            boxes, images, out, [*(videos or ()), *(data or ())], shown(context)
+            boxes, images, out, [*(videos or ()), *(data or ())], choose_progress(context)
         )
         return
     drawn = {"k": k, "anchors": anchors, "seed": seed, "labels": labels}
-    review_work.sample((videos or [], data or []), out, classes, drawn, shown(context))
+    review_work.sample((videos or [], data or []), out, classes, drawn, choose_progress(context))
 
 
 @app.command()

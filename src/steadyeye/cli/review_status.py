@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from steadyeye.cli.review_work import installed, opened
+from steadyeye.cli.review_work import check_installed, open_set
 from steadyeye.cli.terminal import console, show, show_table
 from steadyeye.core.errors import UsageError, unknown
 from steadyeye.core.format import interval, percent
@@ -15,7 +15,7 @@ FORMS = ("table", "json")
 
 
 @dataclass(frozen=True)
-class Table:
+class StatusTable:
     """Rows under the titles of their columns, of which the first `numbers` are of numbers."""
 
     columns: tuple[str, ...]
@@ -27,10 +27,10 @@ def status(root: Path, runs: Sequence[Path], database: str | None, form: str) ->
     """`steadyeye review-status`."""
     if form not in FORMS:
         raise unknown("format", form, FORMS)
-    installed()
+    check_installed()
     from steadyeye.review.results.status import status as told
 
-    folder, plan, data = opened(root, database)
+    folder, plan, data = open_set(root, database)
     with data.reading() as connection:
         found = {**told(connection, folder, plan)}
         if runs:
@@ -63,7 +63,7 @@ def _impact(connection: Any, folder: Any, plan: Any, runs: Sequence[Path]) -> li
     ]
 
 
-def _tables(found: Mapping[str, Any]) -> Sequence[Table]:
+def _tables(found: Mapping[str, Any]) -> Sequence[StatusTable]:
     return [
         _stages(found["stages"]),
         _table_one(found["table_one"]),
@@ -74,7 +74,7 @@ def _tables(found: Mapping[str, Any]) -> Sequence[Table]:
     ]
 
 
-def _stages(stages: Sequence[Mapping[str, Any]]) -> Table:
+def _stages(stages: Sequence[Mapping[str, Any]]) -> StatusTable:
     rows = [
         (
             *(f"{row[s]:,}" for s in ("waiting", "open", "done")),
@@ -83,10 +83,10 @@ def _stages(stages: Sequence[Mapping[str, Any]]) -> Table:
         )
         for row in stages
     ]
-    return Table(("waiting", "open", "done", "votes", "stage"), 4, rows)
+    return StatusTable(("waiting", "open", "done", "votes", "stage"), 4, rows)
 
 
-def _table_one(items: Sequence[Mapping[str, Any]]) -> Table:
+def _table_one(items: Sequence[Mapping[str, Any]]) -> StatusTable:
     rows = []
     for row in items:
         reviewed, accepted = row["reviewed"], row["accepted"]
@@ -94,19 +94,19 @@ def _table_one(items: Sequence[Mapping[str, Any]]) -> Table:
         ends = interval(row["low"], row["high"]) if reviewed else "—"
         told = "—" if reviewed is None else f"{reviewed:,}"
         rows.append((share, ends, f"{accepted:,}", told, row["item"]))
-    return Table(("share", "95 % interval", "accepted", "reviewed", "item"), 4, rows)
+    return StatusTable(("share", "95 % interval", "accepted", "reviewed", "item"), 4, rows)
 
 
-def _reasons(stages: Sequence[Mapping[str, Any]]) -> Table:
+def _reasons(stages: Sequence[Mapping[str, Any]]) -> StatusTable:
     rows = [
         (f"{count:,}", stage["stage"], reason or "—")
         for stage in stages
         for reason, count in stage["reasons"].items()
     ]
-    return Table(("n", "stage", "not accepted because"), 1, rows)
+    return StatusTable(("n", "stage", "not accepted because"), 1, rows)
 
 
-def _people(people: Sequence[Mapping[str, Any]]) -> Table:
+def _people(people: Sequence[Mapping[str, Any]]) -> StatusTable:
     rows = []
     for row in people:
         right, asked = row["gold"]
@@ -114,10 +114,10 @@ def _people(people: Sequence[Mapping[str, Any]]) -> Table:
         gold = f"{right} of {asked}" if asked else "—"
         told = f"{row['decisions']:,}", f"{row['undone']:,}", gold, took
         rows.append((*told, row["name"], row["paused"]))
-    return Table(("decisions", "undone", "gold", "median s", "reviewer", "paused"), 4, rows)
+    return StatusTable(("decisions", "undone", "gold", "median s", "reviewer", "paused"), 4, rows)
 
 
-def _agreement(stages: Sequence[Mapping[str, Any]]) -> Table:
+def _agreement(stages: Sequence[Mapping[str, Any]]) -> StatusTable:
     rows = []
     for row in stages:
         if row["n"]:
@@ -126,10 +126,10 @@ def _agreement(stages: Sequence[Mapping[str, Any]]) -> Table:
         for pair in row["kappa"]:
             who = f"{' and '.join(pair['reviewers'])}, Cohen's kappa"
             rows.append((f"{pair['kappa']:.2f}", f"{pair['n']:,}", row["stage"], who))
-    return Table(("agreement", "items", "stage", "of"), 2, rows)
+    return StatusTable(("agreement", "items", "stage", "of"), 2, rows)
 
 
-def _changes(impacts: Sequence[Mapping[str, Any]]) -> Table:
+def _changes(impacts: Sequence[Mapping[str, Any]]) -> StatusTable:
     rows = []
     for row in impacts:
         review = row["review"].removesuffix(" review")
@@ -139,4 +139,4 @@ def _changes(impacts: Sequence[Mapping[str, Any]]) -> Table:
             ends = interval(found["low"], found["high"])
             told = percent(found["value"]), ends, f"{found['n']:,}"
             rows.append((*told, name, review, row["model"]))
-    return Table(("value", "95 % interval", "n", "number", "review", "model"), 3, rows)
+    return StatusTable(("value", "95 % interval", "n", "number", "review", "model"), 3, rows)

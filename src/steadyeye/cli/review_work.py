@@ -23,8 +23,8 @@ def sample(
 ) -> None:
     """`steadyeye sample`; `what`: videos, and sources of other frames."""
     from steadyeye.data.video.label_sidecar import read
-    from steadyeye.review.sampling.isolated_decoder import watched
-    from steadyeye.review.sampling.merged_classes import Labelled, joined, relabelled
+    from steadyeye.review.sampling.isolated_decoder import read_frames
+    from steadyeye.review.sampling.merged_classes import Labelled, merge_classes, relabel_frames
     from steadyeye.review.sampling.sampling import Sampling
     from steadyeye.review.sampling.sampling import sample as write
 
@@ -41,13 +41,13 @@ def sample(
         source = plugins.build("sources", spec)
         present = frozenset(label for truth in source.truths for label in truth)
         lists.append(Labelled(str(spec), source.classes, present))
-    merged, places = joined(lists, _classes(classes))
+    merged, places = merge_classes(lists, _classes(classes))
     # data is drawn as its spec says, whatever the flags for videos
     drawn_from = {**(drawn if videos else {}), **({"data": list(data)} if data else {})}
     how = Sampling(out.name, drawn_from, merged)
     with watching(shown) as watcher:
         stored = (
-            relabelled(watched([spec], out, watcher.begin), own)
+            relabel_frames(read_frames([spec], out, watcher.begin), own)
             for spec, own in zip([*specs, *others], places, strict=True)
         )
         frames = write(chain.from_iterable(stored), out, how)
@@ -90,7 +90,7 @@ def serve(
 
     `people`: names of reviewers to add, and of those who need a new link.
     """
-    installed()
+    check_installed()
     import uvicorn
 
     from steadyeye.data.annotations import review_set
@@ -126,14 +126,14 @@ def _links(
 
 def export(root: Path, out: Path, chosen: tuple[str | None, str | None], *, partial: bool) -> None:
     """`steadyeye review-export`; `chosen`: formats and database."""
-    installed()
+    check_installed()
     from steadyeye.data.annotations import review_set
     from steadyeye.review.interchange import formats
     from steadyeye.review.workflow import items
 
-    names = formats.chosen(review_set.read(root), chosen[0])
+    names = formats.choose_formats(review_set.read(root), chosen[0])
     asks = bool(set(names) & set(formats.TOOLS))
-    folder, plan, data = opened(root, chosen[1], begin=asks)
+    folder, plan, data = open_set(root, chosen[1], begin=asks)
     if asks:
         with data.writing() as connection:
             items.fill(connection, folder, plan)
@@ -148,8 +148,8 @@ def export(root: Path, out: Path, chosen: tuple[str | None, str | None], *, part
 
 def audit(root: Path, most: float, seed: int, database: str | None) -> None:
     """`steadyeye review-audit`."""
-    installed()
-    _, plan, data = opened(root, database)
+    check_installed()
+    _, plan, data = open_set(root, database)
     from steadyeye.review.bulk.audit_workflow import audit as step
 
     told = data.write(lambda connection: step(connection, plan, most, seed))
@@ -158,7 +158,7 @@ def audit(root: Path, most: float, seed: int, database: str | None) -> None:
 
 def take(root: Path, file: Path, how: tuple[str, str, str], database: str | None) -> None:
     """`steadyeye review-import`; `how`: the tool, the prefix of names, the annotator."""
-    installed()
+    check_installed()
     from steadyeye.data.annotations import review_set
     from steadyeye.review.interchange import formats
     from steadyeye.review.results.import_decisions import admit
@@ -167,7 +167,7 @@ def take(root: Path, file: Path, how: tuple[str, str, str], database: str | None
 
     tool, prefix, annotator = how
     given = formats.reader(tool)(review_set.read(root), file, annotator)
-    folder, plan, data = opened(root, database, begin=True)
+    folder, plan, data = open_set(root, database, begin=True)
     rules = Rules(plan, folder.classes.names if folder.classes else (), folder.fingerprint)
     with data.writing() as connection:
         items.fill(connection, folder, plan)
@@ -176,7 +176,7 @@ def take(root: Path, file: Path, how: tuple[str, str, str], database: str | None
         show(f"{what.replace('_', ' ')}: {count:,}")
 
 
-def opened(root: Path, database: str | None, *, begin: bool = False) -> tuple[Any, Any, Any]:
+def open_set(root: Path, database: str | None, *, begin: bool = False) -> tuple[Any, Any, Any]:
     """The set in a folder, its plan and its database.
 
     Raises `UsageError` where nobody reviewed it yet, unless `begin`.
@@ -192,7 +192,7 @@ def opened(root: Path, database: str | None, *, begin: bool = False) -> tuple[An
     return folder, plan.read(folder.content), data
 
 
-def installed() -> None:
+def check_installed() -> None:
     """Raises `UsageError` where a package that the review needs is absent."""
     try:
         import fastapi  # noqa: F401

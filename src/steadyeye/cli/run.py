@@ -29,9 +29,9 @@ from steadyeye.cli.options import (
     Shown,
     Workers,
     app,
+    choose_progress,
     flags,
-    joined,
-    shown,
+    join_options,
 )
 from steadyeye.core.storage.paths import place
 
@@ -72,7 +72,7 @@ def run(
     """Evaluate models on data. If it stops, the same command resumes it."""
     from steadyeye.cli import run_work
 
-    run_work.run(job, flags(context), shown(context))
+    run_work.run(job, flags(context), choose_progress(context))
 
 
 @app.command()
@@ -113,7 +113,7 @@ def degrade(
     """Degrade images level by level: accuracy profiles, failure points. Resumes like `run`."""
     from steadyeye.cli import run_work
 
-    run_work.degrade(job, flags(context), images, failure_points, shown(context))
+    run_work.degrade(job, flags(context), images, failure_points, choose_progress(context))
 
 
 @app.command()
@@ -139,7 +139,7 @@ def picture(
     from steadyeye.cli import run_work
 
     run_work.picture(
-        image, joined(operators) or "all", levels, out, model=model, size=size, seed=seed
+        image, join_options(operators) or "all", levels, out, model=model, size=size, seed=seed
     )
 
 
@@ -198,7 +198,7 @@ def score(
     from steadyeye.cli import run_work
 
     asked = {**flags(context), "models": [str(place(predictions))]}
-    run_work.score(predictions, (classes, category_ids), asked, shown(context))
+    run_work.score(predictions, (classes, category_ids), asked, choose_progress(context))
 
 
 @app.command()
@@ -217,7 +217,7 @@ def report(
     """Write one report of one or more runs."""
     from steadyeye.cli import run_work
 
-    run_work.report(runs, out, formats, joined(metrics), joined(analyses))
+    run_work.report(runs, out, formats, join_options(metrics), join_options(analyses))
 
 
 @app.command()

@@ -27,7 +27,7 @@ def say(text: str, *, style: str = "", to: Console = console, hang: int = 2) -> 
     `hang`: by how many columns the lines after the first are indented more.
     """
     for line in text.splitlines():
-        for part in wrapped(line, width(to), hang):
+        for part in wrap_sentence(line, width(to), hang):
             show(part, style=style, to=to)
 
 
@@ -63,7 +63,7 @@ def table_lines(columns: Row, rows: Sequence[Row], numbers: int, limit: int | No
     return [
         "  ".join(_cells(row, widths, numbers)).rstrip()
         if row in short
-        else "\n".join(_stacked(row, widths, numbers, limit or 0))
+        else "\n".join(_stack_row(row, widths, numbers, limit or 0))
         for row in every
     ]
 
@@ -72,7 +72,7 @@ def _widths(rows: Sequence[Row]) -> list[int]:
     return [max(map(cell_len, column)) for column in zip(*rows, strict=True)]
 
 
-def wrapped(line: str, limit: int | None, hang: int = 2) -> list[str]:
+def wrap_sentence(line: str, limit: int | None, hang: int = 2) -> list[str]:
     """A sentence in lines of at most `limit` columns, all but the first indented more by `hang`.
 
     Broken between words only, never within a name or between a number and its unit; None: anything
@@ -103,7 +103,7 @@ def _cells(row: Row, widths: Sequence[int], numbers: int) -> Iterator[str]:
         yield space + text if i < numbers else text + space
 
 
-def _stacked(row: Row, widths: Sequence[int], numbers: int, columns: int) -> Iterable[str]:
+def _stack_row(row: Row, widths: Sequence[int], numbers: int, columns: int) -> Iterable[str]:
     """A row's numbers, and below them its words in as few lines as they fit in."""
     if numbers:
         yield "  ".join(_cells(row[:numbers], widths[:numbers], numbers)).rstrip()

@@ -12,7 +12,16 @@ from steadyeye.core.predictions import Predictions
 from steadyeye.core.types import Image, Tag
 from steadyeye.explain.grid_source import Step
 from steadyeye.explain.occluders import random_mask
-from steadyeye.explain.saliency import SIDE, area, evenly, hidden, occlusion, rise, share, shown
+from steadyeye.explain.saliency import (
+    SIDE,
+    area,
+    evenly,
+    occlusion,
+    rise,
+    share,
+    weigh_mask,
+    weigh_patches,
+)
 from steadyeye.explain.targets import Target
 
 MEASURED: Mapping[str, Tag] = {"height": nan, "width": nan}
@@ -78,7 +87,7 @@ def attributions(predictions: Predictions) -> tuple[Attribution, ...]:
         if predictions.valid[row]:
             rows_of.setdefault(name, []).append(row)
     members = {rows[0]: rows for rows in rows_of.values()}
-    return tuple(_masked(predictions, left, members[row]) for row in first)
+    return tuple(_attribute_masks(predictions, left, members[row]) for row in first)
 
 
 def method(predictions: Predictions) -> str:
@@ -118,7 +127,7 @@ def _inside(predictions: Predictions, row: int) -> Attribution:
     )
 
 
-def _masked(
+def _attribute_masks(
     predictions: Predictions, left: NDArray[np.float64], rows: Sequence[int]
 ) -> Attribution:
     """The attribution from a target's rows, that of the image as it is first."""
@@ -157,9 +166,9 @@ def _stack(predictions: Predictions, rows: NDArray[np.intp]) -> NDArray[np.float
         if method(predictions) == "rise":
             names = str(tags["cause"][row]), str(tags["target"][row]), str(number)
             how = settings["cells"], settings["keep"], predictions.probe["seed"]
-            found.append(shown(random_mask(*how, *names)))
+            found.append(weigh_mask(random_mask(*how, *names)))
         else:
-            found.append(hidden(number - 1, settings["patches"]))
+            found.append(weigh_patches(number - 1, settings["patches"]))
     return np.array(found).reshape(-1, SIDE, SIDE)
 
 

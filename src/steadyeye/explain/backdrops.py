@@ -41,7 +41,7 @@ def natural_noise(size: Size, rng: Generator) -> Image:
     return np.asarray(np.clip(np.rint(128 + 40 * colour), 0, 255), dtype=np.uint8)
 
 
-def blurred(image: Image, size: Size) -> Image:
+def blur_image(image: Image, size: Size) -> Image:
     """(h, w, 3) uint8: the image fitted to the size, blurred until no object is left in it."""
     fitted = covering(image, size)
     return np.asarray(cv2.GaussianBlur(fitted, (0, 0), max(size) / BLUR), dtype=np.uint8)

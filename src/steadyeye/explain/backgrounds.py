@@ -96,13 +96,13 @@ def in_folder(folder: str) -> list[Background]:
     ]
 
 
-def made(kinds: Sequence[str], subject: Subject) -> list[Background]:
+def make_backgrounds(kinds: Sequence[str], subject: Subject) -> list[Background]:
     """The backgrounds that are made up: "gradient", "noise" (1/f) and "frames" (own, blurred)."""
     found = []
     for kind in kinds:
         if kind not in MADE:
             raise unknown("kind of background", kind, MADE)
-        found += [_made(subject, kind, number) for number in range(MADE[kind])]
+        found += [_make_background(subject, kind, number) for number in range(MADE[kind])]
     return found
 
 
@@ -134,7 +134,7 @@ def _of_file(path: Path, size: Size) -> Image:
     return backdrops.covering(image_file.read(path), size)
 
 
-def _made(subject: Subject, kind: str, number: int) -> Background:
+def _make_background(subject: Subject, kind: str, number: int) -> Background:
     seed, name = subject.seed, f"{kind} {number + 1}"
 
     def make(size: Size) -> Image:
@@ -142,7 +142,7 @@ def _made(subject: Subject, kind: str, number: int) -> Background:
         rng = stream(seed, "background", kind, str(number))
         if kind == "frames":
             which = int(rng.integers(len(subject.source)))
-            return backdrops.blurred(subject.source[which].image(), size)
+            return backdrops.blur_image(subject.source[which].image(), size)
         return (backdrops.gradient if kind == "gradient" else backdrops.natural_noise)(size, rng)
 
     of = subject.source.fingerprint if kind == "frames" else ""

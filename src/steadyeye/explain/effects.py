@@ -10,14 +10,14 @@ from steadyeye.core.format import number_of
 from steadyeye.core.predictions import Predictions
 from steadyeye.core.stats import bootstrap
 from steadyeye.core.stats.intervals import Interval
-from steadyeye.explain.target_matching import Matched, matched
+from steadyeye.explain.target_matching import TargetMatches, match_targets
 
 FEW = "none: too few"
 """How the method of a difference begins that has no interval for want of images or videos."""
 
 
 @dataclass(frozen=True, eq=False)
-class Effects:
+class ProbeEffects:
     """The targets of a probe whose image as it is and at least one change were predicted, m rows.
 
     `plain`: (m,) the row of the image as it is. `changed`: of each, the rows of its changes.
@@ -40,7 +40,7 @@ class Effects:
     cluster: NDArray[np.str_]
     of: str
     lost: int
-    found: Matched
+    found: TargetMatches
     bounds: tuple[float, float] = (0.0, 1.0)
 
     @cached_property
@@ -49,9 +49,9 @@ class Effects:
         return np.asarray(self.cause != "")
 
 
-def effects(predictions: Predictions, plain: NDArray[np.bool_]) -> Effects:
+def effects(predictions: Predictions, plain: NDArray[np.bool_]) -> ProbeEffects:
     """The effect of a probe on each of its targets; `plain`: (n,) which rows are images as is."""
-    found, tags = matched(predictions), predictions.tags
+    found, tags = match_targets(predictions), predictions.tags
     firsts, changed, lost = [], [], 0
     kinds = np.asarray(tags["cause"]) == ""
     keys = np.char.add(np.where(kinds, "control/", ""), np.asarray(tags["target"], dtype=np.str_))
@@ -66,7 +66,7 @@ def effects(predictions: Predictions, plain: NDArray[np.bool_]) -> Effects:
     at = np.array(firsts, dtype=np.intp)
     p = found.probability
     video, image = np.asarray(tags["video"])[at], np.asarray(tags["image"])[at]
-    return Effects(
+    return ProbeEffects(
         plain=at,
         changed=tuple(changed),
         change=np.array([np.abs(p[r] - p[i]).mean() for i, r in zip(at, changed, strict=True)]),
@@ -83,7 +83,7 @@ def effects(predictions: Predictions, plain: NDArray[np.bool_]) -> Effects:
 
 
 def mean(
-    effects: Effects, which: NDArray[np.bool_], values: NDArray[np.float64] | None = None
+    effects: ProbeEffects, which: NDArray[np.bool_], values: NDArray[np.float64] | None = None
 ) -> Interval:
     """The mean change of some targets, (m,) bool, with Gaffke's bounds.
 
@@ -102,7 +102,7 @@ def mean(
     return replace(found, method=_method(effects, which, found.method))
 
 
-def difference(effects: Effects) -> Interval:
+def difference(effects: ProbeEffects) -> Interval:
     """Mean change of the mistakes minus that of the control, both resampled together.
 
     The interval has one more image or video than was seen, on which mistakes and control lie as far
@@ -130,7 +130,7 @@ def difference(effects: Effects) -> Interval:
     return Interval(value, min(low, value), max(high, value), n, method)
 
 
-def _method(effects: Effects, which: NDArray[np.bool_], method: str) -> str:
+def _method(effects: ProbeEffects, which: NDArray[np.bool_], method: str) -> str:
     """What the interval is called, in detections, images or videos."""
     several = len(np.unique(effects.cluster[which]))
     kind, _, _ = method.partition(" over ")

@@ -19,7 +19,7 @@ Measure = Callable[[Image, Target, Step], Mapping[str, Tag]]
 
 
 @dataclass(frozen=True, eq=False)
-class Trials:
+class ProbeGrid:
     """A `Source` of targets × steps, the steps of a target following each other.
 
     `steps`: the tags of each step, whose names are the same in all; step 0 should be the image as

@@ -11,14 +11,14 @@ from steadyeye.core.predictions import Predictions
 from steadyeye.core.report_types import Table
 from steadyeye.core.stats.intervals import Interval
 from steadyeye.explain.attributions import Attribution
-from steadyeye.explain.effects import Effects, difference, mean
-from steadyeye.explain.target_matching import matched
+from steadyeye.explain.effects import ProbeEffects, difference, mean
+from steadyeye.explain.target_matching import match_targets
 
 CONTROL = "correct detections (control)"
 
 
 @dataclass(frozen=True, eq=False)
-class Told:
+class InsideShares:
     """A model with the attributions of its targets; those without any map are left out, counted.
 
     `effects`: the shares inside the box as effects of the probe.
@@ -26,7 +26,7 @@ class Told:
 
     predictions: Predictions
     found: tuple[Attribution, ...]
-    effects: Effects
+    effects: ProbeEffects
 
     @property
     def model(self) -> str:
@@ -44,13 +44,15 @@ class Told:
         return np.array([each.even for each in self.found])
 
     @property
-    def beyond(self) -> Effects:
+    def beyond(self) -> ProbeEffects:
         """The shares less the areas: what a map all alike would not explain."""
         change = self.effects.change - self.area
         return replace(self.effects, change=change, bounds=(-1.0, 1.0))
 
 
-def told(predictions: Predictions, attributions: Sequence[Attribution]) -> Told:
+def measure_inside_shares(
+    predictions: Predictions, attributions: Sequence[Attribution]
+) -> InsideShares:
     """The attributions of a model, those that have any."""
     found = tuple(each for each in attributions if np.isfinite(each.share))
     rows = np.array([each.row for each in found], dtype=np.intp)
@@ -59,7 +61,7 @@ def told(predictions: Predictions, attributions: Sequence[Attribution]) -> Told:
     image = np.array([each.image for each in found], dtype=np.str_)
     # the control's images are others, even where they are called the same
     apart = (cause == "") & (predictions.probe.get("reference") is not None)
-    effects = Effects(
+    effects = ProbeEffects(
         plain=rows,
         changed=(),
         change=np.array([each.share for each in found]),
@@ -70,9 +72,9 @@ def told(predictions: Predictions, attributions: Sequence[Attribution]) -> Told:
         cluster=np.char.add(np.where(apart, "control/", ""), video),
         of="images" if np.array_equal(video, image) else "videos",
         lost=len(set(_targets(predictions))) - len(found),
-        found=matched(predictions),
+        found=match_targets(predictions),
     )
-    return Told(predictions, found, effects)
+    return InsideShares(predictions, found, effects)
 
 
 def cell(found: Interval) -> str:
@@ -87,7 +89,7 @@ def apart(found: Interval) -> str:
     return f"{points(found.value)} ({points(found.low)} to {points(found.high)})"
 
 
-def table(one: Told) -> Table:
+def table(one: InsideShares) -> Table:
     """Mistakes, each of their causes, and the control: share inside, area, and the one less."""
     effects = one.effects
     body = []
@@ -121,7 +123,7 @@ def table(one: Told) -> Table:
     return Table(caption, (*header, "interval"), tuple(body), open=True)
 
 
-def groups(effects: Effects) -> list[tuple[str, NDArray[np.bool_]]]:
+def groups(effects: ProbeEffects) -> list[tuple[str, NDArray[np.bool_]]]:
     """Mistakes together, each of their causes where there are several, and the control."""
     causes = sorted(set(effects.cause.tolist()) - {""})
     rows = [("mistakes", effects.mistake)] if len(causes) != 1 else []

@@ -35,7 +35,7 @@ class Mask:
         return flat.reshape(height, width).astype(np.bool_)
 
 
-def packed(pixels: NDArray[np.bool_], origin: str) -> Mask:
+def pack_mask(pixels: NDArray[np.bool_], origin: str) -> Mask:
     """The mask of some pixels, an eighth of the size."""
     return Mask((pixels.shape[0], pixels.shape[1]), np.packbits(pixels), origin)
 

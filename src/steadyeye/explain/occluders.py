@@ -63,7 +63,7 @@ def patch(number: int, patches: int) -> tuple[float, float, float, float]:
     return ends[0], ends[1], ends[2], ends[3]
 
 
-def faded(image: Image, kept: Floats, fill: int) -> Image:
+def fade_image(image: Image, kept: Floats, fill: int) -> Image:
     """The image where `kept`, (h, w), is 1, the grey value `fill` where it is 0, and between.
 
     In 256 steps, rounded to the nearest.
@@ -73,7 +73,7 @@ def faded(image: Image, kept: Floats, fill: int) -> Image:
     return (mixed >> 8).astype(np.uint8)
 
 
-def covered(image: Image, ends: tuple[float, float, float, float], fill: int) -> Image:
+def cover_patch(image: Image, ends: tuple[float, float, float, float], fill: int) -> Image:
     """A copy of the image with a patch of the grey value `fill` between those ends."""
     height, width = image.shape[:2]
     y0, y1 = (round(end * height) for end in ends[:2])

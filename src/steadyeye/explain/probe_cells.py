@@ -13,9 +13,9 @@ from steadyeye.core.storage.paths import place
 from steadyeye.core.storage.run_lock import Check
 from steadyeye.core.types import Detector, Source
 from steadyeye.explain.context import Probe, Subject
-from steadyeye.explain.mining.causes import judged
+from steadyeye.explain.mining.causes import judge_detections
 from steadyeye.explain.mining.error_rates import shares, summarize
-from steadyeye.explain.score_cutoff import lowered
+from steadyeye.explain.score_cutoff import lower_threshold
 from steadyeye.explain.targets import targets
 from steadyeye.predictions.read import read
 from steadyeye.runner import cache_lookup, classify
@@ -26,7 +26,7 @@ from steadyeye.runner.task import Task, task
 
 
 @dataclass(frozen=True, eq=False)
-class Asking:
+class ExplainSettings:
     """The job, the score above which a detection is confident, and the most to be explained.
 
     `store`: where answers are kept; None: nowhere. `held`: raises where the run's folder is no
@@ -42,10 +42,10 @@ class Asking:
 
 
 @dataclass(frozen=True, eq=False)
-class Pair:
+class ExplainedPair:
     """A model on data to be explained, `base`, and the same on the reference, if there is one."""
 
-    asking: Asking
+    asking: ExplainSettings
     base: Task
     reference: Task | None
 
@@ -60,20 +60,20 @@ class Pair:
         found = targets(predictions, control, how.score, how.limit, seed)
         if not any(each.cause for each in found):
             return None
-        model = lowered(self.base.model)  # type: ignore[arg-type]
+        model = lower_threshold(self.base.model)  # type: ignore[arg-type]
         source = self.reference.source if self.reference else None
-        sealed = partial(self._sealed, model)
+        sealed = partial(self._seal_probe, model)
         told = (predictions, source, control, found, seed, sealed, how.score)
         return Subject(model, self.base.source, *told)
 
-    def probed(self, subject: Subject, spec: Spec) -> Task:
+    def run_probe(self, subject: Subject, spec: Spec) -> Task:
         """The task of a probe, its cell sealed."""
         plugin: Callable[..., Probe] = plugins.load("probes", spec.name)
         probe = plugin(subject, **spec.kwargs)
         made = replace(probe, model=probe.model or subject.model)
         return self._complete(made, spec.name)
 
-    def _sealed(self, model: Detector, name: str, source: Source) -> Predictions:
+    def _seal_probe(self, model: Detector, name: str, source: Source) -> Predictions:
         return self._read(self._complete(Probe(source, model), name))
 
     def _complete(self, probe: Probe, name: str) -> Task:
@@ -94,8 +94,8 @@ class Pair:
         how, reference = self.asking, self.reference
         return {
             "name": name,
-            "data": _named(self.base.source),
-            "reference": _named(reference.source) if reference else None,
+            "data": _name_source(self.base.source),
+            "reference": _name_source(reference.source) if reference else None,
             "model": self.base.model.name,
             "score": how.score,
             "limit": how.limit,
@@ -106,9 +106,9 @@ class Pair:
     def summarize(self, several: bool) -> str:
         """How many of the confident detections are mistakes; `several`: of several data."""
         predictions, score = self._read(self.base), self.asking.score
-        of = shares(predictions, judged(predictions, score))
+        of = shares(predictions, judge_detections(predictions, score))
         return summarize(predictions, of, score, several)
 
 
-def _named(source: Source) -> dict[str, str]:
+def _name_source(source: Source) -> dict[str, str]:
     return {"name": source.name, "fingerprint": source.fingerprint}

@@ -12,9 +12,9 @@ from steadyeye.core.spec import Spec, split
 from steadyeye.core.storage.paths import Place, place
 from steadyeye.core.storage.run_lock import Check, alone
 from steadyeye.core.types import Evaluated, Result, Source
-from steadyeye.explain.mining.causes import SCORE, judged
+from steadyeye.explain.mining.causes import SCORE, judge_detections
 from steadyeye.explain.mining.error_rates import share_results, shares
-from steadyeye.explain.probe_cells import Asking, Pair
+from steadyeye.explain.probe_cells import ExplainedPair, ExplainSettings
 from steadyeye.predictions.json_record import write_record
 from steadyeye.runner import cache_lookup
 from steadyeye.runner.cache.store import Store
@@ -126,7 +126,7 @@ def explain(explanation: Explanation, watcher: Watcher) -> Explained:
             )
         for pair, subject in subjects:
             for spec in filter(None, explanation.probes.values()):
-                made = pair.probed(subject, spec)
+                made = pair.run_probe(subject, spec)
                 sources[made.source.fingerprint] = made.source
                 folders.append(made.folder)
         _write_record(out, how, before, folders)
@@ -135,7 +135,7 @@ def explain(explanation: Explanation, watcher: Watcher) -> Explained:
         out,
         tuple(sources.values()),
         tuple(pair.summarize(several) for pair in found),
-        _evaluated(out, plan, how),
+        _list_evaluated(out, plan, how),
         tuple(dict.fromkeys(spec.name for spec in split(how.analyses))),
         how.score,
     )
@@ -163,20 +163,20 @@ def _has_probe(name: str) -> bool:
 
 def _pairs(
     explanation: Explanation, store: Store | None, watcher: Watcher, held: Check
-) -> list[Pair]:
+) -> list[ExplainedPair]:
     """Every model on all data that is to be explained, with the same model on the reference."""
     plan, how = explanation.plan, explanation.how
-    asking = Asking(plan.job, how.score, how.limit, store, watcher, held)
+    asking = ExplainSettings(plan.job, how.score, how.limit, store, watcher, held)
     specs = [(each.identity["model"]["spec"], each.identity["data"]["spec"]) for each in plan.tasks]
     task_of = dict(zip(specs, plan.tasks, strict=True))
     return [
-        Pair(asking, task, task_of[model, how.reference] if how.reference else None)
+        ExplainedPair(asking, task, task_of[model, how.reference] if how.reference else None)
         for (model, data), task in task_of.items()
         if data != how.reference
     ]
 
 
-def _evaluated(out: Place, plan: Plan, how: Explaining) -> tuple[Evaluated, ...]:
+def _list_evaluated(out: Place, plan: Plan, how: Explaining) -> tuple[Evaluated, ...]:
     """The probes, and the plain cells of the data to be explained."""
     reference = {
         each.source.fingerprint
@@ -193,7 +193,7 @@ def _evaluated(out: Place, plan: Plan, how: Explaining) -> tuple[Evaluated, ...]
 
 def _results(table: Predictions, score: float) -> Mapping[str, Result]:
     """How many of a model's confident detections are mistakes, by cause."""
-    return share_results(shares(table, judged(table, score)), len(table.model_classes))
+    return share_results(shares(table, judge_detections(table, score)), len(table.model_classes))
 
 
 def _before(out: Place, how: Explaining) -> Mapping[str, Any]:

@@ -40,7 +40,7 @@ def area(box: Sequence[float], height: float, width: float) -> float:
     return wide * tall / (height * width)
 
 
-def reduced(values: Floats, height: float, width: float) -> Floats:
+def sum_cells(values: Floats, height: float, width: float) -> Floats:
     """(SIDE, SIDE) `values` summed over equal cells of the first `height` × `width` of them."""
     down, along = (
         _overlap(np.arange(SIDE) * size / SIDE, np.arange(1, SIDE + 1) * size / SIDE, n)
@@ -59,7 +59,7 @@ def evenly(box: Sequence[float]) -> Floats:
     return found / (found.sum() or 1.0)
 
 
-def hidden(number: int, patches: int) -> Floats:
+def weigh_patches(number: int, patches: int) -> Floats:
     """(SIDE, SIDE) how much of each cell lies under a sliding patch, 0…1."""
     y0, y1, x0, x1 = (end * SIDE for end in patch(number, patches))
     down, along = (
@@ -68,7 +68,7 @@ def hidden(number: int, patches: int) -> Floats:
     return np.outer(down, along)
 
 
-def shown(mask: RandomMask) -> Floats:
+def weigh_mask(mask: RandomMask) -> Floats:
     """(SIDE, SIDE) how much of the middle of each cell a mask keeps, 0…1."""
     return mask.at(centres(SIDE), centres(SIDE))
 

@@ -10,7 +10,7 @@ LOWEST = 0.001
 """Where a probe has detectors cut their scores that can be asked to, as the recipes do."""
 
 
-def lowered(model: Detector) -> Detector:
+def lower_threshold(model: Detector) -> Detector:
     """The detector with its threshold on scores at `LOWEST`, as it is where it has no such seam.
 
     A probe measures what becomes of a score: one that falls below the threshold of a recipe would

@@ -11,7 +11,7 @@ from steadyeye.metrics.detection.error_types import iou
 
 
 @dataclass(frozen=True, eq=False)
-class Matched:
+class TargetMatches:
     """What was found of the target of each row, n rows.
 
     `probability`: (n,) float64, the score of the detection that overlaps the target's box best
@@ -28,7 +28,7 @@ class Matched:
         return np.asarray(self.row < 0)
 
 
-def matched(predictions: Predictions) -> Matched:
+def match_targets(predictions: Predictions) -> TargetMatches:
     """The best-overlapping detection of the target's class in every row of a probe.
 
     DEFINITIONS.md, "NAO analyses": a detection must overlap the box at all; ties go to the more
@@ -45,7 +45,7 @@ def matched(predictions: Predictions) -> Matched:
         best = _best(found, here, boxes[each])
         if best >= 0:
             probability[each], row[each] = found.score[best], best
-    return Matched(np.where(predictions.valid, probability, np.nan), row)
+    return TargetMatches(np.where(predictions.valid, probability, np.nan), row)
 
 
 def _best(found: BoxTable, rows: NDArray[np.intp], box: NDArray[np.float64]) -> int:

@@ -8,7 +8,7 @@ import numpy as np
 from steadyeye.core.predictions import Predictions
 from steadyeye.core.seeds import stream
 from steadyeye.core.types import Tag
-from steadyeye.explain.mining.causes import CAUSES, IOU, MISTAKES, RIGHT, SCORE, judged
+from steadyeye.explain.mining.causes import CAUSES, IOU, MISTAKES, RIGHT, SCORE, judge_detections
 
 OVERLAP = IOU
 """Above this IoU a detection lies on an object."""
@@ -53,9 +53,9 @@ def targets(
     many as there are mistakes, and `CONTROL` at least, where there are so many. `limit`: at most
     so many of either. Where there are more, a sample that `seed` and the ids alone decide.
     """
-    wrong = drawn(mistakes(predictions, score), limit, seed)
+    wrong = draw_targets(mistakes(predictions, score), limit, seed)
     most = max(len(wrong), CONTROL if limit is None else min(CONTROL, limit))
-    right = drawn(correct(reference or predictions, score), most, seed)
+    right = draw_targets(correct(reference or predictions, score), most, seed)
     return (*wrong, *right)
 
 
@@ -72,7 +72,7 @@ def correct(predictions: Predictions, score: float = SCORE) -> list[Target]:
     return [each for each in _confident(predictions, score) if not each.cause]
 
 
-def drawn(found: Sequence[Target], most: int | None, seed: int) -> list[Target]:
+def draw_targets(found: Sequence[Target], most: int | None, seed: int) -> list[Target]:
     """At most so many of the targets, drawn evenly, in the order they came."""
     if most is None or len(found) <= most:
         return list(found)
@@ -97,7 +97,7 @@ def tags(target: Target, image: str, video: str) -> Mapping[str, Tag]:
 
 def _confident(predictions: Predictions, score: float) -> list[Target]:
     """Every confident mistake and correct detection, in the order of rows and falling scores."""
-    kinds = judged(predictions, score)
+    kinds = judge_detections(predictions, score)
     found = predictions.said
     assert found is not None, "judged asked for it"
     cause = dict(zip(kinds.detection.tolist(), kinds.cause.tolist(), strict=True))

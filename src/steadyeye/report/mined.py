@@ -16,7 +16,7 @@ from steadyeye.data.classes.class_lists import named
 from steadyeye.explain.mining.causes import MISTAKES
 from steadyeye.explain.mining.crops import sample
 from steadyeye.explain.mining.error_rates import share_results, shares, summarize
-from steadyeye.explain.mining.run import Found, Mined, Wanted
+from steadyeye.explain.mining.run import Mined, RankedMistake, Wanted
 from steadyeye.report import build
 from steadyeye.report.render.document import Document
 from steadyeye.runner.collect import record
@@ -145,7 +145,7 @@ def _about(wanted: Wanted) -> dict[str, Any]:
     }
 
 
-def _image(mined: Mined, found: Found, keep: Keep) -> dict[str, Any]:
+def _image(mined: Mined, found: RankedMistake, keep: Keep) -> dict[str, Any]:
     table = mined.tables[found.candidate.table]
     source = mined.sources[table.fingerprint]
     name = found.candidate.sample
@@ -159,7 +159,7 @@ def _image(mined: Mined, found: Found, keep: Keep) -> dict[str, Any]:
     return {"file_name": name, **size, **about}
 
 
-def _annotation(number: int, image: int, category: int, found: Found) -> dict[str, Any]:
+def _annotation(number: int, image: int, category: int, found: RankedMistake) -> dict[str, Any]:
     one = found.candidate
     x0, y0, x1, y1 = found.box
     return {

@@ -45,7 +45,7 @@ class Augmentation:
 
     def __call__(self, image: Image, example: str, epoch: int) -> Image:
         """The image changed, of the same shape; the same id and epoch give the same image."""
-        chosen = self._chosen(example, epoch)
+        chosen = self._choose_level(example, epoch)
         if chosen.operator is None:
             return image
         key = stream_key(self.seed, f"{example}\x00{epoch}", chosen.operator.name)
@@ -53,7 +53,7 @@ class Augmentation:
         which = int(uniform(level_key(key, -1), len(chosen.levels), 1)[0])
         return chosen.operator.start(image, Context(key))(chosen.levels[which])
 
-    def _chosen(self, example: str, epoch: int) -> Choice:
+    def _choose_level(self, example: str, epoch: int) -> Choice:
         if len(self.choices) == 1:
             return self.choices[0]
         bits = int(draw(stream_key(self.seed, f"{example}\x00{epoch}", "which"), 0))
@@ -107,7 +107,7 @@ def _choice(spec: Spec, share: float) -> Choice:
     # `callable` has levels of its own, a number of them
     levels = own.pop("levels") if isinstance(own.get("levels"), str) else None
     if levels is None and spec.name != "callable" and "levels" in own:
-        levels = _listed(spec, own.pop("levels"))
+        levels = _format_levels(spec, own.pop("levels"))
     operator: Operator = plugins.build("degrade", Spec(spec.name, own))
     if operator.needs_gradient:
         raise UsageError(
@@ -121,7 +121,7 @@ def _choice(spec: Spec, share: float) -> Choice:
         raise UsageError(f"{operator.name}: {error}") from None
 
 
-def _listed(spec: Spec, levels: Any) -> str:
+def _format_levels(spec: Spec, levels: Any) -> str:
     """Levels given as a number or several, as text."""
     several = [levels] if isinstance(levels, int) else levels
     if not isinstance(several, Sequence) or not all(isinstance(each, int) for each in several):

@@ -163,10 +163,10 @@ def beside(base: str, tuned: Place, held: Examples, how: Job, watcher: Watcher) 
     `base`: the spec that the user gave. `tuned`: the folder of the trained model. `how`: the class
     map of the base, workers and batch. Examples whose classes the base cannot name count as wrong.
     """
-    models = plugins.build("models", parse(base)), _built(tuned)
+    models = plugins.build("models", parse(base)), _load_tuned(tuned)
     whole = Held(held, held.items)
     try:
-        reached, why = _reached(base, models[0], whole, how)
+        reached, why = _select_reachable(base, models[0], whole, how)
     except UsageError as error:
         return Beside(
             None, f"The base model does not have these classes, so there is no comparison: {error}."
@@ -178,7 +178,7 @@ def beside(base: str, tuned: Place, held: Examples, how: Job, watcher: Watcher) 
     specs = base, f"torch(path={str(tuned)!r})"
     sides = (("base", reached, how.class_map), ("tuned", whole, None))
     before, after = (
-        _predicted(
+        _predict(
             replace(how, models=(spec,), data=(source.name,), class_map=mapped, out=""),
             (model, source),
             tuned / FOLDER / name,
@@ -196,11 +196,11 @@ def beside(base: str, tuned: Place, held: Examples, how: Job, watcher: Watcher) 
     return Beside(gain("accuracy", _trials(before, held), _trials(after, held)), said)
 
 
-def _built(tuned: Place) -> Any:
+def _load_tuned(tuned: Place) -> Any:
     return plugins.build("models", parse(f"torch(path={str(tuned)!r})"))
 
 
-def _reached(base: str, model: Any, whole: Held, how: Job) -> tuple[Held | None, str]:
+def _select_reachable(base: str, model: Any, whole: Held, how: Job) -> tuple[Held | None, str]:
     """The held examples with a class that the base can name, and what is to be said of others.
 
     A detector is asked about all of them: what it finds counts against it where it is of no class.
@@ -221,7 +221,7 @@ def _reached(base: str, model: Any, whole: Held, how: Job) -> tuple[Held | None,
     return (Held(whole.examples, kept), why) if kept else (None, "")
 
 
-def _predicted(job: Job, pair: tuple[Any, Held], out: Place, watcher: Watcher) -> Predictions:
+def _predict(job: Job, pair: tuple[Any, Held], out: Place, watcher: Watcher) -> Predictions:
     model, source = pair
     plan = of_objects(replace(job, out=str(out)), [model], [(source.name, source)])
     ((_, table),) = tables([run(plan, watcher)])

@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 
 from steadyeye.core.prefetch import in_order
 from steadyeye.core.types import Image
-from steadyeye.training.protocol import Augment, Example, Examples, Task
+from steadyeye.training.protocol import Augment, Example, Examples, TrainingTask
 
 AHEAD = 2  # batches made ready before they are asked for
 MEMORY = 2**30  # bytes of fitted images that are kept
@@ -29,14 +29,14 @@ class Lesson:
     `workers`: threads that decode and prepare.
     """
 
-    task: Task
+    task: TrainingTask
     learn: Examples
     held: Examples
     augment: Augment | None = None
     workers: int = 1
 
 
-class Images:
+class ImageCache:
     """Decoded images as a task fits them, kept for the next epoch as long as there is room.
 
     Safe from any thread. What is kept stays: epochs go through all images, so an older one is
@@ -61,8 +61,11 @@ class Images:
         return image
 
 
-def learned(
-    lesson: Lesson, images: Images, batches: Iterable[tuple[int, int, Sequence[int]]], batch: int
+def read_training_batches(
+    lesson: Lesson,
+    images: ImageCache,
+    batches: Iterable[tuple[int, int, Sequence[int]]],
+    batch: int,
 ) -> Generator[tuple[int, list[Any]], None, None]:
     """Each step with what the network is given. `batches`: step, epoch and indices of examples."""
 
@@ -86,7 +89,9 @@ def learned(
             yield step, [first, *islice(ready, n - 1)]
 
 
-def held(lesson: Lesson, images: Images, batch: int) -> Generator[list[Any], None, None]:
+def read_held_batches(
+    lesson: Lesson, images: ImageCache, batch: int
+) -> Generator[list[Any], None, None]:
     """The held examples in their order, in batches, as the network is given them."""
 
     def prepare(example: Example) -> Any:

@@ -51,7 +51,7 @@ def check_base(base: str, how: Measuring) -> None:
     `base`: its spec.
     """
     for job in _jobs({"base": base}, how, None).values():
-        _checked("base", job)
+        _check_job("base", job)
 
 
 def measure(base: str, tuned: Place, how: Measuring, out: Place, watcher: Watcher) -> Document:
@@ -62,7 +62,7 @@ def measure(base: str, tuned: Place, how: Measuring, out: Place, watcher: Watche
     """
     jobs = _jobs({"base": base, "tuned": f"torch(path={str(tuned)!r})"}, how, out)
     # all that can be refused is, before the first of them is run
-    plans = {name: _checked(name, job) for name, job in jobs.items()}
+    plans = {name: _check_job(name, job) for name, job in jobs.items()}
     runs = {name: run(plan, watcher) for name, plan in plans.items()}
     return _report(runs, plans, out)
 
@@ -104,7 +104,7 @@ def _sweep(plain: Job, how: Measuring) -> Job:
     )
 
 
-def _checked(name: str, job: Job) -> Plan:
+def _check_job(name: str, job: Job) -> Plan:
     try:
         return check(job)
     except UsageError as error:

@@ -48,7 +48,7 @@ def save(folder: Path, state: State) -> Path:
     line = f"{hashlib.sha256(content).hexdigest()}  {file.name}\n"
     write_file(_digest(file), line.encode())
     best = state.history["best_step"]
-    for old in _listed(folder)[:-KEPT]:
+    for old in _list_checkpoints(folder)[:-KEPT]:
         if best is None or old != path(folder, best):
             remove(old)
     return file
@@ -59,7 +59,7 @@ def latest(folder: Path, say: Callable[[str], None]) -> State | None:
 
     `say`: is told of each later one that is not; those are removed.
     """
-    files = _listed(folder)
+    files = _list_checkpoints(folder)
     while files:
         file = files.pop()
         try:
@@ -86,7 +86,7 @@ def read(file: Path) -> State:
 
 def last_good(folder: Path) -> Path | None:
     """The file of the latest checkpoint that is as it was written."""
-    for file in reversed(_listed(folder)):
+    for file in reversed(_list_checkpoints(folder)):
         try:
             read(file)
         except UsageError:
@@ -107,7 +107,7 @@ def clear(folder: Path) -> None:
         left.unlink()
 
 
-def _listed(folder: Path) -> list[Path]:
+def _list_checkpoints(folder: Path) -> list[Path]:
     return sorted(folder.glob("step-*.pt"))
 
 

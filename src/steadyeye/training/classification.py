@@ -88,8 +88,8 @@ class Classification:
 
     def loss(self, module: nn.Module, prepared: Sequence[Prepared]) -> Tensor:
         """The mean loss of a batch."""
-        inputs, *truth = _stacked(module, prepared)
-        with _settled(module, len(inputs) < self.fewest):
+        inputs, *truth = _stack_batch(module, prepared)
+        with _freeze_norms(module, len(inputs) < self.fewest):
             scores = module(inputs)
         if not isinstance(scores, Tensor):
             # GoogLeNet and Inception give their auxiliary heads too, only while they are trained
@@ -103,7 +103,7 @@ class Classification:
         losses: list[Tensor] = []
         right: list[Tensor] = []
         for batch in prepared:
-            inputs, first, labels, known = _stacked(module, batch)
+            inputs, first, labels, known = _stack_batch(module, batch)
             scores = module(inputs).float()
             losses.append(self._losses(scores, first, labels, known).cpu())
             best = scores.argmax(dim=1, keepdim=True)
@@ -224,14 +224,14 @@ def _about(
     }
 
 
-def _stacked(module: nn.Module, prepared: Sequence[Prepared]) -> list[Tensor]:
+def _stack_batch(module: nn.Module, prepared: Sequence[Prepared]) -> list[Tensor]:
     """Each part of a batch as one tensor, where the module is."""
     to = device(module)
     return [torch.stack(each).to(to) for each in zip(*prepared, strict=True)]
 
 
 @contextmanager
-def _settled(module: nn.Module, few: bool) -> Iterator[None]:
+def _freeze_norms(module: nn.Module, few: bool) -> Iterator[None]:
     """Batch normalisation as in evaluation while the block lasts, where there are few images."""
     norms = [
         each

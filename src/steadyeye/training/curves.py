@@ -22,7 +22,7 @@ def figures(went: History) -> list[Figure]:
     figures = [_loss(went)]
     names = [name for name in numbers(went) if name in SHARES]
     if went.rounds and names:
-        figures.append(_judged(went, names))
+        figures.append(_draw_judgements(went, names))
     if len({each.rate for each in went.rounds}) > 1:
         figures.append(_rate(went))
     return figures
@@ -54,16 +54,16 @@ def _loss(went: History) -> Figure:
     return Figure(
         name="training_loss",
         caption="Training loss (moving mean over steps), and loss on the held-out data after "
-        f"each round.{_marked(went)}",
+        f"each round.{_describe_best(went)}",
         alt=f"Training loss from {went.losses[0]:.3g} to {went.losses[-1]:.3g} over "
         f"{number_of(went.step, 'step')}; the table has the rounds.",
         spec={**chart([line, dots, *_best_mark(went)]), "data": {"values": rows}},
     )
 
 
-def _judged(went: History, names: Sequence[str]) -> Figure:
+def _draw_judgements(went: History, names: Sequence[str]) -> Figure:
     rows = [
-        {"step": step, "value": held[name], "of": named(name)}
+        {"step": step, "value": held[name], "of": name_measure(name)}
         for step, held in [(0, went.start), *((r.step, r.held) for r in went.rounds)]
         for name in names
         if held.get(name) is not None
@@ -73,14 +73,14 @@ def _judged(went: History, names: Sequence[str]) -> Figure:
         "encoding": {
             "x": STEP,
             "y": shares("value", "held-out data"),
-            **lines([named(name) for name in names], "of"),
+            **lines([name_measure(name) for name in names], "of"),
         },
     }
     return Figure(
         name="training_judged",
         caption="Metrics on the held-out data, before the first step and after each round."
-        + _marked(went),
-        alt=f"{', '.join(map(named, names))} on the held-out data by step.",
+        + _describe_best(went),
+        alt=f"{', '.join(map(name_measure, names))} on the held-out data by step.",
         spec={**chart([line, *_best_mark(went)]), "data": {"values": rows}},
     )
 
@@ -118,7 +118,7 @@ def _best_mark(went: History) -> list[dict[str, Any]]:
     ]
 
 
-def _marked(went: History) -> str:
+def _describe_best(went: History) -> str:
     return (
         ""
         if went.best is None
@@ -143,12 +143,12 @@ def numbers(went: History) -> list[str]:
     return [went.watched, *rest]
 
 
-def named(name: str) -> str:
+def name_measure(name: str) -> str:
     """A number of `Task.judge` as one says it."""
     return name.upper() if name in ("ap", "ap50") else name
 
 
-def shown(name: str, value: float | None) -> str:
+def format_measure(name: str, value: float | None) -> str:
     """Its value: a percentage, or four digits; `—` for None."""
     if value is None:
         return "—"

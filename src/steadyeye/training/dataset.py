@@ -46,7 +46,7 @@ def examples(source: Source, several: bool = False, boxed: bool = False) -> Exam
             f"'{source.name}' has no labels to train on; give a source with labels or boxes"
         )
     read = [_read(source[i], classes, several or boxed, source.name) for i in range(len(source))]
-    read = [_boxed(one) for one in read] if boxed else read
+    read = [_keep_boxed(one) for one in read] if boxed else read
     kept, twice = _once([one.example for one in read if not one.left])
     counts = {why: sum(one.left == why for one in read) for why in LEFT_OUT}
     notes = [f"{counts[why]:,} {text}" for why, text in LEFT_OUT.items() if counts[why]]
@@ -62,7 +62,7 @@ def examples(source: Source, several: bool = False, boxed: bool = False) -> Exam
     whole = Examples(source.name, classes, (), source.fingerprint)
     # notes on pm-sets are of neighbours and anchors, which training knows nothing of
     of_source = () if "offset" in source.columns else source.notes
-    return chosen(whole, kept, (*notes, *of_source))
+    return choose_examples(whole, kept, (*notes, *of_source))
 
 
 UNLABELLED, AMBIGUOUS, UNBOXED = "unlabelled", "ambiguous", "unboxed"
@@ -73,7 +73,7 @@ LEFT_OUT = {
 }
 
 
-def chosen(
+def choose_examples(
     whole: Examples,
     items: Sequence[Example],
     notes: Sequence[str] = (),
@@ -113,7 +113,7 @@ def onto(
     table = _table(found.classes, classes, class_map)
     if strict:
         _check_reached(found, table)
-    items = [moved for one in found.items if (moved := _moved(one, table)).labels]
+    items = [moved for one in found.items if (moved := _move_labels(one, table)).labels]
     lost = len(found.items) - len(items)
     if not items:
         raise UsageError(
@@ -122,7 +122,7 @@ def onto(
         )
     note = f"labels mapped onto {number_of(len(classes), 'class')} {table.origin}"
     note += f"; {number_of(lost, 'image')} without one of them, left out" if lost else ""
-    return chosen(found, items, (note,), classes)
+    return choose_examples(found, items, (note,), classes)
 
 
 def trained_on(train: Examples) -> dict[str, Any]:
@@ -190,7 +190,7 @@ def _read(sample: Sample, classes: Classes, several: bool, name: str) -> _Read:
     return _Read(example, AMBIGUOUS if unclear else "")
 
 
-def _boxed(read: _Read) -> _Read:
+def _keep_boxed(read: _Read) -> _Read:
     """The same where boxes are learned: none is something to learn too, where that is known."""
     return _Read(read.example, UNBOXED if read.example.boxes is None else "")
 
@@ -222,7 +222,7 @@ def _check_reached(found: Examples, table: ClassMap) -> None:
         )
 
 
-def _moved(one: Example, table: ClassMap) -> Example:
+def _move_labels(one: Example, table: ClassMap) -> Example:
     to = table.destinations
     labels = tuple(dict.fromkeys(to[label] for label in one.labels if to[label] >= 0))
     verified = one.verified

@@ -73,7 +73,7 @@ class Engine:
             self._optimizer.step()
         return whole
 
-    def judged(
+    def judge_module(
         self, number: int, judge: Callable[[nn.Module], Mapping[str, float]]
     ) -> Mapping[str, float]:
         """What the first process finds of the module in eval mode; all processes are told."""

@@ -166,8 +166,8 @@ def command(record: Mapping[str, Any], out: str) -> str:
     for key, value in record.items():
         if value != usual.get(key):
             words += [f"--{key.replace('_', '-')}"]
-            words += [] if value is True else [_quoted(str(value))]
-    return " ".join([*words, "--out", _quoted(out)])
+            words += [] if value is True else [_quote(str(value))]
+    return " ".join([*words, "--out", _quote(out)])
 
 
 def _schedule(recipe: TrainingRecipe, iterations: int | None) -> Schedule:
@@ -202,5 +202,5 @@ def _types(key: str, declared: str) -> tuple[type, ...]:
     return (str,)
 
 
-def _quoted(text: str) -> str:
+def _quote(text: str) -> str:
     return f'"{text}"' if any(c in text for c in " ()'*") else text

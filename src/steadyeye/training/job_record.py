@@ -13,7 +13,7 @@ from steadyeye.training.augmentation import Augmentation
 from steadyeye.training.engine import MOMENTUM, first
 from steadyeye.training.hyperparameters import Course
 from steadyeye.training.job import Tuning
-from steadyeye.training.protocol import Task
+from steadyeye.training.protocol import TrainingTask
 from steadyeye.training.recipes import TrainingRecipe
 from steadyeye.training.selection import Data
 
@@ -28,7 +28,7 @@ def record(
     course: Course,
     data: Data,
     augmentation: Augmentation | None,
-    task: Task,
+    task: TrainingTask,
 ) -> dict[str, Any]:
     """All that it takes to repeat a training, as plain values."""
     about = task.record()

@@ -24,14 +24,14 @@ def check(train: Examples, held: Examples, in_time: bool = False) -> tuple[str, 
     then told in a note. Every compared image is decoded once.
     """
     if not in_time:
-        shared = sorted(_filmed(train.items) & _filmed(held.items))
+        shared = sorted(_list_videos(train.items) & _list_videos(held.items))
         if shared:
             raise UsageError(
                 f"training and held-out data share {number_of(len(shared), 'video')}: "
                 f"{listed(shared)}; frames of one video are nearly the same, so hold out whole "
                 "videos"
             )
-    sides = [_spaced(side.items) for side in (train, held)]
+    sides = [_space_frames(side.items) for side in (train, held)]
     marks = [_marks(side) for side in sides]
     pairs = near(*([mark for mark in side if mark is not None] for side in marks))
     found = _names(sides, marks, pairs)
@@ -43,7 +43,7 @@ def check(train: Examples, held: Examples, in_time: bool = False) -> tuple[str, 
             f"{listed([f'{b} and {a}' for a, b in found])}; keep them on one side"
         )
     flat = sum(mark is None for side in marks for mark in side)
-    notes = [_compared(train, held, sides)]
+    notes = [_compare_sides(train, held, sides)]
     notes[0] += f"; {flat:,} show too little to be compared" if flat else ""
     if in_time:
         notes.append(
@@ -54,7 +54,7 @@ def check(train: Examples, held: Examples, in_time: bool = False) -> tuple[str, 
     return tuple(notes)
 
 
-def _compared(train: Examples, held: Examples, sides: Sequence[Sequence[Example]]) -> str:
+def _compare_sides(train: Examples, held: Examples, sides: Sequence[Sequence[Example]]) -> str:
     counts = [
         f"{len(some):,}{'' if len(some) == len(side.items) else f' of {len(side.items):,}'}"
         for some, side in zip(sides, (train, held), strict=True)
@@ -65,12 +65,12 @@ def _compared(train: Examples, held: Examples, sides: Sequence[Sequence[Example]
     )
 
 
-def _filmed(items: Sequence[Example]) -> set[str]:
+def _list_videos(items: Sequence[Example]) -> set[str]:
     """The videos; single pictures, which are named as their files are, are told by pixels alone."""
     return {one.video for one in items if one.video != one.id}
 
 
-def _spaced(items: Sequence[Example]) -> list[Example]:
+def _space_frames(items: Sequence[Example]) -> list[Example]:
     if len(items) <= MOST:
         return list(items)
     return [items[i] for i in np.linspace(0, len(items) - 1, MOST).round().astype(int)]

@@ -15,21 +15,21 @@ from steadyeye.core.errors import UsageError
 from steadyeye.core.format import number_of
 from steadyeye.training import batches as training_batches
 from steadyeye.training import checkpoint, metrics_log, sampler, schedule
-from steadyeye.training.batches import Images, Lesson
+from steadyeye.training.batches import ImageCache, Lesson
 from steadyeye.training.engine import Engine, surroundings
 from steadyeye.training.hyperparameters import Course
-from steadyeye.training.metrics_log import History, Round
-from steadyeye.training.sampler import Steps
+from steadyeye.training.metrics_log import History, TrainingRound
+from steadyeye.training.sampler import EpochSteps
 
 
-class Watcher(Protocol):
+class LossWatcher(Protocol):
     """What is told of a training as it goes; `steadyeye.cli.progress` has some."""
 
     def begin(self, name: str, rows: int, done: int = 0) -> Callable[[int], None]:
         """A training of `rows` images begins, `done` of them before; returned: told of more."""
         ...
 
-    def learned(self, name: str, loss: float) -> None:
+    def show_loss(self, name: str, loss: float) -> None:
         """The loss of the training `name`, smoothed over the latest steps."""
         ...
 
@@ -46,7 +46,7 @@ def train(
     lesson: Lesson,
     course: Course,
     folder: Path,
-    watcher: Watcher,
+    watcher: LossWatcher,
     start: Mapping[str, float | None] | None = None,
 ) -> History:
     """Trains a copy of the task's module; returns what it went like.
@@ -63,27 +63,27 @@ def train(
 class _Training:
     """A training in progress."""
 
-    def __init__(self, lesson: Lesson, course: Course, folder: Path, watcher: Watcher) -> None:
+    def __init__(self, lesson: Lesson, course: Course, folder: Path, watcher: LossWatcher) -> None:
         self.lesson, self.course, self.folder, self.watcher = lesson, course, folder, watcher
-        self.steps = Steps(len(lesson.learn.items), course)
+        self.steps = EpochSteps(len(lesson.learn.items), course)
         self.engine = Engine(lesson.task.module, course)
-        self.images = Images(lesson.task.fit)
+        self.images = ImageCache(lesson.task.fit)
         self.losses: list[float] = []
 
     def run(self, start: Mapping[str, float | None] | None) -> History:
         """Trains to the end, from the latest checkpoint if there is one."""
-        found = self._resumed() or self._begun(start)
+        found = self._resume() or self._begin(start)
         if found.ended:
             return found
         name = self.folder.resolve().parent.name
         whole = self.steps.images(self.steps.total)
         advance = self.watcher.begin(name, whole, self.steps.images(found.step))
-        with interruptible() as interrupted, closing(self._fed(found.step)) as fed:
+        with interruptible() as interrupted, closing(self._feed(found.step)) as fed:
             for step, given in fed:
                 self._step(step, found, given)
-                self.watcher.learned(name, smoothed(self.losses))
-                if judged := self.steps.judged(step + 1):
-                    found = self._judged(found)
+                self.watcher.show_loss(name, smooth_losses(self.losses))
+                if judged := self.steps.ends_round(step + 1):
+                    found = self._judge_round(found)
                 stop = interrupted()
                 if judged or stop or (step + 1) % self.course.every == 0:
                     self._save(found)
@@ -94,7 +94,7 @@ class _Training:
                     raise KeyboardInterrupt
         return found
 
-    def _resumed(self) -> History | None:
+    def _resume(self) -> History | None:
         if self.engine.rank == 0:
             checkpoint.clear(self.folder)
             state = checkpoint.latest(self.folder, self.watcher.say)
@@ -111,17 +111,19 @@ class _Training:
             self.watcher.say(f"going on after step {state.step:,} of {self.steps.total:,}")
         return found
 
-    def _begun(self, start: Mapping[str, float | None] | None) -> History:
+    def _begin(self, start: Mapping[str, float | None] | None) -> History:
         task = self.lesson.task
         return History(task.watched, task.lower, self._judgement(0) if start is None else start)
 
-    def _fed(self, first: int) -> Generator[tuple[int, list[Any]], None, None]:
+    def _feed(self, first: int) -> Generator[tuple[int, list[Any]], None, None]:
         """What this process is given at each step."""
         parts = (
             (step, step // self.steps.epoch, sampler.share(batch, *self.place)[0])
             for step, batch in self.steps.batches(first)
         )
-        return training_batches.learned(self.lesson, self.images, parts, self.course.batch)
+        return training_batches.read_training_batches(
+            self.lesson, self.images, parts, self.course.batch
+        )
 
     @property
     def place(self) -> tuple[int, int]:
@@ -137,17 +139,17 @@ class _Training:
             sampler.share(batch, *self.place)[1],
         )
         if not math.isfinite(loss):
-            raise self._diverged(f"the loss is {loss}", step)
+            raise self._describe_divergence(f"the loss is {loss}", step)
         self.losses.append(loss)
 
-    def _judged(self, found: History) -> History:
+    def _judge_round(self, found: History) -> History:
         """The history with the round that ends now."""
         done = len(self.losses)
         first = found.rounds[-1].step if found.rounds else 0
         sizes = [self.steps.size(step) for step in range(first, done)]
         losses = self.losses[first:]
         rate = schedule.rate(self.course.schedule, self.course.rate, done - 1, found.values)
-        ended = Round(
+        ended = TrainingRound(
             step=done,
             epoch=done / self.steps.epoch,
             rate=rate,
@@ -167,22 +169,26 @@ class _Training:
         task, size = self.lesson.task, self.course.batch
 
         def judge(module: nn.Module) -> Mapping[str, float]:
-            with closing(training_batches.held(self.lesson, self.images, size)) as batches:
+            with closing(
+                training_batches.read_held_batches(self.lesson, self.images, size)
+            ) as batches:
                 return task.judge(module, batches)
 
-        said = self.engine.judged(step, judge)
+        said = self.engine.judge_module(step, judge)
         if not math.isfinite(said[task.watched]):
-            raise self._diverged(f"{task.watched} on the held-out data is not a number", step - 1)
+            raise self._describe_divergence(
+                f"{task.watched} on the held-out data is not a number", step - 1
+            )
         return {key: value if math.isfinite(value) else None for key, value in said.items()}
 
     def _save(self, found: History) -> None:
         if not self.engine.sound():
-            raise self._diverged("a weight is no finite number", len(self.losses) - 1)
+            raise self._describe_divergence("a weight is no finite number", len(self.losses) - 1)
         if self.engine.rank == 0:
             now = replace(found, losses=tuple(self.losses))
             checkpoint.save(self.folder, self.engine.state(now.record()))
 
-    def _diverged(self, what: str, step: int) -> DivergedError:
+    def _describe_divergence(self, what: str, step: int) -> DivergedError:
         step = max(step, 0)
         ids = [self.lesson.learn.items[i].id for i in self.steps.batch(step)]
         file = checkpoint.last_good(self.folder)
@@ -216,7 +222,7 @@ def interruptible() -> Iterator[Callable[[], bool]]:
         signal.signal(signal.SIGINT, before)
 
 
-def smoothed(losses: Sequence[float], steps: int = 20) -> float:
+def smooth_losses(losses: Sequence[float], steps: int = 20) -> float:
     """The mean of the latest losses."""
     latest = losses[-steps:]
     return sum(latest) / len(latest)

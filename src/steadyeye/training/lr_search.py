@@ -12,8 +12,8 @@ from steadyeye.core.storage.atomic import write_file
 from steadyeye.training.batches import Lesson
 from steadyeye.training.engine import first
 from steadyeye.training.hyperparameters import RATES, Course
-from steadyeye.training.loop import DivergedError, Watcher, train
-from steadyeye.training.sampler import Steps
+from steadyeye.training.loop import DivergedError, LossWatcher, train
+from steadyeye.training.sampler import EpochSteps
 from steadyeye.training.schedule import Constant
 
 PART = 10
@@ -36,7 +36,7 @@ class Tried:
 
 
 @dataclass(frozen=True)
-class Found:
+class RateSearch:
     """`steps`: of each trial; `start`: the judgement before any; `rate`: the one to take."""
 
     steps: int
@@ -55,8 +55,12 @@ def read(record: Mapping[str, Any]) -> Tried:
 
 
 def search(
-    lesson: Lesson, course: Course, folder: Path, watcher: Watcher, rates: Sequence[float] = RATES
-) -> Found:
+    lesson: Lesson,
+    course: Course,
+    folder: Path,
+    watcher: LossWatcher,
+    rates: Sequence[float] = RATES,
+) -> RateSearch:
     """The rate whose trial is best by the watched number, of several the one with the least loss.
 
     `folder`: of the trials, each kept once it is done; stopped, the search goes on where it was.
@@ -70,7 +74,7 @@ def search(
         trial = replace(
             course, rate=rate, iterations=steps, round=steps, schedule=Constant(), patience=None
         )
-        content = _tried(lesson, trial, folder / f"lr-{rate:g}", watcher, start)
+        content = _run_trial(lesson, trial, folder / f"lr-{rate:g}", watcher, start)
         start = content["start"] or start
         tried.append(read(content["tried"]))
     sound = [each for each in tried if not each.fault]
@@ -81,19 +85,19 @@ def search(
         )
     task = lesson.task
     best = max(sound, key=lambda each: _goodness(each.held, task.watched, task.lower))
-    return Found(steps, start, tuple(tried), best.rate)
+    return RateSearch(steps, start, tuple(tried), best.rate)
 
 
 def _steps(lesson: Lesson, course: Course) -> int:
-    steps = Steps(len(lesson.learn.items), course)
+    steps = EpochSteps(len(lesson.learn.items), course)
     return min(max(steps.epoch, steps.total // PART), steps.total)
 
 
-def _tried(
+def _run_trial(
     lesson: Lesson,
     course: Course,
     folder: Path,
-    watcher: Watcher,
+    watcher: LossWatcher,
     start: Mapping[str, float | None] | None,
 ) -> dict[str, Any]:
     """A trial and the judgement it began with, read where it was made before."""

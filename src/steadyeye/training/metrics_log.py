@@ -8,7 +8,7 @@ from steadyeye.training import schedule
 
 
 @dataclass(frozen=True)
-class Round:
+class TrainingRound:
     """The end of a round. `step`: steps done by then; `rate`: the learning rate of its steps.
 
     `loss`: the mean over the examples of the round; `held`: what `Task.judge` said, None for what
@@ -35,7 +35,7 @@ class History:
     lower: bool
     start: Mapping[str, float | None]
     losses: tuple[float, ...] = ()
-    rounds: tuple[Round, ...] = ()
+    rounds: tuple[TrainingRound, ...] = ()
     ended: str = ""
 
     @property
@@ -50,7 +50,7 @@ class History:
         return tuple(-value if self.lower else value for value in found if value is not None)
 
     @property
-    def best(self) -> Round | None:
+    def best(self) -> TrainingRound | None:
         """The first round with the best watched number; None before the first."""
         found = schedule.best(self.values)
         return None if found is None else self.rounds[found]
@@ -76,6 +76,6 @@ def read(record: Mapping[str, Any]) -> History:
         lower=record["lower"],
         start=record["start"],
         losses=tuple(record["losses"]),
-        rounds=tuple(Round(**each) for each in record["rounds"]),
+        rounds=tuple(TrainingRound(**each) for each in record["rounds"]),
         ended=record["ended"],
     )

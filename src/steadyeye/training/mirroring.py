@@ -7,7 +7,7 @@ from steadyeye.core.types import Image
 from steadyeye.training.protocol import Augment
 
 
-def mirrored(after: Augment | None = None, seed: int = 0) -> Augment:
+def mirror_images(after: Augment | None = None, seed: int = 0) -> Augment:
     """An `Augment`: half of the images mirrored, by (seed, id, epoch) alone; `after`: what follows.
 
     For classifiers: boxes stay where they are.

@@ -52,7 +52,7 @@ class Examples:
     notes: tuple[str, ...] = ()
 
 
-class Task(Protocol):
+class TrainingTask(Protocol):
     """What is trained and how it is judged; the loop knows nothing else of it.
 
     `kind`: "classifier" or "detector". `module`: fp32, with its new head, on the CPU when it is

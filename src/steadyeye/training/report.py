@@ -12,9 +12,9 @@ from steadyeye.report.comparison.training_gains import Gain, TrainingGains, tabl
 from steadyeye.report.render.document import Document
 from steadyeye.training import job
 from steadyeye.training.base_comparison import Beside
-from steadyeye.training.curves import STEP, curve, figures, named, numbers, shown
+from steadyeye.training.curves import STEP, curve, figures, format_measure, name_measure, numbers
 from steadyeye.training.lr_search import read
-from steadyeye.training.metrics_log import History, Round
+from steadyeye.training.metrics_log import History, TrainingRound
 
 
 def document(
@@ -50,7 +50,8 @@ def summarize(
     if best is None:
         return (f"{what}: no validation before it {went.ended or 'ended'}.",)
     rose = "; ".join(
-        f"{named(name)} from {shown(name, went.start.get(name))} to {shown(name, best.held[name])}"
+        f"{name_measure(name)} from {format_measure(name, went.start.get(name))} "
+        f"to {format_measure(name, best.held[name])}"
         for name in numbers(went)
     )
     began = "" if record["task"].get("head", {}).get("kept") else " (it started with a new head)"
@@ -63,7 +64,7 @@ def summarize(
 
 def _beside(both: Beside) -> Section:
     """The base as it was given and the trained model, on the same held examples."""
-    tables = () if both.gain is None else (table("Before and after", [_told(both.gain)]),)
+    tables = () if both.gain is None else (table("Before and after", [_name_models(both.gain)]),)
     return Section(
         topic=Topic.TRAINING,
         place=0,
@@ -74,7 +75,7 @@ def _beside(both: Beside) -> Section:
     )
 
 
-def _told(found: Gain) -> TrainingGains:
+def _name_models(found: Gain) -> TrainingGains:
     return TrainingGains("the base model", "the fine-tuned model", (found,))
 
 
@@ -83,7 +84,7 @@ def _curves(record: Mapping[str, Any], went: History) -> Section:
         topic=Topic.TRAINING,
         place=1,
         title=_title(went),
-        text=(_ending(record, went), _held(record)),
+        text=(_ending(record, went), _describe_data(record)),
         figures=tuple(figures(went)),
         tables=(_table(went),) if went.rounds else (),
     )
@@ -94,9 +95,10 @@ def _title(went: History) -> str:
     if best is None:
         return "Training ended before the first validation"
     before, after = went.start.get(watched), best.held[watched]
+    first, last = format_measure(watched, before), format_measure(watched, after)
     return (
-        f"Course of training: {named(watched)} on the held-out data {shown(watched, before)} at "
-        f"first, {shown(watched, after)} at step {best.step:,}"
+        f"Course of training: {name_measure(watched)} on the held-out data {first} at first, "
+        f"{last} at step {best.step:,}"
     )
 
 
@@ -116,15 +118,15 @@ def _ending(record: Mapping[str, Any], went: History) -> str:
         return text + "No weights were kept."
     text += (
         f"The kept weights are those after step {best.step:,} of {went.step:,} (epoch "
-        f"{best.epoch:.4g}), with the best {named(went.watched)} on the held-out data; "
+        f"{best.epoch:.4g}), with the best {name_measure(went.watched)} on the held-out data; "
         f"{recipe['optimizer']}, learning rate {_rates(went)}, batches of {recipe['batch']}, "
         f"{recipe['precision']}."
     )
     if not _better(went):
         text += (
             " Before the first step it was "
-            f"{shown(went.watched, went.start.get(went.watched))}: no step improved it on these "
-            "examples."
+            f"{format_measure(went.watched, went.start.get(went.watched))}: "
+            "no step improved it on these examples."
         )
     return text
 
@@ -134,7 +136,7 @@ def _rates(went: History) -> str:
     return f"{first:g} throughout" if first == last else f"{first:g} at first, {last:g} at the end"
 
 
-def _held(record: Mapping[str, Any]) -> str:
+def _describe_data(record: Mapping[str, Any]) -> str:
     train, held = record["data"]["train"], record["data"]["held"]
     return (
         f"Trained on {number_of(train['n'], 'example')} of {train['name']}; validated on "
@@ -146,14 +148,22 @@ def _held(record: Mapping[str, Any]) -> str:
 
 def _table(went: History) -> Table:
     names = numbers(went)
-    rows = [("0", "at first", "—", "—", *(shown(name, went.start.get(name)) for name in names))]
+    rows = [
+        ("0", "at first", "—", "—", *(format_measure(name, went.start.get(name)) for name in names))
+    ]
     rows += [_row(each, names, each == went.best) for each in went.rounds]
-    header = ("step", "epoch", "learning rate", "loss", *(f"held-out {named(n)}" for n in names))
+    header = (
+        "step",
+        "epoch",
+        "learning rate",
+        "loss",
+        *(f"held-out {name_measure(n)}" for n in names),
+    )
     return Table("All rounds; ● marks the kept weights", header, tuple(rows))
 
 
-def _row(each: Round, names: Sequence[str], best: bool) -> tuple[str, ...]:
-    held = (shown(name, each.held[name]) for name in names)
+def _row(each: TrainingRound, names: Sequence[str], best: bool) -> tuple[str, ...]:
+    held = (format_measure(name, each.held[name]) for name in names)
     step = f"{each.step:,}{' ●' if best else ''}"
     return (step, f"{each.epoch:.4g}", f"{each.rate:g}", f"{each.loss:.4f}", *held)
 
@@ -165,7 +175,7 @@ def _search(went: History, found: Mapping[str, Any]) -> Section:
         (
             f"{each.rate:g}{' ●' if each.rate == found['rate'] else ''}",
             each.fault or f"{each.loss:.4f}",
-            *(shown(name, each.held.get(name)) for name in names),
+            *(format_measure(name, each.held.get(name)) for name in names),
         )
         for each in tried
     )
@@ -175,15 +185,15 @@ def _search(went: History, found: Mapping[str, Any]) -> Section:
         "mark": {"type": "line", "tooltip": True},
         "encoding": {"x": STEP, "y": y, **lines([f"{t.rate:g}" for t in tried], "of")},
     }
-    held = (f"held-out {named(name)}" for name in names)
+    held = (f"held-out {name_measure(name)}" for name in names)
     return Section(
         topic=Topic.TRAINING,
         place=2,
         title=f"Learning rate {found['rate']:g} was chosen among {len(tried)}",
         text=(
             f"Each was tried for {number_of(found['steps'], 'step')} from the same weights, on "
-            f"the same batches, and compared by {named(went.watched)} on the held-out data; ties "
-            "are broken by the loss. So the held-out data chose the learning rate too.",
+            f"the same batches, and compared by {name_measure(went.watched)} on the held-out "
+            "data; ties are broken by the loss. So the held-out data chose the learning rate too.",
         ),
         figures=(
             Figure(

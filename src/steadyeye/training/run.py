@@ -38,11 +38,11 @@ from steadyeye.training.detection import detection, library
 from steadyeye.training.engine import first
 from steadyeye.training.hyperparameters import Course
 from steadyeye.training.job import Tuning
-from steadyeye.training.loop import DivergedError, Watcher, train
-from steadyeye.training.lr_search import Found, search
+from steadyeye.training.loop import DivergedError, LossWatcher, train
+from steadyeye.training.lr_search import RateSearch, search
 from steadyeye.training.metrics_log import History
-from steadyeye.training.mirroring import mirrored
-from steadyeye.training.protocol import Examples, Task
+from steadyeye.training.mirroring import mirror_images
+from steadyeye.training.protocol import Examples, TrainingTask
 from steadyeye.training.recipes import TrainingRecipe, training_recipe
 from steadyeye.training.selection import Data, data
 
@@ -50,7 +50,7 @@ CHECKPOINTS, HISTORY, SEARCH, THEN = "checkpoints", "history.json", "search", "t
 
 
 @dataclass(frozen=True, eq=False)
-class Plan:
+class TrainingPlan:
     """A training whose every part was found and checked.
 
     `sources`: the labelled data by their specs, as they were given.
@@ -82,11 +82,11 @@ class Tuned:
     gains: Document | None
 
 
-class Watching(loop.Watcher, run.Watcher, Protocol):
+class TrainingWatcher(loop.LossWatcher, run.Watcher, Protocol):
     """What is told of a training, and of the runs that follow it."""
 
 
-def check(job: Tuning) -> Plan:
+def check(job: Tuning) -> TrainingPlan:
     """The plan of a training, with all that can be refused before the first step refused."""
     out, measuring = place(job.out), job.measuring
     if not isinstance(out, Path):
@@ -104,12 +104,12 @@ def check(job: Tuning) -> Plan:
     if measuring is not None:
         before_after.check_base(job.model, measuring)
     task = _task(model, job, found.train)
-    augment = mirrored(operators, job.seed) if job.mirror else operators
+    augment = mirror_images(operators, job.seed) if job.mirror else operators
     lesson = Lesson(task, found.train, found.held, augment, job.workers or cores())
-    return Plan(job, out, recipe, course, found, operators, lesson, measuring, sources)
+    return TrainingPlan(job, out, recipe, course, found, operators, lesson, measuring, sources)
 
 
-def finetune(plan: Plan, watcher: Watching) -> Tuned:
+def finetune(plan: TrainingPlan, watcher: TrainingWatcher) -> Tuned:
     """Trains as planned, from where it was stopped if it was, and writes all that came of it.
 
     Raises `UsageError` where the folder holds another job or another process writes into it, and
@@ -128,7 +128,7 @@ def finetune(plan: Plan, watcher: Watching) -> Tuned:
         started = time.perf_counter()
         course, start = plan.course, None
         if plan.job.searched:
-            found = _searched(plan, watcher)
+            found = _search_rate(plan, watcher)
             course, start = replace(course, rate=found.rate), found.start
             record = job_record.write(plan.out, {**record, "search": found.record()})
         try:
@@ -146,7 +146,7 @@ def finetune(plan: Plan, watcher: Watching) -> Tuned:
     return Tuned(plan.out, record, went, both, measured)
 
 
-def announcement(plan: Plan) -> str:
+def announcement(plan: TrainingPlan) -> str:
     """What is about to be trained, in a line."""
     train, held, course = plan.data.train, plan.data.held, plan.course
     long = (
@@ -175,7 +175,7 @@ def _source(text: str) -> Source:
     return source
 
 
-def _task(model: Any, job: Tuning, learned: Examples) -> Task:
+def _task(model: Any, job: Tuning, learned: Examples) -> TrainingTask:
     if detects(model):
         for flag in ("multi_label", "mirror"):
             if getattr(job, flag):
@@ -187,14 +187,16 @@ def _task(model: Any, job: Tuning, learned: Examples) -> Task:
     return classification(model, job.model, learned, how)
 
 
-def _searched(plan: Plan, watcher: Watcher) -> Found:
+def _search_rate(plan: TrainingPlan, watcher: LossWatcher) -> RateSearch:
     """The learning rate that was found by trying."""
     found = search(plan.lesson, plan.course, plan.out / SEARCH, watcher)
     watcher.say(f"learning rate {found.rate:g}: best of {len(found.tried)} after {found.steps:,}")
     return found
 
 
-def _write_diverged(plan: Plan, record: dict[str, Any], why: str, watcher: Watching) -> None:
+def _write_diverged(
+    plan: TrainingPlan, record: dict[str, Any], why: str, watcher: TrainingWatcher
+) -> None:
     """What the last good checkpoint holds, with why there is no more."""
     _log(plan.out, "diverged", why=why)
     file = checkpoint.last_good(plan.out / CHECKPOINTS)
@@ -205,7 +207,7 @@ def _write_diverged(plan: Plan, record: dict[str, Any], why: str, watcher: Watch
 
 
 def _write(
-    plan: Plan, record: Mapping[str, Any], went: History, watcher: Watching
+    plan: TrainingPlan, record: Mapping[str, Any], went: History, watcher: TrainingWatcher
 ) -> Beside | None:
     """The history, the best weights as a model to load, both models beside, and the report."""
     found = None
@@ -227,7 +229,7 @@ def _write(
     return found
 
 
-def _surroundings(plan: Plan) -> dict[str, Any]:
+def _surroundings(plan: TrainingPlan) -> dict[str, Any]:
     """What it ran on, as far as it makes it fast; checkpoints hold how many threads torch had."""
     return {
         "threads": torch.get_num_threads(),

@@ -11,7 +11,7 @@ TENTH = 10
 
 
 @dataclass(frozen=True)
-class Steps:
+class EpochSteps:
     """The steps of a training over `n` examples; the same for any number of threads or processes.
 
     An epoch is a permutation cut into as few batches as hold it, as even as can be: of 33 examples
@@ -39,7 +39,7 @@ class Steps:
             return self.course.round
         return max(1, self.total // TENTH) if self.course.iterations else self.epoch
 
-    def judged(self, step: int) -> bool:
+    def ends_round(self, step: int) -> bool:
         """Whether a round ends once `step` steps are done."""
         return step % self.round == 0 or step == self.total
 

@@ -66,9 +66,9 @@ def data(source: Source, val: Source | None, selection: Selection) -> Data:
     that is missing or not asked for, shared videos, and frames nearly the same on both sides.
     """
     _check(selection, val)
-    found = _learned(source, selection)
+    found = _select_training(source, selection)
     if val is not None:
-        split = splits.given(found, _judged(val, found, selection))
+        split = splits.pair_sources(found, _select_held(val, found, selection))
     elif selection.by == "time":
         split = splits.by_time(found, selection.holdout or 0, selection.gap)
     else:
@@ -79,7 +79,7 @@ def data(source: Source, val: Source | None, selection: Selection) -> Data:
     return Data(split.train, split.held, tuple(dict.fromkeys(notes)))
 
 
-def _learned(source: Source, selection: Selection) -> Examples:
+def _select_training(source: Source, selection: Selection) -> Examples:
     found = examples(source, selection.several, selection.boxed)
     if selection.classes is None:
         if selection.class_map is not None:
@@ -89,7 +89,7 @@ def _learned(source: Source, selection: Selection) -> Examples:
     return onto(found, read(selection.classes), class_map)
 
 
-def _judged(val: Source, train: Examples, selection: Selection) -> Examples:
+def _select_held(val: Source, train: Examples, selection: Selection) -> Examples:
     found = examples(val, selection.several, selection.boxed)
     if found.classes.names == train.classes.names:
         return found

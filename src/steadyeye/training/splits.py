@@ -8,7 +8,7 @@ from math import ceil
 from steadyeye.core.errors import UsageError
 from steadyeye.core.format import number_of
 from steadyeye.core.seeds import fingerprint
-from steadyeye.training.dataset import chosen, names, present
+from steadyeye.training.dataset import choose_examples, names, present
 from steadyeye.training.protocol import Example, Examples
 
 
@@ -95,7 +95,7 @@ def by_time(found: Examples, share: float, gap: int | None) -> Split:
     return _split(found, *sides, notes)
 
 
-def given(train: Examples, held: Examples) -> Split:
+def pair_sources(train: Examples, held: Examples) -> Split:
     """Two sources as the two sides, over the same classes; the held ones as `onto` left them.
 
     Single pictures are named as their files are, which two folders may share: the held ones are
@@ -107,18 +107,18 @@ def given(train: Examples, held: Examples) -> Split:
             replace(one, id=f"val:{one.id}", video=f"val:{one.id}") if one.video == one.id else one
             for one in held.items
         ]
-        held = chosen(held, items)
-    return _checked(Split(train, held, (f"held-out data from another source, '{held.name}'",)))
+        held = choose_examples(held, items)
+    return _check_split(Split(train, held, (f"held-out data from another source, '{held.name}'",)))
 
 
 def _split(
     found: Examples, train: Sequence[Example], held: Sequence[Example], notes: Sequence[str]
 ) -> Split:
-    sides = Split(chosen(found, train), chosen(found, held), tuple(notes))
-    return _checked(sides)
+    sides = Split(choose_examples(found, train), choose_examples(found, held), tuple(notes))
+    return _check_split(sides)
 
 
-def _checked(split: Split) -> Split:
+def _check_split(split: Split) -> Split:
     """The split with what it lacks; raises `UsageError` for an empty side."""
     for what, side in (("train on", split.train), ("be judged by", split.held)):
         if not side.items:

@@ -13,7 +13,7 @@ from steadyeye.core.boxes import BoxTable
 from steadyeye.core.stats import bootstrap
 from steadyeye.core.stats.class_means import less, mean_difference, mean_of_classes
 from steadyeye.core.stats.intervals import clopper_pearson
-from steadyeye.explain.effects import Effects, difference, mean
+from steadyeye.explain.effects import ProbeEffects, difference, mean
 from steadyeye.metrics.detection.frame_ap import ap, spread_of
 from steadyeye.metrics.detection.matching import match
 
@@ -111,7 +111,7 @@ def test_more_images_than_groups_give_the_interval_of_the_whole_jackknife():
 def effects(wrong, right, videos):
     """Effects of mistakes and of a control, one of each a video."""
     n = len(wrong)
-    return Effects(
+    return ProbeEffects(
         plain=np.arange(2 * n), changed=(), change=np.array([*wrong, *right], dtype=float),
         vanished=np.zeros(2 * n), kept=np.zeros(2 * n), cause=np.array(["x"] * n + [""] * n),
         label=np.zeros(2 * n, int), cluster=np.array([*videos, *videos]), of="videos", lost=0,

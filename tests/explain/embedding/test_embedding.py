@@ -16,7 +16,7 @@ from steadyeye.core.stats.multiple_testing import benjamini_hochberg
 from steadyeye.core.types import Classes
 from steadyeye.explain.embedding import projection as layouts
 from steadyeye.explain.embedding.clustering import spots
-from steadyeye.explain.embedding.crops import GREY, Crop, cropped, small
+from steadyeye.explain.embedding.crops import GREY, CropRule, crop_image, small
 from steadyeye.explain.embedding.density_ratio import thinness
 from steadyeye.explain.embedding.knn import nearest_groups
 from steadyeye.explain.embedding.pca import space
@@ -218,21 +218,21 @@ def test_the_map_is_umap_seeded():
 )
 def test_a_crop_is_the_square_around_the_box(box, side, corner):
     image = np.arange(80 * 100 * 3, dtype=np.uint32).reshape(80, 100, 3).astype(np.uint8)
-    found = cropped(image, np.array(box, dtype=float), Crop(0.2))
+    found = crop_image(image, np.array(box, dtype=float), CropRule(0.2))
     x, y = corner
     np.testing.assert_array_equal(found, image[y : y + side, x : x + side])
 
 
 def test_a_crop_larger_than_the_image_is_grey_beyond_it():
     image = np.zeros((10, 40, 3), dtype=np.uint8)
-    found = cropped(image, np.array([0.0, 0.0, 40.0, 10.0]), Crop(0.0))
+    found = crop_image(image, np.array([0.0, 0.0, 40.0, 10.0]), CropRule(0.0))
     assert found.shape == (40, 40, 3)
     assert (found[15:25] == 0).all()
     assert (found[:15] == GREY).all()
     assert (found[25:] == GREY).all()
     assert small(found, 16).shape == (16, 16, 3)
     with pytest.raises(UsageError, match="enlarge=-1: give a share from 0 to 4"):
-        Crop(-1)
+        CropRule(-1)
 
 
 RECIPE = Recipe(Preprocessing((32, 32), 40, (127.0,) * 3, (128.0,) * 3))

@@ -19,7 +19,7 @@ from steadyeye.core.types import Evaluated
 from steadyeye.data.annotations import review_candidates as suggestions
 from steadyeye.data.annotations import review_set
 from steadyeye.data.sources.coco import coco
-from steadyeye.explain.mining.causes import judged
+from steadyeye.explain.mining.causes import judge_detections
 from steadyeye.explain.mining.error_rates import shares
 from steadyeye.explain.mining.run import Wanted, mine
 from steadyeye.report.analyses.confident_mistakes import confident_mistakes
@@ -301,7 +301,7 @@ def hand():
 
 
 def test_shares_by_hand(hand):
-    of = shares(hand, judged(hand))
+    of = shares(hand, judge_detections(hand))
     # seven are confident: a kite is unverified, a car lies in a crowd, and three of five are wrong
     assert (of.confident, of.unverified, of.excused, of.judged) == (7, 1, 1, 5)
     assert of.wrong.value == pytest.approx(3 / 5)
@@ -309,7 +309,7 @@ def test_shares_by_hand(hand):
     assert of.wrong.method == "Gaffke's bounds over 4 images"
     assert of.wrong.low < 3 / 5 < of.wrong.high
     filmed = replace(hand, tags={"video": np.array(["a", "a", "b", "c"]), "frame": np.arange(4)})
-    assert shares(filmed, judged(filmed)).wrong.method == "Gaffke's bounds over 3 videos"
+    assert shares(filmed, judge_detections(filmed)).wrong.method == "Gaffke's bounds over 3 videos"
 
 
 def test_the_section_by_hand(hand):

@@ -10,7 +10,7 @@ from steadyeye.core.boxes import OOD, BoxTable, Detections, Verified, areas, det
 from steadyeye.core.errors import UsageError
 from steadyeye.data.classes.hierarchy import ancestors, descendants
 from steadyeye.explain.mining.candidates import OUTSIDE, candidates
-from steadyeye.explain.mining.causes import CAUSES, IN_CROWD, RIGHT, judged
+from steadyeye.explain.mining.causes import CAUSES, IN_CROWD, RIGHT, judge_detections
 from steadyeye.explain.mining.class_hierarchy import kin, stood_for
 from steadyeye.explain.mining.deduplication import GAP, tracks
 from steadyeye.explain.mining.novelty import ALIKE, alike, farthest_first, novelty, thumbnails
@@ -25,7 +25,7 @@ CROWD = True
 
 def cause(truth, said, **more):
     """What one detection is on one image."""
-    found = judged(table([truth], [[said]], **more))
+    found = judge_detections(table([truth], [[said]], **more))
     if not len(found):
         return None
     return {RIGHT: "right", IN_CROWD: "crowd", **dict(enumerate(CAUSES))}[int(found.cause[0])]
@@ -149,7 +149,7 @@ def test_a_goat_is_an_animal_to_a_cause_and_outside_to_ap(said, own, judgement):
 def test_an_earlier_version_is_told_to_run_again():
     old = replace(table([[]], [[(BOX, BEAR, 0.9)]]), said=None)
     with pytest.raises(UsageError, match=r"m on d were written by an earlier version.*run again"):
-        judged(old)
+        judge_detections(old)
 
 
 # ---------------------------------------------------------------- against a slow reference
@@ -232,7 +232,7 @@ def test_random_tables_are_judged_as_the_reference_does(seed):
         parents=PARENTS if seed % 2 else None,
         verified=Verified(image, label, known),
     )
-    found = judged(predictions, score=0.3, iou=0.25)
+    found = judge_detections(predictions, score=0.3, iou=0.25)
     columns = (found.detection, found.cause, found.object, found.iou)
     rows = list(zip(*(column.tolist() for column in columns), strict=True))
     expected = reference(predictions, 0.3, 0.25)
@@ -245,7 +245,7 @@ def test_random_tables_are_judged_as_the_reference_does(seed):
 
 
 def mined(*tables, **more):
-    return candidates(tables, [judged(each) for each in tables], **more)
+    return candidates(tables, [judge_detections(each) for each in tables], **more)
 
 
 def test_several_models_on_one_image_make_one_candidate():

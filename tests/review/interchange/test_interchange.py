@@ -14,7 +14,7 @@ from test_runs import davis
 from steadyeye.core.errors import UsageError
 from steadyeye.data.annotations import review_set
 from steadyeye.review.interchange import cvat, cvat_results, label_studio, label_studio_results
-from steadyeye.review.interchange.asked import asked
+from steadyeye.review.interchange.asked import list_answered
 from steadyeye.review.protocol import reviewers
 from steadyeye.review.results.import_decisions import admit
 from steadyeye.review.sampling.box_sampling import sample_boxes
@@ -70,7 +70,7 @@ def taken(review, form, file, prefix="", annotator=""):
 def standing(review, timed=True):
     """Everything that stands: who said what of which item, and when and how fast."""
     with review.db.reading() as c:
-        rows = [row for stage in review.plan.votes for row in asked(c, stage)]
+        rows = [row for stage in review.plan.votes for row in list_answered(c, stage)]
     return {
         (row.stage, row.key, said.name): (
             said.answer,

@@ -23,7 +23,7 @@ from steadyeye.review.db import database
 from steadyeye.review.interchange import coco as coco_form
 from steadyeye.review.interchange import cvat_labels, label_studio_config
 from steadyeye.review.protocol import reviewers
-from steadyeye.review.protocol.stages import STAGES, called
+from steadyeye.review.protocol.stages import STAGES, list_labels
 from steadyeye.review.results.box_statistics import statistics
 from steadyeye.review.sampling.box_sampling import sample_boxes
 from steadyeye.review.sampling.near_duplicates import NEAR, alike, view
@@ -172,9 +172,9 @@ def test_objects_outside_and_crowds_are_no_objects_of_a_class():
 
 def test_boxes_can_be_called_ood_where_they_are_drawn():
     names = ("cat", "dog")
-    assert called("boxes", names) == called("box_check", names) == ("cat", "dog", "ood")
-    assert called("classification", names) == names
-    assert called("boxes", ("ood", "cat")) == ("ood", "cat")
+    assert list_labels("boxes", names) == list_labels("box_check", names) == ("cat", "dog", "ood")
+    assert list_labels("classification", names) == names
+    assert list_labels("boxes", ("ood", "cat")) == ("ood", "cat")
     drawn = {"boxes": [{**BOX, "label": "ood"}]}
     for stage in ("boxes", "box_check"):
         assert STAGES[stage].check(drawn, names) == drawn

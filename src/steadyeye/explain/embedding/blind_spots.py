@@ -62,7 +62,7 @@ class Blindness:
 
 
 @dataclass(frozen=True)
-class Contents:
+class SpotContents:
     """What is in a spot: `count` regions from `videos` images or videos, and the rest in words.
 
     `mistakes`: the share of mistakes, those aside of which nobody knows; `wrong`: how many. `name`:
@@ -95,7 +95,7 @@ def blindness(predictions: Predictions) -> Blindness | None:
     return Blindness(predictions, rows, points, reference, thin, chosen, spot)
 
 
-def contents(found: Blindness, inside: NDArray[np.bool_]) -> Contents:
+def contents(found: Blindness, inside: NDArray[np.bool_]) -> SpotContents:
     """What is in a part of the regions; `inside`: (m,) bool."""
     cause, said, true = (found.tag(name)[inside] for name in ("cause", "said", "true"))
     videos = found.tag("video")[inside]
@@ -107,7 +107,7 @@ def contents(found: Blindness, inside: NDArray[np.bool_]) -> Contents:
     if 2 * times <= count:
         # one mistake of eleven does not say what is there
         name, times = _most(true.tolist())
-    return Contents(count, len(np.unique(videos)), shares, int(wrong.sum()), name, times)
+    return SpotContents(count, len(np.unique(videos)), shares, int(wrong.sum()), name, times)
 
 
 def _most(names: list[str]) -> tuple[str, int]:

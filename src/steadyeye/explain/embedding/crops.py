@@ -15,7 +15,7 @@ THUMB = 64
 
 
 @dataclass(frozen=True)
-class Crop:
+class CropRule:
     """How a box is cut out: `enlarge`, the share of its longer side that is added, both ends.
 
     Raises `UsageError` for a share below 0 or above 4.
@@ -31,7 +31,7 @@ class Crop:
         return f"the square around the box, {self.enlarge:.0%} longer than its longer side"
 
 
-def cropped(image: Image, box: NDArray[np.float64], crop: Crop) -> Image:
+def crop_image(image: Image, box: NDArray[np.float64], crop: CropRule) -> Image:
     """The square around a box, (s, s, 3) uint8, whole pixels, s at least 1.
 
     `box`: (4,) x0 y0 x1 y1 in pixels. The square has the box in its middle and (1 + `enlarge`)

@@ -10,7 +10,14 @@ from steadyeye.core.boxes import BoxTable
 from steadyeye.core.predictions import Predictions
 from steadyeye.core.seeds import stream
 from steadyeye.explain.mining.candidates import name_of
-from steadyeye.explain.mining.causes import CAUSES, IN_CROWD, IOU, MISTAKES, Judged, judged
+from steadyeye.explain.mining.causes import (
+    CAUSES,
+    IN_CROWD,
+    IOU,
+    MISTAKES,
+    Judged,
+    judge_detections,
+)
 
 NOTHING = "nothing"
 MISSED = "missed"
@@ -45,7 +52,7 @@ Listing = Callable[[Predictions, float], list[Region]]
 
 def detections(predictions: Predictions, score: float) -> list[Region]:
     """Every confident detection; those that a crowd excuses are left out."""
-    said, found = _said(predictions), judged(predictions, score)
+    said, found = _select_detections(predictions), judge_detections(predictions, score)
     falling = np.lexsort((-said.score[found.detection], said.image[found.detection]))
     return [
         _detection(predictions, found, place)
@@ -60,7 +67,7 @@ def truth(predictions: Predictions, score: float) -> list[Region]:
     Of several the one of highest IoU; of a right one and a wrong one the right one. An object on
     which none lies is `MISSED`. Crowds are left out.
     """
-    boxes, found = predictions.boxes, judged(predictions, score)
+    boxes, found = predictions.boxes, judge_detections(predictions, score)
     assert boxes is not None, "checked by needs"
     on = found.iou > IOU
     order = np.lexsort((found.iou, found.cause < 0, on))
@@ -74,11 +81,13 @@ def truth(predictions: Predictions, score: float) -> list[Region]:
                 f"{predictions.ids[row]}#t{place - int(np.searchsorted(boxes.image, row))}",
                 row,
                 _corners(boxes, place),
-                int(_said(predictions).label[found.detection[which]]) if known else -1,
-                float(_said(predictions).score[found.detection[which]]) if known else 0.0,
+                int(_select_detections(predictions).label[found.detection[which]]) if known else -1,
+                float(_select_detections(predictions).score[found.detection[which]])
+                if known
+                else 0.0,
                 _cause(found, which) if known else MISSED,
                 _answer(predictions, found, which) if known else NOTHING,
-                _named(predictions, place),
+                _name_class(predictions, place),
             )
         )
     return regions
@@ -86,7 +95,7 @@ def truth(predictions: Predictions, score: float) -> list[Region]:
 
 def images(predictions: Predictions, score: float) -> list[Region]:
     """Every image as a whole, with its most confident mistake, if it has one."""
-    said, found = _said(predictions), judged(predictions, score)
+    said, found = _select_detections(predictions), judge_detections(predictions, score)
     wrong = np.isin(found.cause, [CAUSES.index(cause) for cause in MISTAKES])
     order = np.lexsort((said.score[found.detection], wrong))
     most = dict(zip(said.image[found.detection[order]].tolist(), order.tolist(), strict=True))
@@ -113,7 +122,7 @@ def images(predictions: Predictions, score: float) -> list[Region]:
 LISTINGS: Mapping[str, Listing] = {"detections": detections, "truth": truth, "images": images}
 
 
-def drawn(found: list[Region], most: int, seed: int, name: str) -> list[Region]:
+def draw_regions(found: list[Region], most: int, seed: int, name: str) -> list[Region]:
     """At most so many regions, drawn evenly, in the order they came; `name`: of the set."""
     if len(found) <= most:
         return found
@@ -122,7 +131,7 @@ def drawn(found: list[Region], most: int, seed: int, name: str) -> list[Region]:
 
 
 def _detection(predictions: Predictions, found: Judged, place: int) -> Region:
-    said = _said(predictions)
+    said = _select_detections(predictions)
     which = int(found.detection[place])
     row = int(said.image[which])
     on = found.iou[place] > IOU
@@ -134,11 +143,11 @@ def _detection(predictions: Predictions, found: Judged, place: int) -> Region:
         float(said.score[which]),
         _cause(found, place),
         _answer(predictions, found, place),
-        _named(predictions, int(found.object[place])) if on else NOTHING,
+        _name_class(predictions, int(found.object[place])) if on else NOTHING,
     )
 
 
-def _said(predictions: Predictions) -> BoxTable:
+def _select_detections(predictions: Predictions) -> BoxTable:
     assert predictions.said is not None, "asked for by judged"
     return predictions.said
 
@@ -148,10 +157,12 @@ def _cause(found: Judged, place: int) -> str:
 
 
 def _answer(predictions: Predictions, found: Judged, place: int) -> str:
-    return predictions.model_classes[int(_said(predictions).label[found.detection[place]])]
+    return predictions.model_classes[
+        int(_select_detections(predictions).label[found.detection[place]])
+    ]
 
 
-def _named(predictions: Predictions, place: int) -> str:
+def _name_class(predictions: Predictions, place: int) -> str:
     """The class of a true box in words."""
     assert predictions.boxes is not None, "checked by needs"
     return name_of(predictions, int(predictions.boxes.label[place]))

@@ -23,7 +23,7 @@ AROUND = 5
 
 
 @dataclass(frozen=True)
-class Candidate:
+class Mistake:
     """A confident mistake, shown by its most confident detection.
 
     `table`: which of the tables that is of; `row`: its image there; `detection`: its row in `said`;
@@ -50,7 +50,7 @@ class Candidate:
 
 def candidates(
     tables: Sequence[Predictions], found: Sequence[Judged], causes: Sequence[str] = MISTAKES
-) -> tuple[Candidate, ...]:
+) -> tuple[Mistake, ...]:
     """The mistakes of models on the same or on other data, by falling score.
 
     `found`: what the confident detections of each table are. What several models say of one image
@@ -127,7 +127,7 @@ def _candidate(
     found: Sequence[Judged],
     table: NDArray[np.int64],
     place: NDArray[np.int64],
-) -> Candidate:
+) -> Mistake:
     """The candidate of one mistake, whose most confident detection comes first."""
     which, best = int(table[0]), int(place[0])
     shown, judged = tables[which], found[which]
@@ -138,7 +138,7 @@ def _candidate(
     cause = CAUSES[judged.cause[best]]
     met = cause in CAUSES[:2]
     x0, y0, x1, y1 = (float(value) for value in said.boxes[row])
-    return Candidate(
+    return Mistake(
         table=which,
         row=int(said.image[row]),
         detection=row,

@@ -58,7 +58,7 @@ class Judged:
         return np.flatnonzero(self.cause == CAUSES.index(cause))
 
 
-def judged(predictions: Predictions, score: float = SCORE, iou: float = IOU) -> Judged:
+def judge_detections(predictions: Predictions, score: float = SCORE, iou: float = IOU) -> Judged:
     """The confident detections of a table, each with its cause.
 
     `score`, `iou`: 0…1, to be exceeded. A detection is right where any box above `iou` has its
@@ -88,7 +88,7 @@ def judged(predictions: Predictions, score: float = SCORE, iou: float = IOU) -> 
         [own, crowd, (share > iou) & foreign[there], share > iou],
         [RIGHT, IN_CROWD, CAUSES.index("out_of_distribution"), CAUSES.index("misclassification")],
         np.where(
-            (label < 0) | ~_verified(predictions.verified, confident.image, label),
+            (label < 0) | ~_is_verified(predictions.verified, confident.image, label),
             CAUSES.index("unverified"),
             CAUSES.index("background"),
         ),
@@ -108,7 +108,7 @@ def _tables(predictions: Predictions) -> tuple[BoxTable, BoxTable]:
     return predictions.said, predictions.boxes
 
 
-def _verified(
+def _is_verified(
     verified: Verified | None, image: NDArray[np.int64], label: NDArray[np.int64]
 ) -> NDArray[np.bool_]:
     """(n,) whether somebody verified a class in an image, there or not; True without such lists."""

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from steadyeye.core.predictions import Predictions
 from steadyeye.core.stats.intervals import Interval, proportion
 from steadyeye.explain.mining.candidates import name_of
-from steadyeye.explain.mining.causes import CAUSES, SCORE, judged
+from steadyeye.explain.mining.causes import CAUSES, SCORE, judge_detections
 from steadyeye.explain.mining.error_rates import of_images
 
 LOWER = 0.3
@@ -44,8 +44,8 @@ def confusions(predictions: Predictions, score: float = SCORE) -> list[Confusion
     An object counts once a pair. Intervals are over the videos or images of the objects. Lau et
     al. 2021, Section 3.1.
     """
-    lower, _ = _taken(predictions, min(LOWER, score))
-    sure, foreign = _taken(predictions, score)
+    lower, _ = _find_confusions(predictions, min(LOWER, score))
+    sure, foreign = _find_confusions(predictions, score)
     found = [
         _confusion(predictions, pair, mine, lower[pair], foreign[pair])
         for pair, mine in sure.items()
@@ -57,10 +57,12 @@ Taken = dict[tuple[int, int], dict[int, int]]
 """(label of the data, the detector's own) → object → its most confident such detection."""
 
 
-def _taken(predictions: Predictions, score: float) -> tuple[Taken, dict[tuple[int, int], bool]]:
+def _find_confusions(
+    predictions: Predictions, score: float
+) -> tuple[Taken, dict[tuple[int, int], bool]]:
     """The objects taken for something else, and the pairs whose object is foreign."""
     boxes, said = predictions.boxes, predictions.said
-    found = judged(predictions, score)
+    found = judge_detections(predictions, score)
     assert boxes is not None, "asked for by judged"
     assert said is not None, "asked for by judged"
     taken: Taken = {}

@@ -27,7 +27,7 @@ class Place:
 
 
 @dataclass(frozen=True, eq=False)
-class Crop:
+class MistakeCrop:
     """What a place shows. `box`: cut to the image; `size`: width and height of the image.
 
     `look`: its thumbnail; `vector`: what `Embed` makes of it.
@@ -44,9 +44,9 @@ def crops(
     sources: Mapping[str, Source],
     embed: Embed,
     advance: Callable[[int], None],
-) -> list[Crop | str]:
+) -> list[MistakeCrop | str]:
     """The crop of each place, or why there is none; `sources`: fingerprint → source."""
-    found: list[Crop | str] = [""] * len(places)
+    found: list[MistakeCrop | str] = [""] * len(places)
     of_image: dict[tuple[str, str], list[int]] = {}
     for i, place in enumerate(places):
         key = (place.predictions.fingerprint, str(place.predictions.ids[place.row]))
@@ -61,7 +61,7 @@ def crops(
             continue
         finally:
             advance(1)
-        cut = [clipped(places[i].box, image.shape[1], image.shape[0]) for i in members]
+        cut = [clip_box(places[i].box, image.shape[1], image.shape[0]) for i in members]
         there = [(i, box) for i, box in zip(members, cut, strict=True) if box is not None]
         shown = [_cut(image, box) for _, box in there]
         if not there:
@@ -69,7 +69,7 @@ def crops(
         looks = thumbnails(shown)
         vectors = looks if embed is thumbnails else np.asarray(embed(shown), dtype=np.float64)
         for (i, box), look, vector in zip(there, looks, vectors, strict=True):
-            found[i] = Crop(box, (image.shape[1], image.shape[0]), look, vector)
+            found[i] = MistakeCrop(box, (image.shape[1], image.shape[0]), look, vector)
     return found
 
 
@@ -81,7 +81,7 @@ def sample(predictions: Predictions, source: Source, row: int) -> Sample:
     return source[int(np.flatnonzero(whole.ids == predictions.ids[row])[0])]
 
 
-def clipped(box: Box, width: int, height: int) -> Box | None:
+def clip_box(box: Box, width: int, height: int) -> Box | None:
     """The part of a box inside its image; None where that is empty."""
     x0, y0 = max(box[0], 0.0), max(box[1], 0.0)
     x1, y1 = min(box[2], float(width)), min(box[3], float(height))

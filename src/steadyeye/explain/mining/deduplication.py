@@ -28,14 +28,14 @@ def tracks(
     """
     order = np.lexsort((np.arange(len(key)), -score, frame, key))
     found = np.empty(len(key), dtype=np.int64)
-    found[order] = _followed(
+    found[order] = _follow_boxes(
         key[order], frame[order], np.ascontiguousarray(boxes[order]), (SAME, GAP)
     )
     return found
 
 
 @njit(nogil=True, cache=True)
-def _followed(
+def _follow_boxes(
     key: NDArray[np.int64], frame: NDArray[np.int64], boxes: NDArray[np.float64], how: Any
 ) -> NDArray[np.int64]:
     same, gap = how

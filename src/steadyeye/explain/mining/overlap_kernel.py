@@ -31,7 +31,7 @@ def overlaps(
     first = np.searchsorted(images, said.image, side="left")
     last = np.searchsorted(images, said.image, side="right")
     corners = np.ascontiguousarray(truth.boxes[order])
-    row, best, own, crowd = _found(
+    row, best, own, crowd = _find_overlaps(
         (np.ascontiguousarray(said.boxes), np.asarray(label, dtype=np.int64), first, last),
         (corners, truth.label[order].astype(np.int64), truth.crowd[order]),
         (kin.first, kin.members),
@@ -43,7 +43,7 @@ def overlaps(
 
 # no tuples within its loops: numba counts references to every array in a tuple
 @njit(nogil=True, cache=True)
-def _found(said: Any, truth: Any, kin: Any, limit: float) -> Found:
+def _find_overlaps(said: Any, truth: Any, kin: Any, limit: float) -> Found:
     boxes, label, first, last = said
     corners, there, crowd = truth
     kin_first, kin_members = kin

@@ -13,9 +13,9 @@ from steadyeye.core.predictions import Predictions
 from steadyeye.core.seeds import stream
 from steadyeye.core.storage.paths import Place as Folder
 from steadyeye.core.types import Source
-from steadyeye.explain.mining.candidates import Candidate, candidates
-from steadyeye.explain.mining.causes import CAUSES, MISTAKES, RIGHT, SCORE, Judged, judged
-from steadyeye.explain.mining.crops import Box, Crop, Embed, Place, clipped, crops, sample
+from steadyeye.explain.mining.candidates import Mistake, candidates
+from steadyeye.explain.mining.causes import CAUSES, MISTAKES, RIGHT, SCORE, Judged, judge_detections
+from steadyeye.explain.mining.crops import Box, Embed, MistakeCrop, Place, clip_box, crops, sample
 from steadyeye.explain.mining.novelty import alike, farthest_first, novelty, thumbnails
 from steadyeye.predictions.read import cells
 from steadyeye.predictions.shard_store import open_cell
@@ -50,14 +50,14 @@ class Wanted:
 
 
 @dataclass(frozen=True, eq=False)
-class Found:
+class RankedMistake:
     """A candidate as it is handed on. `box`: cut to the image; `size`: (width, height), or None.
 
     `novelty`: the distance to the nearest of what ranks before it and of correct detections; None
     without pictures, or with nothing to be unlike.
     """
 
-    candidate: Candidate
+    candidate: Mistake
     box: Box
     size: tuple[int, int] | None
     novelty: float | None
@@ -75,7 +75,7 @@ class Mined:
     tables: Sequence[Predictions]
     sources: Mapping[str, Source]
     judged: Sequence[Judged]
-    found: Sequence[Found]
+    found: Sequence[RankedMistake]
     mistakes: int
     pictured: bool
     notes: Sequence[str]
@@ -99,17 +99,17 @@ def mine(
     tables = [table for table in tables if not table.sweep and not table.probe]
     if not tables:
         raise UsageError("nothing to mine: give a detector, and data with true boxes")
-    opened = _opened(runs, sources, {table.fingerprint for table in tables})
-    verdicts = [judged(table, wanted.score) for table in tables]
+    opened = _open_sources(runs, sources, {table.fingerprint for table in tables})
+    verdicts = [judge_detections(table, wanted.score) for table in tables]
     made = candidates(tables, verdicts, wanted.causes)
     absent = [file for source in opened.values() for file in source.missing()]
     mined = Mined(wanted, tables, opened, verdicts, (), len(made), not absent, ())
     if absent:
-        return _unpictured(mined, made, absent)
-    return _pictured(mined, _limited(made, POOL * wanted.limit), embed, begin)
+        return _rank_without_pictures(mined, made, absent)
+    return _rank_with_pictures(mined, _limit_classes(made, POOL * wanted.limit), embed, begin)
 
 
-def _opened(
+def _open_sources(
     runs: Sequence[Folder], sources: Sequence[Source], marks: set[str]
 ) -> Mapping[str, Source]:
     """The sources that tables are of, by fingerprint."""
@@ -123,7 +123,7 @@ def _opened(
     return {mark: found[mark] for mark in found if mark in marks}
 
 
-def _limited(made: Sequence[Candidate], most: int) -> list[Candidate]:
+def _limit_classes(made: Sequence[Mistake], most: int) -> list[Mistake]:
     """The first `most` of each class, in their order."""
     taken: Counter[str] = Counter()
     kept = []
@@ -134,17 +134,17 @@ def _limited(made: Sequence[Candidate], most: int) -> list[Candidate]:
     return kept
 
 
-def _unpictured(mined: Mined, made: Sequence[Candidate], absent: Sequence[str]) -> Mined:
+def _rank_without_pictures(mined: Mined, made: Sequence[Mistake], absent: Sequence[str]) -> Mined:
     """By confidence alone, cut to the sizes that the annotations say."""
     if mined.wanted.rank != RANKS[0]:
         raise UsageError(f"--rank novelty needs the images, and there is no '{absent[0]}'")
     found = []
-    for each in _limited(made, mined.wanted.limit):
+    for each in _limit_classes(made, mined.wanted.limit):
         table = mined.tables[each.table]
         size = sample(table, mined.sources[table.fingerprint], each.row).size
-        box = clipped(each.box, size[1], size[0]) if size else each.box
+        box = clip_box(each.box, size[1], size[0]) if size else each.box
         if box is not None:
-            found.append(Found(each, box, (size[1], size[0]) if size else None, None))
+            found.append(RankedMistake(each, box, (size[1], size[0]) if size else None, None))
     note = (
         f"{number_of(len(absent), 'image is', 'images are')} missing, first '{absent[0]}'; needed "
         "for the review"
@@ -152,26 +152,30 @@ def _unpictured(mined: Mined, made: Sequence[Candidate], absent: Sequence[str]) 
     return replace(mined, found=tuple(found), notes=(note,))
 
 
-def _pictured(
+def _rank_with_pictures(
     mined: Mined,
-    pool: Sequence[Candidate],
+    pool: Sequence[Mistake],
     embed: Embed,
     begin: Callable[[str, int], Callable[[int], None]],
 ) -> Mined:
     """Looked at: those that show the same joined, then ranked."""
-    known = _known(mined.tables, mined.judged)
+    known = _draw_correct(mined.tables, mined.judged)
     places = [Place(mined.tables[each.table], each.row, each.box) for each in pool] + known
     images = {(place.predictions.fingerprint, place.predictions.ids[place.row]) for place in places}
     cut = crops(places, mined.sources, embed, begin("reading images", len(images)))
-    seen = [(each, crop) for each, crop in zip(pool, cut, strict=False) if isinstance(crop, Crop)]
-    likened = _joined(seen)
+    seen = [
+        (each, crop) for each, crop in zip(pool, cut, strict=False) if isinstance(crop, MistakeCrop)
+    ]
+    likened = _join_duplicates(seen)
     vectors = np.array([crop.vector for _, crop in likened])
-    before = [crop.vector for crop in cut[len(pool) :] if isinstance(crop, Crop)]
+    before = [crop.vector for crop in cut[len(pool) :] if isinstance(crop, MistakeCrop)]
     of = np.array(before).reshape(len(before), -1 if before else vectors.shape[-1])
     order = _order(mined.wanted, likened, vectors, of) if likened else []
     distance = novelty(vectors[order], of) if likened else np.zeros(0)
     found = [
-        Found(*likened[i][:1], likened[i][1].box, likened[i][1].size, _rounded(distance[place]))
+        RankedMistake(
+            *likened[i][:1], likened[i][1].box, likened[i][1].size, _round_distance(distance[place])
+        )
         for place, i in enumerate(order)
     ]
     errors = [why for why in cut[: len(pool)] if isinstance(why, str)]
@@ -180,19 +184,21 @@ def _pictured(
 
 def _order(
     wanted: Wanted,
-    likened: Sequence[tuple[Candidate, Crop]],
+    likened: Sequence[tuple[Mistake, MistakeCrop]],
     vectors: NDArray[np.float64],
     known: NDArray[np.float64],
 ) -> list[int]:
     if wanted.rank == "novelty":
         kinds = np.unique([each.said for each, _ in likened], return_inverse=True)[1]
         return [int(i) for i in farthest_first(vectors, known, kinds, wanted.limit)]
-    kept = _limited([each for each, _ in likened], wanted.limit)
+    kept = _limit_classes([each for each, _ in likened], wanted.limit)
     place = {(each.table, each.detection): i for i, (each, _) in enumerate(likened)}
     return [place[each.table, each.detection] for each in kept]
 
 
-def _joined(seen: Sequence[tuple[Candidate, Crop]]) -> list[tuple[Candidate, Crop]]:
+def _join_duplicates(
+    seen: Sequence[tuple[Mistake, MistakeCrop]],
+) -> list[tuple[Mistake, MistakeCrop]]:
     """Those of a class that show the same as one, the most confident."""
     if not seen:
         return []
@@ -207,7 +213,7 @@ def _joined(seen: Sequence[tuple[Candidate, Crop]]) -> list[tuple[Candidate, Cro
     return kept
 
 
-def _known(tables: Sequence[Predictions], verdicts: Sequence[Judged]) -> list[Place]:
+def _draw_correct(tables: Sequence[Predictions], verdicts: Sequence[Judged]) -> list[Place]:
     """Correct confident detections to be unlike, drawn evenly over the tables' own."""
     every = [
         (table, int(row))
@@ -225,7 +231,7 @@ def _known(tables: Sequence[Predictions], verdicts: Sequence[Judged]) -> list[Pl
     return places
 
 
-def _rounded(distance: float) -> float | None:
+def _round_distance(distance: float) -> float | None:
     return round(float(distance), 4) if np.isfinite(distance) else None
 
 

@@ -16,12 +16,12 @@ from steadyeye.explain.backgrounds import (
     Backdrops,
     Background,
     in_folder,
-    made,
+    make_backgrounds,
     qualifying,
 )
 from steadyeye.explain.context import Probe, Subject
-from steadyeye.explain.grid_source import Change, Step, Trials
-from steadyeye.explain.object_masks import Mask, Masker, grabcut, nearest, of_truth, packed
+from steadyeye.explain.grid_source import Change, ProbeGrid, Step
+from steadyeye.explain.object_masks import Mask, Masker, grabcut, nearest, of_truth, pack_mask
 from steadyeye.explain.score_cutoff import refuse_cut
 from steadyeye.explain.targets import Target
 
@@ -50,7 +50,9 @@ def background(
     found, notes = _masks(subject, chosen, masker, masks)
     offered = in_folder(folder) if folder else []
     given = KINDS if kinds is None and not folder else kinds or ""
-    offered += made([kind.strip() for kind in given.split(",") if kind.strip()], subject)
+    offered += make_backgrounds(
+        [kind.strip() for kind in given.split(",") if kind.strip()], subject
+    )
     sizes = sorted({mask.size for mask in found.values()})
     source = Backdrops(f"{subject.source.name}+backgrounds", offered, sizes)
     fit, why = qualifying(offered, subject.sealed("backgrounds", source))
@@ -64,7 +66,7 @@ def background(
         "marks": _marks(found, fit, mark),
     }
     return Probe(
-        Trials(
+        ProbeGrid(
             subject,
             "background",
             steps,
@@ -87,7 +89,7 @@ def most_confident(subject: Subject) -> list[Target]:
     return list(best.values())
 
 
-def composed(image: Image, mask: Mask, behind: Image) -> Image:
+def compose_image(image: Image, mask: Mask, behind: Image) -> Image:
     """The pixels of the mask from the image, all others from what is behind; a hard edge."""
     return np.where(mask.pixels[..., None], image, behind)
 
@@ -100,7 +102,7 @@ def _change(found: Mapping[Target, Mask], fit: Sequence[Background]) -> Change:
         if not name:
             return image
         mask = found[target]
-        return composed(image, mask, by_name[name].make(mask.size))
+        return compose_image(image, mask, by_name[name].make(mask.size))
 
     return change
 
@@ -134,7 +136,7 @@ def _masks(
         if pixels is None and masker is not None:
             pixels, origin = masker(sample.image(), each), called
         if pixels is not None:
-            found[each] = packed(pixels, origin)
+            found[each] = pack_mask(pixels, origin)
     without = [each for each in chosen if each not in found]
     if not any(each.cause for each in found):
         raise UsageError(

@@ -13,8 +13,8 @@ from steadyeye.core.seeds import fingerprint
 from steadyeye.core.spec import parse
 from steadyeye.core.types import Classes, Image, Labels, Sample, Tag
 from steadyeye.explain.context import Probe, Subject
-from steadyeye.explain.embedding.crops import ENLARGE, Crop, cropped
-from steadyeye.explain.embedding.regions import LISTINGS, Region, drawn
+from steadyeye.explain.embedding.crops import ENLARGE, CropRule, crop_image
+from steadyeye.explain.embedding.regions import LISTINGS, Region, draw_regions
 from steadyeye.explain.targets import COLUMNS, Target, tags
 from steadyeye.models.introspection.embedder import embedder as opened
 
@@ -52,7 +52,9 @@ def blind_spots(
     found = tuple(
         (name == "reference", region)
         for name, predictions in sets
-        for region in drawn(LISTINGS[of](predictions, subject.score), most, subject.seed, name)
+        for region in draw_regions(
+            LISTINGS[of](predictions, subject.score), most, subject.seed, name
+        )
     )
     model = opened(plugins.build("models", parse(embedder)), layer)
     settings = {
@@ -62,7 +64,7 @@ def blind_spots(
         "enlarge": float(enlarge),
         "most": most,
     }
-    return Probe(Regions(subject, found, Crop(enlarge), settings), model)
+    return Probe(Regions(subject, found, CropRule(enlarge), settings), model)
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,7 +76,7 @@ class Regions:
 
     subject: Subject
     found: Sequence[tuple[bool, Region]]
-    crop: Crop
+    crop: CropRule
     settings: Mapping[str, Any]
     _decoded: Callable[[bool, int], Image] = field(init=False, repr=False)
 
@@ -165,7 +167,7 @@ class Regions:
 
     def _cut(self, of_reference: bool, region: Region) -> Image:
         image = self._decoded(of_reference, region.row)
-        return image if region.box is None else cropped(image, np.array(region.box), self.crop)
+        return image if region.box is None else crop_image(image, np.array(region.box), self.crop)
 
 
 def _id(of_reference: bool, region: Region) -> str:

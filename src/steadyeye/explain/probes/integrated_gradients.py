@@ -9,8 +9,8 @@ from steadyeye.core.errors import UsageError, unknown
 from steadyeye.core.types import Image, Tag
 from steadyeye.explain.attributions import INSIDE, sizes
 from steadyeye.explain.context import Probe, Subject
-from steadyeye.explain.grid_source import Step, Trials
-from steadyeye.explain.saliency import reduced, share
+from steadyeye.explain.grid_source import ProbeGrid, Step
+from steadyeye.explain.saliency import share, sum_cells
 from steadyeye.explain.targets import Target
 from steadyeye.models.introspection.integrated_gradients import BASELINES, FIRST, MOST, attributed
 
@@ -51,12 +51,12 @@ def integrated_gradients(subject: Subject, baseline: str = "black", steps: int =
             "without": found.without,
             "residual": found.residual,
             "steps": float(found.steps),
-            "map": reduced(inside, *inside.shape).astype(np.float32).ravel(),
+            "map": sum_cells(inside, *inside.shape).astype(np.float32).ravel(),
         }
 
     settings = {"baseline": baseline, "steps": steps}
     once: list[Step] = [{"attribution": "integrated_gradients", "mask": 0}]
-    made = Trials(
+    made = ProbeGrid(
         subject, "integrated_gradients", once, _same, settings, measure=measure, unmeasured=INSIDE
     )
     # a target takes a hundred passes there and back

@@ -4,8 +4,8 @@ from steadyeye.core.errors import UsageError
 from steadyeye.core.types import Image
 from steadyeye.explain.attributions import MEASURED, sizes
 from steadyeye.explain.context import Probe, Subject
-from steadyeye.explain.grid_source import Step, Trials
-from steadyeye.explain.occluders import covered, patch
+from steadyeye.explain.grid_source import ProbeGrid, Step
+from steadyeye.explain.occluders import cover_patch, patch
 from steadyeye.explain.targets import Target
 
 
@@ -29,9 +29,9 @@ def occlusion(subject: Subject, patches: int = 12, fill: int = 127) -> Probe:
 
     def change(image: Image, target: Target, step: Step) -> Image:
         number = int(step["mask"])
-        return image if number == 0 else covered(image, patch(number - 1, patches), fill)
+        return image if number == 0 else cover_patch(image, patch(number - 1, patches), fill)
 
-    probe = Trials(
+    probe = ProbeGrid(
         subject, "occlusion", steps, change, settings, measure=sizes, unmeasured=MEASURED
     )
     return Probe(probe)

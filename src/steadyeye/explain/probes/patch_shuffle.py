@@ -10,7 +10,7 @@ from steadyeye.core.seeds import stream
 from steadyeye.core.types import Image
 from steadyeye.explain.backgrounds import NOTHING
 from steadyeye.explain.context import Probe, Subject
-from steadyeye.explain.grid_source import Step, Trials
+from steadyeye.explain.grid_source import ProbeGrid, Step
 from steadyeye.explain.score_cutoff import note_cut
 from steadyeye.explain.targets import Target
 
@@ -38,7 +38,7 @@ def patch_shuffle(
     settings = {"repeats": repeats, "swaps": swaps, "share": share}
     change = partial(_change, subject.seed, swaps, share)
     notes = note_cut(subject, NOTHING)
-    return Probe(Trials(subject, "patch_shuffle", steps, change, settings, notes=notes))
+    return Probe(ProbeGrid(subject, "patch_shuffle", steps, change, settings, notes=notes))
 
 
 def _change(seed: int, swaps: int, share: float, image: Image, target: Target, step: Step) -> Image:
@@ -46,10 +46,10 @@ def _change(seed: int, swaps: int, share: float, image: Image, target: Target, s
     if repeat == 0:
         return image
     rng = stream(seed, "patch_shuffle", target.cause, target.id, str(repeat))
-    return shuffled(image, target.box, swaps, share, rng)
+    return shuffle_patches(image, target.box, swaps, share, rng)
 
 
-def shuffled(
+def shuffle_patches(
     image: Image, box: tuple[float, ...], swaps: int, share: float, rng: Generator
 ) -> Image:
     """A copy of the image with patches inside the box swapped; as it is where two do not fit."""

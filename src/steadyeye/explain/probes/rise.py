@@ -4,8 +4,8 @@ from steadyeye.core.errors import UsageError
 from steadyeye.core.types import Image
 from steadyeye.explain.attributions import MEASURED, sizes
 from steadyeye.explain.context import Probe, Subject
-from steadyeye.explain.grid_source import Step, Trials
-from steadyeye.explain.occluders import centres, faded, random_mask
+from steadyeye.explain.grid_source import ProbeGrid, Step
+from steadyeye.explain.occluders import centres, fade_image, random_mask
 from steadyeye.explain.targets import Target
 
 
@@ -33,8 +33,8 @@ def rise(
             return image
         mask = random_mask(cells, keep, subject.seed, target.cause, target.id, str(number))
         height, width = image.shape[:2]
-        return faded(image, mask.at(centres(height), centres(width)), fill)
+        return fade_image(image, mask.at(centres(height), centres(width)), fill)
 
     return Probe(
-        Trials(subject, "rise", steps, change, settings, measure=sizes, unmeasured=MEASURED)
+        ProbeGrid(subject, "rise", steps, change, settings, measure=sizes, unmeasured=MEASURED)
     )

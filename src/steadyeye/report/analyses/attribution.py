@@ -11,7 +11,7 @@ from steadyeye.core.stats.intervals import Interval
 from steadyeye.core.types import Evaluated, needs
 from steadyeye.explain.attributions import COMPLETE, attributions, method
 from steadyeye.explain.effects import difference, mean
-from steadyeye.explain.inside_share import Told, apart, cell, table, told
+from steadyeye.explain.inside_share import InsideShares, apart, cell, measure_inside_shares, table
 from steadyeye.report.explain.attribution_charts import exhibits, figure
 
 NAMES = {"integrated_gradients": "integrated gradients", "rise": "RISE", "occlusion": "occlusion"}
@@ -24,7 +24,9 @@ def attribution(evaluated: Sequence[Evaluated]) -> Section | None:
     By integrated gradients (torch), or by RISE or occlusion (black boxes), as the section says.
     Lau et al. 2021, Figure 7. None where no target has an attribution.
     """
-    found = [told(one.predictions, attributions(one.predictions)) for one in evaluated]
+    found = [
+        measure_inside_shares(one.predictions, attributions(one.predictions)) for one in evaluated
+    ]
     found = [each for each in found if each.found]
     if not found:
         return None
@@ -53,7 +55,7 @@ def attribution(evaluated: Sequence[Evaluated]) -> Section | None:
     )
 
 
-def _claims(found: Sequence[Told], way: str) -> list[Claim]:
+def _claims(found: Sequence[InsideShares], way: str) -> list[Claim]:
     """What the title may assert of a single model: that mistakes differ from correct detections."""
     if len(found) > 1:
         return []
@@ -68,7 +70,7 @@ def _claims(found: Sequence[Told], way: str) -> list[Claim]:
     ]
 
 
-def _question(found: Sequence[Told], way: str) -> str:
+def _question(found: Sequence[InsideShares], way: str) -> str:
     asked = f"How much of the attribution is inside the box, by {way}?"
     effects = found[0].effects
     wrong, right = (mean(effects, of).value for of in (effects.mistake, ~effects.mistake))
@@ -79,7 +81,7 @@ def _question(found: Sequence[Told], way: str) -> str:
     return f"{asked} Mistakes {percent(wrong)}, correct detections {percent(right)}: {end}"
 
 
-def _how(one: Told) -> str:
+def _how(one: InsideShares) -> str:
     """What the maps are, with their settings."""
     settings = one.predictions.probe["settings"]
     kind = method(one.predictions)
@@ -103,7 +105,7 @@ def _how(one: Told) -> str:
     )
 
 
-def _sentence(one: Told) -> str:
+def _sentence(one: InsideShares) -> str:
     effects = one.effects
     wrong, right = mean(effects, effects.mistake), mean(effects, ~effects.mistake)
     if wrong.value is None:
@@ -129,7 +131,7 @@ def _points(found: Interval) -> str:
     return f"{number} percentage points ({'no interval)' if ends == '—)' else ends}"
 
 
-def _caveat(one: Told) -> str:
+def _caveat(one: InsideShares) -> str:
     """What the maps of a model must not be taken for; empty where there is nothing."""
     parts = []
     if one.effects.lost:

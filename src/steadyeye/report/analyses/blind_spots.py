@@ -11,7 +11,7 @@ from steadyeye.core.types import Evaluated, needs
 from steadyeye.explain.embedding.blind_spots import (
     FAR,
     Blindness,
-    Contents,
+    SpotContents,
     blindness,
     contents,
     examples,
@@ -122,7 +122,7 @@ def _sentence(table: Predictions, found: Blindness | None) -> str:
     return f"{nothing}As a hint only: {int(found.chosen.sum()):,} of {n:,} are {far}. {wrong}"
 
 
-def _share(part: Contents) -> str:
+def _share(part: SpotContents) -> str:
     ends = interval(part.mistakes.low, part.mistakes.high)
     return f"{percent(part.mistakes.value)} ({ends}, n = {part.mistakes.n:,})"
 

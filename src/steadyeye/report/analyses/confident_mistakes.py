@@ -11,8 +11,8 @@ from steadyeye.core.format import interval, number_of, percent
 from steadyeye.core.predictions import Predictions
 from steadyeye.core.report_types import Exhibit, Figure, Mark, Picture, Section, Table, Topic
 from steadyeye.core.types import Evaluated, needs
-from steadyeye.explain.mining.candidates import FAINT, Candidate, candidates, mistake_film, name_of
-from steadyeye.explain.mining.causes import CAUSES, MISTAKES, SCORE, WORDS, Judged, judged
+from steadyeye.explain.mining.candidates import FAINT, Mistake, candidates, mistake_film, name_of
+from steadyeye.explain.mining.causes import CAUSES, MISTAKES, SCORE, WORDS, Judged, judge_detections
 from steadyeye.explain.mining.error_rates import Shares, shares
 from steadyeye.report.charts.lines import shape
 from steadyeye.report.charts.style import chart, colour
@@ -32,7 +32,7 @@ def confident_mistakes(evaluated: Sequence[Evaluated], score: float = SCORE) -> 
     """
     tables = [one.predictions for one in evaluated if one.predictions.said is not None]
     old = [one.predictions.model for one in evaluated if one.predictions.said is None]
-    found = [judged(each, score) for each in tables]
+    found = [judge_detections(each, score) for each in tables]
     counted = [shares(*pair) for pair in zip(tables, found, strict=True)]
     if not old and not any(each.confident for each in counted):
         return None
@@ -57,13 +57,13 @@ def confident_mistakes(evaluated: Sequence[Evaluated], score: float = SCORE) -> 
     )
 
 
-def _lead(tables: Sequence[Predictions], made: Sequence[Candidate]) -> Exhibit | None:
+def _lead(tables: Sequence[Predictions], made: Sequence[Mistake]) -> Exhibit | None:
     """The most confident mistakes, each of another pair of classes, those on an object first."""
     if not made:
         return None
     order = sorted(made, key=lambda each: (not each.truth, -each.score))
     data = tables[order[0].table].data
-    pairs: dict[tuple[str, str], Candidate] = {}
+    pairs: dict[tuple[str, str], Mistake] = {}
     for each in order:
         if tables[each.table].data == data:
             pairs.setdefault((each.truth, each.said), each)
@@ -254,11 +254,11 @@ def _layers(models: Sequence[str], axis: dict[str, Any]) -> list[dict[str, Any]]
 
 
 def _exhibits(
-    tables: Sequence[Predictions], made: Sequence[Candidate], score: float
+    tables: Sequence[Predictions], made: Sequence[Mistake], score: float
 ) -> list[Exhibit]:
     """Pictures, cause by cause, the most confident first; with films where they are of videos."""
     shown = []
-    faint = [judged(each, min(FAINT, score)) for each in tables]
+    faint = [judge_detections(each, min(FAINT, score)) for each in tables]
     for cause in MISTAKES:
         mine = [each for each in made if each.cause == cause]
         of = f", the {SHOWN} most confident of {len(mine):,}" if len(mine) > SHOWN else ""
@@ -270,7 +270,7 @@ def _exhibits(
     return shown
 
 
-def _exhibit(predictions: Predictions, one: Candidate, group: str) -> Exhibit:
+def _exhibit(predictions: Predictions, one: Mistake, group: str) -> Exhibit:
     truth = predictions.boxes
     assert truth is not None, "checked by needs"
     marks = [Mark("wrong", one.box, f"{one.said} {one.score:.2f}")]

@@ -9,7 +9,7 @@ from steadyeye.core.report_types import Exhibit, Mark, Picture, Section, Table, 
 from steadyeye.core.stats.intervals import Interval
 from steadyeye.core.types import Evaluated, needs
 from steadyeye.explain.mining.candidates import mistake_film
-from steadyeye.explain.mining.causes import IOU, SCORE, Judged, judged
+from steadyeye.explain.mining.causes import IOU, SCORE, Judged, judge_detections
 from steadyeye.explain.mining.confusions import LOWER, Confusion, confusions
 
 LISTED, SHOWN, PICTURES = 20, 6, 4
@@ -119,7 +119,7 @@ def _share(share: Interval) -> str:
 
 def _exhibits(told: Sequence[tuple[Predictions, Sequence[Confusion]]]) -> Iterator[Exhibit]:
     """Pictures of the most frequent pairs of each model, pair by pair."""
-    faint = [judged(table, LOWER) for table, _ in told]
+    faint = [judge_detections(table, LOWER) for table, _ in told]
     for i in range(SHOWN):
         for (table, pairs), judgement in zip(told, faint, strict=True):
             if i < len(pairs):

@@ -10,7 +10,7 @@ from steadyeye.core.format import number_of, percent
 from steadyeye.core.report_types import Exhibit, Figure, Heat, Mark, Picture
 from steadyeye.explain.attributions import Attribution
 from steadyeye.explain.effects import mean
-from steadyeye.explain.inside_share import CONTROL, Told, groups
+from steadyeye.explain.inside_share import CONTROL, InsideShares, groups
 from steadyeye.report.charts.style import GREY, PALETTE, chart, shares
 
 KINDS = ("confident mistake", "correct detection")
@@ -19,7 +19,7 @@ PICKED = ((True, 3), (False, 2))
 """Of mistakes and of the control, how many with the least and with the most inside are shown."""
 
 
-def figure(one: Told, name: str, way: str) -> Figure:
+def figure(one: InsideShares, name: str, way: str) -> Figure:
     """The share of every target, by cause, with means and areas. Lau et al. 2021, Figure 7."""
     effects = one.effects
     drawn = groups(effects)
@@ -95,7 +95,7 @@ def _spec(
     return chart(layers, height=38 * len(names) + 10)
 
 
-def exhibits(one: Told) -> tuple[Exhibit, ...]:
+def exhibits(one: InsideShares) -> tuple[Exhibit, ...]:
     """Those with the least and the most inside, mistakes then control, each beside its map."""
     picked: list[int] = []
     for mistake, most in PICKED:
@@ -105,7 +105,7 @@ def exhibits(one: Told) -> tuple[Exhibit, ...]:
     return tuple(_exhibit(one, one.found[which]) for which in picked)
 
 
-def _exhibit(one: Told, found: Attribution) -> Exhibit:
+def _exhibit(one: InsideShares, found: Attribution) -> Exhibit:
     predictions, row = one.predictions, found.row
     tags = predictions.tags
     name = predictions.model_classes[int(tags["own_label"][row])]

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from steadyeye.core.format import number_of
 from steadyeye.core.report_types import Exhibit, Figure, Mark, Picture
-from steadyeye.explain.effects import Effects, mean
+from steadyeye.explain.effects import ProbeEffects, mean
 from steadyeye.report.charts.style import PALETTE, chart
 from steadyeye.report.explain.wording import ProbedModel, order_classes
 
@@ -61,7 +61,7 @@ def figure(told: ProbedModel, name: str, what: str) -> Figure:
 
 
 def _mean(
-    effects: Effects, place: str, kind: str, which: NDArray[np.bool_]
+    effects: ProbeEffects, place: str, kind: str, which: NDArray[np.bool_]
 ) -> list[dict[str, Any]]:
     found = mean(effects, which)
     if found.value is None:

@@ -12,7 +12,7 @@ from steadyeye.core.predictions import Predictions
 from steadyeye.core.report_types import Table
 from steadyeye.core.stats.intervals import Interval
 from steadyeye.core.types import Evaluated, Tag
-from steadyeye.explain.effects import Effects, difference, effects, mean
+from steadyeye.explain.effects import ProbeEffects, difference, effects, mean
 
 
 @dataclass(frozen=True)
@@ -20,7 +20,7 @@ class ProbedModel:
     """A model with what a probe did to its detections."""
 
     predictions: Predictions
-    effects: Effects
+    effects: ProbeEffects
 
     @property
     def model(self) -> str:
@@ -177,7 +177,7 @@ def by_class(told: ProbedModel) -> Table:
     return Table(f"{told.model}: by class", header, tuple(body))
 
 
-def order_classes(effects: Effects) -> list[int]:
+def order_classes(effects: ProbeEffects) -> list[int]:
     """The classes, those with most mistakes first, then those with most correct detections."""
     labels = np.unique(effects.label).tolist()
 
@@ -188,7 +188,7 @@ def order_classes(effects: Effects) -> list[int]:
     return sorted(labels, key=rank)
 
 
-def _row(effects: Effects, name: str, which: NDArray[np.bool_]) -> tuple[str, ...]:
+def _row(effects: ProbeEffects, name: str, which: NDArray[np.bool_]) -> tuple[str, ...]:
     found = mean(effects, which)
     if found.value is None:
         return (name, "0", "0", "—", "—", "—", "—", found.method)

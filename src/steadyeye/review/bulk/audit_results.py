@@ -13,7 +13,7 @@ from steadyeye.review.protocol.votes import outcomes
 
 
 @dataclass(frozen=True)
-class Found:
+class AuditProgress:
     """What an audit has found so far.
 
     `decided`, `wrong`: of the `drawn`. `accepted`: neighbours accepted now, by people or in bulk.
@@ -33,7 +33,7 @@ class Found:
 
 
 @dataclass(frozen=True)
-class Pair:
+class JudgedPair:
     """A pair: what people said of it or of its twin (None: nothing yet), and of its anchor."""
 
     similar: bool | None
@@ -50,7 +50,7 @@ def latest(connection: Connection) -> Any:
     return connection.execute(select(audits).order_by(audits.c.id.desc()).limit(1)).first()
 
 
-def found_by(connection: Connection, row: Any) -> Found:
+def found_by(connection: Connection, row: Any) -> AuditProgress:
     """What an audit finds as the decisions stand now."""
     drawn = row.pool[: row.sizes[row.step]]
     known = pairs(connection)
@@ -58,7 +58,7 @@ def found_by(connection: Connection, row: Any) -> Found:
     wrong = sum(each is False for each in said)
     left = most_wrong(wrong, len(drawn), len(row.pool), row.risk / len(row.sizes))
     decided = sum(each is not None for each in said)
-    return Found(len(drawn), decided, wrong, accepted(known), left)
+    return AuditProgress(len(drawn), decided, wrong, count_accepted(known), left)
 
 
 def holds(connection: Connection) -> bool:
@@ -70,12 +70,12 @@ def holds(connection: Connection) -> bool:
     return found.decided == found.drawn and found.left <= row.most * found.accepted
 
 
-def accepted(known: Mapping[int, Pair]) -> int:
+def count_accepted(known: Mapping[int, JudgedPair]) -> int:
     """How many neighbours are accepted."""
     return sum(each.accepted for each in known.values())
 
 
-def pairs(connection: Connection) -> Mapping[int, Pair]:
+def pairs(connection: Connection) -> Mapping[int, JudgedPair]:
     """Item → pair, of every pair of the review."""
     asked, said = skip_pairs.deciders(connection), outcomes(connection, "pairs")
     joint, anchors = outcomes(connection, "joint"), outcomes(connection, "anchors")
@@ -88,5 +88,5 @@ def pairs(connection: Connection) -> Mapping[int, Pair]:
             pair = joint.get(key)
         anchor = anchors.get(row.unit)
         good = bool(anchor and anchor.accepted) if anchors else True
-        found[row.id] = Pair(pair.accepted if pair else None, good)
+        found[row.id] = JudgedPair(pair.accepted if pair else None, good)
     return found

@@ -16,15 +16,15 @@ from steadyeye.core.format import number_of
 from steadyeye.core.seeds import stream
 from steadyeye.review.bulk import skip_pairs
 from steadyeye.review.bulk.audit import ROUNDS, sizes, verdict, worth
-from steadyeye.review.bulk.audit_results import accepted, found_by, holds, latest, pairs
+from steadyeye.review.bulk.audit_results import count_accepted, found_by, holds, latest, pairs
 from steadyeye.review.db.schema import audits, decisions, items
 from steadyeye.review.protocol import reviewers
-from steadyeye.review.protocol.plan import Plan
+from steadyeye.review.protocol.plan import ReviewPlan
 
 YES = {"correct": "yes", "similar": "yes", "reasons": []}
 
 
-def audit(connection: Connection, plan: Plan, most: float, seed: int) -> str:
+def audit(connection: Connection, plan: ReviewPlan, most: float, seed: int) -> str:
     """Takes the audit one step further, and returns in words what was found and what comes next.
 
     Raises `UsageError` where pairs are not spared, or for a `most` that is not that of the audits
@@ -80,7 +80,7 @@ def accept(connection: Connection, row: Any) -> int:
     return len(said)
 
 
-def told(connection: Connection) -> Sequence[Mapping[str, Any]]:
+def list_audits(connection: Connection) -> Sequence[Mapping[str, Any]]:
     """Every audit, in the order in which they were made."""
     wanted = ("id", "state", "seed", "most", "wrong")
     return [
@@ -89,8 +89,8 @@ def told(connection: Connection) -> Sequence[Mapping[str, Any]]:
     ]
 
 
-def _draw(connection: Connection, plan: Plan, most: float, seed: int) -> str:
-    waits = _unsettled(connection)
+def _draw(connection: Connection, plan: ReviewPlan, most: float, seed: int) -> str:
+    waits = _describe_unsettled(connection)
     if waits:
         return f"not yet: {waits}; run again once they are decided"
     implied = (items.c.stage == "pairs") & (items.c.state == "implied")
@@ -101,7 +101,7 @@ def _draw(connection: Connection, plan: Plan, most: float, seed: int) -> str:
     number = connection.execute(select(func.count()).select_from(audits)).scalar_one()
     risk = ROUNDS[number][1]
     order = stream(seed, "audit", str(number)).permutation(len(pool))
-    by_people = accepted(pairs(connection))
+    by_people = count_accepted(pairs(connection))
     planned = sizes(len(pool), by_people, most, risk)
     useful = worth(planned[0], len(pool))
     row = {
@@ -135,12 +135,12 @@ def _ask(connection: Connection, row: Any) -> str:
     )
 
 
-def _look(connection: Connection, plan: Plan, row: Any) -> str:
+def _look(connection: Connection, plan: ReviewPlan, row: Any) -> str:
     found = found_by(connection, row)
     if found.decided < found.drawn:
         return (
             f"audit {row.id} waits: {found.decided:,} of {found.drawn:,} are decided; "
-            f"{_unsettled(connection)}; run again once all are"
+            f"{_describe_unsettled(connection)}; run again once all are"
         )
     says = verdict(found.wrong, row.step, row.sizes, len(row.pool))
     if says == "pass" and found.left > row.most * (found.accepted + len(row.pool) - found.drawn):
@@ -181,7 +181,7 @@ def _told_passed(connection: Connection, row: Any) -> str:
     )
 
 
-def _unsettled(connection: Connection) -> str:
+def _describe_unsettled(connection: Connection) -> str:
     """What is still to be decided before an audit can be drawn or judged; empty: nothing."""
     query = select(items.c.stage, func.count()).where(
         items.c.state == "open", items.c.gold.is_(None), items.c.stage.in_(_STAGES)

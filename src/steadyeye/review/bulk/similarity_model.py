@@ -28,7 +28,7 @@ APART = 2  # frames between two pairs of a batch, in the first or in the last fr
 
 
 @dataclass(frozen=True)
-class Round:
+class PairRound:
     """What follows from the answers so far, as numbers of pairs.
 
     `ask`: to be asked now, the others after that. Where it is empty all are settled: `implied` are
@@ -40,7 +40,7 @@ class Round:
     beyond: Sequence[int] = ()
 
 
-def round_of(pairs: Points, similar: Sequence[bool | None], sure: float) -> Round:
+def round_of(pairs: Points, similar: Sequence[bool | None], sure: float) -> PairRound:
     """The next pairs to ask of a video, or what the answers imply of the rest.
 
     `pairs`: (n, 2) first and last frame. `similar`: the answer to each; None: not asked. `sure`:
@@ -49,15 +49,15 @@ def round_of(pairs: Points, similar: Sequence[bool | None], sure: float) -> Roun
     known = np.array([each is not None for each in similar], dtype=bool)
     uncovered = _cover(pairs, known)
     if uncovered or known.all():
-        return Round(uncovered)
+        return PairRound(uncovered)
     rest = np.flatnonzero(~known)
     answers = np.array([1.0 if each else -1.0 for each in similar if each is not None])
     likely = probability(pairs[known], answers, pairs[rest])
     unsure = (likely > UNLIKELY) & (likely < sure)
     if unsure.any():
         first = rest[unsure][np.argsort(np.abs(likely[unsure] - 0.5), kind="stable")]
-        return Round(_spread(pairs, first, max(BATCH, int(SHARE * known.sum()))))
-    return Round([], rest[likely >= sure].tolist(), rest[likely < sure].tolist())
+        return PairRound(_spread(pairs, first, max(BATCH, int(SHARE * known.sum()))))
+    return PairRound([], rest[likely >= sure].tolist(), rest[likely < sure].tolist())
 
 
 def probability(pairs: Points, answers: Points, wanted: Points) -> Points:

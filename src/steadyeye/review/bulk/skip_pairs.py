@@ -15,7 +15,7 @@ from sqlalchemy import Connection, func, select, update
 from steadyeye.review.bulk.audit import ROUNDS
 from steadyeye.review.bulk.similarity_model import round_of
 from steadyeye.review.db.schema import audits, items
-from steadyeye.review.protocol.plan import Plan
+from steadyeye.review.protocol.plan import ReviewPlan
 from steadyeye.review.protocol.votes import outcome, votes
 
 SPARED = ("mirrored", "implied", "beyond", "bulk")
@@ -40,7 +40,7 @@ class Twins:
         return float(one), float(other)
 
 
-def advance(connection: Connection, block: str | None, plan: Plan) -> None:
+def advance(connection: Connection, block: str | None, plan: ReviewPlan) -> None:
     """Opens the next round of a block, if the last one is answered; else changes nothing.
 
     Before the first all anchors of the block must be decided. While an audit is under way no
@@ -103,7 +103,7 @@ def blocks(connection: Connection) -> Sequence[str]:
     return sorted(connection.execute(query).scalars())
 
 
-def begin(connection: Connection, plan: Plan) -> None:
+def begin(connection: Connection, plan: ReviewPlan) -> None:
     """Opens whatever is to be asked next in every block."""
     for block in blocks(connection):
         advance(connection, block, plan)
@@ -145,7 +145,7 @@ def _turn(connection: Connection, block: str) -> bool:
     return not connection.execute(select(func.count()).where(still)).scalar_one()
 
 
-def _twins(connection: Connection, block: str, plan: Plan) -> Sequence[Twins] | None:
+def _twins(connection: Connection, block: str, plan: ReviewPlan) -> Sequence[Twins] | None:
     """The pairs of a block under anchors that were accepted; None while one is not decided."""
     said = votes(connection, block=block)
     found: dict[str, dict[str, Any]] = {"anchors": {}, "joint": {}}

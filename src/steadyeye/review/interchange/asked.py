@@ -24,7 +24,7 @@ class Said:
 
 
 @dataclass(frozen=True)
-class Asked:
+class AnsweredItem:
     """An item and the decisions on it that stand, in the order in which they were made."""
 
     stage: str
@@ -33,7 +33,7 @@ class Asked:
     said: Sequence[Said]
 
 
-def asked(connection: Connection, stage: str) -> Sequence[Asked]:
+def list_answered(connection: Connection, stage: str) -> Sequence[AnsweredItem]:
     """The items of a stage that are open or done, in their random order."""
     last = select(func.max(decisions.c.id)).group_by(decisions.c.item, decisions.c.reviewer)
     found: dict[int, list[Said]] = {}
@@ -51,7 +51,7 @@ def asked(connection: Connection, stage: str) -> Sequence[Asked]:
         .where(items.c.stage == stage, items.c.state.in_(("open", "done")))
         .order_by(items.c.position, items.c.id)
     )
-    return [Asked(stage, row.key, row.payload, found.get(row.id, ())) for row in rows]
+    return [AnsweredItem(stage, row.key, row.payload, found.get(row.id, ())) for row in rows]
 
 
 FORMS: Mapping[str, Mapping[str, Sequence[str]]] = {

@@ -5,14 +5,14 @@ from typing import Any
 
 from steadyeye.core.format import number_of
 from steadyeye.data.annotations.coco_images import OUTSIDE
-from steadyeye.review.protocol.plan import Plan
+from steadyeye.review.protocol.plan import ReviewPlan
 from steadyeye.review.protocol.stages import STAGES
 from steadyeye.review.sampling.splits import SHARES
 
 Row = Sequence[str]
 
 
-def card(content: Mapping[str, Any], manifest: Mapping[str, Any], plan: Plan) -> str:
+def card(content: Mapping[str, Any], manifest: Mapping[str, Any], plan: ReviewPlan) -> str:
     """The README of an export, Markdown.
 
     `content`: its annotations.json. `manifest`: the set.json of what was reviewed.
@@ -24,7 +24,7 @@ def card(content: Mapping[str, Any], manifest: Mapping[str, Any], plan: Plan) ->
         "## What is in it",
         _statistics(content),
         "## How it was made",
-        _made(info["reviewed"], manifest, plan),
+        _describe_making(info["reviewed"], manifest, plan),
         "## Splits",
         _splits(content, plan),
         "## Use",
@@ -63,7 +63,9 @@ def _statistics(content: Mapping[str, Any]) -> str:
     return f"{table}\n\n{_table(('class', 'images', 'objects'), every)}"
 
 
-def _made(reviewed: Mapping[str, Any], manifest: Mapping[str, Any], plan: Plan) -> str:
+def _describe_making(
+    reviewed: Mapping[str, Any], manifest: Mapping[str, Any], plan: ReviewPlan
+) -> str:
     counts, status = reviewed["counts"], reviewed["status"]
     sources = ", ".join(f"`{one['name']}`" for one in manifest.get("sources", ())) or "—"
     answered = [one for one in status["reviewers"] if one["decisions"]]
@@ -94,7 +96,7 @@ def _made(reviewed: Mapping[str, Any], manifest: Mapping[str, Any], plan: Plan) 
     )
 
 
-def _splits(content: Mapping[str, Any], plan: Plan) -> str:
+def _splits(content: Mapping[str, Any], plan: ReviewPlan) -> str:
     rows = []
     for name, share in SHARES.items():
         images = {one["id"]: one for one in content["images"] if one["split"] == name}

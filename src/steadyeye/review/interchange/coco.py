@@ -17,10 +17,10 @@ from steadyeye.data.annotations.coco_images import OUTSIDE
 from steadyeye.data.annotations.review_set import SetFolder, image_path
 from steadyeye.data.images import image_file as image_files
 from steadyeye.review.interchange.card import card
-from steadyeye.review.protocol.plan import Plan
+from steadyeye.review.protocol.plan import ReviewPlan
 from steadyeye.review.results import status
 from steadyeye.review.results.box_statistics import statistics
-from steadyeye.review.results.verdicts import BoxVerdict, box_verdicts, undecided
+from steadyeye.review.results.verdicts import BoxVerdict, box_verdicts, count_undecided
 from steadyeye.review.sampling.image_store import place, size
 from steadyeye.review.sampling.near_duplicates import alike, view
 from steadyeye.review.sampling.splits import SHARES, origins, split
@@ -32,7 +32,7 @@ PARTS = {"train": "train", "val": "validation", "test": "test"}
 
 
 def export(
-    connection: Connection, folder: SetFolder, plan: Plan, out: Path, *, partial: bool = False
+    connection: Connection, folder: SetFolder, plan: ReviewPlan, out: Path, *, partial: bool = False
 ) -> Mapping[str, int]:
     """Writes `annotations.json`, `annotations/instances_*.json`, `images/` and `README.md`.
 
@@ -48,7 +48,7 @@ def export(
     if (out / "annotations.json").exists():
         raise UsageError(f"'{out}' holds annotations already; choose another --out")
     found = box_verdicts(connection, folder, plan)
-    left = undecided("images", found, partial=partial)
+    left = count_undecided("images", found, partial=partial)
     files = {row["image"]: file_name(row["name"]) for row in folder.boxes.to_pylist()}
     kept = [image for image, verdict in found.items() if verdict.accepted]
     for image in kept:
@@ -58,7 +58,7 @@ def export(
         "images": _images(folder, kept, files, found, plan.seed),
         "categories": [{"id": id_, "name": name} for name, id_ in category.items()],
         "annotations": _annotations([found[image] for image in kept], category),
-        "rejected": _rejected(folder, found, category, files),
+        "rejected": _list_rejected(folder, found, category, files),
     }
     placed = Counter(image["split"] for image in content["images"])
     counted = statistics(content, OUTSIDE)
@@ -154,7 +154,7 @@ def _box(corners: Sequence[float], category: int) -> Row:
     return {"category_id": category, "bbox": [x0, y0, width, height], "area": width * height}
 
 
-def _rejected(
+def _list_rejected(
     folder: SetFolder,
     found: Mapping[str, BoxVerdict],
     category: Mapping[str, int],

@@ -27,15 +27,15 @@ from steadyeye.core.errors import UsageError
 from steadyeye.core.storage.atomic import write_file
 from steadyeye.data.annotations.review_set import SetFolder, image_path
 from steadyeye.review.interchange import cvat_labels as config
-from steadyeye.review.interchange.asked import Asked, Said, as_choices, asked
-from steadyeye.review.protocol.plan import Plan
+from steadyeye.review.interchange.asked import AnsweredItem, Said, as_choices, list_answered
+from steadyeye.review.protocol.plan import ReviewPlan
 from steadyeye.review.sampling.image_store import place, size
 
 Size = tuple[int, int]
 
 
 def export(
-    connection: Connection, folder: SetFolder, plan: Plan, out: Path, *, partial: bool = False
+    connection: Connection, folder: SetFolder, plan: ReviewPlan, out: Path, *, partial: bool = False
 ) -> Mapping[str, int]:
     """Writes `cvat/`, one folder for every stage that asks something.
 
@@ -48,7 +48,7 @@ def export(
         raise UsageError(f"a class is named '{config.ANSWER}', as the tag of answers; rename it")
     counts = {"pictures": 0, "answers": 0}
     for stage in plan.votes:
-        rows = sorted(asked(connection, stage), key=picture)
+        rows = sorted(list_answered(connection, stage), key=picture)
         if not rows:
             continue
         target = out / "cvat" / stage
@@ -64,7 +64,7 @@ def export(
     return counts
 
 
-def picture(row: Asked) -> str:
+def picture(row: AnsweredItem) -> str:
     """The name of an item's picture."""
     return name_of(row.stage, row.key)
 
@@ -74,7 +74,7 @@ def name_of(stage: str, key: str) -> str:
     return hashlib.sha256(f"{stage}/{key}".encode()).hexdigest()[:24] + ".jpg"
 
 
-def _pictures(folder: SetFolder, rows: Sequence[Asked], target: Path) -> None:
+def _pictures(folder: SetFolder, rows: Sequence[AnsweredItem], target: Path) -> None:
     for row in rows:
         name = picture(row)
         place(folder.root, row.payload["image"], target / name)
@@ -84,7 +84,7 @@ def _pictures(folder: SetFolder, rows: Sequence[Asked], target: Path) -> None:
             place(folder.root, beside, related / "anchor.jpg")
 
 
-def write_results(folder: SetFolder, rows: Sequence[Asked], name: str, target: Path) -> None:
+def write_results(folder: SetFolder, rows: Sequence[AnsweredItem], name: str, target: Path) -> None:
     """What one reviewer said of some items, as a file of CVAT."""
     said = {row.key: one for row in rows for one in row.said if one.name == name}
     images = [_image(folder, n, row, said.get(row.key)) for n, row in enumerate(rows)]
@@ -115,7 +115,7 @@ def _file(
     return written + b"\n"
 
 
-def _image(folder: SetFolder, number: int, row: Asked, said: Said | None) -> Element:
+def _image(folder: SetFolder, number: int, row: AnsweredItem, said: Said | None) -> Element:
     width, height = size(image_path(folder.root, row.payload["image"]))
     shape = {"width": str(width), "height": str(height)}
     image = Element("image", {"id": str(number), "name": picture(row), **shape})
@@ -137,7 +137,7 @@ def _image(folder: SetFolder, number: int, row: Asked, said: Said | None) -> Ele
     return image
 
 
-def _flags(row: Asked, said: Said) -> Mapping[str, str]:
+def _flags(row: AnsweredItem, said: Said) -> Mapping[str, str]:
     given = said.answer.get("reasons", ())
     return {r: str(r in given).lower() for r in config.flags(row.stage)}
 

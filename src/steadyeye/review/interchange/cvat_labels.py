@@ -6,7 +6,7 @@ from typing import Any
 from xml.etree.ElementTree import Element, SubElement
 
 from steadyeye.review.interchange.asked import FORMS
-from steadyeye.review.protocol.stages import REASONS, called
+from steadyeye.review.protocol.stages import REASONS, list_labels
 
 ANSWER = "steadyeye"
 """The label of the tag that carries an answer."""
@@ -53,7 +53,7 @@ def _labels(stage: str, classes: Sequence[str]) -> list[Mapping[str, Any]]:
     answer = {"name": ANSWER, "type": "tag", "attributes": asked}
     if stage in ("pairs", "joint"):
         return [answer]
-    kind, names = shape(stage), called(stage, classes)
+    kind, names = shape(stage), list_labels(stage, classes)
     return [answer, *({"name": name, "type": kind, "attributes": []} for name in names)]
 
 

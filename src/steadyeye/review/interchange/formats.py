@@ -15,7 +15,7 @@ from steadyeye.review.interchange import (
     label_studio_results,
     pmsets,
 )
-from steadyeye.review.protocol.plan import Plan
+from steadyeye.review.protocol.plan import ReviewPlan
 from steadyeye.review.results import export
 from steadyeye.review.results.import_decisions import Annotations
 
@@ -46,7 +46,7 @@ def default(folder: SetFolder) -> str:
     return "coco" if folder.content.get("kind") == "boxes" else "set"
 
 
-def chosen(folder: SetFolder, text: str | None) -> Sequence[str]:
+def choose_formats(folder: SetFolder, text: str | None) -> Sequence[str]:
     """The formats in a text with commas, the default one for None. Raises `UsageError`."""
     names = [name.strip() for name in (text or default(folder)).split(",")]
     for name in names:
@@ -56,7 +56,13 @@ def chosen(folder: SetFolder, text: str | None) -> Sequence[str]:
 
 
 def write(
-    connection: Connection, folder: SetFolder, plan: Plan, out: Path, *, name: str, partial: bool
+    connection: Connection,
+    folder: SetFolder,
+    plan: ReviewPlan,
+    out: Path,
+    *,
+    name: str,
+    partial: bool,
 ) -> Mapping[str, int]:
     """Writes one format to a folder and returns its counts."""
     out.mkdir(parents=True, exist_ok=True)
@@ -70,7 +76,7 @@ def reader(name: str) -> Reader:
     return READERS[name]
 
 
-def following(name: str, out: Path, plan: Plan) -> Sequence[str]:
+def following(name: str, out: Path, plan: ReviewPlan) -> Sequence[str]:
     """What to do next with an export, a line each."""
     told = {
         "set": f"reviewed(root='{out}')",

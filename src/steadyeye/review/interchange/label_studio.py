@@ -20,8 +20,8 @@ from sqlalchemy import Connection
 from steadyeye.core.storage.atomic import write_file
 from steadyeye.data.annotations.review_set import SetFolder, image_path
 from steadyeye.review.interchange import label_studio_config as config
-from steadyeye.review.interchange.asked import Asked, Said, as_choices, asked
-from steadyeye.review.protocol.plan import Plan
+from steadyeye.review.interchange.asked import AnsweredItem, Said, as_choices, list_answered
+from steadyeye.review.protocol.plan import ReviewPlan
 from steadyeye.review.sampling.image_store import size
 
 SERVED = "/data/local-files/?d=images/"
@@ -32,7 +32,7 @@ Size = tuple[int, int]
 
 
 def export(
-    connection: Connection, folder: SetFolder, plan: Plan, out: Path, *, partial: bool = False
+    connection: Connection, folder: SetFolder, plan: ReviewPlan, out: Path, *, partial: bool = False
 ) -> Mapping[str, int]:
     """Writes `label_studio/`: config, tasks and results of every stage that asks something.
 
@@ -44,7 +44,7 @@ def export(
     classes = folder.classes.names if folder.classes else ()
     counts = {"tasks": 0, "annotations": 0}
     for stage in plan.votes:
-        rows = asked(connection, stage)
+        rows = list_answered(connection, stage)
         if not rows:
             continue
         sizes = {row.payload["image"]: _size(folder, row.payload["image"]) for row in rows}
@@ -74,7 +74,7 @@ def _size(folder: SetFolder, image: str) -> Size:
     return size(image_path(folder.root, image))
 
 
-def _task(row: Asked, shape: Size) -> Entry:
+def _task(row: AnsweredItem, shape: Size) -> Entry:
     payload = row.payload
     data = {"stage": row.stage, "key": row.key, "image": _url(payload["image"])}
     if "anchor" in payload:
@@ -123,7 +123,7 @@ def to_percent(box: Sequence[float], shape: Size) -> Mapping[str, float]:
     }
 
 
-def _annotation(said: Said, row: Asked, sizes: Mapping[str, Size]) -> Entry:
+def _annotation(said: Said, row: AnsweredItem, sizes: Mapping[str, Size]) -> Entry:
     made = datetime.fromtimestamp(said.made_at, UTC).isoformat().replace("+00:00", "Z")
     result = [_choice(name, [word]) for name, word in as_choices(row.stage, said.answer).items()]
     many = {name: said.answer[name] for name in config.MANY if said.answer.get(name)}

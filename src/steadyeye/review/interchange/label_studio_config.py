@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from xml.sax.saxutils import quoteattr
 
 from steadyeye.review.interchange.asked import FORMS
-from steadyeye.review.protocol.stages import DRAWN, REASONS, STAGES, called
+from steadyeye.review.protocol.stages import DRAWN, REASONS, STAGES, list_labels
 
 MANY = ("labels", "reasons")
 """Questions of which several choices may hold."""
@@ -24,7 +24,7 @@ def labeling(stage: str, classes: Sequence[str]) -> str:
     if stage in ("classification", *DRAWN):
         lines += [
             '  <RectangleLabels name="boxes" toName="image" canRotate="false">',
-            *(f"    <Label value={quoteattr(name)}/>" for name in called(stage, classes)),
+            *(f"    <Label value={quoteattr(name)}/>" for name in list_labels(stage, classes)),
             "  </RectangleLabels>",
         ]
     for name, choices in FORMS[stage].items():

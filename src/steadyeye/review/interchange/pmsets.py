@@ -20,13 +20,13 @@ from steadyeye.core.storage.checked_json import encode
 from steadyeye.core.storage.sha256sums import write_sums
 from steadyeye.data.annotations.review_set import SetFolder
 from steadyeye.data.classes.class_lists import known
-from steadyeye.review.protocol.plan import Plan
-from steadyeye.review.results.verdicts import undecided, verdicts
+from steadyeye.review.protocol.plan import ReviewPlan
+from steadyeye.review.results.verdicts import count_undecided, verdicts
 from steadyeye.review.sampling.image_store import place
 
 
 def export(
-    connection: Connection, folder: SetFolder, plan: Plan, out: Path, *, partial: bool = False
+    connection: Connection, folder: SetFolder, plan: ReviewPlan, out: Path, *, partial: bool = False
 ) -> Mapping[str, int]:
     """Writes the accepted frames; `--data "imagenet_vid_robust(root=…)"` reads them.
 
@@ -40,7 +40,7 @@ def export(
     if (out / "metadata").exists():
         raise UsageError(f"'{out}' holds a release already; choose another --out")
     found = verdicts(connection, folder, plan)
-    left = undecided("frames", found, partial=partial)
+    left = count_undecided("frames", found, partial=partial)
     kept = [row for row in folder.frames.to_pylist() if found[row["id"]].accepted]
     anchors = {row["group"]: _file(row) for row in kept if row["offset"] == 0}
     sets: dict[str, list[str]] = {file: [] for file in anchors.values()}

@@ -25,7 +25,7 @@ class Gold:
 
 
 @dataclass(frozen=True)
-class Plan:
+class ReviewPlan:
     """The stages of a review.
 
     `votes`: stage → reviewers an item needs (0: all), in order. `minutes`: how long an item waits
@@ -43,7 +43,7 @@ class Plan:
     shortcut: bool = False
 
 
-def read(content: Mapping[str, Any]) -> Plan:
+def read(content: Mapping[str, Any]) -> ReviewPlan:
     """The plan of a set, from its manifest. Raises `UsageError` for what it cannot mean.
 
     ::
@@ -79,7 +79,7 @@ def read(content: Mapping[str, Any]) -> Plan:
             raise UsageError(f"{switch} of the review is {said[switch]!r}; say true or false")
     minutes, seed = float(said.get("minutes", 30)), int(said.get("seed", 0))
     switches = said.get("across_cuts", False), said.get("shortcut", False)
-    return Plan(ordered, gold, minutes, seed, *switches)
+    return ReviewPlan(ordered, gold, minutes, seed, *switches)
 
 
 def default(content: Mapping[str, Any]) -> Mapping[str, int]:

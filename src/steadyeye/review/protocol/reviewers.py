@@ -40,7 +40,7 @@ def add(
     token = secrets.token_urlsafe(32)
     row = {
         "name": name,
-        "token_hash": hashed(token),
+        "token_hash": hash_token(token),
         "admin": admin,
         "paused": "",
         "made_at": time.time(),
@@ -60,7 +60,7 @@ def add(
 def renew(connection: Connection, name: str) -> str:
     """A new token for a reviewer whose link was lost; the old link opens nothing any more."""
     token = secrets.token_urlsafe(32)
-    asked = update(reviewers).where(reviewers.c.name == name).values(token_hash=hashed(token))
+    asked = update(reviewers).where(reviewers.c.name == name).values(token_hash=hash_token(token))
     if not connection.execute(asked).rowcount:
         raise UsageError(f"no reviewer named '{name}'; add them first")
     return token
@@ -70,7 +70,7 @@ def by_token(connection: Connection, token: str) -> Reviewer | None:
     """Whose link it is, or None. What is compared is the hash of a random 256-bit token."""
     row = connection.execute(
         select(reviewers.c.id, reviewers.c.name, reviewers.c.admin, reviewers.c.paused).where(
-            reviewers.c.token_hash == hashed(token)
+            reviewers.c.token_hash == hash_token(token)
         )
     ).first()
     return Reviewer(*row) if row else None
@@ -109,7 +109,7 @@ def alone(connection: Connection, reviewer: Reviewer) -> None:
         connection.execute(mine.with_for_update())
 
 
-def hashed(token: str) -> str:
+def hash_token(token: str) -> str:
     """What is stored of a token."""
     return hashlib.sha256(token.encode()).hexdigest()
 

@@ -157,15 +157,15 @@ def settle_box(answers: Sequence[Answer]) -> Outcome:
     return Outcome(not flaws, {}, ", ".join(flaws))
 
 
-def called(stage: str, classes: Sequence[str]) -> Sequence[str]:
+def list_labels(stage: str, classes: Sequence[str]) -> Sequence[str]:
     """What things may be called in a stage: drawn boxes also `ood`, outside the classes."""
     more = stage in DRAWN and OUTSIDE not in classes
     return (*classes, OUTSIDE) if more else classes
 
 
 def check_boxes(answer: Answer, classes: Sequence[str]) -> Answer:
-    """`boxes`: each {box: [x0, y0, x1, y1] in pixels, label}; see `called`."""
-    boxes, names = answer.get("boxes"), called("boxes", classes)
+    """`boxes`: each {box: [x0, y0, x1, y1] in pixels, label}; see `list_labels`."""
+    boxes, names = answer.get("boxes"), list_labels("boxes", classes)
     if not isinstance(boxes, list):
         raise UsageError("boxes must be a list")
     return {"boxes": [_box(number, box, names) for number, box in enumerate(boxes, start=1)]}

@@ -19,7 +19,7 @@ from sqlalchemy import Connection, select
 
 from steadyeye.data.annotations.review_set import UNDECIDED, SetFolder
 from steadyeye.review.db.schema import items
-from steadyeye.review.protocol.plan import Plan
+from steadyeye.review.protocol.plan import ReviewPlan
 from steadyeye.review.protocol.stages import DRAWN, Outcome
 from steadyeye.review.protocol.votes import outcomes
 from steadyeye.review.results.verdicts import BoxVerdict
@@ -44,7 +44,7 @@ class Counted:
     updated: int | None = None
 
 
-def settled(connection: Connection, plan: Plan) -> Mapping[str, Settled]:
+def count_settled(connection: Connection, plan: ReviewPlan) -> Mapping[str, Settled]:
     """Stage → what people reviewed in it, for each stage of the plan; see the top of the file."""
     every = _every(connection, plan)
     return {
@@ -59,7 +59,9 @@ def settled(connection: Connection, plan: Plan) -> Mapping[str, Settled]:
     }
 
 
-def counted(connection: Connection, folder: SetFolder, plan: Plan) -> tuple[Counted, ...]:
+def count_stages(
+    connection: Connection, folder: SetFolder, plan: ReviewPlan
+) -> tuple[Counted, ...]:
     """The numbers of each stage of the plan, in its order."""
     gold = Counter(
         connection.execute(select(items.c.stage).where(items.c.gold.is_not(None))).scalars()
@@ -71,13 +73,13 @@ def counted(connection: Connection, folder: SetFolder, plan: Plan) -> tuple[Coun
             sum(bool(each.accepted) for each in found.values()),
             dict(Counter(e.reason for e in found.values() if not e.accepted).most_common()),
             gold[stage],
-            updated(folder, found) if stage == "anchors" else None,
+            count_updated(folder, found) if stage == "anchors" else None,
         )
-        for stage, found in settled(connection, plan).items()
+        for stage, found in count_settled(connection, plan).items()
     )
 
 
-def updated(folder: SetFolder, anchors: Settled) -> int:
+def count_updated(folder: SetFolder, anchors: Settled) -> int:
     """Accepted anchors whose labels the review changed."""
     names = folder.classes.names if folder.classes else ()
     given = {
@@ -90,13 +92,13 @@ def updated(folder: SetFolder, anchors: Settled) -> int:
 
 
 def reviewed_images(
-    connection: Connection, plan: Plan, found: Mapping[str, BoxVerdict]
+    connection: Connection, plan: ReviewPlan, found: Mapping[str, BoxVerdict]
 ) -> Sequence[str]:
     """The images of a set of boxes that people decided: not by known answers alone.
 
     `found`: image → verdict.
     """
-    by_people = settled(connection, plan)
+    by_people = count_settled(connection, plan)
     last = "box_check" if "box_check" in plan.votes else "boxes"
     drawn = by_people.get(last, {})
     objects = {
@@ -128,7 +130,7 @@ class _Every:
     empty: frozenset[str]
 
 
-def _every(connection: Connection, plan: Plan) -> _Every:
+def _every(connection: Connection, plan: ReviewPlan) -> _Every:
     unit: dict[str, dict[str, str]] = {stage: {} for stage in plan.votes}
     asked: dict[str, dict[str, None]] = {stage: {} for stage in plan.votes}
     for row in connection.execute(select(items).order_by(items.c.id)):

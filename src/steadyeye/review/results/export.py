@@ -12,15 +12,15 @@ from steadyeye.core.storage.atomic import write_file
 from steadyeye.core.storage.checked_json import encode
 from steadyeye.core.storage.sha256sums import write_sums
 from steadyeye.data.annotations.review_set import FRAMES, SetFolder, check_vacant, image_path, table
-from steadyeye.review.protocol.plan import Plan
+from steadyeye.review.protocol.plan import ReviewPlan
 from steadyeye.review.results import status
-from steadyeye.review.results.counting import settled, updated
-from steadyeye.review.results.verdicts import Verdict, undecided, verdicts
+from steadyeye.review.results.counting import count_settled, count_updated
+from steadyeye.review.results.verdicts import FrameVerdict, count_undecided, verdicts
 from steadyeye.review.sampling.image_store import place
 
 
 def export(
-    connection: Connection, folder: SetFolder, plan: Plan, out: Path, *, partial: bool = False
+    connection: Connection, folder: SetFolder, plan: ReviewPlan, out: Path, *, partial: bool = False
 ) -> Mapping[str, int]:
     """Writes the reviewed set to a folder: `--data "reviewed(root=…)"` evaluates it.
 
@@ -32,9 +32,9 @@ def export(
     if folder.content.get("kind") == "boxes":
         raise UsageError(f"'{folder.root}' is a set of boxes; export the format coco")
     found = verdicts(connection, folder, plan)
-    left = undecided("frames", found, partial=partial)
+    left = count_undecided("frames", found, partial=partial)
     names = folder.classes.names if folder.classes else ()
-    rows = [_decided(row, found[row["id"]], names) for row in folder.frames.to_pylist()]
+    rows = [_apply_verdict(row, found[row["id"]], names) for row in folder.frames.to_pylist()]
     images = sorted({row["image"] for row in rows})
     for image in images:
         place(folder.root, image, image_path(out, image))
@@ -43,7 +43,7 @@ def export(
         "anchors_accepted": sum(row["accepted"] and row["offset"] == 0 for row in rows),
         "pairs": sum(row["offset"] != 0 for row in rows),
         "pairs_accepted": sum(row["accepted"] and row["offset"] != 0 for row in rows),
-        "labels_updated": updated(folder, settled(connection, plan).get("anchors", {})),
+        "labels_updated": count_updated(folder, count_settled(connection, plan).get("anchors", {})),
         "undecided": left,
     }
     names = folder.classes.names if folder.classes else ()
@@ -60,7 +60,9 @@ def export(
     return counts
 
 
-def _decided(row: Mapping[str, Any], verdict: Verdict, names: Sequence[str]) -> dict[str, Any]:
+def _apply_verdict(
+    row: Mapping[str, Any], verdict: FrameVerdict, names: Sequence[str]
+) -> dict[str, Any]:
     labels = [names.index(label) for label in verdict.labels]
     told = {"labels": labels, "accepted": verdict.accepted, "reason": verdict.reason}
     return {**row, **told}

@@ -12,8 +12,8 @@ from steadyeye.core.pm_sets import farthest, pm_sets
 from steadyeye.core.predictions import Predictions
 from steadyeye.core.stats.intervals import Interval, proportion
 from steadyeye.data.annotations.review_set import UNDECIDED, SetFolder
-from steadyeye.review.protocol.plan import Plan
-from steadyeye.review.results.verdicts import Verdict
+from steadyeye.review.protocol.plan import ReviewPlan
+from steadyeye.review.results.verdicts import FrameVerdict
 
 WITHOUT, WITH = "without review", "with review"
 
@@ -38,8 +38,8 @@ class Impact:
 def impact(
     predictions: Predictions,
     folder: SetFolder,
-    plan: Plan,
-    found: Mapping[str, Verdict],
+    plan: ReviewPlan,
+    found: Mapping[str, FrameVerdict],
     k: int | None = None,
 ) -> tuple[Impact, Impact]:
     """The numbers of a run without and with the decisions made so far.
@@ -69,15 +69,15 @@ def impact(
     left = {id_ for id_, each in found.items() if each.accepted or each.reason == UNDECIDED}
     # a run of an exported set has the reviewers' labels already
     given = {row["id"]: [names[label] for label in row["labels"]] for row in rows}
-    before = _relabelled(predictions, ids, given, names)
-    judged = _relabelled(predictions, ids, {i: v.labels for i, v in found.items()}, names)
+    before = _relabel(predictions, ids, given, names)
+    judged = _relabel(predictions, ids, {i: v.labels for i, v in found.items()}, names)
     return (
         _numbers(before, WITHOUT, sampled, k),
         _numbers(judged, WITH, left & sampled, k),
     )
 
 
-def _relabelled(
+def _relabel(
     predictions: Predictions,
     ids: Mapping[str, int],
     labels: Mapping[str, Sequence[str]],

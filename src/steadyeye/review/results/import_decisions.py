@@ -74,7 +74,7 @@ def admit(
             reviewer = here[prefix + each.annotator]
             row = rows.get((stage, each.key))
             try:
-                what, item = _one(connection, rules, reviewer, each, row)
+                what, item = _import_annotation(connection, rules, reviewer, each, row)
             except UsageError as error:
                 wrong.append(f"{each.where}: {error}")
                 continue
@@ -114,7 +114,7 @@ def _reviewers(
     return {name: here[name] for name in names}
 
 
-def _one(
+def _import_annotation(
     connection: Connection, rules: Rules, reviewer: Reviewer, given: Annotation, row: Any
 ) -> tuple[str, int]:
     """What became of an annotation, and the item it is of."""

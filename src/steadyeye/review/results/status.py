@@ -9,16 +9,16 @@ from sqlalchemy import Connection, func, select
 from steadyeye.data.annotations.review_set import SetFolder
 from steadyeye.review.bulk import audit_results, audit_workflow, skip_pairs
 from steadyeye.review.db.schema import assignments, items
-from steadyeye.review.protocol.plan import Plan
+from steadyeye.review.protocol.plan import ReviewPlan
 from steadyeye.review.protocol.reviewers import Reviewer
 from steadyeye.review.protocol.stages import STAGES
-from steadyeye.review.results.counting import counted
+from steadyeye.review.results.counting import count_stages
 from steadyeye.review.results.table_one import table_one
 from steadyeye.review.workflow import quality, queue
 
 
 def progress(
-    connection: Connection, plan: Plan, reviewer: Reviewer | None = None
+    connection: Connection, plan: ReviewPlan, reviewer: Reviewer | None = None
 ) -> Sequence[Mapping[str, Any]]:
     """Each stage with how many of its items are waiting, open and done, gold questions left out.
 
@@ -34,7 +34,7 @@ def progress(
     mine: dict[str, int] = {}
     left: dict[str, int] = {}
     if reviewer:
-        left = {name: queue.left(connection, plan, reviewer, name) for name in plan.votes}
+        left = {name: queue.count_left(connection, plan, reviewer, name) for name in plan.votes}
         answered = connection.execute(
             select(items.c.stage, func.count())
             .join(assignments, assignments.c.item == items.c.id)
@@ -54,7 +54,7 @@ def progress(
     ]
 
 
-def status(connection: Connection, folder: SetFolder, plan: Plan) -> Mapping[str, Any]:
+def status(connection: Connection, folder: SetFolder, plan: ReviewPlan) -> Mapping[str, Any]:
     """Everything the dashboard and `steadyeye review-status` show."""
     agreements = [quality.agreement(connection, name) for name in plan.votes]
     return {
@@ -75,16 +75,18 @@ def status(connection: Connection, folder: SetFolder, plan: Plan) -> Mapping[str
         ],
         "table": table(connection, folder, plan),
         "table_one": [asdict(line) for line in table_one(connection, folder, plan)],
-        **(_spared(connection) if plan.shortcut else {}),
+        **(_describe_spared(connection) if plan.shortcut else {}),
     }
 
 
-def _spared(connection: Connection) -> Mapping[str, Any]:
+def _describe_spared(connection: Connection) -> Mapping[str, Any]:
     told = {"spared": skip_pairs.counts(connection), "holds": audit_results.holds(connection)}
-    return {"shortcut": {**told, "audits": audit_workflow.told(connection)}}
+    return {"shortcut": {**told, "audits": audit_workflow.list_audits(connection)}}
 
 
-def table(connection: Connection, folder: SetFolder, plan: Plan) -> Sequence[Mapping[str, Any]]:
+def table(
+    connection: Connection, folder: SetFolder, plan: ReviewPlan
+) -> Sequence[Mapping[str, Any]]:
     """Reviewed, accepted, updated and why not, of each stage; what counts: `counting`."""
     return [
         {
@@ -95,5 +97,5 @@ def table(connection: Connection, folder: SetFolder, plan: Plan) -> Sequence[Map
             "reasons": each.reasons,
             **({} if each.updated is None else {"updated": each.updated}),
         }
-        for each in counted(connection, folder, plan)
+        for each in count_stages(connection, folder, plan)
     ]

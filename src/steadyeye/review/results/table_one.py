@@ -7,13 +7,13 @@ from sqlalchemy import Connection
 
 from steadyeye.core.stats.intervals import clopper_pearson
 from steadyeye.data.annotations.review_set import SetFolder
-from steadyeye.review.protocol.plan import Plan
-from steadyeye.review.results.counting import Counted, counted, reviewed_images
+from steadyeye.review.protocol.plan import ReviewPlan
+from steadyeye.review.results.counting import Counted, count_stages, reviewed_images
 from steadyeye.review.results.verdicts import box_verdicts
 
 
 @dataclass(frozen=True)
-class Line:
+class CountedLine:
     """A line of the table. `reviewed`: None where only what changed is counted.
 
     `low`, `high`: the 95 % interval of the share accepted, Clopper–Pearson over what was reviewed;
@@ -27,14 +27,14 @@ class Line:
     high: float | None = None
 
 
-def table_one(connection: Connection, folder: SetFolder, plan: Plan) -> Sequence[Line]:
+def table_one(connection: Connection, folder: SetFolder, plan: ReviewPlan) -> Sequence[CountedLine]:
     """The table of a set, over what is decided so far.
 
     "Do Image Classifiers Generalize Across Time?", Table 1. `anchor labels updated`: accepted
     anchors whose labels the review changed. Gold questions, pairs of rejected anchors and those
     across a scene cut are not counted; see `counting`, which the dashboard reads too.
     """
-    stages = {each.stage: each for each in counted(connection, folder, plan)}
+    stages = {each.stage: each for each in count_stages(connection, folder, plan)}
     if folder.content.get("kind") == "boxes":
         return _of_boxes(connection, folder, plan, stages.get("classification"))
     lines = []
@@ -42,7 +42,7 @@ def table_one(connection: Connection, folder: SetFolder, plan: Plan) -> Sequence
         anchors = stages["anchors"]
         lines += [
             _line("anchor frames", anchors.reviewed, anchors.accepted),
-            Line("anchor labels updated", None, anchors.updated or 0),
+            CountedLine("anchor labels updated", None, anchors.updated or 0),
         ]
     if "pairs" in stages:
         lines.append(_line("frame pairs", stages["pairs"].reviewed, stages["pairs"].accepted))
@@ -50,15 +50,15 @@ def table_one(connection: Connection, folder: SetFolder, plan: Plan) -> Sequence
 
 
 def _of_boxes(
-    connection: Connection, folder: SetFolder, plan: Plan, objects: Counted | None
-) -> Sequence[Line]:
+    connection: Connection, folder: SetFolder, plan: ReviewPlan, objects: Counted | None
+) -> Sequence[CountedLine]:
     found = box_verdicts(connection, folder, plan)
     images = [found[image] for image in reviewed_images(connection, plan, found)]
     lines = [_line("suggested boxes", objects.reviewed, objects.accepted)] if objects else []
     lines.append(_line("images", len(images), sum(each.accepted for each in images)))
-    return [*lines, Line("boxes", None, sum(len(each.boxes) for each in images))]
+    return [*lines, CountedLine("boxes", None, sum(len(each.boxes) for each in images))]
 
 
-def _line(item: str, reviewed: int, accepted: int) -> Line:
+def _line(item: str, reviewed: int, accepted: int) -> CountedLine:
     interval = clopper_pearson(accepted, reviewed) if reviewed else (None, None)
-    return Line(item, reviewed, accepted, *interval)
+    return CountedLine(item, reviewed, accepted, *interval)

@@ -9,7 +9,7 @@ from sqlalchemy import Connection
 from steadyeye.core.errors import UsageError
 from steadyeye.data.annotations.review_set import SCENE_CUT, UNDECIDED, SetFolder
 from steadyeye.review.bulk import audit_results, skip_pairs
-from steadyeye.review.protocol.plan import Plan
+from steadyeye.review.protocol.plan import ReviewPlan
 from steadyeye.review.protocol.stages import Outcome
 from steadyeye.review.protocol.votes import outcomes
 
@@ -19,7 +19,7 @@ NO_OBJECT = "none of its objects was accepted"
 
 
 @dataclass(frozen=True)
-class Verdict:
+class FrameVerdict:
     """What is known of a frame: its labels, and whether it is accepted.
 
     `reason`: why not, or that nobody was asked.
@@ -44,7 +44,9 @@ class BoxVerdict:
     rejected: Mapping[str, str] = field(default_factory=dict)
 
 
-def verdicts(connection: Connection, folder: SetFolder, plan: Plan) -> Mapping[str, Verdict]:
+def verdicts(
+    connection: Connection, folder: SetFolder, plan: ReviewPlan
+) -> Mapping[str, FrameVerdict]:
     """Frame id → verdict, for every frame of a set.
 
     A neighbour is accepted where its anchor is and nobody doubted the pair, or the joint
@@ -56,7 +58,7 @@ def verdicts(connection: Connection, folder: SetFolder, plan: Plan) -> Mapping[s
     anchors = outcomes(connection, "anchors") if "anchors" in plan.votes else None
     pairs = outcomes(connection, "pairs") if "pairs" in plan.votes else None
     joint = outcomes(connection, "joint")
-    spared = _spared(connection)
+    spared = _find_spared(connection)
     asked = skip_pairs.deciders(connection)
     found = {}
     for row in folder.frames.to_pylist():
@@ -65,7 +67,7 @@ def verdicts(connection: Connection, folder: SetFolder, plan: Plan) -> Mapping[s
         labels = list(anchor.answer.get("labels", given)) if anchor else given
         verdict = _verdict(anchor, labels)
         if row["across_cut"] and not plan.across_cuts:
-            verdict = Verdict(labels, False, SCENE_CUT)
+            verdict = FrameVerdict(labels, False, SCENE_CUT)
         elif row["offset"] != 0 and verdict.accepted and pairs is not None:
             key = asked.get(row["id"], row["id"])
             pair = pairs.get(key)
@@ -76,7 +78,7 @@ def verdicts(connection: Connection, folder: SetFolder, plan: Plan) -> Mapping[s
     return found
 
 
-def _spared(connection: Connection) -> Mapping[str, Outcome | None]:
+def _find_spared(connection: Connection) -> Mapping[str, Outcome | None]:
     """Key → what holds of the pairs that nobody was asked about."""
     bulk = Outcome(True, {}, IN_BULK) if audit_results.holds(connection) else None
     known = {"beyond": Outcome(False, {}, LEFT_OUT), "bulk": bulk}
@@ -84,14 +86,14 @@ def _spared(connection: Connection) -> Mapping[str, Outcome | None]:
     return {key: known[state] for key, state in states.items() if state in known}
 
 
-def _verdict(outcome: Outcome | None, labels: Sequence[str]) -> Verdict:
+def _verdict(outcome: Outcome | None, labels: Sequence[str]) -> FrameVerdict:
     if outcome is None or outcome.accepted is None:
-        return Verdict(labels, False, UNDECIDED)
-    return Verdict(labels, outcome.accepted, outcome.reason)
+        return FrameVerdict(labels, False, UNDECIDED)
+    return FrameVerdict(labels, outcome.accepted, outcome.reason)
 
 
-def undecided(
-    what: str, found: Mapping[str, "Verdict | BoxVerdict"], *, partial: bool = False
+def count_undecided(
+    what: str, found: Mapping[str, "FrameVerdict | BoxVerdict"], *, partial: bool = False
 ) -> int:
     """How many are not decided. Raises `UsageError` where there are any, unless `partial`."""
     left = [key for key, verdict in found.items() if verdict.reason == UNDECIDED]
@@ -103,7 +105,9 @@ def undecided(
     return len(left)
 
 
-def box_verdicts(connection: Connection, folder: SetFolder, plan: Plan) -> Mapping[str, BoxVerdict]:
+def box_verdicts(
+    connection: Connection, folder: SetFolder, plan: ReviewPlan
+) -> Mapping[str, BoxVerdict]:
     """Image → verdict, for every image of a set of boxes.
 
     The boxes that hold are those the last of the plan's stages settled: drawn and decided, else
@@ -126,7 +130,7 @@ def _of_image(
     rows: Sequence[Mapping[str, Any]],
     objects: Mapping[str, Outcome | None] | None,
     drawn: Outcome | None,
-    plan: Plan,
+    plan: ReviewPlan,
 ) -> BoxVerdict:
     said = {r["id"]: objects.get(r["id"]) if objects is not None else _HOLDS for r in rows}
     gone = {id_: each.reason for id_, each in said.items() if each and each.accepted is False}

@@ -29,7 +29,7 @@ def keep(out: Path, image: Callable[[], Image]) -> tuple[str, Image]:
         shown = image()
         kept = simplejpeg.encode_jpeg(np.ascontiguousarray(shown), QUALITY, "RGB", "444")
     else:
-        shown, kept = image(), unturned(content)
+        shown, kept = image(), strip_orientation(content)
     name = image_name(kept)
     path = image_path(out, name)
     if not path.is_file():
@@ -51,7 +51,7 @@ def place(root: Path, name: str, target: Path) -> None:
         shutil.copyfile(image_path(root, name), target)
 
 
-def unturned(content: bytes) -> bytes:
+def strip_orientation(content: bytes) -> bytes:
     """The JPEG file without an EXIF note that it is to be turned; its pixels stay as they are."""
     parts, at = [START], len(START)
     while at + 4 <= len(content) and content[at] == 0xFF and content[at + 1] != SCAN:

@@ -16,7 +16,7 @@ Begin: TypeAlias = Callable[[str, int], Callable[[int], None]]
 SECONDS = 120.0  # for one frame: opening a video and the seek to its first frame included
 
 
-def watched(
+def read_frames(
     specs: Sequence[Spec], out: Path, begin: Begin, seconds: float = SECONDS
 ) -> Iterator[Stored]:
     """The stored frames of the sources that `specs` name, one source after the other.
@@ -32,13 +32,13 @@ def watched(
         process.start()
         theirs.close()
         try:
-            yield from _received(spec, ours, begin, seconds)
+            yield from _receive_frames(spec, ours, begin, seconds)
         finally:
             process.kill()
             process.join()
 
 
-def _received(spec: Spec, ours: Connection, begin: Begin, seconds: float) -> Iterator[Stored]:
+def _receive_frames(spec: Spec, ours: Connection, begin: Begin, seconds: float) -> Iterator[Stored]:
     advance: Callable[[int], None] | None = None
     while True:
         if not ours.poll(seconds):

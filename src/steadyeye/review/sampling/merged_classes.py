@@ -26,7 +26,7 @@ class Labelled:
     present: frozenset[int]
 
 
-def joined(
+def merge_classes(
     sources: Sequence[Labelled], given: Classes | None
 ) -> tuple[Classes | None, tuple[tuple[int, ...], ...]]:
     """The list of a set, and for each source the place in it of each of its own classes.
@@ -43,7 +43,7 @@ def joined(
     return whole, tuple(_places(each, whole) for each in sources)
 
 
-def relabelled(stored: Iterable[Stored], places: Sequence[int]) -> Iterator[Stored]:
+def relabel_frames(stored: Iterable[Stored], places: Sequence[int]) -> Iterator[Stored]:
     """Stored frames with their labels in the list of the set; `places`: of the source's classes."""
     for each in stored:
         labels = sorted({places[label] for label in each.row["labels"]})

@@ -147,11 +147,11 @@ def _manifest(how: Sampling) -> dict[str, Any]:
         "version": VERSION,
         "name": how.name,
         "kind": "frames",
-        "classes": _listed(classes) if classes else None,
+        "classes": _record_classes(classes) if classes else None,
         "drawn": dict(how.drawn),
         "provenance": provenance(),
     }
 
 
-def _listed(classes: Classes) -> dict[str, Any]:
+def _record_classes(classes: Classes) -> dict[str, Any]:
     return {"names": classes.names, "wnids": classes.wnids, "closed": classes.closed}

@@ -62,12 +62,12 @@ def split(
         images[place[source]] += 1
         counts[place[source], [classes[each] for each in set(found)]] += 1
     chance = np.array([stream(seed, "split", name).random(len(SHARES)) for name in groups])
-    chosen = _assigned(counts, images, chance)
+    chosen = _assign_splits(counts, images, chance)
     names = tuple(SHARES)
     return [names[chosen[place[source]]] for source in sources]
 
 
-def _assigned(
+def _assign_splits(
     counts: NDArray[np.int64], images: NDArray[np.int64], chance: NDArray[np.float64]
 ) -> NDArray[np.int64]:
     """(groups,) the number of the split of each.

@@ -74,7 +74,7 @@ def word(token: str) -> str:
     return hashlib.sha256(f"steadyeye csrf {token}".encode()).hexdigest()
 
 
-def guarded(app: Application) -> Application:
+def guard_app(app: Application) -> Application:
     """The app with a limit on what it reads and headers on all that it sends."""
 
     async def serve(scope: Scope, receive: Receive, send: Send) -> None:
@@ -83,7 +83,7 @@ def guarded(app: Application) -> Application:
             return
         taken = 0
 
-        async def limited() -> MutableMapping[str, Any]:
+        async def receive_limited() -> MutableMapping[str, Any]:
             nonlocal taken
             message = await receive()
             taken += len(message.get("body", b""))
@@ -91,7 +91,7 @@ def guarded(app: Application) -> Application:
                 raise HTTPException(413, f"a request holds at most {MOST_BYTES >> 10} kB")
             return message
 
-        async def headed(message: MutableMapping[str, Any]) -> None:
+        async def send_headed(message: MutableMapping[str, Any]) -> None:
             if message["type"] == "http.response.start":
                 message["headers"] = [
                     *message["headers"],
@@ -101,9 +101,9 @@ def guarded(app: Application) -> Application:
 
         length = next((v for k, v in scope["headers"] if k == b"content-length"), b"0")
         if not length.isdigit() or int(length) > MOST_BYTES:
-            await _too_large(headed)
+            await _too_large(send_headed)
             return
-        await app(scope, limited, headed)
+        await app(scope, receive_limited, send_headed)
 
     return serve
 

@@ -20,10 +20,10 @@ from steadyeye.review.bulk import skip_pairs
 from steadyeye.review.db.database import Database
 from steadyeye.review.protocol import plan, reviewers
 from steadyeye.review.protocol.reviewers import Reviewer
-from steadyeye.review.protocol.stages import STAGES, called
+from steadyeye.review.protocol.stages import STAGES, list_labels
 from steadyeye.review.results import status
 from steadyeye.review.web import access
-from steadyeye.review.web.pages import page, refused
+from steadyeye.review.web.pages import page, show_refusal
 from steadyeye.review.workflow import decisions, items, queue
 from steadyeye.review.workflow.decisions import Decided, Given, RefusedError, Rules
 
@@ -75,9 +75,9 @@ def app(folder: SetFolder, database: Database, hosts: Sequence[str]) -> FastAPI:
         items.fill(connection, folder, made.state.rules.plan)
         skip_pairs.begin(connection, made.state.rules.plan)
     made.add_middleware(TrustedHostMiddleware, allowed_hosts=list(hosts))
-    made.add_middleware(access.guarded)
-    made.add_exception_handler(UsageError, _told)
-    made.add_exception_handler(StarletteError, refused)
+    made.add_middleware(access.guard_app)
+    made.add_exception_handler(UsageError, _answer_error)
+    made.add_exception_handler(StarletteError, show_refusal)
     made.mount("/static", StaticFiles(directory=STATIC), name="static")
     _readers(made)
     _writers(made)
@@ -113,7 +113,7 @@ def _readers(made: FastAPI) -> None:
         )
         shown = STAGES[wanted]
         told = {"stage": wanted, "title": shown.title, "question": shown.question, **content}
-        told["classes"] = called(wanted, rules_of(request).classes)
+        told["classes"] = list_labels(wanted, rules_of(request).classes)
         return page(request, "stage.html", reviewer, told)
 
     @made.get("/images/{name}")
@@ -163,7 +163,7 @@ def _administration(made: FastAPI) -> None:
         return JSONResponse({"name": body.name, "link": f"{request.base_url}r/{token}"})
 
     @made.post("/reviewers/{number}/link", dependencies=[Depends(access.genuine)])
-    def renewed(number: int, request: Request, reviewer: Admin) -> JSONResponse:
+    def renew_link(number: int, request: Request, reviewer: Admin) -> JSONResponse:
         with database_of(request).writing() as connection:
             names = {one.id: one.name for one in reviewers.everyone(connection)}
             if number not in names:
@@ -200,5 +200,5 @@ def rules_of(request: Request) -> Rules:
     return request.app.state.rules  # type: ignore[no-any-return]
 
 
-def _told(request: Request, error: Exception) -> JSONResponse:
+def _answer_error(request: Request, error: Exception) -> JSONResponse:
     return JSONResponse({"detail": str(error)}, 409 if isinstance(error, RefusedError) else 422)

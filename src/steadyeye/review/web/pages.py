@@ -43,7 +43,7 @@ def page(
     return HTMLResponse(TEMPLATES.get_template(template).render(told), headers=kept)
 
 
-def refused(request: Request, error: Exception) -> Response:
+def show_refusal(request: Request, error: Exception) -> Response:
     """Why a request was refused: as a page for people, as JSON for scripts."""
     status, detail = 500, "something went wrong"
     if isinstance(error, HTTPException):

@@ -11,7 +11,7 @@ from sqlalchemy import Connection, insert, select, update
 from steadyeye import __version__
 from steadyeye.core.errors import UsageError
 from steadyeye.review.db.schema import assignments, decisions, items
-from steadyeye.review.protocol.plan import Plan
+from steadyeye.review.protocol.plan import ReviewPlan
 from steadyeye.review.protocol.reviewers import Reviewer, alone
 from steadyeye.review.protocol.stages import STAGES
 from steadyeye.review.workflow.quality import judge
@@ -45,7 +45,7 @@ class Given:
 class Rules:
     """What answers are held to; `version`: of the set that is shown."""
 
-    plan: Plan
+    plan: ReviewPlan
     classes: Sequence[str]
     version: str
 
@@ -67,7 +67,7 @@ def decide(connection: Connection, rules: Rules, reviewer: Reviewer, given: Give
     `UsageError` for one that its stage does not allow.
     """
     alone(connection, reviewer)
-    row = _assigned(connection, reviewer, given)
+    row = _find_assigned(connection, reviewer, given)
     answer = STAGES[row.stage].check(given.answer, rules.classes)
     before = _with_key(connection, given.key)
     if before is not None:
@@ -149,7 +149,7 @@ def _add(connection: Connection, rules: Rules, reviewer: Reviewer, said: Mapping
     return int(new)
 
 
-def _assigned(connection: Connection, reviewer: Reviewer, given: Given) -> Any:
+def _find_assigned(connection: Connection, reviewer: Reviewer, given: Given) -> Any:
     """The item of an assignment, if it is this reviewer's; locked until the transaction ends."""
     row = connection.execute(
         select(

@@ -11,7 +11,7 @@ from steadyeye.core.seeds import stream
 from steadyeye.data.annotations.review_set import SetFolder
 from steadyeye.review.db.schema import items
 from steadyeye.review.protocol import reviewers
-from steadyeye.review.protocol.plan import Plan
+from steadyeye.review.protocol.plan import ReviewPlan
 from steadyeye.review.protocol.stages import STAGES
 
 Payload = Mapping[str, Any]
@@ -35,7 +35,7 @@ class Item:
     block: str | None = None
 
 
-def fill(connection: Connection, folder: SetFolder, plan: Plan) -> int:
+def fill(connection: Connection, folder: SetFolder, plan: ReviewPlan) -> int:
     """Adds the items of a set that are not there yet; returns how many were added.
 
     Pairs wait for their anchor where anchors are reviewed, and boxes for their objects. A frame
@@ -54,7 +54,7 @@ def fill(connection: Connection, folder: SetFolder, plan: Plan) -> int:
     return len(new)
 
 
-def of_set(folder: SetFolder, plan: Plan) -> Iterator[Item]:
+def of_set(folder: SetFolder, plan: ReviewPlan) -> Iterator[Item]:
     """The items with which a review begins."""
     names = folder.classes.names if folder.classes else ()
     frames = folder.frames.to_pylist()
@@ -98,7 +98,7 @@ def _blocks(anchors: Sequence[Mapping[str, Any]]) -> Mapping[str, str]:
     }
 
 
-def _of_boxes(rows: Sequence[Mapping[str, Any]], plan: Plan) -> Iterator[Item]:
+def _of_boxes(rows: Sequence[Mapping[str, Any]], plan: ReviewPlan) -> Iterator[Item]:
     by_image: dict[str, list[Mapping[str, Any]]] = {}
     for row in rows:
         by_image.setdefault(row["image"], []).append(row)
@@ -117,7 +117,7 @@ def _of_boxes(rows: Sequence[Mapping[str, Any]], plan: Plan) -> Iterator[Item]:
             yield Item("boxes", image, image, shown, waits)
 
 
-def add(connection: Connection, new: Sequence[Item], plan: Plan) -> None:
+def add(connection: Connection, new: Sequence[Item], plan: ReviewPlan) -> None:
     """Adds items, each at a place of its own in the random order of its stage.
 
     The place depends on the plan's seed, the stage and the key alone, so that the neighbours of
@@ -151,7 +151,7 @@ def move(connection: Connection, stage: str, unit: str, states: tuple[str, str])
     connection.execute(update(items).where(here).values(state=states[1]))
 
 
-def put(connection: Connection, item: Item, plan: Plan) -> None:
+def put(connection: Connection, item: Item, plan: ReviewPlan) -> None:
     """Opens an item, adding it where it is not there; one that is open or done stays so."""
     here = (items.c.stage == item.stage) & (items.c.key == item.key)
     found = connection.execute(select(items.c.id, items.c.state, items.c.decided).where(here))

@@ -11,7 +11,7 @@ from sqlalchemy import Connection, exists, func, insert, or_, select, update
 
 from steadyeye.core.errors import unknown
 from steadyeye.review.db.schema import assignments, items
-from steadyeye.review.protocol.plan import Plan
+from steadyeye.review.protocol.plan import ReviewPlan
 from steadyeye.review.protocol.reviewers import Reviewer, alone
 
 
@@ -26,7 +26,7 @@ class Served:
 
 
 def serve(
-    connection: Connection, plan: Plan, reviewer: Reviewer, stage: str, most: int = 2
+    connection: Connection, plan: ReviewPlan, reviewer: Reviewer, stage: str, most: int = 2
 ) -> list[Served]:
     """Up to `most` items for a reviewer: first what they were given and did not answer.
 
@@ -37,7 +37,7 @@ def serve(
     alone(connection, reviewer)
     if reviewer.paused:
         return []
-    served = _unanswered(connection, reviewer, stage, most)
+    served = _list_unanswered(connection, reviewer, stage, most)
     while len(served) < most:
         row = _pick(connection, plan, reviewer, stage)
         if row is None:
@@ -46,7 +46,9 @@ def serve(
     return served
 
 
-def _unanswered(connection: Connection, reviewer: Reviewer, stage: str, most: int) -> list[Served]:
+def _list_unanswered(
+    connection: Connection, reviewer: Reviewer, stage: str, most: int
+) -> list[Served]:
     # in two steps: few are open, whatever a database's planner believes of a table that has grown
     given = connection.execute(
         select(assignments.c.id, assignments.c.nonce, assignments.c.item)
@@ -68,7 +70,7 @@ def _unanswered(connection: Connection, reviewer: Reviewer, stage: str, most: in
     return served[:most]
 
 
-def _pick(connection: Connection, plan: Plan, reviewer: Reviewer, stage: str) -> Any:
+def _pick(connection: Connection, plan: ReviewPlan, reviewer: Reviewer, stage: str) -> Any:
     if _is_gold_turn(connection, plan, reviewer, stage):
         gold = connection.execute(_free(stage, reviewer, gold=True)).first()
         if gold:
@@ -79,7 +81,7 @@ def _pick(connection: Connection, plan: Plan, reviewer: Reviewer, stage: str) ->
     return found
 
 
-def _is_gold_turn(connection: Connection, plan: Plan, reviewer: Reviewer, stage: str) -> bool:
+def _is_gold_turn(connection: Connection, plan: ReviewPlan, reviewer: Reviewer, stage: str) -> bool:
     # drawn for each place in the reviewer's own queue: nobody can count to the next one
     mine = select(func.count()).select_from(assignments)
     place = connection.execute(mine.where(assignments.c.reviewer == reviewer.id)).scalar_one()
@@ -135,7 +137,7 @@ def _release(connection: Connection, stage: str, minutes: float) -> int:
     return len(late)
 
 
-def left(connection: Connection, plan: Plan, reviewer: Reviewer, stage: str) -> int:
+def count_left(connection: Connection, plan: ReviewPlan, reviewer: Reviewer, stage: str) -> int:
     """How many items of a stage wait for a reviewer: given to them, or free for them."""
     given = (
         select(func.count())

@@ -6,14 +6,14 @@ from sqlalchemy import Connection, select, update
 
 from steadyeye.review.bulk import skip_pairs
 from steadyeye.review.db.schema import items
-from steadyeye.review.protocol.plan import Plan
+from steadyeye.review.protocol.plan import ReviewPlan
 from steadyeye.review.protocol.stages import Outcome, is_doubted
 from steadyeye.review.protocol.votes import Said, outcome, votes
 from steadyeye.review.workflow import items as asked
 from steadyeye.review.workflow.items import Item
 
 
-def refresh(connection: Connection, item: int, plan: Plan) -> None:
+def refresh(connection: Connection, item: int, plan: ReviewPlan) -> None:
     """Brings an item's count and state up to date, and what depends on its outcome.
 
     Called in the transaction of every decision; calling it twice changes nothing more.
@@ -31,7 +31,7 @@ def refresh(connection: Connection, item: int, plan: Plan) -> None:
 
 
 def _after_anchor(
-    connection: Connection, row: Any, said: Said, found: Outcome | None, plan: Plan
+    connection: Connection, row: Any, said: Said, found: Outcome | None, plan: ReviewPlan
 ) -> None:
     """Pairs open with their anchor, under the labels it was given."""
     accepted = bool(found and found.accepted)
@@ -50,7 +50,7 @@ def _after_anchor(
 
 
 def _after_pair(
-    connection: Connection, row: Any, said: Said, found: Outcome | None, plan: Plan
+    connection: Connection, row: Any, said: Said, found: Outcome | None, plan: ReviewPlan
 ) -> None:
     """A pair that anybody doubts goes to joint verification, also before the others voted."""
     if any(is_doubted(answer) for _, answer in said):
@@ -62,7 +62,7 @@ def _after_pair(
 
 
 def _after_joint(
-    connection: Connection, row: Any, said: Said, found: Outcome | None, plan: Plan
+    connection: Connection, row: Any, said: Said, found: Outcome | None, plan: ReviewPlan
 ) -> None:
     """What all make of a doubted pair tells of those around it."""
     # not similar is what was held until now, unless it had been verified before
@@ -71,7 +71,7 @@ def _after_joint(
 
 
 def _after_box(
-    connection: Connection, row: Any, said: Said, found: Outcome | None, plan: Plan
+    connection: Connection, row: Any, said: Said, found: Outcome | None, plan: ReviewPlan
 ) -> None:
     """An image's boxes are drawn once one of its objects is confirmed."""
     mine = (items.c.stage == "classification") & (items.c.unit == row.unit)
@@ -85,7 +85,7 @@ def _after_box(
 
 
 def _after_boxes(
-    connection: Connection, row: Any, said: Said, found: Outcome | None, plan: Plan
+    connection: Connection, row: Any, said: Said, found: Outcome | None, plan: ReviewPlan
 ) -> None:
     """What one reviewer drew, a second one mends and decides."""
     if found is None:
