@@ -10,9 +10,12 @@ import torch
 from forked import steadyeye
 from toy_networks import net
 
+from steadyeye.core import plugins
 from steadyeye.core.errors import UsageError
 from steadyeye.core.spec import parse
 from steadyeye.core.storage.run_lock import alone
+from steadyeye.metrics.confidence_jump import confidence_jump
+from steadyeye.predictions.read import cells, read
 from steadyeye.runner.job import Job
 from steadyeye.runner.short_forms import default_folder, expand_data, expand_model
 
@@ -198,9 +201,10 @@ def test_from_nothing_to_a_report_in_short_forms(here):
 def test_a_command_that_fails_before_its_first_shard_claims_no_folder(here):
     write_video(here / "clip.mp4")
     (here / "mine.py").write_text("def predict(images):\n    raise ValueError('broken')\n")
-    words = ("run", "--model", "mine:predict", "--data", "clip.mp4", "--quiet", "--out", "a")
-    assert steadyeye(*words, cwd=here).returncode != 0
-    assert not (here / "a").exists()
+    done = steadyeye("run", "--model", "mine:predict", "--data", "clip.mp4", cwd=here)
+    assert done.returncode == 2
+    assert len(done.stderr.splitlines()) == 1, done.stderr
+    assert not (here / "runs").exists()
 
 
 def test_overwrite_deletes_a_run_and_nothing_else(here):
@@ -231,3 +235,55 @@ def test_an_option_given_twice_adds_up_or_is_refused(here):
     printed = steadyeye(*words, *both, cwd=here).stdout
     assert "flip_rate" in printed
     assert "confidence_jump" in printed
+
+
+class Softmaxed(torch.nn.Module):
+    """Two probabilities by the mean of the prepared image."""
+
+    def forward(self, images):
+        mean = images.mean((1, 2, 3))
+        return torch.stack([mean, -mean], dim=1).softmax(1)
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_a_model_file_that_ends_in_softmax_is_taken_so_and_that_is_printed(here):
+    export_as = {"input_names": ["images"], "dynamo": False}
+    torch.onnx.export(Softmaxed(), (torch.zeros(1, 3, 32, 32),), "m.onnx", **export_as)
+    (here / "classes.txt").write_text("bright\ndark")
+    write_video(here / "clip.mp4")
+    words = ("--model", "m.onnx", "--data", "clip.mp4")
+    done = steadyeye("run", *words, "--out", "a", "--no-cache", cwd=here, check=True)
+    assert (
+        "m: images are resized (the short side to 36, bicubic) and cropped to 32 x 32, minus mean "
+        "123.675, 116.28, 103.53, divided by std 58.395, 57.12, 57.375; the output is taken as "
+        "probabilities (no softmax is applied); where that is wrong, give recipe={…} in its spec"
+    ) in done.stdout.splitlines()
+    # DEFINITIONS: the mean |Δ probability of the frame's own top-1| of consecutive frames
+    model = plugins.build("models", parse(expand_model("m.onnx")))
+    source = plugins.build("sources", parse(expand_data("clip.mp4")))
+    frames = [model.stages().prepare(source[i].image()) for i in range(len(source))]
+    sure = Softmaxed()(torch.from_numpy(np.stack(frames))).max(1).values.numpy()
+    (table,) = [read(*each) for each in cells(here / "a")]
+    found = confidence_jump(table)
+    assert found.value == pytest.approx(np.abs(np.diff(sure)).mean(), abs=1e-4)
+    assert found.value > 0.02, "through a second softmax it would be less than half of that"
+
+
+def test_a_model_of_one_output_is_refused_in_one_line(here):
+    pytest.importorskip("onnx")
+    one = torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(3 * 32 * 32, 1))
+    torch.onnx.export(one, (torch.zeros(1, 3, 32, 32),), "one.onnx", dynamo=False)
+    with pytest.raises(UsageError, match="gives one number an image") as refusal:
+        expand_model("one.onnx")
+    assert "\n" not in str(refusal.value)
+
+
+def test_a_data_yaml_of_the_current_folder_is_named_after_the_folder(here):
+    write_image(here / "images" / "val" / "1.png")
+    labels = here / "labels" / "val" / "1.txt"
+    labels.parent.mkdir(parents=True)
+    labels.write_text("0 0.5 0.5 0.2 0.2\n")
+    (here / "data.yaml").write_text("val: images/val\nnames: [cat]\n")
+    source = plugins.build("sources", parse(expand_data("data.yaml")))
+    assert source.name == f"{here.name}-val"
+    assert len(source) == 1

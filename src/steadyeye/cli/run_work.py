@@ -15,9 +15,9 @@ from steadyeye.core.errors import UsageError
 from steadyeye.core.format import number_of, span
 from steadyeye.core.format import shown as in_unit
 from steadyeye.core.result_lookup import among
-from steadyeye.core.spec import split
+from steadyeye.core.spec import parse, split
 from steadyeye.core.storage.paths import Place, place
-from steadyeye.core.types import Evaluated, Result, Source
+from steadyeye.core.types import Detector, Evaluated, Model, Result, Source
 
 if TYPE_CHECKING:
     from steadyeye.explain.run import Explaining
@@ -39,6 +39,7 @@ def complete_job(asked: "Job", overwrite: bool, shown: str) -> None:
 
     progress = watching(shown)
     checked = validate.check(asked if asked.out else replace(asked, out=default_folder(asked)))
+    say_assumed(checked.job.models, [task.model for task in checked.tasks])
     if overwrite:
         remove_run(place(checked.job.out))
     with progress as watcher:
@@ -77,6 +78,34 @@ def read_job(
         if twice:
             raise UsageError(f"the {kind} {twice[0]} is given twice; give it once")
     return full
+
+
+def say_assumed(specs: Sequence[str], models: Sequence["Model | Detector"]) -> None:
+    """Prints the preprocessing and output taken for model files whose spec has no recipe."""
+    # other plugins read these from the library or from the folder that a training wrote
+    bare = [spec for spec in map(parse, specs) if spec.name in ("onnx", "torch")]
+    stems = {
+        Path(str(spec.kwargs["path"]).rpartition(":")[2]).stem
+        for spec in bare
+        if "recipe" not in spec.kwargs and "classes" in spec.kwargs
+    }
+    for name, recipe in {model.name: model.recipe for model in models}.items():
+        if name in stems and "preprocessing" in recipe:
+            say(f"{name}: {assumed(recipe)}; where that is wrong, give recipe={{…}} in its spec")
+
+
+def assumed(recipe: Mapping[str, Any]) -> str:
+    """A recipe in words: the size of the input, its mean and std, and what the output is."""
+    how = recipe["preprocessing"]
+    size, resize = " x ".join(map(str, how["size"])), how["resize"]
+    side = f"the short side to {resize}" if isinstance(resize, int) else f"to {resize}"
+    mean, std = (", ".join(f"{value:g}" for value in how[key]) for key in ("mean", "std"))
+    output = recipe["output"]
+    softmax = "softmax is applied" if output == "logits" else "no softmax is applied"
+    return (
+        f"images are resized ({side}, {how['interpolation']}) and cropped to {size}, minus mean "
+        f"{mean}, divided by std {std}; the output is taken as {output} ({softmax})"
+    )
 
 
 def remove_run(out: Place) -> None:
@@ -161,6 +190,7 @@ def check(job_file: Path | None, flags: Mapping[str, Any]) -> None:
     from steadyeye.runner import validate
 
     checked = validate.check(asked)
+    say_assumed(asked.models, [task.model for task in checked.tasks])
     for task in checked.tasks:
         mapped = sum(bool(members) for members in task.class_map.members)
         say(

@@ -32,6 +32,20 @@ def test_image_folder_names_classes_by_folder(photos):
     assert source.columns == ("truth",)
 
 
+@pytest.mark.parametrize(
+    ("names", "are"), [(["a.gif"], "1 image is"), (["b.HEIC", "a.gif"], "2 images are")]
+)
+def test_photos_of_a_kind_that_is_not_read_are_in_the_notes(photos, names, are):
+    assert len(build(f"image_folder(root='{photos}')").notes) == 1
+    for name in names:
+        (photos / "parrot" / name).write_bytes(b"GIF89a")
+    source = build(f"image_folder(root='{photos}')")
+    assert len(source) == 3
+    assert source.notes[1] == (
+        f"{are} left out, first 'parrot/a.gif': the format is not read; convert to JPEG or PNG"
+    )
+
+
 def test_image_folder_takes_a_class_list_by_name_or_wordnet_id(photos):
     (photos / "parrot").rename(photos / "goldfish")
     source = build(f"image_folder(root='{photos}', classes='imagenet1k')")

@@ -43,7 +43,7 @@ def yolo(data: str, split: str = "val") -> BoxedImages:
         f"{each.id} {each.boxes.boxes.tolist()} {each.boxes.labels.tolist()}" for each in found
     ]
     return BoxedImages(
-        name=f"{path.parent.name}-{split}",
+        name=f"{path.absolute().parent.name}-{split}",
         classes=closed(named(dict.fromkeys(listed_names))),
         fingerprint=fingerprint(*marks, *listed_names),
         images=kept,
