@@ -15,13 +15,13 @@ import time
 import numpy as np
 from numpy.typing import NDArray
 
-from steadyeye.core.stats.intervals import REPLICATES, Trials, proportions
+from steadyeye.core.stats.intervals import REPLICATES, CellTrials, proportions
 
 SIZES = ((3, 30), (10, 20), (50, 20), (500, 4), (1_109, 2))
 CELLS = 31
 
 
-def curve(videos: int, anchors: int) -> Trials:
+def curve(videos: int, anchors: int) -> CellTrials:
     """The trials of all cells, `anchors` in each video."""
     rng = np.random.default_rng(0)
     video = np.repeat(np.arange(videos), anchors)
@@ -31,10 +31,10 @@ def curve(videos: int, anchors: int) -> Trials:
     cell = np.repeat(np.arange(CELLS), len(video))
     one = np.ones(wins.size, dtype=np.int64)
     names = np.array([f"v{v:04}" for v in video])
-    return Trials(wins.ravel(), one, np.tile(names, CELLS), cell)
+    return CellTrials(wins.ravel(), one, np.tile(names, CELLS), cell)
 
 
-def bootstrapped(trials: Trials, drawn: NDArray[np.float64]) -> NDArray[np.float64]:
+def bootstrapped(trials: CellTrials, drawn: NDArray[np.float64]) -> NDArray[np.float64]:
     """(2, cells) percentile ends over (replicates, videos) draws."""
     _, video = np.unique(trials.videos, return_inverse=True)
     place = trials.cell * drawn.shape[1] + video

@@ -21,7 +21,7 @@ from steadyeye.core.errors import UsageError, unknown
 from steadyeye.core.format import number_of
 from steadyeye.core.predictions import Predictions
 from steadyeye.core.report_types import Section
-from steadyeye.core.review_filter import reviewed
+from steadyeye.core.review_filter import select_reviewed
 from steadyeye.core.spec import parse
 from steadyeye.core.storage.paths import Place, place
 from steadyeye.core.types import Model, Result, Source, results_html
@@ -80,7 +80,7 @@ class Run(MetricMethods):
         Where people judged the frames, those that they accepted.
         """
         folders = cells(self.folder)[0]
-        return reviewed(noted(self.folder, folders, joined([self.folder], read(*folders))))
+        return select_reviewed(noted(self.folder, folders, joined([self.folder], read(*folders))))
 
     def measure(self, source: Source | None = None, *, workers: int = 0) -> "Run":
         """The run with its frames measured, once for all models: `predictions.tags["motion"]`.

@@ -22,7 +22,7 @@ from steadyeye.core.errors import UsageError
 from steadyeye.core.predictions import Predictions
 from steadyeye.core.report_types import Section
 from steadyeye.core.spec import Spec, parse
-from steadyeye.core.types import Detector, Evaluated, Image, Model, Result, Source, needed
+from steadyeye.core.types import Detector, Evaluated, Image, Model, Result, Source, read_needs
 from steadyeye.degradation.counter_rng import stream_key
 from steadyeye.degradation.operator import Context, Operator
 
@@ -49,7 +49,7 @@ def check_plugin(kind: str, text: str, predictions: Predictions | None = None) -
     if kind in ("metrics", "analyses"):
         plugin = plugins.load(folder, spec.name)
         plugins.check_arguments(plugin, spec, given=1)
-        lacking = [name for name in needed(plugin) if name not in table.columns]
+        lacking = [name for name in read_needs(plugin) if name not in table.columns]
         if lacking:
             raise UsageError(
                 f"{spec.name} needs {', '.join(lacking)}; name a run that has them with --run"

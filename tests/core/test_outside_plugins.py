@@ -122,7 +122,7 @@ def test_entry_points_are_found(tmp_path, monkeypatch):
     )
     monkeypatch.syspath_prepend(str(tmp_path))
     outside_plugins._entry_points.cache_clear()
-    outside_plugins._installed.cache_clear()
+    outside_plugins._read_installed.cache_clear()
     try:
         assert (
             plugins.describe("metrics")["steadiness"] == "How steady. [package their-package 2.1]"
@@ -134,7 +134,7 @@ def test_entry_points_are_found(tmp_path, monkeypatch):
     finally:
         monkeypatch.undo()
         outside_plugins._entry_points.cache_clear()
-        outside_plugins._installed.cache_clear()
+        outside_plugins._read_installed.cache_clear()
 
 
 def test_specs_name_modules_and_files():

@@ -254,17 +254,17 @@ def test_the_bias_corrected_interval_is_that_of_scipy_s_bca_without_skew():
     values = np.concatenate([half, -half])
     theirs = scipy_bootstrap((values,), np.mean, method="BCa", n_resamples=9_999, rng=1)
     replicates = theirs.bootstrap_distribution
-    found = bootstrap.corrected(replicates, float(values.mean()))
+    found = bootstrap.bias_corrected_interval(replicates, float(values.mean()))
     assert found == pytest.approx(tuple(theirs.confidence_interval), abs=2e-3)
 
 
 def test_the_bias_corrected_interval_moves_against_the_bias():
     replicates = np.linspace(0, 1, 1_001)
-    low, high = bootstrap.corrected(replicates, 0.2)
+    low, high = bootstrap.bias_corrected_interval(replicates, 0.2)
     assert low < bootstrap.ends(replicates)[0]
     assert high < bootstrap.ends(replicates)[1]
     assert low <= 0.2 <= high
-    assert bootstrap.corrected(replicates, 2.0)[1] == 2.0
+    assert bootstrap.bias_corrected_interval(replicates, 2.0)[1] == 2.0
 
 
 # ---------------------------------------------------------------- rank of the true class

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 import steadyeye as se
-from steadyeye.core.review_filter import reviewed
+from steadyeye.core.review_filter import select_reviewed
 from steadyeye.core.storage.atomic import sha256
 from steadyeye.predictions.json_record import found_in, write_record
 from steadyeye.predictions.read import cells, read
@@ -82,6 +82,6 @@ def test_shards_of_earlier_versions_are_read_without(folder, old):
 def test_what_was_said_follows_the_rows_of_a_review(folder):
     table = read(*cells(folder)[0])
     accepted = (np.arange(40) % 2).astype(int)
-    kept = reviewed(replace(table, tags={**table.tags, "accepted": accepted}))
+    kept = select_reviewed(replace(table, tags={**table.tags, "accepted": accepted}))
     assert len(kept.said) == 40
     assert kept.said.image[[0, 1, 39]].tolist() == [0, 0, 19]

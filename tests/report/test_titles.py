@@ -22,7 +22,7 @@ from test_profiles import sweep
 
 from steadyeye.core import plugins
 from steadyeye.core.claims import Claim, above, below, every, first, higher, leads
-from steadyeye.core.review_filter import reviewed
+from steadyeye.core.review_filter import select_reviewed
 from steadyeye.core.stats.intervals import Interval
 from steadyeye.core.types import Evaluated
 from steadyeye.degradation.harm import harm
@@ -112,7 +112,7 @@ def pm(n, right, name="one", mark="", recipe=None):
     }
     columns = (*plain.columns, *tags)
     more = {"model": name, "model_mark": mark, "recipe": recipe or {}, "fingerprint": "same"}
-    return reviewed(replace(plain, tags={**plain.tags, **tags}, columns=columns, **more))
+    return select_reviewed(replace(plain, tags={**plain.tags, **tags}, columns=columns, **more))
 
 
 def detected(n, found):

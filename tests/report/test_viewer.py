@@ -12,7 +12,7 @@ from page_checks import find_violations, wait_drawn
 
 import steadyeye as se
 from steadyeye.core.film_frames import AROUND, around, set_film
-from steadyeye.core.report_types import Exhibit, Film, Frame, Picture, Section
+from steadyeye.core.report_types import Exhibit, Film, FilmFrame, Picture, Section
 from steadyeye.report import build
 from steadyeye.report.render import sprites
 from steadyeye.report.render.document import Document
@@ -183,7 +183,7 @@ def test_tiles_are_whole_blocks_and_bounded(size):
 
 def test_films_beyond_the_bound_are_left_to_their_pictures():
     def film(name):
-        return Film(tuple(Frame(f"{name}{i}", f"frame {i}", "says a") for i in range(3)))
+        return Film(tuple(FilmFrame(f"{name}{i}", f"frame {i}", "says a") for i in range(3)))
 
     exhibits = tuple(
         Exhibit(name, "m", "d", (Picture(f"{name}0", "a", ()),), film=film(name)) for name in "abca"

@@ -12,8 +12,8 @@ from steadyeye.cli.progress import watching
 from steadyeye.cli.terminal import console, say, show, show_table
 from steadyeye.core import plugins
 from steadyeye.core.errors import UsageError
+from steadyeye.core.format import format_value as in_unit
 from steadyeye.core.format import number_of, span
-from steadyeye.core.format import shown as in_unit
 from steadyeye.core.result_lookup import among
 from steadyeye.core.spec import parse, split
 from steadyeye.core.storage.paths import Place, place

@@ -120,23 +120,23 @@ def truth_table(images: Sequence[Boxes]) -> BoxTable:
     counts = [len(each) for each in images]
     return BoxTable(
         np.repeat(np.arange(len(images), dtype=np.int64), counts),
-        _joined([each.labels for each in images], np.int64),
-        _joined([each.boxes for each in images], np.float64).reshape(-1, 4),
+        _join_columns([each.labels for each in images], np.int64),
+        _join_columns([each.boxes for each in images], np.float64).reshape(-1, 4),
         np.ones(sum(counts)),
-        _joined([each.crowd for each in images], np.bool_),
-        _joined([each.area for each in images], np.float64),
+        _join_columns([each.crowd for each in images], np.bool_),
+        _join_columns([each.area for each in images], np.float64),
     )
 
 
 def detection_table(images: Sequence[Detections]) -> BoxTable:
     """What was detected in images as one table."""
     counts = [len(each) for each in images]
-    corners = _joined([each.boxes for each in images], np.float64).reshape(-1, 4)
+    corners = _join_columns([each.boxes for each in images], np.float64).reshape(-1, 4)
     return BoxTable(
         np.repeat(np.arange(len(images), dtype=np.int64), counts),
-        _joined([each.labels for each in images], np.int64),
+        _join_columns([each.labels for each in images], np.int64),
         corners,
-        _joined([each.scores for each in images], np.float64),
+        _join_columns([each.scores for each in images], np.float64),
         np.zeros(sum(counts), dtype=np.bool_),
         areas(corners),
     )
@@ -176,6 +176,6 @@ def in_classes(table: BoxTable) -> BoxTable:
     return take(table, np.flatnonzero(table.label != OOD))
 
 
-def _joined(parts: Sequence[NDArray[Any]], dtype: type) -> NDArray[Any]:
+def _join_columns(parts: Sequence[NDArray[Any]], dtype: type) -> NDArray[Any]:
     flat = [np.zeros(0, dtype=dtype), *(part.ravel() for part in parts)]
     return np.concatenate(flat).astype(dtype)

@@ -18,13 +18,15 @@ def among_competing(metric: Callable[..., Result]) -> Callable[..., Result]:
     """
 
     @wraps(metric)
-    def counted(predictions: Predictions, *given: object, **parameters: object) -> Result:
+    def measure_among_competing(
+        predictions: Predictions, *given: object, **parameters: object
+    ) -> Result:
         found = metric(predictions, *given, **parameters)
         if predictions.competing < 2:
             return _without_value(found, ONE)
         return replace(found, classes=predictions.competing)
 
-    return counted
+    return measure_among_competing
 
 
 def among_own(metric: Callable[..., Result]) -> Callable[..., Result]:
@@ -34,14 +36,14 @@ def among_own(metric: Callable[..., Result]) -> Callable[..., Result]:
     """
 
     @wraps(metric)
-    def counted(predictions: Predictions, *given: object, **parameters: object) -> Result:
+    def measure_among_own(predictions: Predictions, *given: object, **parameters: object) -> Result:
         found = metric(predictions, *given, **parameters)
         found_boxes = predictions.detections is not None or predictions.said is not None
         if len(predictions.model_classes) < 2 and not found_boxes:
             return _without_value(found, ONE_OWN)
         return replace(found, classes=len(predictions.model_classes))
 
-    return counted
+    return measure_among_own
 
 
 def _without_value(found: Result, why: str) -> Result:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 import numpy as np
 
 
-def repeated(texts: Sequence[str]) -> list[str]:
+def find_repeated_texts(texts: Sequence[str]) -> list[str]:
     """The texts that occur more than once, in the order they come first.
 
     Held are 8 bytes a text, not the texts: those are gone through again where two hashes are equal.

@@ -34,8 +34,8 @@ def every(items: Iterable[Item], read: Callable[[Item], Found]) -> list[Found]:
     return found
 
 
-def listed(texts: Sequence[str], most: int = 5) -> str:
-    """The first of some texts, and how many more there are."""
+def list_texts(texts: Sequence[str], most: int = 5) -> str:
+    """The first `most` of the texts with commas, and how many more there are, as one text."""
     more = f" and {len(texts) - most:,} more" if len(texts) > most else ""
     return f"{', '.join(texts[:most])}{more}"
 

@@ -7,11 +7,11 @@ from numpy.typing import NDArray
 
 from steadyeye.core.format import clock, percent
 from steadyeye.core.predictions import Predictions
-from steadyeye.core.report_types import Film, Frame
+from steadyeye.core.report_types import Film, FilmFrame
 
 AROUND = 10  # frames on either side of a place of a video
 
-Shown = Callable[[int, str], Frame]
+Shown = Callable[[int, str], FilmFrame]
 """`(row, where it is) -> frame`."""
 
 
@@ -56,10 +56,10 @@ def away(offset: int) -> str:
     return f"{abs(offset)} {frames} {'later' if offset > 0 else 'earlier'}"
 
 
-def answer_frame(predictions: Predictions, row: int, at: str) -> Frame:
+def answer_frame(predictions: Predictions, row: int, at: str) -> FilmFrame:
     """A frame with the best class, its probability and whether that is right."""
     said, score = predictions.answer(row), float(predictions.confidence[row])
-    return Frame(
+    return FilmFrame(
         sample=str(predictions.ids[row]),
         at=at,
         line=f"predicts {said}, {percent(score)}",
@@ -90,12 +90,12 @@ def around(predictions: Predictions, before: int, after: int) -> list[int]:
     return [int(row) for row in rows[np.argsort(frame[rows], kind="stable")]]
 
 
-def _own_frame(predictions: Predictions, row: int) -> Frame:
+def _own_frame(predictions: Predictions, row: int) -> FilmFrame:
     tags = predictions.tags
     at = clock(float(tags["seconds"][row])) if "seconds" in tags else f"frame {tags['frame'][row]}"
     said, score = predictions.own_answer(row), float(predictions.own_score[row])
     line = f"predicts {said}, {percent(score)}"
-    return Frame(str(predictions.ids[row]), at, line, share(score), answer=said)
+    return FilmFrame(str(predictions.ids[row]), at, line, share(score), answer=said)
 
 
 def share(score: float) -> float | None:

@@ -28,8 +28,8 @@ def points(value: float | None) -> str:
     return "—" if value is None else f"{value * 100:+.1f}".replace("-", "−").replace("−0.0", "+0.0")
 
 
-def shown(value: float | None, unit: str) -> str:
-    """A value in its unit: a percentage, seconds, a rank, or a whole number; `—` for None."""
+def format_value(value: float | None, unit: str) -> str:
+    """A value as text in its unit: a percentage, seconds, a rank, a whole number; `—` for None."""
     if unit == "difference":
         return points(value)
     if value is None or unit == "share":
@@ -46,12 +46,16 @@ def span(low: float | None, high: float | None, unit: str) -> str:
     if unit == "share" or low is None:
         return interval(low, high)
     if unit == "seconds" and high is not None:
-        return f"{low:.2f}–{shown(high, unit)}"
-    return f"≥ {shown(low, unit)}" if high is None else f"{shown(low, unit)}–{shown(high, unit)}"
+        return f"{low:.2f}–{format_value(high, unit)}"
+    return (
+        f"≥ {format_value(low, unit)}"
+        if high is None
+        else f"{format_value(low, unit)}–{format_value(high, unit)}"
+    )
 
 
-def unsigned(value: float | None) -> str:
-    """A difference of shares whose direction the words say, in percentage points, `12.5`."""
+def format_unsigned_points(value: float | None) -> str:
+    """A difference of shares without a plus sign, in percentage points, `12.5`; `—` for None."""
     return "—" if value is None else f"{value * 100:.1f}".replace("-", "−").replace("−0.0", "0.0")
 
 

@@ -83,7 +83,7 @@ def at_input(model: Model) -> AtInput:
     return AtInput(np.asarray, model, None)
 
 
-def lowered(model: Detector, threshold: float) -> Detector:
+def lower_threshold(model: Detector, threshold: float) -> Detector:
     """The detector with another threshold on scores; itself where that cannot be set."""
     if isinstance(model, Thresholded) and _speaks_for_calls(model, "lowered"):
         return model.lowered(threshold)

@@ -31,7 +31,7 @@ def table(
     body = []
     for i, row in enumerate(rows):
         cells = [f"<td>{escape(text)}</td>" for text in row]
-        cells += [f"<td>{_drawn(bars[i])}</td>"] if bars else []
+        cells += [f"<td>{_draw_interval(bars[i])}</td>"] if bars else []
         body.append(f"<tr>{''.join(cells)}</tr>")
     return (
         f"<table><caption>{escape(caption)}</caption>"
@@ -69,7 +69,7 @@ def shown_as(kind: str, facts: Callable[[Any], Facts]) -> Callable[[Kind], Kind]
     return give
 
 
-def _drawn(bar: Bar | None) -> str:
+def _draw_interval(bar: Bar | None) -> str:
     """An interval as a line with a dot at the value, on a scale from 0 to 1."""
     if bar is None:
         return ""

@@ -36,22 +36,22 @@ class Outside:
     origin: str
 
 
-def called(kind: str) -> str:
-    """What users call a kind: the folder for it in `$STEADYEYE_PLUGINS`."""
+def name_of_kind(kind: str) -> str:
+    """The name that users know a kind by: its folder in `$STEADYEYE_PLUGINS`."""
     return CALLED.get(kind, kind)
 
 
 def find(kind: str) -> Mapping[str, tuple[Outside, ...]]:
     """Name → the plugins of that name of a kind, of installed packages and of the folders."""
     found: dict[str, tuple[Outside, ...]] = {}
-    for one in (*_installed(kind), *_in_folders(kind, os.environ.get(VARIABLE, ""))):
+    for one in (*_read_installed(kind), *_in_folders(kind, os.environ.get(VARIABLE, ""))):
         found[one.name] = (*found.get(one.name, ()), one)
     return found
 
 
 @cache
-def _installed(kind: str) -> tuple[Outside, ...]:
-    group = f"{OURS}.{called(kind)}"
+def _read_installed(kind: str) -> tuple[Outside, ...]:
+    group = f"{OURS}.{name_of_kind(kind)}"
     return tuple(_of_entry(entry) for entry in _entry_points() if entry.group == group)
 
 
@@ -71,9 +71,9 @@ def _in_folders(kind: str, text: str) -> tuple[Outside, ...]:
     """The plugins of a kind in the folders of `$STEADYEYE_PLUGINS`."""
     found = []
     for folder in plugin_folder.folders(text):
-        for file in sorted((folder / called(kind)).glob("*.py")):
+        for file in sorted((folder / name_of_kind(kind)).glob("*.py")):
             if not file.stem.startswith("_"):
-                module = f"{plugin_folder.__name__}.{called(kind)}.{file.stem}"
+                module = f"{plugin_folder.__name__}.{name_of_kind(kind)}.{file.stem}"
                 found.append(Outside(file.stem, module, file.stem, file, str(file)))
     return tuple(found)
 
@@ -108,13 +108,13 @@ def load(plugin: Outside, what: str) -> Callable[..., Any]:
         module = _module(plugin)
     except ModuleNotFoundError as error:
         if error.name in (None, plugin.module, plugin.module.partition(".")[0]):
-            raise broken(plugin, what, error) from error
+            raise plugin_error(plugin, what, error) from error
         raise
     except UsageError:
         raise
     except Exception as error:
         # the file is the user's code, which may raise whatever it likes when it is imported
-        raise broken(plugin, what, error) from error
+        raise plugin_error(plugin, what, error) from error
     _packages.add(plugin.module.partition(".")[0])
     if plugin.object not in vars(module):
         raise UsageError(f"{what} in {plugin.origin}: it defines no '{plugin.object}'")
@@ -150,7 +150,7 @@ def _of_file(name: str, file: Path) -> ModuleType:
     return module
 
 
-def broken(plugin: Outside, what: str, error: Exception) -> UsageError:
+def plugin_error(plugin: Outside, what: str, error: Exception) -> UsageError:
     """The error for a plugin whose file fails: which, how, and where in the file."""
     line = f"line {error.lineno}" if isinstance(error, SyntaxError) else _line(plugin, error)
     said = error.msg if isinstance(error, SyntaxError) else " ".join(str(error).split())[:200]

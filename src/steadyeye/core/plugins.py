@@ -192,7 +192,7 @@ def _refuse_two(kind: str, name: str, others: Sequence[Outside]) -> None:
     places = [*ours, *(each.origin for each in others)]
     if len(places) > 1:
         raise UsageError(
-            f"two {outside_plugins.called(kind)} are named '{name}': of {places[0]} and of "
+            f"two {outside_plugins.name_of_kind(kind)} are named '{name}': of {places[0]} and of "
             f"{places[1]}; rename the second"
         )
 
@@ -220,7 +220,7 @@ def outside_marks(kind: str, specs: Iterable[str]) -> dict[str, str]:
     marks = {}
     for name in {parse(spec).name for spec in specs if _names_one(kind, spec)}:
         if found := _outside(kind, name):
-            marks[f"{outside_plugins.called(kind)}/{name}"] = outside_plugins.file_mark(found)
+            marks[f"{outside_plugins.name_of_kind(kind)}/{name}"] = outside_plugins.file_mark(found)
     return dict(sorted(marks.items()))
 
 
@@ -284,18 +284,18 @@ def declaration(kind: str, name: str) -> Declaration:
     """
     found = _outside(kind, name)
     if found is None:
-        return _declared(folder(kind) / f"{name}.py", name)
+        return _read_declaration_of_ours(folder(kind) / f"{name}.py", name)
     if found.file is None:
         return Declaration("")
     try:
         return _read_declaration(found.file, found.object)
     except (OSError, SyntaxError, ValueError) as error:
         what = f"the {_singular(kind)} '{name}'"
-        raise outside_plugins.broken(found, what, error) from error
+        raise outside_plugins.plugin_error(found, what, error) from error
 
 
 @cache
-def _declared(file: Path, name: str) -> Declaration:
+def _read_declaration_of_ours(file: Path, name: str) -> Declaration:
     return _read_declaration(file, name)
 
 

@@ -71,7 +71,7 @@ class Figure:
 
 
 @dataclass(frozen=True)
-class Frame:
+class FilmFrame:
     """One frame of a film: the sample it is of and what the model says there.
 
     `at`: its place on the film as one reads it, such as "3 frames later" or "level 12". `score`:
@@ -97,7 +97,7 @@ class Film:
     first pictures stay beside it, such as the anchor. `bar`: what the scores of its frames are.
     """
 
-    frames: tuple[Frame, ...]
+    frames: tuple[FilmFrame, ...]
     start: int = 0
     fixed: int = 0
     bar: str = "probability"

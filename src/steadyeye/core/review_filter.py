@@ -11,7 +11,7 @@ from steadyeye.core.errors import UsageError
 from steadyeye.core.predictions import Predictions
 
 
-def reviewed(predictions: Predictions) -> Predictions:
+def select_reviewed(predictions: Predictions) -> Predictions:
     """The rows that numbers count, `candidates` being the whole table.
 
     Where there is a tag `sampled`, 1 or 0, those with 1: all that was sampled, whatever the review
@@ -20,18 +20,18 @@ def reviewed(predictions: Predictions) -> Predictions:
     value.
     """
     if "sampled" in predictions.tags:
-        return _marked(predictions, "sampled", "not part of the sample")
-    return accepted(predictions)
+        return _select_marked(predictions, "sampled", "not part of the sample")
+    return select_accepted(predictions)
 
 
-def accepted(predictions: Predictions) -> Predictions:
-    """The rows that people accepted, by the tag `accepted`, as `reviewed`."""
+def select_accepted(predictions: Predictions) -> Predictions:
+    """The rows that people accepted, by the tag `accepted`, as `select_reviewed`."""
     if "accepted" not in predictions.tags:
         return predictions
-    return _marked(predictions, "accepted", "not accepted by review")
+    return _select_marked(predictions, "accepted", "not accepted by review")
 
 
-def _marked(predictions: Predictions, tag: str, why: str) -> Predictions:
+def _select_marked(predictions: Predictions, tag: str, why: str) -> Predictions:
     marks = np.asarray(predictions.tags[tag])
     if not np.isin(marks, (0, 1)).all():
         odd = marks[~np.isin(marks, (0, 1))][0]

@@ -83,7 +83,7 @@ def closure(
         for definition in _definitions(parsed, name):
             found.add((module, definition.text))
             outside |= definition.constants & set(packages)
-            for symbol in _referred(parsed, module, definition):
+            for symbol in _find_referred_symbols(parsed, module, definition):
                 if symbol[0].partition(".")[0] not in entered:
                     outside.add(symbol[0].partition(".")[0])
                 elif symbol not in seen:
@@ -134,7 +134,7 @@ def _parse(file: Path, name: str, size: int, modified: int) -> Module:
     tree, module = ast.parse(file.read_bytes()), Module()
     package = name if file.name == "__init__.py" else name.rpartition(".")[0]
     for node in _walk(tree):
-        for local, symbol in _bound(node, package):
+        for local, symbol in _read_bound_names(node, package):
             module.imports.setdefault(local, []).append(symbol)
     _Normal().visit(tree)
     for statement in tree.body:
@@ -148,7 +148,7 @@ def _parse(file: Path, name: str, size: int, modified: int) -> Module:
     return module
 
 
-def _bound(node: ast.AST, package: str) -> Iterator[tuple[str, Symbol]]:
+def _read_bound_names(node: ast.AST, package: str) -> Iterator[tuple[str, Symbol]]:
     """The names that an import binds, each with what it stands for."""
     if isinstance(node, ast.Import):
         for alias in node.names:
@@ -258,25 +258,25 @@ def _definitions(module: Module, name: str) -> list[Definition]:
     return [*module.defined.get(name, ()), *module.always]
 
 
-def _referred(module: Module, own: str, definition: Definition) -> Iterator[Symbol]:
+def _find_referred_symbols(module: Module, own: str, definition: Definition) -> Iterator[Symbol]:
     """What the names in a definition stand for, as far as they are of modules."""
     for name, attribute in definition.references:
         if name in module.defined:
             yield own, name
         for home, part in module.imports.get(name, ()):
-            yield from _resolved(home, part, attribute)
+            yield from _resolve_symbol(home, part, attribute)
     for text in definition.constants:
         if text.startswith(f"{OURS}.") and file_of(text):
             yield text, ""
 
 
-def _resolved(home: str, part: str, attribute: str) -> Iterator[Symbol]:
+def _resolve_symbol(home: str, part: str, attribute: str) -> Iterator[Symbol]:
     """The symbol that `from home import part` and then `part.attribute` come to."""
     inner = f"{home}.{part}" if part else home
     if home.partition(".")[0] != OURS and not part:
         yield inner, attribute
     elif part and not _has_module(inner):
-        yield from _followed(home, part)
+        yield from _follow_import(home, part)
     elif attribute and _has_module(f"{inner}.{attribute}"):
         yield f"{inner}.{attribute}", ""
     else:
@@ -288,11 +288,11 @@ def _has_module(name: str) -> bool:
     return name.partition(".")[0] == OURS and file_of(name) is not None
 
 
-def _followed(home: str, part: str) -> Iterator[Symbol]:
+def _follow_import(home: str, part: str) -> Iterator[Symbol]:
     """The name in its module, and where that has it from another, the name there."""
     yield home, part
     file = file_of(home) if home.partition(".")[0] == OURS else None
     parsed = parse(file, home) if file else Module()
     if part not in parsed.defined:
         for further, name in parsed.imports.get(part, ()):
-            yield from _resolved(further, name, "")
+            yield from _resolve_symbol(further, name, "")

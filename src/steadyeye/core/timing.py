@@ -24,8 +24,8 @@ _here = _Here()
 
 
 @contextmanager
-def collected() -> Iterator[dict[str, float]]:
-    """A table that all that this thread adds in the block goes to."""
+def collect_times() -> Iterator[dict[str, float]]:
+    """A table, stage → seconds, of all that this thread adds in the block."""
     before, table = _here.found, dict.fromkeys((*STAGES, *COUNTS), 0.0)
     _here.found = table
     try:
@@ -48,7 +48,7 @@ def add_beside(took: Mapping[str, float]) -> None:
 
 
 @contextmanager
-def timed(name: str) -> Iterator[None]:
+def time_stage(name: str) -> Iterator[None]:
     """Adds the seconds of the block to a stage."""
     started = time.perf_counter()
     try:

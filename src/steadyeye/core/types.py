@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from steadyeye.core import notebook
 from steadyeye.core.boxes import Boxes, Detections
-from steadyeye.core.format import number_of, shown, span
+from steadyeye.core.format import format_value, number_of, span
 from steadyeye.core.predictions import Predictions
 from steadyeye.core.report_types import Section
 from steadyeye.core.stats.trials import Outcomes
@@ -180,12 +180,12 @@ class Result:
             told.append(f"among {number_of(self.classes, 'class')}")
         if WITHIN in self.interval:
             told.append(WITHIN)
-        line = f"{self.name} {shown(self.value, self.unit)} ({', '.join(told)})"
+        line = f"{self.name} {format_value(self.value, self.unit)} ({', '.join(told)})"
         return line.replace("\u202f", " ")
 
     def __repr__(self) -> str:
         ends = "" if self.low is None else f" ({span(self.low, self.high, self.unit)})"
-        value = shown(self.value, self.unit)
+        value = format_value(self.value, self.unit)
         return notebook.short("Result", f"{self.name} {value}{ends}, n = {self.n:,}")
 
     def _repr_html_(self) -> str:
@@ -201,7 +201,7 @@ def results_html(caption: str, results: Sequence[Result]) -> str:
     columns = ("number", "value", "95 % interval", "n", "classes")
     rows = [
         (
-            *(each.name, shown(each.value, each.unit), span(each.low, each.high, each.unit)),
+            *(each.name, format_value(each.value, each.unit), span(each.low, each.high, each.unit)),
             *(f"{each.n:,}", "" if each.classes is None else f"{each.classes:,}"),
         )
         for each in results
@@ -216,7 +216,7 @@ def _bar(result: Result) -> notebook.Bar | None:
 
 
 @dataclass(frozen=True, eq=False)
-class Asked:
+class BoundMetric:
     """A metric with its parameters, to be asked of other predictions of the same samples.
 
     `outcomes`: what models are compared by, None where they cannot be. `lower`: whether the lower
@@ -239,7 +239,7 @@ class Evaluated:
 
     predictions: Predictions
     results: Mapping[str, Result]
-    asked: Mapping[str, Asked] = field(default_factory=dict)
+    asked: Mapping[str, BoundMetric] = field(default_factory=dict)
     elsewhere: tuple[Predictions, ...] = ()
 
 
@@ -261,14 +261,14 @@ class Needing(Protocol):
 
 @runtime_checkable
 class Comparable(Protocol):
-    """A metric by which models can be compared, by the decorator `core.stats.trials.compared`."""
+    """A metric by which models can be compared, by the decorator `core.stats.trials.compare_by`."""
 
     outcomes: Callable[..., Outcomes]
     lower: bool
 
 
-def needed(plugin: object) -> tuple[str, ...]:
-    """The columns that a metric or analysis says it needs."""
+def read_needs(plugin: object) -> tuple[str, ...]:
+    """The names of the columns that a metric or analysis needs; empty where it declares none."""
     return plugin.needs if isinstance(plugin, Needing) else ()
 
 

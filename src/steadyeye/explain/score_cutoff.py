@@ -19,7 +19,7 @@ def lower_threshold(model: Detector) -> Detector:
     threshold = model.recipe.get("threshold")
     if threshold is None or float(threshold) <= LOWEST:
         return model
-    return model_stages.lowered(model, LOWEST)
+    return model_stages.lower_threshold(model, LOWEST)
 
 
 def cutoff(model: Detector, predictions: Predictions) -> float:

@@ -6,7 +6,7 @@ from steadyeye.core.competing_classes import among_competing
 from steadyeye.core.pm_sets import pm_sets
 from steadyeye.core.predictions import Predictions
 from steadyeye.core.stats.intervals import proportion
-from steadyeye.core.stats.trials import Trials, compared
+from steadyeye.core.stats.trials import Trials, compare_by
 from steadyeye.core.types import Result, needs
 
 
@@ -20,7 +20,7 @@ def trials(predictions: Predictions) -> Trials:
 
 
 @needs("truth")
-@compared(trials)
+@compare_by(trials)
 @among_competing
 def accuracy(predictions: Predictions) -> Result:
     """The share right: of the anchors where samples form pm-sets, of the labelled samples else.

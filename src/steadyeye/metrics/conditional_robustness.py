@@ -5,7 +5,7 @@ import numpy as np
 from steadyeye.core.competing_classes import among_competing
 from steadyeye.core.pm_sets import farthest, pm_sets
 from steadyeye.core.predictions import Predictions
-from steadyeye.core.stats.intervals import Trials, proportions
+from steadyeye.core.stats.intervals import CellTrials, proportions
 from steadyeye.core.types import Result, needs
 
 
@@ -26,7 +26,7 @@ def conditional_robustness(predictions: Predictions, k: int | None = None) -> Re
     anchored = sets.breaks_at[sets.set_of[near]] > 0
     _, video = np.unique(sets.videos, return_inverse=True)
     found = proportions(
-        Trials(
+        CellTrials(
             predictions.right[near] & anchored,
             anchored.astype(np.int64),
             video[sets.set_of[near]],

@@ -2,7 +2,7 @@
 
 from steadyeye.core.competing_classes import among_competing
 from steadyeye.core.predictions import Predictions
-from steadyeye.core.stats.trials import Statistic, compared
+from steadyeye.core.stats.trials import Statistic, compare_by
 from steadyeye.core.types import Result, needs
 from steadyeye.degradation.curves import shares, statistic
 from steadyeye.degradation.profiles import profiles
@@ -14,7 +14,7 @@ def outcomes(predictions: Predictions, images: str = "right") -> Statistic:
 
 
 @needs("truth", "operator", "level", "profile")
-@compared(outcomes)
+@compare_by(outcomes)
 @among_competing
 def degraded_accuracy(predictions: Predictions, images: str = "right") -> Result:
     """The share of images still right: the mean over operators of the mean over their levels.

@@ -4,7 +4,7 @@ import numpy as np
 
 from steadyeye.core.competing_classes import among_competing
 from steadyeye.core.predictions import Predictions
-from steadyeye.core.stats.trials import Statistic, compared
+from steadyeye.core.stats.trials import Statistic, compare_by
 from steadyeye.core.types import Result, needs
 from steadyeye.degradation.curves import averages, statistic
 from steadyeye.degradation.profiles import profiles
@@ -16,7 +16,7 @@ def outcomes(predictions: Predictions, images: str = "right") -> Statistic:
 
 
 @needs("truth", "operator", "level", "profile")
-@compared(outcomes)
+@compare_by(outcomes)
 @among_competing
 def degraded_probability(predictions: Predictions, images: str = "right") -> Result:
     """The mean probability of the true class, over levels and then over operators.

@@ -4,7 +4,7 @@ import numpy as np
 
 from steadyeye.core.competing_classes import among_competing
 from steadyeye.core.predictions import Predictions
-from steadyeye.core.stats.trials import Statistic, compared
+from steadyeye.core.stats.trials import Statistic, compare_by
 from steadyeye.core.types import Result, needs
 from steadyeye.degradation.curves import averages, statistic
 from steadyeye.degradation.profiles import profiles
@@ -16,7 +16,7 @@ def outcomes(predictions: Predictions, images: str = "right") -> Statistic:
 
 
 @needs("truth", "operator", "level", "profile")
-@compared(outcomes, lower=True)
+@compare_by(outcomes, lower=True)
 @among_competing
 def degraded_rank(predictions: Predictions, images: str = "right") -> Result:
     """The mean rank of the true class (0 = first), over levels and then over operators.

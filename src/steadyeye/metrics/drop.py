@@ -4,7 +4,7 @@ from steadyeye.core.competing_classes import among_competing
 from steadyeye.core.pm_sets import farthest, pm_sets
 from steadyeye.core.predictions import Predictions
 from steadyeye.core.stats.intervals import proportion
-from steadyeye.core.stats.trials import Trials, compared
+from steadyeye.core.stats.trials import Trials, compare_by
 from steadyeye.core.types import Result, needs
 
 
@@ -16,7 +16,7 @@ def trials(predictions: Predictions, k: int | None = None) -> Trials:
 
 
 @needs("truth", "group", "offset")
-@compared(trials, lower=True)
+@compare_by(trials, lower=True)
 @among_competing
 def drop(predictions: Predictions, k: int | None = None) -> Result:
     """Accuracy − pm-k: the share of anchors that are right and have a wrong frame within ±k.

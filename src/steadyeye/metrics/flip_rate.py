@@ -4,7 +4,7 @@ from steadyeye.core.competing_classes import among_own
 from steadyeye.core.pm_sets import consecutive
 from steadyeye.core.predictions import Predictions
 from steadyeye.core.stats import block_bootstrap
-from steadyeye.core.stats.trials import Trials, compared
+from steadyeye.core.stats.trials import Trials, compare_by
 from steadyeye.core.types import Result, needs
 from steadyeye.metrics.sequences.flips import flip_share, flipped, video_of
 
@@ -17,7 +17,7 @@ def trials(predictions: Predictions) -> Trials:
 
 
 @needs("group", "frame")
-@compared(trials, lower=True)
+@compare_by(trials, lower=True)
 @among_own
 def flip_rate(predictions: Predictions) -> Result:
     """The share of consecutive frame pairs whose top-1 class changes, n pairs.

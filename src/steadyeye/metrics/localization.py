@@ -1,7 +1,7 @@
 """How well objects are found, whatever they are called."""
 
 from steadyeye.core.predictions import Predictions
-from steadyeye.core.stats.trials import Statistic, compared
+from steadyeye.core.stats.trials import Statistic, compare_by
 from steadyeye.core.types import Result, needs
 from steadyeye.metrics.detection.worst_frames import worst_frames, worst_statistic
 
@@ -12,7 +12,7 @@ def outcomes(predictions: Predictions, k: int | None = None, iou: float | str = 
 
 
 @needs("boxes", "detections", "group", "offset")
-@compared(outcomes)
+@compare_by(outcomes)
 def localization(predictions: Predictions, k: int | None = None, iou: float | str = 0.5) -> Result:
     """pm-k mAP with all categories made one, so that only the place counts.
 

@@ -1,7 +1,7 @@
 """Mean average precision."""
 
 from steadyeye.core.predictions import Predictions
-from steadyeye.core.stats.trials import Statistic, compared
+from steadyeye.core.stats.trials import Statistic, compare_by
 from steadyeye.core.types import Result, needs
 from steadyeye.metrics.detection.frame_ap import ap, counted, frames, ious, result, statistic
 
@@ -12,7 +12,7 @@ def outcomes(predictions: Predictions, iou: float | str = 0.5) -> Statistic:
 
 
 @needs("boxes", "detections")
-@compared(outcomes)
+@compare_by(outcomes)
 def map(predictions: Predictions, iou: float | str = 0.5) -> Result:
     """AP averaged over the classes that are there: of the anchors where samples form pm-sets.
 

@@ -2,7 +2,7 @@
 
 from steadyeye.core.pm_sets import farthest, pm_sets
 from steadyeye.core.predictions import Predictions
-from steadyeye.core.stats.trials import Statistic, compared
+from steadyeye.core.stats.trials import Statistic, compare_by
 from steadyeye.core.types import Result, needs
 from steadyeye.metrics.detection.worst_frames import drop_statistic
 
@@ -13,7 +13,7 @@ def outcomes(predictions: Predictions, k: int | None = None, iou: float | str = 
 
 
 @needs("boxes", "detections", "group", "offset")
-@compared(outcomes, lower=True)
+@compare_by(outcomes, lower=True)
 def map_drop(predictions: Predictions, k: int | None = None, iou: float | str = 0.5) -> Result:
     """The mAP of the anchors less that of the worst frames within ±k of them.
 

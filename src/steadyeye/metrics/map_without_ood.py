@@ -6,7 +6,7 @@ import numpy as np
 
 from steadyeye.core.format import number_of
 from steadyeye.core.predictions import Predictions
-from steadyeye.core.stats.trials import Statistic, compared
+from steadyeye.core.stats.trials import Statistic, compare_by
 from steadyeye.core.types import Result, needs
 from steadyeye.metrics.detection.by_class import by_class, measured
 from steadyeye.metrics.detection.frame_ap import (
@@ -30,7 +30,7 @@ def has_outside(predictions: Predictions) -> bool:
 
 
 @needs("boxes", "detections", when=has_outside)
-@compared(outcomes)
+@compare_by(outcomes)
 def map_without_ood(predictions: Predictions, iou: float | str = 0.5) -> Result:
     """MAP without out-of-distribution objects: what is detected on one and matches nothing else.
 

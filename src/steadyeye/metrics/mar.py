@@ -2,7 +2,7 @@
 
 from steadyeye.core.errors import UsageError
 from steadyeye.core.predictions import Predictions
-from steadyeye.core.stats.trials import Statistic, compared
+from steadyeye.core.stats.trials import Statistic, compare_by
 from steadyeye.core.types import Result, needs
 from steadyeye.metrics.detection.average_precision import average_recall
 from steadyeye.metrics.detection.frame_ap import Table, counted, frames, result, statistic
@@ -20,7 +20,7 @@ def recall(detections: int) -> Table:
 
 
 @needs("boxes", "detections")
-@compared(outcomes)
+@compare_by(outcomes)
 def mar(predictions: Predictions, detections: int = MOST) -> Result:
     """The share of objects found, over IoU 0.50 … 0.95 and the classes that are there.
 

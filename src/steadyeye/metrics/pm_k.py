@@ -6,9 +6,9 @@ from steadyeye.core.competing_classes import among_competing
 from steadyeye.core.format import number_of
 from steadyeye.core.pm_sets import PmSets, farthest, pm_sets
 from steadyeye.core.predictions import Predictions
-from steadyeye.core.stats.intervals import Trials as Counts
+from steadyeye.core.stats.intervals import CellTrials as Counts
 from steadyeye.core.stats.intervals import proportions
-from steadyeye.core.stats.trials import Trials, compared
+from steadyeye.core.stats.trials import Trials, compare_by
 from steadyeye.core.types import Result, needs
 
 
@@ -19,7 +19,7 @@ def trials(predictions: Predictions, k: int | None = None) -> Trials:
 
 
 @needs("truth", "group", "offset")
-@compared(trials)
+@compare_by(trials)
 @among_competing
 def pm_k(predictions: Predictions, k: int | None = None) -> Result:
     """The share of anchors whose every frame within ±k is right, the anchor counting as one.

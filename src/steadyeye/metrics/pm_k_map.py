@@ -1,7 +1,7 @@
 """mAP over the worst frame of each pm-set."""
 
 from steadyeye.core.predictions import Predictions
-from steadyeye.core.stats.trials import Statistic, compared
+from steadyeye.core.stats.trials import Statistic, compare_by
 from steadyeye.core.types import Result, needs
 from steadyeye.metrics.detection.worst_frames import worst_frames, worst_statistic
 
@@ -12,7 +12,7 @@ def outcomes(predictions: Predictions, k: int | None = None, iou: float | str = 
 
 
 @needs("boxes", "detections", "group", "offset")
-@compared(outcomes)
+@compare_by(outcomes)
 def pm_k_map(predictions: Predictions, k: int | None = None, iou: float | str = 0.5) -> Result:
     """The mAP over the frame of lowest frame AP within ±k of each anchor, the anchor being one.
 

@@ -9,7 +9,7 @@ from steadyeye.core.pm_sets import PmSets, farthest, pm_sets
 from steadyeye.core.predictions import Predictions
 from steadyeye.core.stats import bootstrap
 from steadyeye.core.stats.intervals import mean
-from steadyeye.core.stats.trials import Statistic, compared
+from steadyeye.core.stats.trials import Statistic, compare_by
 from steadyeye.core.types import Result, needs
 
 
@@ -21,7 +21,7 @@ def statistic(predictions: Predictions, k: int | None = None) -> Statistic:
 
 
 @needs("truth", "group", "offset")
-@compared(statistic)
+@compare_by(statistic)
 @among_competing
 def random_neighbour(predictions: Predictions, k: int | None = None) -> Result:
     """The expected share of anchors whose neighbour within ±k, drawn at random, is right.

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from steadyeye.core.format import interval, percent, unsigned
+from steadyeye.core.format import format_unsigned_points, interval, percent
 from steadyeye.core.report_types import Figure, Table
 from steadyeye.core.stats.intervals import Interval
 from steadyeye.report.charts.crowd import BELOW, choose_drawn, describe_omitted
@@ -40,8 +40,12 @@ def cell(found: Interval) -> str:
 
 def _drop(found: Interval) -> str:
     """A drop in percentage points, with its interval where it has one."""
-    value = unsigned(found.value)
-    return value if found.low is None else f"{value} ({unsigned(found.low)}–{unsigned(found.high)})"
+    value = format_unsigned_points(found.value)
+    return (
+        value
+        if found.low is None
+        else f"{value} ({format_unsigned_points(found.low)}–{format_unsigned_points(found.high)})"
+    )
 
 
 def figure(name: str, losses: Sequence[Loss], caption: str) -> Figure:

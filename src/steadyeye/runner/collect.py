@@ -10,10 +10,10 @@ import numpy as np
 
 from steadyeye.core import plugins
 from steadyeye.core.predictions import Predictions, samples
-from steadyeye.core.review_filter import reviewed
+from steadyeye.core.review_filter import select_reviewed
 from steadyeye.core.spec import Spec, split
 from steadyeye.core.storage.paths import Place
-from steadyeye.core.types import Asked, Comparable, Evaluated, Needing, Result, needed
+from steadyeye.core.types import BoundMetric, Comparable, Evaluated, Needing, Result, read_needs
 from steadyeye.predictions.covariate_table import joined
 from steadyeye.predictions.json_record import RUN, read_record
 from steadyeye.predictions.read import cells, read, sealed
@@ -33,7 +33,7 @@ def tables(runs: Sequence[Place]) -> list[tuple[Place, Predictions]]:
     folders = [(run, cell) for run in runs for cell in cells(run)]
     read_once = cache(sealed)  # what was measured is the same for all models
     told = (noted(run, cell, joined(runs, read(*cell), read_once)) for run, cell in folders)
-    read_ones = shared(reviewed(table) for table in told)
+    read_ones = shared(select_reviewed(table) for table in told)
     found = [(run, table) for (run, _), table in zip(folders, read_ones, strict=True)]
     return _models(_data(found))
 
@@ -61,15 +61,15 @@ def results(predictions: Predictions, metrics: Sequence[Spec] = ()) -> Mapping[s
     return evaluated(predictions, metrics).results
 
 
-def ask(spec: Spec) -> Asked:
+def ask(spec: Spec) -> BoundMetric:
     """The metric a spec names, with its parameters."""
     plugin = metric(spec)
     compared = plugin if isinstance(plugin, Comparable) else None
-    return Asked(
+    return BoundMetric(
         partial(plugin, **spec.kwargs),
         partial(compared.outcomes, **spec.kwargs) if compared else None,
         bool(compared and compared.lower),
-        bool({"truth", "boxes"} & set(needed(plugin))),
+        bool({"truth", "boxes"} & set(read_needs(plugin))),
     )
 
 

@@ -15,7 +15,7 @@ from steadyeye.core.errors import SampleError, UsageError
 from steadyeye.core.format import number_of
 from steadyeye.core.predictions import Predictions
 from steadyeye.core.storage import contents
-from steadyeye.core.storage.contents import Contents
+from steadyeye.core.storage.contents import ContentHashes
 from steadyeye.core.storage.paths import Place
 from steadyeye.core.types import Sample, Source
 from steadyeye.predictions.read import cells
@@ -117,7 +117,7 @@ def difference(run: Place, other: Place, table: Predictions, against: Prediction
     return f"{len(differing):,} of {number_of(len(one), 'file')} differ, first '{differing[0]}'"
 
 
-def _of(run: Place, table: Predictions) -> Contents | None:
+def _of(run: Place, table: Predictions) -> ContentHashes | None:
     """What the data of a table of a run held."""
     for folders in cells(run):
         identity = open_cell(folders[0]).identity
@@ -127,7 +127,7 @@ def _of(run: Place, table: Predictions) -> Contents | None:
     return None
 
 
-def _changed(run: Place, name: str, before: Contents, found: contents.Change) -> UsageError:
+def _changed(run: Place, name: str, before: ContentHashes, found: contents.Change) -> UsageError:
     what = "samples" if before.kind == "samples" else "files"
     return UsageError(
         f"'{run}' was made from other images: {name} changed since, "
@@ -139,7 +139,7 @@ def _path(run: Place, spec: str) -> Place:
     return run / "data" / f"{hashlib.sha256(spec.encode()).hexdigest()[:16]}.contents"
 
 
-def _seen(source: Source, before: Contents | None, store: "Store | None") -> Contents:
+def _seen(source: Source, before: ContentHashes | None, store: "Store | None") -> ContentHashes:
     """What a source's images are now."""
     from steadyeye.degradation.sweep import Sweep
 
@@ -158,10 +158,10 @@ def _seen(source: Source, before: Contents | None, store: "Store | None") -> Con
     return found
 
 
-def _of_samples(source: Source) -> Contents:
+def _of_samples(source: Source) -> ContentHashes:
     """What the samples of a source are that names no files: by their keys, or by their pixels."""
     names = [_name(source[row]) for row in range(len(source))]
-    return Contents("samples", list(source.ids), [""] * len(names), names)
+    return ContentHashes("samples", list(source.ids), [""] * len(names), names)
 
 
 def _name(sample: Sample) -> str:

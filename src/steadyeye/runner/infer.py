@@ -61,7 +61,7 @@ def _looked_up(
     task: Task, store: Store, batch: Sequence[Reply], following: Sequence[Reply]
 ) -> None:
     """Fills in the replies whose answers are kept, asks for the others and keeps what comes."""
-    with timing.timed("cache"):
+    with timing.time_stage("cache"):
         keys = cache_lookup.sample_keys(task, store, [reply.sample for reply in batch])
     named = {reply: key for reply, key in zip(batch, keys, strict=True) if key}
     while left := [reply for reply in named if reply.open]:
@@ -86,7 +86,7 @@ def _answered(
     following: Sequence[Reply],
 ) -> None:
     """Answers what this thread claimed; `given` is filled with what others may take."""
-    with timing.timed("cache"):
+    with timing.time_stage("cache"):
         given |= store.get(list(mine))
         for key, found in given.items():
             mine[key].take(task, found)
@@ -99,7 +99,7 @@ def _answered(
         if reply.answer is not None
     }
     given |= new
-    with timing.timed("cache"):
+    with timing.time_stage("cache"):
         store.put(cache_lookup.about(task), new)
 
 
@@ -111,14 +111,14 @@ def _by_pixels(
 
     def known(reply: Reply) -> bool:
         if reply.pixels:
-            with timing.timed("cache"):
+            with timing.time_stage("cache"):
                 reply.take(task, store.get([reply.pixels]).get(reply.pixels))
         if reply.open:
             new.append(reply)
         return not reply.open
 
     _asked(task, batch, following, known)
-    with timing.timed("cache"):
+    with timing.time_stage("cache"):
         answers = {
             reply.pixels: Kept(reply.answer)
             for reply in new
@@ -186,7 +186,7 @@ def _images(
 def _tried(task: Task, sample: Sample) -> Ready | SampleError:
     """The image of a sample, or why there is none."""
     try:
-        with timing.timed("decode"):
+        with timing.time_stage("decode"):
             image = sample.image()
             size = (image.shape[0], image.shape[1])
             seen = dict(sample.measure(image)) if sample.measure else {}
@@ -194,12 +194,12 @@ def _tried(task: Task, sample: Sample) -> Ready | SampleError:
         return error
     if task.store is None or sample.key:
         return Ready(_fitted(task, image), size, seen, None)
-    with timing.timed("cache"):
+    with timing.time_stage("cache"):
         return Ready(image, size, seen, cache_lookup.pixels_key(task, image))
 
 
 def _fitted(task: Task, image: Image) -> Any:
-    with timing.timed("prepare"):
+    with timing.time_stage("prepare"):
         return task.stages.prepare(image)
 
 

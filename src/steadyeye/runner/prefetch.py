@@ -77,5 +77,5 @@ def left_over() -> Mapping[int, Any]:
 
 
 def _collected(call: Callable[[], Made]) -> tuple[Made, Mapping[str, float]]:
-    with timing.collected() as took:
+    with timing.collect_times() as took:
         return call(), took

@@ -13,7 +13,7 @@ from typing import Any, Protocol, TypeGuard
 
 from steadyeye.core import plugins, timing
 from steadyeye.core.abilities import Batched, OnDevice
-from steadyeye.core.errors import UsageError, listed
+from steadyeye.core.errors import UsageError, list_texts
 from steadyeye.core.format import number_of
 from steadyeye.core.provenance import provenance
 from steadyeye.core.spec import split
@@ -177,7 +177,7 @@ def _mend(out: Place, cell: Cell, watcher: Watcher) -> None:
         return
     watcher.say(
         f"{cell.folder.name}: {len(altered)} of {number_of(cell.shards, 'shard')} had changed "
-        f"after they were written ({listed(altered, 3)}); computed again"
+        f"after they were written ({list_texts(altered, 3)}); computed again"
     )
     log(out, "altered", cell=cell.folder.name, shards=altered)
 

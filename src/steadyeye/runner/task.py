@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from steadyeye.core.abilities import Published, detects
-from steadyeye.core.errors import UsageError, listed
+from steadyeye.core.errors import UsageError, list_texts
 from steadyeye.core.format import number_of
 from steadyeye.core.model_stages import Stages, stages
 from steadyeye.core.types import Classes, Model, Source
@@ -169,7 +169,9 @@ def _alone(source: Source, class_map: class_mapping.ClassMap) -> tuple[str, ...]
     if judged(source, class_map) == tuple(source.columns):
         return ()
     names = [n for n, own in zip(class_map.target.names, class_map.members, strict=True) if own]
-    return (f"only one class competes, {listed(names)}: every answer is right, so {NO_ACCURACY}",)
+    return (
+        f"only one class competes, {list_texts(names)}: every answer is right, so {NO_ACCURACY}",
+    )
 
 
 def _unreached(source: Source, class_map: class_mapping.ClassMap) -> dict[str, int]:

@@ -9,11 +9,11 @@ from typing import Any, TypeVar
 from steadyeye.core import plugins
 from steadyeye.core.abilities import detects
 from steadyeye.core.defaults import METRICS
-from steadyeye.core.duplicates import repeated
+from steadyeye.core.duplicates import find_repeated_texts
 from steadyeye.core.errors import UsageError
 from steadyeye.core.format import number_of
 from steadyeye.core.spec import Spec, parse, split
-from steadyeye.core.types import Metric, Model, Source, needed
+from steadyeye.core.types import Metric, Model, Source, read_needs
 from steadyeye.degradation.sweep import COLUMNS
 from steadyeye.runner.job import Job
 from steadyeye.runner.sweep import degrading
@@ -114,7 +114,7 @@ def declared_readable(kind: str, name: str, columns: Sequence[str]) -> bool:
 
 def readable(plugin: Callable[..., Any], columns: Sequence[str]) -> bool:
     """Whether a metric or analysis can be asked of a table with these columns."""
-    return _fits(needed(plugin), columns)
+    return _fits(read_needs(plugin), columns)
 
 
 def _fits(wanted: Sequence[str], columns: Sequence[str]) -> bool:
@@ -170,14 +170,14 @@ def _answerable(job: Job, task: Task) -> None:
 
 def lacks(plugin: Callable[..., Any], columns: Sequence[str]) -> list[str]:
     """The columns that a metric or analysis needs and that are not among these."""
-    return [need for need in needed(plugin) if need not in columns]
+    return [need for need in read_needs(plugin) if need not in columns]
 
 
 def distinct_ids(text: str, source: Source) -> None:
     """Raises `UsageError` for a source without samples, or with two of one id."""
     if not len(source):
         raise UsageError(f"'{text}' holds no samples; check its path and parameters")
-    twice = repeated(source.ids)
+    twice = find_repeated_texts(source.ids)
     if twice:
         raise UsageError(
             f"'{text}' has {len(twice):,} ids more than once, first '{twice[0]}'; "

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from steadyeye.core.boxes import OOD, Boxes
-from steadyeye.core.errors import UsageError, listed
+from steadyeye.core.errors import UsageError, list_texts
 from steadyeye.core.format import number_of
 from steadyeye.core.seeds import fingerprint
 from steadyeye.core.storage.paths import Place
@@ -159,7 +159,7 @@ def present(items: Iterable[Example]) -> tuple[int, ...]:
 
 def names(classes: Classes, which: Iterable[int]) -> str:
     """Some classes by name, the first few where they are many."""
-    return listed([classes.names[i] for i in which])
+    return list_texts([classes.names[i] for i in which])
 
 
 def _read(sample: Sample, classes: Classes, several: bool, name: str) -> _Read:

@@ -6,7 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 from numpy.typing import NDArray
 
-from steadyeye.core.errors import UsageError, listed
+from steadyeye.core.errors import UsageError, list_texts
 from steadyeye.core.format import number_of
 from steadyeye.training.image_similarity import BITS, NEAR, bits, near
 from steadyeye.training.protocol import Example, Examples
@@ -28,7 +28,7 @@ def check(train: Examples, held: Examples, in_time: bool = False) -> tuple[str, 
         if shared:
             raise UsageError(
                 f"training and held-out data share {number_of(len(shared), 'video')}: "
-                f"{listed(shared)}; frames of one video are nearly the same, so hold out whole "
+                f"{list_texts(shared)}; frames of one video are nearly the same, so hold out whole "
                 "videos"
             )
     sides = [_space_frames(side.items) for side in (train, held)]
@@ -40,7 +40,7 @@ def check(train: Examples, held: Examples, in_time: bool = False) -> tuple[str, 
         raise UsageError(
             f"{hit:,} of {len(sides[1]):,} held-out images are nearly the same as training "
             f"images (at most {NEAR} of {BITS} bits of their hashes differ): "
-            f"{listed([f'{b} and {a}' for a, b in found])}; keep them on one side"
+            f"{list_texts([f'{b} and {a}' for a, b in found])}; keep them on one side"
         )
     flat = sum(mark is None for side in marks for mark in side)
     notes = [_compare_sides(train, held, sides)]
@@ -49,7 +49,7 @@ def check(train: Examples, held: Examples, in_time: bool = False) -> tuple[str, 
         notes.append(
             f"{hit:,} of {len(sides[1]):,} held-out frames are nearly the same as a training "
             "frame, across the gap"
-            + (f": {listed([f'{b} and {a}' for a, b in found])}" if hit else "")
+            + (f": {list_texts([f'{b} and {a}' for a, b in found])}" if hit else "")
         )
     return tuple(notes)
 

@@ -9,7 +9,13 @@ from hypothesis import strategies as st
 from scipy.stats import binomtest
 
 from steadyeye.core.stats import bounded_means, medians
-from steadyeye.core.stats.intervals import Trials, clopper_pearson, mean, proportion, proportions
+from steadyeye.core.stats.intervals import (
+    CellTrials,
+    clopper_pearson,
+    mean,
+    proportion,
+    proportions,
+)
 
 ANCHORS = 1109
 KINDS = ("original", "perturbed")
@@ -171,7 +177,7 @@ def test_several_models_on_the_frames_of_one_video_are_not_independent():
     """Four models that always agree on 30 frames tell no more than one of them."""
     right = np.arange(30) % 3 > 0
     cell = np.zeros(30, dtype=int)
-    (found,) = proportions(Trials(4 * right, np.full(30, 4), np.full(30, "v"), cell), 1)
+    (found,) = proportions(CellTrials(4 * right, np.full(30, 4), np.full(30, "v"), cell), 1)
     assert (found.low, found.high) == pytest.approx(clopper_pearson(20, 30), abs=1e-9)
     assert found.method == "Gaffke's bounds over 30 frames, within this one video only"
 

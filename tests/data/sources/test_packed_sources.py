@@ -13,7 +13,7 @@ import s3_server
 import simplejpeg
 
 from steadyeye.core import duplicates, plugins
-from steadyeye.core.duplicates import repeated
+from steadyeye.core.duplicates import find_repeated_texts
 from steadyeye.core.errors import SampleError, UsageError
 from steadyeye.core.spec import parse
 from steadyeye.core.storage import tar_index
@@ -465,8 +465,8 @@ def test_a_sample_that_cannot_be_read_has_no_key(packed, tmp_path):
 
 
 def test_ids_that_occur_twice_are_found_without_holding_them(monkeypatch):
-    assert repeated([]) == []
-    assert repeated(["a", "b", "c"]) == []
-    assert repeated(["b", "a", "b", "c", "a", "b"]) == ["b", "a"]
+    assert find_repeated_texts([]) == []
+    assert find_repeated_texts(["a", "b", "c"]) == []
+    assert find_repeated_texts(["b", "a", "b", "c", "a", "b"]) == ["b", "a"]
     monkeypatch.setattr(duplicates, "hash", lambda text: 7, raising=False)
-    assert repeated(["a", "b", "a"]) == ["a"], "equal hashes alone say nothing"
+    assert find_repeated_texts(["a", "b", "a"]) == ["a"], "equal hashes alone say nothing"

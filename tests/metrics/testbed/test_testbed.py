@@ -11,7 +11,7 @@ from scipy import stats
 from test_metrics import table
 
 from steadyeye.core.errors import UsageError
-from steadyeye.core.format import points, shown, span
+from steadyeye.core.format import format_value, points, span
 from steadyeye.core.types import Evaluated
 from steadyeye.metrics.effective_robustness import effective_robustness as metric
 from steadyeye.metrics.testbed.published_models import ANCHORS, PAIRS, altered, beside, published
@@ -314,7 +314,7 @@ def test_no_anchors_have_no_distance():
 
 def test_differences_are_told_with_their_sign():
     assert (points(0.0214), points(-0.1), points(-0.0001)) == ("+2.1", "−10.0", "+0.0")
-    assert shown(None, "difference") == "—"
+    assert format_value(None, "difference") == "—"
     assert span(-0.05, 0.012, "difference") == "−5.0 to +1.2"
 
 

@@ -11,7 +11,7 @@ import vl_convert
 from test_metrics import HAND, as_predictions, random_table, table
 
 from steadyeye.core.errors import UsageError
-from steadyeye.core.review_filter import reviewed
+from steadyeye.core.review_filter import select_reviewed
 from steadyeye.core.stats.intervals import clopper_pearson
 from steadyeye.core.types import Evaluated
 from steadyeye.metrics.accuracy import accuracy
@@ -324,17 +324,17 @@ def judged():
 
 
 def test_metrics_keep_to_what_was_accepted():
-    kept = reviewed(judged())
+    kept = select_reviewed(judged())
     assert list(kept.ids) == ["s0", "s2", "s3", "s4"]
     assert (accuracy(kept).value, pm_k(kept).value, pm_k(kept).n) == (1, 1, 2)
     assert kept.candidates is not None
     assert pm_k(kept.candidates).value == 1 / 3
     assert "3 of 7 candidate frames left out: not accepted by review" in kept.notes
-    assert reviewed(sets(THREE)).candidates is None
+    assert select_reviewed(sets(THREE)).candidates is None
 
 
 def test_review_impact_by_hand():
-    section = review.review_impact([evaluated(reviewed(judged()))])
+    section = review.review_impact([evaluated(select_reviewed(judged()))])
     own = [row for row in rows(section) if row[1] == "m"]
     assert [row[:3:2] for row in own] == [["without review", "3"], ["with review", "2"]]
     assert list(map(share, own[0][3:])) == pytest.approx([0.667, 0.333, 0.333])
@@ -359,17 +359,17 @@ def test_the_review_s_title_with_enough_anchors(rejected, title):
     keys = [(f"g{i}", o) for i in range(100) for o in (0, 1, 2)]
     right = {(g, o): o != 1 or int(g[1:]) % 2 == 0 for g, o in keys}
     kept = [o != (1 if rejected else 2) for _, o in keys]
-    section = review.review_impact([evaluated(reviewed(sets(right, accepted=kept)))])
+    section = review.review_impact([evaluated(select_reviewed(sets(right, accepted=kept)))])
     assert section.title == title
 
 
 def test_a_review_that_rejected_nothing_is_no_section():
-    kept = reviewed(sets(THREE, accepted=[1] * 10))
+    kept = select_reviewed(sets(THREE, accepted=[1] * 10))
     assert review.review_impact([evaluated(kept)]) is None
 
 
 def test_offset_errors_draw_a_second_line_without_the_review():
-    section = offset_errors([evaluated(reviewed(judged()))])
+    section = offset_errors([evaluated(select_reviewed(judged()))])
     lines = {(row[0], row[1]): row[2:4] for row in rows(section)}
     # with it b's frame alone is one away; without it a's, which is wrong, and c's
     assert lines["+1", "m"] == ["1", f"0.0{SPACE}%"]
@@ -378,7 +378,7 @@ def test_offset_errors_draw_a_second_line_without_the_review():
 
 def test_another_value_of_accepted_is_refused():
     with pytest.raises(UsageError, match="is '2'; write 1 or 0"):
-        reviewed(sets(THREE, accepted=[2] + [1] * 9))
+        select_reviewed(sets(THREE, accepted=[2] + [1] * 9))
 
 
 def naive(models):
@@ -436,8 +436,8 @@ def test_random_tables_over_the_released_metadata(released, seed):
 def full():
     """Two models on reviewed sets that carry every tag."""
     tags = {"frame_type": TYPES, "fps": [25.0] * 4 + [30.0] * 6, "accepted": [1, 1, 1, 0] + [1] * 6}
-    first = reviewed(sets(THREE, **tags))
-    second = reviewed(sets({**THREE, ("b", 2): False}, **tags))
+    first = select_reviewed(sets(THREE, **tags))
+    second = select_reviewed(sets({**THREE, ("b", 2): False}, **tags))
     return [evaluated(first, "one"), evaluated(second, "two <b>")]
 
 
@@ -475,7 +475,7 @@ def test_the_order_of_the_rows_does_not_count(analysis):
     shuffled = {name: [values[i] for i in order] for name, values in tags.items()}
 
     def again(right):
-        return reviewed(sets({keys[i]: right[keys[i]] for i in order}, **shuffled))
+        return select_reviewed(sets({keys[i]: right[keys[i]] for i in order}, **shuffled))
 
     other = [
         evaluated(again(THREE), "one"),

@@ -22,7 +22,7 @@ from steadyeye.core.stats.bounded_means import lower_bounds
 from steadyeye.core.stats.clustered_proportions import chances
 from steadyeye.core.stats.intervals import Interval
 from steadyeye.core.stats.multiple_testing import holm
-from steadyeye.core.stats.paired import difference, drawn
+from steadyeye.core.stats.paired import difference, prepare_outcomes
 from steadyeye.core.stats.proportions import mcnemar, tango
 from steadyeye.core.stats.trials import Statistic, Trials
 from steadyeye.core.types import Result
@@ -137,7 +137,9 @@ def test_clusters_by_hand():
     """Two trials each in eight videos, one ahead in seven of them and none in the last."""
     names = np.repeat([f"v{i}" for i in range(8)], 2)
     one = Trials(np.arange(16) % 2 < np.repeat([1] * 7 + [0], 2), names)
-    found = difference(drawn(one), drawn(Trials(np.zeros(16, dtype=bool), names)))
+    found = difference(
+        prepare_outcomes(one), prepare_outcomes(Trials(np.zeros(16, dtype=bool), names))
+    )
     assert found.p == pytest.approx(2 / 2**7)
     assert (found.value, found.n, found.units) == (7 / 16, 16, 8)
     # of the 256 subsets the means in order: seven are 0.25 or less
@@ -154,7 +156,7 @@ def test_clusters_by_hand():
 def test_five_videos_tell_nothing_apart_and_say_so():
     names = np.repeat([f"v{i}" for i in range(5)], 4)
     one, other = (Trials(np.full(20, right), names) for right in (True, False))
-    found = difference(drawn(one), drawn(other))
+    found = difference(prepare_outcomes(one), prepare_outcomes(other))
     assert found.p == pytest.approx(2 / 2**5)
     assert found.low <= 0
     assert found.method.endswith("; 5 are too few for a clear difference")
@@ -172,9 +174,9 @@ def pairs(draw):
 @given(pairs(), st.data())
 def test_a_right_answer_more_never_lowers_an_end_and_p_agrees(both, data):
     one, other = both
-    found = difference(drawn(one), drawn(other))
+    found = difference(prepare_outcomes(one), prepare_outcomes(other))
     assert -1 <= found.low <= found.value <= found.high <= 1
-    back = difference(drawn(other), drawn(one))
+    back = difference(prepare_outcomes(other), prepare_outcomes(one))
     assert (-back.high, -back.low, back.p) == pytest.approx((found.low, found.high, found.p))
     if found.method.startswith("exact"):
         assert (found.p <= 0.05) >= (found.low > 0 or found.high < 0)
@@ -183,7 +185,7 @@ def test_a_right_answer_more_never_lowers_an_end_and_p_agrees(both, data):
         return
     more = one.success.copy()
     more[data.draw(st.sampled_from(np.flatnonzero(~more).tolist()))] = True
-    better = difference(drawn(Trials(more, one.videos)), drawn(other))
+    better = difference(prepare_outcomes(Trials(more, one.videos)), prepare_outcomes(other))
     assert better.low >= found.low - 1e-7
     assert better.high >= found.high - 1e-7
 
@@ -191,7 +193,7 @@ def test_a_right_answer_more_never_lowers_an_end_and_p_agrees(both, data):
 @pytest.mark.parametrize("videos", [5, 12, 40])
 def test_the_clustered_interval_covers_and_the_test_keeps_its_level(videos):
     rng = np.random.default_rng(videos)
-    found = [difference(*map(drawn, clustered(rng, videos, 5))) for _ in range(300)]
+    found = [difference(*map(prepare_outcomes, clustered(rng, videos, 5))) for _ in range(300)]
     # of 300, 0.92 and 0.08 lie more than two standard deviations from 0.95 and 0.05
     assert np.mean([each.low <= 0 <= each.high for each in found]) > 0.92
     assert np.mean([each.p <= 0.05 for each in found]) < 0.08
@@ -200,7 +202,7 @@ def test_the_clustered_interval_covers_and_the_test_keeps_its_level(videos):
 def test_the_interval_and_the_p_value_of_clusters_agree():
     rng = np.random.default_rng(1)
     for _ in range(60):
-        found = difference(*(drawn(each) for each in clustered(rng, 15, 3, 0.8)))
+        found = difference(*(prepare_outcomes(each) for each in clustered(rng, 15, 3, 0.8)))
         if abs(found.p - 0.05) > 0.005:
             assert (found.p < 0.05) == (found.low > 0 or found.high < 0)
 
@@ -208,7 +210,7 @@ def test_the_interval_and_the_p_value_of_clusters_agree():
 def test_one_video_says_so():
     success = np.array([True, True, False, True])
     one = Trials(success, np.array(["v"] * 4))
-    found = difference(drawn(one), drawn(Trials(~success, one.videos)))
+    found = difference(prepare_outcomes(one), prepare_outcomes(Trials(~success, one.videos)))
     assert found.value == pytest.approx(0.5)
     assert found.method.endswith("3 against 1 of 4; Tango's interval, within this one video only")
 
@@ -216,7 +218,7 @@ def test_one_video_says_so():
 @pytest.mark.parametrize("each", [1, 3])
 def test_a_model_and_itself_do_not_differ(each):
     one, _ = clustered(np.random.default_rng(0), 20, each)
-    found = difference(drawn(one), drawn(one))
+    found = difference(prepare_outcomes(one), prepare_outcomes(one))
     assert (found.value, found.p) == (0, 1)
     # which does not show that they never will
     wide = tango(0, 0, 20)[1] if each == 1 else 1 - 0.025 ** (1 / 20)
@@ -273,7 +275,7 @@ def test_detectors_are_compared_in_pairs(name):
     asked = ask(parse(name))
     for each in (good, bad):
         assert asked.outcomes(each).value == pytest.approx(asked.metric(each).value)
-    first, second = (drawn(asked.outcomes(each)) for each in (good, bad))
+    first, second = (prepare_outcomes(asked.outcomes(each)) for each in (good, bad))
     found = difference(first, second)
     assert found.low < found.value < found.high
     assert found.p < 0.05
@@ -285,11 +287,11 @@ def test_detectors_are_compared_in_pairs(name):
     same = detected(np.random.default_rng(0), 0.5)
     worse = detected(np.random.default_rng(0), 0.52)
     close, apart = (
-        difference(drawn(asked.outcomes(same)), drawn(asked.outcomes(each)))
+        difference(prepare_outcomes(asked.outcomes(same)), prepare_outcomes(asked.outcomes(each)))
         for each in (worse, bad)
     )
     assert close.high - close.low < (apart.high - apart.low) / 2
-    few = [drawn(asked.outcomes(detected(rng, miss, 4))) for miss in (0.0, 0.9)]
+    few = [prepare_outcomes(asked.outcomes(detected(rng, miss, 4))) for miss in (0.0, 0.9)]
     nothing = difference(*few)
     assert (nothing.low, nothing.high, nothing.p) == (-1, 1, 1)
     assert "too few images" in nothing.method
@@ -527,4 +529,4 @@ def test_statistics_without_a_value_have_no_difference():
     none = Statistic(
         float("nan"), np.array(["a"]), lambda w: np.full(len(w), np.nan), lambda: empty
     )
-    assert difference(drawn(none), drawn(none)) is None
+    assert difference(prepare_outcomes(none), prepare_outcomes(none)) is None

@@ -16,7 +16,7 @@ from test_score import score
 from steadyeye.core.errors import UsageError
 from steadyeye.core.spec import Spec
 from steadyeye.core.stats.intervals import Interval, clopper_pearson, proportion
-from steadyeye.core.stats.paired import difference, drawn
+from steadyeye.core.stats.paired import difference, prepare_outcomes
 from steadyeye.core.stats.proportions import tango
 from steadyeye.core.stats.trials import Statistic, Trials
 from steadyeye.core.types import Result
@@ -289,7 +289,9 @@ def test_a_drop_at_the_allowance_hardly_ever_passes(videos):
         broken = np.repeat(rng.random(videos) < 0.07, 10)
         old = rng.random(len(names)) < 0.98
         new = rng.random(len(names)) < np.where(broken, 0.0, 0.98)
-        found = difference(drawn(Trials(new, names)), drawn(Trials(old, names)))
+        found = difference(
+            prepare_outcomes(Trials(new, names)), prepare_outcomes(Trials(old, names))
+        )
         passed += found.low >= -0.0686
     assert passed <= 5
 

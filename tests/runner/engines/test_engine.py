@@ -48,10 +48,10 @@ def test_a_helper_makes_what_was_begun_in_its_order():
 
     def make(i):
         made.append((i, threading.current_thread()))
-        with timing.timed("decode"):
+        with timing.time_stage("decode"):
             return i
 
-    with prefetch.helped(True), timing.collected() as took:
+    with prefetch.helped(True), timing.collect_times() as took:
         begun = [prefetch.begun(partial(make, i)) for i in range(20)]
         assert [each() for each in begun] == list(range(20)) == [i for i, _ in made]
     assert len({thread for _, thread in made} - {threading.current_thread()}) == 1
@@ -76,10 +76,10 @@ def test_what_a_helper_raises_comes_where_it_is_asked_for():
 
 def test_time_of_a_helper_is_not_taken_from_the_time_that_passed():
     def make():
-        with timing.timed("decode"):
+        with timing.time_stage("decode"):
             time.sleep(0.02)
 
-    with prefetch.helped(True), timing.collected() as took, timing.remainder("infer"):
+    with prefetch.helped(True), timing.collect_times() as took, timing.remainder("infer"):
         prefetch.begun(make)()
     assert took["decode"] >= 0.02
     # the model waited for it, and nothing else passed

@@ -109,19 +109,19 @@ def quantile(
     def below(at: float) -> NDArray[np.float64]:
         return np.bincount(cluster, values <= at, weights.size).astype(np.float64)[None]
 
-    def reached(at: float) -> bool:
+    def reaches_share(at: float) -> bool:
         """Whether the share up to a value may be as high as that of the quantile."""
         rest, level = weights - below(at), np.array([1 - share])
         return bool(bounded_means.chances(rest, weights, level)[0] > bounded_means.TAIL)
 
-    def passed(at: float) -> bool:
+    def passes_share(at: float) -> bool:
         """Whether it cannot be lower."""
         level = np.array([share])
         return bool(bounded_means.chances(below(at), weights, level)[0] <= bounded_means.TAIL)
 
     value = float(np.quantile(values, share, method="inverted_cdf"))
-    low = steps[min(bisect_left(steps, True, key=reached), len(steps) - 1)]
-    high = np.append(steps, 1.0)[bisect_left(steps, True, key=passed)]
+    low = steps[min(bisect_left(steps, True, key=reaches_share), len(steps) - 1)]
+    high = np.append(steps, 1.0)[bisect_left(steps, True, key=passes_share)]
     names = len(np.unique(videos))
     how = method(names, block).replace("bootstrap", "Woodruff's interval")
     return Interval(value, min(float(low), value), max(float(high), value), len(values), how)

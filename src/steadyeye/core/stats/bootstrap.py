@@ -38,7 +38,7 @@ def ends(replicates: NDArray[np.floating]) -> tuple[float, float]:
     return float(low), float(high)
 
 
-def corrected(replicates: NDArray[np.floating], value: float) -> tuple[float, float]:
+def bias_corrected_interval(replicates: NDArray[np.floating], value: float) -> tuple[float, float]:
     """The bias-corrected percentile interval of (replicates,) values around a `value`.
 
     For statistics whose resamples lie to one side of it, as mAP's do: a resample that lacks a
@@ -152,7 +152,7 @@ def mean_statistic(
 ) -> Statistic:
     """What models are compared by on the mean of (n,) bounded values; NaN on nothing."""
 
-    def resampled(weight: NDArray[np.float32]) -> NDArray[np.float64]:
+    def resample_mean(weight: NDArray[np.float32]) -> NDArray[np.float64]:
         # a resample of nothing has no mean
         with np.errstate(invalid="ignore"):
             return means(values, weight)
@@ -164,4 +164,4 @@ def mean_statistic(
 
     value = float(np.mean(values, dtype=np.float64)) if len(values) else float("nan")
     each = (values.astype(np.float64), float(bounds[1] - bounds[0]))
-    return Statistic(value, videos, resampled, interval, each=each)
+    return Statistic(value, videos, resample_mean, interval, each=each)

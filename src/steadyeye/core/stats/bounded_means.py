@@ -41,11 +41,11 @@ def lower_bounds(sums: Floats, weights: Floats, copies: float = 1.0) -> Floats:
     """
     bounds = np.zeros(len(sums))
     rows = np.flatnonzero(sums.sum(axis=1) > 0)
-    merged = _merged(sums[rows], weights[rows], copies)
+    merged = _merge_clusters(sums[rows], weights[rows], copies)
     size = max(AT_ONCE // (NODES * (merged.sums.shape[1] + 1)), 1)
     for start in range(0, len(rows), size):
         some = slice(start, start + size)
-        bounds[rows[some]] = _solved(Clusters(*(each[some] for each in merged)))
+        bounds[rows[some]] = _solve_bounds(Clusters(*(each[some] for each in merged)))
     return bounds
 
 
@@ -58,7 +58,7 @@ def intervals(sums: Floats, weights: Floats) -> tuple[Floats, Floats]:
 
 def chances(sums: Floats, weights: Floats, at: Floats, copies: float = 1.0) -> Floats:
     """(c,) one-sided p values of the means being `at` (0…1) or less: the tails `at` bounds."""
-    return _tails(_merged(sums, weights, copies), at)
+    return _tails(_merge_clusters(sums, weights, copies), at)
 
 
 class Clusters(NamedTuple):
@@ -72,7 +72,7 @@ class Clusters(NamedTuple):
     times: Floats
 
 
-def _merged(sums: Floats, weights: Floats, copies: float) -> Clusters:
+def _merge_clusters(sums: Floats, weights: Floats, copies: float) -> Clusters:
     """The clusters of rows and a further one; those alike as one where that leaves few.
 
     Rows with fewer kinds than others have some that are there 0 times.
@@ -102,7 +102,7 @@ def _tails(clusters: Clusters, at: Floats) -> Floats:
     return _below_zero(clusters.sums - at[:, None] * clusters.weights, clusters.times)
 
 
-def _solved(clusters: Clusters) -> Floats:
+def _solve_bounds(clusters: Clusters) -> Floats:
     """The bounds by the secant method, on scales on which the tail is nearly straight."""
 
     def gap(rows: NDArray[np.intp], at: Floats) -> Floats:

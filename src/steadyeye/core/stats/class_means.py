@@ -144,15 +144,15 @@ def less(one: Spread, other: Spread) -> Spread:
     several = int((one.there | other.there).sum())
     first, second = (several / max(int(each.there.sum()), 1) for each in (one, other))
 
-    def combined(a: Floats, b: Floats) -> Floats:
+    def subtract(a: Floats, b: Floats) -> Floats:
         return first * np.nan_to_num(a) - second * np.nan_to_num(b)
 
-    values = np.where(one.there | other.there, combined(one.values, other.values), np.nan)
+    values = np.where(one.there | other.there, subtract(one.values, other.values), np.nan)
     return replace(
         one,
         values=values,
-        moves=combined(one.moves, other.moves),
-        bias=combined(one.bias, other.bias),
+        moves=subtract(one.moves, other.moves),
+        bias=subtract(one.bias, other.bias),
         share=np.minimum(*(np.where(s.there, s.share, np.inf) for s in (one, other))),
         videos=np.minimum(*(np.where(s.there, s.videos, s.units) for s in (one, other))),
         images=np.maximum(one.images, other.images),

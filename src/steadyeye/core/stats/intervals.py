@@ -46,7 +46,9 @@ def proportion(success: NDArray[np.bool_], videos: NDArray[Any]) -> Interval:
     it holds within that video only. A further success never lowers either end.
     """
     one = np.ones(len(success), dtype=np.int64)
-    return proportions(Trials(success, one, videos, np.zeros(len(success), dtype=np.intp)), 1)[0]
+    return proportions(CellTrials(success, one, videos, np.zeros(len(success), dtype=np.intp)), 1)[
+        0
+    ]
 
 
 def mean(values: NDArray[Any], videos: NDArray[Any]) -> Interval:
@@ -55,11 +57,11 @@ def mean(values: NDArray[Any], videos: NDArray[Any]) -> Interval:
     `values`: (n,), in any order; `videos`: (n,) the video of each.
     """
     one = np.ones(len(values), dtype=np.int64)
-    return proportions(Trials(values, one, videos, np.zeros(len(values), dtype=np.intp)), 1)[0]
+    return proportions(CellTrials(values, one, videos, np.zeros(len(values), dtype=np.intp)), 1)[0]
 
 
 @dataclass(frozen=True, eq=False)
-class Trials:
+class CellTrials:
     """Trials in cells, such as the distances of a curve; n of them, in any order.
 
     `wins`: (n,) successes, or parts of one, out of `totals`: (n,) int, 1 for a frame that one model
@@ -73,25 +75,25 @@ class Trials:
     cell: NDArray[np.integer]
 
 
-def proportions(trials: Trials, cells: int) -> list[Interval]:
+def proportions(trials: CellTrials, cells: int) -> list[Interval]:
     """The share of successes in each of the cells 0 … `cells` − 1, each as `proportion` has it.
 
     Where several models saw a frame, their answers are not independent: within a single video the
     frames are then the clusters.
     """
-    video = _numbered(trials.videos)
+    video = _number_videos(trials.videos)
     videos = int(video.max(initial=-1)) + 1
     place = np.asarray(trials.cell, dtype=np.intp) * videos + video
 
-    def counted(values: NDArray[Any]) -> NDArray[np.float64]:
+    def count_by_video(values: NDArray[Any]) -> NDArray[np.float64]:
         found = np.bincount(place, values, cells * videos).reshape(cells, videos)
         return np.asarray(found, dtype=np.float64)
 
-    wins, totals = counted(trials.wins), counted(trials.totals)
+    wins, totals = count_by_video(trials.wins), count_by_video(trials.totals)
     n, seen = totals.sum(axis=1), (totals > 0).sum(axis=1)
     whole = np.ones(cells, dtype=np.bool_)
     if np.issubdtype(trials.wins.dtype, np.floating):
-        whole = counted(trials.wins % 1 != 0).sum(axis=1) == 0
+        whole = count_by_video(trials.wins % 1 != 0).sum(axis=1) == 0
     clustered = np.flatnonzero((seen > 1) & ((seen < n) | ~whole))
     ends = {}
     if len(clustered):
@@ -106,7 +108,7 @@ def proportions(trials: Trials, cells: int) -> list[Interval]:
     ]
 
 
-def _numbered(videos: NDArray[Any]) -> NDArray[np.intp]:
+def _number_videos(videos: NDArray[Any]) -> NDArray[np.intp]:
     """(n,) the number of each video; trials of one mostly follow each other, which is quick."""
     first = np.ones(len(videos), dtype=np.bool_)
     first[1:] = videos[1:] != videos[:-1]
@@ -123,7 +125,7 @@ def _over_videos(hits: float, n: int, videos: int, ends: tuple[float, float] | N
     return Interval(hits / n, *ends, n, f"Gaffke's bounds over {number_of(videos, 'video')}")
 
 
-def _within(trials: Trials, cell: int) -> Interval:
+def _within(trials: CellTrials, cell: int) -> Interval:
     """The interval of a cell all of whose trials are of one video."""
     here = (trials.cell == cell) & (trials.totals > 0)
     wins, totals = trials.wins[here], trials.totals[here]

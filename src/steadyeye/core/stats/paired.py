@@ -33,7 +33,7 @@ class Difference:
 
 
 @dataclass(frozen=True, eq=False)
-class Drawn:
+class PreparedOutcomes:
     """Outcomes with their `value`, and what their difference from others is found by.
 
     `wins`, `totals`: (g,) successes and trials of each cluster; none for a statistic. `spread`: of
@@ -47,19 +47,19 @@ class Drawn:
     spread: Spread | None = None
 
 
-def drawn(outcomes: Outcomes) -> Drawn:
-    """The outcomes of a model, made ready to be compared with those of others."""
+def prepare_outcomes(outcomes: Outcomes) -> PreparedOutcomes:
+    """The outcomes of a model with their value and clusters, ready for `difference`."""
     if isinstance(outcomes, Statistic):
         find = None if np.isnan(outcomes.value) else outcomes.spread
-        return Drawn(outcomes, outcomes.value, spread=find() if find else None)
+        return PreparedOutcomes(outcomes, outcomes.value, spread=find() if find else None)
     success = outcomes.success
     value = float(success.mean()) if len(success) else float("nan")
     cluster = block_bootstrap.clusters(outcomes.videos, outcomes.block)
     wins = np.bincount(cluster, weights=success).astype(np.float64)
-    return Drawn(outcomes, value, wins, np.bincount(cluster).astype(np.float64))
+    return PreparedOutcomes(outcomes, value, wins, np.bincount(cluster).astype(np.float64))
 
 
-def difference(one: Drawn, other: Drawn) -> Difference | None:
+def difference(one: PreparedOutcomes, other: PreparedOutcomes) -> Difference | None:
     """The value of one model minus that of the other; None where either has none.
 
     Trials that stand for themselves, one a video, or all of a single video, which the method then
@@ -108,7 +108,7 @@ def _of_means(one: Statistic, other: Statistic) -> Difference:
     ahead = np.asarray(FINE * np.bincount(cluster, apart), dtype=np.float64)
     low, high, p = clustered_proportions.ends(ahead, FINE * totals)
     n, value = len(apart), one.value - other.value
-    method = f"exact permutation test over {_named(one.videos)}; Gaffke's bounds" + _within(
+    method = f"exact permutation test over {_count_units(one.videos)}; Gaffke's bounds" + _within(
         one.videos
     )
     if units <= clustered_proportions.FEW:
@@ -120,7 +120,7 @@ def _of_others(one: Statistic, other: Statistic) -> Difference:
     """A jackknife; degrees of freedom by the kurtosis of what leaving a unit out moves."""
     cluster, units = _clusters(one.videos)
     n, value = len(cluster), one.value - other.value
-    of = _named(one.videos)
+    of = _count_units(one.videos)
     if units < FEWEST:
         low, high = (-np.inf, np.inf)
         return Difference(value, low, high, 1.0, n, units, f"{of} are too few for an interval")
@@ -150,7 +150,7 @@ def _of_trials(one: Trials, other: Trials) -> Difference:
     return Difference((ahead - behind) / n, *ends, mcnemar(ahead, behind), n, n, method)
 
 
-def _of_clusters(one: Drawn, other: Drawn, block: int) -> Difference:
+def _of_clusters(one: PreparedOutcomes, other: PreparedOutcomes, block: int) -> Difference:
     ahead, totals = one.wins - other.wins, one.totals
     n, units = int(totals.sum()), len(totals)
     low, high, p = clustered_proportions.ends(ahead, totals)
@@ -187,7 +187,7 @@ def _clusters(videos: NDArray[np.str_]) -> tuple[NDArray[np.intp], int]:
     return np.asarray(video, dtype=np.intp), len(names)
 
 
-def _named(videos: NDArray[np.str_]) -> str:
+def _count_units(videos: NDArray[np.str_]) -> str:
     several = len(np.unique(videos))
     if several in (1, len(videos)):
         return f"{number_of(len(videos), 'image')}"

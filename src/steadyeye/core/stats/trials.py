@@ -47,8 +47,10 @@ Outcomes: TypeAlias = Trials | Statistic
 Plugin = TypeVar("Plugin", bound=Callable[..., Any])
 
 
-def compared(outcomes: Callable[..., Outcomes], lower: bool = False) -> Callable[[Plugin], Plugin]:
-    """Declares what models are compared by on a metric.
+def compare_by(
+    outcomes: Callable[..., Outcomes], lower: bool = False
+) -> Callable[[Plugin], Plugin]:
+    """A decorator that declares what models are compared by on a metric.
 
     `outcomes`: takes what the metric takes; of two models on the same samples, trials and images
     come in the same order. `lower`: whether the lower of two values is the better.

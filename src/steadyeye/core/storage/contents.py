@@ -32,7 +32,7 @@ Known = Callable[[Sequence[str]], Mapping[str, str]]
 
 
 @dataclass(frozen=True)
-class Contents:
+class ContentHashes:
     """The files that a source reads its images from, n of them, in the source's order.
 
     `paths`: absolute, or URLs; of a source that reads no files the ids of its samples. `stamps`:
@@ -95,8 +95,8 @@ def name(path: Path) -> str:
 
 
 def of_files(
-    files: Sequence[Place], before: Contents | None = None, known: Known = lambda _: {}
-) -> Contents:
+    files: Sequence[Place], before: ContentHashes | None = None, known: Known = lambda _: {}
+) -> ContentHashes:
     """What files hold now; those that are as they were `before`, or are `known`, are not read."""
     if any(isinstance(each, Remote) for each in files):
         return _of_objects([each for each in files if isinstance(each, Remote)])
@@ -108,15 +108,15 @@ def of_files(
     new = [each for each in stamps if each and each not in held]
     held = {**held, **{each: said for each, said in known(new).items() if each}}
     names = [held.get(each) or name(path) for each, path in zip(stamps, paths, strict=True)]
-    return Contents("files", [str(path) for path in paths], stamps, names)
+    return ContentHashes("files", [str(path) for path in paths], stamps, names)
 
 
-def again(before: Contents) -> Contents:
+def again(before: ContentHashes) -> ContentHashes:
     """What the files of `before` hold now. Raises `UsageError` where their store cannot tell."""
     return of_files([place(path) for path in before.paths], before)
 
 
-def change(before: Contents, now: Contents) -> Change:
+def change(before: ContentHashes, now: ContentHashes) -> Change:
     """How files differ from what they held, by their paths."""
     held = dict(zip(before.paths, before.names, strict=True))
     there = dict(zip(now.paths, now.names, strict=True))
@@ -135,7 +135,7 @@ def sentence(found: Change, of: int, what: str = "files") -> str:
     return f"of {of:,} {what} {'; '.join(told)}"
 
 
-def write(path: Place, contents: Contents) -> None:
+def write(path: Place, contents: ContentHashes) -> None:
     """Keeps what files held, with a digest of it."""
     columns = {key: pa.array(getattr(contents, key), pa.string()) for key in COLUMNS}
     table = pa.table(columns).replace_schema_metadata({"kind": contents.kind})
@@ -147,7 +147,7 @@ def write(path: Place, contents: Contents) -> None:
     write_file(path, hashlib.sha256(body).hexdigest().encode() + body)
 
 
-def read(path: Place) -> Contents | None:
+def read(path: Place) -> ContentHashes | None:
     """What was kept; None where nothing was, or it is not what was written."""
     try:
         content = path.read_bytes()
@@ -158,13 +158,13 @@ def read(path: Place) -> Contents | None:
         return None
     table = pa.ipc.open_stream(pa.py_buffer(body)).read_all()
     kind = (table.schema.metadata or {})[b"kind"].decode()
-    return Contents(kind, *(table[key].to_pylist() for key in COLUMNS))
+    return ContentHashes(kind, *(table[key].to_pylist() for key in COLUMNS))
 
 
 COLUMNS = ("paths", "stamps", "names")
 
 
-def _of_objects(files: Sequence[Remote]) -> Contents:
+def _of_objects(files: Sequence[Remote]) -> ContentHashes:
     """The versions of objects, by one listing a folder."""
     versions: dict[str, str] = {}
     for each in files:
@@ -172,4 +172,4 @@ def _of_objects(files: Sequence[Remote]) -> Contents:
             # what the listing lacks is not there
             versions |= {each.url: GONE, **each.parent.versions()}
     names = [versions.get(each.url, GONE) for each in files]
-    return Contents("objects", [each.url for each in files], [""] * len(files), names)
+    return ContentHashes("objects", [each.url for each in files], [""] * len(files), names)

@@ -26,11 +26,11 @@ def filesystem(url: str) -> Any:
     if scheme not in PACKAGES:
         raise unknown("kind of storage", scheme, (*PACKAGES, "file"))
     # an fsspec connection does not survive a fork
-    return _connected(scheme, os.getpid())
+    return _connect(scheme, os.getpid())
 
 
 @cache
-def _connected(scheme: str, process: int) -> Any:
+def _connect(scheme: str, process: int) -> Any:
     try:
         importlib.import_module(PACKAGES[scheme])
         import fsspec

@@ -45,7 +45,7 @@ def answer(action: Callable[[], Found], doing: str) -> Found:
             return action()
         except Exception as error:
             if not transient(error):
-                raise _told(doing, error) from error
+                raise _translate_error(doing, error) from error
             last = error
         if turn + 1 < TRIES:
             time.sleep(pause(turn))
@@ -90,21 +90,21 @@ def no_bucket(doing: str) -> StorageError:
     return StorageError(f"cannot {doing}: the bucket does not exist; {AGAIN} when it is there")
 
 
-def _told(doing: str, error: Exception) -> Exception:
+def _translate_error(doing: str, error: Exception) -> Exception:
     if isinstance(error, UsageError | FileExistsError):
         return error
     if _code(error) == "NoSuchBucket":
         return no_bucket(doing)
     if isinstance(error, FileNotFoundError):
         return FileNotFoundError(errno.ENOENT, "there is no such object", doing)
-    if _refused(error):
+    if _is_refused(error):
         return StorageError(
             f"cannot {doing}: access denied ({reason(error)}); check the credentials and the policy"
         )
     return StorageError(f"cannot {doing}: {reason(error)}; check the address and the store")
 
 
-def _refused(error: Exception) -> bool:
+def _is_refused(error: Exception) -> bool:
     """Whether the store knows us not, or does not let us."""
     if isinstance(error, PermissionError) or type(error).__name__ == "NoCredentialsError":
         return True

@@ -46,10 +46,10 @@ def alone(out: Place, beat: float = BEAT) -> Iterator[Check]:
     on.
     """
     if isinstance(out, Path):
-        with _locked(out):
-            yield _kept
+        with _lock_folder(out):
+            yield _check_nothing
         return
-    lease, nonce = _taken(out, beat)
+    lease, nonce = _take_lease(out, beat)
     lost, over = Event(), Event()
     renewing = Thread(target=_renew, args=(lease, beat, lost, over), daemon=True)
     renewing.start()
@@ -72,13 +72,13 @@ def alone(out: Place, beat: float = BEAT) -> Iterator[Check]:
 
 
 @contextmanager
-def _locked(out: Path) -> Iterator[None]:
+def _lock_folder(out: Path) -> Iterator[None]:
     try:
         out.mkdir(parents=True, exist_ok=True)
         lock = FileLock(out / ".lock", timeout=0)
         lock.acquire()
     except Timeout:
-        raise _held(out, "") from None
+        raise _held_error(out, "") from None
     except OSError as error:
         raise UsageError(
             f"cannot write to '{out}': {error.strerror}; choose another --out"
@@ -89,22 +89,22 @@ def _locked(out: Path) -> Iterator[None]:
         lock.release()
 
 
-def _kept() -> None:
+def _check_nothing() -> None:
     """A lock is not lost."""
 
 
-def _taken(out: Remote, beat: float) -> tuple[Remote, str]:
+def _take_lease(out: Remote, beat: float) -> tuple[Remote, str]:
     """The lease of this process, waited for if need be, and what tells it from all others."""
     owner = {**_here(), "nonce": secrets.token_hex(8), "beat": beat}
     while True:
         number, latest = _latest(out)
         if latest is not None:
             _wait(out, latest)
-        lease = _numbered(out, number + 1)
+        lease = _lease_path(out, number + 1)
         if lease.create(_content(owner, 0)) and _read(lease).get("nonce") == owner["nonce"]:
             _held_here.add(owner["nonce"])
             for older in range(max(number - 8, 1), number):
-                _numbered(out, older).unlink(missing_ok=True)
+                _lease_path(out, older).unlink(missing_ok=True)
             return lease, str(owner["nonce"])
 
 
@@ -115,7 +115,7 @@ def _wait(out: Remote, lease: Remote) -> None:
         return
     where = f" ({first.get('host')}, process {first.get('pid')})"
     if _lives_here(first):
-        raise _held(out, where)
+        raise _held_error(out, where)
     patience = PATIENCE * float(first.get("beat", BEAT))
     started = time.monotonic()
     while time.monotonic() - started < patience:
@@ -124,7 +124,7 @@ def _wait(out: Remote, lease: Remote) -> None:
         if now.get("released"):
             return
         if now != first:
-            raise _held(out, where)
+            raise _held_error(out, where)
 
 
 def _renew(lease: Remote, beat: float, lost: Event, over: Event) -> None:
@@ -158,7 +158,7 @@ def _latest(out: Remote) -> tuple[int, Remote | None]:
     return int(latest.stem), latest
 
 
-def _numbered(out: Remote, number: int) -> Remote:
+def _lease_path(out: Remote, number: int) -> Remote:
     return out / "lease" / f"{number:06d}.json"
 
 
@@ -212,5 +212,5 @@ def _died_here(owner: dict[str, Any]) -> bool:
     return _same_machine(owner) and not _lives_here(owner)
 
 
-def _held(out: Place, who: str) -> UsageError:
+def _held_error(out: Place, who: str) -> UsageError:
     return UsageError(f"another process{who} is writing to '{out}'; wait for it or stop it")

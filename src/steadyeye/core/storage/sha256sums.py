@@ -45,9 +45,11 @@ def check_sums(folder: Path, needs: Sequence[str] = ()) -> None:
     found = read_sums(folder)
     there = [name for name in needs or found if (folder / name).is_file()]
     if bare := [name for name in there if name not in found]:
-        raise UsageError(_told(folder, bare[0], "is not listed", bare))
+        raise UsageError(_describe_fault(folder, bare[0], "is not listed", bare))
     if altered := [name for name in there if sha256(folder / name) != found[name]]:
-        raise UsageError(_told(folder, altered[0], "does not match its checksum", altered))
+        raise UsageError(
+            _describe_fault(folder, altered[0], "does not match its checksum", altered)
+        )
 
 
 def listing(path: Path) -> Path | None:
@@ -58,7 +60,7 @@ def listing(path: Path) -> Path | None:
     return None
 
 
-def _told(folder: Path, name: str, what: str, every: Sequence[str]) -> str:
+def _describe_fault(folder: Path, name: str, what: str, every: Sequence[str]) -> str:
     more = f", the first of {len(every):,} such files" if len(every) > 1 else ""
     return (
         f"'{folder / name}' {what} by '{folder / NAME}'{more}; export the set again, or delete "

@@ -7,7 +7,7 @@ WAIT = 30.0  # seconds that a writer waits for another
 PAUSE = 0.01
 
 
-def shared(db: sqlite3.Connection) -> None:
+def set_wal_mode(db: sqlite3.Connection) -> None:
     """Brings a connection's file to WAL mode, in which readers and a writer do not wait.
 
     Raises `sqlite3.OperationalError` where others hold the file for longer than `WAIT`.

@@ -18,7 +18,7 @@ BESIDE = frozenset({"cls", "json"})
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class TarEntry:
     """A file in a tar: its name there, where its bytes begin, and how many they are.
 
     `text`: what it says, of `.cls` and `.json`, which are read with the headers.
@@ -30,7 +30,7 @@ class Entry:
     text: str = ""
 
 
-def entries(tar: Place) -> Iterator[Entry]:
+def entries(tar: Place) -> Iterator[TarEntry]:
     """The files of a tar in their order, its headers read once from the first to the last.
 
     Raises `UsageError` for a file that is missing, compressed, no tar, or cut short, and for links.
@@ -87,7 +87,7 @@ def version(tar: Place) -> str:
 
 def recall(tar: Place) -> bytes | None:
     """What was kept of a tar; None where nothing was."""
-    path = _kept(tar)
+    path = _cache_path(tar)
     try:
         return path.read_bytes()
     except (OSError, UsageError):
@@ -100,7 +100,7 @@ def keep(tar: Place, content: bytes) -> None:
     The folder is `$STEADYEYE_INDEX`, which may be of a store, so that the nodes of a cluster share
     it; else `$XDG_CACHE_HOME/steadyeye/tar`, else that in `~/.cache`.
     """
-    path = _kept(tar)
+    path = _cache_path(tar)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         write_lightly(path, content)
@@ -109,13 +109,13 @@ def keep(tar: Place, content: bytes) -> None:
         return
 
 
-def _kept(tar: Place) -> Place:
+def _cache_path(tar: Place) -> Place:
     named = os.environ.get(VARIABLE, "")
     folder = place(named) if named else cache_home() / "tar"
     return folder / f"{hashlib.sha256(str(tar.resolve()).encode()).hexdigest()[:32]}.arrow"
 
 
-def _entry(tar: Place, archive: tarfile.TarFile, member: tarfile.TarInfo) -> Entry:
+def _entry(tar: Place, archive: tarfile.TarFile, member: tarfile.TarInfo) -> TarEntry:
     if not member.isreg():
         raise UsageError(
             f"the tar '{tar}' holds '{member.name}', a link or a device; pack the file itself"
@@ -124,4 +124,4 @@ def _entry(tar: Place, archive: tarfile.TarFile, member: tarfile.TarInfo) -> Ent
         raise UsageError(f"the tar '{tar}' holds '{member.name}' with holes; pack it without -S")
     opened = archive.extractfile(member) if member.name.rpartition(".")[2] in BESIDE else None
     text = opened.read().decode("utf-8", "replace") if opened else ""
-    return Entry(member.name.removeprefix("./"), member.offset_data, member.size, text)
+    return TarEntry(member.name.removeprefix("./"), member.offset_data, member.size, text)

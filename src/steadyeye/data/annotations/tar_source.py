@@ -114,7 +114,7 @@ def _opened(tar: Place, version: str, content: bytes | None) -> TarSamples | Non
 
 
 def _encoded(
-    samples: Mapping[str, Mapping[str, tar_index.Entry]], tar: Place, version: str
+    samples: Mapping[str, Mapping[str, tar_index.TarEntry]], tar: Place, version: str
 ) -> bytes:
     """The columns of the samples as an Arrow file."""
     texts = every(samples.values(), lambda parts: _said(tar, parts))
@@ -149,10 +149,10 @@ def _encoded(
 
 
 def _gathered(
-    tar: Place, found: Iterable[tar_index.Entry]
-) -> Mapping[str, Mapping[str, tar_index.Entry]]:
+    tar: Place, found: Iterable[tar_index.TarEntry]
+) -> Mapping[str, Mapping[str, tar_index.TarEntry]]:
     """Key → suffix → file, of the samples with an image."""
-    samples: dict[str, dict[str, tar_index.Entry]] = {}
+    samples: dict[str, dict[str, tar_index.TarEntry]] = {}
     for entry in found:
         folder, slash, name = entry.name.rpartition("/")
         stem, _, suffix = name.partition(".")
@@ -175,12 +175,12 @@ def _gathered(
     return samples
 
 
-def _pictures(parts: Mapping[str, tar_index.Entry]) -> list[str]:
+def _pictures(parts: Mapping[str, tar_index.TarEntry]) -> list[str]:
     return [suffix for suffix in parts if f".{suffix.rpartition('.')[2]}" in image_file.SUFFIXES]
 
 
 def _said(
-    tar: Place, parts: Mapping[str, tar_index.Entry]
+    tar: Place, parts: Mapping[str, tar_index.TarEntry]
 ) -> tuple[Sequence[Label], Sequence[float] | None]:
     """What `.json` or `.cls` beside an image says: labels, and corners where there are boxes.
 

@@ -2,7 +2,7 @@
 
 from difflib import get_close_matches
 
-from steadyeye.core.errors import UsageError, listed
+from steadyeye.core.errors import UsageError, list_texts
 from steadyeye.core.format import number_of
 from steadyeye.core.types import Classes
 from steadyeye.data.classes.class_map import (
@@ -96,8 +96,8 @@ def between(source: Classes, target: Classes) -> ClassMap:
     if len(found.missing) == len(target):
         raise UsageError(
             f"cannot map the model's {number_of(len(source), 'class')} to the data's "
-            f"{len(target)}: none of them means any of {listed(target.names)}; give --class-map "
-            "map.csv"
+            f"{len(target)}: none of them means any of {list_texts(target.names)}; give "
+            "--class-map map.csv"
         )
     return found
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from steadyeye.core.errors import listed
+from steadyeye.core.errors import list_texts
 from steadyeye.core.format import number_of
 from steadyeye.data.classes.class_map import ClassMap
 from steadyeye.data.classes.class_mapping import proposals
@@ -27,11 +27,11 @@ def lines(found: ClassMap) -> tuple[str, ...]:
         met = [i for i, each in enumerate(found.ways) if each == way]
         pairs = [_pair(found, index) for index in met]
         if pairs:
-            said.append(f"{words}, {len(pairs):,}: {listed(pairs, NAMED)}")
+            said.append(f"{words}, {len(pairs):,}: {list_texts(pairs, NAMED)}")
     if found.missing:
         said.append(
             f"classes of the data without a class of the model, {len(found.missing):,}: "
-            f"{listed(_proposed(found, found.missing), NAMED)}; --class-map can give them one"
+            f"{list_texts(_proposed(found, found.missing), NAMED)}; --class-map can give them one"
         )
     return tuple(said)
 
@@ -44,7 +44,7 @@ def sentence(found: ClassMap, there: Sequence[str]) -> str | None:
     have = "has" if len(lost) == 1 else "have"
     return (
         f"of the {number_of(len(there), 'class')} that occur in the data {len(lost):,} {have} no "
-        f"class of the model: {listed(_proposed(found, lost), NAMED_IN_HEADLINE)}"
+        f"class of the model: {list_texts(_proposed(found, lost), NAMED_IN_HEADLINE)}"
     )
 
 

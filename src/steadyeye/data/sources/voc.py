@@ -5,7 +5,7 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 from steadyeye.core.boxes import Boxes, boxes
-from steadyeye.core.duplicates import repeated
+from steadyeye.core.duplicates import find_repeated_texts
 from steadyeye.core.errors import UsageError, every, unknown
 from steadyeye.core.format import number_of
 from steadyeye.core.seeds import fingerprint
@@ -29,7 +29,7 @@ def voc(annotations: str, images: str, classes: str | None = None) -> BoxedImage
     folder, root = resolve(images), resolve(annotations)
     paths = list(listed(root, frozenset({".xml"})))
     found = every(paths, _objects)
-    twice = repeated([name for name, *_ in found])
+    twice = find_repeated_texts([name for name, *_ in found])
     if twice:
         raise UsageError(
             f"'{root}': {number_of(len(twice), 'image is', 'images are')} named by several files, "

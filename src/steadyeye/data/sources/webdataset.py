@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from steadyeye.core.boxes import Boxes, boxes
-from steadyeye.core.duplicates import repeated
+from steadyeye.core.duplicates import find_repeated_texts
 from steadyeye.core.errors import SampleError, UsageError, unknown
 from steadyeye.core.format import number_of
 from steadyeye.core.seeds import fingerprint
@@ -147,7 +147,7 @@ def webdataset(urls: str, classes: str | None = None) -> _Packed:
         shards=shards,
         places=[_places(shard, known) for shard in shards],
     )
-    twice = repeated(packed.ids)
+    twice = find_repeated_texts(packed.ids)
     if twice:
         holding = [
             each for each in shards if pc.index(each.rows.column("id"), twice[0]).as_py() >= 0

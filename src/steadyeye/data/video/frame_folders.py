@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import pairwise
 from pathlib import Path
 
-from steadyeye.core.duplicates import repeated
+from steadyeye.core.duplicates import find_repeated_texts
 from steadyeye.core.errors import UsageError
 from steadyeye.core.storage.paths import Place, absent, inside
 from steadyeye.core.types import Sample
@@ -47,7 +47,7 @@ def numbered(root: Place) -> Mapping[str, Sequence[Place]]:
         name = relative.as_posix() if relative.parts and folder else root.name
         folders.setdefault(name, []).append(file)
     for name, found in folders.items():
-        twice = repeated([str(_number(file)) for file in found])
+        twice = find_repeated_texts([str(_number(file)) for file in found])
         if twice:
             raise UsageError(
                 f"'{name}' has {len(twice):,} frame numbers more than once, first {twice[0]}; "

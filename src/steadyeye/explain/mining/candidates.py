@@ -11,7 +11,7 @@ from steadyeye.core.boxes import OOD
 from steadyeye.core.film_frames import away, set_rows
 from steadyeye.core.format import clock
 from steadyeye.core.predictions import Predictions
-from steadyeye.core.report_types import Film, Frame, Mark
+from steadyeye.core.report_types import Film, FilmFrame, Mark
 from steadyeye.explain.mining.causes import CAUSES, MISTAKES, RIGHT, Judged
 from steadyeye.explain.mining.deduplication import tracks
 
@@ -191,7 +191,7 @@ def _near(predictions: Predictions, row: int) -> list[int]:
     return [int(each) for each in rows[max(place - AROUND, 0) : place + AROUND + 1]]
 
 
-def _frame(predictions: Predictions, faint: Judged, label: int, row: int) -> Frame:
+def _frame(predictions: Predictions, faint: Judged, label: int, row: int) -> FilmFrame:
     """One frame: its true boxes, its detections, and whether one of `label` is wrong."""
     said, truth, tags = predictions.said, predictions.boxes, predictions.tags
     assert said is not None, "judged"
@@ -215,7 +215,7 @@ def _frame(predictions: Predictions, faint: Judged, label: int, row: int) -> Fra
     else:
         number = f"frame {tags['frame'][row]}"
         when = clock(float(tags["seconds"][row])) if "seconds" in tags else number
-    return Frame(
+    return FilmFrame(
         sample=str(predictions.ids[row]),
         at=when,
         line=line,

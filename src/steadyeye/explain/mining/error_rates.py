@@ -8,7 +8,7 @@ import numpy as np
 from steadyeye.core.format import interval, percent
 from steadyeye.core.predictions import Predictions
 from steadyeye.core.result_lookup import limit
-from steadyeye.core.stats.intervals import Interval, Trials, proportions
+from steadyeye.core.stats.intervals import CellTrials, Interval, proportions
 from steadyeye.core.types import Result
 from steadyeye.explain.mining.causes import CAUSES, IN_CROWD, MISTAKES, Judged
 
@@ -57,7 +57,7 @@ def shares(predictions: Predictions, found: Judged) -> Shares:
     cells = 1 + len(MISTAKES)
     wins = np.concatenate([cause >= 0, *(cause == i for i in range(len(MISTAKES)))])
     ones = np.ones(cells * n, dtype=np.int64)
-    trials = Trials(wins, ones, np.tile(of, cells), np.repeat(np.arange(cells), n))
+    trials = CellTrials(wins, ones, np.tile(of, cells), np.repeat(np.arange(cells), n))
     every = [each if filmed else of_images(each) for each in proportions(trials, cells)]
     return Shares(
         confident=len(found),

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from steadyeye.core.format import number_of, probability, shown, span
+from steadyeye.core.format import format_value, number_of, probability, span
 from steadyeye.core.report_types import Figure, Section, Table, Topic
 from steadyeye.core.result_lookup import among
 from steadyeye.core.types import Evaluated, needs
@@ -83,7 +83,7 @@ def _standings(found: Boards) -> Table:
             name_metric(board.metric),
             rank(board, place),
             each.model,
-            shown(each.result.value, board.unit),
+            format_value(each.result.value, board.unit),
             span(each.result.low, each.result.high, board.unit),
             f"{each.result.n:,}",
             among(each.result),

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from steadyeye.core.format import percent, shown, span
+from steadyeye.core.format import format_value, percent, span
 from steadyeye.core.report_types import Figure, Section, Table, Topic
 from steadyeye.core.result_lookup import find
 from steadyeye.core.types import Evaluated, Result, needs
@@ -132,5 +132,5 @@ def _cell(result: Result, which: int) -> str:
     if result.value is None:
         return "—"
     cell = result.cells[which]
-    value = percent(cell.value) if cell.unit == "share" else shown(cell.value, cell.unit)
+    value = percent(cell.value) if cell.unit == "share" else format_value(cell.value, cell.unit)
     return f"{value} ({span(cell.low, cell.high, cell.unit)})"

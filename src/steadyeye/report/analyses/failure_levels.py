@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 
-from steadyeye.core.format import percent, shown, span
+from steadyeye.core.format import format_value, percent, span
 from steadyeye.core.report_types import Section, Table, Topic
 from steadyeye.core.result_lookup import find
 from steadyeye.core.types import Evaluated, Result, needs
@@ -68,9 +68,13 @@ def _point(point: Result) -> tuple[str, str, str]:
         # a search that ends early has not looked at every level
         looked = low and point.interval.startswith("sequential tests")
         return f"not {'found' if looked else 'reached'}{low}", "—", "—"
-    level = f"{shown(point.value, 'level')} ({span(point.low, point.high, 'level')})"
+    level = f"{format_value(point.value, 'level')} ({span(point.low, point.high, 'level')})"
     measured = {cell.name: cell.value for cell in point.cells}
-    return level, percent(measured["pixels changed"]), shown(measured["mean value"], "grey value")
+    return (
+        level,
+        percent(measured["pixels changed"]),
+        format_value(measured["mean value"], "grey value"),
+    )
 
 
 @cache

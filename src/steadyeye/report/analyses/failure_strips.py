@@ -5,11 +5,11 @@ from dataclasses import replace
 
 import numpy as np
 
-from steadyeye.core.errors import listed
+from steadyeye.core.errors import list_texts
 from steadyeye.core.film_frames import share
 from steadyeye.core.format import number_of, percent
 from steadyeye.core.predictions import Predictions
-from steadyeye.core.report_types import Exhibit, Film, Frame, Picture, Section, Topic
+from steadyeye.core.report_types import Exhibit, Film, FilmFrame, Picture, Section, Topic
 from steadyeye.core.result_lookup import find
 from steadyeye.core.types import Evaluated, Result, needs
 from steadyeye.degradation.profiles import UNKNOWN, Profiles, profiles
@@ -152,7 +152,7 @@ def _strip(found: Profiles, image: int, which: int, operator: Result) -> Exhibit
         else:
             reached.setdefault(round(point.value), []).append(percent(threshold, 0))
     titles = {
-        level: f"level {level}: accuracy below {listed(shares)}"
+        level: f"level {level}: accuracy below {list_texts(shares)}"
         for level, shares in reached.items()
     }
     if never:
@@ -181,10 +181,10 @@ def _film(predictions: Predictions, rows: Sequence[int]) -> Film | None:
     return film if len(frames) > 2 else None
 
 
-def _frame(predictions: Predictions, row: int) -> Frame:
+def _frame(predictions: Predictions, row: int) -> FilmFrame:
     said, score = predictions.answer(row), float(predictions.confidence[row])
     true = float(predictions.probability[row])
-    return Frame(
+    return FilmFrame(
         sample=str(predictions.ids[row]),
         at=f"level {predictions.tags['level'][row]}",
         line=f"predicts {said}, {percent(score)}; true class {percent(true)}",

@@ -6,7 +6,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from steadyeye.core.errors import listed
+from steadyeye.core.errors import list_texts
 from steadyeye.core.film_frames import around, video_film
 from steadyeye.core.format import interval, percent
 from steadyeye.core.pm_sets import consecutive
@@ -58,7 +58,7 @@ def _unlike(tables: Sequence[Predictions]) -> tuple[str, ...]:
     classes = {table.model: len(table.model_classes) for table in tables}
     if len(set(classes.values())) < 2:
         return ()
-    told = listed([f"{model} {number:,}" for model, number in classes.items()])
+    told = list_texts([f"{model} {number:,}" for model, number in classes.items()])
     return (
         "The predictions are over all classes of each model, and the models have different "
         f"numbers of classes: {told}. Flip rates cannot be compared between models with "

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from steadyeye.core.format import unsigned
+from steadyeye.core.format import format_unsigned_points
 from steadyeye.core.pm_sets import pm_sets
 from steadyeye.core.report_types import Section, Topic
 from steadyeye.core.types import Evaluated, needs
@@ -37,7 +37,7 @@ def frame_rates(evaluated: Sequence[Evaluated]) -> Section | None:
         for model in dict.fromkeys(each.model for each in losses)
     }
     told = [
-        f"{model} {unsigned(min(drops))} to {unsigned(max(drops))}"
+        f"{model} {format_unsigned_points(min(drops))} to {format_unsigned_points(max(drops))}"
         for model, drops in spread.items()
     ]
     shown = evaluated[0].predictions

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from steadyeye.core.claims import Claim, above, below, every, first
-from steadyeye.core.format import number_of, unsigned
+from steadyeye.core.format import format_unsigned_points, number_of
 from steadyeye.core.pm_sets import pm_sets
 from steadyeye.core.report_types import Section, Topic
 from steadyeye.core.types import Evaluated, needs
@@ -123,6 +123,10 @@ def _sentence(losses: Sequence[Loss]) -> str:
     told = []
     for model in dict.fromkeys(each.model for each in losses):
         own = [each for each in losses if each.model == model]
-        parts = ", ".join(f"{unsigned(each.drop.value)} {each.part}" for each in own[1:])
-        told.append(f"{model} {unsigned(_drop(own[0]))}" + (f" ({parts})" if parts else ""))
+        parts = ", ".join(
+            f"{format_unsigned_points(each.drop.value)} {each.part}" for each in own[1:]
+        )
+        told.append(
+            f"{model} {format_unsigned_points(_drop(own[0]))}" + (f" ({parts})" if parts else "")
+        )
     return ("; ".join(told[:3]) + ("; …" if len(told) > 3 else "")) + "."

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from steadyeye.core.report_types import Section, Topic
-from steadyeye.core.types import Asked, Evaluated, needs
+from steadyeye.core.types import BoundMetric, Evaluated, needs
 from steadyeye.report.comparison.leaderboards import common
 from steadyeye.report.comparison.model_lineage import (
     Step,
@@ -72,7 +72,7 @@ def _measure_gains(step: Step) -> TrainingGains:
     )
 
 
-def _both(before: Evaluated, after: Evaluated, name: str) -> tuple[str, Asked] | None:
+def _both(before: Evaluated, after: Evaluated, name: str) -> tuple[str, BoundMetric] | None:
     """A metric that both were asked for, whatever its parameters."""
     for key, asked in after.asked.items():
         if (key == name or key.startswith(f"{name}(")) and key in before.asked:

@@ -13,7 +13,16 @@ from steadyeye.core.film_frames import away, set_film
 from steadyeye.core.format import number_of, percent, points
 from steadyeye.core.pm_sets import farthest, pm_sets
 from steadyeye.core.predictions import Predictions
-from steadyeye.core.report_types import Exhibit, Film, Frame, Mark, Picture, Section, Table, Topic
+from steadyeye.core.report_types import (
+    Exhibit,
+    Film,
+    FilmFrame,
+    Mark,
+    Picture,
+    Section,
+    Table,
+    Topic,
+)
 from steadyeye.core.result_lookup import find, limit, reach
 from steadyeye.core.types import Evaluated, Result, needs
 from steadyeye.metrics.detection.box_gains import gains
@@ -221,10 +230,10 @@ def _film(
     return replace(film, bar="frame AP") if film else None
 
 
-def _frame(predictions: Predictions, quality: NDArray[np.float64], row: int, at: str) -> Frame:
+def _frame(predictions: Predictions, quality: NDArray[np.float64], row: int, at: str) -> FilmFrame:
     seen, share = _mark_frame(predictions, row), quality[row]
     quality_shown = percent(None if np.isnan(share) else float(share), 0)
-    return Frame(
+    return FilmFrame(
         sample=str(predictions.ids[row]),
         at=at,
         line=f"frame AP {quality_shown}, errors: {', '.join(seen.kinds) or 'none'}",

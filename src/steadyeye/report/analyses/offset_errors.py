@@ -14,7 +14,7 @@ from steadyeye.core.pm_sets import pm_sets
 from steadyeye.core.predictions import Predictions
 from steadyeye.core.report_types import Figure, Section, Table, Topic
 from steadyeye.core.result_lookup import alike
-from steadyeye.core.stats.intervals import Interval, Trials, proportions
+from steadyeye.core.stats.intervals import CellTrials, Interval, proportions
 from steadyeye.core.types import Evaluated, needs
 from steadyeye.report.charts.crowd import choose_drawn, describe_omitted
 from steadyeye.report.charts.lines import DASHES, draw_bands, lines
@@ -131,8 +131,8 @@ def _line(name: str, tables: Sequence[Predictions], k: int) -> _Line:
     seen = reduce(np.add, [each.seen for each in found])
     rows = np.flatnonzero(seen)
     offsets, videos = found[0].offsets[rows], found[0].videos[rows]
-    cells = proportions(Trials(wrong[rows], seen[rows], videos, offsets + k), 2 * k + 1)
-    away = proportions(Trials(wrong[rows], seen[rows], videos, abs(offsets)), k + 1)
+    cells = proportions(CellTrials(wrong[rows], seen[rows], videos, offsets + k), 2 * k + 1)
+    away = proportions(CellTrials(wrong[rows], seen[rows], videos, abs(offsets)), k + 1)
     right = [pm_sets(each).breaks_at > 0 for each in tables]
     accuracy = float(np.concatenate(right).mean()) if any(map(len, right)) else None
     shares = {offset: cells[offset + k] for offset in range(-k, k + 1) if offset}

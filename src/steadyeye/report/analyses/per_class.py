@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from steadyeye.core.format import interval, number_of, percent, unsigned
+from steadyeye.core.format import format_unsigned_points, interval, number_of, percent
 from steadyeye.core.pm_sets import PmSets, farthest, pm_sets
 from steadyeye.core.report_types import Figure, Section, Table, Topic
 from steadyeye.core.result_lookup import find, reach
@@ -80,7 +80,8 @@ def per_class(evaluated: Sequence[Evaluated]) -> Section | None:
 
 def _describe_median(each: _Median) -> str:
     left = f", of the {number_of(each.classes, 'class')} that it has" if each.unnamed else ""
-    return f"{each.model} {unsigned(each.value)} ({unsigned(each.low)}–{unsigned(each.high)}{left})"
+    value, low, high = map(format_unsigned_points, (each.value, each.low, each.high))
+    return f"{each.model} {value} ({low}–{high}{left})"
 
 
 def _sets(one: Evaluated) -> tuple[PmSets, int]:
@@ -222,7 +223,7 @@ def _table(rows: Sequence[_Class]) -> Table:
             f"{row.original.n:,}",
             f"{percent(row.original.value)} ({interval(row.original.low, row.original.high)})",
             f"{percent(row.perturbed.value)} ({interval(row.perturbed.low, row.perturbed.high)})",
-            unsigned(row.drop) if row.named else "not a class of the model",
+            format_unsigned_points(row.drop) if row.named else "not a class of the model",
         )
         for row in sorted(rows, key=lambda row: (-row.drop, row.name, row.model))
     )
@@ -242,8 +243,8 @@ def _median_table(medians: Sequence[_Median]) -> Table:
     body = tuple(
         (
             each.model,
-            unsigned(each.value),
-            f"{unsigned(each.low)}–{unsigned(each.high)}",
+            format_unsigned_points(each.value),
+            f"{format_unsigned_points(each.low)}–{format_unsigned_points(each.high)}",
             f"{each.classes}",
             f"{each.unnamed}",
             f"{each.anchors:,}",

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 
-from steadyeye.core.format import interval, percent, unsigned
+from steadyeye.core.format import format_unsigned_points, interval, percent
 from steadyeye.core.report_types import Section, Table, Topic
 from steadyeye.core.result_lookup import find, reach
 from steadyeye.core.types import Evaluated, needs
@@ -66,7 +66,7 @@ def _rows(one: Evaluated) -> list[tuple[str, ...]]:
                 one.predictions.model,
                 f"{percent(plain.value)} ({interval(plain.low, plain.high)})",
                 f"{percent(result.value)} ({interval(result.low, result.high)})",
-                unsigned((plain.value or 0) - result.value),
+                format_unsigned_points((plain.value or 0) - result.value),
                 one.predictions.data,
             )
         )
@@ -81,7 +81,7 @@ def _read_published() -> tuple[tuple[str, ...], ...]:
                 line["task"],
                 f"{line['model']}, published",
                 *(percent(float(line[key]) / 100) for key in ("map_original", "map_perturbed")),
-                unsigned(float(line["map_drop"]) / 100),
+                format_unsigned_points(float(line["map_drop"]) / 100),
                 "ImageNet-Vid-Robust" + (f"; {line['note']}" if line["note"] else ""),
             )
             for line in csv.DictReader(file)

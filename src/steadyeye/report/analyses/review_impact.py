@@ -5,11 +5,11 @@ from functools import cache
 from pathlib import Path
 
 from steadyeye.core.claims import Claim, above, below, every, first
-from steadyeye.core.format import number_of, percent, unsigned
+from steadyeye.core.format import format_unsigned_points, number_of, percent
 from steadyeye.core.pm_sets import PmSets, pm_sets
 from steadyeye.core.predictions import Predictions
 from steadyeye.core.report_types import Section, Table, Topic
-from steadyeye.core.review_filter import accepted
+from steadyeye.core.review_filter import select_accepted
 from steadyeye.core.types import Evaluated, needs
 from steadyeye.metrics.testbed.published_models import rows_beside
 from steadyeye.report.subset_display import figure, table
@@ -34,8 +34,8 @@ def review_impact(evaluated: Sequence[Evaluated]) -> Section | None:
         return None
     reviewed = next(one for one in evaluated if _both(one.predictions) is not None)
     told = [
-        f"{before.model}: {unsigned(before.drop.value)} without the review, "
-        f"{unsigned(after.drop.value)} with it"
+        f"{before.model}: {format_unsigned_points(before.drop.value)} without the review, "
+        f"{format_unsigned_points(after.drop.value)} with it"
         for before, after in zip(losses[::2], losses[1::2], strict=True)
     ]
     shown = reviewed.predictions
@@ -74,7 +74,7 @@ def read_published() -> tuple[Loss, ...]:
 def _both(predictions: Predictions) -> tuple[Predictions, Predictions] | None:
     """The table without and with the review; None where it changes nothing."""
     if "sampled" in predictions.tags:
-        before, after = predictions, accepted(predictions)
+        before, after = predictions, select_accepted(predictions)
     else:
         whole = predictions.candidates
         before, after = predictions if whole is None else whole, predictions

@@ -14,7 +14,7 @@ from steadyeye.core.report_types import Figure, Section, Table, Topic
 from steadyeye.core.result_lookup import alike
 from steadyeye.core.stats import bootstrap
 from steadyeye.core.stats.intervals import Interval, proportion
-from steadyeye.core.stats.paired import difference, drawn
+from steadyeye.core.stats.paired import difference, prepare_outcomes
 from steadyeye.core.types import Evaluated, needs
 from steadyeye.report.charts.crowd import BELOW
 from steadyeye.report.charts.style import PALETTE, SCHEMA, shares
@@ -137,7 +137,10 @@ def _claim(found: _Neighbours) -> Claim | None:
     shared = (found.anchor_right.astype(np.float64) - (kept & found.anchor_right)).mean(axis=0)
     alone = ((kept & found.anchor_right).astype(np.float64) - found.survives).mean(axis=0)
     gap = difference(
-        *(drawn(bootstrap.mean_statistic(each, found.videos, (-1, 1))) for each in (shared, alone))
+        *(
+            prepare_outcomes(bootstrap.mean_statistic(each, found.videos, (-1, 1)))
+            for each in (shared, alone)
+        )
     )
     if gap is None:
         return None

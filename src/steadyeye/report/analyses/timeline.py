@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from steadyeye.core.format import clock, duration, percent, shown, span
+from steadyeye.core.format import clock, duration, format_value, percent, span
 from steadyeye.core.predictions import Predictions
 from steadyeye.core.report_types import Section, Table, Topic
 from steadyeye.core.result_lookup import find
@@ -118,7 +118,7 @@ def _lengths(evaluated: Sequence[Evaluated]) -> tuple[Table, ...]:
         told = (
             text
             for each in (changes, dwell)
-            for text in (shown(each.value, each.unit), span(each.low, each.high, each.unit))
+            for text in (format_value(each.value, each.unit), span(each.low, each.high, each.unit))
         )
         rows.append((one.predictions.model, f"{dwell.n:,}", *told))
     header = (

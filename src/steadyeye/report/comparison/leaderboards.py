@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from steadyeye.core import notebook
-from steadyeye.core.errors import listed
+from steadyeye.core.errors import list_texts
 from steadyeye.core.format import number_of
 from steadyeye.core.predictions import Predictions, samples
 from steadyeye.core.types import Evaluated
@@ -96,7 +96,7 @@ def _chances(evaluated: Sequence[Evaluated]) -> tuple[str, ...]:
 
 
 def _list_classes(classes: Mapping[str, int] | Mapping[str, int | None]) -> str:
-    return listed([f"{model} {number or 0:,}" for model, number in classes.items()])
+    return list_texts([f"{model} {number or 0:,}" for model, number in classes.items()])
 
 
 def common(tables: Sequence[Predictions]) -> list[Predictions]:

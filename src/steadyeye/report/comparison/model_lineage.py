@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from steadyeye.core.errors import listed
+from steadyeye.core.errors import list_texts
 from steadyeye.core.format import number_of
 from steadyeye.core.predictions import Predictions
 from steadyeye.core.result_lookup import alike
@@ -129,7 +129,7 @@ def _overlap(step: Step) -> str:
         if inside
         else "none of these frames was trained on"
     )
-    told = listed(names[there].tolist())
+    told = list_texts(names[there].tolist())
     return (
         f"The training data of {after.model} include {len(there):,} of the "
         f"{number_of(len(names), 'video')} ({told}); {told_frames}. "

@@ -6,7 +6,7 @@ from itertools import combinations
 
 from steadyeye.core import notebook
 from steadyeye.core.stats.multiple_testing import holm
-from steadyeye.core.stats.paired import Difference, difference, drawn
+from steadyeye.core.stats.paired import Difference, difference, prepare_outcomes
 from steadyeye.core.stats.trials import Outcomes
 from steadyeye.core.types import Result, results_html
 
@@ -122,7 +122,7 @@ def leaderboard(
 def _pairs(entries: Sequence[RankedModel], lower: bool) -> list[ModelPair]:
     """All pairs of entries that stand in the order of their numbers."""
     both = list(combinations(range(len(entries)), 2))
-    many = [drawn(entry.outcomes) for entry in entries]
+    many = [prepare_outcomes(entry.outcomes) for entry in entries]
     found = []
     for better, worse in both:
         first, second = (worse, better) if lower else (better, worse)

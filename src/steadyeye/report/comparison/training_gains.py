@@ -6,12 +6,12 @@ from typing import Any
 
 import numpy as np
 
-from steadyeye.core.errors import listed
-from steadyeye.core.format import points, probability, shown, span
+from steadyeye.core.errors import list_texts
+from steadyeye.core.format import format_value, points, probability, span
 from steadyeye.core.report_types import Figure, Table
 from steadyeye.core.stats.intervals import proportion
 from steadyeye.core.stats.multiple_testing import holm
-from steadyeye.core.stats.paired import Difference, difference, drawn
+from steadyeye.core.stats.paired import Difference, difference, prepare_outcomes
 from steadyeye.core.stats.trials import Outcomes, Trials
 from steadyeye.core.types import Result
 from steadyeye.report.charts.style import chart, colour, rows_of, shares
@@ -80,7 +80,7 @@ def adjust_gains(found: Sequence[Gain]) -> tuple[Gain, ...]:
 
 def pair_difference(before: Outcomes, after: Outcomes) -> Difference | None:
     """After − before, on the same samples."""
-    return difference(drawn(after), drawn(before))
+    return difference(prepare_outcomes(after), prepare_outcomes(before))
 
 
 def result(what: str, outcomes: Outcomes) -> Result:
@@ -109,7 +109,7 @@ def changes(found: Sequence[Gain]) -> str:
     open_ones = [each.what for each in found if not each.apart and _may_differ(each)]
     said = [change(each) for each in found if each.what not in open_ones]
     if open_ones:
-        said.append(f"no clear change in {listed(open_ones)}")
+        said.append(f"no clear change in {list_texts(open_ones)}")
     return ", ".join(said)
 
 
@@ -129,7 +129,7 @@ def amount(found: Gain) -> str:
 
 def share(value: float | None) -> str:
     """A share as a percentage; a drop may be below 0."""
-    return shown(value, "share").replace("-", "−")
+    return format_value(value, "share").replace("-", "−")
 
 
 def value_of(found: Result, points: str = "pp") -> str:

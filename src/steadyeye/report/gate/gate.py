@@ -4,10 +4,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from steadyeye.core.errors import UsageError
-from steadyeye.core.format import number_of, shown, span
+from steadyeye.core.format import format_value, number_of, span
 from steadyeye.core.predictions import Predictions, samples
 from steadyeye.core.spec import Spec
-from steadyeye.core.stats.paired import difference, drawn
+from steadyeye.core.stats.paired import difference, prepare_outcomes
 from steadyeye.core.stats.trials import Outcomes
 from steadyeye.core.types import Result
 from steadyeye.report.comparison.leaderboards import common
@@ -85,7 +85,9 @@ def _check_requirement(table: Predictions, wanted: Requirement, least: int) -> G
             f"'{wanted}': shares are in 0…1; write {wanted.number / 100:g} or {wanted.number:g}%"
         )
     near, far = (result.low, result.high) if wanted.floor else (result.high, result.low)
-    numbers = f"{shown(result.value, result.unit)} ({span(result.low, result.high, result.unit)})"
+    numbers = (
+        f"{format_value(result.value, result.unit)} ({span(result.low, result.high, result.unit)})"
+    )
     method = "; ".join((result.interval, *result.notes))
     about, among = (str(wanted), table.model, table.data), result.classes
     if result.value is None or near is None or far is None:
@@ -114,7 +116,7 @@ def _check_drop(pair: Sequence[Predictions], spec: Spec, drop: float, least: int
     allowed = f"{spec} at most {amount(drop, result.unit)} worse than the base, {old.model}"
     about = (allowed, new.model, new.data)
     outcomes = [_outcomes(each, spec) for each in pair][:: -1 if ask(spec).lower else 1]
-    found = difference(*map(drawn, outcomes))
+    found = difference(*map(prepare_outcomes, outcomes))
     if found is None:
         return GateVerdict(*about, OPEN, "—", 0, result.interval, "there is no value")
     gap, ends = amount(found.value, result.unit), reach(found.low, found.high, result.unit)

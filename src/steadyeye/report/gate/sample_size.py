@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from steadyeye.core.special import betaincinv
 from steadyeye.core.stats.clustered_proportions import lower_bound
 from steadyeye.core.stats.intervals import LEVEL
-from steadyeye.core.stats.paired import Difference, drawn
+from steadyeye.core.stats.paired import Difference, prepare_outcomes
 from steadyeye.core.stats.proportions import tango
 from steadyeye.core.stats.trials import Outcomes, Trials
 from steadyeye.core.types import Result
@@ -34,7 +34,7 @@ def to_show(result: Result, number: float, outcomes: Outcomes) -> str:
     if result.value == number:
         return "the value equals the requirement, so no amount of data could show it"
     if isinstance(outcomes, Trials):
-        one = drawn(outcomes)
+        one = prepare_outcomes(outcomes)
         if len(one.totals) == n:
             return _describe_needed(
                 _clopper_pearson(result.value, number), "samples", n, several == 1
@@ -64,7 +64,7 @@ def to_hold(found: Difference, drop: float, pair: Sequence[Outcomes]) -> str:
     first, second = pair
     several, n = len(np.unique(first.videos)), found.n
     if isinstance(first, Trials) and isinstance(second, Trials):
-        one, other = drawn(first), drawn(second)
+        one, other = prepare_outcomes(first), prepare_outcomes(second)
         if len(one.totals) < n:
             return _of_clusters(one.wins - other.wins, one.totals, -drop, several, n)
         ahead = float(np.mean(first.success & ~second.success))

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from steadyeye.core.format import number_of, shown, span
+from steadyeye.core.format import format_value, number_of, span
 from steadyeye.core.report_types import Section, Topic
 from steadyeye.core.result_lookup import ONE_VIDEO as WITHIN
 from steadyeye.core.result_lookup import limit
@@ -259,7 +259,7 @@ def title(evaluated: Sequence[Evaluated]) -> str:
 
 def value_of(result: Result) -> str:
     """The value of a result in its unit, differences of shares in percentage points."""
-    return _with_unit(result, shown(result.value, result.unit))
+    return _with_unit(result, format_value(result.value, result.unit))
 
 
 def interval_of(result: Result) -> str:

@@ -8,7 +8,7 @@ from typing import Any
 
 from markupsafe import Markup
 
-from steadyeye.core.report_types import Exhibit, Film, Frame, Mark, Section
+from steadyeye.core.report_types import Exhibit, Film, FilmFrame, Mark, Section
 from steadyeye.report.render.document import Document
 from steadyeye.report.render.sprites import Sprite
 
@@ -87,7 +87,7 @@ def _sheet(sprite: Sprite) -> dict[str, Any]:
     }
 
 
-def _frame(frame: Frame, still: int | None) -> dict[str, Any]:
+def _frame(frame: FilmFrame, still: int | None) -> dict[str, Any]:
     """`still`: which picture of the exhibit is of the same sample."""
     found: dict[str, Any] = {"at": frame.at, "line": frame.line}
     rest = {"score": frame.score, "right": frame.right, "answer": frame.answer, "still": still}

@@ -9,7 +9,7 @@ from urllib.parse import quote
 
 from markupsafe import Markup
 
-from steadyeye.core.format import shown, span
+from steadyeye.core.format import format_value, span
 from steadyeye.report.render.pages import open_templates, read_static
 
 FINISHED = "finished"
@@ -188,7 +188,7 @@ def _number(number: Number) -> Mapping[str, Any]:
     bar = number.unit == "share" and number.low is not None and number.high is not None
     return {
         "value": number.value,
-        "shown": shown(number.value, number.unit),
+        "shown": format_value(number.value, number.unit),
         "span": span(number.low, number.high, number.unit),
         "n": number.n,
         **({"bar": [number.low, number.high]} if bar else {}),

@@ -14,7 +14,7 @@ from sqlalchemy import Connection, Engine, create_engine, event
 from sqlalchemy.exc import ArgumentError, OperationalError
 
 from steadyeye.core.errors import UsageError
-from steadyeye.core.storage.sqlite_wal import WAIT, shared
+from steadyeye.core.storage.sqlite_wal import WAIT, set_wal_mode
 
 # a plan made while the tables were empty reads them whole for ever after
 PLANNED_ANEW = {"prepare_threshold": None}
@@ -139,7 +139,7 @@ def _durable(engine: Engine) -> None:
     def settings(connection: Any, _: Any) -> None:
         # transactions are begun by us: the driver would begin them too late, after the reads
         connection.isolation_level = None
-        shared(connection)
+        set_wal_mode(connection)
         for pragma in ("synchronous=FULL", "foreign_keys=ON"):
             connection.execute(f"PRAGMA {pragma}")
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from steadyeye.core.errors import UsageError, listed
+from steadyeye.core.errors import UsageError, list_texts
 from steadyeye.core.format import number_of
 from steadyeye.core.types import Classes
 from steadyeye.data.classes.class_mapping import by_meaning
@@ -79,8 +79,8 @@ def _places(source: Labelled, whole: Classes | None) -> tuple[int, ...]:
     lost = [source.classes.names[i] for i in sorted(source.present) if places[i] < 0]
     if lost:
         raise UsageError(
-            f"--classes lacks {number_of(len(lost), 'class')} of '{source.name}', {listed(lost)}; "
-            "add them to --classes or leave it out"
+            f"--classes lacks {number_of(len(lost), 'class')} of '{source.name}', "
+            f"{list_texts(lost)}; add them to --classes or leave it out"
         )
     return places
 

@@ -9,7 +9,7 @@ from fastapi.responses import HTMLResponse, JSONResponse, Response
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from starlette.exceptions import HTTPException
 
-from steadyeye.core.format import shown, span
+from steadyeye.core.format import format_value, span
 from steadyeye.core.stats.intervals import clopper_pearson
 from steadyeye.review.protocol.reviewers import Reviewer
 from steadyeye.review.web import access
@@ -66,7 +66,7 @@ def share(successes: int, n: int) -> str:
     if n == 0:
         return "—"
     interval = span(*clopper_pearson(successes, n), "share")
-    return f"{shown(successes / n, 'share')} ({interval})"
+    return f"{format_value(successes / n, 'share')} ({interval})"
 
 
 TEMPLATES.filters["share"] = share

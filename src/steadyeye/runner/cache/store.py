@@ -14,7 +14,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from steadyeye.core.storage.sqlite_wal import WAIT, shared
+from steadyeye.core.storage.sqlite_wal import WAIT, set_wal_mode
 from steadyeye.runner.cache.codec import Kept, decode, encode
 from steadyeye.runner.cache.flight import Flight
 
@@ -162,7 +162,7 @@ def connect(folder: Path) -> sqlite3.Connection:
     # WAL mode with `normal`, and never the file
     db.execute("pragma page_size = 16384")
     db.execute("pragma auto_vacuum = incremental")
-    shared(db)
+    set_wal_mode(db)
     db.execute("pragma synchronous = normal")
     db.execute(f"pragma wal_autocheckpoint = {PAGES}")
     db.executescript(SCHEMA)

@@ -45,12 +45,12 @@ class Bench:
         try:
             task = self._task or self._built()
             cell = Cell(place(self.order.out), self.order.identity)
-            with timing.collected() as took:
+            with timing.collect_times() as took:
                 rows = classify.predict(task, cell.span(number), lambda: False)
                 assert rows is not None, "nothing stops it"
                 content = encode_table(to_arrow(rows))
                 if self.order.reached():
-                    with timing.timed("write"):
+                    with timing.time_stage("write"):
                         write_content(cell, number, content)
                     content = b""
             return Done(number, content, took=took, notes=self._notes())

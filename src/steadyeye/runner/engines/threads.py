@@ -42,7 +42,7 @@ def complete(
     advance(sum(len(cell.span(shard)) for shard in finished))
 
     def work(shard: int, stopped: Callable[[], bool]) -> Finish | None:
-        with timing.collected() as took:
+        with timing.collect_times() as took:
             rows = predict(cell.span(shard), stopped)
         if rows is None:
             return None
