@@ -158,7 +158,7 @@ def test_a_shard_that_kills_its_workers_ends_in_one_line(data, toy, whole, tmp_p
 def test_what_a_model_raises_is_one_line(data, toy, tmp_path):
     (toy / "broken").touch()
     with pytest.raises(
-        UsageError, match=r"light failed between .*DivisionError: no light"
+        UsageError, match=r"light fails on images of shape .*DivisionError: no light"
     ) as error:
         compute(tmp_path / "run", data)
     assert "\n" not in str(error.value)
