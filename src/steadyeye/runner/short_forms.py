@@ -1,5 +1,6 @@
 """Short forms of models and data, `timm:resnet50` or `clip.mp4`, written out as full specs."""
 
+import ast
 import inspect
 import json
 import re
@@ -47,6 +48,7 @@ def expand_model(text: str) -> str:
     that builds a torch module. Raises `UsageError` for anything else, with what is near.
     """
     if _FILE_OF_PLUGIN.fullmatch(text.strip()):
+        _refuse_function_on_images(text.strip())
         return text
     prefixed = _PREFIXED.fullmatch(text.strip())
     if prefixed and prefixed[1] in LIBRARIES:
@@ -106,6 +108,28 @@ def _check_name(kind: str, text: str) -> None:
             "hf:…; `steadyeye ls models` lists the others"
         )
     raise unknown({"models": "model", "sources": "source"}[kind], name, plugins.names(kind))
+
+
+def _refuse_function_on_images(text: str) -> None:
+    """Raises `UsageError` where `file.py:name`, which builds a model, names a function on images.
+
+    The file is not imported. One that is not there or does not parse is refused where it is loaded.
+    """
+    home, _, name = text.rpartition(":")
+    try:
+        body = ast.parse(Path(home).expanduser().read_bytes()).body
+    except (OSError, SyntaxError, ValueError):
+        return
+    for node in body:
+        if isinstance(node, ast.FunctionDef) and node.name == name:
+            required = len(node.args.args) - len(node.args.defaults)
+            if required == 1:
+                needed = node.args.args[0].arg
+                raise UsageError(
+                    f"'{text}' needs '{needed}': if it takes images, did you mean "
+                    f"'{Path(home).stem}:{name}'? If it builds a model, write "
+                    f"{text}({needed}=…)"
+                )
 
 
 def _python_model(text: str) -> str:
