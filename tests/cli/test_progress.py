@@ -27,12 +27,6 @@ def steadyeye():
     return call
 
 
-def light(images):
-    """Scores by the light of the picture."""
-    bright = images.reshape(len(images), -1).mean(axis=1) / 255
-    return np.stack([bright, 1 - bright], axis=1)
-
-
 @pytest.fixture(scope="module")
 def work(tmp_path_factory):
     """The words of each command but for where it writes to and how it tells."""
@@ -50,7 +44,7 @@ def work(tmp_path_factory):
     labelled = f"image_folder(root='{root / 'sorted'}')"
     names = [f"{kind}/{i:03d}.png" for kind in ("dark", "light") for i in range(6)]
     atomic.write_file(root / "said.json", json.dumps(dict.fromkeys(names, "dark")).encode())
-    model = ("--model", "callable(path='test_progress:light')", "--no-cache")
+    model = ("--model", "callable(path='light_toys:light')", "--no-cache")
     detector = ("--model", "callable_detector(path='test_mined:sure')", "--data", boxed(boxes))
     return root, {
         "run": ("run", *model, "--data", clip),

@@ -12,7 +12,7 @@ from steadyeye.cli.terminal import table_lines, wrap_sentence
 
 __all__ = ["work"]
 
-HERE = Path(__file__).parent
+FIXTURES = Path(__file__).parent.parent / "fixtures"
 ESCAPES = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 TITLES = ("value", "95 % interval", "n", "classes", "metric")
 METRICS = ("flip_rate", "self_consistency(k=1)", "confidence_jump")
@@ -23,7 +23,7 @@ def asked(work):
     """The words of a run with a name that is long, and of commands that read it."""
     root, words = work
     out = root / "a-run-with-a-long-name"
-    steadyeye(*words["run"], "--out", out, cwd=HERE, check=True)
+    steadyeye(*words["run"], "--out", out, cwd=FIXTURES, check=True)
     return {
         "run": (*words["run"], "--out", str(out)),
         "measure": ("measure", str(out)),
@@ -41,7 +41,7 @@ def drawn(said):
 @pytest.mark.parametrize("columns", [40, 60, 80, 200])
 @pytest.mark.parametrize("command", ["run", "measure", "gate", "check", "ls"])
 def test_nothing_is_wider_than_the_terminal(asked, command, columns):
-    code, said = on_terminal(columns, *asked[command], cwd=HERE)
+    code, said = on_terminal(columns, *asked[command], cwd=FIXTURES)
     lines = drawn(said)
     assert code in (0, 1), said
     assert "Traceback" not in said
@@ -54,7 +54,7 @@ def test_nothing_is_wider_than_the_terminal(asked, command, columns):
 
 
 def test_a_pipe_gets_whole_lines_without_escape_codes(asked):
-    done = steadyeye(*asked["run"], cwd=HERE, env={"COLUMNS": "40"}, check=True)
+    done = steadyeye(*asked["run"], cwd=FIXTURES, env={"COLUMNS": "40"}, check=True)
     assert "\x1b" not in done.stdout + done.stderr
     assert "\u202f" not in done.stdout
     sentence, _, heading, titles, *rows = done.stdout.splitlines()

@@ -78,7 +78,7 @@ def test_an_unfinished_run_says_how_many_shards_there_are(runs):
         "1 of 2 shards; the same command goes on with it",
     )
     shutil.rmtree(runs / "dark" / "cells")
-    reason = "0 of 0 shards, 1 of 1 models × data not begun; the same command goes on with it"
+    reason = "0 of 0 shards, 1 of 1 model × data not begun; the same command goes on with it"
     assert listed(runs)["dark"].reason == reason
 
 

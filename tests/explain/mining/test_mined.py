@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 from dataclasses import replace
 
 import cv2
@@ -225,7 +226,7 @@ def test_saved_detections_are_mined_with_and_without_pictures(folder):
         ("2", [0, 4, 24, 20]),
         ("1", [4, 4, 20, 20]),
     ]
-    assert "images are missing" in told
+    assert re.search(r"images? (is|are) missing", told)
     assert "next:" not in told
     assert not (folder / "b" / "set.json").exists()
     code, told = steadyeye(folder, *bare, "--out", folder / "c", "--rank", "novelty")
@@ -344,7 +345,7 @@ def test_the_section_by_hand(hand):
 def test_a_section_without_mistakes_says_so(hand):
     right = table([[(BOX, 2)]], [[(BOX, CAR, 0.9)]])
     section = confident_mistakes([Evaluated(right, {})])
-    assert section.title == "Confidently wrong: 0 of 1 detections"
+    assert section.title == "Confidently wrong: 0 of 1 detection"
     assert section.exhibits == ()
     assert confident_mistakes([Evaluated(table([[]], [[(BOX, CAR, 0.5)]]), {})]) is None
     old = confident_mistakes([Evaluated(replace(hand, said=None), {})])

@@ -125,7 +125,7 @@ def test_conditional_robustness_by_hand():
     assert f"100.0{SPACE}%" in section.text[0]
     # a breaks at +1, and both of the frames two away are right
     assert section.title == (
-        "1 of 1 sets that break within ±2 are right on the frames exactly 2 away"
+        "1 of 1 set that breaks within ±2 is right on the frames exactly 2 away"
     )
 
 

@@ -76,10 +76,9 @@ def _title(curves: Sequence[_Curve]) -> str:
             f"None of the {number_of(one.whole[-1].n, 'set')} with a right anchor breaks within "
             f"±{k}"
         )
-    return (
-        f"{one.hidden:,} of {number_of(one.broken, 'set')} that break within ±{k} are right on the "
-        f"frames exactly {k} away"
-    )
+    broken = number_of(one.broken, "set that breaks", "sets that break")
+    verb = "is" if one.hidden == 1 else "are"
+    return f"{one.hidden:,} of {broken} within ±{k} {verb} right on the frames exactly {k} away"
 
 
 def _curve(one: Evaluated) -> _Curve | None:
