@@ -344,7 +344,9 @@ def test_what_a_users_model_raises_is_one_line(davis, tmp_path):
     def broken(images):
         raise ZeroDivisionError("no light")
 
-    with pytest.raises(se.UsageError, match=r"broken failed .*DivisionError: no light") as error:
+    with pytest.raises(
+        se.UsageError, match=r"broken fails on images of shape .*DivisionError: no light"
+    ) as error:
         se.evaluate(broken, davis, out=tmp_path)
     assert isinstance(error.value.__cause__, ZeroDivisionError)
 

@@ -85,7 +85,7 @@ def test_one_of_several_is_drawn_plain_as_often_as_it_says():
     found = augmentation(MIX, seed=1)
     drawn = Counter()
     for i in range(4000):
-        chosen = found._chosen(f"frame {i}", 2)
+        chosen = found._choose_level(f"frame {i}", 2)
         drawn[chosen.operator.name if chosen.operator else "plain"] += 1
     assert set(drawn) == {"jpeg", "gaussian_noise", "random_noise", "plain"}
     assert binomtest(drawn["plain"], 4000, 0.25).pvalue > 0.001
@@ -104,7 +104,7 @@ def test_an_image_is_the_same_alone_and_in_a_mixture():
         "random_noise": augmentation("random_noise(levels='5,10')", seed=7),
     }
     for i in range(60):
-        chosen = mixed._chosen(f"{i}", 1).operator
+        chosen = mixed._choose_level(f"{i}", 1).operator
         expected = alone[chosen.name](image, f"{i}", 1) if chosen else image
         assert np.array_equal(mixed(image, f"{i}", 1), expected)
 

@@ -49,7 +49,9 @@ def examples(source: Source, several: bool = False, boxed: bool = False) -> Exam
     read = [_keep_boxed(one) for one in read] if boxed else read
     kept, twice = _once([one.example for one in read if not one.left])
     counts = {why: sum(one.left == why for one in read) for why in LEFT_OUT}
-    notes = [f"{counts[why]:,} {text}" for why, text in LEFT_OUT.items() if counts[why]]
+    notes = [
+        f"{number_of(counts[why], 'image')} {text}" for why, text in LEFT_OUT.items() if counts[why]
+    ]
     notes += (
         [f"{number_of(twice, 'frame')} that are in several sets, each used once"] if twice else []
     )
@@ -67,9 +69,9 @@ def examples(source: Source, several: bool = False, boxed: bool = False) -> Exam
 
 UNLABELLED, AMBIGUOUS, UNBOXED = "unlabelled", "ambiguous", "unboxed"
 LEFT_OUT = {
-    UNLABELLED: "images without a label, left out",
-    AMBIGUOUS: "images with several labels and no boxes to find the largest object, left out",
-    UNBOXED: "images without boxes, left out",
+    UNLABELLED: "without a label, left out",
+    AMBIGUOUS: "with several labels and no boxes to find the largest object, left out",
+    UNBOXED: "without boxes, left out",
 }
 
 

@@ -161,12 +161,14 @@ def _left_out(train: Examples) -> list[str]:
     empty = sum(one.boxes is None or not len(learnable(one.boxes)) for one in train.items)
     flat = sum(map(len, truths)) - learned - crowds - outside
     counts = {
-        "boxes around crowds": crowds,
-        "boxes of objects outside the classes": outside,
-        "boxes without any area": flat,
+        "around crowds": crowds,
+        "of objects outside the classes": outside,
+        "without any area": flat,
     }
     notes = [f"{number_of(learned, 'box')} for training, cut at the border of their image"]
-    notes += [f"{n:,} {what}, left out of the loss" for what, n in counts.items() if n]
+    notes += [
+        f"{number_of(n, 'box')} {what}, left out of the loss" for what, n in counts.items() if n
+    ]
     return notes + (
         [f"{number_of(empty, 'image')} without an object, used as background"] * bool(empty)
     )

@@ -122,7 +122,7 @@ def test_neighbourhoods_keep_to_the_cuts_that_are_found_as_to_those_that_are_nam
     spec = f"video(path='{BIKES}', anchors=40, k=10{{}})"
     named = source(spec.format(", labels='examples/bikes.json'"))
     blind, found = source(spec.format("")), source(spec.format(", cuts='detect'"))
-    assert any("no scene cuts named in 1 of 1 videos" in note for note in blind.notes)
+    assert any("no scene cuts named in 1 of 1 video," in note for note in blind.notes)
     assert "5 scene cuts named or found" in found.notes
     assert not any("no scene cuts" in note for note in named.notes)
     cuts = (30, 76, 137, 187, 242)

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from steadyeye.core.format import number_of
 from steadyeye.core.special import ndtr, ndtri, stdtrit
 from steadyeye.core.stats.bootstrap import ends
 from steadyeye.core.stats.intervals import LEVEL
@@ -142,7 +143,9 @@ def effective_robustness(
     chance = min(1.0, 2 * (min(below, above) + 1) / (REPLICATES + 1))
     value = p - straight
     within = ", within this one video only" if single and n > 1 else ""
-    method = f"Bayesian bootstrap over {len(names)} {'anchors' if single else 'videos'}{within}"
+    method = (
+        f"Bayesian bootstrap over {number_of(len(names), 'anchor' if single else 'video')}{within}"
+    )
     return Effective(
         a, p, straight, value, min(low, value), max(high, value), float(chance), n, method
     )
