@@ -93,8 +93,9 @@ class Cutting(Protocol):
 class Composed(Protocol):
     """Something that makes images and says of which parts, where it holds others beside them.
 
-    `made_of()`: the functions and objects that all it makes depends on. The cache keeps answers for
-    as long as their code stays as it is; of other objects it goes through all that they hold.
+    `made_of()`: the functions, classes and objects that all it makes depends on, its own class too
+    where what the class does is not part of a sample's key. The cache keeps answers for as long as
+    their code stays as it is; of other objects it goes through their class and all that they hold.
     """
 
     def made_of(self) -> tuple[object, ...]: ...

@@ -209,7 +209,7 @@ class Sweep:
 
     def made_of(self) -> tuple[object, ...]:
         """The fitting alone: which operator and which image it is, every cell says itself."""
-        return (self.cut.fit,)
+        return (type(self), self.cut.fit)
 
     def at(self, image: int, operator: int, level: int, sample: Sample) -> Image:
         """The image of a cell; `sample`: that of the source it wraps."""
@@ -258,10 +258,10 @@ class _Degraded:
     def made_of(self) -> tuple[object, ...]:
         """The image, how it is fitted, and the one operator, with the gradient if it needs it."""
         if not self.level:
-            return self.sweep, self.sample
+            return type(self), self.sweep, self.sample
         chosen = self.sweep.how.operators[self.operator]
         gradient = (self.sweep.cut.gradient,) if chosen.needs_gradient else ()
-        return (self.sweep, self.sample, chosen.begin, *gradient)
+        return (type(self), self.sweep, self.sample, chosen.begin, *gradient)
 
 
 def refuse_without_gradient(how: Degrading, cut: AtInput, model: str) -> None:

@@ -3,6 +3,7 @@
 import hashlib
 import os
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import cv2
@@ -38,6 +39,25 @@ if "OPENCV_LOG_LEVEL" not in os.environ:
 
 
 @dataclass(frozen=True)
+class EncodedImage:
+    """What decodes the image in encoded bytes when it is called.
+
+    `read_bytes`: gives the bytes, wherever they lie. `name`: what an error calls the image.
+    """
+
+    read_bytes: Callable[[], bytes]
+    name: str
+
+    def __call__(self) -> Image:
+        """The image, as `decode` gives it."""
+        return decode(self.read_bytes(), self.name)
+
+    def made_of(self) -> tuple[object, ...]:
+        """The decoder alone: the key of such a sample names the bytes, wherever they were read."""
+        return (decode,)
+
+
+@dataclass(frozen=True)
 class ImageFile:
     """What reads the image in a file when it is called."""
 
@@ -46,6 +66,10 @@ class ImageFile:
     def __call__(self) -> Image:
         """The image, as `read` gives it."""
         return read(self.path)
+
+    def made_of(self) -> tuple[object, ...]:
+        """The decoder alone: the key names the bytes."""
+        return (decode,)
 
     def key(self) -> str:
         """What the file holds, as a digest; of an object, what its store says of it.

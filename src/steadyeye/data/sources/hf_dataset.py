@@ -21,7 +21,7 @@ from steadyeye.core.seeds import fingerprint
 from steadyeye.core.short_repr import source_in_short
 from steadyeye.core.storage.paths import Place, inside, together
 from steadyeye.core.storage.remote_path import Remote
-from steadyeye.core.types import Classes, Image, Labels, Sample
+from steadyeye.core.types import Classes, Labels, Sample
 from steadyeye.data.annotations.string_columns import Joined, Lists, Numbered, joined, within
 from steadyeye.data.classes.class_lists import closed, from_names, read
 from steadyeye.data.images import image_file
@@ -102,9 +102,7 @@ class _Rows:
                 return f"object {file.path} {file.version} {self.column} {row}"
             return image_file.key(content())
 
-        def image() -> Image:
-            return image_file.decode(content(), f"{file.path}:{row}")
-
+        image = image_file.EncodedImage(content, f"{file.path}:{row}")
         return Sample(name, image, self.truths.parts[part][row], key=key)
 
 

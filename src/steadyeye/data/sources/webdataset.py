@@ -19,7 +19,7 @@ from steadyeye.core.short_repr import source_in_short
 from steadyeye.core.storage import tar_index
 from steadyeye.core.storage.paths import Place, together
 from steadyeye.core.storage.remote_path import Remote
-from steadyeye.core.types import Classes, Image, Labels, Sample
+from steadyeye.core.types import Classes, Labels, Sample
 from steadyeye.data.annotations.string_columns import Joined, Lists, Texts, joined, present, within
 from steadyeye.data.annotations.tar_source import TarSamples, samples
 from steadyeye.data.classes.class_lists import named, read
@@ -94,17 +94,15 @@ class _Packed:
                 told = f"cannot read '{name}' in '{shard.tar}': {error.strerror}"
                 raise SampleError(told) from error
 
-        def image() -> Image:
-            return image_file.decode(content(), f"{shard.tar}:{name}")
-
         def key() -> str:
             if isinstance(shard.tar, Remote):
                 # told by the store, so that nothing is read to know it
                 return f"object {shard.tar} {shard.version} {start} {size}"
             return image_file.key(content())
 
-        found = self._boxes(part, row) if self._boxed else None
-        return Sample(name, image, self._lists[part][row], boxes=found, key=key)
+        image = image_file.EncodedImage(content, f"{shard.tar}:{name}")
+        boxes_of_row = self._boxes(part, row) if self._boxed else None
+        return Sample(name, image, self._lists[part][row], boxes=boxes_of_row, key=key)
 
     @cached_property
     def _boxed(self) -> bool:

@@ -86,6 +86,9 @@ def parts(made: Collection[object]) -> tuple[frozenset[Symbol], frozenset[str]]:
         if id(one) in seen:
             continue
         seen.add(id(one))
+        if _is_composed(type(one)):  # type: ignore[arg-type]
+            todo += one.made_of()  # type: ignore[attr-defined]
+            continue
         for kind in _code_of(one):
             if plugins.is_plugin_code(kind.__module__):
                 symbols.add((kind.__module__, kind.__qualname__.partition(".")[0]))
@@ -127,8 +130,6 @@ def _held(made: object) -> list[object]:
         held += [made.func, *made.args, *made.keywords.values()]
     elif isinstance(made, Sample):
         held += [made.image, made.measure]
-    elif isinstance(made, Composed):
-        held += made.made_of()
     elif isinstance(made, list | tuple):
         held += made[:MOST]
     elif isinstance(made, dict):
