@@ -19,7 +19,6 @@ from steadyeye.runner.cache.codec import Answer
 from steadyeye.runner.cache.eviction import SPARE, shrink
 from steadyeye.runner.cache.store import FILE, Store, opened
 from steadyeye.runner.job import Job
-from steadyeye.runner.output_checks import classes
 from steadyeye.runner.task import Task
 
 MODEL = "model"
@@ -164,7 +163,7 @@ def fits(task: Task, answer: Answer) -> bool:
     """Whether what was kept is an answer as the task's model gives them."""
     if isinstance(answer, Detections):
         return detects(task.model)
-    return not detects(task.model) and answer.shape == (classes(task),)
+    return not detects(task.model) and answer.shape == (task.width,)
 
 
 def _file(folder: Path) -> tuple[int, int]:

@@ -1,6 +1,6 @@
 """The predictions of one span of a source: decode, ask the model, map to the data's classes."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -13,28 +13,27 @@ from steadyeye.core.types import Sample, Scores, Tag
 from steadyeye.data.classes import class_mapping
 from steadyeye.predictions.schema import TOP, Rows
 from steadyeye.runner import detect
-from steadyeye.runner.infer import replies
-from steadyeye.runner.output_checks import classes
-from steadyeye.runner.reply import Reply
+from steadyeye.runner.infer import Item, Pipeline
 from steadyeye.runner.task import Task
+from steadyeye.runner.worker_thread import WorkerThread
 
 REDUCE = {"max": class_mapping.reduce_max, "sum": class_mapping.reduce_sum}
 
 
-def predict(task: Task, span: range, stopped: Callable[[], bool]) -> Rows | None:
+def predict(task: Task, span: range, worker: WorkerThread) -> Rows | None:
     """The rows of `span`, in batches that depend on the span alone; None where stopped."""
     if detects(task.model):
-        return detect.predict(task, span, stopped)
+        return detect.predict(task, span, worker)
     samples: list[Sample] = []
     errors: list[str] = []
     tags: list[dict[str, Tag]] = []
     batches: list[Scores] = []
-    for batch in replies(task, span):
-        samples += [reply.sample for reply in batch]
-        errors += [reply.error for reply in batch]
-        tags += [reply.tags for reply in batch]
+    for batch in Pipeline(task, worker).infer_span(span):
+        samples += [item.sample for item in batch]
+        errors += [item.error for item in batch]
+        tags += [item.tags for item in batch]
         batches.append(_scores(task, batch))
-        if len(samples) < len(span) and stopped():
+        if len(samples) < len(span) and worker.stopped():
             return None
     return rows(task, samples, errors, np.concatenate(batches), tags)
 
@@ -101,13 +100,13 @@ def _answers(
     }
 
 
-def _scores(task: Task, batch: Sequence[Reply]) -> Scores:
+def _scores(task: Task, batch: Sequence[Item]) -> Scores:
     """The scores of a batch, NaN where a sample failed."""
-    scores = np.full((len(batch), classes(task)), np.nan, dtype=np.float32)
-    for row, reply in enumerate(batch):
-        if isinstance(reply.answer, np.ndarray):
-            scores[row] = reply.answer
-    _refuse_sum_of_logits(task, scores[[reply.answer is not None for reply in batch]])
+    scores = np.full((len(batch), task.width), np.nan, dtype=np.float32)
+    for row, item in enumerate(batch):
+        if isinstance(item.answer, np.ndarray):
+            scores[row] = item.answer
+    _refuse_sum_of_logits(task, scores[[item.answer is not None for item in batch]])
     return scores
 
 

@@ -1,6 +1,6 @@
 """The detections of one span of a source: decode, ask the detector, map to the data's classes."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -10,33 +10,33 @@ from numpy.typing import NDArray
 from steadyeye.core.boxes import EMPTY, Detections
 from steadyeye.core.types import Sample, Tag
 from steadyeye.predictions.schema import Rows
-from steadyeye.runner.infer import replies
-from steadyeye.runner.reply import Reply
+from steadyeye.runner.infer import Item, Pipeline
 from steadyeye.runner.task import Task
+from steadyeye.runner.worker_thread import WorkerThread
 
 NOTHING = Detections(np.zeros((0, 4)), np.zeros(0, dtype=np.int32), np.zeros(0))
 
 
-def predict(task: Task, span: range, stopped: Callable[[], bool]) -> Rows | None:
+def predict(task: Task, span: range, worker: WorkerThread) -> Rows | None:
     """The rows of `span`; None where stopped."""
     samples: list[Sample] = []
     errors: list[str] = []
     tags: list[dict[str, Tag]] = []
     found: list[Detections] = []
-    for batch in replies(task, span):
-        found += [_detections(reply) for reply in batch]
+    for batch in Pipeline(task, worker).infer_span(span):
+        found += [_detections(item) for item in batch]
         # the size that was seen goes before the one that the annotations say
         samples += [replace(each.sample, size=each.size or each.sample.size) for each in batch]
-        errors += [reply.error for reply in batch]
-        tags += [reply.tags for reply in batch]
-        if len(samples) < len(span) and stopped():
+        errors += [item.error for item in batch]
+        tags += [item.tags for item in batch]
+        if len(samples) < len(span) and worker.stopped():
             return None
     return rows(task, samples, errors, found, tags)
 
 
-def _detections(reply: Reply) -> Detections:
+def _detections(item: Item) -> Detections:
     """What was detected in a sample, nothing where it failed."""
-    return reply.answer if isinstance(reply.answer, Detections) else NOTHING
+    return item.answer if isinstance(item.answer, Detections) else NOTHING
 
 
 def rows(

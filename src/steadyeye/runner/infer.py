@@ -1,217 +1,335 @@
-"""Asking a model about samples: what is kept is looked up, the rest image by image as it goes."""
+"""A span of samples through a model: look up, decode, infer, check and store, batch by batch.
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+The stages are the methods of `Pipeline`, in this order. An image is decoded and fitted up to
+`AHEAD` places before the model takes it, by the second thread of the worker where it has one.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass, field
 from functools import partial
 from itertools import pairwise
 from typing import Any
 
-from steadyeye.core import timing
+import numpy as np
+
 from steadyeye.core.abilities import detects
+from steadyeye.core.boxes import Detections
 from steadyeye.core.errors import SampleError, UsageError
-from steadyeye.core.types import Image, Sample
+from steadyeye.core.format import number_of
+from steadyeye.core.types import Image, Sample, Tag
 from steadyeye.runner import cache_lookup
-from steadyeye.runner.cache.codec import Kept
+from steadyeye.runner.cache.codec import Answer, Kept
 from steadyeye.runner.cache.store import Store
-from steadyeye.runner.output_checks import fault, split
-from steadyeye.runner.prefetch import AHEAD, begun, helper, leave, left_over
-from steadyeye.runner.reply import Ready, Reply
 from steadyeye.runner.task import Task
+from steadyeye.runner.worker_thread import AHEAD, Prefetch, Stopwatch, WorkerThread
 
 
-def replies(task: Task, span: range) -> Iterator[list[Reply]]:
-    """What the model says of the samples of a span, or why it says nothing, batch by batch.
+@dataclass(frozen=True)
+class Decoded:
+    """An image as the model takes it; unfitted where its pixels may be a key of the cache.
 
-    Where the model knows nothing of a batch, the first images after it are made ready while it is
-    asked; those beyond the span are for the span that begins there, if it is this thread's next.
-    Raises `SampleError` at the first sample that fails, unless the job goes on, and `UsageError`
-    where the model itself fails.
+    `size`, `measures`: as of `Item`. `pixel_key`: its key, None where its sample has one.
     """
-    size, before = task.identity["batch"], left_over()
 
-    def batches() -> Iterator[list[Reply]]:
+    image: Any
+    size: tuple[int, int]
+    measures: Mapping[str, Tag]
+    pixel_key: bytes | None
+
+
+@dataclass(eq=False)
+class Item:
+    """A sample on its way through the pipeline, filled in stage by stage.
+
+    `answer`: None where it failed; `error` then says why. `tags`: the sample's, with the
+    `measures` of its image. `size`: (height, width) of the image. `key`: of the cache, by the
+    content of its file, or `by_pixels`; None where there is none yet. `decoding`: gives its image,
+    or the `SampleError`; None where it was not begun.
+    """
+
+    sample: Sample
+    tags: dict[str, Tag]
+    answer: Answer | None = None
+    error: str = ""
+    measures: Mapping[str, Tag] = field(default_factory=dict)
+    size: tuple[int, int] | None = None
+    key: bytes | None = None
+    by_pixels: bool = False
+    decoding: Prefetch[Decoded | SampleError] | None = None
+
+    @property
+    def open(self) -> bool:
+        """Whether it has neither an answer nor an error yet."""
+        return self.answer is None and not self.error
+
+    def add_image(self, decoded: Decoded) -> None:
+        """Notes what decoding says of the image."""
+        self.size, self.measures = decoded.size, decoded.measures
+        self.tags |= decoded.measures
+        if decoded.pixel_key:
+            self.key, self.by_pixels = decoded.pixel_key, True
+
+    def make_entry(self) -> Kept | None:
+        """What the cache is to hold of it; None where it failed."""
+        if self.answer is None:
+            return None
+        # the same pixels may come of an image of another size, and are decoded in any case
+        if self.by_pixels:
+            return Kept(self.answer)
+        return Kept(self.answer, self.measures, self.size or (0, 0))
+
+
+class Pipeline:
+    """The stages that take the samples of one task through its model, in one worker thread."""
+
+    def __init__(self, task: Task, worker: WorkerThread) -> None:
+        self.task, self.worker = task, worker
+        self.stopwatch = worker.stopwatch
+        self.skips_errors = task.identity["on_error"] == "skip"
+
+    def infer_span(self, span: range) -> Iterator[list[Item]]:
+        """The items of a span with their answers or errors, batch by batch.
+
+        Where no answer of a batch is in the cache, the first images after it are prefetched while
+        the model runs; those beyond the span are for the span that begins there, if it is this
+        worker's next. Raises `SampleError` at the first sample that fails, unless the job goes on,
+        and `UsageError` where the model itself fails.
+        """
+        following: Sequence[Item] = ()
+        for batch, following in pairwise(self._create_batches(span)):
+            if self.task.store is None:
+                self._infer(batch, following)
+            else:
+                self._infer_cached(self.task.store, batch, following)
+            self.stopwatch.count("errors", sum(bool(item.error) for item in batch))
+            yield batch
+        if self.worker.prefetches:
+            items = enumerate(following, span.stop)
+            self.worker.prefetched = {i: item for i, item in items if item.decoding}
+
+    # the stages, in order
+
+    def _create_batches(self, span: range) -> Iterator[list[Item]]:
+        """The items of a span in batches, and those that may be prefetched beyond it."""
+        size = self.task.identity["batch"]
+        prefetched = self.worker.take_prefetched()
         for start in range(span.start, span.stop, size):
-            yield [reply(i) for i in range(start, min(start + size, span.stop))]
-        yield beyond()
-
-    def reply(i: int) -> Reply:
-        return before.get(i) or Reply(sample := task.source[i], dict(sample.tags))
-
-    def beyond() -> list[Reply]:
-        found: list[Reply] = []
-        if helper():
-            # what is wrong with a sample is told at its turn
+            places = range(start, min(start + size, span.stop))
+            yield [prefetched.get(i) or self._create_item(i) for i in places]
+        beyond: list[Item] = []
+        if self.worker.prefetches:
+            # what is wrong with a sample is raised at its turn
             with suppress(Exception):
-                for i in range(span.stop, min(span.stop + AHEAD, len(task.source))):
-                    found.append(reply(i))
-        return found
+                for i in range(span.stop, min(span.stop + AHEAD, len(self.task.source))):
+                    beyond.append(prefetched.get(i) or self._create_item(i))
+        yield beyond
 
-    following: Sequence[Reply] = ()
-    for batch, following in pairwise(batches()):
-        if task.store is None:
-            _asked(task, batch, following)
-        else:
-            _looked_up(task, task.store, batch, following)
-        timing.add("errors", sum(bool(reply.error) for reply in batch))
-        yield batch
-    leave({i: each for i, each in enumerate(following, span.stop) if each.coming})
+    def _create_item(self, index: int) -> Item:
+        sample = self.task.source[index]
+        return Item(sample, dict(sample.tags))
 
+    def _infer_cached(self, store: Store, batch: Sequence[Item], following: Sequence[Item]) -> None:
+        """Fills in a batch from the cache, and infers and stores what it does not hold."""
+        with self.stopwatch.time_stage("cache"):
+            keys = cache_lookup.sample_keys(self.task, store, [item.sample for item in batch])
+        for item, key in zip(batch, keys, strict=True):
+            item.key = key
+        keyed = [item for item in batch if item.key]
+        while waiting := [item for item in keyed if item.open]:
+            # a frame that several threads come to at once is inferred by the first of them
+            claimed, others = store.flight.claim([item.key or b"" for item in waiting])
+            mine = [waiting[place] for place in claimed]
+            answers: dict[bytes, Kept] = {}
+            try:
+                after = following if len(mine) == len(batch) else ()
+                self._infer_claimed(store, mine, after, answers)
+            finally:
+                store.flight.release([item.key or b"" for item in mine], answers)
+            for place, future in others.items():
+                self._fill_in(waiting[place], future.result())
+        # the others have no key until they are decoded
+        unkeyed = [item for item in batch if not item.key]
+        self._store(store, self._infer(unkeyed, () if keyed else following))
 
-def _looked_up(
-    task: Task, store: Store, batch: Sequence[Reply], following: Sequence[Reply]
-) -> None:
-    """Fills in the replies whose answers are kept, asks for the others and keeps what comes."""
-    with timing.time_stage("cache"):
-        keys = cache_lookup.sample_keys(task, store, [reply.sample for reply in batch])
-    named = {reply: key for reply, key in zip(batch, keys, strict=True) if key}
-    while left := [reply for reply in named if reply.open]:
-        claimed, theirs = store.flight.claim([named[reply] for reply in left])
-        mine = {named[left[place]]: left[place] for place in claimed}
-        given: dict[bytes, Kept] = {}
+    def _infer_claimed(
+        self,
+        store: Store,
+        items: Sequence[Item],
+        following: Sequence[Item],
+        answers: dict[bytes, Kept],
+    ) -> None:
+        """Fills in what this thread claimed; `answers` takes what other threads may use."""
+        answers |= self._look_up(store, items)
+        left = [item for item in items if item.open]
+        # where the cache holds some of a batch it may hold the next, too, without any image
+        inferred = self._infer(left, () if answers else following)
+        answers |= self._store(store, inferred)
+
+    def _look_up(self, store: Store, items: Sequence[Item]) -> dict[bytes, Kept]:
+        """Fills in the items whose answers are in the cache; returns what it holds, by key."""
+        with self.stopwatch.time_stage("cache"):
+            entries = store.get([item.key for item in items if item.key])
+            for item in items:
+                self._fill_in(item, entries)
+        return entries
+
+    def _fill_in(self, item: Item, entries: Mapping[bytes, Kept]) -> None:
+        """Fills in an item where there is an entry for it that fits the model."""
+        entry = entries.get(item.key) if item.key else None
+        if entry is not None and cache_lookup.fits(self.task, entry.answer):
+            item.answer, item.size = entry.answer, item.size or entry.size
+            item.tags |= entry.tags
+            self.stopwatch.count("hits", 1)
+
+    def _infer(self, batch: Sequence[Item], following: Sequence[Item]) -> list[Item]:
+        """Fills in the items that decode; returns those that the model was run on.
+
+        Where the key of an item is of its pixels, it is looked up once it is decoded.
+        """
+        inferred: list[Item] = []
+        if not batch:
+            return inferred
+        images = self._prepare(batch, following, inferred)
         try:
-            _answered(task, store, mine, given, following if len(mine) == len(batch) else ())
-        finally:
-            store.flight.release(mine, given)
-        for place, coming in theirs.items():
-            left[place].take(task, coming.result().get(named[left[place]]))
-    unnamed = [reply for reply, key in zip(batch, keys, strict=True) if not key]
-    _by_pixels(task, store, unnamed, () if named else following)
+            with self.stopwatch.time_remainder("infer"):
+                output = self.task.stages.infer(images)
+        except UsageError:
+            raise
+        except Exception as error:
+            # a model is the user's code: whatever it raises is one line, the rest is chained
+            raise UsageError(
+                f"{self.task.model.name} failed between '{batch[0].sample.id}' and "
+                f"'{batch[-1].sample.id}': {type(error).__name__}: {error}"
+            ) from error
+        answers = split_output(self.task, output, len(inferred))
+        for item, answer in zip(inferred, answers, strict=True):
+            self._check(item, answer)
+        return inferred
 
+    def _prepare(
+        self, batch: Sequence[Item], following: Sequence[Item], inferred: list[Item]
+    ) -> Iterator[Any]:
+        """The images that the model is to be run on, as it takes them; puts items in `inferred`.
 
-def _answered(
-    task: Task,
-    store: Store,
-    mine: Mapping[bytes, Reply],
-    given: dict[bytes, Kept],
-    following: Sequence[Reply],
-) -> None:
-    """Answers what this thread claimed; `given` is filled with what others may take."""
-    with timing.time_stage("cache"):
-        given |= store.get(list(mine))
-        for key, found in given.items():
-            mine[key].take(task, found)
-    asked = {key: reply for key, reply in mine.items() if reply.open}
-    # where some answers are kept those of the next batch may be too, without any image
-    _asked(task, list(asked.values()), () if given else following)
-    new = {
-        key: Kept(reply.answer, reply.seen, reply.size or (0, 0))
-        for key, reply in asked.items()
-        if reply.answer is not None
-    }
-    given |= new
-    with timing.time_stage("cache"):
-        store.put(cache_lookup.about(task), new)
-
-
-def _by_pixels(
-    task: Task, store: Store, batch: Sequence[Reply], following: Sequence[Reply]
-) -> None:
-    """The same for images that are told by their pixels alone: these are decoded in any case."""
-    new: list[Reply] = []
-
-    def known(reply: Reply) -> bool:
-        if reply.pixels:
-            with timing.time_stage("cache"):
-                reply.take(task, store.get([reply.pixels]).get(reply.pixels))
-        if reply.open:
-            new.append(reply)
-        return not reply.open
-
-    _asked(task, batch, following, known)
-    with timing.time_stage("cache"):
-        answers = {
-            reply.pixels: Kept(reply.answer)
-            for reply in new
-            if reply.pixels and reply.answer is not None
-        }
-        store.put(cache_lookup.about(task), answers)
-
-
-def _never(reply: Reply) -> bool:
-    return False
-
-
-def _asked(
-    task: Task,
-    batch: Sequence[Reply],
-    following: Sequence[Reply],
-    known: Callable[[Reply], bool] = _never,
-) -> None:
-    """Asks the model about all of a batch that decode and are not `known` by their pixels."""
-    if not batch:
-        return
-    there: list[Reply] = []
-    skip = task.identity["on_error"] == "skip"
-
-    def ready() -> Iterator[Any]:
-        for reply, found in _images(task, batch, following):
-            if isinstance(found, SampleError):
-                if not skip:
-                    raise SampleError(
-                        f"{found}; finished shards are kept: fix it and run the same command "
-                        "again, or skip such samples with --on-error skip"
-                    ) from found
-                reply.error = str(found)
+        Up to `AHEAD` after an item are begun before it is due.
+        """
+        line = [*batch, *following][: len(batch) + AHEAD]
+        for place, item in enumerate(batch):
+            for near in line[place : place + 1 + AHEAD]:
+                near.decoding = near.decoding or self.worker.start(
+                    partial(decode_sample, self.task, near.sample)
+                )
+            decoding, item.decoding = item.decoding, None
+            assert decoding, "begun above"
+            decoded = decoding.result(self.stopwatch)
+            if isinstance(decoded, SampleError):
+                self._record_error(item, decoded)
                 continue
-            reply.see(found)
-            if not known(reply):
-                there.append(reply)
-                yield _fitted(task, found.image) if found.pixels else found.image
+            item.add_image(decoded)
+            if item.by_pixels and self.task.store:
+                self._look_up(self.task.store, [item])
+            if item.open:
+                inferred.append(item)
+                unfitted = decoded.pixel_key is not None
+                image = decoded.image
+                yield fit_image(self.task, image, self.stopwatch) if unfitted else image
 
-    said = _said(task, batch, ready())
-    for reply, answer in zip(there, split(task, said, len(there)), strict=True):
-        wrong = fault(task, answer, reply.sample.id)
-        if wrong and not skip:
-            kind = "detector" if detects(task.model) else "model"
+    def _record_error(self, item: Item, error: SampleError) -> None:
+        """Notes why a sample has no image; raises it unless the job goes on."""
+        if not self.skips_errors:
             raise SampleError(
-                f"{wrong}; check the {kind}, or skip such samples with --on-error skip"
+                f"{error}; finished shards are kept: fix it and run the same command "
+                "again, or skip such samples with --on-error skip"
+            ) from error
+        item.error = str(error)
+
+    def _check(self, item: Item, answer: Answer) -> None:
+        """Takes the answer to an item, or notes what is wrong with it; raises unless it goes on."""
+        item.error = describe_fault(self.task, answer, item.sample.id)
+        if item.error and not self.skips_errors:
+            kind = "detector" if detects(self.task.model) else "model"
+            raise SampleError(
+                f"{item.error}; check the {kind}, or skip such samples with --on-error skip"
             )
-        reply.error = wrong
-        reply.answer = None if wrong else answer
+        item.answer = None if item.error else answer
+
+    def _store(self, store: Store, items: Sequence[Item]) -> dict[bytes, Kept]:
+        """Puts the answers of items into the cache; returns them by key."""
+        with self.stopwatch.time_stage("cache"):
+            pairs = ((item.key, item.make_entry()) for item in items)
+            entries = {key: entry for key, entry in pairs if key and entry is not None}
+            store.put(cache_lookup.about(self.task), entries)
+        return entries
 
 
-def _images(
-    task: Task, batch: Sequence[Reply], following: Sequence[Reply]
-) -> Iterator[tuple[Reply, Ready | SampleError]]:
-    """The image of each of a batch; up to `AHEAD` after it are begun before it is due."""
-    line = [*batch, *following][: len(batch) + AHEAD]
-    for place, reply in enumerate(batch):
-        for each in line[place : place + 1 + AHEAD]:
-            each.coming = each.coming or begun(partial(_tried, task, each.sample))
-        coming, reply.coming = reply.coming, None
-        assert coming, "begun above"
-        yield reply, coming()
-
-
-def _tried(task: Task, sample: Sample) -> Ready | SampleError:
+def decode_sample(task: Task, sample: Sample, stopwatch: Stopwatch) -> Decoded | SampleError:
     """The image of a sample, or why there is none."""
     try:
-        with timing.time_stage("decode"):
+        with stopwatch.time_stage("decode"):
             image = sample.image()
             size = (image.shape[0], image.shape[1])
-            seen = dict(sample.measure(image)) if sample.measure else {}
+            measures = dict(sample.measure(image)) if sample.measure else {}
     except SampleError as error:
         return error
     if task.store is None or sample.key:
-        return Ready(_fitted(task, image), size, seen, None)
-    with timing.time_stage("cache"):
-        return Ready(image, size, seen, cache_lookup.pixels_key(task, image))
+        return Decoded(fit_image(task, image, stopwatch), size, measures, None)
+    with stopwatch.time_stage("cache"):
+        return Decoded(image, size, measures, cache_lookup.pixels_key(task, image))
 
 
-def _fitted(task: Task, image: Image) -> Any:
-    with timing.time_stage("prepare"):
+def fit_image(task: Task, image: Image, stopwatch: Stopwatch) -> Any:
+    """An image as the model takes it."""
+    with stopwatch.time_stage("prepare"):
         return task.stages.prepare(image)
 
 
-def _said(task: Task, batch: Sequence[Reply], prepared: Iterator[Any]) -> Any:
-    try:
-        with timing.remainder("infer"):
-            return task.stages.infer(prepared)
-    except UsageError:
-        raise
-    except Exception as error:
-        # a model is the user's code: whatever it raises is told in one line, the rest is chained
+def split_output(task: Task, output: Any, images: int) -> Sequence[Answer]:
+    """The answer to each of the images. Raises `UsageError` where there is not one for each."""
+    if not images:
+        return []
+    if detects(task.model):
+        if len(output) != images:
+            raise UsageError(
+                f"{task.model.name} returned {len(output)} results for "
+                f"{number_of(images, 'image')}; "
+                "return boxes, scores and labels for every image"
+            )
+        return list(output)
+    if output.shape != (images, task.width):
         raise UsageError(
-            f"{task.model.name} failed between '{batch[0].sample.id}' and "
-            f"'{batch[-1].sample.id}': {type(error).__name__}: {error}"
-        ) from error
+            f"{task.model.name} returned scores of shape {output.shape} for "
+            f"{number_of(images, 'image')} and {number_of(task.width, 'class')}; return one row "
+            "per image and one column per class, or name the model's own classes with "
+            "classes='…' in its spec"
+        )
+    return list(output)
+
+
+def describe_fault(task: Task, answer: Answer, id_: str) -> str:
+    """What is wrong with the answer to a sample and what to do; '' where nothing is."""
+    if isinstance(answer, Detections):
+        fault = describe_box_fault(answer, task.width)
+        return f"{task.model.name} returned {fault} for '{id_}'" if fault else ""
+    return f"{task.model.name} returned NaN scores for '{id_}'" if np.isnan(answer).any() else ""
+
+
+def describe_box_fault(detections: Detections, classes: int) -> str:
+    """What is wrong with detections, with how many and the first; '' where nothing is.
+
+    Boxes that reach out of the image are no fault: detectors give them, and they are matched as
+    they are; `predictions.caveats` counts them.
+    """
+    boxes, scores, labels = detections.boxes, detections.scores, detections.labels
+    inverted = (boxes[:, 2] < boxes[:, 0]) | (boxes[:, 3] < boxes[:, 1])
+    tests = (
+        ("NaN boxes", ~np.isfinite(boxes).all(axis=1), boxes),
+        ("inverted boxes", inverted, boxes),
+        ("scores outside 0…1", ~((scores >= 0) & (scores <= 1)), scores),
+        ("class numbers outside its classes", (labels < 0) | (labels >= classes), labels),
+    )
+    for name, bad, values in tests:
+        if bad.any():
+            first = np.asarray(values)[int(bad.argmax())]
+            return f"{int(bad.sum())} {name}, first {np.round(first, 3).tolist()},"
+    return ""

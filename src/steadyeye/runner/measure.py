@@ -5,7 +5,7 @@ whose shards hold whole pm-sets.
 """
 
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
@@ -29,6 +29,7 @@ from steadyeye.runner import data_changes
 from steadyeye.runner.engines import threads
 from steadyeye.runner.run import Watcher, begun, log
 from steadyeye.runner.validate import present
+from steadyeye.runner.worker_thread import WorkerThread
 
 SETS = 16  # pm-sets a shard, at most
 
@@ -131,10 +132,10 @@ def _complete(run: Place, footage: Footage, held: Check, watcher: Watcher, worke
     advance(sum(len(sets[i]) for shard in finished for i in cell.span(shard)))
     started = time.perf_counter()
 
-    def work(shard: int, stopped: Callable[[], bool]) -> None:
+    def work(shard: int, worker: WorkerThread) -> None:
         rows = []
         for which in cell.span(shard):
-            if stopped():
+            if worker.stopped():
                 return
             held()
             samples = (footage.source[row] for row in sets[which])

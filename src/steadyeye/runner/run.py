@@ -11,7 +11,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Protocol, TypeGuard
 
-from steadyeye.core import plugins, timing
+from steadyeye.core import plugins
 from steadyeye.core.abilities import Batched, OnDevice
 from steadyeye.core.errors import UsageError, list_texts
 from steadyeye.core.format import number_of
@@ -34,6 +34,7 @@ from steadyeye.runner.failure_point_search import search
 from steadyeye.runner.job import Job
 from steadyeye.runner.task import Task
 from steadyeye.runner.validate import Plan
+from steadyeye.runner.worker_thread import COUNTS, STAGES, WorkerThread
 
 
 class Watcher(Protocol):
@@ -48,7 +49,7 @@ class Watcher(Protocol):
         ...
 
     def counted(self, name: str, found: Mapping[str, float]) -> None:
-        """What the shards of a cell took and met so far: the names of `core.timing`."""
+        """What the shards of a cell took and met so far: `STAGES` and `COUNTS`."""
         ...
 
     def say(self, line: str) -> None:
@@ -73,7 +74,7 @@ class Silent:
         """Nothing to say."""
 
 
-Predict = Callable[[Task, range, Callable[[], bool]], Rows | None]
+Predict = Callable[[Task, range, WorkerThread], Rows | None]
 
 
 def run(plan: Plan, watcher: Watcher, predict: Predict = classify.predict) -> Place:
@@ -232,7 +233,7 @@ class _Sums:
     """What the shards of a cell took and met, added up over the threads."""
 
     def __init__(self, told: Callable[[Mapping[str, float]], None]) -> None:
-        self.total = dict.fromkeys((*timing.STAGES, *timing.COUNTS), 0.0)
+        self.total = dict.fromkeys((*STAGES, *COUNTS), 0.0)
         self._told = told
         self._lock = threading.Lock()
 
@@ -245,8 +246,8 @@ class _Sums:
 
     def record(self) -> dict[str, Any]:
         """The sums for the log: seconds a stage, and counts."""
-        stages = {stage: round(self.total[stage], 3) for stage in timing.STAGES}
-        return {"stages": stages, **{count: int(self.total[count]) for count in timing.COUNTS}}
+        stages = {stage: round(self.total[stage], 3) for stage in STAGES}
+        return {"stages": stages, **{count: int(self.total[count]) for count in COUNTS}}
 
 
 def _surroundings(job: Job, store: Store | None) -> dict[str, Any]:

@@ -19,6 +19,7 @@ from steadyeye.predictions.schema import Rows
 from steadyeye.runner import detect, saved_boxes, saved_ids
 from steadyeye.runner.saved_boxes import Entry
 from steadyeye.runner.task import Task
+from steadyeye.runner.worker_thread import WorkerThread
 
 KEYS = ("image_id", "category_id", "bbox", "score")
 
@@ -100,10 +101,10 @@ def ready(saved: SavedDetections, task: Task) -> Task:
     return replace(task, identity={**task.identity, "model": named})
 
 
-def predict(saved: SavedDetections) -> Callable[[Task, range, Callable[[], bool]], Rows]:
+def predict(saved: SavedDetections) -> Callable[[Task, range, WorkerThread], Rows]:
     """What stands in for `shard.predict`: the rows of a span as the file says them."""
 
-    def look_up(task: Task, span: range, stopped: Callable[[], bool]) -> Rows:
+    def look_up(task: Task, span: range, worker: WorkerThread) -> Rows:
         samples = [task.source[i] for i in span]
         reading = _reading(saved, task)
         found = [_detections(reading.entries.get(s.id, ()), reading.places) for s in samples]

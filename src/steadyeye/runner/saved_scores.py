@@ -16,6 +16,7 @@ from steadyeye.core.types import Classes, Image, Scores
 from steadyeye.predictions.schema import Rows
 from steadyeye.runner import classify
 from steadyeye.runner.task import Task
+from steadyeye.runner.worker_thread import WorkerThread
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,10 +59,10 @@ def load(path: Place, classes: Classes | None) -> SavedPredictions:
     return SavedPredictions(path.stem, classes, mark, {"saved predictions": path.name}, said)
 
 
-def predict(saved: SavedPredictions) -> Callable[[Task, range, Callable[[], bool]], Rows]:
+def predict(saved: SavedPredictions) -> Callable[[Task, range, WorkerThread], Rows]:
     """What stands in for `shard.predict`: the rows of a span as the file says them."""
 
-    def look_up(task: Task, span: range, stopped: Callable[[], bool]) -> Rows:
+    def look_up(task: Task, span: range, worker: WorkerThread) -> Rows:
         samples = [task.source[i] for i in span]
         names = task.identity["model"]["classes"]
         scores = np.stack([_scores(saved, sample.id, names) for sample in samples])

@@ -52,6 +52,11 @@ class Task:
         """The model cut in two; one that does not say takes images as they are."""
         return stages(self.model)
 
+    @property
+    def width(self) -> int:
+        """How many classes the model has: the columns of its scores."""
+        return len(self.identity["model"]["classes"])
+
 
 def task(
     job: Job, model: tuple[str, Model], source: tuple[str, Source], how: Degrading | None

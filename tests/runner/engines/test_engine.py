@@ -10,17 +10,17 @@ import pytest
 import simplejpeg
 
 import steadyeye as se
-from steadyeye.core import timing
 from steadyeye.core.errors import SampleError
 from steadyeye.data.images import image_file
 from steadyeye.models.runtimes.onnx_session import OnnxSession
 from steadyeye.models.runtimes.python_function import FunctionClassifier
 from steadyeye.predictions.shard_store import Cell
-from steadyeye.runner import prefetch, validate
+from steadyeye.runner import validate
 from steadyeye.runner.engines import threads
-from steadyeye.runner.engines.turns import Turns
+from steadyeye.runner.engines.threads import Turns
 from steadyeye.runner.job import Job
 from steadyeye.runner.run import Silent, run
+from steadyeye.runner.worker_thread import AHEAD, WorkerThread
 
 
 def test_workers_get_stretches_and_then_half_of_the_longest():
@@ -43,57 +43,63 @@ def test_every_shard_is_handed_out_once(workers):
     assert sorted(found) == list(range(5, 25))
 
 
-def test_a_helper_makes_what_was_begun_in_its_order():
+def worker(prefetches):
+    return WorkerThread(lambda: False, prefetches)
+
+
+def test_a_second_thread_makes_what_was_begun_in_its_order():
     made = []
 
-    def make(i):
+    def make(i, stopwatch):
         made.append((i, threading.current_thread()))
-        with timing.time_stage("decode"):
+        with stopwatch.time_stage("decode"):
             return i
 
-    with prefetch.helped(True), timing.collect_times() as took:
-        begun = [prefetch.begun(partial(make, i)) for i in range(20)]
-        assert [each() for each in begun] == list(range(20)) == [i for i, _ in made]
+    with worker(True) as here:
+        begun = [here.start(partial(make, i)) for i in range(20)]
+        values = [each.result(here.stopwatch) for each in begun]
+        assert values == list(range(20)) == [i for i, _ in made]
     assert len({thread for _, thread in made} - {threading.current_thread()}) == 1
-    assert took["decode"] > 0
+    assert here.stopwatch.take_sums()["decode"] > 0
+    assert here.stopwatch.take_sums()["decode"] == 0
 
 
-def test_without_a_helper_nothing_is_made_before_it_is_due():
+def test_without_a_second_thread_nothing_is_made_before_it_is_due():
     made = []
-    begun = [prefetch.begun(partial(made.append, i)) for i in range(3)]
-    begun[1]()
+    with worker(False) as here:
+        begun = [here.start(lambda _, i=i: made.append(i)) for i in range(3)]
+        begun[1].result(here.stopwatch)
     assert made == [1]
 
 
-def test_what_a_helper_raises_comes_where_it_is_asked_for():
-    with prefetch.helped(True):
-        begun = [prefetch.begun(lambda i=i: 1 // (1 - i)) for i in range(3)]
-        assert begun[0]() == 1
+def test_what_a_second_thread_raises_is_raised_where_its_result_is_due():
+    with worker(True) as here:
+        begun = [here.start(lambda _, i=i: 1 // (1 - i)) for i in range(3)]
+        assert begun[0].result(here.stopwatch) == 1
         with pytest.raises(ZeroDivisionError):
-            begun[1]()
-        assert begun[2]() == -1
+            begun[1].result(here.stopwatch)
+        assert begun[2].result(here.stopwatch) == -1
 
 
-def test_time_of_a_helper_is_not_taken_from_the_time_that_passed():
-    def make():
-        with timing.time_stage("decode"):
+def test_time_of_a_second_thread_is_not_taken_from_the_time_that_passed():
+    def make(stopwatch):
+        with stopwatch.time_stage("decode"):
             time.sleep(0.02)
 
-    with prefetch.helped(True), timing.collect_times() as took, timing.remainder("infer"):
-        prefetch.begun(make)()
+    with worker(True) as here, here.stopwatch.time_remainder("infer"):
+        here.start(make).result(here.stopwatch)
+    took = here.stopwatch.take_sums()
     assert took["decode"] >= 0.02
     # the model waited for it, and nothing else passed
     assert took["infer"] >= 0.02
 
 
-def test_what_is_left_is_found_once_and_not_beyond_the_work_it_was_for():
-    with prefetch.helped(True):
-        prefetch.leave({7: "seven"})
-        assert [prefetch.left_over(), prefetch.left_over()] == [{7: "seven"}, {}]
-        prefetch.leave({8: "eight"})
-    assert prefetch.left_over() == {}
-    prefetch.leave({9: "nine"})
-    assert prefetch.left_over() == {}
+def test_what_is_prefetched_beyond_a_span_is_handed_on_once_and_ends_with_the_worker():
+    with worker(True) as here:
+        here.prefetched = {7: "seven"}
+        assert [here.take_prefetched(), here.take_prefetched()] == [{7: "seven"}, {}]
+        here.prefetched = {8: "eight"}
+    assert here.take_prefetched() == {}
 
 
 @pytest.fixture
@@ -128,7 +134,7 @@ def watched(monkeypatch):
 
     def waiting():
         there = [event for event in events if event >= 0]
-        due = min(events[events.index(0) :].count(-1) + 1 + prefetch.AHEAD, 80) if there else 0
+        due = min(events[events.index(0) :].count(-1) + 1 + AHEAD, 80) if there else 0
         return len(there) < due
 
     def call(session, batch):
@@ -155,7 +161,7 @@ def test_images_are_made_ready_ahead_through_batches_and_shards(greys, tmp_path,
     assert run_itself.count(-1) == 80
     waiting = np.cumsum([1 if event >= 0 else -1 for event in run_itself])
     # the one that the model is asked about, and those that wait
-    assert waiting.max() == 1 + prefetch.AHEAD
+    assert waiting.max() == 1 + AHEAD
 
 
 def test_where_answers_are_kept_no_image_is_made_ready(greys, tmp_path, monkeypatch):
@@ -174,7 +180,7 @@ def test_a_worker_goes_on_while_its_last_shards_are_written(tmp_path, monkeypatc
     monkeypatch.setattr(threads, "BEHIND", 2)
     events = []
 
-    def work(shard, stopped):
+    def work(shard, worker):
         events.append(f"work {shard}")
 
         def finish():
@@ -194,7 +200,7 @@ def test_a_worker_goes_on_while_its_last_shards_are_written(tmp_path, monkeypatc
 def test_a_shard_that_cannot_be_written_stops_the_run(tmp_path):
     worked = []
 
-    def work(shard, stopped):
+    def work(shard, worker):
         worked.append(shard)
 
         def finish():

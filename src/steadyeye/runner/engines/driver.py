@@ -5,7 +5,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from steadyeye.core import timing
 from steadyeye.core.abilities import cacheable
 from steadyeye.core.errors import UsageError
 from steadyeye.core.format import number_of
@@ -15,6 +14,7 @@ from steadyeye.predictions.shard_store import Cell, encode_table, write_content
 from steadyeye.runner import cache_lookup, classify
 from steadyeye.runner.engines.work_order import Order, built
 from steadyeye.runner.task import Task
+from steadyeye.runner.worker_thread import WorkerThread
 
 SEEN_WITHIN = 90.0  # seconds that a network disk may take to show what another machine wrote
 
@@ -23,7 +23,7 @@ SEEN_WITHIN = 90.0  # seconds that a network disk may take to show what another 
 class Done:
     """What came of a shard: written by its worker, or its file's content, or why there is neither.
 
-    `took`: as of `core.timing`. `notes`: what the user should know.
+    `took`: as of `Stopwatch.take_sums`. `notes`: what the user should know.
     """
 
     shard: int
@@ -39,21 +39,22 @@ class Bench:
     def __init__(self, order: Order) -> None:
         self.order = order
         self._task: Task | None = None
+        self._worker = WorkerThread(lambda: False, prefetches=False)
 
     def done(self, number: int) -> Done:
         """Computes a shard, and writes it where this process reaches the folder of the driver."""
         try:
             task = self._task or self._built()
             cell = Cell(place(self.order.out), self.order.identity)
-            with timing.collect_times() as took:
-                rows = classify.predict(task, cell.span(number), lambda: False)
-                assert rows is not None, "nothing stops it"
-                content = encode_table(to_arrow(rows))
-                if self.order.reached():
-                    with timing.time_stage("write"):
-                        write_content(cell, number, content)
-                    content = b""
-            return Done(number, content, took=took, notes=self._notes())
+            rows = classify.predict(task, cell.span(number), self._worker)
+            assert rows is not None, "nothing stops it"
+            content = encode_table(to_arrow(rows))
+            stopwatch = self._worker.stopwatch
+            if self.order.reached():
+                with stopwatch.time_stage("write"):
+                    write_content(cell, number, content)
+                content = b""
+            return Done(number, content, took=stopwatch.take_sums(), notes=self._notes())
         except UsageError as error:
             return Done(number, error=str(error))
 
