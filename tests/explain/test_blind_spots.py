@@ -18,6 +18,7 @@ from steadyeye.predictions.read import read
 from steadyeye.report import build
 from steadyeye.report.analyses.blind_spots import blind_spots
 from steadyeye.report.explain import page as explain_page
+from steadyeye.report.sections import sections
 from steadyeye.runner.job import Job
 from steadyeye.runner.run import Silent
 
@@ -93,6 +94,31 @@ def test_what_the_reference_lacks_is_the_spot(whole):
     assert "12 of 36 are in sparse regions" in section.text[1]
     told = f"Blind spot 1: blue → green ({inside} of {inside}), {inside} mistakes"
     assert [exhibit.title for exhibit in section.exhibits] == [told]
+
+
+def test_a_mistake_in_a_video_is_a_film_of_the_frames_around(whole):
+    base = next(one for one in whole.evaluated if not one.predictions.probe).predictions
+    stills = sections(whole.evaluated, ["blind_spots"])[0]
+    assert [exhibit.film for exhibit in stills.exhibits] == [None]
+    # the images of every colour as one video: blue ones are three frames apart
+    frames = np.arange(len(base))
+    filmed = replace(base, tags={**base.tags, "video": np.full(len(base), "clip"), "frame": frames})
+    evaluated = [
+        one if one.predictions.probe else replace(one, predictions=filmed)
+        for one in whole.evaluated
+    ]
+    _, *films = sections(evaluated, ["blind_spots"])[0].exhibits
+    assert len(films) == 3
+    for exhibit in films:
+        film, picture = exhibit.film, exhibit.pictures[0]
+        assert exhibit.title == "Blind spot 1: blue → green, in its video"
+        assert (exhibit.model, exhibit.data) == (base.model, base.data)
+        start = base.ids.tolist().index(picture.sample)
+        near = frames[max(start - 5, 0) : start + 6]
+        assert [frame.sample for frame in film.frames] == base.ids[near].tolist()
+        assert film.frames[film.start].sample == picture.sample
+        assert [frame.right for frame in film.frames] == (near % 3 != 2).tolist()
+        assert {mark.kind for mark in picture.marks} == {"truth", "wrong"}
 
 
 def test_the_section_repeats_draws_and_hears_any_order(whole):

@@ -234,7 +234,8 @@ class Evaluated:
     """One model on one source: the sealed predictions and the results derived from them.
 
     `asked`: result name → the metric that gave it. `elsewhere`: the predictions of the same model
-    on the other data of the report, such as a reference set.
+    on the other data of the report, such as a reference set; of a probe, what its detector said of
+    the data that is explained.
     """
 
     predictions: Predictions

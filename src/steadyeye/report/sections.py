@@ -81,8 +81,12 @@ def _readable_analyses(models: Sequence[Evaluated], names: Sequence[str] = ANALY
 
 
 def _elsewhere(one: Evaluated, evaluated: Sequence[Evaluated]) -> tuple[Predictions, ...]:
-    """What the same model said of other data."""
+    """What the same model said of other data; of a probe, what its detector said of the data."""
     own = one.predictions
+    if own.probe:
+        base = (own.probe["model"], own.probe["data"]["fingerprint"])
+        tables = [other.predictions for other in evaluated]
+        return tuple(p for p in tables if not p.probe and (p.model, p.fingerprint) == base)
     others = [other.predictions for other in evaluated if other.predictions.model == own.model]
     return tuple(
         p

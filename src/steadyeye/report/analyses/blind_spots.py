@@ -1,6 +1,6 @@
 """Where the reference is thin: regions of the data of which it has too few, in spots."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
@@ -15,9 +15,12 @@ from steadyeye.explain.embedding.blind_spots import (
     blindness,
     contents,
     examples,
+    pair,
 )
 from steadyeye.explain.embedding.density_ratio import FALSE, LEAST, SHUFFLES
 from steadyeye.explain.embedding.regions import WRONG
+from steadyeye.explain.mining.candidates import FAINT, mistake_film
+from steadyeye.explain.mining.causes import judge_detections
 from steadyeye.report.explain.embedding_map import map_figure, name_cause
 
 PACKAGES = ("sklearn",)
@@ -39,6 +42,7 @@ def blind_spots(evaluated: Sequence[Evaluated]) -> Section | None:
         return None
     found = [(table, blindness(table)) for table in tables]
     told = [each for _, each in found if each]
+    bases = {id(one.predictions): one.elsewhere for one in evaluated}
     return Section(
         topic=Topic.WHY,
         place=46,
@@ -50,7 +54,7 @@ def blind_spots(evaluated: Sequence[Evaluated]) -> Section | None:
         tables=tuple(_table(each) for each in told),
         figures=tuple(map_figure(each, f"blind-spots-{i}") for i, each in enumerate(told)),
         exhibits=tuple(
-            _exhibit(each, spot) for each in told for spot in range(min(each.spots, SHOWN))
+            exhibit for each in told for exhibit in _exhibits(each, bases[id(each.predictions)])
         ),
     )
 
@@ -175,9 +179,55 @@ def _row(found: Blindness, name: str, inside: np.ndarray) -> tuple[str, ...]:
     )
 
 
-def _exhibit(found: Blindness, spot: int) -> Exhibit:
+def _exhibits(found: Blindness, bases: Sequence[Predictions]) -> Iterator[Exhibit]:
+    """The crops of each spot, then the films of those mistakes shown that are in a video.
+
+    `bases`: what the detector said of the data.
+    """
+    for spot in range(min(found.spots, SHOWN)):
+        shown, nearest = examples(found, spot)
+        yield _crops(found, spot, shown, nearest)
+        for base in bases:
+            yield from _mistake_films(found.predictions, base, spot, shown)
+
+
+def _mistake_films(
+    table: Predictions, base: Predictions, spot: int, shown: Sequence[int]
+) -> Iterator[Exhibit]:
+    """Each mistake on its whole frame, with the frames around; none where it is of no video."""
+    tags, said = table.tags, base.said
+    if said is None:
+        return
+    faint = judge_detections(base, FAINT)
+    corners = np.stack([tags[name] for name in ("x0", "y0", "x1", "y1")], axis=1)
+    for row in shown:
+        same = (
+            (base.ids[said.image] == tags["image"][row])
+            & (said.label == tags["own_label"][row])
+            & (said.score == tags["score"][row])
+        )
+        if tags["cause"][row] not in WRONG or not same.any():
+            continue
+        # a region may be the true box that the detection lies on
+        apart = np.abs(said.boxes - corners[row]).sum(axis=1)
+        film = mistake_film(base, faint, int(np.where(same, apart, np.inf).argmin()))
+        if film is None:
+            continue
+        name = pair(str(tags["true"][row]), str(tags["said"][row]))
+        frame = film.frames[film.start]
+        lines = (f"predicts {tags['said'][row]}, {float(tags['score'][row]):.2f}",)
+        yield Exhibit(
+            title=f"Blind spot {spot + 1}: {name}, in its video",
+            model=base.model,
+            data=base.data,
+            pictures=(Picture(frame.sample, frame.sample, lines, False, frame.marks),),
+            film=film,
+        )
+
+
+def _crops(found: Blindness, spot: int, shown: Sequence[int], nearest: int) -> Exhibit:
+    """Regions of a spot, and the one of the reference that is nearest."""
     part = contents(found, found.spot == spot)
-    shown, nearest = examples(found, spot)
     return Exhibit(
         title=f"Blind spot {spot + 1}: {part.name} ({part.times:,} of {part.count:,}), "
         f"{number_of(part.wrong, 'mistake')}",
