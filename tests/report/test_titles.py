@@ -63,7 +63,7 @@ NEUTRAL = {
     "map_breakdown": "AP by class, object size and frame",
     "map_curve": "mAP on the worst frame within ±k",
     "offset_errors": r"(How does the error rate change with the distance from the anchor\?"
-    r"|None of \S+ neighbours? .* from a right anchor is wrong)",
+    r"|None of \S+ neighbours? .* is wrong while its anchor is right)",
     "patch_shuffle": r"Shuffling patches inside the box: "
     r"(how much|do confident mistakes change less .*\?.*)",
     "per_class": "Accuracy and pm-k by class",

@@ -26,5 +26,6 @@ ANALYSES = (
     *("map_breakdown", "map_curve", "offset_errors", "patch_shuffle", "per_class", "pm_curve"),
     *("precision_recall", "published_detectors", "published_models", "published_nao"),
     *("review_impact", "static_transfer", "timeline", "unstable_clips", "what_changed"),
+    "wrong_predictions",
 )
 """The sections of a report, each where it has something to say."""

@@ -15,6 +15,7 @@ from steadyeye.report.analyses.flips import flips
 from steadyeye.report.analyses.per_class import per_class
 from steadyeye.report.analyses.pm_curve import pm_curve
 from steadyeye.report.analyses.wrong_predictions import wrong_predictions
+from steadyeye.report.sections import sections
 from steadyeye.runner.collect import results
 
 ALL = (failures, flips, per_class, pm_curve)
@@ -143,7 +144,7 @@ def test_a_frame_that_breaks_two_anchors_is_shown_once():
     )
     section = failures([evaluated(predictions)])
     assert len(section.exhibits) == 1
-    assert "m 2." in section.text[0]
+    assert "m 2 of 2." in section.text[0]
 
 
 def test_failures_take_models_in_turn_and_stop_in_time():
@@ -204,6 +205,7 @@ def test_wrong_predictions_of_still_images_are_shown_the_most_confident_first(ha
     alone = replace(alone, columns=("truth", "group"), tags={})
     section = wrong_predictions([Evaluated(alone, {})])
     assert section.title == "Wrong predictions: 2 of 4 images"
+    assert section in sections([Evaluated(alone, {})]), "no one has to ask for it"
     assert [each.pictures[0].sample for each in section.exhibits] == ["b", "c"]
     assert section.exhibits[0].title == "c0 → c1"
     assert section.exhibits[0].pictures[0].lines == (

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from steadyeye.core.format import format_value, number_of, probability, span
+from steadyeye.core.format import number_of, probability
 from steadyeye.core.report_types import Figure, Section, Table, Topic
 from steadyeye.core.result_lookup import among
 from steadyeye.core.types import Evaluated, needs
@@ -19,6 +19,7 @@ from steadyeye.report.comparison.wording import (
     rank,
     reach,
 )
+from steadyeye.report.render.document import interval_of, value_of
 
 DRAWN = 30
 ROW = 44
@@ -83,8 +84,8 @@ def _standings(found: Boards) -> Table:
             name_metric(board.metric),
             rank(board, place),
             each.model,
-            format_value(each.result.value, board.unit),
-            span(each.result.low, each.result.high, board.unit),
+            value_of(each.result),
+            interval_of(each.result),
             f"{each.result.n:,}",
             among(each.result),
             ", ".join(each.tied) or "—",

@@ -74,7 +74,10 @@ def _sentence(table: Predictions, pairs: Sequence[Confusion], score: float) -> s
     first = pairs[0]
     objects = len({place for pair in pairs for place in pair.places})
     n = 0 if table.boxes is None else int((~table.boxes.crowd).sum())
-    most = "Most often" if len(pairs) > 1 else "That is"
+    most = "That is"
+    if len(pairs) > 1:
+        tied = len(pairs[1].rows) == len(first.rows)
+        most = "For example," if tied else "Most often"
     return (
         f"{table.model} confidently confuses {objects:,} of {number_of(n, 'object')}, in "
         f"{number_of(len(pairs), 'pair')} of classes. {most} {first.true} → {first.said}: "

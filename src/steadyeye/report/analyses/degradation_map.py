@@ -42,10 +42,8 @@ def degradation_map(evaluated: Sequence[Evaluated]) -> Section | None:
         place=14,
         title="Accuracy by operator and level",
         text=(
-            (
-                "Dark is high accuracy, light is low. The operators with the lowest mean accuracy "
-                "come first."
-            ),
+            "Dark is high accuracy, light is low; where there is no cell, the operator has no such "
+            "level. The operators with the lowest mean accuracy come first.",
             *maps,
         ),
         figures=(_figure(rows),),

@@ -43,11 +43,20 @@ def degradation_profiles(evaluated: Sequence[Evaluated]) -> Section | None:
         title="Accuracy, probability and rank by level, for each operator",
         text=(
             "Level 0 is the original image; each level degrades it more. Bands are 95 % "
-            "intervals. The table of all numbers says how many images count.",
+            "intervals. The table of all numbers says how many images count."
+            + _shorter(next(result for results in found.values() for result in results)),
         ),
         figures=figures,
         tables=(_table(models, found),),
     )
+
+
+def _shorter(result: Result) -> str:
+    """A sentence where some operators have fewer levels than others; else empty."""
+    levels = {len(operator.cells) for operator in result.cells if operator.name != MEAN}
+    if len(levels) < 2:
+        return ""
+    return " Some operators have fewer levels; the mean over all operators ends where theirs end."
 
 
 def _figure(name: str, models: list[str], results: Sequence[Result]) -> Figure:

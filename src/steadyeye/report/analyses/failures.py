@@ -42,15 +42,19 @@ def failures(evaluated: Sequence[Evaluated]) -> Section | None:
     distinct = [_distinct(broken) for broken in found.values()]
     total = sum(map(len, distinct))
     shown = _in_turn(distinct, SHOWN)
-    counts = "; ".join(f"{model} {len(broken)}" for model, broken in found.items())
+    right = [int((pm_sets(one.predictions).breaks_at > 0).sum()) for one in evaluated]
+    counts = "; ".join(
+        f"{model} {len(broken)} of {n:,}"
+        for (model, broken), n in zip(found.items(), right, strict=True)
+    )
     return Section(
         topic=Topic.WHAT,
         place=20,
         title="The frames that break it",
         text=(
             "Each pair: an anchor that the model has right, and a neighbour that it has wrong "
-            f"with the highest confidence. Sets that break: {counts}. A frame that breaks "
-            "several sets is shown once per model"
+            "with the highest confidence. Sets that break, of those with a right anchor: "
+            f"{counts}. A frame that breaks several sets is shown once per model"
             + (f": {len(shown)} of {number_of(total, 'pair')}." if len(shown) < total else "."),
         ),
         exhibits=tuple(map(_exhibit, shown)),

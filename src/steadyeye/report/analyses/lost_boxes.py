@@ -57,7 +57,8 @@ def lost_boxes(evaluated: Sequence[Evaluated]) -> Section | None:
             "detection of one object (duplicate); no object there (background); and objects "
             "without a detection (missed). ΔAP: the gain in mAP at IoU 0.5, over all scores, if "
             "this kind of error alone were corrected. In the pictures: white the true box, "
-            "green a true positive, dashed orange a false positive.",
+            "green a true positive, dashed orange a false positive. The frame AP over a pair "
+            "counts detections with any score, so it can be high where a picture says missed.",
             *(told for _, told, _ in found if told),
         ),
         tables=tuple(table for table, *_ in found),

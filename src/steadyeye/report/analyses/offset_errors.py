@@ -75,10 +75,10 @@ def offset_errors(evaluated: Sequence[Evaluated]) -> Section | None:
         title=claim.text if claim else _question(whole, k),
         claim=claim,
         text=(
-            f"Neighbours of right anchors: {percent(whole.near.value)} "
-            f"({interval(whole.near.low, whole.near.high)}) of those one frame away are wrong, "
-            f"and {percent(whole.far.value)} ({interval(whole.far.low, whole.far.high)}) of "
-            f"those {k} frames away"
+            f"Wrong although the anchor is right: {percent(whole.near.value)} "
+            f"({interval(whole.near.low, whole.near.high)}) of all frames one frame from their "
+            f"anchor, and {percent(whole.far.value)} "
+            f"({interval(whole.far.low, whole.far.high)}) of those {k} frames from it"
             + (f", over {number_of(len(together), 'model')}. " if len(together) > 1 else ". ")
             + "A wrong next frame is unlikely to come from a change of the scene.",
         ),
@@ -92,13 +92,15 @@ def _claims(whole: _Line, k: int) -> list[Claim]:
     near, far = whole.near, whole.far
     return [
         higher(
-            f"Errors increase with distance: {percent(near.value)} of the neighbours one frame "
-            f"away from a right anchor are wrong, {percent(far.value)} of those {k} frames away",
+            f"Errors increase with distance: {percent(near.value)} of the frames one frame from "
+            f"their anchor are wrong although it is right, {percent(far.value)} of those {k} "
+            "frames from it",
             far,
             near,
         ),
         above(
-            f"{percent(near.value)} of the frames next to a right anchor are already wrong",
+            f"{percent(near.value)} of the frames next to their anchor are wrong although it is "
+            "right",
             near,
             LEAST,
         ),
@@ -109,7 +111,7 @@ def _question(whole: _Line, k: int) -> str:
     n = whole.near.n + (whole.far.n if k > 1 else 0)
     if n and not whole.near.value and not whole.far.value:
         where = f"one or {k} frames away" if k > 1 else "one frame away"
-        return f"None of {number_of(n, 'neighbour')} {where} from a right anchor is wrong"
+        return f"None of {number_of(n, 'neighbour')} {where} is wrong while its anchor is right"
     return "How does the error rate change with the distance from the anchor?"
 
 
@@ -146,7 +148,7 @@ def _figure(lines: Sequence[_Line], everyone: Sequence[_Line]) -> Figure:
     channels = _channels(models, everyone)
     y = {
         "type": "quantitative",
-        "title": "wrong, if the anchor is right",
+        "title": "wrong although the anchor is right",
         "axis": {"format": "%"},
         "scale": {"zero": True},
     }
@@ -216,4 +218,4 @@ def _table(lines: Sequence[_Line]) -> Table:
         for ends in (interval(found.low, found.high),)
     )
     header = ("offset", "model", "frames × models", "wrong", "95 % interval")
-    return Table("Wrong neighbours of right anchors, by offset", header, body)
+    return Table("Frames that are wrong although their anchor is right, by offset", header, body)

@@ -193,12 +193,14 @@ def _layers() -> list[dict[str, Any]]:
     legend = {"title": None, "orient": "bottom"}
     scale = {"domain": list(MEASURES), "range": [PALETTE[5], PALETTE[0]]}
     hue = {"field": "measure", "type": "nominal", "scale": scale, "legend": legend}
+    # or the last label of a chart runs into the first of the next
+    axis = {"axis": {"format": ".0%", "labelFlush": True}}
     bars = {
         "mark": {"type": "bar", "tooltip": True},
         "encoding": {
             "y": y,
             "yOffset": offset,
-            "x": shares("value", "share of anchors"),
+            "x": {**shares("value", "share of anchors"), **axis},
             "color": hue,
         },
     }
@@ -207,7 +209,7 @@ def _layers() -> list[dict[str, Any]]:
         "encoding": {
             "y": y,
             "yOffset": offset,
-            "x": shares("low", "share of anchors"),
+            "x": {**shares("low", "share of anchors"), **axis},
             "x2": {"field": "high"},
         },
     }

@@ -75,9 +75,10 @@ def static_transfer(evaluated: Sequence[Evaluated]) -> Section | None:
             "One neighbour per anchor: the one that most of the other models have wrong. A "
             f"model is right on {percent(float(others))} of these (mean over {len(names)} "
             f"models), on {percent(float(anchors))} of the anchors, and on every neighbour of "
-            f"{percent(float(own))}. The first difference is the part of the drop that models "
-            "share. The second is missed by a fixed test set of hard frames, because each model "
-            "breaks on its own frames.",
+            f"{percent(float(own))} of the anchors. From {percent(float(anchors))} to "
+            f"{percent(float(others))}: the part of the drop that models share. From "
+            f"{percent(float(others))} to {percent(float(own))}: the part on frames of each "
+            "model's own, which a fixed test set of hard frames misses.",
         ),
         figures=(_figure(scores),),
         tables=(_table(scores),),
@@ -205,5 +206,5 @@ def _table(scores: dict[str, tuple[Interval, ...]]) -> Table:
         )
         for name, found in scores.items()
     )
-    header = ("model", "anchors", *MEASURES)
+    header = ("model", "n", *MEASURES)
     return Table("Share right, with 95 % intervals", header, body)

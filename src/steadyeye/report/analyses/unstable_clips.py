@@ -43,8 +43,9 @@ def unstable_clips(evaluated: Sequence[Evaluated]) -> Section | None:
         title="The seconds with the most prediction changes",
         text=(
             " ".join(_sentence(p, ranked) for p, ranked in zip(tables, found, strict=True)),
-            "Ordered by the number of prediction changes in the second, then by the changes in "
-            "confidence. Check what moves, blurs or enters the picture.",
+            "These are the worst seconds, not typical ones, ordered by the number of prediction "
+            "changes plus the sum of the changes in confidence (Σ |Δ confidence|). Check what "
+            "moves, blurs or enters the picture.",
         ),
         tables=(_table(listed),),
         exhibits=tuple(_exhibit(predictions, window) for predictions, window in listed),
@@ -63,8 +64,7 @@ def _sentence(predictions: Predictions, found: Sequence[Window]) -> str:
     return (
         f"{predictions.model} changes its prediction {worst.changes} times in {len(worst.rows)} "
         f"frames at {_when(predictions, worst)} of {_video(predictions, worst)}; {several} "
-        f"{inside} of its {number_of(total, 'change')}. These are the worst seconds, not typical "
-        "ones."
+        f"{inside} of its {number_of(total, 'change')}."
     )
 
 

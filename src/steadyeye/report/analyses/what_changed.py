@@ -38,7 +38,7 @@ def what_changed(evaluated: Sequence[Evaluated]) -> Section | None:
     if not judged:
         return None
     fits = {predictions.model: found for predictions, _, found in judged}
-    fitted = any(effect.alone for found in fits.values() for effect in found.each)
+    fitted = any(map(_is_fitted, fits.values()))
     best = [found.strongest for found in fits.values() if found.strongest]
     strongest = min(best, key=lambda effect: effect.p) if best else None
     if strongest is not None and not _claim(judged, strongest):
@@ -48,12 +48,18 @@ def what_changed(evaluated: Sequence[Evaluated]) -> Section | None:
         place=22,
         title=f"What changed when it broke: {_finding(judged, strongest)}",
         claim=_claim(judged, strongest),
-        text=(" ".join(_sentence(*each) for each in judged),),
-        method=(_method(judged),),
-        tables=tuple(_table(*each) for each in judged),
+        text=(" ".join([*(_sentence(*each) for each in judged), *_too_few(judged)]),),
+        method=(_method(judged),) if fitted else (),
+        # a table of an unfitted model would hold nothing but dashes
+        tables=tuple(_table(*each) for each in judged if _is_fitted(each[2])),
         figures=(forest(fits),) if fitted else (),
     )
     return _with_dose(section, judged, strongest) if strongest else section
+
+
+def _is_fitted(fit: Effects) -> bool:
+    """Whether any measure has an odds ratio."""
+    return any(effect.alone for effect in fit.each)
 
 
 def _judge(predictions: Predictions) -> Judged:
@@ -76,7 +82,7 @@ def _claim(judged: Sequence[Judged], strongest: Effect | None) -> Claim | None:
 
 def _finding(judged: Sequence[Judged], strongest: Effect | None) -> str:
     if strongest is None:
-        fitted = any(effect.alone for _, _, found in judged for effect in found.each)
+        fitted = any(_is_fitted(fit) for _, _, fit in judged)
         return "no measure is clearly related" if fitted else "too few broken frames"
     agree = [
         effect
@@ -103,15 +109,21 @@ def _sentence(predictions: Predictions, found: Outcomes, fit: Effects) -> str:
             f"{best.alone.text(not best.rises)} for one standard deviation "
             f"({best.measure.shown(best.deviation)}) {more}; {found.counted}."
         )
-    if any(each.alone for each in fit.each):
+    if _is_fitted(fit):
         return (
             f"{predictions.model}: none of {len(fit.each)} measures differs clearly between "
             f"neighbours that break and neighbours that do not; {found.counted}."
         )
+    return f"{predictions.model}: {found.counted}."
+
+
+def _too_few(judged: Sequence[Judged]) -> tuple[str, ...]:
+    """What odds ratios need, where a model has none."""
+    if all(_is_fitted(fit) for _, _, fit in judged):
+        return ()
     return (
-        f"{predictions.model}: {found.counted}. Odds ratios need at least {EVENTS} neighbours "
-        f"that break and {EVENTS} that do not, the former from at least {CLUSTERS} videos or "
-        "sets."
+        f"Odds ratios need at least {EVENTS} neighbours that break and {EVENTS} that do not, the "
+        f"former from at least {CLUSTERS} videos or sets.",
     )
 
 

@@ -134,12 +134,13 @@ ANY = (
     ("n", "how many cases a number is computed from."),
     (
         "classes",
-        "the number of classes that the model chooses among. Guessing is right once in as many.",
+        "the number of classes that the model chooses among. A random guess is right once in that "
+        "many.",
     ),
     (
         "95\u202f% interval",
-        "the range in which the number would lie for other samples of this kind, 95 times of 100; "
-        "the grey bar from 0 to 100\u202f%.",
+        "a range that contains the true value for 95 of 100 samples of this kind; the grey bar, on "
+        "a scale from 0 to 100\u202f%.",
     ),
 )
 """(term, what it means) for all numbers."""
@@ -259,16 +260,17 @@ def title(evaluated: Sequence[Evaluated]) -> str:
 
 def value_of(result: Result) -> str:
     """The value of a result in its unit, differences of shares in percentage points."""
-    return _with_unit(result, format_value(result.value, result.unit))
+    return in_unit(result.name, format_value(result.value, result.unit))
 
 
 def interval_of(result: Result) -> str:
     """The 95 % interval of a result in its unit; `—` where there is none."""
-    return _with_unit(result, span(result.low, result.high, result.unit))
+    return in_unit(result.name, span(result.low, result.high, result.unit))
 
 
-def _with_unit(result: Result, text: str) -> str:
-    unit = UNITS.get(result.name.partition("(")[0])
+def in_unit(metric: str, text: str) -> str:
+    """A formatted value or interval of a metric, with "pp" for "%" where it is a difference."""
+    unit = UNITS.get(metric.partition("(")[0])
     if unit is None or text == "—":
         return text
     return f"{text.removesuffix('%').rstrip()}\u202f{unit}"

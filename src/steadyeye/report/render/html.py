@@ -18,6 +18,9 @@ from steadyeye.report.render.first import SENTENCES, head, leads
 from steadyeye.report.render.pages import open_templates, read_static
 from steadyeye.report.render.vega import read_vega
 
+INTERVAL = r"\(?[\d.,]+–[\d.,]+(?:\u202f[%\w]+)?\)?"
+"""An interval in a cell, `(27.0–73.0 %)`."""
+
 Pictures = Callable[[str, Picture], bytes | None]
 """`(data, picture) -> JPEG bytes`, or None where it is not kept."""
 
@@ -94,8 +97,12 @@ def _specification(spec: Mapping[str, Any]) -> Markup:
 
 
 def _breakable(text: str) -> Markup:
-    """A name that may be broken after each underscore and before a bracket."""
-    return Markup("<wbr>").join(escape(part) for part in re.split(r"(?<=_)|(?=[(\[])", text))
+    """A cell that may be broken after each underscore and before a bracket, in no interval."""
+    cell = Markup("")
+    for part, interval in re.findall(rf"(.*?)({INTERVAL}|$)", text, re.DOTALL):
+        cell += Markup("<wbr>").join(escape(each) for each in re.split(r"(?<=_)|(?=[(\[])", part))
+        cell += Markup('<span class="ends">{}</span>').format(interval) if interval else ""
+    return cell
 
 
 def _record(record: Mapping[str, Any]) -> str:

@@ -10,6 +10,7 @@ from urllib.parse import quote
 from markupsafe import Markup
 
 from steadyeye.core.format import format_value, span
+from steadyeye.report.render.document import in_unit
 from steadyeye.report.render.pages import open_templates, read_static
 
 FINISHED = "finished"
@@ -188,8 +189,8 @@ def _number(number: Number) -> Mapping[str, Any]:
     bar = number.unit == "share" and number.low is not None and number.high is not None
     return {
         "value": number.value,
-        "shown": format_value(number.value, number.unit),
-        "span": span(number.low, number.high, number.unit),
+        "shown": in_unit(number.metric, format_value(number.value, number.unit)),
+        "span": in_unit(number.metric, span(number.low, number.high, number.unit)),
         "n": number.n,
         **({"bar": [number.low, number.high]} if bar else {}),
     }

@@ -150,7 +150,7 @@ function draw() {
   body.replaceChildren(...shown.slice(0, state.most).map(line));
   more.hidden = shown.length <= state.most;
   const runs = new Set(shown.map((row) => row.run)).size;
-  count.textContent = `${runs.toLocaleString("en")} of ${content.runs.length.toLocaleString("en")} runs`;
+  count.textContent = `${runs.toLocaleString("en")} of ${content.runs.length.toLocaleString("en")} ${content.runs.length === 1 ? "run" : "runs"}`;
   tell();
   keep();
 }
