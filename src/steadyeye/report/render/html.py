@@ -18,8 +18,8 @@ from steadyeye.report.render.first import SENTENCES, head, leads
 from steadyeye.report.render.pages import open_templates, read_static
 from steadyeye.report.render.vega import read_vega
 
-INTERVAL = r"\(?[\d.,]+–[\d.,]+(?:\u202f[%\w]+)?\)?"
-"""An interval in a cell, `(27.0–73.0 %)`."""
+INTERVAL = r"\(?[\d.,]+–[\d.,]+(?:\u202f[%\w]+)?\)?|\(≥? ?[\d.,]+(?: %)?\)"
+"""An interval in a cell, `(27.0–73.0 %)`, or what else stands in brackets, `(≥ 3)`."""
 
 Pictures = Callable[[str, Picture], bytes | None]
 """`(data, picture) -> JPEG bytes`, or None where it is not kept."""
