@@ -73,8 +73,8 @@ def synthetic(n: int, classes: int) -> Predictions:
         errors=np.full(images, ""),
         boxes=truth,
         detections=said,
-        said=said,
-        reach=reach,
+        raw_detections=said,
+        model_to_data_class=reach,
         parents=tuple(() if i < 10 else (i // 10,) for i in range(classes)),
         verified=verified(rng, images, classes),
     )

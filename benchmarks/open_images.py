@@ -52,10 +52,10 @@ def main() -> None:
 
 def write(root: Path, rows: int, images: int, labels: int) -> None:
     """The two files, boxes of an image one after the other as in the release."""
-    from steadyeye.data.classes.openimages import released
+    from steadyeye.data.classes.openimages import released_names
 
     rng = np.random.default_rng(0)
-    mids = pa.array(list(released()))
+    mids = pa.array(list(released_names()))
     ids = pa.array([f"{number:016x}" for number in rng.permutation(images)])
     with (
         csv.CSVWriter(str(root / "train-annotations-bbox.csv"), schema()) as boxes,

@@ -10,7 +10,7 @@ from conftest import ROOT
 from forked import steadyeye
 from test_runs import command, davis
 
-from steadyeye.data.classes.class_lists import known
+from steadyeye.data.classes.class_lists import shipped_classes
 from steadyeye.data.classes.class_mapping import by_meaning, from_file
 
 __all__ = ["davis"]
@@ -118,8 +118,10 @@ def test_classmap_prints_a_map_that_can_be_given_back(tmp_path):
     assert len(rows) == 1000
     assert sum(bool(row["data"]) for row in rows) == 288
     (tmp_path / "map.csv").write_text(done.stdout)
-    again = from_file(tmp_path / "map.csv", known("imagenet1k"), known("vid30"))
-    assert again.members == by_meaning(known("imagenet1k"), known("vid30")).members
+    again = from_file(tmp_path / "map.csv", shipped_classes("imagenet1k"), shipped_classes("vid30"))
+    assert (
+        again.members == by_meaning(shipped_classes("imagenet1k"), shipped_classes("vid30")).members
+    )
 
 
 MISTAKES = [

@@ -79,8 +79,8 @@ def table(truth, said, images=2, **more):
         errors=np.array([""] * images),
         boxes=boxed(truth),
         detections=boxed(said),
-        said=boxed(said),
-        reach=np.arange(2),
+        raw_detections=boxed(said),
+        model_to_data_class=np.arange(2),
         **values,
     )
 

@@ -25,14 +25,14 @@ from steadyeye.core.errors import UsageError
 from steadyeye.core.pm_sets import consecutive
 from steadyeye.core.spec import parse
 from steadyeye.core.types import Classes, Evaluated, Sample
-from steadyeye.data.classes.class_lists import known
+from steadyeye.data.classes.class_lists import shipped_classes
 from steadyeye.data.classes.class_map import ClassMap, with_others
 from steadyeye.predictions.schema import ANSWERS
 from steadyeye.report.analyses.per_class import per_class
 from steadyeye.runner import classify, detect, validate
 from steadyeye.runner.job import Job
 
-ILSVRC = known("imagenet1k").names
+ILSVRC = shipped_classes("imagenet1k").names
 REQUIRED = "pm_k(k=10) >= 70%"
 
 
@@ -333,7 +333,7 @@ def test_released_sets_are_closed(test_data):
     root = test_data / "imagenet_vid_robust"
     assert built(f"imagenet_vid_robust(root='{root}')").closed
     for name in ("coco", "imagenet1k", "openimages", "vid30", "ytbb"):
-        assert known(name).closed
+        assert shipped_classes(name).closed
 
 
 def test_a_class_map_that_leaves_classes_out_does_not_close_the_list(test_data, tmp_path):
@@ -370,7 +370,7 @@ def detected(test_data, tmp_path_factory):
 
 def test_a_detector_answers_among_all_its_classes(detected):
     table = detected.predictions
-    said, best = table.said, []
+    said, best = table.raw_detections, []
     for row in range(len(table)):
         mine = np.flatnonzero(said.image == row)
         best.append(said.label[mine[said.score[mine].argmax()]] if len(mine) else -1)
@@ -462,8 +462,12 @@ def test_the_median_class_is_one_that_the_model_can_name(runs):
     answers = np.where((table.truth & known_ones).any(axis=1), table.truth.argmax(axis=1), 5)
     answers[table.tags["offset"] == 1] = 9
     stored = {**table.stored, "predicted": answers}
-    reach = np.where(np.isin(table.reach, np.flatnonzero(known_ones)), table.reach, -1)
-    section = per_class([Evaluated(replace(table, stored=stored, reach=reach), {})])
+    reach = np.where(
+        np.isin(table.model_to_data_class, np.flatnonzero(known_ones)),
+        table.model_to_data_class,
+        -1,
+    )
+    section = per_class([Evaluated(replace(table, stored=stored, model_to_data_class=reach), {})])
     assert "100.0" in section.text[0]
     assert "of the 5 classes that it has" in section.text[0]
     without = [row for row in section.tables[0].rows if row[-1] == "not a class of the model"]

@@ -54,14 +54,14 @@ def strip(cell, shards):
 
 def test_all_that_was_said_is_read_back(folder):
     table = read(*cells(folder)[0])
-    assert len(table.said) == 80
-    assert table.said.label[:2].tolist() == [KITE, PERSON]
-    assert table.said.boxes[:2].tolist() == talkative([0])[0][0]
-    assert table.said.score[:2].tolist() == [0.9, 0.6]
-    assert table.said.image[[0, 1, 79]].tolist() == [0, 0, 39]
-    assert len(table.reach) == 80
-    assert table.reach[[KITE, PERSON]].tolist() == [-1, 1]
-    assert (table.reach >= 0).sum() == 1
+    assert len(table.raw_detections) == 80
+    assert table.raw_detections.label[:2].tolist() == [KITE, PERSON]
+    assert table.raw_detections.boxes[:2].tolist() == talkative([0])[0][0]
+    assert table.raw_detections.score[:2].tolist() == [0.9, 0.6]
+    assert table.raw_detections.image[[0, 1, 79]].tolist() == [0, 0, 39]
+    assert len(table.model_to_data_class) == 80
+    assert table.model_to_data_class[[KITE, PERSON]].tolist() == [-1, 1]
+    assert (table.model_to_data_class >= 0).sum() == 1
     # the numbers read what they read before
     assert table.detections.label.tolist() == [1] * 40
     assert any("40 detections left out: their 1 class" in note for note in table.notes)
@@ -74,7 +74,7 @@ def test_shards_of_earlier_versions_are_read_without(folder, old):
     before = read(cell)
     strip(cell, old)
     after = read(cell)
-    assert after.said is None
+    assert after.raw_detections is None
     assert np.array_equal(after.detections.boxes, before.detections.boxes)
     assert np.array_equal(after.ids, before.ids)
 
@@ -83,5 +83,5 @@ def test_what_was_said_follows_the_rows_of_a_review(folder):
     table = read(*cells(folder)[0])
     accepted = (np.arange(40) % 2).astype(int)
     kept = select_reviewed(replace(table, tags={**table.tags, "accepted": accepted}))
-    assert len(kept.said) == 40
-    assert kept.said.image[[0, 1, 39]].tolist() == [0, 0, 19]
+    assert len(kept.raw_detections) == 40
+    assert kept.raw_detections.image[[0, 1, 39]].tolist() == [0, 0, 19]

@@ -127,7 +127,7 @@ def detected(n, found):
         tags=tags,
         groups=np.array([f"g{i}" for i, _ in rows], dtype=np.str_),
         columns=("truth", "boxes", "detections", "group", "offset"),
-        detections=made.said,
+        detections=made.raw_detections,
         truth=np.tile([True, False], (len(rows), 1)),
         top=np.array([[found(*key)[0]] for key in rows], dtype=np.int32).reshape(-1, 1),
         top_scores=np.full((len(rows), 1), 0.9, dtype=np.float32),
@@ -268,8 +268,8 @@ ends = st.none() | st.floats(-2, 2)
 def test_a_claim_needs_both_ends_beyond_its_bound(low, high, bound, p):
     found = Interval(0.0, low, high, 3, "")
     known = low is not None and high is not None and (p is None or p <= 0.05)
-    assert above("", found, bound, p).supported == (known and low > bound)
-    assert below("", found, bound, p).supported == (known and high < bound)
+    assert above("", found, bound, p).is_supported == (known and low > bound)
+    assert below("", found, bound, p).is_supported == (known and high < bound)
 
 
 @given(most=st.integers(0, 60), second=st.integers(0, 60))
@@ -280,9 +280,9 @@ def test_a_lead_is_that_of_the_two_sided_binomial_test(most, second):
 
 def test_all_of_several_claims_have_to_hold():
     yes, no = Claim("", 0.1, 0.2, above=0.0), Claim("", -0.1, 0.2, above=0.0)
-    assert every("all", [yes, yes]).supported
-    assert not every("all", [yes, no]).supported
-    assert not every("all", []).supported
+    assert every("all", [yes, yes]).is_supported
+    assert not every("all", [yes, no]).is_supported
+    assert not every("all", []).is_supported
     assert every("all", [yes]).text == "all"
     assert first([no, yes]) is yes
     assert first([no]) is None
@@ -290,10 +290,10 @@ def test_all_of_several_claims_have_to_hold():
 
 def test_higher_asks_for_intervals_that_lie_apart():
     low, high = Interval(0.2, 0.1, 0.3, 9, ""), Interval(0.5, 0.31, 0.6, 9, "")
-    assert higher("", high, low).supported
-    assert not higher("", replace(high, low=0.3), low).supported
-    assert not higher("", replace(high, low=None), low).supported
-    assert not higher("", high, replace(low, high=None)).supported
+    assert higher("", high, low).is_supported
+    assert not higher("", replace(high, low=0.3), low).is_supported
+    assert not higher("", replace(high, low=None), low).is_supported
+    assert not higher("", high, replace(low, high=None)).is_supported
 
 
 # ---------------------------------------------------------------- each case that was wrong

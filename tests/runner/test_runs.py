@@ -105,7 +105,7 @@ def test_any_batch_gives_the_same_numbers(davis, whole, tmp_path, batch):
     compute(tmp_path, davis, batch=batch)
     found, expected = read(*cells(tmp_path)[0]), read(*cells(whole)[0])
     np.testing.assert_allclose(found.scores, expected.scores, atol=1e-5)
-    np.testing.assert_array_equal(found.predicted, expected.predicted)
+    np.testing.assert_array_equal(found.predicted_class, expected.predicted_class)
     assert found.ids.tolist() == expected.ids.tolist()
 
 

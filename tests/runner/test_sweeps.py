@@ -68,7 +68,7 @@ def test_level_zero_is_the_plain_run_to_the_bit(sweep, tmp_path):
     first = sweep[1].tags["level"] == 0
     assert np.array_equal(sweep[1].tags["image"][first], plain.ids)
     assert np.array_equal(sweep[1].confidence[first], plain.confidence)
-    assert np.array_equal(sweep[1].predicted[first], plain.predicted)
+    assert np.array_equal(sweep[1].predicted_class[first], plain.predicted_class)
 
 
 def test_every_row_is_the_model_on_the_operator_s_own_picture(sweep):
@@ -90,7 +90,7 @@ def test_every_row_is_the_model_on_the_operator_s_own_picture(sweep):
         scores = np.array([max(own[list(m)], default=-np.inf) for m in task.class_map.members])
         best = max(sample.truth, key=lambda c: scores[c])
         order = np.argsort(-scores, kind="stable")
-        assert found.predicted[row] == order[0]
+        assert found.predicted_class[row] == order[0]
         assert found.rank[row] == min(np.flatnonzero(np.isin(order, sample.truth)))
         assert found.probability[row] == pytest.approx(scores[best], abs=1e-6)
         assert found.tags["changed"][row] == changed(image, original)

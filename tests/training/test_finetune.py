@@ -23,7 +23,7 @@ from steadyeye.core.spec import parse
 from steadyeye.core.stats.trials import Trials
 from steadyeye.core.storage.run_lock import alone
 from steadyeye.data.video import decoder
-from steadyeye.data.video.paths import located
+from steadyeye.data.video.paths import resolve_path
 from steadyeye.report.comparison.training_gains import gain
 from steadyeye.runner.run import Silent
 from steadyeye.training import checkpoint, report, run
@@ -44,7 +44,7 @@ class Watcher(Said, Silent):
 def footage(tmp_path_factory):
     """Four scenes of bikes.mp4 as folders of frames, with the class of each, and of ten classes."""
     root = tmp_path_factory.mktemp("footage")
-    index = decoder.index(located(BIKES))
+    index = decoder.index(resolve_path(BIKES))
     lines = ["video,labels"]
     for name, (first, _) in zip("abcd", SCENES, strict=True):
         (root / "frames" / name).mkdir(parents=True)

@@ -12,7 +12,7 @@ from steadyeye.core.boxes import Boxes, boxes
 from steadyeye.core.errors import UsageError
 from steadyeye.core.spec import parse
 from steadyeye.core.types import Classes, Sample
-from steadyeye.data.classes.class_lists import known
+from steadyeye.data.classes.class_lists import shipped_classes
 from steadyeye.data.images import image_file
 from steadyeye.data.video import decoder
 from steadyeye.training import image_similarity, leakage, splits
@@ -406,7 +406,7 @@ def test_ilsvrc_over_the_thirty_classes_of_vid(test_data, tmp_path):
         shutil.copy(test_data / "photos" / photo, tmp_path / wnid / photo)
     for classes in ("", ", classes='imagenet1k'"):
         source = built(f"image_folder(root='{tmp_path}'{classes})")
-        found = onto(examples(source), known("vid30"))
+        found = onto(examples(source), shipped_classes("vid30"))
         names = {one.id: found.classes.names[one.labels[0]] for one in found.items}
         assert names == {"n02110958/pets.jpg": "dog", "n02123045/cat_720p.jpg": "domestic_cat"}
         assert found.notes[0] == (
@@ -428,7 +428,7 @@ def test_ilsvrc_is_trained_on_and_judged_over_the_thirty_classes(test_data, tmp_
         shutil.copy(test_data / "photos" / photo, tmp_path / folder / "0.jpg")
     train, val = (built(f"image_folder(root='{tmp_path / side}')") for side in ("train", "val"))
     found = training_data.data(train, val, Selection(classes="vid30"))
-    assert found.train.classes == found.held.classes == known("vid30")
+    assert found.train.classes == found.held.classes == shipped_classes("vid30")
     names = [found.held.classes.names[one.labels[0]] for one in found.held.items]
     assert sorted(names) == ["dog", "domestic_cat"]
     assert "28 of 30 classes without any example" in " ".join(found.notes)

@@ -184,11 +184,15 @@ def test_what_one_model_could_not_predict_is_left_out_for_both():
 def test_the_class_map_of_the_base_is_told():
     reach = np.array([0, 0, 1, -1, -1])
     names = tuple(f"c{i}" for i in range(5))
-    text = " ".join(section(replace(base(), model_classes=names, reach=reach), tuned()).text)
+    text = " ".join(
+        section(replace(base(), model_classes=names, model_to_data_class=reach), tuned()).text
+    )
     assert "base predicts 5 classes of its own. 3 of them map to the 2 classes of the data;" in text
     assert "tuned predicts the classes of the data" in text
     reach = np.array([0, 0, -1, -1, -1])
-    text = " ".join(section(replace(base(), model_classes=names, reach=reach), tuned()).text)
+    text = " ".join(
+        section(replace(base(), model_classes=names, model_to_data_class=reach), tuned()).text
+    )
     assert "2 of them map to the 2 classes of the data, none of them to 1 of the data's" in text
     assert "classes of its own" not in " ".join(section(base(), tuned()).text)
 

@@ -71,13 +71,15 @@ def sample_boxes(
 
 
 def _classes(text: str | None) -> Any:
-    from steadyeye.data.classes.class_lists import named, read
+    from steadyeye.data.classes.class_lists import classes_of_names, read
 
     if text is None:
         return None
     if "," not in text:
         return read(text)
-    return named(dict.fromkeys(" ".join(name.split()) for name in text.split(",") if name.strip()))
+    return classes_of_names(
+        dict.fromkeys(" ".join(name.split()) for name in text.split(",") if name.strip())
+    )
 
 
 def serve(

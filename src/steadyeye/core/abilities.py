@@ -45,13 +45,13 @@ class Differentiable(Protocol):
 
 @runtime_checkable
 class Explainable(Protocol):
-    """A detector that integrated gradients can look into, for `opened(image)`; None: it cannot.
+    """A detector that integrated gradients can look into: `fix_candidates(image)`, None: it cannot.
 
-    Of an image it gives an `models.introspection.differentiable.Opened`.
+    Of an image it gives an `models.introspection.differentiable.FixedCandidates`.
     """
 
     @property
-    def opened(self) -> Callable[[Image], Any] | None: ...
+    def fix_candidates(self) -> Callable[[Image], Any] | None: ...
 
 
 @runtime_checkable
@@ -139,10 +139,10 @@ class Numbered(Protocol):
 
 @runtime_checkable
 class Published(Protocol):
-    """A source that says whether its samples are a published list, `fixed`, taken as they are."""
+    """A source that says whether its samples are a published list, taken as they are."""
 
     @property
-    def fixed(self) -> bool: ...
+    def is_published_list(self) -> bool: ...
 
 
 @runtime_checkable

@@ -34,7 +34,7 @@ class Claim:
     p: float | None = None
 
     @property
-    def supported(self) -> bool:
+    def is_supported(self) -> bool:
         """Whether the interval, and the p value where there is one, show what the text says.
 
         False where there is no interval.
@@ -71,14 +71,14 @@ def every(text: str, claims: Sequence[Claim]) -> Claim:
     All have to be shown, each at its own level, so that their number needs no allowance. Without
     any it is not supported.
     """
-    failing = [each for each in claims if not each.supported]
+    failing = [each for each in claims if not each.is_supported]
     chosen = (failing or list(claims) or [Claim(text, None, None)])[0]
     return replace(chosen, text=text)
 
 
 def first(claims: Iterable[Claim]) -> Claim | None:
     """The first claim that is supported; None where none is, and a title asks instead."""
-    return next((each for each in claims if each.supported), None)
+    return next((each for each in claims if each.is_supported), None)
 
 
 def leads(most: int, second: int) -> bool:

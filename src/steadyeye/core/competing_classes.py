@@ -38,7 +38,7 @@ def among_own(metric: Callable[..., Result]) -> Callable[..., Result]:
     @wraps(metric)
     def measure_among_own(predictions: Predictions, *given: object, **parameters: object) -> Result:
         found = metric(predictions, *given, **parameters)
-        found_boxes = predictions.detections is not None or predictions.said is not None
+        found_boxes = predictions.detections is not None or predictions.raw_detections is not None
         if len(predictions.model_classes) < 2 and not found_boxes:
             return _without_value(found, ONE_OWN)
         return replace(found, classes=len(predictions.model_classes))

@@ -20,7 +20,7 @@ def set_rows(predictions: Predictions, anchor: int, k: int | None = None) -> NDA
 
     Those within ±k of it, all where k is None.
     """
-    _, group = predictions.grouped
+    _, group = predictions.distinct_groups
     offsets = np.asarray(predictions.tags["offset"])
     rows = np.flatnonzero((group == group[anchor]) & predictions.valid)
     rows = rows if k is None else rows[abs(offsets[rows]) <= k]
@@ -64,7 +64,7 @@ def answer_frame(predictions: Predictions, row: int, at: str) -> FilmFrame:
         at=at,
         line=f"predicts {said}, {percent(score)}",
         score=share(score),
-        right=bool(predictions.right[row]) if predictions.labelled[row] else None,
+        right=bool(predictions.right[row]) if predictions.has_label[row] else None,
         answer=said,
     )
 
@@ -82,7 +82,7 @@ def video_film(predictions: Predictions, rows: Sequence[int], start: int) -> Fil
 
 def around(predictions: Predictions, before: int, after: int) -> list[int]:
     """Rows of the frames around two neighbouring ones of a scene or set, in the order of time."""
-    _, group = predictions.grouped
+    _, group = predictions.distinct_groups
     frame = np.asarray(predictions.tags["frame"], dtype=np.int64)
     step = max(int(frame[after] - frame[before]), 1)
     near = abs(frame - frame[before]) <= AROUND * step

@@ -62,9 +62,9 @@ class CutAtInput(Protocol):
 
 @runtime_checkable
 class Thresholded(Protocol):
-    """A detector whose threshold on scores can be lowered: `lowered(threshold)`."""
+    """A detector whose threshold on scores can be lowered: `with_threshold(threshold)`."""
 
-    def lowered(self, threshold: float, /) -> Detector:
+    def with_threshold(self, threshold: float, /) -> Detector:
         """The same with another threshold."""
         ...
 
@@ -85,8 +85,8 @@ def at_input(model: Model) -> AtInput:
 
 def lower_threshold(model: Detector, threshold: float) -> Detector:
     """The detector with another threshold on scores; itself where that cannot be set."""
-    if isinstance(model, Thresholded) and _speaks_for_calls(model, "lowered"):
-        return model.lowered(threshold)
+    if isinstance(model, Thresholded) and _speaks_for_calls(model, "with_threshold"):
+        return model.with_threshold(threshold)
     return model
 
 

@@ -54,10 +54,10 @@ def pm_sets(
     frames of a video with boxes that show none. Without `labels` they count.
     """
     predicted = predictions.valid if kept is None else predictions.valid & kept
-    known = predictions.labelled if labels and "truth" in predictions.columns else True
+    known = predictions.has_label if labels and "truth" in predictions.columns else True
     counted = predicted & known
     offsets = np.asarray(predictions.tags["offset"], dtype=np.int64)
-    names, group = predictions.grouped
+    names, group = predictions.distinct_groups
     anchors = np.full(len(names), -1, dtype=np.intp)
     is_anchor = np.flatnonzero((offsets == 0) & counted)
     bare = predicted & ~counted
@@ -78,7 +78,7 @@ def pm_sets(
         offsets=offsets,
         breaks_at=breaks_at,
         neighbours=np.bincount(set_of[member], minlength=len(order)),
-        videos=predictions.filmed[0][predictions.filmed[1][anchors[order]]],
+        videos=predictions.clusters[0][predictions.clusters[1][anchors[order]]],
         lost_anchors=len(names) - len(order) - int(np.sum(bare & (offsets == 0))),
         lost_neighbours=int(np.sum(~predicted & (offsets != 0))),
         unlabelled_anchors=int(np.sum(bare & (offsets == 0))),
@@ -108,8 +108,8 @@ def consecutive(predictions: Predictions) -> NDArray[np.intp]:
     """
     frame = np.asarray(predictions.tags["frame"], dtype=np.int64)
     step = predictions.tags.get("step", np.ones(len(frame), dtype=np.int64))
-    _, clip = predictions.filmed
-    _, group = predictions.grouped
+    _, clip = predictions.clusters
+    _, group = predictions.distinct_groups
     rows = np.flatnonzero(predictions.valid)
     rows = rows[np.lexsort((frame[rows], group[rows]))]
     before, after = rows[:-1], rows[1:]

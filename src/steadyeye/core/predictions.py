@@ -17,32 +17,32 @@ from steadyeye.core.format import number_of
 class Predictions:
     """A sealed table of predictions of one model on one source, n rows in the source's order.
 
-    `ids`, `groups`, `errors`: (n,) str; `errors` is empty where the sample was predicted.
-    `truth`: (n, classes) bool, the sample's own labels; all False: unlabelled.
-    `scores`: (n, classes) float32 over the *dataset's* classes (the model's own where the data
-    has none); `-inf` for a class no model class maps to, NaN in rows with an error.
-    `top`, `top_scores`: (n, m) the model's own best classes and their scores, falling.
-    `others`: (o,) the model's own classes that stand for none of the data and compete with them,
-    as they do where the data's list is open: an answer among them is wrong.
-    `tags`: column → (n,) array, or (n, m) where the sample carries a vector. `columns`: what the
-    source said its samples carry. `fingerprint`: the source's; two tables with the same one hold
-    the same samples. `stored`: (n,) arrays of `predicted`, `confidence`, `rank` and `probability`,
-    among all classes that compete, and of `softmax` and `least`: see `predictions.schema.ANSWERS`;
-    `scores` is (n, 0) where they were not kept. `sweep`: of degraded images, `levels` (operator →
-    its levels) and `seed`. `probe`: of images made to explain detections, `name`, `data` and
-    `reference` (each a name and a fingerprint), `model` (whose detections), `score`, `limit`,
-    `seed`, `settings`: see `steadyeye.explain`.
-    `boxes`, `detections`: of a detector, what is there and what it says is there, over the classes
-    of the data; row i of the table is their image i. `predicted` is then the class of the most
+    `ids`, `groups`, `errors`: (n,) str; `errors` is empty where the sample was predicted. `truth`:
+    (n, classes) bool, the sample's own labels; all False: unlabelled. `scores`: (n, classes)
+    float32 over the *dataset's* classes (the model's own where the data has none); `-inf` for a
+    class no model class maps to, NaN in rows with an error. `top`, `top_scores`: (n, m) the model's
+    own best classes and their scores, falling. `others`: (o,) the model's own classes that stand
+    for none of the data and compete with them, as they do where the data's list is open: an answer
+    among them is wrong. `tags`: column → (n,) array, or (n, m) where the sample carries a vector.
+    `columns`: what the source said its samples carry. `fingerprint`: the source's; two tables with
+    the same one hold the same samples. `stored`: (n,) arrays of `predicted`, `confidence`, `rank`
+    and `probability`, among all classes that compete, and of `softmax` and `least`: see
+    `predictions.schema.ANSWERS`; `scores` is (n, 0) where they were not kept. `sweep`: of degraded
+    images, `levels` (operator → its levels) and `seed`. `probe`: of images made to explain
+    detections, `name`, `data` and `reference` (each a name and a fingerprint), `model` (whose
+    detections), `score`, `limit`, `seed`, `settings`: see `steadyeye.explain`. `boxes`,
+    `detections`: of a detector, what is there and what it says is there, over the classes of the
+    data; row i of the table is their image i. `predicted_class` is then the class of the most
     confident box that competes, −1: none. `candidates`: where a review was tagged, the table with
     the frames that it did not accept; this one is then without them. `parents`: for each class of
     the data those directly above it, None where the data has no hierarchy. `verified`: of which
     classes somebody verified in an image that they are there or are not; None: of all in all.
-    `said`: of a detector, all that it says is there, over `model_classes`, those that the data has
-    not included; None where it was not kept. `reach`: (model classes,) the data's class of each of
-    the model's own, −1: none; None where it is not known. `model_mark`: the model's fingerprint.
-    `content`: changes with the bytes of the images, '' where nobody looked at them.
-    `recipe`: what its recipe says; of a model that was trained further also of what and on what.
+    `raw_detections`: of a detector, all that it says is there, over `model_classes`, those that the
+    data has not included; None where it was not kept. `model_to_data_class`: (model classes,) the
+    data's class of each of the model's own, −1: none; None where it is not known. `model_mark`: the
+    model's fingerprint. `content`: changes with the bytes of the images, '' where nobody looked at
+    them. `recipe`: what its recipe says; of a model that was trained further also of what and on
+    what.
     """
 
     model: str
@@ -68,8 +68,8 @@ class Predictions:
     candidates: "Predictions | None" = None
     parents: tuple[tuple[int, ...], ...] | None = None
     verified: Verified | None = None
-    said: BoxTable | None = None
-    reach: NDArray[np.int64] | None = None
+    raw_detections: BoxTable | None = None
+    model_to_data_class: NDArray[np.int64] | None = None
     model_mark: str = ""
     content: str = ""
     recipe: Mapping[str, Any] = field(default_factory=dict)
@@ -101,19 +101,19 @@ class Predictions:
         return np.asarray(self.errors == "", dtype=np.bool_)
 
     @cached_property
-    def grouped(self) -> tuple[NDArray[np.str_], NDArray[np.intp]]:
+    def distinct_groups(self) -> tuple[NDArray[np.str_], NDArray[np.intp]]:
         """The distinct groups, sorted, and (n,) which of them each row is in."""
         names, number = np.unique(self.groups, return_inverse=True)
         return names, number
 
     @cached_property
-    def filmed(self) -> tuple[NDArray[np.str_], NDArray[np.intp]]:
+    def clusters(self) -> tuple[NDArray[np.str_], NDArray[np.intp]]:
         """The distinct videos, sorted, and (n,) which of them each row is of.
 
         Without a `video` tag every group counts as a video of its own.
         """
         if "video" not in self.tags:
-            return self.grouped
+            return self.distinct_groups
         names, number = np.unique(self.tags["video"], return_inverse=True)
         return np.asarray(names, dtype=np.str_), number
 
@@ -123,12 +123,14 @@ class Predictions:
 
         A class of the data that no class of the model stands for cannot be an answer.
         """
-        if self.reach is None:
+        if self.model_to_data_class is None:
             return len(self.classes) + len(self.others)
-        return len(np.unique(self.reach[self.reach >= 0])) + len(self.others)
+        return len(np.unique(self.model_to_data_class[self.model_to_data_class >= 0])) + len(
+            self.others
+        )
 
     @cached_property
-    def predicted(self) -> NDArray[np.intp]:
+    def predicted_class(self) -> NDArray[np.intp]:
         """(n,) the best of the classes that compete: an index into `classes`, then into `others`.
 
         Ties go to the lower index; −1 in rows with an error.
@@ -145,19 +147,19 @@ class Predictions:
         """(n,) the score of the best class; NaN in rows with an error."""
         if "confidence" in self.stored:
             return np.asarray(self.stored["confidence"], dtype=np.float32)
-        best = self.scores[np.arange(len(self)), np.maximum(self.predicted, 0)]
+        best = self.scores[np.arange(len(self)), np.maximum(self.predicted_class, 0)]
         return np.where(self.valid, best, np.float32(np.nan))
 
     @cached_property
     def right(self) -> NDArray[np.bool_]:
         """(n,) True where the best class is one of the sample's own labels."""
-        of_data = (self.predicted >= 0) & (self.predicted < len(self.classes))
-        hit = self.truth[np.arange(len(self)), np.where(of_data, self.predicted, 0)]
+        of_data = (self.predicted_class >= 0) & (self.predicted_class < len(self.classes))
+        hit = self.truth[np.arange(len(self)), np.where(of_data, self.predicted_class, 0)]
         return np.asarray(hit & self.valid & of_data, dtype=np.bool_)
 
     def answer(self, row: int) -> str:
         """The name of the best class of a row; `nothing` where a detector found none."""
-        which = int(self.predicted[row])
+        which = int(self.predicted_class[row])
         if which < len(self.classes):
             return self.classes[which] if which >= 0 else "nothing"
         name = self.model_classes[self.others[which - len(self.classes)]]
@@ -171,7 +173,7 @@ class Predictions:
         −1 in rows with an error, and where a detector found nothing.
         """
         if not self.top.shape[1]:
-            return self.predicted
+            return self.predicted_class
         return np.where(self.valid, self.top[:, 0], -1).astype(np.intp)
 
     @cached_property
@@ -205,7 +207,7 @@ class Predictions:
         return true_score(self.scores, self.truth & self.valid[:, None])
 
     @cached_property
-    def labelled(self) -> NDArray[np.bool_]:
+    def has_label(self) -> NDArray[np.bool_]:
         """(n,) True where the sample carries a label."""
         return np.asarray(self.truth.any(axis=1), dtype=np.bool_)
 

@@ -18,7 +18,7 @@ def find(results: Mapping[str, Result], name: str) -> Result | None:
     return None
 
 
-def reach(result: Result) -> int:
+def read_k(result: Result) -> int:
     """The k of a `pm_k` or `drop` result, in native frames."""
     return int(result.name.partition("k=")[2].rstrip(")") or 0)
 

@@ -72,6 +72,6 @@ def rows(predictions: Predictions, which: NDArray[np.intp]) -> Predictions:
         stored=columns(predictions.stored),
         boxes=boxes(predictions.boxes),
         detections=boxes(predictions.detections),
-        said=boxes(predictions.said),
+        raw_detections=boxes(predictions.raw_detections),
         verified=None if verified is None else select_verified(verified, which),
     )

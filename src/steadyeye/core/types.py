@@ -233,15 +233,15 @@ class BoundMetric:
 class Evaluated:
     """One model on one source: the sealed predictions and the results derived from them.
 
-    `asked`: result name → the metric that gave it. `elsewhere`: the predictions of the same model
-    on the other data of the report, such as a reference set; of a probe, what its detector said of
-    the data that is explained.
+    `bound_metrics`: result name → the metric that gave it. `other_datasets`: the predictions of the
+    same model on the other data of the report, such as a reference set; of a probe, what its
+    detector said of the data that is explained.
     """
 
     predictions: Predictions
     results: Mapping[str, Result]
-    asked: Mapping[str, BoundMetric] = field(default_factory=dict)
-    elsewhere: tuple[Predictions, ...] = ()
+    bound_metrics: Mapping[str, BoundMetric] = field(default_factory=dict)
+    other_datasets: tuple[Predictions, ...] = ()
 
 
 Metric: TypeAlias = Callable[..., Result]

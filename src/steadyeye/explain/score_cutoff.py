@@ -31,7 +31,7 @@ def cutoff(model: Detector, predictions: Predictions) -> float:
     threshold = model.recipe.get("threshold")
     if threshold is not None:
         return float(threshold)
-    said = predictions.said
+    said = predictions.raw_detections
     return float(said.score.min()) if said is not None and len(said.score) else 0.0
 
 

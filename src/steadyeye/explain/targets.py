@@ -98,7 +98,7 @@ def tags(target: Target, image: str, video: str) -> Mapping[str, Tag]:
 def _confident(predictions: Predictions, score: float) -> list[Target]:
     """Every confident mistake and correct detection, in the order of rows and falling scores."""
     kinds = judge_detections(predictions, score)
-    found = predictions.said
+    found = predictions.raw_detections
     assert found is not None, "judged asked for it"
     cause = dict(zip(kinds.detection.tolist(), kinds.cause.tolist(), strict=True))
     order = np.lexsort((-found.score, found.image))

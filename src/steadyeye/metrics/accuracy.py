@@ -15,7 +15,7 @@ def trials(predictions: Predictions) -> Trials:
     if "offset" in predictions.tags:
         sets = pm_sets(predictions)
         return Trials(sets.breaks_at > 0, sets.videos)
-    counted = predictions.labelled & predictions.valid
+    counted = predictions.has_label & predictions.valid
     return Trials(predictions.right[counted], predictions.ids[counted])
 
 
@@ -33,8 +33,8 @@ def accuracy(predictions: Predictions) -> Result:
         sets = pm_sets(predictions)
         lost, bare = sets.lost_anchors, sets.unlabelled_anchors
     else:
-        lost = int(np.sum(predictions.labelled & ~predictions.valid))
-        bare = int(np.sum(~predictions.labelled))
+        lost = int(np.sum(predictions.has_label & ~predictions.valid))
+        bare = int(np.sum(~predictions.has_label))
     notes = (
         *((f"{lost} left out: no prediction",) if lost else ()),
         *((f"{bare} left out: no label",) if bare else ()),

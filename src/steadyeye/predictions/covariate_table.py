@@ -18,7 +18,7 @@ from steadyeye.predictions.shard_store import open_cell
 
 if TYPE_CHECKING:
     # with OpenCV, which a report does without
-    from steadyeye.metrics.covariates.pm_set_measures import Measured
+    from steadyeye.metrics.covariates.pm_set_measures import MeasuredFrame
 
 
 def folder_of(run: Place, name: str, fingerprint: str) -> Place:
@@ -27,7 +27,7 @@ def folder_of(run: Place, name: str, fingerprint: str) -> Place:
     return run / "measurements" / f"{safe}-{fingerprint[:8]}"
 
 
-def to_arrow(rows: "Sequence[Measured]") -> pa.Table:
+def to_arrow(rows: "Sequence[MeasuredFrame]") -> pa.Table:
     """The Arrow table of a shard: id, error and the measures, NaN where there is none."""
     nan = float("nan")
     columns = {

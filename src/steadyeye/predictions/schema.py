@@ -43,8 +43,8 @@ class Rows:
     `ANSWERS` names. `top`, `top_scores`: (n, m) the model's own best classes. `boxes`,
     `detections`: of detectors, one entry a row; `sizes`: (height, width) of each image, (0, 0)
     where it is not known; `left_out`: the detector's own classes of the detections that the data
-    has no class for; `said`: all that it detected, over its own classes; `verified`: the classes
-    verified in each image, of a source that lists them.
+    has no class for; `raw_detections`: all that it detected, over its own classes; `verified`: the
+    classes verified in each image, of a source that lists them.
     """
 
     ids: Sequence[str]
@@ -60,7 +60,7 @@ class Rows:
     detections: Sequence[Detections] = ()
     sizes: Sequence[tuple[int, int]] = ()
     left_out: Sequence[NDArray[np.int32]] = ()
-    said: Sequence[Detections] = ()
+    raw_detections: Sequence[Detections] = ()
     verified: Sequence[Labels | None] = ()
 
 
@@ -76,7 +76,7 @@ def to_arrow(rows: Rows) -> pa.Table:
         "top": _matrix(rows.top, pa.int32()),
         "top_scores": _matrix(rows.top_scores, pa.float32()),
     }
-    columns |= boxes_to_arrow(rows.boxes, rows.detections, rows.said)
+    columns |= boxes_to_arrow(rows.boxes, rows.detections, rows.raw_detections)
     columns |= caveats_to_arrow(rows.sizes, rows.left_out)
     columns |= verified_to_arrow(rows.verified)
     for name, value in (rows.tags[0] if rows.tags else {}).items():

@@ -67,7 +67,9 @@ def rank_models(models: Sequence[Sequence[Evaluated]]) -> list[Boards]:
     """
     found = [each for each in map(boards, models) if each is not None]
     if not found:
-        unlike = {not_ranked(name, each) for each in models for one in each for name in one.asked}
+        unlike = {
+            not_ranked(name, each) for each in models for one in each for name in one.bound_metrics
+        }
         why = " ".join(sorted(filter(None, unlike)))
         raise UsageError(why or "these models have no metric in common; give other --metrics")
     return found

@@ -12,7 +12,7 @@ from steadyeye.core.storage.checked_json import encode
 from steadyeye.core.storage.paths import Place
 from steadyeye.core.types import Evaluated, Image
 from steadyeye.data.annotations.review_candidates import Candidate, Candidates
-from steadyeye.data.classes.class_lists import named
+from steadyeye.data.classes.class_lists import classes_of_names
 from steadyeye.explain.mining.causes import MISTAKES
 from steadyeye.explain.mining.crops import sample
 from steadyeye.explain.mining.error_rates import share_results, shares, summarize
@@ -62,7 +62,7 @@ def build_candidates(mined: Mined, content: Mapping[str, Any]) -> Candidates:
         )
         for each, found in zip(content["annotations"], mined.found, strict=True)
     )
-    classes = named(dict.fromkeys(names.values()))
+    classes = classes_of_names(dict.fromkeys(names.values()))
     return Candidates(classes, tuple(names), tuple(files.values()), boxes)
 
 

@@ -65,7 +65,7 @@ def _by_data(evaluated: Sequence[Evaluated]) -> Mapping[tuple[str, ...], list[Ev
     """The models on each source, each with what it said of the other sources."""
     by_data: dict[tuple[str, ...], list[Evaluated]] = {}
     for one in evaluated:
-        there = replace(one, elsewhere=_elsewhere(one, evaluated))
+        there = replace(one, other_datasets=_other_datasets(one, evaluated))
         by_data.setdefault(_about(one.predictions), []).append(there)
     return by_data
 
@@ -80,7 +80,7 @@ def _readable_analyses(models: Sequence[Evaluated], names: Sequence[str] = ANALY
     return [each for each in every if declared_readable("analyses", parse(each).name, columns)]
 
 
-def _elsewhere(one: Evaluated, evaluated: Sequence[Evaluated]) -> tuple[Predictions, ...]:
+def _other_datasets(one: Evaluated, evaluated: Sequence[Evaluated]) -> tuple[Predictions, ...]:
     """What the same model said of other data; of a probe, what its detector said of the data."""
     own = one.predictions
     if own.probe:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from steadyeye.core.pm_sets import PmSets, farthest
-from steadyeye.core.result_lookup import find, reach
+from steadyeye.core.result_lookup import find, read_k
 from steadyeye.core.stats.intervals import Interval, proportion
 from steadyeye.core.types import Evaluated
 
@@ -28,7 +28,7 @@ class Loss:
 def distance(one: Evaluated, sets: PmSets) -> int:
     """The k that the run asked for, or the largest in the data."""
     asked = find(one.results, "pm_k")
-    return farthest(sets, reach(asked) if asked else None)
+    return farthest(sets, read_k(asked) if asked else None)
 
 
 def loss(model: str, part: str, sets: PmSets, k: int) -> Loss:

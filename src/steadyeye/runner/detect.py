@@ -68,7 +68,7 @@ def rows(
         detections=mapped,
         sizes=[sample.size or (0, 0) for sample in samples],
         left_out=left_out,
-        said=found,
+        raw_detections=found,
         # the column is there in every shard of a source or in none
         verified=[each.verified for each in samples] if "verified" in task.source.columns else (),
     )
@@ -83,7 +83,7 @@ def _mapped(task: Task, found: Detections) -> tuple[Detections, NDArray[np.int32
 
 
 def _competing(task: Task, found: Detections) -> Detections:
-    """The detections of the classes that compete, numbered as `Predictions.predicted` is."""
+    """The detections of the classes that compete, numbered as `Predictions.predicted_class` is."""
     labels = np.asarray(task.class_map.places, dtype=np.int32)[found.labels]
     there = labels >= 0
     return Detections(found.boxes[there], labels[there], found.scores[there])

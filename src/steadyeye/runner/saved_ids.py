@@ -17,7 +17,7 @@ from steadyeye.core.errors import UsageError
 from steadyeye.core.format import number_of
 from steadyeye.core.types import Classes, Source
 from steadyeye.data.classes import class_mapping
-from steadyeye.data.classes.class_lists import from_names, known
+from steadyeye.data.classes.class_lists import from_names, shipped_classes
 from steadyeye.runner.saved_boxes import ENOUGH, Entry, Told, on_true_boxes, text
 
 NAMES = ("category_name", "class_name", "name")
@@ -153,7 +153,11 @@ def namings(source: Source, classes: Classes | None, base: str | None) -> list[N
             raise UsageError(f"category ids '{base}': write {', '.join(found)}")
         return [found[base]]
     own = classes or source.classes
-    if own and from_names(own.names).names == known("coco").names and count == len(COCO_NUMBERS):
+    if (
+        own
+        and from_names(own.names).names == shipped_classes("coco").names
+        and count == len(COCO_NUMBERS)
+    ):
         found["coco"] = Naming("COCO's own numbers, 1 to 90", _numbered(COCO_NUMBERS))
     return list(found.values())
 

@@ -17,7 +17,7 @@ from steadyeye.core.format import number_of
 from steadyeye.core.imports import attribute, user_module
 from steadyeye.core.spec import Spec, parse
 from steadyeye.core.storage.paths import place
-from steadyeye.data.classes.class_lists import known, read
+from steadyeye.data.classes.class_lists import read, shipped_classes
 from steadyeye.data.images.image_file import SUFFIXES
 from steadyeye.data.video.paths import VIDEOS
 from steadyeye.runner.job import Job
@@ -220,7 +220,7 @@ def _class_file(path: Path, width: int | None) -> str:
         beside = path.with_name(name.format(stem=path.stem))
         if beside.is_file() and width in (None, len(read(str(beside)))):
             return str(beside)
-    if width == IMAGENET == len(known("imagenet1k")):
+    if width == IMAGENET == len(shipped_classes("imagenet1k")):
         return "imagenet1k"
     if width == 1:
         raise UsageError(

@@ -68,7 +68,7 @@ def task(
     classes = _model_classes(model[1], source[1])
     class_map = _class_map(job, model[1], classes, source)
     unreached = _unreached(source[1], class_map)
-    published = isinstance(source[1], Published) and source[1].fixed
+    published = isinstance(source[1], Published) and source[1].is_published_list
     if unreached and not detects(model[1]) and not published:
         raise UsageError(
             f"no class of {model[0]} maps to {', '.join(unreached)}, the only labels of "

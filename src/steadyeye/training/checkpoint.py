@@ -8,7 +8,7 @@ from typing import Any
 
 from steadyeye.core.errors import UsageError
 from steadyeye.core.storage.atomic import write_file
-from steadyeye.models.runtimes.weights import loaded, serialised
+from steadyeye.models.runtimes.weights import load_content, serialise
 
 KEPT = 2
 """How many of the latest are kept, beside the best."""
@@ -41,7 +41,7 @@ def save(folder: Path, state: State) -> Path:
     folder.mkdir(parents=True, exist_ok=True)
     file = path(folder, state.step)
     # `asdict` would copy every tensor once more
-    content = serialised(vars(state))
+    content = serialise(vars(state))
     # the digest first goes: a file without one, or with that of another content, does not count
     _digest(file).unlink(missing_ok=True)
     write_file(file, content)
@@ -81,7 +81,7 @@ def read(file: Path) -> State:
         raise UsageError(f"the checkpoint '{file}' was not finished") from None
     if said != found:
         raise UsageError(f"the checkpoint '{file}' is not what was written")
-    return State(**loaded(file))
+    return State(**load_content(file))
 
 
 def last_good(folder: Path) -> Path | None:

@@ -79,7 +79,7 @@ class Classification:
         """The input, the first label, all labels, and of which classes they are known."""
         classes = int(self.about["n classes"])
         pixels = np.empty((3, *self.preprocessing.size), dtype=np.float32)
-        self.preprocessing.fitted()(image, pixels)
+        self.preprocessing.without_resize()(image, pixels)
         labels, known = torch.zeros(classes), torch.ones(classes)
         labels[list(example.labels)] = 1.0
         if example.verified is not None:

@@ -27,7 +27,7 @@ from steadyeye.models.detectors.trainable import (
     Found,
     Prepared,
     Trainable,
-    drawn,
+    build_random,
     frozen,
     learnable,
     with_classes,
@@ -82,7 +82,7 @@ class Detection:
         said: list[Detections] = []
         losses: list[float] = []
         for batch in prepared:
-            loss, found = self.trainable.judged(module, [given for given, _ in batch])
+            loss, found = self.trainable.evaluate(module, [given for given, _ in batch])
             there += [truth for _, truth in batch]
             said += [_detections(each) for each in found]
             losses += [] if loss is None else [float(loss.detach()) * len(batch)]
@@ -118,7 +118,7 @@ def detection(
     trainable = model.asking.trainable
     if from_scratch:
         trainable = trainable.anew or trainable
-        module = drawn(trainable.make, train.classes, seed)
+        module = build_random(trainable.make, train.classes, seed)
     else:
         module = with_classes(trainable.make, model.copies.module, train.classes, seed)
     weights, layers = frozen(module)

@@ -19,7 +19,7 @@ from steadyeye.core import plugins
 from steadyeye.core.errors import UsageError
 from steadyeye.core.spec import parse
 from steadyeye.data.annotations import box_file
-from steadyeye.data.classes.class_lists import known
+from steadyeye.data.classes.class_lists import shipped_classes
 from steadyeye.data.video import label_sidecar
 from steadyeye.metrics.map import map as mean_ap
 from steadyeye.predictions.read import cells, read
@@ -487,7 +487,7 @@ def test_names_of_categories_decide(yolo_data):
 def test_cocos_own_numbers_are_read_over_cocos_classes(tmp_path):
     numbers = [n for n in range(1, 91) if n not in (12, 26, 29, 30, 45, 66, 68, 69, 71, 83)]
     assert len(numbers) == 80
-    coco_names = known("coco").names
+    coco_names = shipped_classes("coco").names
     categories = [{"id": i, "name": name} for i, name in enumerate(coco_names)]
     found = [annotation(i, i % 3 + 1, i, [5.0 * i, 10, 100, 100]) for i in range(0, 80, 3)]
     spec = f"coco(annotations='{written(tmp_path, annotations=found, categories=categories)}')"

@@ -10,7 +10,13 @@ import pytest
 from steadyeye.core.errors import UsageError
 from steadyeye.core.types import Classes
 from steadyeye.data.classes import class_mapping, wordnet
-from steadyeye.data.classes.class_lists import from_names, known, named, names, read
+from steadyeye.data.classes.class_lists import (
+    classes_of_names,
+    from_names,
+    names,
+    read,
+    shipped_classes,
+)
 from steadyeye.data.classes.named_map import named_map
 
 # docs/reference/class-maps.md, "YTBB-Robust": index, released, with the plain meaning
@@ -48,36 +54,38 @@ def name_map(class_map: class_mapping.ClassMap) -> dict[str, str]:
 
 def test_ilsvrc_order_is_timms():
     listed = installed("timm", "data/_info/imagenet_synsets.txt").split()
-    assert known("imagenet1k").wnids == tuple(listed)
+    assert shipped_classes("imagenet1k").wnids == tuple(listed)
 
 
 def test_every_hypernym_is_shipped():
     above = {up for one in wordnet.synsets().values() for up in one.hypernyms}
     assert above <= set(wordnet.synsets())
-    targets = {wnid for name in names() for wnid in known(name).wnids or () if wnid}
+    targets = {wnid for name in names() for wnid in shipped_classes(name).wnids or () if wnid}
     assert targets <= set(wordnet.synsets())
     # every ILSVRC class climbs to the root
-    assert all("n00001740" in wordnet.ancestors(w) for w in known("imagenet1k").wnids or ())
+    assert all(
+        "n00001740" in wordnet.ancestors(w) for w in shipped_classes("imagenet1k").wnids or ()
+    )
 
 
 def test_labels_are_unique_and_mean_their_class():
-    classes = known("imagenet1k")
+    classes = shipped_classes("imagenet1k")
     assert len({wordnet.plain(name) for name in classes.names}) == 1000
-    assert named(dict.fromkeys(classes.names)) == classes
+    assert classes_of_names(dict.fromkeys(classes.names)) == classes
     assert classes.names[134] == "crane (wading bird)"
 
 
 def test_vid30_and_ytbb_are_the_releases(test_data):
     vid = json.loads((test_data / "wordnet/vid30.json").read_text())
-    assert known("vid30").names == tuple(entry["name"] for entry in vid)
-    assert known("vid30").wnids == tuple(entry["wnid"] for entry in vid)
+    assert shipped_classes("vid30").names == tuple(entry["name"] for entry in vid)
+    assert shipped_classes("vid30").wnids == tuple(entry["wnid"] for entry in vid)
     ytbb = json.loads((test_data / "ytbb_robust/metadata/ytbb_class_index.json").read_text())
-    assert known("ytbb").names == tuple(ytbb[str(i)] for i in range(24))
+    assert shipped_classes("ytbb").names == tuple(ytbb[str(i)] for i in range(24))
 
 
 def test_unknown_list_suggests():
     with pytest.raises(UsageError, match="did you mean 'imagenet1k'"):
-        known("imagenet")
+        shipped_classes("imagenet")
 
 
 # --- WordNet
@@ -107,7 +115,7 @@ def test_steps_take_the_shortest_way():
 
 def test_imagenet_to_vid30_is_the_released_map(test_data):
     metadata = test_data / "imagenet_vid_robust/metadata"
-    derived = class_mapping.between(known("imagenet1k"), known("vid30"))
+    derived = class_mapping.between(shipped_classes("imagenet1k"), shipped_classes("vid30"))
     assert derived.origin == "by WordNet"
     assert mapped(derived) == released(metadata / "class_idx_map.json")
     assert len(mapped(derived)) == 288
@@ -116,17 +124,19 @@ def test_imagenet_to_vid30_is_the_released_map(test_data):
 
 def test_imagenet_to_ytbb_is_the_released_map(test_data):
     metadata = test_data / "ytbb_robust/metadata"
-    derived = class_mapping.between(known("imagenet1k"), known("ytbb"))
+    derived = class_mapping.between(shipped_classes("imagenet1k"), shipped_classes("ytbb"))
     assert mapped(derived) == released(metadata / "class_idx_map.json")
     assert derived.missing == ("cow", "giraffe", "skateboard", "toilet", "none")
 
 
 def test_plain_meanings_differ_from_the_ytbb_release_as_documented(test_data):
     release = released(test_data / "ytbb_robust/metadata/class_idx_map.json")
-    ytbb = known("ytbb")
+    ytbb = shipped_classes("ytbb")
     given = dict(zip(ytbb.names, ytbb.wnids or (), strict=True)) | PLAIN_YTBB
     plain = mapped(
-        class_mapping.by_meaning(known("imagenet1k"), Classes(ytbb.names, tuple(given.values())))
+        class_mapping.by_meaning(
+            shipped_classes("imagenet1k"), Classes(ytbb.names, tuple(given.values()))
+        )
     )
     differences = [
         tuple([i] + [ytbb.names[m[i]] if i in m else None for m in (release, plain)])
@@ -141,7 +151,7 @@ def test_plain_meanings_differ_from_the_ytbb_release_as_documented(test_data):
         if re.match(r"\| \d{3} ", line)
     ]
     documented = [tuple(cell.strip() for cell in row.split("|")[1:4]) for row in rows]
-    names_of = known("imagenet1k").names
+    names_of = shipped_classes("imagenet1k").names
     assert [(a, b.split(",")[0], c) for a, b, c in documented] == [
         (f"{i} {names_of[i]}", ours or "none", plain_one or "none")
         for i, ours, plain_one in differences
@@ -149,10 +159,12 @@ def test_plain_meanings_differ_from_the_ytbb_release_as_documented(test_data):
 
 
 def test_nearest_ancestor_wins():
-    target = named(
+    target = classes_of_names(
         {"animal": None, "carnivore": None, "feline": None, "cat": None, "vehicle": None}
     )
-    source = named({"tabby": None, "tiger": None, "beagle": None, "tench": None, "airliner": None})
+    source = classes_of_names(
+        {"tabby": None, "tiger": None, "beagle": None, "tench": None, "airliner": None}
+    )
     assert name_map(class_mapping.by_meaning(source, target)) == {
         "tabby": "cat",
         "tiger": "feline",
@@ -228,7 +240,7 @@ def test_identity_keeps_scores_and_does_not_share_them():
 
 
 def test_apply_refuses_what_does_not_fit():
-    vid = class_mapping.identity(known("vid30"))
+    vid = class_mapping.identity(shipped_classes("vid30"))
     with pytest.raises(UsageError, match=r"\(2, 31\), but its class list has 30"):
         vid.apply(np.zeros((2, 31), dtype=np.float32))
     with pytest.raises(UsageError, match="no reduction named 'mean'"):
@@ -240,7 +252,7 @@ def test_apply_refuses_what_does_not_fit():
 
 @pytest.mark.parametrize("target", ["vid30", "ytbb", "imagenet1k"])
 def test_csv_comes_back(tmp_path, target):
-    first = class_mapping.between(known("imagenet1k"), known(target))
+    first = class_mapping.between(shipped_classes("imagenet1k"), shipped_classes(target))
     file = tmp_path / "map.csv"
     file.write_text(class_mapping.to_csv(first), encoding="utf-8")
     again = class_mapping.from_file(file, first.source, first.target)
@@ -252,13 +264,18 @@ def test_released_index_maps_are_read(test_data):
     for target, folder in (("vid30", "imagenet_vid_robust"), ("ytbb", "ytbb_robust")):
         metadata = test_data / folder / "metadata"
         forward = class_mapping.from_file(
-            metadata / "class_idx_map.json", known("imagenet1k"), known(target)
+            metadata / "class_idx_map.json", shipped_classes("imagenet1k"), shipped_classes(target)
         )
         backward = class_mapping.from_file(
-            metadata / "rev_class_idx_map.json", known("imagenet1k"), known(target)
+            metadata / "rev_class_idx_map.json",
+            shipped_classes("imagenet1k"),
+            shipped_classes(target),
         )
         assert forward.members == backward.members
-        assert forward.members == class_mapping.between(known("imagenet1k"), known(target)).members
+        assert (
+            forward.members
+            == class_mapping.between(shipped_classes("imagenet1k"), shipped_classes(target)).members
+        )
 
 
 SOURCE = Classes(("tabby", "tiger cat", "beagle"), ("n02123045", "n02123159", "n02088364"))
@@ -363,7 +380,7 @@ def test_lists_of_names(tmp_path):
         assert read(str(file)) == Classes(("dog", "tabby"), ("n02084071", "n02123045"))
     file.write_text('{"0": null, "1": null}', encoding="utf-8")
     assert read(str(file)) == Classes(("0", "1"))
-    assert read("vid30") is known("vid30")
+    assert read("vid30") is shipped_classes("vid30")
 
 
 @pytest.mark.parametrize(
@@ -403,10 +420,10 @@ def test_a_mistyped_list_suggests():
 
 
 def test_named_keeps_names():
-    assert named({"n02084071": None, "Dog": None}) == Classes(
+    assert classes_of_names({"n02084071": None, "Dog": None}) == Classes(
         ("n02084071", "Dog"), ("n02084071", "n02084071")
     )
-    assert named({"qwertz": None}) == Classes(("qwertz",))
+    assert classes_of_names({"qwertz": None}) == Classes(("qwertz",))
 
 
 def test_usual_imagenet_labels_are_recognised(tmp_path):
@@ -414,13 +431,13 @@ def test_usual_imagenet_labels_are_recognised(tmp_path):
         line.split("\t")
         for line in installed("timm", "data/_info/imagenet_synset_to_lemma.txt").splitlines()
     )
-    hugging_face = [lemmas[wnid] for wnid in known("imagenet1k").wnids or ()]
-    assert from_names(hugging_face) == known("imagenet1k")
+    hugging_face = [lemmas[wnid] for wnid in shipped_classes("imagenet1k").wnids or ()]
+    assert from_names(hugging_face) == shipped_classes("imagenet1k")
     file = tmp_path / "id2label.json"
     file.write_text(json.dumps(dict(enumerate(hugging_face))), encoding="utf-8")
-    assert read(str(file)) == known("imagenet1k")
+    assert read(str(file)) == shipped_classes("imagenet1k")
     keras = [text.split(", ")[0].replace(" ", "_") for text in hugging_face]
-    assert from_names(keras) == known("imagenet1k")
+    assert from_names(keras) == shipped_classes("imagenet1k")
     with pytest.raises(UsageError, match="two classes are named"):
         from_names([*keras[1:], keras[0]])  # out of order they are names, and two are cranes
 
@@ -432,12 +449,15 @@ def test_torchvision_labels_are_recognised():
         for node in tree.body
         if isinstance(node, ast.Assign) and node.targets[0].id == "_IMAGENET_CATEGORIES"
     )
-    assert from_names(labels) == known("imagenet1k")
+    assert from_names(labels) == shipped_classes("imagenet1k")
 
 
 def test_lists_say_what_the_names_of_a_map_mean(tmp_path):
     # `crane` alone is taken for the machine; the list says that it is the bird
-    data, model = named({"crane": None, "robot arm": None}), known("imagenet1k")
+    data, model = (
+        classes_of_names({"crane": None, "robot arm": None}),
+        shipped_classes("imagenet1k"),
+    )
     (tmp_path / "data.txt").write_text("n02012849 crane\nrobot arm\n")
     text = f"imagenet1k:{tmp_path / 'data.txt'}"
     found = named_map(text, model, data)
@@ -447,7 +467,7 @@ def test_lists_say_what_the_names_of_a_map_mean(tmp_path):
 
 
 def test_a_list_alone_is_of_whom_it_fits(test_data):
-    model, data = known("imagenet1k"), known("vid30")
+    model, data = shipped_classes("imagenet1k"), shipped_classes("vid30")
     released = class_mapping.by_meaning(model, data)
     assert named_map("vid30", model, Classes(data.names)).members == released.members
     assert named_map("imagenet1k:vid30", model, Classes(data.names)).members == released.members
@@ -468,5 +488,5 @@ def test_a_list_alone_is_of_whom_it_fits(test_data):
 )
 def test_what_a_class_map_cannot_be_is_said(text, told):
     with pytest.raises(UsageError) as error:
-        named_map(text, known("imagenet1k"), known("vid30"))
+        named_map(text, shipped_classes("imagenet1k"), shipped_classes("vid30"))
     assert told in str(error.value)

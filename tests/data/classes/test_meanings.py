@@ -9,7 +9,7 @@ from test_runs import Watcher
 from steadyeye.core.errors import UsageError
 from steadyeye.core.types import Classes
 from steadyeye.data.classes import class_mapping, map_summary, meanings, wordnet
-from steadyeye.data.classes.class_lists import from_names, known, named, names
+from steadyeye.data.classes.class_lists import classes_of_names, from_names, names, shipped_classes
 from steadyeye.report.build import document
 from steadyeye.runner.job import Job
 from steadyeye.runner.run import run
@@ -49,7 +49,7 @@ pizza, doughnut, cake, chair, sofa, bed, dining_table, toilet, television_set, l
 mouse_(computer_equipment), remote_control, computer_keyboard, cellular_telephone, microwave_oven,
 oven, toaster, sink, refrigerator, book, clock, vase, scissors, teddy_bear, hair_dryer, toothbrush
 """
-COCO = known("coco")
+COCO = shipped_classes("coco")
 
 
 def pairs(text):
@@ -68,11 +68,11 @@ def met(source, target):
 @pytest.mark.parametrize(
     ("text", "target"),
     [
-        (VOC_IN_COCO, known("voc")),
-        (YTBB_IN_COCO, known("ytbb")),
-        (VID_IN_COCO, known("vid30")),
-        (BDD_IN_COCO, known("bdd")),
-        (KITTI_IN_COCO, known("kitti")),
+        (VOC_IN_COCO, shipped_classes("voc")),
+        (YTBB_IN_COCO, shipped_classes("ytbb")),
+        (VID_IN_COCO, shipped_classes("vid30")),
+        (BDD_IN_COCO, shipped_classes("bdd")),
+        (KITTI_IN_COCO, shipped_classes("kitti")),
     ],
 )
 def test_a_coco_detector_finds_the_classes_of(text, target):
@@ -82,7 +82,7 @@ def test_a_coco_detector_finds_the_classes_of(text, target):
 
 
 def test_voc_has_a_partner_for_each_of_its_20_classes():
-    found = class_mapping.between(COCO, known("voc"))
+    found = class_mapping.between(COCO, shipped_classes("voc"))
     assert not found.missing
     assert len(found.members) == 20
     by_alias = [name for name, way in zip(COCO.names, found.ways, strict=True) if way == "alias"]
@@ -98,14 +98,14 @@ def test_case_plural_and_blanks_do_not_count(alike):
 
 
 def test_a_detector_of_voc_on_coco_and_back():
-    there = class_mapping.between(known("voc"), COCO)
-    to = {known("voc").names[i]: COCO.names[d] for i, d in enumerate(there.destinations)}
+    there = class_mapping.between(shipped_classes("voc"), COCO)
+    to = {shipped_classes("voc").names[i]: COCO.names[d] for i, d in enumerate(there.destinations)}
     assert to == pairs(VOC_IN_COCO)
 
 
 def test_lvis_spellings_are_cocos_classes():
     own = [name.strip() for name in LVIS.replace("\n", " ").split(",")]
-    found = class_mapping.between(COCO, named(dict.fromkeys(own)))
+    found = class_mapping.between(COCO, classes_of_names(dict.fromkeys(own)))
     assert found.missing == ()
     lost = {n for n, d in zip(COCO.names, found.destinations, strict=True) if d < 0}
     # a hot dog is a sandwich, says WordNet
@@ -134,9 +134,9 @@ def test_a_spelling_of_two_lists_meets_only_its_own_sense(model, data):
 
 
 def test_a_bird_is_no_toy():
-    birds = named({"kite": "n01608432", "vulture": None})
+    birds = classes_of_names({"kite": "n01608432", "vulture": None})
     assert class_mapping.by_meaning(COCO, birds).members == ((), ())
-    ilsvrc = known("imagenet1k")
+    ilsvrc = shipped_classes("imagenet1k")
     assert met(ilsvrc, birds)["kite"] == {"kite"}
     toys = from_names(["kite", "person"])  # both are COCO's, and no other list has the two
     assert class_mapping.between(ilsvrc, toys).members[0] == ()
@@ -144,12 +144,12 @@ def test_a_bird_is_no_toy():
 
 
 def test_a_rodent_with_its_id_is_no_device():
-    assert class_mapping.by_meaning(COCO, named({"mouse": "n02330245"})).members == ((),)
-    assert class_mapping.by_meaning(COCO, named({"mouse": None})).members != ((),)
+    assert class_mapping.by_meaning(COCO, classes_of_names({"mouse": "n02330245"})).members == ((),)
+    assert class_mapping.by_meaning(COCO, classes_of_names({"mouse": None})).members != ((),)
 
 
 def test_a_name_of_several_senses_among_others_meets_by_name_alone():
-    mixed = named({"kite": None, "gnome": None})
+    mixed = classes_of_names({"kite": None, "gnome": None})
     assert mixed.wnids is None
     found = class_mapping.between(COCO, mixed)
     assert found.members[0] == (COCO.names.index("kite"),)
@@ -157,7 +157,7 @@ def test_a_name_of_several_senses_among_others_meets_by_name_alone():
 
 
 def test_bikes_and_motors_are_known_in_bdd_alone():
-    mixed = named({"bike": None, "gnome": None})
+    mixed = classes_of_names({"bike": None, "gnome": None})
     with pytest.raises(UsageError, match="none of them means any of bike, gnome"):
         class_mapping.between(COCO, mixed)
 
@@ -167,15 +167,19 @@ def test_bikes_and_motors_are_known_in_bdd_alone():
 
 def test_men_and_women_are_persons_of_voc_and_kitti_and_bdd():
     for name, target in (("person", "voc"), ("Pedestrian", "kitti"), ("pedestrian", "bdd")):
-        assert met(known("openimages"), known(target))[name] == {
+        assert met(shipped_classes("openimages"), shipped_classes(target))[name] == {
             *("Person", "Man", "Woman", "Boy", "Girl")
         }
 
 
 def test_persons_who_sit_and_cyclists_are_persons():
-    assert met(known("kitti"), COCO)["person"] == {"Pedestrian", "Person_sitting", "Cyclist"}
+    assert met(shipped_classes("kitti"), COCO)["person"] == {
+        "Pedestrian",
+        "Person_sitting",
+        "Cyclist",
+    }
     # and the other way round a person is none of the two in particular
-    found = class_mapping.between(COCO, known("kitti"))
+    found = class_mapping.between(COCO, shipped_classes("kitti"))
     assert found.missing == ("Van", "Person_sitting", "Cyclist", "Tram", "Misc")
     assert class_mapping.proposals(found) == {
         **{"Van": "truck", "Person_sitting": "person", "Cyclist": "person"},
@@ -184,7 +188,7 @@ def test_persons_who_sit_and_cyclists_are_persons():
 
 
 def test_imagenet_reaches_the_classes_of_detectors():
-    to_voc = met(known("imagenet1k"), known("voc"))
+    to_voc = met(shipped_classes("imagenet1k"), shipped_classes("voc"))
     assert len(to_voc["dog"]) == 118
     assert to_voc["tvmonitor"] == {"television"}
     assert to_voc["sofa"] == {"studio couch"}
@@ -192,7 +196,7 @@ def test_imagenet_reaches_the_classes_of_detectors():
 
 
 def test_a_teddy_bear_of_coco_is_no_bear():
-    assert met(COCO, known("ytbb"))["bear"] == {"bear"}
+    assert met(COCO, shipped_classes("ytbb"))["bear"] == {"bear"}
 
 
 def test_several_classes_of_a_model_are_one_of_the_data():
@@ -203,7 +207,10 @@ def test_several_classes_of_a_model_are_one_of_the_data():
 
 
 def test_equal_names_of_other_things_are_not_the_same_list():
-    device, animal = named({"mouse": "n03793489"}), named({"mouse": "n02330245"})
+    device, animal = (
+        classes_of_names({"mouse": "n03793489"}),
+        classes_of_names({"mouse": "n02330245"}),
+    )
     with pytest.raises(UsageError, match="none of them means any of mouse"):
         class_mapping.between(device, animal)
 
@@ -229,7 +236,7 @@ def test_no_spelling_has_two_meanings_in_one_list():
     for row in rows():
         for entry in row["names"].split("|"):
             where, _, name = entry.rpartition(":")
-            other = seen.setdefault((where, meanings.squeezed(name)), row["meaning"])
+            other = seen.setdefault((where, meanings.normalise_spelling(name)), row["meaning"])
             assert other == row["meaning"], entry
 
 
@@ -240,7 +247,7 @@ def test_no_two_meanings_share_an_id():
 
 def test_every_class_of_coco_voc_and_bdd_has_a_meaning():
     for name in ("coco", "voc", "bdd"):
-        assert all(meanings.of(known(name))), name
+        assert all(meanings.of(shipped_classes(name))), name
     assert meanings.of(COCO) == COCO.names
     assert set(names()) >= {"voc", "kitti", "bdd", "coco", "openimages", "ytbb", "vid30"}
 

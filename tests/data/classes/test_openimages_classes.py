@@ -6,7 +6,7 @@ import pytest
 
 from steadyeye.core.types import Classes
 from steadyeye.data.classes import class_mapping, openimages
-from steadyeye.data.classes.class_lists import known
+from steadyeye.data.classes.class_lists import shipped_classes
 
 # every COCO class and the Open Images class that a detector's answer stands for
 PAIRS = """
@@ -52,12 +52,14 @@ MORE = {
     "clock": {"Alarm clock", "Digital clock", "Wall clock"},
 }
 
-COCO, OPEN = known("coco"), known("openimages")
-MID = {name: mid for mid, name in openimages.released().items()}
+COCO, OPEN = shipped_classes("coco"), shipped_classes("openimages")
+MID = {name: mid for mid, name in openimages.released_names().items()}
 
 
 def above(name):
-    return {openimages.released()[mid] for mid in openimages.steps(MID[name], HIERARCHY)} - {name}
+    return {openimages.released_names()[mid] for mid in openimages.steps(MID[name], HIERARCHY)} - {
+        name
+    }
 
 
 HIERARCHY = openimages.hierarchy()
@@ -84,20 +86,20 @@ def test_every_class_of_the_released_hierarchy_is_named_and_no_other(test_data):
 
     walk(tree)
     root = tree["LabelName"]
-    assert set(openimages.released()) == edges.keys() - {root}
+    assert set(openimages.released_names()) == edges.keys() - {root}
     for mid, parents in HIERARCHY.items():
         assert set(parents) == edges[mid] - {root}
 
 
 def test_names_are_distinct_and_there_are_601():
-    assert len(openimages.released()) == len(set(OPEN.names)) == 601
+    assert len(openimages.released_names()) == len(set(OPEN.names)) == 601
     assert OPEN.names[:2] == ("Tortoise", "Container")
 
 
 def test_nothing_stands_above_itself():
     for mid in HIERARCHY:
         higher = [up for parent in HIERARCHY[mid] for up in openimages.steps(parent, HIERARCHY)]
-        assert mid not in higher, f"a cycle through {openimages.released()[mid]}"
+        assert mid not in higher, f"a cycle through {openimages.released_names()[mid]}"
 
 
 @pytest.mark.parametrize(
@@ -141,7 +143,9 @@ def test_each_open_images_class_maps_to_the_coco_class_that_it_is():
     found = class_mapping.between(OPEN, COCO)
     assert not found.missing
     for name, members in zip(COCO.names, found.members, strict=True):
-        same = {openimages.released()[mid] for mid in openimages.meanings("same").get(name, ())}
+        same = {
+            openimages.released_names()[mid] for mid in openimages.meanings("same").get(name, ())
+        }
         assert {OPEN.names[i] for i in members} == same | MORE.get(name, set()), name
 
 

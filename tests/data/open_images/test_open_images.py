@@ -21,7 +21,7 @@ from steadyeye.runner import saved_detections, validate
 from steadyeye.runner.job import Job
 from steadyeye.runner.run import Silent, run
 
-MID = {name: mid for mid, name in openimages.released().items()}
+MID = {name: mid for mid, name in openimages.released_names().items()}
 NAMES = (
     "Person",
     "Man",
@@ -496,7 +496,7 @@ def test_classes_that_are_found_score_and_those_of_no_coco_class_cannot(photos):
 
 def people(images):
     """A man, an owl and a tree, in Open Images' classes."""
-    names = list(openimages.released().values())
+    names = list(openimages.released_names().values())
     labels = [names.index(name) for name in ("Man", "Owl", "Tree")]
     return [([[0, 0, 9, 9], [10, 0, 19, 9], [20, 0, 29, 9]], [0.9, 0.8, 0.7], labels)] * len(images)
 

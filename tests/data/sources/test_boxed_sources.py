@@ -14,7 +14,7 @@ from steadyeye.core.spec import parse
 from steadyeye.core.types import Classes
 from steadyeye.data.annotations import box_file
 from steadyeye.data.annotations.box_pm_sets import boxed_sets
-from steadyeye.data.classes.class_lists import known
+from steadyeye.data.classes.class_lists import shipped_classes
 from steadyeye.data.video.pm_set_source import Drawing
 
 VIDEO = "car-shadow"
@@ -79,7 +79,7 @@ def test_imagenet_vid(truth, tmp_path):
             "</annotation>"
         )
     source = built(f"imagenet_vid(root='{tmp_path}', anchors=3, k=2)")
-    assert source.classes.names == known("vid30").names
+    assert source.classes.names == shipped_classes("vid30").names
     for frame, found in by_frame(source).items():
         assert found.boxes[0].tolist() == expected[frame].tolist()
     assert {source.classes.names[sample] for (sample,) in source.truths} == {"car"}

@@ -18,7 +18,7 @@ from steadyeye.core.errors import SampleError, UsageError
 from steadyeye.core.spec import parse
 from steadyeye.core.storage import tar_index
 from steadyeye.core.storage.paths import Remote, place
-from steadyeye.data.sources.webdataset import expanded
+from steadyeye.data.sources.webdataset import expand_braces
 from steadyeye.predictions.read import cells, read
 from steadyeye.runner import validate
 from steadyeye.runner.job import Job
@@ -78,11 +78,11 @@ def packed(tmp_path):
 
 
 def test_braces():
-    assert expanded("a-{008..011}.tar") == [f"a-{n}.tar" for n in ("008", "009", "010", "011")]
-    assert expanded("{a,b}/{0..1}.tar") == ["a/0.tar", "a/1.tar", "b/0.tar", "b/1.tar"]
-    assert expanded("one.tar") == ["one.tar"]
+    assert expand_braces("a-{008..011}.tar") == [f"a-{n}.tar" for n in ("008", "009", "010", "011")]
+    assert expand_braces("{a,b}/{0..1}.tar") == ["a/0.tar", "a/1.tar", "b/0.tar", "b/1.tar"]
+    assert expand_braces("one.tar") == ["one.tar"]
     with pytest.raises(UsageError, match=r"\{9\.\.3\} counts down"):
-        expanded("{9..3}.tar")
+        expand_braces("{9..3}.tar")
 
 
 def test_tar_shards_are_read_where_they_lie(packed):

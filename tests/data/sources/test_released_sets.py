@@ -11,7 +11,7 @@ import pytest
 from steadyeye.core import plugins
 from steadyeye.core.errors import UsageError
 from steadyeye.core.spec import parse
-from steadyeye.data.classes.class_lists import known
+from steadyeye.data.classes.class_lists import shipped_classes
 from steadyeye.data.classes.class_mapping import between
 from steadyeye.data.sources.imagenet_vid_robust import imagenet_vid_robust
 from steadyeye.data.sources.ytbb_robust import UNNAMEABLE, ytbb_robust
@@ -246,7 +246,7 @@ def test_anchor_files_that_would_mislead_are_refused(metadata, line, why):
 def test_an_oracle_is_right_wherever_an_imagenet_model_can_be(metadata):
     """It names one ILSVRC class of the main object, for all that have one."""
     source = ytbb_robust(str(metadata.parent))
-    classes = between(known("imagenet1k"), source.classes)
+    classes = between(shipped_classes("imagenet1k"), source.classes)
     assert set(classes.missing) == {*UNNAMEABLE, "none"}
     anchors = [m for m in source.members if m.offset == 0]
     scores = np.zeros((len(anchors), 1000), dtype=np.float32)
@@ -307,7 +307,7 @@ def test_changed_metadata_lose_the_released_name(vid, file, how):
 def test_a_part_is_named_so(vid):
     part = imagenet_vid_robust(str(vid.parent), videos=["ILSVRC2015_val_00000000"])
     assert part.name == "imagenet_vid_robust, part"
-    (vid / "classes.json").write_text(json.dumps(dict.fromkeys(known("vid30").names)))
+    (vid / "classes.json").write_text(json.dumps(dict.fromkeys(shipped_classes("vid30").names)))
     assert imagenet_vid_robust(str(vid.parent)).name == vid.parent.name
 
 

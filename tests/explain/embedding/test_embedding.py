@@ -22,7 +22,7 @@ from steadyeye.explain.embedding.knn import nearest_groups
 from steadyeye.explain.embedding.pca import space
 from steadyeye.explain.embedding.projection import layout
 from steadyeye.models.introspection.embedder import embedder
-from steadyeye.models.introspection.onnx_layers import opened
+from steadyeye.models.introspection.onnx_layers import cut_at_layer
 from steadyeye.models.preprocessing.recipe import Preprocessing
 from steadyeye.models.runtimes.classifier import Recipe, classifier
 from steadyeye.models.runtimes.onnx_session import OnnxSession
@@ -313,17 +313,17 @@ def test_an_onnx_file_is_opened_before_its_last_product_with_weights():
     session = OnnxSession(graph(nodes, weights), "file.onnx")
     image = np.arange(48, dtype=np.float32).reshape(1, 3, 4, 4)
     # the product of two things computed has no weights of its own
-    inner, name = opened(session)
+    inner, name = cut_at_layer(session)
     assert name == "five"
     assert inner(image).tolist() == [[0, 1, 2, 3, 4]]
-    assert opened(session, "flat")[0](image).shape == (1, 48)
+    assert cut_at_layer(session, "flat")[0](image).shape == (1, 48)
     with pytest.raises(
         UsageError, match=r"no tensor of file\.onnx named 'flap'; did you mean 'flat'"
     ):
-        opened(session, "flap")
+        cut_at_layer(session, "flap")
     plain = OnnxSession(graph([helper.make_node("Relu", ["images"], ["scores"])], {}), "plain")
     with pytest.raises(UsageError, match="'plain' has no layer with weights"):
-        opened(plain)
+        cut_at_layer(plain)
 
 
 def test_a_layer_that_is_no_row_of_features_is_refused():

@@ -42,7 +42,7 @@ def test_pairs_count_objects_once_and_name_the_class_of_the_data(zoo):
     ]
     assert (bear.true, bear.said, len(bear.rows)) == ("goat", "bear", 3)
     # the most confident of the two on the first goat, then by falling score
-    assert [float(zoo.said.score[row]) for row in bear.rows] == [0.99, 0.85, 0.81]
+    assert [float(zoo.raw_detections.score[row]) for row in bear.rows] == [0.99, 0.85, 0.81]
     assert bear.places == (0, 1, 2)
     assert bear.foreign
     assert (bear.sure.value, bear.sure.n) == (3 / 6, 6)
@@ -128,4 +128,4 @@ def test_the_frames_of_its_video_play_around_a_mistake():
 def test_nothing_confused_is_no_section(zoo):
     right = table([[(BOX, CARS)]], [[(BOX, CAR, 0.9)]])
     assert confusion_pairs([Evaluated(right, {})]) is None
-    assert confusion_pairs([Evaluated(replace(zoo, said=None), {})]) is None
+    assert confusion_pairs([Evaluated(replace(zoo, raw_detections=None), {})]) is None

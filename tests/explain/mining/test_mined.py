@@ -348,7 +348,7 @@ def test_a_section_without_mistakes_says_so(hand):
     assert section.title == "Confidently wrong: 0 of 1 detection"
     assert section.exhibits == ()
     assert confident_mistakes([Evaluated(table([[]], [[(BOX, CAR, 0.5)]]), {})]) is None
-    old = confident_mistakes([Evaluated(replace(hand, said=None), {})])
+    old = confident_mistakes([Evaluated(replace(hand, raw_detections=None), {})])
     assert "run again" in old.text[-1]
     assert old.figures == ()
 

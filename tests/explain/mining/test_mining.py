@@ -147,7 +147,7 @@ def test_a_goat_is_an_animal_to_a_cause_and_outside_to_ap(said, own, judgement):
 
 
 def test_an_earlier_version_is_told_to_run_again():
-    old = replace(table([[]], [[(BOX, BEAR, 0.9)]]), said=None)
+    old = replace(table([[]], [[(BOX, BEAR, 0.9)]]), raw_detections=None)
     with pytest.raises(UsageError, match=r"m on d were written by an earlier version.*run again"):
         judge_detections(old)
 
@@ -167,12 +167,12 @@ def shared(one, other):
 def reference(predictions, score, iou):
     """Cause, object and IoU of each confident detection, box by box from the definition."""
     above = ancestors(predictions.parents, len(predictions.classes))
-    reached = {int(label) for label in predictions.reach if label >= 0}
-    said, truth, verified = predictions.said, predictions.boxes, predictions.verified
+    reached = {int(label) for label in predictions.model_to_data_class if label >= 0}
+    said, truth, verified = predictions.raw_detections, predictions.boxes, predictions.verified
     pairs = set(zip(verified.image.tolist(), verified.label.tolist(), strict=True))
     found = []
     for d in np.flatnonzero(said.score > score):
-        image, label = int(said.image[d]), int(predictions.reach[said.label[d]])
+        image, label = int(said.image[d]), int(predictions.model_to_data_class[said.label[d]])
         own = crowd = False
         best, where = 0.0, -1
         for t in np.flatnonzero(truth.image == image):
@@ -227,8 +227,8 @@ def test_random_tables_are_judged_as_the_reference_does(seed):
     predictions = replace(
         table([[]] * images, [[]] * images),
         boxes=random_boxes(rng, int(rng.integers(0, 60)), images, -1, len(CLASSES)),
-        said=random_boxes(rng, 80, images, 0, len(OWN)),
-        reach=rng.permutation(REACH),
+        raw_detections=random_boxes(rng, 80, images, 0, len(OWN)),
+        model_to_data_class=rng.permutation(REACH),
         parents=PARENTS if seed % 2 else None,
         verified=Verified(image, label, known),
     )
@@ -271,7 +271,7 @@ def test_classes_are_the_same_by_name_whatever_their_number():
         table([[(BOX, DATA_CAR)]], [[(BOX, 1, 0.95)]]),
         model="n",
         model_classes=("car", "bear"),
-        reach=np.array([2, 1]),
+        model_to_data_class=np.array([2, 1]),
     )
     (found,) = mined(one, other)
     assert found.models == ("m", "n")

@@ -20,7 +20,7 @@ from steadyeye.data.annotations.coco_geometry import of_segmentation, run_length
 from steadyeye.metrics.detection.box_gains import gains
 from steadyeye.metrics.detection.error_types import KINDS, errors, frame_errors, iou
 from steadyeye.metrics.detection.frame_ap import Frames, frame_quality, frames, worst
-from steadyeye.models.detectors.onnx_detector import DetectorRecipe, kept
+from steadyeye.models.detectors.onnx_detector import DetectorRecipe, suppress_overlaps
 from steadyeye.predictions.read import cells, read
 from steadyeye.runner import saved_detections, validate
 from steadyeye.runner.job import Job
@@ -243,9 +243,14 @@ def test_suppression_is_greedy_by_class():
     from steadyeye.core.boxes import Detections
 
     found = Detections(corners, np.array([0, 0, 1, 0], np.int32), np.array([0.9, 0.8, 0.7, 0.01]))
-    left = kept(found, threshold=0.1, overlap=0.5)
+    left = suppress_overlaps(found, threshold=0.1, overlap=0.5)
     assert left.scores.tolist() == [0.9, 0.7]
-    assert kept(found, threshold=0.0, overlap=None).scores.tolist() == [0.9, 0.8, 0.7, 0.01]
+    assert suppress_overlaps(found, threshold=0.0, overlap=None).scores.tolist() == [
+        0.9,
+        0.8,
+        0.7,
+        0.01,
+    ]
 
 
 def test_the_letterbox_keeps_the_aspect_and_the_way_back():
@@ -265,7 +270,7 @@ def test_the_letterbox_keeps_the_aspect_and_the_way_back():
 def test_a_detector_is_a_classifier_too(detected):
     table = detected.predictions
     # every class of the model competes, those that the data does not have too
-    said, reach = table.said, table.reach
+    said, reach = table.raw_detections, table.model_to_data_class
     for row in range(0, len(table), 5):
         mine = np.flatnonzero(said.image == row)
         own = said.label[mine[said.score[mine].argmax()]] if len(mine) else None

@@ -219,7 +219,7 @@ def asked(truth, said, classes=2, reach=None, images=1):
         columns=(*plain.columns, *COLUMNS),
         boxes=rows(truth),
         detections=rows(said),
-        reach=None if reach is None else np.array(reach),
+        model_to_data_class=None if reach is None else np.array(reach),
     )
 
 
@@ -272,7 +272,7 @@ def test_objects_of_classes_that_the_model_has_not_lie_outside():
     assert [(cell.name, cell.n) for cell in found.cells] == [(predictions.classes[0], 1)]
     assert found.notes[0] == "1 object of classes that the model does not have (OOD), in 1 image"
     assert ask(parse("map")).metric(predictions).value == pytest.approx(0.25)
-    everything = replace(predictions, reach=np.array([0, 1]))
+    everything = replace(predictions, model_to_data_class=np.array([0, 1]))
     assert map_without_ood(everything).value == pytest.approx(0.25)
 
 
@@ -433,8 +433,8 @@ def test_the_class_map_of_the_run_says_what_lies_outside(tmp_path):
     categories = [{"id": 1, "name": "cat"}, {"id": 2, "name": "goat"}]
     spec = f"{instances(tmp_path, categories=categories)})"
     run = se.evaluate("callable_detector(path='test_ood:cats')", spec, out=tmp_path / "run")
-    assert run.predictions.reach[15] == 0
-    assert np.delete(run.predictions.reach, 15).max() == -1
+    assert run.predictions.model_to_data_class[15] == 0
+    assert np.delete(run.predictions.model_to_data_class, 15).max() == -1
     assert run.map_without_ood().value == pytest.approx(1.0)
     assert run.map().value == pytest.approx(0.25)
     assert re.search(r"goat: no class of cats maps to it", " ".join(run.predictions.notes))

@@ -451,7 +451,7 @@ def test_logits_are_made_probabilities():
     logits = replace(predictions, scores=scores, top_scores=scores.max(axis=1, keepdims=True))
     assert confidence_jump(logits).value == pytest.approx(confidence_jump(predictions).value)
     # where only the best logit was kept nothing can be said
-    kept = {"predicted": logits.predicted, "confidence": logits.confidence}
+    kept = {"predicted": logits.predicted_class, "confidence": logits.confidence}
     bare = replace(logits, scores=logits.scores[:, :0], stored=kept)
     assert confidence_jump(bare).value is None
     assert timeline([Evaluated(bare, {})]).figures
@@ -511,10 +511,10 @@ def test_windows_share_no_frame_and_none_left_is_worse(seed, n):
     for window in found:
         assert len(set(predictions.groups[window.rows])) == 1
         assert np.ptp(predictions.tags["seconds"][window.rows]) < 1
-        said = predictions.predicted[window.rows]
+        said = predictions.predicted_class[window.rows]
         assert window.changes == (np.diff(said) != 0).sum() > 0
     if found:
-        changed = np.diff(predictions.predicted) != 0
+        changed = np.diff(predictions.predicted_class) != 0
         within = changed & (predictions.groups[1:] == predictions.groups[:-1])
         assert within.any()
 
@@ -643,7 +643,7 @@ def test_a_run_goes_on_where_it_was(bikes, tmp_path):
 def test_the_demo_clip_agrees_with_counting(bikes):
     predictions = read(*cells(bikes)[0])
     assert len(predictions) == 125
-    changed = np.diff(predictions.predicted) != 0
+    changed = np.diff(predictions.predicted_class) != 0
     within = np.diff(predictions.tags["scene"]) == 0
     # frames two apart, so that a cut between an odd and an even frame is crossed too
     assert flip_rate(predictions).n == within.sum() == 119
@@ -703,7 +703,7 @@ def test_pm_sets_without_labels_have_a_self_consistency(tmp_path):
     found = self_consistency(predictions)
     said = {}
     for row, group in enumerate(predictions.groups):
-        said.setdefault(str(group), set()).add(int(predictions.predicted[row]))
+        said.setdefault(str(group), set()).add(int(predictions.predicted_class[row]))
     assert found.value == np.mean([len(each) == 1 for each in said.values()])
     assert (found.n, found.name) == (6, "self_consistency(k=3)")
     assert found.interval == "Clopper–Pearson, n = 6, within this one video only"

@@ -361,7 +361,7 @@ def test_no_published_number_stands_beside_a_variant_of_a_released_set(predictio
     (why,) = pm_curve([Evaluated(predictions, every)]).method
     assert "These data are a part or a variant of it" in why
     kinds = np.where(predictions.tags["offset"] == 10, "P", "I")
-    rates = 25.0 + predictions.grouped[1] % 2
+    rates = 25.0 + predictions.distinct_groups[1] % 2
     tags = {**predictions.tags, "fps": rates, "frame_type": kinds}
     tagged = replace(predictions, tags=tags)
     for analysis in (frame_rates, frame_types):
@@ -385,7 +385,7 @@ def test_the_section_names_the_models_off_the_line_and_draws():
     plain = Evaluated(replace(plain, model="plain <b>"), {})
     section = published_models([steady, plain])
     assert section.title == "m: steadier than published models of the same accuracy"
-    assert section.claim.supported
+    assert section.claim.is_supported
     assert section.text[0].startswith(
         "pm-10 and the value expected from the accuracy: m 67.5\u202f%, expected 59."
     )

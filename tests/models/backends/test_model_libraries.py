@@ -16,7 +16,7 @@ from torchvision_ops import torchvision
 from steadyeye.core import imports, plugins
 from steadyeye.core.errors import UsageError
 from steadyeye.core.spec import Spec
-from steadyeye.data.classes.class_lists import known
+from steadyeye.data.classes.class_lists import shipped_classes
 from steadyeye.data.images import image_file
 from steadyeye.models.runtimes.torch_module import one_thread
 
@@ -199,7 +199,7 @@ def test_torchvision_detectors_answer_in_the_classes_of_coco(photos):
     model = build("torchvision", name=SSD, weights=None)
     assert model.classes.names[:2] == ("person", "bicycle")
     assert model.classes.names[11] == "N/A 12"
-    assert set(known("coco").names) <= set(model.classes.names)
+    assert set(shipped_classes("coco").names) <= set(model.classes.names)
     assert "__background__" not in model.classes.names
 
 

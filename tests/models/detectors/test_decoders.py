@@ -5,9 +5,9 @@ import pytest
 
 from steadyeye.core.errors import UsageError
 from steadyeye.models.detectors.decoders import DECODERS
-from steadyeye.models.detectors.onnx_detector import Frame
+from steadyeye.models.detectors.onnx_detector import InputFrame
 
-FRAME = Frame(scale=(0.5, 0.25), size=(64, 96), image=(256, 192))
+FRAME = InputFrame(scale=(0.5, 0.25), size=(64, 96), image=(256, 192))
 BOX = np.array([20.0, 40.0, 100.0, 200.0])  # in the image
 INNER = BOX * [0.5, 0.25, 0.5, 0.25]  # in the input
 CENTRE, SIDE = (INNER[:2] + INNER[2:]) / 2, INNER[2:] - INNER[:2]

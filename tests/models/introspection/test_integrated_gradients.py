@@ -13,8 +13,8 @@ from steadyeye.core.errors import UsageError
 from steadyeye.core.plugins import build as build_plugin
 from steadyeye.core.spec import Spec
 from steadyeye.data.images import image_file
-from steadyeye.models.introspection.differentiable import Opened, chosen
-from steadyeye.models.introspection.integrated_gradients import attributed
+from steadyeye.models.introspection.differentiable import FixedCandidates, choose_candidate
+from steadyeye.models.introspection.integrated_gradients import attribute_detection
 
 BOX = (2.0, 1.0, 5.0, 4.0)
 BLOTS = np.random.default_rng(5).integers(0, 256, (9, 12, 3), dtype=np.uint8)
@@ -38,7 +38,7 @@ def linear(weight):
         return torch.stack([torch.zeros_like(second), second], -1)[:, None]
 
     boxes = np.array(BOX)[None, None]
-    return Opened(IMAGE, values_of, (1.0, 1.0), boxes, scores)
+    return FixedCandidates(IMAGE, values_of, (1.0, 1.0), boxes, scores)
 
 
 @pytest.mark.parametrize(("baseline", "grey"), [("black", 0), ("grey", round(IMAGE.mean()))])
@@ -46,7 +46,7 @@ def test_a_linear_detector_gives_weight_times_difference(baseline, grey):
     weight = np.random.default_rng(0).normal(size=(3, 6, 8)) / 20
     difference = (IMAGE.transpose(2, 0, 1).astype(float) - grey) / 255
     score = (weight * IMAGE.transpose(2, 0, 1) / 255).sum()
-    found = attributed(linear(weight), (BOX, 1, score), baseline)
+    found = attribute_detection(linear(weight), (BOX, 1, score), baseline)
     np.testing.assert_allclose(found.values, np.abs(weight * difference).sum(axis=0), atol=1e-6)
     assert found.total == pytest.approx((weight * difference).sum(), abs=1e-5)
     assert found.complete
@@ -55,9 +55,9 @@ def test_a_linear_detector_gives_weight_times_difference(baseline, grey):
 
 def test_a_score_that_no_candidate_has_is_refused():
     with pytest.raises(UsageError, match="no candidate of the opened detector scores"):
-        attributed(linear(np.zeros((3, 6, 8))), (BOX, 1, 0.9))
+        attribute_detection(linear(np.zeros((3, 6, 8))), (BOX, 1, 0.9))
     with pytest.raises(UsageError, match="no baseline named 'white'"):
-        attributed(linear(np.zeros((3, 6, 8))), (BOX, 1, 0.0), "white")
+        attribute_detection(linear(np.zeros((3, 6, 8))), (BOX, 1, 0.0), "white")
 
 
 def test_steps_rise_until_complete_and_what_is_not_says_so():
@@ -65,11 +65,11 @@ def test_steps_rise_until_complete_and_what_is_not_says_so():
     def scores(values):
         return torch.sigmoid(2000 * (values.mean((1, 2, 3)) - 0.3))[:, None, None]
 
-    opened = Opened(IMAGE, values_of, (1.0, 1.0), np.array(BOX)[None, None], scores)
-    few = attributed(opened, (BOX, 0, 1.0), most=32)
+    opened = FixedCandidates(IMAGE, values_of, (1.0, 1.0), np.array(BOX)[None, None], scores)
+    few = attribute_detection(opened, (BOX, 0, 1.0), most=32)
     assert not few.complete
     assert few.steps == 32
-    more = attributed(opened, (BOX, 0, 1.0))
+    more = attribute_detection(opened, (BOX, 0, 1.0))
     assert more.steps > 32
     assert more.residual < few.residual
 
@@ -111,18 +111,18 @@ def check(model, image):
     A network of random weights tells most of its candidates hardly from black.
     """
     (said,) = model([image])
-    opened = model.opened(image)
+    opened = model.fix_candidates(image)
     with torch.no_grad():
         scores, black = (
             opened.scores(opened.prepare(each))[0].double().numpy()
             for each in (image, np.zeros_like(image))
         )
     detections = list(zip(said.boxes, said.labels.tolist(), said.scores.tolist(), strict=True))
-    rows = [chosen(opened, scores, *each) for each in detections]
+    rows = [choose_candidate(opened, scores, *each) for each in detections]
     labels = said.labels.tolist()
     away = [abs(scores[i, c] - black[i, c]) for i, c in zip(rows, labels, strict=True)]
     detection = detections[int(np.argmax(away))]
-    found = attributed(opened, detection)
+    found = attribute_detection(opened, detection)
     assert found.score == pytest.approx(detection[2], abs=1e-5)
     assert found.complete, (found.residual, found.steps)
     height, width = image.shape[:2]
@@ -152,12 +152,12 @@ def test_torchvision_detectors_are_opened_at_what_they_say(name, tmp_path):
     torch.save(module.state_dict(), tmp_path / "random.pth")
     model = build("torchvision", name=name, checkpoint=str(tmp_path / "random.pth"))
     (said,) = model([PHOTO])
-    opened = model.opened(PHOTO)
+    opened = model.fix_candidates(PHOTO)
     with torch.no_grad():
         scores = opened.scores(opened.prepare(PHOTO))[0].double().numpy()
     for i in range(min(len(said), 5)):
         box, label, score = said.boxes[i], int(said.labels[i]), float(said.scores[i])
-        candidate = chosen(opened, scores, box, label, score)
+        candidate = choose_candidate(opened, scores, box, label, score)
         assert scores[candidate, label] == pytest.approx(score, abs=1e-4)
         there = opened.boxes[candidate, min(label, opened.boxes.shape[1] - 1)]
         np.testing.assert_allclose(there, box, atol=1.5)
@@ -177,7 +177,9 @@ def test_a_real_mistake_is_complete(test_data):
     np.testing.assert_allclose(scores, said.scores, atol=1e-4)
     np.testing.assert_allclose(boxes, said.boxes, atol=1e-2)
     assert session.classes.names[labels[0]] == "bear"
-    found = attributed(yolox.opened(photo), (boxes[0], int(labels[0]), float(scores[0])))
+    found = attribute_detection(
+        yolox.fix_candidates(photo), (boxes[0], int(labels[0]), float(scores[0]))
+    )
     assert found.score > 0.8
     assert found.without < 0.01
     assert found.complete, (found.residual, found.steps)

@@ -26,7 +26,7 @@ from steadyeye.core.storage import contents
 from steadyeye.data.images import image_file
 from steadyeye.degradation.operator import Operator
 from steadyeye.models.runtimes.python_function import FunctionClassifier
-from steadyeye.models.runtimes.weights import covered, weights_fingerprint
+from steadyeye.models.runtimes.weights import is_covered, weights_fingerprint
 from steadyeye.runner import validate
 from steadyeye.runner.cache import answer_code, eviction, settings
 from steadyeye.runner.cache.codec import Kept, decode, encode
@@ -170,11 +170,11 @@ def test_a_module_of_the_users_own_is_kept_only_with_a_fingerprint():
     class Own(nn.Module):
         """Whose `forward` no fingerprint of weights covers."""
 
-    assert covered(nn.Sequential(nn.ReLU()))
-    assert not covered(nn.Sequential(Own()))
+    assert is_covered(nn.Sequential(nn.ReLU()))
+    assert not is_covered(nn.Sequential(Own()))
     one, other = Own(), Own()
     one.fingerprint, other.fingerprint = "1", "2"
-    assert covered(one)
+    assert is_covered(one)
     assert weights_fingerprint(one) != weights_fingerprint(other)
 
 

@@ -32,9 +32,9 @@ from steadyeye.core.storage.paths import Place
 from steadyeye.core.types import Classes
 from steadyeye.data.annotations import coco_file
 from steadyeye.data.annotations.coco_geometry import once, repeats
-from steadyeye.data.classes.class_lists import named
+from steadyeye.data.classes.class_lists import classes_of_names
 from steadyeye.data.video.label_sidecar import Range, VideoLabels
-from steadyeye.data.video.paths import located
+from steadyeye.data.video.paths import resolve_path
 
 CORNERS = ("x0", "y0", "x1", "y1")
 CROWD = {"1": True, "true": True, "0": False, "false": False, "": False}
@@ -89,7 +89,7 @@ def read(path: str) -> BoxFile:
     Raises `UsageError` for what is no box or no frame, with how many and the first.
     """
     if path.lower().endswith(".json"):
-        return _of_json(located(path))
+        return _of_json(resolve_path(path))
     return _of_csv(path)
 
 
@@ -124,7 +124,7 @@ def _frame(path: Place, image: Mapping[str, Any]) -> tuple[str, int]:
 def _of_csv(path: str) -> BoxFile:
     rows: dict[str, dict[int, list[Entry]]] = defaultdict(lambda: defaultdict(list))
     try:
-        with located(path).open(newline="", encoding="utf-8-sig") as file:
+        with resolve_path(path).open(newline="", encoding="utf-8-sig") as file:
             lines = enumerate(csv.DictReader(file), start=2)
             for video, frame, entry in every(lines, lambda line: _row(path, *line)):
                 rows[video][frame].append(entry)
@@ -140,7 +140,7 @@ def _of_csv(path: str) -> BoxFile:
         for video, frames in rows.items()
     }
     kept = sum(len(each) for frames in videos.values() for each in frames.values())
-    return BoxFile(named(dict.fromkeys(names)), videos, repeats(written - kept, written))
+    return BoxFile(classes_of_names(dict.fromkeys(names)), videos, repeats(written - kept, written))
 
 
 def _boxes(entries: list[Entry], place: Mapping[str, int]) -> Boxes:

@@ -68,7 +68,7 @@ def boxed_sets(
         fingerprint=fingerprint(*marks, repr(classes), repr(how)),
         members=tuple(members),
         sample=sample,
-        located=lambda member: [locate(member)],
+        image_files=lambda member: [locate(member)],
         absent=absentees(locate),
         notes=(*draw_notes(members, lengths, how), *empty_notes(members)),
     )

@@ -14,7 +14,7 @@ from steadyeye.core.format import number_of
 from steadyeye.core.storage.paths import Place
 from steadyeye.core.types import Classes
 from steadyeye.data.annotations.coco_geometry import corners, of_segmentation
-from steadyeye.data.classes.class_lists import closed, named
+from steadyeye.data.classes.class_lists import classes_of_names, close_list
 from steadyeye.data.classes.loading import tree
 from steadyeye.data.classes.wordnet import of_sense
 
@@ -75,7 +75,11 @@ def read(path: Place, ood: str | None = None) -> CocoFile:
     found = {image: boxes(*zip(*each, strict=True)) for image, each in entries.items()}
     _check_pixels(path, found.values())
     return CocoFile(
-        closed(named({name: _synset(content["categories"], i) for i, name in classes.items()})),
+        close_list(
+            classes_of_names(
+                {name: _synset(content["categories"], i) for i, name in classes.items()}
+            )
+        ),
         tuple(classes),
         content["images"],
         found,
@@ -163,17 +167,17 @@ def _content(path: Place) -> Mapping[str, Any]:
         if not all(isinstance(each, dict) for each in content[key]):
             raise UsageError(f"'{path}': {key} must be a list of objects; correct it")
     # NAO's release says _image_id beside COCO's keys or instead of them
-    images = [keyed(image, "id") for image in content["images"]]
+    images = [key_entry(image, "id") for image in content["images"]]
     without = [image for image in images if "id" not in image]
     if without:
         raise UsageError(
             f"'{path}' has {number_of(len(without), 'image')} without id, first {without[0]}"
         )
-    annotations = [keyed(each, "image_id") for each in content["annotations"]]
+    annotations = [key_entry(each, "image_id") for each in content["annotations"]]
     return {**content, "images": images, "annotations": annotations}
 
 
-def keyed(entry: Mapping[str, Any], key: str) -> Mapping[str, Any]:
+def key_entry(entry: Mapping[str, Any], key: str) -> Mapping[str, Any]:
     """An entry with what identifies its image under COCO's key."""
     if key in entry or "_image_id" not in entry:
         return entry

@@ -78,14 +78,14 @@ def run_lengths(mask: Mapping[str, Any]) -> NDArray[np.bool_]:
     """
     height, width = mask["size"]
     counts = mask["counts"]
-    runs = _unpacked(counts) if isinstance(counts, str | bytes) else list(counts)
+    runs = _unpack_runs(counts) if isinstance(counts, str | bytes) else list(counts)
     if sum(runs) != height * width:
         raise UsageError(f"a mask of {height} × {width} pixels has runs of {sum(runs)} together")
     values = np.arange(len(runs)) % 2 == 1
     return np.repeat(values, runs).reshape(width, height).T
 
 
-def _unpacked(text: str | bytes) -> list[int]:
+def _unpack_runs(text: str | bytes) -> list[int]:
     codes = text.encode() if isinstance(text, str) else text
     runs: list[int] = []
     value = shift = 0

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from steadyeye.core.storage.paths import Place
-from steadyeye.data.annotations.coco_file import distinct, keyed
+from steadyeye.data.annotations.coco_file import distinct, key_entry
 from steadyeye.data.annotations.coco_geometry import run_lengths
 from steadyeye.data.classes.loading import tree
 
@@ -31,7 +31,7 @@ def _segmentations(path: Place) -> Mapping[Any, Sequence[Any]]:
     """Image id → what stands under `segmentation` in each of its annotations."""
     found: dict[Any, list[Any]] = defaultdict(list)
     for annotation in tree(path, "annotations")["annotations"]:
-        entry = keyed(annotation, "image_id")
+        entry = key_entry(annotation, "image_id")
         found[entry["image_id"]].append(entry)
     # the same ones as the boxes are of
     return {image: [e.get("segmentation") for e in distinct(own)] for image, own in found.items()}

@@ -21,7 +21,7 @@ from typing import Any
 from steadyeye.core.errors import UsageError
 from steadyeye.core.types import Classes
 from steadyeye.data.annotations.coco_geometry import corners
-from steadyeye.data.classes.class_lists import named
+from steadyeye.data.classes.class_lists import classes_of_names
 from steadyeye.data.classes.loading import tree
 
 LISTS = ("annotations", "results")
@@ -65,7 +65,7 @@ def read(path: Path) -> Candidates:
     if not boxes:
         raise UsageError(f"'{path}' suggests no box; there is nothing to review")
     ids = tuple(sorted(names))
-    classes = named(dict.fromkeys(names[id_] for id_ in ids))
+    classes = classes_of_names(dict.fromkeys(names[id_] for id_ in ids))
     return Candidates(classes, tuple(int(id_) for id_ in ids), tuple(files.values()), boxes)
 
 

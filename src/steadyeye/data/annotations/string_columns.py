@@ -68,7 +68,7 @@ class Lists(Sequence[Labels]):
 
 
 @dataclass(frozen=True, eq=False)
-class Numbered(Sequence[str]):
+class NumberedNames(Sequence[str]):
     """Names that end in their number, from 0 with eight digits: `train/00000000`."""
 
     start: str
@@ -111,7 +111,7 @@ class Joined(Sequence[Item]):
         return chain.from_iterable(self.parts)
 
 
-def joined(parts: Sequence[Sequence[Item]]) -> Joined[Item]:
+def join_columns(parts: Sequence[Sequence[Item]]) -> Joined[Item]:
     """The columns as one."""
     return Joined(parts, [0, *accumulate(map(len, parts))])
 

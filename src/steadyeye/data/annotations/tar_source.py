@@ -54,7 +54,7 @@ class TarSamples:
         return int(self.rows.num_rows)
 
     @property
-    def boxed(self) -> bool:
+    def has_boxes(self) -> bool:
         """Whether any sample has boxes."""
         return "corners" in self.rows.schema.names
 
@@ -78,7 +78,7 @@ class TarSamples:
 
     def corners(self, row: int) -> NDArray[np.float64]:
         """(boxes, 4) the boxes of a sample; (0, 4) where nothing is said of any."""
-        found = self.rows.column("corners")[row].values if self.boxed else None
+        found = self.rows.column("corners")[row].values if self.has_boxes else None
         return np.zeros((0, 4)) if found is None else found.to_numpy().reshape(-1, 4)
 
 
@@ -88,16 +88,16 @@ def samples(tar: Place) -> TarSamples:
     Raises `UsageError` for what is no tar, and for samples that cannot be understood.
     """
     version = tar_index.version(tar)
-    found = _opened(tar, version, tar_index.recall(tar))
+    found = _read_cached(tar, version, tar_index.recall(tar))
     if found is None:
-        content = _encoded(_gathered(tar, tar_index.entries(tar)), tar, version)
+        content = _encode_samples(_gather_samples(tar, tar_index.entries(tar)), tar, version)
         tar_index.keep(tar, content)
-        found = _opened(tar, version, content)
+        found = _read_cached(tar, version, content)
         assert found is not None, "what was just written is read"
     return found
 
 
-def _opened(tar: Place, version: str, content: bytes | None) -> TarSamples | None:
+def _read_cached(tar: Place, version: str, content: bytes | None) -> TarSamples | None:
     """What was kept; None where it is of another version of the tar, or damaged."""
     if content is None:
         return None
@@ -113,11 +113,11 @@ def _opened(tar: Place, version: str, content: bytes | None) -> TarSamples | Non
         return None
 
 
-def _encoded(
+def _encode_samples(
     samples: Mapping[str, Mapping[str, tar_index.TarEntry]], tar: Place, version: str
 ) -> bytes:
     """The columns of the samples as an Arrow file."""
-    texts = every(samples.values(), lambda parts: _said(tar, parts))
+    texts = every(samples.values(), lambda parts: _read_labels(tar, parts))
     said: dict[Label, int] = {}
     labels = [[said.setdefault(each, len(said)) for each in one] for one, _ in texts]
     corners = [found for _, found in texts]
@@ -148,7 +148,7 @@ def _encoded(
     return content
 
 
-def _gathered(
+def _gather_samples(
     tar: Place, found: Iterable[tar_index.TarEntry]
 ) -> Mapping[str, Mapping[str, tar_index.TarEntry]]:
     """Key → suffix → file, of the samples with an image."""
@@ -179,7 +179,7 @@ def _pictures(parts: Mapping[str, tar_index.TarEntry]) -> list[str]:
     return [suffix for suffix in parts if f".{suffix.rpartition('.')[2]}" in image_file.SUFFIXES]
 
 
-def _said(
+def _read_labels(
     tar: Place, parts: Mapping[str, tar_index.TarEntry]
 ) -> tuple[Sequence[Label], Sequence[float] | None]:
     """What `.json` or `.cls` beside an image says: labels, and corners where there are boxes.

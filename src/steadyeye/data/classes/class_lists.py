@@ -26,7 +26,7 @@ def names() -> tuple[str, ...]:
 
 
 @cache
-def known(name: str) -> Classes:
+def shipped_classes(name: str) -> Classes:
     """A class list we ship, one of `LISTS`, in the order of its release; it is the whole of it.
 
     `coco`: the 80 classes with boxes. `imagenet1k`: ILSVRC-2012 in the order models answer in,
@@ -37,9 +37,9 @@ def known(name: str) -> Classes:
     if name not in LISTS:
         raise unknown(WHAT, name, LISTS)
     if name == "openimages":
-        mids = tuple(openimages.released())
+        mids = tuple(openimages.released_names())
         above = openimages.parents(mids, openimages.hierarchy())
-        return Classes(tuple(openimages.released().values()), parents=above, closed=True)
+        return Classes(tuple(openimages.released_names().values()), parents=above, closed=True)
     with (wordnet.DATA / f"{name}.csv").open(newline="", encoding="utf-8") as file:
         rows = list(csv.DictReader(file))
     listed = tuple(row["name"] for row in rows)
@@ -49,7 +49,7 @@ def known(name: str) -> Classes:
     return Classes(listed, wnids, closed=True)
 
 
-def named(pairs: Mapping[str, str | None]) -> Classes:
+def classes_of_names(pairs: Mapping[str, str | None]) -> Classes:
     """The classes of name → wnid, names kept as they are.
 
     A wnid that is None is looked up: what the name means in the lists we ship that have all the
@@ -66,7 +66,7 @@ def named(pairs: Mapping[str, str | None]) -> Classes:
     return Classes(tuple(pairs), wnids if any(wnids) else None)
 
 
-def closed(classes: Classes) -> Classes:
+def close_list(classes: Classes) -> Classes:
     """The same classes as all that there are: a released set's, or a list given as the whole."""
     return replace(classes, closed=True)
 
@@ -89,7 +89,7 @@ def read(text: str) -> Classes:
     """
     path = place(text)
     if text in LISTS:
-        return known(text)
+        return shipped_classes(text)
     if path.suffix.lower() not in READERS:
         if path.exists():
             raise UsageError(f"the {WHAT} '{text}' is none of {', '.join(READERS)}; convert it")
@@ -98,14 +98,14 @@ def read(text: str) -> Classes:
     if not entries:
         raise UsageError(f"the {WHAT} '{path}' is empty; give one class a line")
     try:
-        return closed(_classes(entries))
+        return close_list(_classes(entries))
     except UsageError as error:
         raise UsageError(f"cannot use the {WHAT} '{path}': {error}") from error
 
 
 def _classes(entries: Sequence[Entry]) -> Classes:
     if _is_ilsvrc(entries):
-        return known("imagenet1k")
+        return shipped_classes("imagenet1k")
     for number, (name, wnid) in enumerate(entries, start=1):
         if not name and not wnid:
             raise UsageError(f"class {number} has neither name nor wnid; give one")
@@ -113,12 +113,12 @@ def _classes(entries: Sequence[Entry]) -> Classes:
     twice = [name for name, times in Counter(name for name, _ in pairs).items() if times > 1]
     if twice:
         raise UsageError(f"two classes are named '{twice[0]}'; rename one")
-    return named(dict(pairs))
+    return classes_of_names(dict(pairs))
 
 
 def _is_ilsvrc(entries: Sequence[Entry]) -> bool:
     """Whether these are 1,000 names, each of the ILSVRC-2012 class at its place."""
-    ilsvrc = known("imagenet1k").wnids or ()
+    ilsvrc = shipped_classes("imagenet1k").wnids or ()
     if len(entries) != len(ilsvrc) or any(wnid for _, wnid in entries):
         return False
     return all(_begins(name, wnid) for (name, _), wnid in zip(entries, ilsvrc, strict=True))
@@ -153,7 +153,7 @@ def _label(wnid: str) -> str:
 
 @cache
 def _ilsvrc_names() -> Mapping[str, str]:
-    ilsvrc = known("imagenet1k")
+    ilsvrc = shipped_classes("imagenet1k")
     return dict(zip(ilsvrc.wnids or (), ilsvrc.names, strict=True))
 
 
@@ -187,7 +187,7 @@ def _rows(path: Place) -> list[Entry]:
 def _tree(path: Place) -> list[Entry]:
     content = loading.tree(path, WHAT)
     if isinstance(content, dict):
-        content = _ordered(content) or content
+        content = _read_id2label(content) or content
     if isinstance(content, list) and all(isinstance(one, str) for one in content):
         return [("", one) if wordnet.is_wnid(one) else (one, None) for one in content]
     if isinstance(content, dict) and all(v is None or isinstance(v, str) for v in content.values()):
@@ -195,7 +195,7 @@ def _tree(path: Place) -> list[Entry]:
     raise UsageError(f"'{path}' is no {WHAT}; write a list of names or {{name: wnid or null}}")
 
 
-def _ordered(content: Mapping[str, Any]) -> list[str] | None:
+def _read_id2label(content: Mapping[str, Any]) -> list[str] | None:
     """The names of an id2label, {"0": name, "1": name}, in their order; None: it is none."""
     positions = [str(i) for i in range(len(content))]
     if set(content) != set(positions) or not all(isinstance(v, str) for v in content.values()):

@@ -31,7 +31,8 @@ def lines(found: ClassMap) -> tuple[str, ...]:
     if found.missing:
         said.append(
             f"classes of the data without a class of the model, {len(found.missing):,}: "
-            f"{list_texts(_proposed(found, found.missing), NAMED)}; --class-map can give them one"
+            f"{list_texts(_add_proposals(found, found.missing), NAMED)}; "
+            "--class-map can give them one"
         )
     return tuple(said)
 
@@ -44,7 +45,7 @@ def sentence(found: ClassMap, there: Sequence[str]) -> str | None:
     have = "has" if len(lost) == 1 else "have"
     return (
         f"of the {number_of(len(there), 'class')} that occur in the data {len(lost):,} {have} no "
-        f"class of the model: {list_texts(_proposed(found, lost), NAMED_IN_HEADLINE)}"
+        f"class of the model: {list_texts(_add_proposals(found, lost), NAMED_IN_HEADLINE)}"
     )
 
 
@@ -59,6 +60,6 @@ def _same(found: ClassMap, index: int) -> bool:
     return found.ways[index] in (SYNSET, LIST, ALIAS, NAME)
 
 
-def _proposed(found: ClassMap, missing: Sequence[str]) -> list[str]:
+def _add_proposals(found: ClassMap, missing: Sequence[str]) -> list[str]:
     near = proposals(found)
     return [f"{name} (nearest name: {near[name]})" if near.get(name) else name for name in missing]

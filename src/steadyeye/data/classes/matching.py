@@ -55,11 +55,16 @@ def by_alias(ours: Sense, theirs: Sense) -> Found:
 
         def nearness(to: int, index: int = index) -> tuple[bool, bool, int]:
             ids = ours.wnids[index], theirs.wnids[to]
-            spelt = meanings.squeezed(ours.names[index]), meanings.squeezed(theirs.names[to])
+            spelt = (
+                meanings.normalise_spelling(ours.names[index]),
+                meanings.normalise_spelling(theirs.names[to]),
+            )
             return ids[0] != ids[1], spelt[0] != spelt[1], to
 
         to = min(same[key], key=nearness)
-        spelt = meanings.squeezed(ours.names[index]) == meanings.squeezed(theirs.names[to])
+        spelt = meanings.normalise_spelling(ours.names[index]) == meanings.normalise_spelling(
+            theirs.names[to]
+        )
         same_id = ours.wnids[index] and ours.wnids[index] == theirs.wnids[to]
         found[index] = to, (SYNSET if same_id else LIST) if spelt else ALIAS
     return found
@@ -73,7 +78,9 @@ def by_openimages(ours: Sense, theirs: Sense) -> Found:
     down = [meanings.mids(key, "same", "narrower") for key in theirs.keys]
     source = [_own(name) for name in ours.names] if ours.open_images else up
     target = [_own(name) for name in theirs.names] if theirs.open_images else down
-    return {index: (to, OPEN) for index, to in openimages.reach(source, target).items()}
+    return {
+        index: (to, OPEN) for index, to in openimages.find_nearest_targets(source, target).items()
+    }
 
 
 def _own(name: str) -> tuple[str, ...]:

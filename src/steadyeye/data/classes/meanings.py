@@ -58,7 +58,7 @@ def of(classes: Classes) -> tuple[str, ...]:
     lists = fitting(classes.names)
     wnids = classes.wnids or ("",) * len(classes)
     pairs = zip(classes.names, wnids, strict=True)
-    return tuple(_checked(name, wnid, lists) for name, wnid in pairs)
+    return tuple(_check_meaning(name, wnid, lists) for name, wnid in pairs)
 
 
 def wnid_of(name: str, names: Sequence[str]) -> str | None:
@@ -67,19 +67,19 @@ def wnid_of(name: str, names: Sequence[str]) -> str | None:
     "" where they have the name and no wnid for it, or say different things.
     """
     lists = fitting(names)
-    key = _agreed(name, lists)
-    said = {wnid for _, wnid in _said(name, lists)} - {""}
+    key = _common_meaning(name, lists)
+    said = {wnid for _, wnid in _meanings_by_list(name, lists)} - {""}
     if len(said) == 1:
         return said.pop()
     if key:
         return meanings()[key].wnid
-    return "" if said or squeezed(name) in _homonyms() else None
+    return "" if said or normalise_spelling(name) in _homonyms() else None
 
 
 @cache
 def mids(name: str, *relations: str) -> tuple[str, ...]:
     """The Open Images classes that stand in one of `relations` to a meaning, "same" first."""
-    listed = {squeezed(own): mid for mid, own in openimages.released().items()}
+    listed = {normalise_spelling(own): mid for mid, own in openimages.released_names().items()}
     spellings = _spellings()
     mine = {**spellings[""], **spellings["openimages"]}
     same = [mid for own, mid in listed.items() if name and mine.get(own) == name]
@@ -91,32 +91,36 @@ def mids(name: str, *relations: str) -> tuple[str, ...]:
 def fitting(names: Sequence[str]) -> frozenset[str]:
     """The lists we ship that have all these names; spelt exactly as there, or else in any way."""
     own = [name for name in names if not openimages.GAP.fullmatch(name)]
-    for spell in (str, squeezed):
-        found = {each for each in LISTS if own and _listed(each, spell).issuperset(map(spell, own))}
+    for spell in (str, normalise_spelling):
+        found = {
+            each
+            for each in LISTS
+            if own and _spelled_names(each, spell).issuperset(map(spell, own))
+        }
         if found:
             return frozenset(found)
     return frozenset()
 
 
-def squeezed(name: str) -> str:
+def normalise_spelling(name: str) -> str:
     """A name as its spelling is compared: letters and digits in lower case."""
     return re.sub(r"[\W_]+", "", name.casefold())
 
 
-def _checked(name: str, wnid: str, lists: frozenset[str]) -> str:
-    key = _agreed(name, lists)
+def _check_meaning(name: str, wnid: str, lists: frozenset[str]) -> str:
+    key = _common_meaning(name, lists)
     return key if key and meanings()[key].agrees(wnid) else ""
 
 
-def _agreed(name: str, lists: frozenset[str]) -> str:
+def _common_meaning(name: str, lists: frozenset[str]) -> str:
     """The meaning of a name in all of the lists that it may come from, "" where they differ."""
-    keys = {key for key, _ in _said(name, lists)}
+    keys = {key for key, _ in _meanings_by_list(name, lists)}
     return keys.pop() if len(keys) == 1 else ""
 
 
-def _said(name: str, lists: frozenset[str]) -> list[tuple[str, str]]:
+def _meanings_by_list(name: str, lists: frozenset[str]) -> list[tuple[str, str]]:
     """What a name means in each of some lists, or in any: its meaning and its wnid."""
-    text, spellings = squeezed(name), _spellings()
+    text, spellings = normalise_spelling(name), _spellings()
     general = spellings[""].get(text) or spellings[""].get(text.removesuffix("s"), "")
     found = []
     for each in sorted(lists) or [""]:
@@ -135,10 +139,10 @@ def _spellings() -> Mapping[str, Mapping[str, str]]:
     for row in _rows("meanings"):
         for entry in _entries(row["names"]):
             where, _, name = entry.rpartition(":")
-            found.setdefault(where, {})[squeezed(name)] = row["meaning"]
-    mids = openimages.released()
+            found.setdefault(where, {})[normalise_spelling(name)] = row["meaning"]
+    mids = openimages.released_names()
     for key, same in openimages.meanings("same").items():
-        found["openimages"] |= {squeezed(mids[mid]): key for mid in same}
+        found["openimages"] |= {normalise_spelling(mids[mid]): key for mid in same}
     return found
 
 
@@ -151,7 +155,7 @@ def _homonyms() -> frozenset[str]:
 
 
 @cache
-def _listed(name: str, spell: Callable[[str], str]) -> frozenset[str]:
+def _spelled_names(name: str, spell: Callable[[str], str]) -> frozenset[str]:
     """The names of a list we ship, with the others that it goes by."""
     own = [row["name"] for row in _rows(name)]
     if name == "openimages":
@@ -168,15 +172,15 @@ def _listed(name: str, spell: Callable[[str], str]) -> frozenset[str]:
 def _wnid(where: str, name: str) -> str:
     """The wnid that a list gives a name, "" where it gives none or several."""
     found = _wnids(where)
-    return found.get(name) or found.get(squeezed(name), "")
+    return found.get(name) or found.get(normalise_spelling(name), "")
 
 
 @cache
 def _wnids(where: str) -> Mapping[str, str]:
     """Name → wnid of a list that gives them; also squeezed, "" where two classes are the same."""
     rows = [row for row in _rows(where) if row.get("wnid")]
-    times = Counter(squeezed(row["name"]) for row in rows)
-    found = {squeezed(row["name"]): row["wnid"] for row in rows}
+    times = Counter(normalise_spelling(row["name"]) for row in rows)
+    found = {normalise_spelling(row["name"]): row["wnid"] for row in rows}
     found |= {name: "" for name, count in times.items() if count > 1}
     return found | {row["name"]: row["wnid"] for row in rows}
 

@@ -33,7 +33,7 @@ def named_map(text: str, source: Classes, target: Classes) -> ClassMap:
             raise unknown(WHAT, text, class_lists.names())
         return from_file(place(text), source, target)
     read = [class_lists.read(each) for each in lists]
-    ours, theirs = _meant(source, read[0]), _meant(target, read[-1])
+    ours, theirs = _assign_meanings(source, read[0]), _assign_meanings(target, read[-1])
     missing = [
         _absent(whose, classes, listed, name)
         for whose, classes, listed, name, found in (
@@ -66,7 +66,7 @@ def _is_list(text: str) -> bool:
     return text in class_lists.names() or Path(text).suffix.lower() == ".txt"
 
 
-def _meant(classes: Classes, listed: Classes) -> Classes | None:
+def _assign_meanings(classes: Classes, listed: Classes) -> Classes | None:
     """The classes with the meanings of a list; None where it does not hold them all."""
     if len(classes) == len(listed) and all(map(NUMBER.fullmatch, classes.names)):
         return listed

@@ -19,7 +19,7 @@ GAP = re.compile(r"(n/a|(__)?background(__)?)( \d+)?", re.IGNORECASE)
 
 
 @cache
-def released() -> Mapping[str, str]:
+def released_names() -> Mapping[str, str]:
     """Machine id → name, as V4 writes it, of the 601 classes, in the order of the release."""
     return MappingProxyType({row["mid"]: row["name"] for row in _rows("openimages")})
 
@@ -45,7 +45,7 @@ def meanings(*relations: str) -> Mapping[str, tuple[str, ...]]:
 def parents(mids: Sequence[str], above: Mapping[str, Sequence[str]]) -> tuple[tuple[int, ...], ...]:
     """For each class the indices of those next above it, past classes that are not in the list."""
     place = {mid: index for index, mid in enumerate(mids)}
-    return tuple(tuple(sorted(_listed(mid, above, place))) for mid in mids)
+    return tuple(tuple(sorted(_list_ancestors(mid, above, place))) for mid in mids)
 
 
 def steps(mid: str, above: Mapping[str, Sequence[str]]) -> dict[str, int]:
@@ -59,7 +59,9 @@ def steps(mid: str, above: Mapping[str, Sequence[str]]) -> dict[str, int]:
     return found
 
 
-def reach(source: Sequence[Iterable[str]], target: Sequence[Iterable[str]]) -> dict[int, int]:
+def find_nearest_targets(
+    source: Sequence[Iterable[str]], target: Sequence[Iterable[str]]
+) -> dict[int, int]:
     """Class of a model → the class of the data that is the same, or else the nearest above it.
 
     `source`, `target`: the machine ids that each class stands for, none where it has none; of a
@@ -119,10 +121,10 @@ def _nearest(mid: str, place: Mapping[str, int]) -> str | None:
     return min(candidates - higher, key=lambda one: (distance[one], place[one]), default=None)
 
 
-def _listed(
+def _list_ancestors(
     mid: str, above: Mapping[str, Iterable[str]], place: Mapping[str, int]
 ) -> frozenset[int]:
     found: set[int] = set()
     for up in above.get(mid, ()):
-        found |= {place[up]} if up in place else _listed(up, above, place)
+        found |= {place[up]} if up in place else _list_ancestors(up, above, place)
     return frozenset(found)

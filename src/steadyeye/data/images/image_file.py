@@ -120,7 +120,7 @@ def decode(data: bytes, name: str) -> Image:
 
     One that promises more than 2²⁸ pixels is refused before it is decoded.
     """
-    pixels = promised(data)
+    pixels = read_promised_pixels(data)
     if pixels > MOST_PIXELS:
         raise SampleError(f"'{name}' promises {pixels:,} pixels, over {MOST_PIXELS:,}; shrink it")
     if data[:2] == b"\xff\xd8":
@@ -131,7 +131,7 @@ def decode(data: bytes, name: str) -> Image:
     form = next((form for form, magic in MAGIC.items() if magic.match(data)), None)
     if form == "PNG":
         try:
-            data = png.cleaned(data)
+            data = png.strip_chunks(data)
         except ValueError as error:
             raise SampleError(f"cannot decode the PNG '{name}': {error}") from error
     flags = cv2.IMREAD_COLOR | cv2.IMREAD_IGNORE_ORIENTATION
@@ -143,7 +143,7 @@ def decode(data: bytes, name: str) -> Image:
     return np.ascontiguousarray(image[..., ::-1])
 
 
-def promised(data: bytes) -> int:
+def read_promised_pixels(data: bytes) -> int:
     """The pixels that the header of a JPEG or PNG file promises; 0 where it cannot be told.
 
     Of other formats OpenCV itself refuses more than 2³⁰.

@@ -19,7 +19,7 @@ IGNORED = frozenset(
 """Chunks that change no pixel as OpenCV decodes them: colour profiles, texts, times and sizes."""
 
 
-def cleaned(data: bytes) -> bytes:
+def strip_chunks(data: bytes) -> bytes:
     """The bytes of a PNG file without the chunks that change no pixel.
 
     Raises `ValueError` where the picture is cut off or a checksum of it is wrong.

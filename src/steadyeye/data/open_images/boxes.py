@@ -16,10 +16,10 @@ from steadyeye.data.open_images.csv_blocks import (
     blocks,
     check_columns,
     header,
-    numbered,
+    number_column,
     numbers,
     refuse,
-    unified,
+    unify_columns,
 )
 
 SIDES = ("XMin", "YMin", "XMax", "YMax")
@@ -87,13 +87,13 @@ def read(path: Path, kinds: Kinds) -> BoxRows:
     refuse(path, faults)
     if not rows:
         raise UsageError(f"'{path}' holds no box; check the path")
-    return _joined(found, sized)
+    return _join_blocks(found, sized)
 
 
 def _block(
     batch: pa.RecordBatch, kinds: Kinds, before: int, sized: bool
 ) -> tuple[_Block, list[Fault]]:
-    label = numbered(batch.column("LabelName"), kinds.place)
+    label = number_column(batch.column("LabelName"), kinds.place)
     shares = np.stack([numbers(batch, side) for side in SIDES], axis=1)
     group = numbers(batch, "IsGroupOf")
     drawn = numbers(batch, "IsDepiction") if "IsDepiction" in batch.schema.names else None
@@ -128,8 +128,8 @@ def _faults(what: str, bad: NDArray[np.bool_], batch: pa.RecordBatch, before: in
     return [Fault(what, int(bad.sum()), f"line {before + row + 2}: {text}")]
 
 
-def _joined(found: Sequence[_Block], sized: bool) -> BoxRows:
-    ids, image = unified([block.ids for block in found])
+def _join_blocks(found: Sequence[_Block], sized: bool) -> BoxRows:
+    ids, image = unify_columns([block.ids for block in found])
     rows = BoxRows(
         ids,
         image,
@@ -140,7 +140,7 @@ def _joined(found: Sequence[_Block], sized: bool) -> BoxRows:
         sum(block.depictions for block in found),
         sum(block.unjudged for block in found),
     )
-    return rows if (np.diff(image) >= 0).all() else _grouped(rows)
+    return rows if (np.diff(image) >= 0).all() else _group_by_image(rows)
 
 
 def _sizes(images: int, image: NDArray[np.int32], found: Sequence[_Block]) -> NDArray[np.int32]:
@@ -149,7 +149,7 @@ def _sizes(images: int, image: NDArray[np.int32], found: Sequence[_Block]) -> ND
     return sizes
 
 
-def _grouped(rows: BoxRows) -> BoxRows:
+def _group_by_image(rows: BoxRows) -> BoxRows:
     order = np.argsort(rows.image, kind="stable")
     return BoxRows(
         rows.ids,

@@ -12,7 +12,7 @@ from steadyeye.core.errors import UsageError
 from steadyeye.core.format import number_of
 from steadyeye.core.types import Classes
 from steadyeye.data.classes import loading, openimages
-from steadyeye.data.classes.class_lists import closed, known, named
+from steadyeye.data.classes.class_lists import classes_of_names, close_list, shipped_classes
 from steadyeye.data.classes.hierarchy import ancestors, descendants
 
 
@@ -49,14 +49,14 @@ def kinds(descriptions: Path | None, hierarchy: Path | None) -> Kinds:
     Raises `UsageError` for a file that is none.
     """
     if descriptions is None:
-        mids, classes = tuple(openimages.released()), known("openimages")
+        mids, classes = tuple(openimages.released_names()), shipped_classes("openimages")
     else:
-        mids, classes = _described(descriptions)
+        mids, classes = _read_descriptions(descriptions)
     above = _tree(hierarchy) if hierarchy else openimages.hierarchy()
     return Kinds(replace(classes, parents=openimages.parents(mids, above)), mids)
 
 
-def _described(path: Path) -> tuple[tuple[str, ...], Classes]:
+def _read_descriptions(path: Path) -> tuple[tuple[str, ...], Classes]:
     rows = list(csv.reader(loading.text(path, "class descriptions").splitlines()))
     short = [number for number, row in enumerate(rows, start=1) if row and len(row) < 2]
     if short:
@@ -75,7 +75,7 @@ def _described(path: Path) -> tuple[tuple[str, ...], Classes]:
                 f"'{path}' has {number_of(len(twice), 'class')} twice, first '{twice[0]}'"
             )
     mids, names = zip(*pairs, strict=True)
-    return mids, closed(named(dict.fromkeys(names)))
+    return mids, close_list(classes_of_names(dict.fromkeys(names)))
 
 
 def _tree(path: Path) -> Mapping[str, tuple[str, ...]]:

@@ -86,13 +86,15 @@ def refuse(path: Path, faults: Iterable[Fault]) -> None:
         raise UsageError("\n".join(sorted(lines)))
 
 
-def numbered(column: pa.DictionaryArray, place: Mapping[str, int]) -> NDArray[np.int32]:
+def number_column(column: pa.DictionaryArray, place: Mapping[str, int]) -> NDArray[np.int32]:
     """(n,) what each text of a column is in `place`, −1 where it is not there."""
     known = [place.get(text, -1) for text in column.dictionary.to_pylist()]
     return np.array([*known, -1], dtype=np.int32)[_indices(column)]
 
 
-def unified(columns: Sequence[pa.DictionaryArray]) -> tuple[pa.StringArray, NDArray[np.int32]]:
+def unify_columns(
+    columns: Sequence[pa.DictionaryArray],
+) -> tuple[pa.StringArray, NDArray[np.int32]]:
     """The distinct texts of the blocks of a column, in the order they come first; (n,) which."""
     if not columns:
         return pa.array([], pa.string()), np.zeros(0, dtype=np.int32)

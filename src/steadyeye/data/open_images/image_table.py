@@ -57,7 +57,7 @@ class ImageTable:
         return present(self.first, self.label, ~self.crowd)
 
 
-def joined(boxes: BoxRows, labels: LabelRows) -> ImageTable:
+def join_tables(boxes: BoxRows, labels: LabelRows) -> ImageTable:
     """The images with boxes, then those of which only labels were verified."""
     old = len(boxes.ids)
     place = pc.index_in(labels.ids, value_set=boxes.ids)
@@ -83,7 +83,7 @@ def joined(boxes: BoxRows, labels: LabelRows) -> ImageTable:
     )
 
 
-def chosen(table: ImageTable, images: NDArray[np.bool_]) -> ImageTable:
+def select_images(table: ImageTable, images: NDArray[np.bool_]) -> ImageTable:
     """Only some of the images, (m,) bool."""
     boxes = np.repeat(images, np.diff(table.first))
     seen = np.repeat(images, np.diff(table.seen))

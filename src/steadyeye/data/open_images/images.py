@@ -89,7 +89,7 @@ class OpenImages:
             self.truths[index],
             boxes=self._boxes(index, size),
             size=size,
-            verified=self._verified(index),
+            verified=self._verified_labels(index),
             key=None if folder is None else image_file.ImageFile(folder.path(id_)).key,
         )
 
@@ -120,7 +120,7 @@ class OpenImages:
         sides = np.array([size[1], size[0], size[1], size[0]], dtype=np.float64)
         return boxes(self.table.shares[own] * sides, self.table.label[own], self.table.crowd[own])
 
-    def _verified(self, index: int) -> Labels:
+    def _verified_labels(self, index: int) -> Labels:
         """The classes verified to be there or not to be, with what follows by the hierarchy."""
         own = slice(self.table.first[index], self.table.first[index + 1])
         seen = slice(self.table.seen[index], self.table.seen[index + 1])

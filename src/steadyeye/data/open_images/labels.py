@@ -13,10 +13,10 @@ from steadyeye.data.open_images.csv_blocks import (
     Fault,
     blocks,
     check_columns,
-    numbered,
+    number_column,
     numbers,
     refuse,
-    unified,
+    unify_columns,
 )
 
 NEEDED = ("ImageID", "LabelName", "Confidence")
@@ -60,12 +60,12 @@ def read(path: Path, kinds: Kinds) -> LabelRows:
     for batch in blocks(path, COLUMNS):
         confidence = numbers(batch, "Confidence")
         ids.append(batch.column("ImageID"))
-        label.append(numbered(batch.column("LabelName"), kinds.place))
+        label.append(number_column(batch.column("LabelName"), kinds.place))
         positive.append(confidence == 1)
         faults += _faults(batch, label[-1], confidence, rows)
         rows += batch.num_rows
     refuse(path, faults)
-    distinct, image = unified(ids)
+    distinct, image = unify_columns(ids)
     if not rows:
         return NOTHING
     return LabelRows(distinct, image, np.concatenate(label), np.concatenate(positive))
@@ -79,7 +79,7 @@ def _faults(
 ) -> list[Fault]:
     tests = (
         ("of classes that have no description", label < 0),
-        ("with a confidence other than 0 and 1, not verified by people", ~_verified(confidence)),
+        ("with a confidence other than 0 and 1, not verified by people", ~_is_verified(confidence)),
     )
     found = []
     for what, bad in tests:
@@ -90,5 +90,5 @@ def _faults(
     return found
 
 
-def _verified(confidence: NDArray[np.float64]) -> NDArray[np.bool_]:
+def _is_verified(confidence: NDArray[np.float64]) -> NDArray[np.bool_]:
     return np.asarray((confidence == 0) | (confidence == 1))

@@ -2,7 +2,7 @@
 
 from steadyeye.data.annotations.box_source import BoxedImages
 from steadyeye.data.annotations.coco_images import OUTSIDE, coco_images
-from steadyeye.data.video.paths import located
+from steadyeye.data.video.paths import resolve_path
 
 
 def coco(annotations: str, images: str | None = None, ood: str | None = OUTSIDE) -> BoxedImages:
@@ -14,8 +14,8 @@ def coco(annotations: str, images: str | None = None, ood: str | None = OUTSIDE)
     category of objects outside the classes, which is no class; None: every category is one. Raises
     `UsageError` for annotations of unknown images or categories and for boxes that are none.
     """
-    path = located(annotations)
-    folder = located(images) if images else None
+    path = resolve_path(annotations)
+    folder = resolve_path(images) if images else None
     return coco_images(
         path.stem, [path], lambda image: folder / image["file_name"] if folder else None, ood
     )

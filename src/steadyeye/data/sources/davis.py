@@ -17,7 +17,7 @@ from steadyeye.data.annotations.coco_geometry import extent
 from steadyeye.data.images.image_file import SUFFIXES
 from steadyeye.data.video import label_sidecar
 from steadyeye.data.video.frame_folders import without_gaps
-from steadyeye.data.video.paths import listed, resolve
+from steadyeye.data.video.paths import list_files, resolve
 from steadyeye.data.video.pm_set_source import Drawing, FrameSets, Member
 
 PNG, PALETTE = b"\x89PNG\r\n\x1a\n", 3
@@ -54,11 +54,11 @@ def davis(root: str, labels: str, anchors: int | str = 1, k: int = 10, seed: int
         frame = sequences[member.video][member.frame]
         return replace(sets.sample(member), masks=lambda: _there(_parts(frame, several)))
 
-    def located(member: Member) -> list[Path]:
+    def image_files(member: Member) -> list[Path]:
         frame = sequences[member.video][member.frame]
         return [frame, _mask(frame)]
 
-    return replace(sets, sample=sample, located=located)
+    return replace(sets, sample=sample, image_files=image_files)
 
 
 def _sequences(base: Path) -> dict[str, Sequence[Path]]:
@@ -68,7 +68,7 @@ def _sequences(base: Path) -> dict[str, Sequence[Path]]:
     if not folder.is_dir():
         raise UsageError(f"'{base}' has no folder JPEGImages; give the root of DAVIS")
     names = sorted(path.name for path in folder.iterdir() if path.is_dir())
-    return {name: without_gaps(name, listed(folder / name, SUFFIXES)) for name in names}
+    return {name: without_gaps(name, list_files(folder / name, SUFFIXES)) for name in names}
 
 
 def _parts(frame: Path, several: int) -> NDArray[np.bool_]:

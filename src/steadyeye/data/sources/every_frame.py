@@ -11,8 +11,8 @@ from steadyeye.data.images import image_file
 from steadyeye.data.video import decoder, label_sidecar
 from steadyeye.data.video import shot_detection as detected
 from steadyeye.data.video.clip_source import COLUMNS, Clip, WholeClips
-from steadyeye.data.video.frame_folders import numbered
-from steadyeye.data.video.paths import VIDEOS, holds, listed, located
+from steadyeye.data.video.frame_folders import list_frame_folders
+from steadyeye.data.video.paths import VIDEOS, holds, list_files, resolve_path
 from steadyeye.data.video.video_index import order_notes
 
 Cuts = tuple[int, ...]
@@ -32,8 +32,8 @@ def every_frame(
     """
     if step < 1:
         raise UsageError(f"step={step}: take every frame (1), every second one (2), and so on")
-    root = located(path)
-    known = _known(cuts)
+    root = resolve_path(path)
+    known = _read_cuts(cuts)
     if root.is_dir() and not holds(root, VIDEOS) and holds(root, image_file.SUFFIXES):
         return _of_images(root, step, known, fps)
     if fps is not None:
@@ -42,7 +42,7 @@ def every_frame(
     marks: list[str] = []
     videos: dict[str, decoder.VideoIndex] = {}
     single = root.is_file()
-    for file in listed(root, VIDEOS):
+    for file in list_files(root, VIDEOS):
         name = file.name if single else inside(file, root).as_posix()
         index = videos[name] = decoder.index(file)
         found = known(name, len(index)) if known else detected.of_video(index)
@@ -79,7 +79,7 @@ def _of_images(
         )
     clips: list[Clip] = []
     marks: list[str] = []
-    videos = numbered(root)
+    videos = list_frame_folders(root)
     for name, paths in videos.items():
         found = known(name, len(paths)) if known else detected.of_images(paths)
         clips.append(
@@ -110,7 +110,7 @@ def _of_images(
     )
 
 
-def _known(cuts: str) -> Callable[[str, int], Cuts] | None:
+def _read_cuts(cuts: str) -> Callable[[str, int], Cuts] | None:
     """What names the cuts of a video; None where they are to be found."""
     if cuts == "detect":
         return None

@@ -6,8 +6,8 @@ from steadyeye.core.seeds import fingerprint
 from steadyeye.core.storage.paths import Place
 from steadyeye.data.video import label_sidecar, shots
 from steadyeye.data.video import shot_detection as detected
-from steadyeye.data.video.frame_folders import absentees, numbered, sampler
-from steadyeye.data.video.paths import located
+from steadyeye.data.video.frame_folders import absentees, list_frame_folders, sampler
+from steadyeye.data.video.paths import resolve_path
 from steadyeye.data.video.pm_set_source import (
     COLUMNS,
     Drawing,
@@ -33,11 +33,11 @@ def frames(
     The last number in a file's name orders the frames; frame 0 is the first one. `labels`,
     `anchors`, `k`, `seed` and `cuts` are those of `video`. Tags: offset, video, frame.
     """
-    root = located(path)
+    root = resolve_path(path)
     known = label_sidecar.read(labels)
     how = Drawing(anchors, k, seed)
-    there = numbered(root)
-    videos = {name: there[name] for name in known.labelled(list(there))}
+    there = list_frame_folders(root)
+    videos = {name: there[name] for name in known.labelled_videos(list(there))}
     said = {
         name: shots.cut(
             cuts, known.of(name).within(name, len(found)), partial(detected.of_images, found)
@@ -65,7 +65,7 @@ def frames(
         fingerprint=fingerprint(*marks, repr(known), repr(how)),
         members=members,
         sample=sampler(locate),
-        located=lambda member: [locate(member)],
+        image_files=lambda member: [locate(member)],
         absent=absentees(locate),
         notes=(*draw_notes(members, lengths, how), *left_out, *shots.notes(cuts, said)),
     )

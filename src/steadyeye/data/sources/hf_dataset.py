@@ -22,10 +22,16 @@ from steadyeye.core.short_repr import source_in_short
 from steadyeye.core.storage.paths import Place, inside, together
 from steadyeye.core.storage.remote_path import Remote
 from steadyeye.core.types import Classes, Labels, Sample
-from steadyeye.data.annotations.string_columns import Joined, Lists, Numbered, joined, within
-from steadyeye.data.classes.class_lists import closed, from_names, read
+from steadyeye.data.annotations.string_columns import (
+    Joined,
+    Lists,
+    NumberedNames,
+    join_columns,
+    within,
+)
+from steadyeye.data.classes.class_lists import close_list, from_names, read
 from steadyeye.data.images import image_file
-from steadyeye.data.video.paths import listed, located
+from steadyeye.data.video.paths import list_files, resolve_path
 
 PARQUET = frozenset({".parquet"})
 _open = threading.local()
@@ -70,7 +76,7 @@ class _Rows:
     @property
     def ids(self) -> Sequence[str]:
         """The split and the row, of every sample."""
-        return Numbered(f"{self.split}/", len(self))
+        return NumberedNames(f"{self.split}/", len(self))
 
     def missing(self) -> Sequence[str]:
         """Nothing: the footers were read, the files are there."""
@@ -121,13 +127,13 @@ def hf_dataset(
     labels otherwise. A sample's id is the split and its row. Raises `UsageError` for a split or a
     column that is not there.
     """
-    root = located(path)
+    root = resolve_path(path)
     paths = _of_split(root, split)
     found = list(together(root, lambda each: _read(each, image, label), paths))
     groups = [file for file, _ in found]
     lengths = [file.starts[-1] for file in groups]
     told = [labels for _, labels in found if labels is not None]
-    known = _known(classes, groups[0], str(label)) if len(told) == len(found) else None
+    known = _read_classes(classes, groups[0], str(label)) if len(told) == len(found) else None
     places = (
         [_places(*pair, known) for pair in zip(groups, told, strict=True)]
         if known
@@ -147,14 +153,14 @@ def hf_dataset(
         split=split,
         column=image,
         groups=groups,
-        truths=joined([_lists(each) for each in places]),
+        truths=join_columns([_lists(each) for each in places]),
     )
 
 
 def _of_split(root: Place, split: str) -> list[Place]:
     if root.suffix == ".parquet":
         return [root]
-    every = listed(root, PARQUET)
+    every = list_files(root, PARQUET)
     within = {path: inside(path, root) for path in every}
     # data/train-00000-of-00002.parquet, train/0000.parquet, train.parquet
     splits = {path: _splits(part.parent.parts, part.stem) for path, part in within.items()}
@@ -188,10 +194,10 @@ def _read(path: Place, image: str, label: str | None) -> tuple[_Groups, _Labels 
     kept = json.loads((opened.schema_arrow.metadata or {}).get(b"huggingface", b"{}"))
     features = kept.get("info", {}).get("features", {})
     groups = _Groups(path, [0, *accumulate(sizes)], features, version)
-    return groups, None if column is None else _told(path, str(label), column)
+    return groups, None if column is None else _read_labels(path, str(label), column)
 
 
-def _told(path: Place, label: str, column: pa.ChunkedArray) -> _Labels:
+def _read_labels(path: Place, label: str, column: pa.ChunkedArray) -> _Labels:
     if pa.types.is_string(column.type) or pa.types.is_large_string(column.type):
         coded = pc.dictionary_encode(pa.concat_arrays(column.chunks))
         numbers = pc.fill_null(coded.indices, -1).to_numpy(zero_copy_only=False)
@@ -204,7 +210,7 @@ def _told(path: Place, label: str, column: pa.ChunkedArray) -> _Labels:
     return _Labels(np.asarray(column.fill_null(-1).to_numpy(), dtype=np.int64))
 
 
-def _known(classes: str | None, file: _Groups, label: str) -> Classes:
+def _read_classes(classes: str | None, file: _Groups, label: str) -> Classes:
     if classes:
         return read(classes)
     names = file.features.get(label, {}).get("names")
@@ -213,7 +219,7 @@ def _known(classes: str | None, file: _Groups, label: str) -> Classes:
             f"'{file.path}' does not name the classes of '{label}'; give classes=…, a known list "
             "or a file"
         )
-    return closed(from_names([str(name) for name in names]))
+    return close_list(from_names([str(name) for name in names]))
 
 
 def _places(file: _Groups, labels: _Labels, known: Classes) -> NDArray[np.int32]:

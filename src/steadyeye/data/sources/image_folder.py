@@ -9,9 +9,9 @@ from steadyeye.core.seeds import fingerprint
 from steadyeye.core.short_repr import source_in_short
 from steadyeye.core.storage.paths import Place, absent, below, inside
 from steadyeye.core.types import Classes, Labels, Sample
-from steadyeye.data.classes.class_lists import named, read
+from steadyeye.data.classes.class_lists import classes_of_names, read
 from steadyeye.data.images import image_file
-from steadyeye.data.video.paths import listed, located
+from steadyeye.data.video.paths import list_files, resolve_path
 
 OTHERS = frozenset(
     {".gif", ".heic", ".heif", ".avif", ".jxl", ".jp2", ".dng", ".cr2", ".nef", ".arw"}
@@ -51,8 +51,8 @@ def image_folder(root: str, classes: str | None = None) -> _Images:
     A folder is named by a class name or a WordNet id. `classes`: a known list (`imagenet1k`) or a
     file with the class list; the folder names, sorted, otherwise.
     """
-    base = located(root)
-    paths = tuple(listed(base, image_file.SUFFIXES))
+    base = resolve_path(root)
+    paths = tuple(list_files(base, image_file.SUFFIXES))
     base = base if base.is_dir() else base.parent
     ids = [inside(path, base).as_posix() for path in paths]
     folders = [id_.partition("/")[0] if "/" in id_ else "" for id_ in ids]
@@ -94,7 +94,7 @@ def _unread(folder: Place) -> tuple[str, ...]:
 
 
 def _from(folders: list[str]) -> Classes | None:
-    return named(dict.fromkeys(folders)) if folders else None
+    return classes_of_names(dict.fromkeys(folders)) if folders else None
 
 
 def _positions(classes: Classes | None) -> dict[str, int]:

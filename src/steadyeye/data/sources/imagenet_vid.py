@@ -6,10 +6,10 @@ from xml.etree import ElementTree
 from steadyeye.core.boxes import Boxes, boxes
 from steadyeye.core.errors import UsageError, every, unknown
 from steadyeye.data.annotations.box_pm_sets import boxed_sets
-from steadyeye.data.classes.class_lists import known
+from steadyeye.data.classes.class_lists import shipped_classes
 from steadyeye.data.images.image_file import SUFFIXES
 from steadyeye.data.video.frame_folders import without_gaps
-from steadyeye.data.video.paths import listed, resolve
+from steadyeye.data.video.paths import list_files, resolve
 from steadyeye.data.video.pm_set_source import Drawing, FrameSets
 
 SIDES = ("xmin", "ymin", "xmax", "ymax")
@@ -29,12 +29,14 @@ def imagenet_vid(
     if not data.is_dir() or not annotated.is_dir():
         raise UsageError(f"'{base}' has no Data/VID/{split} and Annotations/VID/{split}")
     # videos are one folder below the split, or in train one more
-    folders = sorted({path.parent for path in listed(data, SUFFIXES)})
+    folders = sorted({path.parent for path in list_files(data, SUFFIXES)})
     frames = {
-        (name := folder.relative_to(data).as_posix()): without_gaps(name, listed(folder, SUFFIXES))
+        (name := folder.relative_to(data).as_posix()): without_gaps(
+            name, list_files(folder, SUFFIXES)
+        )
         for folder in folders
     }
-    classes = known("vid30")
+    classes = shipped_classes("vid30")
     position = {wnid: i for i, wnid in enumerate(classes.wnids or ())}
     found = {
         video: every(

@@ -11,7 +11,7 @@ from steadyeye.core.errors import UsageError, unknown
 from steadyeye.core.format import number_of
 from steadyeye.core.seeds import fingerprint
 from steadyeye.core.storage.sha256sums import check_sums
-from steadyeye.data.classes.class_lists import known, read
+from steadyeye.data.classes.class_lists import read, shipped_classes
 from steadyeye.data.video.frame_folders import absentees, sampler
 from steadyeye.data.video.paths import resolve
 from steadyeye.data.video.pm_set_source import COLUMNS, FrameSets, Member, set_notes
@@ -44,7 +44,7 @@ def imagenet_vid_robust(root: str, videos: list[str] | None = None) -> FrameSets
     listed = metadata / "classes.json"
     # what somebody exported names what occurs in it; the release has its thirty classes
     own = replace(read(str(listed)), closed=False) if listed.is_file() else None
-    classes = own or known("vid30")
+    classes = own or shipped_classes("vid30")
     every = [
         _member(frame, anchor, labels, len(classes))
         for anchor, neighbours in sets.items()
@@ -63,7 +63,7 @@ def imagenet_vid_robust(root: str, videos: list[str] | None = None) -> FrameSets
         fingerprint=fingerprint(*map(_mark, members), *(classes.names if listed.is_file() else ())),
         members=members,
         sample=sampler(locate),
-        located=lambda member: [locate(member)],
+        image_files=lambda member: [locate(member)],
         absent=absentees(locate),
         notes=(*set_notes(members), f"{number_of(several, 'frame')} with several labels"),
     )

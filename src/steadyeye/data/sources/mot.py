@@ -12,10 +12,10 @@ from steadyeye.core.boxes import EMPTY, Boxes, boxes
 from steadyeye.core.errors import UsageError, every
 from steadyeye.core.format import number_of
 from steadyeye.data.annotations.box_pm_sets import boxed_sets
-from steadyeye.data.classes.class_lists import closed, named
+from steadyeye.data.classes.class_lists import classes_of_names, close_list
 from steadyeye.data.images.image_file import SUFFIXES
 from steadyeye.data.video.frame_folders import without_gaps
-from steadyeye.data.video.paths import listed, resolve
+from steadyeye.data.video.paths import list_files, resolve
 from steadyeye.data.video.pm_set_source import Drawing, FrameSets
 
 CLASSES = (
@@ -53,7 +53,7 @@ def mot(root: str, anchors: int | str = 1, k: int = 10, seed: int = 0) -> FrameS
         raise UsageError(f"'{base}' has no SEQUENCE/gt/gt.txt; give the folder of the sequences")
     frames = {folder.name: _frames(folder) for folder in folders}
     found = {folder.name: _boxes(folder, len(frames[folder.name])) for folder in folders}
-    classes = closed(named(dict.fromkeys(CLASSES)))
+    classes = close_list(classes_of_names(dict.fromkeys(CLASSES)))
     sizes = {folder.name: size for folder in folders if (size := _size(folder))}
     return boxed_sets(base.name, frames, found, classes, Drawing(anchors, k, seed), sizes)
 
@@ -67,7 +67,7 @@ def _info(folder: Path) -> configparser.ConfigParser:
 def _frames(folder: Path) -> Sequence[Path]:
     info = _info(folder)
     images = folder / info.get("Sequence", "imDir", fallback="img1")
-    frames = without_gaps(folder.name, listed(images, SUFFIXES))
+    frames = without_gaps(folder.name, list_files(images, SUFFIXES))
     first = int(re.findall(r"\d+", frames[0].stem)[-1]) if frames else 1
     length = info.getint("Sequence", "seqLength", fallback=len(frames))
     if first > 1 or length != len(frames):

@@ -13,7 +13,7 @@ from steadyeye.data.open_images import labels as label_file
 from steadyeye.data.open_images.boxes import BoxRows, read
 from steadyeye.data.open_images.classes import Kinds, kinds
 from steadyeye.data.open_images.folder import ImageFolder
-from steadyeye.data.open_images.image_table import ImageTable, chosen, joined
+from steadyeye.data.open_images.image_table import ImageTable, join_tables, select_images
 from steadyeye.data.open_images.images import OpenImages
 from steadyeye.data.video.paths import resolve
 
@@ -47,7 +47,7 @@ def open_images(
             "give images=… too"
         )
     verified = label_file.read(resolve(labels), known) if labels else label_file.NOTHING
-    table = joined(found, verified)
+    table = join_tables(found, verified)
     remarks = _remarks(found, labels)
     if present:
         table, left = _present(table, folder)
@@ -79,7 +79,7 @@ def _present(table: ImageTable, folder: ImageFolder | None) -> tuple[ImageTable,
             f"{number_of(len(foreign), 'image')} of the folder not listed, left out, first "
             f"'{pc.min(foreign).as_py()}'"
         )
-    return chosen(table, there), tuple(told)
+    return select_images(table, there), tuple(told)
 
 
 def _remarks(found: BoxRows, labels: str | None) -> tuple[str, ...]:

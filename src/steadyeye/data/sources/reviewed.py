@@ -55,7 +55,7 @@ def reviewed(root: str, review: bool = True) -> FrameSets:
         fingerprint=f"{folder.fingerprint}{'' if review else '-all'}",
         members=members,
         sample=sample,
-        located=lambda member: [locate(member)],
+        image_files=lambda member: [locate(member)],
         absent=absentees(locate),
         notes=(*set_notes(members), *_review_notes(folder, rows, len(kept))),
     )
@@ -73,7 +73,7 @@ def _frames(root: str) -> review_set.SetFolder:
     return folder
 
 
-def _unlisted(root: Path) -> tuple[str, ...]:
+def _note_missing_sums(root: Path) -> tuple[str, ...]:
     """What is to be known of a set whose files have no sums."""
     if (root / NAME).is_file():
         return ()
@@ -94,14 +94,14 @@ def _marks(
     }
 
 
-def _undecided(rows: Sequence[Mapping[str, Any]]) -> int:
+def _note_undecided(rows: Sequence[Mapping[str, Any]]) -> int:
     return sum(row["reason"] == review_set.UNDECIDED for row in rows)
 
 
 def _name(folder: review_set.SetFolder, rows: Sequence[Mapping[str, Any]], review: bool) -> str:
     if not review:
         return f"{folder.name}, unreviewed"
-    return f"{folder.name}, partly reviewed" if _undecided(rows) else folder.name
+    return f"{folder.name}, partly reviewed" if _note_undecided(rows) else folder.name
 
 
 def _review_notes(
@@ -109,8 +109,12 @@ def _review_notes(
 ) -> tuple[str, ...]:
     """What a reader must know of the review: what it left out, and what it did not come to."""
     counts = folder.content.get("reviewed", {}).get("counts", {})
-    left, undecided, changed = len(rows) - kept, _undecided(rows), counts.get("labels_updated", 0)
-    found = [*_unlisted(folder.root)]
+    left, undecided, changed = (
+        len(rows) - kept,
+        _note_undecided(rows),
+        counts.get("labels_updated", 0),
+    )
+    found = [*_note_missing_sums(folder.root)]
     if left:
         found.append(
             f"{left:,} of {number_of(len(rows), 'frame')} of {folder.root.name} were not accepted"

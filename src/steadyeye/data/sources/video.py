@@ -11,7 +11,7 @@ from steadyeye.core.types import Classes, Sample, Tag
 from steadyeye.data.annotations import box_file
 from steadyeye.data.video import decoder, label_sidecar, shots
 from steadyeye.data.video import shot_detection as detected
-from steadyeye.data.video.paths import VIDEOS, listed, located
+from steadyeye.data.video.paths import VIDEOS, list_files, resolve_path
 from steadyeye.data.video.pm_set_source import (
     COLUMNS,
     Drawing,
@@ -39,9 +39,9 @@ class _Known:
     def classes(self) -> Classes | None:
         return self.boxes.classes if self.boxes else self.labels.classes
 
-    def labelled(self, videos: list[str]) -> list[str]:
+    def labelled_videos(self, videos: list[str]) -> list[str]:
         # boxes have to be complete: a video without any is refused further down
-        return videos if self.boxes else self.labels.labelled(videos)
+        return videos if self.boxes else self.labels.labelled_videos(videos)
 
     def of(self, video: str, index: decoder.VideoIndex) -> label_sidecar.VideoLabels:
         said = self.labels.of(video).within(video, len(index))
@@ -79,11 +79,11 @@ def video(  # noqa: PLR0913 — the keyword arguments of a spec
     neighbourhood crosses one that the "sidecar" names; "detect" finds those of videos of which it
     names none (see `shot_detection`). Tags: offset, video, frame, seconds, fps, frame_type.
     """
-    root = located(path)
+    root = resolve_path(path)
     known = _Known(label_sidecar.read(labels), box_file.read(boxes) if boxes else None, cuts)
     how = Drawing(anchors, k, seed)
-    there = {_name(file, root): file for file in listed(root, VIDEOS)}
-    videos = {name: decoder.index(there[name]) for name in known.labelled(list(there))}
+    there = {_name(file, root): file for file in list_files(root, VIDEOS)}
+    videos = {name: decoder.index(there[name]) for name in known.labelled_videos(list(there))}
     said = {name: known.of(name, index) for name, index in videos.items()}
     members: list[Member] = []
     for name, index in videos.items():
@@ -100,7 +100,7 @@ def video(  # noqa: PLR0913 — the keyword arguments of a spec
         ),
         members=tuple(members),
         sample=lambda member: _sample(videos[member.video], known, member),
-        located=lambda member: [videos[member.video].path],
+        image_files=lambda member: [videos[member.video].path],
         notes=(
             *draw_notes(members, {name: len(each) for name, each in videos.items()}, how),
             *unlabelled_notes(list(there), list(videos)),
@@ -114,7 +114,7 @@ def video(  # noqa: PLR0913 — the keyword arguments of a spec
 def _marks(videos: Mapping[str, decoder.VideoIndex], boxes: str | None) -> list[str]:
     """What the fingerprint of a source knows of its videos and boxes."""
     marks = [f"{name}:{len(each)}:{each.path.stat().st_size}" for name, each in videos.items()]
-    return marks + ([located(boxes).read_text(encoding="utf-8")] if boxes else [])
+    return marks + ([resolve_path(boxes).read_text(encoding="utf-8")] if boxes else [])
 
 
 def _name(file: Place, root: Place) -> str:

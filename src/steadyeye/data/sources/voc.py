@@ -11,8 +11,8 @@ from steadyeye.core.format import number_of
 from steadyeye.core.seeds import fingerprint
 from steadyeye.core.types import Classes
 from steadyeye.data.annotations.box_source import BoxedImage, BoxedImages, without_repeats
-from steadyeye.data.classes.class_lists import named, read
-from steadyeye.data.video.paths import listed, resolve
+from steadyeye.data.classes.class_lists import classes_of_names, read
+from steadyeye.data.video.paths import list_files, resolve
 
 SIDES = ("xmin", "ymin", "xmax", "ymax")
 Object = tuple[str, tuple[float, ...], bool]
@@ -27,7 +27,7 @@ def voc(annotations: str, images: str, classes: str | None = None) -> BoxedImage
     `classes`: a list or file; the names in the files, sorted, if left out.
     """
     folder, root = resolve(images), resolve(annotations)
-    paths = list(listed(root, frozenset({".xml"})))
+    paths = list(list_files(root, frozenset({".xml"})))
     found = every(paths, _objects)
     twice = find_repeated_texts([name for name, *_ in found])
     if twice:
@@ -36,7 +36,7 @@ def voc(annotations: str, images: str, classes: str | None = None) -> BoxedImage
             f"first '{twice[0]}'; join their boxes in one"
         )
     names = sorted({name for *_, objects in found for name, _, _ in objects})
-    known = read(classes) if classes else named(dict.fromkeys(names))
+    known = read(classes) if classes else classes_of_names(dict.fromkeys(names))
     boxed = every(
         zip(paths, found, strict=True),
         lambda each: BoxedImage(

@@ -20,11 +20,18 @@ from steadyeye.core.storage import tar_index
 from steadyeye.core.storage.paths import Place, together
 from steadyeye.core.storage.remote_path import Remote
 from steadyeye.core.types import Classes, Labels, Sample
-from steadyeye.data.annotations.string_columns import Joined, Lists, Texts, joined, present, within
+from steadyeye.data.annotations.string_columns import (
+    Joined,
+    Lists,
+    Texts,
+    join_columns,
+    present,
+    within,
+)
 from steadyeye.data.annotations.tar_source import TarSamples, samples
-from steadyeye.data.classes.class_lists import named, read
+from steadyeye.data.classes.class_lists import classes_of_names, read
 from steadyeye.data.images import image_file
-from steadyeye.data.video.paths import listed, located
+from steadyeye.data.video.paths import list_files, resolve_path
 
 TAR = frozenset({".tar"})
 
@@ -46,7 +53,7 @@ class _Packed:
     def columns(self) -> tuple[str, ...]:
         """Truth where anything is labelled; boxes where there are any."""
         labelled = self.classes is not None and any(len(shard.labels) for shard in self.shards)
-        return (*(("truth",) if labelled else ()), *(("boxes",) if self._boxed else ()))
+        return (*(("truth",) if labelled else ()), *(("boxes",) if self._has_boxes else ()))
 
     @cached_property
     def fingerprint(self) -> str:
@@ -57,12 +64,12 @@ class _Packed:
     @cached_property
     def ids(self) -> Joined[str]:
         """The id of every sample."""
-        return joined([Texts(shard.rows.column("id")) for shard in self.shards])
+        return join_columns([Texts(shard.rows.column("id")) for shard in self.shards])
 
     @cached_property
     def truths(self) -> Joined[Labels]:
         """The labels of every sample."""
-        return joined(self._lists)
+        return join_columns(self._lists)
 
     @cached_property
     def notes(self) -> tuple[str, ...]:
@@ -101,12 +108,12 @@ class _Packed:
             return image_file.key(content())
 
         image = image_file.EncodedImage(content, f"{shard.tar}:{name}")
-        boxes_of_row = self._boxes(part, row) if self._boxed else None
-        return Sample(name, image, self._lists[part][row], boxes=boxes_of_row, key=key)
+        objects = self._boxes(part, row) if self._has_boxes else None
+        return Sample(name, image, self._lists[part][row], boxes=objects, key=key)
 
     @cached_property
-    def _boxed(self) -> bool:
-        return any(shard.boxed for shard in self.shards)
+    def _has_boxes(self) -> bool:
+        return any(shard.has_boxes for shard in self.shards)
 
     @cached_property
     def _lists(self) -> list[Lists]:
@@ -116,7 +123,11 @@ class _Packed:
         if self.classes is None:
             return Lists(np.zeros(len(shard) + 1, dtype=np.int32), places)
         labels = places[shard.labels]
-        return Lists(*present(shard.starts, labels)) if self._boxed else Lists(shard.starts, labels)
+        return (
+            Lists(*present(shard.starts, labels))
+            if self._has_boxes
+            else Lists(shard.starts, labels)
+        )
 
     def _boxes(self, part: int, row: int) -> Boxes:
         shard = self.shards[part]
@@ -134,8 +145,10 @@ def webdataset(urls: str, classes: str | None = None) -> _Packed:
     that occur, sorted, where names are used. Images are read where they lie: nothing is unpacked.
     Raises `UsageError` for ids that occur twice, and for a tar that is cut short or compressed.
     """
-    places = [located(text) for text in expanded(urls)]
-    found = [tar for each in together(places[0], lambda p: listed(p, TAR), places) for tar in each]
+    places = [resolve_path(text) for text in expand_braces(urls)]
+    found = [
+        tar for each in together(places[0], lambda p: list_files(p, TAR), places) for tar in each
+    ]
     shards = list(together(found[0], samples, found))
     known = _classes(classes, shards)
     _refuse_bare_among_boxed(shards)
@@ -157,7 +170,7 @@ def webdataset(urls: str, classes: str | None = None) -> _Packed:
     return packed
 
 
-def expanded(urls: str) -> list[str]:
+def expand_braces(urls: str) -> list[str]:
     """What braces stand for: `{008..011}` counts with its zeros, `{a,b}` lists."""
     parts = re.split(r"\{([^{}]*)\}", urls)
     choices = [[part] if i % 2 == 0 else _choices(urls, part) for i, part in enumerate(parts)]
@@ -185,7 +198,7 @@ def _classes(classes: str | None, shards: Sequence[TarSamples]) -> Classes | Non
             f"the shards label by number, first {numbers[0]}; say of what with classes=…, a known "
             "list such as imagenet1k or a file"
         )
-    return named(dict.fromkeys(names)) if names else None
+    return classes_of_names(dict.fromkeys(names)) if names else None
 
 
 def _places(shard: TarSamples, known: Classes | None) -> NDArray[np.int32]:
@@ -215,11 +228,11 @@ def _first(shard: TarSamples, said: int) -> str:
 
 def _refuse_bare_among_boxed(shards: Sequence[TarSamples]) -> None:
     """Raises `UsageError` where some samples have boxes and another only a label."""
-    if not any(shard.boxed for shard in shards):
+    if not any(shard.has_boxes for shard in shards):
         return
     for shard in shards:
         bare = np.diff(shard.starts) > 0
-        if shard.boxed:
+        if shard.has_boxes:
             bare &= shard.rows.column("corners").is_null().to_numpy(zero_copy_only=False)
         if bare.any():
             raise UsageError(

@@ -11,9 +11,9 @@ from steadyeye.core.boxes import Boxes, boxes
 from steadyeye.core.errors import SampleError, UsageError, every
 from steadyeye.core.seeds import fingerprint
 from steadyeye.data.annotations.box_source import BoxedImage, BoxedImages, without_repeats
-from steadyeye.data.classes.class_lists import closed, named
+from steadyeye.data.classes.class_lists import classes_of_names, close_list
 from steadyeye.data.images import image_file
-from steadyeye.data.video.paths import listed, resolve
+from steadyeye.data.video.paths import list_files, resolve
 
 SLACK = 0.01  # tools round
 
@@ -36,7 +36,7 @@ def yolo(data: str, split: str = "val") -> BoxedImages:
         raise UsageError(f"'{path}': {split} must be one folder of images; name one")
     root = (path.parent / (content.get("path") or "")).resolve()
     folder = root / content[split]
-    images = sorted(listed(folder, image_file.SUFFIXES))
+    images = sorted(list_files(folder, image_file.SUFFIXES))
     found = every(images, lambda image: _image(folder, image, len(listed_names)))
     kept, remarks = without_repeats(found)
     marks = [
@@ -44,7 +44,7 @@ def yolo(data: str, split: str = "val") -> BoxedImages:
     ]
     return BoxedImages(
         name=f"{path.absolute().parent.name}-{split}",
-        classes=closed(named(dict.fromkeys(listed_names))),
+        classes=close_list(classes_of_names(dict.fromkeys(listed_names))),
         fingerprint=fingerprint(*marks, *listed_names),
         images=kept,
         remarks=remarks,

@@ -12,7 +12,7 @@ from steadyeye.core.format import number_of
 from steadyeye.core.seeds import fingerprint
 from steadyeye.core.types import Classes, Labels
 from steadyeye.data.annotations.ytbb_reviews import PairReviews, frame_of, read_pairs, read_reviews
-from steadyeye.data.classes.class_lists import known
+from steadyeye.data.classes.class_lists import shipped_classes
 from steadyeye.data.video.frame_folders import absentees, sampler
 from steadyeye.data.video.paths import resolve
 from steadyeye.data.video.pm_set_source import COLUMNS, FrameSets, Member, set_notes
@@ -56,10 +56,12 @@ def ytbb_robust(
     of its released scorer. Raises `UsageError` for metadata that do not fit together.
     """
     base = resolve(root)
-    classes = known("ytbb")
+    classes = shipped_classes("ytbb")
     anchors = _anchors(base / "metadata", classes)
     pairs = read_pairs(base / "metadata" / "pmk_labels.json")
-    kept = {name for name, each in anchors.items() if each.good and not _dropped(name, each, pairs)}
+    kept = {
+        name for name, each in anchors.items() if each.good and not _is_dropped(name, each, pairs)
+    }
     shown = {name: each for name, each in anchors.items() if name in kept or not review}
     for name in sorted(set(sets or ()) - set(shown)):
         raise unknown("reviewed set", name, shown)
@@ -70,16 +72,16 @@ def ytbb_robust(
     }
     members = tuple(chain.from_iterable(sets_of.values()))
 
-    locate = partial(_located, base)
+    locate = partial(_frame_path, base)
     return FrameSets(
-        fixed=True,
+        is_published_list=True,
         name=_name(anchors, kept, members, pairs is not None),
         classes=classes,
         columns=(*COLUMNS, "truth", *(() if review else ("accepted",))),
         fingerprint=fingerprint(*map(_mark, members)),
         members=members,
         sample=sampler(locate),
-        located=lambda member: [locate(member)],
+        image_files=lambda member: [locate(member)],
         absent=absentees(locate),
         notes=(
             *set_notes(members),
@@ -90,7 +92,7 @@ def ytbb_robust(
     )
 
 
-def _located(base: Path, member: Member) -> Path:
+def _frame_path(base: Path, member: Member) -> Path:
     return base / "frames" / member.id
 
 
@@ -99,7 +101,7 @@ def _mark(member: Member) -> str:
     return mark if member.accepted is None else f"{mark}:{member.accepted}"
 
 
-def _dropped(name: str, anchor: _Anchor, pairs: PairReviews | None) -> bool:
+def _is_dropped(name: str, anchor: _Anchor, pairs: PairReviews | None) -> bool:
     return pairs is not None and f"{name}/{anchor.file}" in pairs.bad_anchors
 
 
@@ -123,7 +125,7 @@ def _name(
 def _anchors(metadata: Path, classes: Classes) -> dict[str, _Anchor]:
     """Set name → its reviewed anchor."""
     reviews = read_reviews(metadata / "anchor_labels.json", ("good", "unsure", "bad"))
-    annotated = _annotated(metadata / CSV, classes)
+    annotated = _read_annotations(metadata / CSV, classes)
     position = {name: i for i, name in enumerate(classes.names)}
     found: dict[str, _Anchor] = {}
     for key, said in reviews:
@@ -142,7 +144,7 @@ def _anchors(metadata: Path, classes: Classes) -> dict[str, _Anchor]:
     return found
 
 
-def _annotated(path: Path, classes: Classes) -> dict[str, int]:
+def _read_annotations(path: Path, classes: Classes) -> dict[str, int]:
     """Set name → the annotated class of its anchor."""
     try:
         with path.open(newline="", encoding="utf-8") as file:

@@ -39,7 +39,7 @@ class Bits:
                 raise ValueError("no Exp-Golomb number")
         return (1 << zeros) - 1 + self.number(zeros)
 
-    def signed(self) -> int:
+    def read_signed(self) -> int:
         """A signed Exp-Golomb number, `se(v)`; ITU-T H.264, 9.1.1."""
         code = self.golomb()
         return (code + 1) // 2 if code % 2 else -(code // 2)
@@ -101,7 +101,7 @@ def avc_sets(extradata: bytes) -> tuple[int, list[bytes]]:
     at = 5
     for mask in (0x1F, 0xFF):
         count, at = extradata[at] & mask, at + 1
-        sets, at = _sized(extradata, at, count)
+        sets, at = _read_sized_units(extradata, at, count)
         found += sets
     return (extradata[4] & 3) + 1, found
 
@@ -116,12 +116,12 @@ def hevc_sets(extradata: bytes) -> tuple[int, list[bytes]]:
     at = 23
     for _ in range(extradata[22]):
         count = int.from_bytes(extradata[at + 1 : at + 3], "big")
-        sets, at = _sized(extradata, at + 3, count)
+        sets, at = _read_sized_units(extradata, at + 3, count)
         found += sets
     return (extradata[21] & 3) + 1, found
 
 
-def _sized(data: bytes, at: int, count: int) -> tuple[Sequence[bytes], int]:
+def _read_sized_units(data: bytes, at: int, count: int) -> tuple[Sequence[bytes], int]:
     found = []
     for _ in range(count):
         size = int.from_bytes(data[at : at + 2], "big")

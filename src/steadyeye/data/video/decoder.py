@@ -15,7 +15,13 @@ from av.video.frame import PictureType
 from steadyeye.core.errors import SampleError
 from steadyeye.core.storage.paths import Place
 from steadyeye.core.types import Image
-from steadyeye.data.video.video_index import VideoIndex, decoded, index, picture_stream, readable
+from steadyeye.data.video.video_index import (
+    VideoIndex,
+    decode_in_order,
+    index,
+    picture_stream,
+    readable,
+)
 
 __all__ = ["UNSEEN", "Frame", "VideoIndex", "every_frame", "frame", "index"]
 
@@ -70,9 +76,9 @@ class _Cursor:
             native = self._native(number)
         except av.FFmpegError as error:
             self._open()
-            return _damaged(self.video, number, error.strerror or "the data is damaged")
+            return _damaged_frame(self.video, number, error.strerror or "the data is damaged")
         if native is None:
-            return _damaged(
+            return _damaged_frame(
                 self.video, number, "decoding the video from its start does not yield it"
             )
 
@@ -130,7 +136,7 @@ class _Cursor:
         if not self.in_order:
             # what a decoder would patch is decoded in order instead
             context.options = {"err_detect": "explode"}
-        self.frames = decoded(self.container, self.stream)
+        self.frames = decode_in_order(self.container, self.stream)
         self.count = 0
         self.number = -1
         self.recent: OrderedDict[int, Any] = OrderedDict()
@@ -188,7 +194,7 @@ def _frames(video: VideoIndex, strict: bool) -> Iterator[tuple[int, Any]]:
             stream.codec_context.options = {"err_detect": "explode"}
             frames = _from_start(container, stream, None, 0)
         else:
-            frames = (native for native in decoded(container, stream) if native is not None)
+            frames = (native for native in decode_in_order(container, stream) if native is not None)
         for count, native in enumerate(frames):
             number = count if video.in_order else _number(video, native.pts)
             if number is not None:
@@ -219,7 +225,7 @@ def upright(native: Any, image: Image) -> Image:
     return np.ascontiguousarray(image[:: 1 if d > 0 else -1, :: 1 if a > 0 else -1])
 
 
-def _damaged(video: VideoIndex, number: int, why: str) -> Frame:
+def _damaged_frame(video: VideoIndex, number: int, why: str) -> Frame:
     def image() -> Image:
         raise SampleError(f"cannot decode frame {number} of '{video.path}': {why}")
 

@@ -10,7 +10,7 @@ from steadyeye.core.errors import UsageError
 from steadyeye.core.storage.paths import Place, absent, inside
 from steadyeye.core.types import Sample
 from steadyeye.data.images import image_file
-from steadyeye.data.video.paths import listed
+from steadyeye.data.video.paths import list_files
 from steadyeye.data.video.pm_set_source import Member, tags
 
 Locate = Callable[[Member], Place]
@@ -35,14 +35,14 @@ def absentees(locate: Locate) -> Callable[[Iterable[Member]], Sequence[str]]:
     return lacking
 
 
-def numbered(root: Place) -> Mapping[str, Sequence[Place]]:
+def list_frame_folders(root: Place) -> Mapping[str, Sequence[Place]]:
     """The folders of images at or below `root`, one a video, by name; each in its frames' order.
 
     The last number in a file's name orders the frames. Raises `UsageError` where there is none.
     """
     folders: dict[str, list[Place]] = {}
     folder = root.is_dir()
-    for file in listed(root, image_file.SUFFIXES):
+    for file in list_files(root, image_file.SUFFIXES):
         relative = inside(file, root).parent
         name = relative.as_posix() if relative.parts and folder else root.name
         folders.setdefault(name, []).append(file)

@@ -27,9 +27,9 @@ from steadyeye.core.errors import UsageError, unknown
 from steadyeye.core.format import number_of
 from steadyeye.core.storage.paths import URL, Place
 from steadyeye.core.types import Classes, Labels
-from steadyeye.data.classes.class_lists import closed, named
+from steadyeye.data.classes.class_lists import classes_of_names, close_list
 from steadyeye.data.classes.loading import table
-from steadyeye.data.video.paths import located
+from steadyeye.data.video.paths import resolve_path
 
 WHOLE = 2**62
 
@@ -91,7 +91,7 @@ class Sidecar:
                 return self.videos[key]
         return VideoLabels()
 
-    def labelled(self, videos: Sequence[str]) -> list[str]:
+    def labelled_videos(self, videos: Sequence[str]) -> list[str]:
         """The videos that have labels, in order; all of them where nothing is labelled at all.
 
         Raises `UsageError` where there are classes and none of the videos has a label.
@@ -114,10 +114,12 @@ def read(labels: str | None) -> Sidecar:
     """The sidecar at a path, or one label for every frame where `labels` is no file name."""
     if labels is None:
         return NOTHING
-    path = located(labels) if URL.match(labels) else Path(labels)
+    path = resolve_path(labels) if URL.match(labels) else Path(labels)
     if path.suffix.lower() not in {".json", ".csv"}:
         label = _name(labels)
-        return _build(named({label: None}), {"*": {"labels": [{"labels": [label]}]}}, label)
+        return _build(
+            classes_of_names({label: None}), {"*": {"labels": [{"labels": [label]}]}}, label
+        )
     if not path.is_file():
         raise UsageError(f"no label file at '{path}'; check the path")
     rows = _json(path) if path.suffix.lower() == ".json" else _csv(path)
@@ -128,9 +130,9 @@ def read(labels: str | None) -> Sidecar:
     pairs = {_name(name): wnid for name, wnid in wnids.items()}
     if len(pairs) < len(wnids):
         raise UsageError(f"the labels '{path}' have two classes that differ by blanks; keep one")
-    classes = named(pairs) if pairs else None
+    classes = classes_of_names(pairs) if pairs else None
     if rows.get("closed") and classes:
-        classes = closed(classes)
+        classes = close_list(classes)
     return _build(classes, rows["videos"], str(path))
 
 
@@ -207,7 +209,7 @@ def _video(video: Mapping[str, Any], position: Mapping[str, int], where: str) ->
     cuts = video.get("cuts", [])
     if not isinstance(cuts, list):
         raise UsageError(f"the labels '{where}' have the cuts '{cuts}'; give a list of frames")
-    return VideoLabels(ranges, tuple(sorted({_bound(cut, 0, where) for cut in cuts})))
+    return VideoLabels(ranges, tuple(sorted({_read_bound(cut, 0, where) for cut in cuts})))
 
 
 def _range(entry: Mapping[str, Any], position: Mapping[str, int], where: str) -> Range:
@@ -215,14 +217,17 @@ def _range(entry: Mapping[str, Any], position: Mapping[str, int], where: str) ->
         if label not in position:
             error = unknown("class", label, position)
             raise UsageError(f"the labels '{where}' use a class that is not listed: {error}")
-    first, last = _bound(entry.get("first"), 0, where), _bound(entry.get("last"), WHOLE, where)
+    first, last = (
+        _read_bound(entry.get("first"), 0, where),
+        _read_bound(entry.get("last"), WHOLE, where),
+    )
     if first > last:
         raise UsageError(f"the labels '{where}' have a range from {first} to {last}; swap its ends")
     # in their order, by which DAVIS numbers the objects of a sequence
     return Range(first, last, tuple(position[label] for label in entry["labels"]))
 
 
-def _bound(value: object, default: int, where: str) -> int:
+def _read_bound(value: object, default: int, where: str) -> int:
     if value is None or value == "":
         return default
     try:

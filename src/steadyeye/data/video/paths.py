@@ -14,7 +14,7 @@ VIDEOS = frozenset({".mp4", ".mkv", ".mov", ".avi", ".webm", ".m4v", ".mpg", ".m
 At = TypeVar("At", bound=Place)
 
 
-def located(path: str) -> Place:
+def resolve_path(path: str) -> Place:
     """The path or the URL (`s3://…`) a user wrote; as `resolve` otherwise."""
     return place(path) if URL.match(path) else resolve(path)
 
@@ -42,7 +42,7 @@ def resolve(path: str) -> Path:
     return Path(spec.submodule_search_locations[0]) / inner
 
 
-def listed(path: At, suffixes: frozenset[str]) -> list[At]:
+def list_files(path: At, suffixes: frozenset[str]) -> list[At]:
     """The file itself, or the files below a folder that end like `suffixes`, sorted by name.
 
     Raises `UsageError` where there is none.

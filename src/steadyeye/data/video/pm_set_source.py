@@ -38,7 +38,7 @@ class Member:
 class FrameSets:
     """A `Source` over members of pm-sets; `sample` turns a member into what is evaluated.
 
-    `located`: the files that the image of a member is read from; None where there are none.
+    `image_files`: the files that the image of a member is read from; None where there are none.
     """
 
     name: str
@@ -49,9 +49,9 @@ class FrameSets:
     sample: Callable[[Member], Sample] = field(repr=False)
     absent: Callable[[Iterable[Member]], Sequence[str]] = field(repr=False, default=lambda _: ())
     notes: tuple[str, ...] = ()
-    located: Callable[[Member], Sequence[Place]] | None = field(repr=False, default=None)
+    image_files: Callable[[Member], Sequence[Place]] | None = field(repr=False, default=None)
     # a released set keeps classes that a model cannot name: it is wrong on them
-    fixed: bool = False
+    is_published_list: bool = False
 
     @property
     def ids(self) -> Sequence[str]:
@@ -72,11 +72,11 @@ class FrameSets:
 
         None where the images come from no files.
         """
-        if self.located is None:
+        if self.image_files is None:
             return None
         found: dict[Place, None] = {}
         for member in self.members:
-            found.update(dict.fromkeys(self.located(member)))
+            found.update(dict.fromkeys(self.image_files(member)))
         return list(found)
 
     def __len__(self) -> int:

@@ -170,7 +170,7 @@ def _skip_scaling_list(bits: Bits, size: int) -> None:
     last = following = 8
     for _ in range(size):
         if following:
-            following = (last + bits.signed()) % 256
+            following = (last + bits.read_signed()) % 256
         last = following or last
 
 

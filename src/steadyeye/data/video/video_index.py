@@ -68,7 +68,7 @@ def picture_stream(container: Any) -> Any:
     return container.streams.best("video")
 
 
-def decoded(container: Any, stream: Any) -> Iterator[Any]:
+def decode_in_order(container: Any, stream: Any) -> Iterator[Any]:
     """What decoding in order yields: each frame, and None for each packet that fails to decode."""
     packets = container.demux(stream)
     while True:
@@ -96,11 +96,13 @@ def index(path: Place) -> VideoIndex:
     if isinstance(path, Remote):
         return _index(path)
     found = path.stat()
-    return _unchanged(path, found.st_size, found.st_mtime_ns, found.st_ctime_ns, found.st_ino)
+    return _index_of_version(
+        path, found.st_size, found.st_mtime_ns, found.st_ctime_ns, found.st_ino
+    )
 
 
 @lru_cache(maxsize=1024)
-def _unchanged(path: Place, *stamp: int) -> VideoIndex:
+def _index_of_version(path: Place, *stamp: int) -> VideoIndex:
     """The index of a local file, made once a process for as long as the file stays as it is."""
     del stamp
     return _index(path)
@@ -158,7 +160,7 @@ def _of_frames(path: Place, why: str) -> VideoIndex:
         stream = picture_stream(container)
         stream.thread_type = "NONE"
         base, rate = stream.time_base, _rate(stream)
-        for frame in decoded(container, stream):
+        for frame in decode_in_order(container, stream):
             if frame is None:
                 lost += 1
             else:

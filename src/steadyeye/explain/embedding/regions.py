@@ -148,8 +148,8 @@ def _detection(predictions: Predictions, found: Judged, place: int) -> Region:
 
 
 def _select_detections(predictions: Predictions) -> BoxTable:
-    assert predictions.said is not None, "asked for by judged"
-    return predictions.said
+    assert predictions.raw_detections is not None, "asked for by judged"
+    return predictions.raw_detections
 
 
 def _cause(found: Judged, place: int) -> str:

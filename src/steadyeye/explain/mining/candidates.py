@@ -86,7 +86,7 @@ def candidates(
 def _columns(
     predictions: Predictions, found: Judged, picked: NDArray[np.intp]
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64], NDArray[np.float64]]:
-    said = predictions.said
+    said = predictions.raw_detections
     assert said is not None, "judged"
     rows = found.detection[picked]
     return said.image[rows], said.label[rows], said.boxes[rows], said.score[rows]
@@ -131,7 +131,7 @@ def _candidate(
     """The candidate of one mistake, whose most confident detection comes first."""
     which, best = int(table[0]), int(place[0])
     shown, judged = tables[which], found[which]
-    said, truth = shown.said, shown.boxes
+    said, truth = shown.raw_detections, shown.boxes
     assert said is not None, "judged"
     assert truth is not None, "judged"
     row, there = int(judged.detection[best]), int(judged.object[best])
@@ -167,7 +167,7 @@ def mistake_film(predictions: Predictions, faint: Judged, detection: int) -> Fil
     `said`. A frame is right where no detection of that class is wrong; bars are the highest score
     of those that are. None where the image is no frame of a video, or too few were predicted.
     """
-    said = predictions.said
+    said = predictions.raw_detections
     assert said is not None, "judged"
     row = int(said.image[detection])
     rows = _near(predictions, row)
@@ -193,7 +193,7 @@ def _near(predictions: Predictions, row: int) -> list[int]:
 
 def _frame(predictions: Predictions, faint: Judged, label: int, row: int) -> FilmFrame:
     """One frame: its true boxes, its detections, and whether one of `label` is wrong."""
-    said, truth, tags = predictions.said, predictions.boxes, predictions.tags
+    said, truth, tags = predictions.raw_detections, predictions.boxes, predictions.tags
     assert said is not None, "judged"
     assert truth is not None, "judged"
     there = truth.boxes[(truth.image == row) & ~truth.crowd].tolist()

@@ -39,10 +39,10 @@ RIGHT, IN_CROWD = -1, -2
 class Judged:
     """What the confident detections of a table are, n of them.
 
-    `detection`: (n,) their rows in `Predictions.said`. `cause`: (n,) an index into `CAUSES`, or
-    `RIGHT`, or `IN_CROWD` for what a crowd of its class excuses. `object`: (n,) the row in
-    `Predictions.boxes` of the true box of highest IoU, −1 where none overlaps; `iou`: (n,) that
-    IoU, which may be below the threshold.
+    `detection`: (n,) their rows in `Predictions.raw_detections`. `cause`: (n,) an index into
+    `CAUSES`, or `RIGHT`, or `IN_CROWD` for what a crowd of its class excuses. `object`: (n,) the
+    row in `Predictions.boxes` of the true box of highest IoU, −1 where none overlaps; `iou`: (n,)
+    that IoU, which may be below the threshold.
     """
 
     detection: NDArray[np.int64]
@@ -74,8 +74,8 @@ def judge_detections(predictions: Predictions, score: float = SCORE, iou: float 
     confident = take(said, rows)
     reach = (
         np.full(len(predictions.model_classes), -1)
-        if predictions.reach is None
-        else (predictions.reach)
+        if predictions.model_to_data_class is None
+        else (predictions.model_to_data_class)
     )
     label = np.asarray(reach[confident.label], dtype=np.int64)
     near = kin(predictions.parents, len(predictions.classes))
@@ -98,14 +98,14 @@ def judge_detections(predictions: Predictions, score: float = SCORE, iou: float 
 
 def _tables(predictions: Predictions) -> tuple[BoxTable, BoxTable]:
     """All that was said and all that is there."""
-    if predictions.said is None:
+    if predictions.raw_detections is None:
         raise UsageError(
             f"the detections of {predictions.model} on {predictions.data} were written by an "
             "earlier version, which left out classes that the data does not have; run again "
             "into another --out"
         )
     assert predictions.boxes is not None, "checked by needs"
-    return predictions.said, predictions.boxes
+    return predictions.raw_detections, predictions.boxes
 
 
 def _is_verified(

@@ -25,7 +25,7 @@ class Confusion:
     `true`: the class of the data in words; `said`: among the detector's own. `sure`: the share of
     the objects of that class that a detection above `SCORE` takes so; `unsure`: above `LOWER`.
     `foreign`: whether no class of the detector stands for the object. `rows`: the most confident
-    such detection of each object, in `Predictions.said`; `places`: the objects, in
+    such detection of each object, in `Predictions.raw_detections`; `places`: the objects, in
     `Predictions.boxes`; both by falling score.
     """
 
@@ -61,7 +61,7 @@ def _find_confusions(
     predictions: Predictions, score: float
 ) -> tuple[Taken, dict[tuple[int, int], bool]]:
     """The objects taken for something else, and the pairs whose object is foreign."""
-    boxes, said = predictions.boxes, predictions.said
+    boxes, said = predictions.boxes, predictions.raw_detections
     found = judge_detections(predictions, score)
     assert boxes is not None, "asked for by judged"
     assert said is not None, "asked for by judged"
@@ -89,7 +89,7 @@ def _confusion(
     lower: dict[int, int],
     foreign: bool,
 ) -> Confusion:
-    boxes, said = predictions.boxes, predictions.said
+    boxes, said = predictions.boxes, predictions.raw_detections
     assert boxes is not None, "asked for by judged"
     assert said is not None, "asked for by judged"
     label, own = pair

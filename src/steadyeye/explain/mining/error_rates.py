@@ -46,7 +46,7 @@ def shares(predictions: Predictions, found: Judged) -> Shares:
     Intervals are as those of any share (`core.stats.intervals`), clustered by image, and by video
     where images come from videos.
     """
-    said = predictions.said
+    said = predictions.raw_detections
     assert said is not None, "judged"
     unverified = CAUSES.index("unverified")
     counted = (found.cause != IN_CROWD) & (found.cause != unverified)

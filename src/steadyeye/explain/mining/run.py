@@ -225,9 +225,9 @@ def _draw_correct(tables: Sequence[Predictions], verdicts: Sequence[Judged]) -> 
     places = []
     for i in sorted(picked.tolist()):
         table, row = every[i]
-        assert table.said is not None, "judged"
-        x0, y0, x1, y1 = (float(value) for value in table.said.boxes[row])
-        places.append(Place(table, int(table.said.image[row]), (x0, y0, x1, y1)))
+        assert table.raw_detections is not None, "judged"
+        x0, y0, x1, y1 = (float(value) for value in table.raw_detections.boxes[row])
+        places.append(Place(table, int(table.raw_detections.image[row]), (x0, y0, x1, y1)))
     return places
 
 

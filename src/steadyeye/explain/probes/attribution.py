@@ -11,6 +11,6 @@ def attribution(subject: Subject) -> Probe:
     Which of the two it was is said with every number. Either has settings of its own:
     `attribution(probe='rise', masks=800)`.
     """
-    inside = isinstance(subject.model, Explainable) and subject.model.opened is not None
+    inside = isinstance(subject.model, Explainable) and subject.model.fix_candidates is not None
     probe: Probe = load("probes", "integrated_gradients" if inside else "rise")(subject)
     return probe

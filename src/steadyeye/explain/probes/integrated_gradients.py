@@ -12,7 +12,12 @@ from steadyeye.explain.context import Probe, Subject
 from steadyeye.explain.grid_source import ProbeGrid, Step
 from steadyeye.explain.saliency import share, sum_cells
 from steadyeye.explain.targets import Target
-from steadyeye.models.introspection.integrated_gradients import BASELINES, FIRST, MOST, attributed
+from steadyeye.models.introspection.integrated_gradients import (
+    BASELINES,
+    FIRST,
+    MOST,
+    attribute_detection,
+)
 
 PACKAGES = ("torch", "captum")
 EXTRA = "explain"
@@ -31,8 +36,10 @@ def integrated_gradients(subject: Subject, baseline: str = "black", steps: int =
         raise unknown("baseline", baseline, BASELINES)
     if steps < FIRST:
         raise UsageError(f"integrated_gradients(steps={steps}): give at least {FIRST}")
-    opened = subject.model.opened if isinstance(subject.model, Explainable) else None
-    if opened is None:
+    fix_candidates = (
+        subject.model.fix_candidates if isinstance(subject.model, Explainable) else None
+    )
+    if fix_candidates is None:
         raise UsageError(
             f"{subject.model.name} has no gradients; use attribution(probe='rise') or "
             "attribution(probe='occlusion'), which need its outputs alone"
@@ -40,7 +47,7 @@ def integrated_gradients(subject: Subject, baseline: str = "black", steps: int =
 
     def measure(image: Image, target: Target, step: Step) -> Mapping[str, Tag]:
         said = (target.box, target.own_label, target.score)
-        found = attributed(opened(image), said, baseline, steps)
+        found = attribute_detection(fix_candidates(image), said, baseline, steps)
         wide, tall = found.scale
         height, width = image.shape[:2]
         inside = found.values[: round(height * tall), : round(width * wide)]

@@ -53,7 +53,7 @@ def outcomes(predictions: Predictions) -> Outcomes:
     """Every predicted and labelled neighbour whose anchor is right: broken, or kept."""
     sets = pm_sets(predictions)
     anchor = np.where(sets.set_of >= 0, sets.anchors[np.maximum(sets.set_of, 0)], -1)
-    judged = (anchor >= 0) & (sets.offsets != 0) & predictions.labelled
+    judged = (anchor >= 0) & (sets.offsets != 0) & predictions.has_label
     rows = np.flatnonzero(judged & predictions.right[np.maximum(anchor, 0)])
     clusters, within = clusters_of(predictions, rows)
     return Outcomes(rows, anchor[rows], ~predictions.right[rows], clusters, within)

@@ -14,7 +14,7 @@ from steadyeye.metrics.covariates.pixels import Luma, changes, distances, frame,
 
 
 @dataclass(frozen=True)
-class Measured:
+class MeasuredFrame:
     """What was measured of one frame. `error`: why something was not, or ''."""
 
     id: str
@@ -30,13 +30,13 @@ class _Frame:
     boxes: Boxes | None
 
 
-def measure_set(samples: Iterable[Sample]) -> list[Measured]:
+def measure_set(samples: Iterable[Sample]) -> list[MeasuredFrame]:
     """What is measured of each frame of a pm-set, the anchor being the first.
 
     A frame that cannot be decoded has no values; where the anchor cannot, or has another size, a
     frame is measured on its own only. Either way the reason is told.
     """
-    rows: list[Measured] = []
+    rows: list[MeasuredFrame] = []
     anchor: _Frame | None = None
     missing = "its set has no anchor"
     for sample in samples:
@@ -44,16 +44,16 @@ def measure_set(samples: Iterable[Sample]) -> list[Measured]:
         try:
             shown = _frame(sample)
         except SampleError as error:
-            rows.append(Measured(sample.id, {}, str(error)))
+            rows.append(MeasuredFrame(sample.id, {}, str(error)))
             missing = f"no anchor to compare it with: {error}" if is_anchor else missing
             continue
         if is_anchor:
             anchor = shown
-            rows.append(Measured(sample.id, shown.values))
+            rows.append(MeasuredFrame(sample.id, shown.values))
             continue
         reason = _unlike(anchor, shown) if anchor else missing
         pair = _pair(anchor, shown) if anchor and not reason else {}
-        rows.append(Measured(sample.id, shown.values | pair, reason))
+        rows.append(MeasuredFrame(sample.id, shown.values | pair, reason))
     return rows
 
 

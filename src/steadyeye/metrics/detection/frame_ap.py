@@ -85,8 +85,8 @@ def outside(predictions: Predictions, truth: BoxTable) -> NDArray[np.bool_]:
     is on is asked otherwise, of `explain.mining.class_hierarchy.stood_for`.
     """
     reached = np.ones(len(predictions.classes), dtype=np.bool_)
-    if predictions.reach is not None:
-        reached = np.isin(np.arange(len(reached)), predictions.reach)
+    if predictions.model_to_data_class is not None:
+        reached = np.isin(np.arange(len(reached)), predictions.model_to_data_class)
     return np.asarray((truth.label == OOD) | ~reached[truth.label], dtype=np.bool_)
 
 

@@ -31,7 +31,7 @@ Row = TypeVar("Row")
 
 
 @dataclass(frozen=True, eq=False)
-class Published:
+class PublishedModels:
     """The published models on one set, m of them.
 
     `anchors`: how many anchors each was measured on. `original`, `perturbed`: (m,) accuracy and
@@ -50,7 +50,7 @@ class Published:
 
 
 @cache
-def published(data: str) -> Published:
+def published(data: str) -> PublishedModels:
     """The 335 published models on a released set. Raises `UsageError` for another set."""
     if data not in TITLES:
         raise unknown("published line", data, TITLES)
@@ -60,7 +60,7 @@ def published(data: str) -> Published:
             for row in csv.DictReader(file)
         ]
     models, original, perturbed = zip(*rows, strict=True)
-    return Published(
+    return PublishedModels(
         data, TITLES[data], ANCHORS[data], models, np.array(original), np.array(perturbed)
     )
 

@@ -16,7 +16,7 @@ from steadyeye.core.seeds import fingerprint
 from steadyeye.core.short_repr import model_in_short
 from steadyeye.core.types import Classes, Detector, Image
 from steadyeye.data.classes.class_lists import read
-from steadyeye.models.runtimes.python_function import declared, source_text
+from steadyeye.models.runtimes.python_function import read_fingerprint, source_text
 
 
 @model_in_short
@@ -28,7 +28,7 @@ class _FunctionDetector:
     recipe: Mapping[str, Any]
     fingerprint: str
     cacheable: bool
-    opened: Callable[[Image], Any] | None = None
+    fix_candidates: Callable[[Image], Any] | None = None
     detects: bool = True
     _lock: threading.Lock = field(default_factory=threading.Lock, repr=False)
 
@@ -52,11 +52,12 @@ def callable_detector(*, path: str, classes: str = "coco") -> Detector:
 
     Images are (h, w, 3) uint8 RGB. It returns (boxes, scores, labels) an image: (n, 4) x0 y0 x1 y1
     in pixels, (n,) in 0…1, (n,) indices into `classes` (`coco` or a class file). Calls never
-    overlap. The fingerprint covers the function's source text, not the weights it may hold;
-    a function with an attribute `fingerprint`, a text, declares what covers both. An attribute
+    overlap. The fingerprint covers the function's source text, not the weights it may hold; a
+    function with an attribute `fingerprint`, a text, declares what covers both. An attribute
     `threshold` says below which score it returns nothing, 0.0 where it has none. Where it has an
-    attribute `opened`, image → `steadyeye.models.introspection.differentiable.Opened`, it can be
-    explained with integrated gradients.
+    attribute `fix_candidates`, image →
+    `steadyeye.models.introspection.differentiable.FixedCandidates`, it can be explained with
+    integrated gradients.
     """
     function = attribute(path)
     if not builtins.callable(function):
@@ -66,10 +67,10 @@ def callable_detector(*, path: str, classes: str = "coco") -> Detector:
     recipe: dict[str, Any] = {"runtime": "python", "precision": "as returned"}
     if isinstance(function, Cutting):
         recipe["threshold"] = float(function.threshold)
-    own = declared(function)
+    own = read_fingerprint(function)
     mark = fingerprint(name, own or source_text(function), *names.names)
-    opened = function.opened if isinstance(function, Explainable) else None
-    return _FunctionDetector(function, name, names, recipe, mark, own is not None, opened)
+    fix_candidates = function.fix_candidates if isinstance(function, Explainable) else None
+    return _FunctionDetector(function, name, names, recipe, mark, own is not None, fix_candidates)
 
 
 def _detections(boxes: Any, scores: Any, labels: Any) -> Detections:

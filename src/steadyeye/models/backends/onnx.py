@@ -28,14 +28,14 @@ def onnx(
     """
     file = Path(path).expanduser()
     session = OnnxSession(file, path, runtime)
-    declared = read_recipe(recipe, **_declared(session.input_shape, path))
+    declared = read_recipe(recipe, **_read_input_axes(session.input_shape, path))
     settings = with_output(declared, recipe, session, path)
     extra = {"runtime": runtime, "precision": "as in the file", "model_output": session.output}
     found = classifier(file.stem, read(classes), settings, session, _weights(file), extra)
     return replace(found, most=session.most(settings.shape), device=session.device)
 
 
-def _declared(shape: tuple[int | None, ...], path: str) -> dict[str, Any]:
+def _read_input_axes(shape: tuple[int | None, ...], path: str) -> dict[str, Any]:
     """What the axes of the input say about layout and size."""
     if len(shape) != 4 or shape[0] not in (None, 1):
         raise UsageError(

@@ -104,7 +104,9 @@ def _network(build: _Build, classes: int) -> nn.Module:
     if loaded is None:
         return networks.network(name, classes, settings)
     if name == networks.RESNET_101:
-        return _fetched(name, loaded, lambda: networks.trained_backbone(loaded, classes, settings))
+        return _build_checked(
+            name, loaded, lambda: networks.trained_backbone(loaded, classes, settings)
+        )
     options = {"num_classes": classes + 1, "weights_backbone": None}
     return _module(name, loaded, {**options, **networks.options(name, settings)})
 
@@ -118,12 +120,12 @@ def _sides(size: Sequence[int] | None) -> tuple[int, int] | None:
 
 
 def _module(name: str, entry: Any, options: dict[str, Any]) -> nn.Module:
-    return _fetched(
+    return _build_checked(
         name, entry, lambda: library_models.get_model(name, weights=entry, **options)
     ).eval()
 
 
-def _fetched(name: str, entry: Any, build: Callable[[], nn.Module]) -> nn.Module:
+def _build_checked(name: str, entry: Any, build: Callable[[], nn.Module]) -> nn.Module:
     """What `build` gives, once its weights are known to hold tensors alone."""
     try:
         if entry:

@@ -7,12 +7,12 @@ from numpy.typing import NDArray
 
 from steadyeye.core.boxes import Detections
 from steadyeye.core.errors import UsageError
-from steadyeye.models.detectors.onnx_detector import Decode, Frame
+from steadyeye.models.detectors.onnx_detector import Decode, InputFrame
 
 Outputs = Sequence[NDArray[np.float32]]
 
 
-def yolox(outputs: Outputs, frame: Frame) -> Detections:
+def yolox(outputs: Outputs, frame: InputFrame) -> Detections:
     """YOLOX (Ge et al. 2021): (1, cells, 5 + classes) of all strides, grid not yet applied.
 
     Box centres are offsets from their cell and sides are logarithms, both in strides; the score
@@ -26,7 +26,7 @@ def yolox(outputs: Outputs, frame: Frame) -> Detections:
     return _best(_corners(centre, side, frame), scores)
 
 
-def fastestdet(outputs: Outputs, frame: Frame) -> Detections:
+def fastestdet(outputs: Outputs, frame: InputFrame) -> Detections:
     """FastestDet (released 2022): (1, 5 + classes, rows, columns), one cell a box.
 
     Objectness, tanh offsets of the centre from its cell, logistic sides as shares of the input,
@@ -44,7 +44,7 @@ def fastestdet(outputs: Outputs, frame: Frame) -> Detections:
     return _best(corners, np.clip(objectness, 0, 1) ** 0.6 * np.clip(classes, 0, 1) ** 0.4)
 
 
-def boxes(outputs: Outputs, frame: Frame) -> Detections:
+def boxes(outputs: Outputs, frame: InputFrame) -> Detections:
     """Decoded already: x0 y0 x1 y1 in pixels of the input, (1, n, 4); scores and labels, (1, n)."""
     if len(outputs) < 3:
         raise UsageError(
@@ -55,7 +55,7 @@ def boxes(outputs: Outputs, frame: Frame) -> Detections:
     return Detections(corners, labels, outputs[1].reshape(-1).astype(np.float64))
 
 
-def detr(outputs: Outputs, frame: Frame) -> Detections:
+def detr(outputs: Outputs, frame: InputFrame) -> Detections:
     """DETR (Carion et al. 2020): logits (1, n, classes + 1), the last being nothing, and boxes.
 
     Boxes are (1, n, 4), centre and sides as shares of the input; the score is the softmax.
@@ -67,7 +67,7 @@ def detr(outputs: Outputs, frame: Frame) -> Detections:
     return _best(_corners(found[:, :2] * whole, found[:, 2:] * whole, frame), scores)
 
 
-def ssd(outputs: Outputs, frame: Frame) -> Detections:
+def ssd(outputs: Outputs, frame: InputFrame) -> Detections:
     """SSD (Liu et al. 2016): boxes (1, n, 4), decoded, and scores (1, n, 1 + classes).
 
     Boxes are x0 y0 x1 y1 as shares of the input; the first class is the background.
@@ -77,7 +77,7 @@ def ssd(outputs: Outputs, frame: Frame) -> Detections:
     return _best(found * whole / np.tile(frame.scale, 2), scores[:, 1:])
 
 
-def nanodet(outputs: Outputs, frame: Frame, bins: int = 8) -> Detections:
+def nanodet(outputs: Outputs, frame: InputFrame, bins: int = 8) -> Detections:
     """NanoDet-Plus (released 2021): (1, cells of all strides, classes + 4 × 8).
 
     Class probabilities, then for the left, top, right and bottom side of a box the distribution
@@ -130,7 +130,7 @@ def _grid(cells: int, size: tuple[int, int]) -> tuple[NDArray[np.float64], NDArr
 
 
 def _corners(
-    centre: NDArray[np.float64], side: NDArray[np.float64], frame: Frame
+    centre: NDArray[np.float64], side: NDArray[np.float64], frame: InputFrame
 ) -> NDArray[np.float64]:
     found = np.concatenate([centre - side / 2, centre + side / 2], axis=1)
     return np.asarray(found / np.tile(frame.scale, 2))

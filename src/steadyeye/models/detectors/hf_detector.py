@@ -16,7 +16,7 @@ from steadyeye.models.detectors.torch_detector import (
     torch_detector,
 )
 from steadyeye.models.detectors.trainable import Found, device
-from steadyeye.models.introspection.differentiable import Opened
+from steadyeye.models.introspection.differentiable import FixedCandidates
 
 
 def hf_detector(
@@ -42,10 +42,10 @@ def hf_detector(
         )
         return found["boxes"], found["labels"], found["scores"]
 
-    def opened(network: nn.Module, image: Image) -> Opened:
-        return _opened(network, processor, image)
+    def fix_candidates(network: nn.Module, image: Image) -> FixedCandidates:
+        return _fix_candidates(network, processor, image)
 
-    asking = Asking(prepare, ask, opened, trainable(module, processor, THRESHOLD))
+    asking = Asking(prepare, ask, fix_candidates, trainable(module, processor, THRESHOLD))
     processing = {"processor": processor.to_dict(), **(origin or {})}
     return torch_detector(name, module, classes, asking, processing, runtime)
 
@@ -55,7 +55,7 @@ def labels(config: Any) -> Classes:
     return Classes(told_apart([str(config.id2label[index]) for index in sorted(config.id2label)]))
 
 
-def _opened(network: nn.Module, processor: Any, image: Image) -> Opened:
+def _fix_candidates(network: nn.Module, processor: Any, image: Image) -> FixedCandidates:
     """The queries of an image. DETR and YOLOS have a class of nothing, the last, and a softmax.
 
     Conditional DETR and those after it have none, and a logistic function a class.
@@ -82,7 +82,7 @@ def _opened(network: nn.Module, processor: Any, image: Image) -> Opened:
     height, width = image.shape[:2]
     corners = np.concatenate([(centre - side / 2).numpy(), (centre + side / 2).numpy()], axis=1)
     boxes = corners * [width, height, width, height]
-    return Opened(image, prepare, _scale(given, image), boxes[:, None], scores)
+    return FixedCandidates(image, prepare, _scale(given, image), boxes[:, None], scores)
 
 
 def _scale(given: Any, image: Image) -> tuple[float, float]:

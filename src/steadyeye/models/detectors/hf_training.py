@@ -19,7 +19,7 @@ from steadyeye.models.detectors.trainable import (
     Trainable,
     device,
     learnable,
-    moved,
+    move_tensors,
 )
 
 LIBRARY = "transformers"
@@ -52,15 +52,17 @@ def trainable(module: nn.Module, processor: Any, threshold: float) -> Trainable:
                 f"images of {len(parts)} sizes cannot be used in several processes; give the "
                 "model's image processor a fixed height and width, or train in one process"
             )
-        return _mean([_asked(network, part)[1] * len(part) for part in parts], batch)
+        return _mean([_infer_with_loss(network, part)[1] * len(part) for part in parts], batch)
 
-    def judged(network: nn.Module, batch: Sequence[Prepared]) -> tuple[Tensor | None, list[Found]]:
+    def evaluate(
+        network: nn.Module, batch: Sequence[Prepared]
+    ) -> tuple[Tensor | None, list[Found]]:
         # the losses of transformers wait for all processes, of which one alone judges
         taught = not _several()
         losses: list[Tensor] = []
         found: list[Found] = []
         for part in _alike(batch):
-            outputs, mean = _asked(network, part, taught)
+            outputs, mean = _infer_with_loss(network, part, taught)
             losses.append(mean * len(part))
             sizes = [tuple(one["target"]["size"].tolist()) for one in part]
             found += [
@@ -71,7 +73,7 @@ def trainable(module: nn.Module, processor: Any, threshold: float) -> Trainable:
             ]
         return _mean(losses, batch) if taught else None, found
 
-    return Trainable(make, prepare, loss, judged, _record(module, processor))
+    return Trainable(make, prepare, loss, evaluate, _record(module, processor))
 
 
 def answering(config: Any, classes: Classes) -> None:
@@ -109,13 +111,15 @@ def _alike(batch: Sequence[Prepared]) -> list[list[Prepared]]:
     return [list(part) for _, part in groupby(batch, _size)]
 
 
-def _asked(network: nn.Module, part: Sequence[Prepared], taught: bool = True) -> tuple[Any, Tensor]:
+def _infer_with_loss(
+    network: nn.Module, part: Sequence[Prepared], taught: bool = True
+) -> tuple[Any, Tensor]:
     """The outputs of the network and its loss; NaN where it is not `taught`, or gives no number."""
     to = device(network)
     stacked = {name: torch.stack([one["input"][name] for one in part]) for name in part[0]["input"]}
-    inputs = moved(stacked, to)
+    inputs = move_tensors(stacked, to)
     names = ("boxes", "class_labels")
-    labels = [moved({name: one["target"][name] for name in names}, to) for one in part]
+    labels = [move_tensors({name: one["target"][name] for name in names}, to) for one in part]
     nan = torch.full((), torch.nan, device=to)
     if not taught:
         return network(**inputs), nan

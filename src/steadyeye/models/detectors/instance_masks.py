@@ -55,7 +55,7 @@ def _hf(name: str) -> tuple[Instances, nn.Module]:
             (found,) = processor.post_process_instance_segmentation(
                 outputs, threshold=LEAST, target_sizes=[image.shape[:2]], return_binary_maps=True
             )
-        return _stacked(found["segmentation"] if found["segments_info"] else None, image)
+        return _stack_masks(found["segmentation"] if found["segments_info"] else None, image)
 
     return segment, module
 
@@ -76,12 +76,12 @@ def _torchvision(name: str, checkpoint: str | None = None) -> tuple[Instances, n
         pixels = torch.from_numpy(np.ascontiguousarray(image)).permute(2, 0, 1)
         with one_thread(), torch.inference_mode():
             (found,) = module([pixels.to(torch.float32) / 255])
-        return _stacked(found["masks"][found["scores"] > LEAST, 0] > LEAST, image)
+        return _stack_masks(found["masks"][found["scores"] > LEAST, 0] > LEAST, image)
 
     return segment, module
 
 
-def _stacked(masks: Any, image: Image) -> NDArray[np.bool_]:
+def _stack_masks(masks: Any, image: Image) -> NDArray[np.bool_]:
     if masks is None or not len(masks):
         return np.zeros((0, *image.shape[:2]), dtype=np.bool_)
     return np.asarray(masks.numpy() > 0, dtype=np.bool_)

@@ -19,7 +19,7 @@ FITS = ("letterbox", "stretch")
 
 
 @dataclass(frozen=True)
-class Frame:
+class InputFrame:
     """How an image lies in the input: pixel = input ÷ `scale`, x and y; sizes (height, width)."""
 
     scale: tuple[float, float]
@@ -56,7 +56,7 @@ class DetectorRecipe:
         """The recipe as plain values, for run.json."""
         return asdict(self)
 
-    def prepare(self, image: Image) -> tuple[NDArray[np.float32], Frame]:
+    def prepare(self, image: Image) -> tuple[NDArray[np.float32], InputFrame]:
         """(1, 3, h, w) float32 and how the image, (h, w, 3) uint8 RGB, lies in it."""
         height, width = image.shape[:2]
         tall, wide = self.size
@@ -71,10 +71,10 @@ class DetectorRecipe:
         values = (page - mean) / std
         batch = np.ascontiguousarray(values.transpose(2, 0, 1)[None], dtype=np.float32)
         ratio = (scale, scale) if self.fit == "letterbox" else (wide / width, tall / height)
-        return batch, Frame(ratio, self.size, (height, width))
+        return batch, InputFrame(ratio, self.size, (height, width))
 
 
-Decode = Callable[[Sequence[NDArray[np.float32]], Frame], Detections]
+Decode = Callable[[Sequence[NDArray[np.float32]], InputFrame], Detections]
 """`(outputs, frame) -> Detections` in pixels of the image, before any is left out."""
 
 
@@ -101,7 +101,7 @@ class OnnxDetector:
         """The detections of each image, by falling score."""
         return self._infer(map(self.settings.prepare, images))
 
-    def lowered(self, threshold: float) -> "OnnxDetector":
+    def with_threshold(self, threshold: float) -> "OnnxDetector":
         """The same network that leaves out less: only detections of a lower score than this."""
         return replace(
             self,
@@ -114,20 +114,22 @@ class OnnxDetector:
         """The fitting of an image to the input, and the network with what follows it."""
         return Stages(self.settings.prepare, self._infer)
 
-    def _infer(self, prepared: Iterable[tuple[NDArray[np.float32], Frame]]) -> list[Detections]:
+    def _infer(
+        self, prepared: Iterable[tuple[NDArray[np.float32], InputFrame]]
+    ) -> list[Detections]:
         return [self._one(batch, frame) for batch, frame in prepared]
 
-    def _one(self, batch: NDArray[np.float32], frame: Frame) -> Detections:
+    def _one(self, batch: NDArray[np.float32], frame: InputFrame) -> Detections:
         found = self.decode(self.outputs(batch), frame)
         if len(found) and found.labels.max() >= len(self.classes):
             raise UsageError(
                 f"{self.name} predicts more classes than the {len(self.classes)} given; give "
                 "the class list it was trained on"
             )
-        return kept(found, self.settings.threshold, self.settings.overlap)
+        return suppress_overlaps(found, self.settings.threshold, self.settings.overlap)
 
 
-def kept(found: Detections, threshold: float, overlap: float | None) -> Detections:
+def suppress_overlaps(found: Detections, threshold: float, overlap: float | None) -> Detections:
     """The detections of at least `threshold`, by falling score, after suppression a class.
 
     Greedy non-maximum suppression as OpenCV does it: a box goes if its IoU with a better one of

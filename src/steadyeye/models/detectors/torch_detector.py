@@ -16,10 +16,10 @@ from steadyeye.core.seeds import fingerprint
 from steadyeye.core.short_repr import model_in_short
 from steadyeye.core.types import Classes, Image
 from steadyeye.models.detectors.trainable import Found, Trainable
-from steadyeye.models.introspection.differentiable import Opened
-from steadyeye.models.runtimes.devices import gpus, named
+from steadyeye.models.introspection.differentiable import FixedCandidates
+from steadyeye.models.runtimes.devices import gpus, name_gpus
 from steadyeye.models.runtimes.torch_module import ThreadCopies, one_thread
-from steadyeye.models.runtimes.weights import covered, weights_fingerprint
+from steadyeye.models.runtimes.weights import is_covered, weights_fingerprint
 
 THRESHOLD = 0.001
 """Detections of a lower score are left out, as of `onnx_detector`; libraries stop far earlier."""
@@ -30,13 +30,14 @@ class Asking:
     """How a library's detector is asked.
 
     `prepare`: what the module takes of an image, on the processor. `detections`: of that and the
-    image, the pass, where the module is, and the library's processing after it. `opened`: the same
-    network with its candidates fixed, to be differentiated. `trainable`: how it is trained.
+    image, the pass, where the module is, and the library's processing after it. `fix_candidates`:
+    the same network with its candidates fixed, to be differentiated. `trainable`: how it is
+    trained.
     """
 
     prepare: Callable[[Image], Any]
     detections: Callable[[nn.Module, Any, Image], Found]
-    opened: Callable[[nn.Module, Image], Opened]
+    fix_candidates: Callable[[nn.Module, Image], FixedCandidates]
     trainable: Trainable
 
 
@@ -68,11 +69,11 @@ class TorchDetector:
         """What the library does to an image before the network, and the network with the rest."""
         return Stages(self._prepare, self._infer)
 
-    def opened(self, image: Image) -> Opened:
+    def fix_candidates(self, image: Image) -> FixedCandidates:
         """The image in the eyes of the network, for integrated gradients."""
         module, _ = self.here.mine()
         with one_thread(), torch.no_grad():
-            return self.asking.opened(module, image)
+            return self.asking.fix_candidates(module, image)
 
     def _prepare(self, image: Image) -> tuple[Any, Image]:
         with one_thread():
@@ -82,7 +83,7 @@ class TorchDetector:
         return [self._one(*each) for each in prepared]
 
     def _one(self, prepared: Any, image: Image) -> Detections:
-        with self.copies.asked() as (module, _):
+        with self.copies.infer_pass() as (module, _):
             detections = self.asking.detections(module, prepared, image)
             boxes, labels, scores = (each.cpu().numpy() for each in detections)
         scores = scores.astype(np.float64)
@@ -114,7 +115,7 @@ def torch_detector(
     }
     text = json.dumps(record, sort_keys=True)
     mark = fingerprint(weights_fingerprint(module), text, *classes.names)
-    kept, device = covered(module), named(copies.devices)
+    kept, device = is_covered(module), name_gpus(copies.devices)
     return TorchDetector(name, classes, copies, here, asking, record, mark, kept, device)
 
 

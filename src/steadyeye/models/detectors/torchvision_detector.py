@@ -12,7 +12,11 @@ from steadyeye.models.detectors.torch_detector import (
     TorchDetector,
     torch_detector,
 )
-from steadyeye.models.detectors.torchvision_training import found, trainable, with_threshold
+from steadyeye.models.detectors.torchvision_training import (
+    drop_background,
+    trainable,
+    with_threshold,
+)
 from steadyeye.models.detectors.trainable import Found, device
 from steadyeye.models.introspection import torchvision_differentiable
 
@@ -39,7 +43,7 @@ def torchvision_detector(
     with_threshold(module, THRESHOLD)
     training = trainable(network or name, module, THRESHOLD)
     asking = Asking(
-        torchvision_differentiable.pixels, _ask, torchvision_differentiable.opened, training
+        torchvision_differentiable.pixels, _ask, torchvision_differentiable.fix_candidates, training
     )
     processing = {**_processing(module), **(origin or {})}
     return torch_detector(name, module, classes, asking, processing, runtime)
@@ -47,7 +51,7 @@ def torchvision_detector(
 
 def _ask(network: nn.Module, pixels: Tensor, image: Image) -> Found:
     (outputs,) = network([pixels.to(device(network))])
-    return found(outputs)
+    return drop_background(outputs)
 
 
 def _processing(module: Any) -> Mapping[str, Any]:

@@ -18,7 +18,7 @@ from steadyeye.models.detectors.trainable import (
     Trainable,
     device,
     learnable,
-    moved,
+    move_tensors,
 )
 from steadyeye.models.introspection.torchvision_differentiable import pixels
 
@@ -58,7 +58,7 @@ def _trainable(name: str, chosen: Settings, threshold: float) -> Trainable:
         return {"input": {"pixels": pixels(image)}, "target": {"boxes": boxes, "labels": labels}}
 
     record = {"library": LIBRARY, "network": name, "settings": chosen.record()}
-    return Trainable(make, prepare, _loss, _judged, record)
+    return Trainable(make, prepare, _loss, _evaluate, record)
 
 
 def with_threshold(module: Any, threshold: float) -> None:
@@ -66,7 +66,7 @@ def with_threshold(module: Any, threshold: float) -> None:
     getattr(module, "roi_heads", module).score_thresh = threshold
 
 
-def found(outputs: Any) -> Found:
+def drop_background(outputs: Any) -> Found:
     """What a network found in one image, over the classes without the background."""
     # RetinaNet and FCOS score the background too, which is no detection
     there = outputs["labels"] > 0
@@ -75,13 +75,13 @@ def found(outputs: Any) -> Found:
 
 def _loss(module: nn.Module, batch: Sequence[Prepared]) -> Tensor:
     to = device(module)
-    targets = [moved(one["target"], to) for one in batch]
+    targets = [move_tensors(one["target"], to) for one in batch]
     losses: dict[str, Tensor] = module(_images(module, batch), targets)
     return torch.stack(list(losses.values())).sum()
 
 
-def _judged(module: nn.Module, batch: Sequence[Prepared]) -> tuple[Tensor, list[Found]]:
-    answers = [found(each) for each in module(_images(module, batch))]
+def _evaluate(module: nn.Module, batch: Sequence[Prepared]) -> tuple[Tensor, list[Found]]:
+    answers = [drop_background(each) for each in module(_images(module, batch))]
     with _teaching(module):
         return _loss(module, batch), answers
 

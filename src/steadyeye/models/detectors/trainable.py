@@ -36,7 +36,7 @@ class Trainable:
     make: Callable[[Classes], nn.Module]
     prepare: Callable[[Image, Boxes], Prepared]
     loss: Callable[[nn.Module, Sequence[Prepared]], Tensor]
-    judged: Callable[[nn.Module, Sequence[Prepared]], tuple[Tensor | None, list[Found]]]
+    evaluate: Callable[[nn.Module, Sequence[Prepared]], tuple[Tensor | None, list[Found]]]
     record: Mapping[str, Any]
     anew: "Trainable | None" = None
 
@@ -64,7 +64,7 @@ def with_classes(
     draws it, seeded. What was frozen in the trained network is frozen here. Raises `UsageError`
     where the two networks are not of one architecture.
     """
-    fresh = drawn(make, classes, seed)
+    fresh = build_random(make, classes, seed)
     with torch.device("meta"):
         wider = make(Classes((*classes.names, "")))
     shapes = {name: value.shape for name, value in wider.state_dict().items()}
@@ -94,9 +94,9 @@ def frozen(network: nn.Module) -> tuple[list[str], list[str]]:
     return weights, layers
 
 
-def drawn(make: Callable[[Classes], nn.Module], classes: Classes, seed: int) -> nn.Module:
+def build_random(make: Callable[[Classes], nn.Module], classes: Classes, seed: int) -> nn.Module:
     """A network with all its weights random, from `seed` alone."""
-    with uninitialised.drawn(seed):
+    with uninitialised.seeded_weights(seed):
         return make(classes)
 
 
@@ -105,7 +105,7 @@ def device(network: nn.Module) -> torch.device:
     return next(network.parameters()).device
 
 
-def moved(tensors: Mapping[str, Tensor], to: torch.device) -> dict[str, Tensor]:
+def move_tensors(tensors: Mapping[str, Tensor], to: torch.device) -> dict[str, Tensor]:
     """The same tensors on a device."""
     return {name: value.to(to) for name, value in tensors.items()}
 

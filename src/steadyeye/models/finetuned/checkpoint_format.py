@@ -19,7 +19,7 @@ from steadyeye.core.storage.atomic import sha256, write_file
 from steadyeye.core.storage.checked_json import encode_record, read_checked
 from steadyeye.core.types import Classes, Detector, Model
 from steadyeye.models.runtimes.torch_classifier import Execution
-from steadyeye.models.runtimes.weights import loaded, serialised
+from steadyeye.models.runtimes.weights import load_content, serialise
 
 VERSION = 1
 FILE, WEIGHTS = "model.json", "weights.pt"
@@ -45,7 +45,7 @@ done to their images, how often; None: nothing) and `sha256` of the weights.
 def write(folder: Path, record: Mapping[str, Any], weights: Mapping[str, Tensor]) -> None:
     """Writes a trained model, each file whole; `record`: `Task.record()`, `weights`: fp32, CPU."""
     folder.mkdir(parents=True, exist_ok=True)
-    kept = serialised({name: value.detach().cpu() for name, value in weights.items()})
+    kept = serialise({name: value.detach().cpu() for name, value in weights.items()})
     write_file(folder / WEIGHTS, kept)
     content = {"version": VERSION, **record, "sha256": hashlib.sha256(kept).hexdigest()}
     write_file(folder / FILE, encode_record(content))
@@ -64,7 +64,7 @@ def read(folder: Path, execution: Execution) -> Model | Detector:
         raise UsageError(
             f"'{folder / WEIGHTS}' does not match {FILE}; copy both, or run finetune again"
         )
-    found: Model | Detector = build(folder, record, loaded(folder / WEIGHTS), execution)
+    found: Model | Detector = build(folder, record, load_content(folder / WEIGHTS), execution)
     return found
 
 

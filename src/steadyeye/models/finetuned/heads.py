@@ -14,7 +14,7 @@ from steadyeye.core.errors import UsageError
 from steadyeye.core.format import number_of
 from steadyeye.core.seeds import stream
 from steadyeye.models.runtimes.torch_module import one_thread
-from steadyeye.models.runtimes.uninitialised import drawn
+from steadyeye.models.runtimes.uninitialised import seeded_weights
 
 Layer = nn.Linear | nn.Conv2d
 
@@ -73,13 +73,13 @@ def with_head(module: nn.Module, size: Sequence[int], classes: int, seed: int = 
     found = heads(module, size)
     made = copy.deepcopy(module)
     if callable(again := getattr(made, "reset_classifier", None)):
-        with drawn(seed):
+        with seeded_weights(seed):
             again(classes)
         if _width(made.eval(), size) == classes:
-            return seeded(made, heads(made, size), seed)
+            return seed_heads(made, heads(made, size), seed)
         made = copy.deepcopy(module)
     for name in found.layers:
-        with drawn(seed):
+        with seeded_weights(seed):
             made.set_submodule(name, _another(made.get_submodule(name), classes))
     width = _width(made.eval(), size)
     if width != classes:
@@ -87,10 +87,10 @@ def with_head(module: nn.Module, size: Sequence[int], classes: int, seed: int = 
             f"{type(module).__name__} gives {number_of(width, 'score')} with a head of {classes}; "
             "let the network end in nn.Linear"
         )
-    return seeded(made, found, seed)
+    return seed_heads(made, found, seed)
 
 
-def seeded(module: nn.Module, found: Heads, seed: int) -> nn.Module:
+def seed_heads(module: nn.Module, found: Heads, seed: int) -> nn.Module:
     """The module itself, its heads' weights drawn anew."""
     for name in found.layers:
         layer = module.get_submodule(name)

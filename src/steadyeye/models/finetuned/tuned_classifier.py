@@ -19,7 +19,7 @@ from steadyeye.models.runtimes.torch_export import probes
 from steadyeye.models.runtimes.torch_gradient import TorchGradient
 from steadyeye.models.runtimes.torch_module import one_thread
 from steadyeye.models.runtimes.uninitialised import bare, without
-from steadyeye.models.runtimes.weights import filled
+from steadyeye.models.runtimes.weights import fill_from
 
 SLACK = 1e-4
 """By how much a score of the network that was built again may differ; other sums differ by less."""
@@ -44,7 +44,7 @@ def network(folder: Path, record: Mapping[str, Any], weights: Mapping[str, Tenso
     module = logits(_architecture(folder, record["build"], record["bare"]))
     if not (record["head"]["kept"] and heads(module, size).width == width):
         module = with_head(module, size, width)
-    return filled(module, weights, folder / checkpoint_format.WEIGHTS).eval()
+    return fill_from(module, weights, folder / checkpoint_format.WEIGHTS).eval()
 
 
 def buildable(record: Mapping[str, Any], module: nn.Module) -> dict[str, Any]:
@@ -73,7 +73,7 @@ def buildable(record: Mapping[str, Any], module: nn.Module) -> dict[str, Any]:
 
 def recipe_of(said: Mapping[str, Any]) -> Recipe:
     """The recipe that `Recipe.record` made plain values of."""
-    plain = {key: _tupled(value) for key, value in said["preprocessing"].items()}
+    plain = {key: _as_tuple(value) for key, value in said["preprocessing"].items()}
     return Recipe(Preprocessing(**plain), said["output"], said["layout"])
 
 
@@ -89,5 +89,5 @@ def _architecture(folder: Path, spec: str, plain: bool) -> nn.Module:
     return gradient.module
 
 
-def _tupled(value: Any) -> Any:
+def _as_tuple(value: Any) -> Any:
     return tuple(value) if isinstance(value, list) else value

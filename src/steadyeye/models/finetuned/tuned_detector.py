@@ -16,7 +16,7 @@ from steadyeye.models.detectors.hf_training import answering
 from steadyeye.models.detectors.torch_detector import TorchDetector
 from steadyeye.models.finetuned import checkpoint_format
 from steadyeye.models.runtimes.torch_classifier import Execution
-from steadyeye.models.runtimes.weights import filled
+from steadyeye.models.runtimes.weights import fill_from
 
 
 def read_detector(
@@ -33,7 +33,7 @@ def read_detector(
     if said["library"] == "torchvision":
         return _of_torchvision(said, classes, (folder, weights, origin), runtime)
     module, processor = _of_transformers(said, classes)
-    made = filled(module, weights, folder / checkpoint_format.WEIGHTS).eval()
+    made = fill_from(module, weights, folder / checkpoint_format.WEIGHTS).eval()
     return hf_detector(name, made, processor, classes, runtime, origin)
 
 
@@ -49,7 +49,7 @@ def _of_torchvision(
     if network not in networks.names():
         raise UsageError(f"this torchvision has no '{network}', which '{folder}' is; update it")
     made = networks.network(network, len(classes), networks.settings_of(said["settings"]))
-    module = filled(made, weights, folder / checkpoint_format.WEIGHTS).eval()
+    module = fill_from(made, weights, folder / checkpoint_format.WEIGHTS).eval()
     name = folder.resolve().name
     return torchvision_detector(name, module, classes, runtime, network, origin)
 

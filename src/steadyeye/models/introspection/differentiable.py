@@ -1,7 +1,8 @@
 """A detector seen from within: the scores of all its candidates as a function of its input.
 
 What `AtInput.gradient` is to classifiers. A detector that can be differentiated has a method
-`opened(image) -> Opened`; a function given to `callable_detector` may carry one as an attribute.
+`fix_candidates(image) -> FixedCandidates`; a function given to `callable_detector` may carry one as
+an attribute.
 """
 
 from collections.abc import Callable, Sequence
@@ -19,7 +20,7 @@ SLACK = 1e-3
 
 
 @dataclass(frozen=True, eq=False)
-class Opened:
+class FixedCandidates:
     """One image in the eyes of a detection network, whose candidates are fixed.
 
     A candidate is what one detection is made of: a query, an anchor, a cell, a proposal; those of
@@ -37,11 +38,15 @@ class Opened:
     scores: Callable[[Tensor], Tensor]
 
 
-Opening = Callable[[Image], Opened]
+Opening = Callable[[Image], FixedCandidates]
 
 
-def chosen(
-    opened: Opened, scores: NDArray[np.floating], box: Sequence[float], label: int, score: float
+def choose_candidate(
+    view: FixedCandidates,
+    scores: NDArray[np.floating],
+    box: Sequence[float],
+    label: int,
+    score: float,
 ) -> int:
     """The candidate that a detection is made of: the right score, then the nearest box.
 
@@ -52,8 +57,9 @@ def chosen(
         closest = float(scores[np.abs(scores[:, label] - score).argmin(), label])
         raise UsageError(
             f"no candidate of the opened detector scores {score:.4f} for class {label}, the "
-            f"nearest {closest:.4f}; `opened` has to give the scores that the detector gives"
+            f"nearest {closest:.4f}; `fix_candidates` has to give the scores "
+            "that the detector gives"
         )
-    corners = opened.boxes[near, min(label, opened.boxes.shape[1] - 1)]
+    corners = view.boxes[near, min(label, view.boxes.shape[1] - 1)]
     away = np.abs(corners - np.asarray(box, dtype=np.float64)).max(axis=1)
     return int(near[away.argmin()])

@@ -11,8 +11,8 @@ from steadyeye.core.abilities import detects
 from steadyeye.core.errors import UsageError
 from steadyeye.core.seeds import fingerprint
 from steadyeye.core.types import Classes, Image, Model, Scores
-from steadyeye.models.introspection.onnx_layers import opened
-from steadyeye.models.runtimes.classifier import Classifier, counted
+from steadyeye.models.introspection.onnx_layers import cut_at_layer
+from steadyeye.models.runtimes.classifier import Classifier, count_images
 from steadyeye.models.runtimes.onnx_session import OnnxSession
 from steadyeye.models.runtimes.probe_images import patterns
 
@@ -51,21 +51,23 @@ def embedder(model: Model, layer: str = "") -> Embedder:
         if layer:
             raise UsageError(f"{model.name} is a function, whose layers cannot be seen; drop layer")
         return _embedder(model, model, "what it returns")
-    forward, name = _opened(model, layer)
+    forward, name = _cut_at_layer(model, layer)
     recipe = model.settings
-    settings = replace(recipe, preprocessing=recipe.preprocessing.fitted(), output="probabilities")
+    settings = replace(
+        recipe, preprocessing=recipe.preprocessing.without_resize(), output="probabilities"
+    )
     network = replace(model, classes=None, settings=settings, forward=forward, gradient=None)
     return _embedder(model, network, name)
 
 
-def _opened(model: Classifier, layer: str) -> tuple[Any, str]:
+def _cut_at_layer(model: Classifier, layer: str) -> tuple[Any, str]:
     if isinstance(model.forward, OnnxSession):
-        session, name = opened(model.forward, layer)
+        session, name = cut_at_layer(model.forward, layer)
         return _Flat(session), name
     # only here, since embedding with ONNX Runtime needs no torch
     from steadyeye.models.introspection import torch_layers
 
-    module, name = torch_layers.opened(model.forward, layer)
+    module, name = torch_layers.cut_at_layer(model.forward, layer)
     return _Flat(module), name
 
 
@@ -95,7 +97,7 @@ class _Flat:
             found = found.mean(axis=1)
         if found.ndim != 2 or len(found) != len(batch):
             raise UsageError(
-                f"the layer gives an output of shape {found.shape} for {counted(len(batch))}; "
+                f"the layer gives an output of shape {found.shape} for {count_images(len(batch))}; "
                 "name one that gives (n, d), (n, d, h, w) or (n, tokens, d)"
             )
         return np.asarray(found, dtype=np.float32)

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from steadyeye.core.errors import unknown
 from steadyeye.core.types import Image
-from steadyeye.models.introspection.differentiable import Opened, chosen
+from steadyeye.models.introspection.differentiable import FixedCandidates, choose_candidate
 from steadyeye.models.runtimes.torch_module import one_thread
 
 BASELINES = ("black", "grey")
@@ -51,8 +51,8 @@ class Attributed:
         return self.residual <= TOLERANCE
 
 
-def attributed(
-    opened: Opened,
+def attribute_detection(
+    view: FixedCandidates,
     detection: tuple[Sequence[float], int, float],
     baseline: str = "black",
     most: int = MOST,
@@ -68,31 +68,31 @@ def attributed(
     if baseline not in BASELINES:
         raise unknown("baseline", baseline, BASELINES)
     box, label, score = detection
-    values = opened.prepare(opened.image)
-    start = opened.prepare(_filled(opened.image, baseline))
+    values = view.prepare(view.image)
+    start = view.prepare(_fill_baseline(view.image, baseline))
     with one_thread():
         with torch.no_grad():
-            scores = opened.scores(values)[0].double().numpy()
-            candidate = chosen(opened, scores, box, label, score)
-            without = float(opened.scores(start)[0, candidate, label])
+            scores = view.scores(values)[0].double().numpy()
+            candidate = choose_candidate(view, scores, box, label, score)
+            without = float(view.scores(start)[0, candidate, label])
 
         def forward(inputs: Tensor) -> Tensor:
-            return opened.scores(inputs)[:, candidate, label]
+            return view.scores(inputs)[:, candidate, label]
 
         steps = FIRST
         while True:
-            found = _signed(forward, values, start, steps)
+            found = _signed_attribution(forward, values, start, steps)
             reached = float(scores[candidate, label])
             total = float(found.sum())
             result = Attributed(
-                np.abs(found).sum(axis=0), opened.scale, total, reached, without, steps
+                np.abs(found).sum(axis=0), view.scale, total, reached, without, steps
             )
             if result.complete or 2 * steps > most:
                 return result
             steps *= 2
 
 
-def _signed(
+def _signed_attribution(
     forward: Callable[[Tensor], Tensor], values: Tensor, start: Tensor, steps: int
 ) -> NDArray[np.float64]:
     """(c, h', w') the attribution of every value of the input."""
@@ -104,6 +104,6 @@ def _signed(
     return np.asarray(found.detach()[0].double().numpy())
 
 
-def _filled(image: Image, baseline: str) -> Image:
+def _fill_baseline(image: Image, baseline: str) -> Image:
     grey = 0 if baseline == "black" else round(float(image.mean()))
     return np.full_like(image, grey)

@@ -10,14 +10,14 @@ from steadyeye.models.runtimes.onnx_session import OnnxSession
 LAST = ("Gemm", "MatMul", "Conv")
 
 
-def opened(session: OnnxSession, layer: str = "") -> tuple[OnnxSession, str]:
+def cut_at_layer(session: OnnxSession, layer: str = "") -> tuple[OnnxSession, str]:
     """A session that gives an inner tensor, and the name of that tensor.
 
     `layer`: its name; by default what the last fully connected layer or convolution of the graph
     reads. What comes after it is not computed. Raises `UsageError` for a graph without such a
     layer and a tensor that is not in it.
     """
-    model = _loaded(session)
+    model = _load_graph(session)
     weights = {each.name for each in model.graph.initializer}
     name = layer or _read_last(model, weights, session.name)
     made = [output for node in model.graph.node for output in node.output]
@@ -30,7 +30,7 @@ def opened(session: OnnxSession, layer: str = "") -> tuple[OnnxSession, str]:
     ), name
 
 
-def _loaded(session: OnnxSession) -> onnx.ModelProto:
+def _load_graph(session: OnnxSession) -> onnx.ModelProto:
     if isinstance(session.model, Path):
         return onnx.load(str(session.model))
     return onnx.load_from_string(session.model)

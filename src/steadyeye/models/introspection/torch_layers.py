@@ -8,7 +8,7 @@ from steadyeye.core.errors import UsageError, unknown
 from steadyeye.models.runtimes.torch_module import TorchModule
 
 
-def opened(forward: Any, layer: str = "") -> tuple[TorchModule, str]:
+def cut_at_layer(forward: Any, layer: str = "") -> tuple[TorchModule, str]:
     """The module giving what a layer of it gives, and the name of that layer.
 
     `layer`: a module by its dotted name; by default what the last linear layer or convolution,

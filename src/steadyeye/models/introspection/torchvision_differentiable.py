@@ -9,7 +9,7 @@ from torch import Tensor
 
 from steadyeye.core.imports import library
 from steadyeye.core.types import Image
-from steadyeye.models.introspection.differentiable import Opened
+from steadyeye.models.introspection.differentiable import FixedCandidates
 
 detection = library("torchvision").models.detection
 
@@ -20,7 +20,7 @@ def pixels(image: Image) -> Tensor:
     return values.to(torch.float32) / 255
 
 
-def opened(network: Any, image: Image) -> Opened:
+def fix_candidates(network: Any, image: Image) -> FixedCandidates:
     """The candidates of an image: of Faster R-CNN and its kin the proposals, of others the anchors.
 
     The scores leave out the background, as the labels do.
@@ -37,7 +37,7 @@ def opened(network: Any, image: Image) -> Opened:
         values: Tensor = network.transform([pixels(given)])[0].tensors
         return values
 
-    return Opened(image, prepare, scale, corners, scores)
+    return FixedCandidates(image, prepare, scale, corners, scores)
 
 
 def _proposals(network: Any, listed: Any) -> tuple[Tensor, Any]:

@@ -62,7 +62,7 @@ class Preprocessing:
         resample(image, *_windows(self, image.shape[0], image.shape[1]), out)
         return out
 
-    def fitted(self) -> "Preprocessing":
+    def without_resize(self) -> "Preprocessing":
         """The rest of the recipe, for images that are fitted already."""
         return replace(self, resize=self.size)
 

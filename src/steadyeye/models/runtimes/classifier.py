@@ -103,7 +103,7 @@ class Classifier:
     def at_input(self) -> AtInput:
         """The resize and crop, and the model for images that are fitted already."""
         preprocessing = self.settings.preprocessing
-        settings = replace(self.settings, preprocessing=preprocessing.fitted())
+        settings = replace(self.settings, preprocessing=preprocessing.without_resize())
         rest = replace(self, settings=settings, _scratch=_Scratch())
         return AtInput(preprocessing.fit, rest, self.gradient)
 
@@ -115,7 +115,9 @@ class Classifier:
         return out
 
     def _infer(self, prepared: Iterable[NDArray[np.float32]]) -> Scores:
-        rows = [checked(self.forward(page), page, self.classes) for page in self._pages(prepared)]
+        rows = [
+            check_scores(self.forward(page), page, self.classes) for page in self._pages(prepared)
+        ]
         if not rows:
             return np.zeros((0, len(self.classes or ())), dtype=np.float32)
         scores = np.concatenate(rows)
@@ -166,7 +168,7 @@ def classifier(
     return model
 
 
-def checked(
+def check_scores(
     scores: NDArray[np.float32], page: NDArray[np.float32], classes: Classes | None
 ) -> NDArray[np.float32]:
     """`scores` as (n, classes), a row an image of the page. Raises `UsageError`.
@@ -176,7 +178,7 @@ def checked(
     n = len(page)
     if scores.ndim < 2 or scores.shape[0] != n or scores.size != n * scores.shape[1]:
         raise UsageError(
-            f"the network gives an output of shape {scores.shape} for {counted(n)}; "
+            f"the network gives an output of shape {scores.shape} for {count_images(n)}; "
             f"a classifier gives ({n}, classes)"
         )
     rows = scores.reshape(n, -1)
@@ -184,7 +186,7 @@ def checked(
     return rows
 
 
-def counted(images: int) -> str:
+def count_images(images: int) -> str:
     """So many images, in words."""
     return "one image" if images == 1 else f"{images} images"
 

@@ -41,13 +41,13 @@ def exact() -> None:
     torch.backends.cudnn.deterministic = True
 
 
-def named(devices: Sequence[torch.device]) -> str:
+def name_gpus(devices: Sequence[torch.device]) -> str:
     """What the GPUs among the devices are; empty for none."""
     names = [torch.cuda.get_device_name(each) for each in devices if each.type == "cuda"]
     return ", ".join(dict.fromkeys(names))
 
 
-def locked(shape: Sequence[int]) -> NDArray[np.float32]:
+def allocate_pinned(shape: Sequence[int]) -> NDArray[np.float32]:
     """Memory for an input that stays where it is, so that it is copied while the GPU works."""
     pages: NDArray[np.float32] = torch.empty(
         tuple(shape), dtype=torch.float32, pin_memory=torch.cuda.is_available()

@@ -51,7 +51,7 @@ class FunctionClassifier:
             "runtime_note": "the fingerprint covers the source of the function, not its weights",
         }
         labels = classes.names if classes else ()
-        own = declared(function)
+        own = read_fingerprint(function)
         self.cacheable = own is not None
         text = own or source_text(function)
         self.fingerprint = fingerprint(self.name, text, repr(size), *labels)
@@ -127,7 +127,7 @@ def _resizer(size: int | tuple[int, int]) -> Preprocessing:
     return Preprocessing(exact, size, (0.0, 0.0, 0.0), (1.0, 1.0, 1.0))
 
 
-def declared(code: object) -> str | None:
+def read_fingerprint(code: object) -> str | None:
     """The fingerprint that a user's function or module says covers all that it depends on."""
     found = code.fingerprint if isinstance(code, Marked) else None
     return found if isinstance(found, str) and found else None

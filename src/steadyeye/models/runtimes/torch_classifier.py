@@ -9,11 +9,11 @@ from torch import nn
 from steadyeye.core.errors import UsageError, unknown
 from steadyeye.core.types import Classes
 from steadyeye.models.runtimes.classifier import Classifier, Forward, Recipe, classifier
-from steadyeye.models.runtimes.devices import CPU, fitting, gpus, locked, named
+from steadyeye.models.runtimes.devices import CPU, allocate_pinned, fitting, gpus, name_gpus
 from steadyeye.models.runtimes.torch_export import export
 from steadyeye.models.runtimes.torch_gradient import TorchGradient
 from steadyeye.models.runtimes.torch_module import PRECISIONS, TorchModule
-from steadyeye.models.runtimes.weights import covered, weights_fingerprint
+from steadyeye.models.runtimes.weights import is_covered, weights_fingerprint
 
 RUNTIMES = ("onnx", "torch", "cuda")
 
@@ -75,5 +75,5 @@ def torch_classifier(
     found = classifier(name, classes, settings, forward, weights, extra)
     if on_gpus:
         most = fitting(in_torch, settings.shape, in_torch.devices)
-        found = replace(found, most=most, page=locked, device=named(in_torch.devices))
-    return replace(found, gradient=TorchGradient(module, settings), cacheable=covered(module))
+        found = replace(found, most=most, page=allocate_pinned, device=name_gpus(in_torch.devices))
+    return replace(found, gradient=TorchGradient(module, settings), cacheable=is_covered(module))

@@ -55,12 +55,12 @@ def export(module: nn.Module, preprocessing: Preprocessing, weights: str) -> Exp
     path = cache_folder() / f"{fingerprint(weights, _source(module), size, versions)}.onnx"
     refused = path.with_suffix(".refused.json")
     if path.is_file():
-        found = _compared(path.read_bytes(), inputs, expected)
+        found = _compare_outputs(path.read_bytes(), inputs, expected)
         if found.session:
             return found
     elif refused.is_file():
         return Export(None, json.loads(refused.read_text(encoding="utf-8"))["note"])
-    return _exported(module, inputs, expected, path)
+    return _export(module, inputs, expected, path)
 
 
 def cache_folder() -> Path:
@@ -78,7 +78,7 @@ def probes(preprocessing: Preprocessing) -> list[NDArray[np.float32]]:
     return inputs
 
 
-def _exported(
+def _export(
     module: nn.Module,
     inputs: list[NDArray[np.float32]],
     expected: NDArray[np.float32],
@@ -93,7 +93,7 @@ def _exported(
             # exporters raise whatever the module's code and their own converters raise
             reasons.append(f"{name}: {type(error).__name__} {_line(error)}".strip())
             continue
-        found = _compared(model, inputs, expected)
+        found = _compare_outputs(model, inputs, expected)
         if found.session:
             _save(path, model)
             _save(path.with_suffix(".json"), json.dumps({"note": found.note}).encode())
@@ -104,7 +104,7 @@ def _exported(
     return Export(None, note)
 
 
-def _compared(
+def _compare_outputs(
     model: bytes, inputs: list[NDArray[np.float32]], expected: NDArray[np.float32]
 ) -> Export:
     """The session over `model` if it reproduces `expected` on `inputs`; else None and why not."""

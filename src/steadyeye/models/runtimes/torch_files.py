@@ -18,7 +18,7 @@ def module(path: str, allow_pickle: bool = False) -> nn.Module:
     architecture) and for a pickled module without `allow_pickle`.
     """
     if path.startswith("py:"):
-        return _built(path.removeprefix("py:"))
+        return _build_module(path.removeprefix("py:"))
     file = Path(path).expanduser()
     if not file.is_file():
         raise UsageError(f"there is no model file '{path}'")
@@ -33,10 +33,10 @@ def module(path: str, allow_pickle: bool = False) -> nn.Module:
     except RuntimeError as error:
         line = str(error).strip().splitlines()[0][:200]
         raise UsageError(f"cannot load the model file '{path}': {line}") from error
-    return _pickled(file, allow_pickle)
+    return _load_pickled(file, allow_pickle)
 
 
-def _built(path: str) -> nn.Module:
+def _build_module(path: str) -> nn.Module:
     found = attribute(path)
     built = found if isinstance(found, nn.Module) else found()
     if not isinstance(built, nn.Module):
@@ -51,7 +51,7 @@ def _entries(file: Path) -> list[str]:
         return archive.namelist()
 
 
-def _pickled(file: Path, allow_pickle: bool) -> nn.Module:
+def _load_pickled(file: Path, allow_pickle: bool) -> nn.Module:
     if allow_pickle:
         # the user said so: unpickling runs code from the file
         found = torch.load(file, map_location="cpu", weights_only=False)

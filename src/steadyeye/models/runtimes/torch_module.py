@@ -52,7 +52,7 @@ class ThreadCopies:
         return self._own.module, self._own.device
 
     @contextmanager
-    def asked(self) -> Iterator[tuple[nn.Module, torch.device]]:
+    def infer_pass(self) -> Iterator[tuple[nn.Module, torch.device]]:
         """A block of one pass through the thread's copy, without gradients, in one CPU thread."""
         try:
             module, device = self.mine()
@@ -66,7 +66,7 @@ class ThreadCopies:
     def _on(self, device: torch.device) -> nn.Module:
         """The module whose weights are on a device."""
         if device not in self._there:
-            self._there[device] = _copied(self.module, {}).to(device)
+            self._there[device] = _copy_module(self.module, {}).to(device)
             if device.type == "cuda":
                 exact()
                 # passes have streams of their own, which do not wait for this copy
@@ -112,7 +112,7 @@ class TorchModule:
 
     def __call__(self, batch: NDArray[np.float32], /) -> NDArray[np.float32]:
         """The scores of `batch`, (n, 3, h, w), as float32. Raises `UsageError` if it cannot run."""
-        with self._copies.asked() as (module, device), self._autocast(device):
+        with self._copies.infer_pass() as (module, device), self._autocast(device):
             try:
                 scores = module(torch.from_numpy(batch).to(device, non_blocking=True))
             except torch.OutOfMemoryError:
@@ -181,10 +181,10 @@ def _twin(module: nn.Module) -> nn.Module:
     weights: dict[int, Any] = {
         id(each): each for each in itertools.chain(module.parameters(), module.buffers())
     }
-    return _copied(module, weights)
+    return _copy_module(module, weights)
 
 
-def _copied(module: nn.Module, shared: dict[int, Any]) -> nn.Module:
+def _copy_module(module: nn.Module, shared: dict[int, Any]) -> nn.Module:
     """A copy of the module and of all it holds but what is `shared`, by its id."""
     try:
         return copy.deepcopy(module, shared)

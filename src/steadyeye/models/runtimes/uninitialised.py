@@ -41,7 +41,7 @@ def bare(spec: str, seed: int = 0, weights: bool = False) -> Any:
         kwargs["runtime"] = "torch"
     for key in LEFT_OUT if random else ():
         kwargs.pop(key, None)
-    with drawn(seed):
+    with seeded_weights(seed):
         return plugins.build("models", Spec(asked.name, {**kwargs, **random}))
 
 
@@ -54,7 +54,7 @@ def reset(module: nn.Module, seed: int = 0) -> nn.Module:
     """
     kept: list[str] = []
     done: list[str] = []
-    with drawn(seed):
+    with seeded_weights(seed):
         for name, each in module.named_modules():
             if any(name.startswith(f"{above}.") or not above for above in done):
                 continue
@@ -75,7 +75,7 @@ def reset(module: nn.Module, seed: int = 0) -> nn.Module:
 
 
 @contextmanager
-def drawn(seed: int) -> Iterator[None]:
+def seeded_weights(seed: int) -> Iterator[None]:
     """Torch's random numbers come from `seed` in the block, and go on as before after it."""
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)

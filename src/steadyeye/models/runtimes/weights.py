@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from steadyeye.core.errors import UsageError
 from steadyeye.core.seeds import fingerprint
-from steadyeye.models.runtimes.python_function import declared
+from steadyeye.models.runtimes.python_function import read_fingerprint
 
 WRAPPERS = ("state_dict", "model_state_dict", "model")
 """Keys under which training scripts keep the weights among other things."""
@@ -36,7 +36,7 @@ def state_dict(path: Path) -> dict[str, Tensor]:
 
     Pickled code is never run. Raises `UsageError` for a file that holds anything but tensors.
     """
-    found = _safetensors(path) if path.suffix == ".safetensors" else loaded(path)
+    found = _safetensors(path) if path.suffix == ".safetensors" else load_content(path)
     for key in WRAPPERS:
         if isinstance(found, Mapping) and isinstance(found.get(key), Mapping):
             found = found[key]
@@ -46,7 +46,7 @@ def state_dict(path: Path) -> dict[str, Tensor]:
     return {str(key).removeprefix("module."): value for key, value in found.items()}
 
 
-def loaded(path: Path) -> Any:
+def load_content(path: Path) -> Any:
     """What `torch.save` wrote to a file, tensors and plain containers only (`weights_only`)."""
     try:
         return torch.load(path, map_location="cpu", weights_only=True)
@@ -61,7 +61,7 @@ def loaded(path: Path) -> Any:
         raise UsageError(f"'{path}' is no file of torch.save, or it is cut short") from error
 
 
-def serialised(content: Any) -> bytes:
+def serialise(content: Any) -> bytes:
     """What `torch.save` writes; the same content, the same bytes."""
     buffer = io.BytesIO()
     torch.save(content, buffer)
@@ -73,10 +73,10 @@ def fill(module: nn.Module, path: Path) -> nn.Module:
 
     The counters of batch normalisation may be absent, as in models trained with it frozen.
     """
-    return filled(module, state_dict(path), path)
+    return fill_from(module, state_dict(path), path)
 
 
-def filled(module: nn.Module, weights: Mapping[str, Tensor], path: Path) -> nn.Module:
+def fill_from(module: nn.Module, weights: Mapping[str, Tensor], path: Path) -> nn.Module:
     """As `fill`, with weights under the names they have in the module; `path`: where they are from.
 
     Raises `UsageError` as `fill` does.
@@ -117,17 +117,17 @@ def weights_fingerprint(module: nn.Module) -> str:
     # named_buffers has those that state_dict leaves out, such as position indices
     parts = {**dict(module.named_buffers()), **module.state_dict()}
     digests = (fingerprint(name, _bytes(parts[name])) for name in sorted(parts))
-    own = declared(module)
+    own = read_fingerprint(module)
     return fingerprint(architecture(module), *digests, *([own] if own else []))
 
 
-def covered(module: nn.Module) -> bool:
+def is_covered(module: nn.Module) -> bool:
     """Whether a fingerprint of the weights, with the versions of the libraries, covers the code.
 
     That of a user's own classes is not covered, unless the module declares a `fingerprint`.
     """
     packages = {type(part).__module__.partition(".")[0] for part in module.modules()}
-    return declared(module) is not None or packages <= LIBRARIES
+    return read_fingerprint(module) is not None or packages <= LIBRARIES
 
 
 def _tensors(found: Mapping[Any, Any]) -> bool:

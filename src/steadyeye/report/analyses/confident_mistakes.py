@@ -30,8 +30,8 @@ def confident_mistakes(evaluated: Sequence[Evaluated], score: float = SCORE) -> 
     `explain.mining.causes` (Lau et al. 2021, Section 3); pictures are of each mistake once. None
     where no model says anything with that confidence.
     """
-    tables = [one.predictions for one in evaluated if one.predictions.said is not None]
-    old = [one.predictions.model for one in evaluated if one.predictions.said is None]
+    tables = [one.predictions for one in evaluated if one.predictions.raw_detections is not None]
+    old = [one.predictions.model for one in evaluated if one.predictions.raw_detections is None]
     found = [judge_detections(each, score) for each in tables]
     counted = [shares(*pair) for pair in zip(tables, found, strict=True)]
     if not old and not any(each.confident for each in counted):
@@ -166,7 +166,7 @@ def _confusions(
     """Rows of what was said, what is there, and how often; most frequent first."""
     rows = []
     for each, of in zip(tables, found, strict=True):
-        said, truth = each.said, each.boxes
+        said, truth = each.raw_detections, each.boxes
         assert said is not None, "those without are left out"
         assert truth is not None, "checked by needs"
         wrong = np.flatnonzero((of.cause >= 0) & (of.cause < len(MISTAKES)))

@@ -24,7 +24,7 @@ def confusion_pairs(evaluated: Sequence[Evaluated], score: float = SCORE) -> Sec
     None where no model makes one, and where predictions were sealed without all that the detector
     said.
     """
-    tables = [one.predictions for one in evaluated if one.predictions.said is not None]
+    tables = [one.predictions for one in evaluated if one.predictions.raw_detections is not None]
     found = [(table, confusions(table, score)) for table in tables]
     told = [(table, each) for table, each in found if each]
     if not told:
@@ -64,7 +64,7 @@ def _title(told: Sequence[tuple[Predictions, Sequence[Confusion]]]) -> str:
 
 def _videos(table: Predictions, pair: Confusion) -> int:
     """How many videos, or images where those are no frames, a pair occurs in."""
-    said = table.said
+    said = table.raw_detections
     assert said is not None, "asked for before"
     videos = table.tags.get("video", table.ids)
     return len({str(videos[said.image[row]]) for row in pair.rows})
@@ -131,7 +131,7 @@ def _exhibits(told: Sequence[tuple[Predictions, Sequence[Confusion]]]) -> Iterat
 
 def _pair_exhibits(table: Predictions, faint: Judged, pair: Confusion) -> Iterator[Exhibit]:
     """A picture each of the most confident detections, with a film where it is of a video."""
-    said = table.said
+    said = table.raw_detections
     assert said is not None, "asked for before"
     videos = table.tags.get("video", table.ids)
     shown = [str(videos[said.image[row]]) for row in pair.rows]
@@ -151,7 +151,7 @@ def _pair_exhibits(table: Predictions, faint: Judged, pair: Confusion) -> Iterat
 
 
 def _picture(table: Predictions, pair: Confusion, row: int, place: int) -> Picture:
-    boxes, said = table.boxes, table.said
+    boxes, said = table.boxes, table.raw_detections
     assert boxes is not None, "checked by needs"
     assert said is not None, "asked for before"
     score = float(said.score[row])

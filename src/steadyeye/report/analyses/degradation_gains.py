@@ -94,13 +94,13 @@ def _measure_gains(step: Step, pair: tuple[Predictions, Predictions]) -> Trainin
 
 def _list_shifts(step: Step, pair: tuple[Predictions, Predictions]) -> list[Moved]:
     """The failure points that both were asked for."""
-    asked = [one.asked.get("failure_points") for one in (step.before, step.after)]
+    asked = [one.bound_metrics.get("failure_points") for one in (step.before, step.after)]
     result = step.after.results.get("failure_points")
     if result is None or None in asked:
         return []
     thresholds = tuple(float(cell.name.removeprefix("below ")) for cell in result.cells[0].cells)
     # a metric is asked for with its parameters
-    metric = step.after.asked["failure_points"].metric
+    metric = step.after.bound_metrics["failure_points"].metric
     images = metric.keywords.get("images") if isinstance(metric, partial) else None
     return moved(*pair, thresholds, images or "right")
 

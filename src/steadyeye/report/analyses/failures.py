@@ -11,7 +11,7 @@ from steadyeye.core.format import number_of, percent
 from steadyeye.core.pm_sets import PmSets, farthest, pm_sets
 from steadyeye.core.predictions import Predictions
 from steadyeye.core.report_types import Exhibit, Picture, Section, Topic
-from steadyeye.core.result_lookup import find, reach
+from steadyeye.core.result_lookup import find, read_k
 from steadyeye.core.types import Evaluated, needs
 
 SHOWN = 24
@@ -58,14 +58,14 @@ def failures(evaluated: Sequence[Evaluated]) -> Section | None:
             + (f": {len(shown)} of {number_of(total, 'pair')}." if len(shown) < total else "."),
         ),
         exhibits=tuple(map(_exhibit, shown)),
-        lead=_lead(shown) if evaluated[0].predictions.said is None else None,
+        lead=_lead(shown) if evaluated[0].predictions.raw_detections is None else None,
     )
 
 
 def _failures(one: Evaluated) -> list[_Failure]:
     predictions, sets = one.predictions, pm_sets(one.predictions)
     asked = find(one.results, "pm_k")
-    k = farthest(sets, reach(asked) if asked else None)
+    k = farthest(sets, read_k(asked) if asked else None)
     anchors = sets.anchors[sets.set_of]
     found = [
         _Failure(predictions, k, int(anchors[row]), row, float(predictions.confidence[row]))

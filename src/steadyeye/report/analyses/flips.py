@@ -71,7 +71,7 @@ def _table(pairs: Sequence[tuple[Predictions, NDArray[np.intp]]]) -> Table:
     total = 0
     for predictions, found in pairs:
         changed = flipped(predictions, found)
-        every, of = predictions.filmed
+        every, of = predictions.clusters
         there, video = np.unique(of[found[:, 0]], return_inverse=True)
         names = every[there]
         rates = np.bincount(video, changed) / np.bincount(video)

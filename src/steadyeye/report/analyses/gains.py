@@ -74,8 +74,8 @@ def _measure_gains(step: Step) -> TrainingGains:
 
 def _both(before: Evaluated, after: Evaluated, name: str) -> tuple[str, BoundMetric] | None:
     """A metric that both were asked for, whatever its parameters."""
-    for key, asked in after.asked.items():
-        if (key == name or key.startswith(f"{name}(")) and key in before.asked:
+    for key, asked in after.bound_metrics.items():
+        if (key == name or key.startswith(f"{name}(")) and key in before.bound_metrics:
             return key, asked
     return None
 

@@ -23,7 +23,7 @@ from steadyeye.core.report_types import (
     Table,
     Topic,
 )
-from steadyeye.core.result_lookup import find, limit, reach
+from steadyeye.core.result_lookup import find, limit, read_k
 from steadyeye.core.types import Evaluated, Result, needs
 from steadyeye.metrics.detection.box_gains import gains
 from steadyeye.metrics.detection.error_types import KINDS, errors, frame_errors
@@ -76,7 +76,7 @@ def _lead(exhibits: Sequence[Exhibit]) -> Exhibit | None:
 def _describe_losses(one: Evaluated) -> tuple[Table, str, list[Exhibit]]:
     predictions, sets = one.predictions, pm_sets(one.predictions, labels=False)
     asked = find(one.results, "pm_k_map")
-    k = farthest(sets, reach(asked) if asked else None)
+    k = farthest(sets, read_k(asked) if asked else None)
     quality = frame_quality(predictions, 0.5)
     rows, members = worst(sets, quality, k)
     anchors = sets.anchors[members]
@@ -133,7 +133,7 @@ def _describe_cost(model: str, anchors: Sequence[Result], rows: Sequence[Result]
     before, after, other = anchors[order[0]], rows[order[0]], rows[order[1]]
     if not after.value:
         return ""
-    if higher("", after, other).supported:
+    if higher("", after, other).is_supported:
         begin = f"the most costly errors on the worst frames are {after.name} errors"
     else:
         begin = (

@@ -10,7 +10,7 @@ from steadyeye.core.format import percent, points
 from steadyeye.core.pm_sets import PmSets, farthest, pm_sets
 from steadyeye.core.predictions import Predictions
 from steadyeye.core.report_types import Figure, Section, Table, Topic
-from steadyeye.core.result_lookup import find, reach
+from steadyeye.core.result_lookup import find, read_k
 from steadyeye.core.types import Evaluated, needs
 from steadyeye.metrics.detection.average_precision import dataset_ap
 from steadyeye.metrics.detection.frame_ap import frame_quality, frames, worst
@@ -36,7 +36,7 @@ def map_breakdown(evaluated: Sequence[Evaluated]) -> Section | None:
         predictions, sets = one.predictions, pm_sets(one.predictions, labels=False)
         quality = frame_quality(predictions, IOU[0])
         result = find(one.results, "pm_k_map")
-        chosen, members = worst(sets, quality, farthest(sets, reach(result) if result else None))
+        chosen, members = worst(sets, quality, farthest(sets, read_k(result) if result else None))
         tables += _tables(predictions, sets.anchors[members], chosen)
         rows += _by_offset(predictions.model, sets, quality)
     return Section(

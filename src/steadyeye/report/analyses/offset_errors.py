@@ -123,7 +123,7 @@ def _errors(predictions: Predictions, k: int) -> _Errors:
         (inside & right & ~predictions.right).astype(np.int64),
         inside.astype(np.int64),
         sets.offsets,
-        predictions.filmed[1],
+        predictions.clusters[1],
     )
 
 

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from steadyeye.core.format import format_unsigned_points, interval, number_of, percent
 from steadyeye.core.pm_sets import PmSets, farthest, pm_sets
 from steadyeye.core.report_types import Figure, Section, Table, Topic
-from steadyeye.core.result_lookup import find, reach
+from steadyeye.core.result_lookup import find, read_k
 from steadyeye.core.stats import medians
 from steadyeye.core.stats.intervals import Interval, proportion
 from steadyeye.core.types import Evaluated, needs
@@ -88,7 +88,7 @@ def _sets(one: Evaluated) -> tuple[PmSets, int]:
     """The sets and the distance asked for."""
     sets = pm_sets(one.predictions)
     asked = find(one.results, "pm_k")
-    return sets, farthest(sets, reach(asked) if asked else None)
+    return sets, farthest(sets, read_k(asked) if asked else None)
 
 
 def _classes(one: Evaluated) -> list[_Class]:
@@ -145,7 +145,7 @@ def _several(names: NDArray[np.str_], sets: PmSets) -> str:
 
 def _find_nameable(one: Evaluated) -> NDArray[np.bool_]:
     """(classes,) whether some class of the model stands for a class of the data."""
-    reach, classes = one.predictions.reach, np.arange(len(one.predictions.classes))
+    reach, classes = one.predictions.model_to_data_class, np.arange(len(one.predictions.classes))
     return np.ones(len(classes), dtype=np.bool_) if reach is None else np.isin(classes, reach)
 
 
@@ -267,7 +267,7 @@ def _label_table(evaluated: Sequence[Evaluated]) -> tuple[Table, ...]:
             continue
         anchors = int(several[pm_sets(predictions).anchors].sum())
         right = predictions.right[several]
-        first = predictions.truth[several].argmax(axis=1) == predictions.predicted[several]
+        first = predictions.truth[several].argmax(axis=1) == predictions.predicted_class[several]
         counts = (several.sum(), anchors, right.sum(), first.sum())
         body.append((predictions.model, *(f"{count:,}" for count in counts)))
     caption = "Frames with several labels: a prediction is right if it matches any of them"

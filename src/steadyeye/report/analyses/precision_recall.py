@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from steadyeye.core.pm_sets import farthest, pm_sets
 from steadyeye.core.predictions import Predictions
 from steadyeye.core.report_types import Figure, Section, Topic
-from steadyeye.core.result_lookup import find, reach
+from steadyeye.core.result_lookup import find, read_k
 from steadyeye.core.types import Evaluated, needs
 from steadyeye.metrics.detection.frame_ap import frame_quality, frames, worst
 from steadyeye.metrics.detection.matching import IOUS
@@ -34,7 +34,7 @@ def precision_recall(evaluated: Sequence[Evaluated]) -> Section | None:
         models.append(one.predictions.model)
         sets = pm_sets(one.predictions, labels=False)
         quality = frame_quality(one.predictions, IOUS[0])
-        chosen, members = worst(sets, quality, farthest(sets, reach(result)))
+        chosen, members = worst(sets, quality, farthest(sets, read_k(result)))
         for title, those in (("anchors", sets.anchors[members]), ("worst frames", chosen)):
             rows += [
                 {"model": one.predictions.model, "frames": title, **point}

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from steadyeye.core.format import format_unsigned_points, interval, percent
 from steadyeye.core.report_types import Section, Table, Topic
-from steadyeye.core.result_lookup import find, reach
+from steadyeye.core.result_lookup import find, read_k
 from steadyeye.core.types import Evaluated, needs
 from steadyeye.metrics.testbed.published_models import why_not
 
@@ -50,7 +50,7 @@ def published_detectors(evaluated: Sequence[Evaluated]) -> Section | None:
 def _distance(evaluated: Sequence[Evaluated]) -> int | None:
     """The k of the user's numbers."""
     found = [find(one.results, name) for one in evaluated for name in TASKS]
-    return next((reach(result) for result in found if result is not None), None)
+    return next((read_k(result) for result in found if result is not None), None)
 
 
 def _rows(one: Evaluated) -> list[tuple[str, ...]]:

@@ -17,7 +17,7 @@ from steadyeye.core.types import Evaluated, needs
 from steadyeye.metrics.testbed.published_models import (
     SOURCE,
     K,
-    Published,
+    PublishedModels,
     beside,
     published,
     released,
@@ -109,7 +109,7 @@ def _row(one: Evaluated, lines: Sequence[Line]) -> _Row:
     return _Row(cross, probit, plain, None)
 
 
-def _title(rows: Sequence[_Row], models: Published) -> str:
+def _title(rows: Sequence[_Row], models: PublishedModels) -> str:
     above, below = (_names(rows, side) for side in (1, -1))
     others = "published models of the same accuracy"
     if rows[0].side is None:
@@ -123,7 +123,7 @@ def _title(rows: Sequence[_Row], models: Published) -> str:
     return f"{who}: {'steadier' if above else 'less steady'} than {others}"
 
 
-def _claim(rows: Sequence[_Row], models: Published) -> Claim | None:
+def _claim(rows: Sequence[_Row], models: PublishedModels) -> Claim | None:
     """What the title asserts: that a model lies off the line; of several the first."""
     text, found = _title(rows, models), [row for row in rows if row.side]
     return first([(above if row.side == 1 else below)(text, row.probit) for row in found])
@@ -151,7 +151,7 @@ def _finding(rows: Sequence[_Row]) -> str:
     )
 
 
-def _meaning(models: Published, line: Line) -> str:
+def _meaning(models: PublishedModels, line: Line) -> str:
     return (
         f"The expected pm-{K} is the line through {len(models)} published models on "
         f"{models.title}; accuracy alone explains {percent(line.r2)} of the variance between "
@@ -159,7 +159,7 @@ def _meaning(models: Published, line: Line) -> str:
     )
 
 
-def _caveat(rows: Sequence[_Row], models: Published, data: Predictions) -> str:
+def _caveat(rows: Sequence[_Row], models: PublishedModels, data: Predictions) -> str:
     if released(data):
         told = (
             "Your models were measured on the same set. Models make similar mistakes on the "
@@ -180,7 +180,7 @@ def _caveat(rows: Sequence[_Row], models: Published, data: Predictions) -> str:
     return told
 
 
-def _table(rows: Sequence[_Row], models: Published) -> Table:
+def _table(rows: Sequence[_Row], models: PublishedModels) -> Table:
     header = (
         "model",
         "effective robustness (pp)",
@@ -212,7 +212,7 @@ def _table(rows: Sequence[_Row], models: Published) -> Table:
     return Table(f"Your models compared with the line ({how})", header, body)
 
 
-def _lines(models: Published, lines: Sequence[Line]) -> Table:
+def _lines(models: PublishedModels, lines: Sequence[Line]) -> Table:
     header = ("line", "slope", "intercept", "r²", "models above", "models below", "models")
     body = []
     for line in lines:
@@ -237,7 +237,7 @@ def _lines(models: Published, lines: Sequence[Line]) -> Table:
     return Table(caption, header, tuple(body))
 
 
-def _furthest(models: Published, line: Line) -> Table:
+def _furthest(models: PublishedModels, line: Line) -> Table:
     distance, error = strays(models.original, models.perturbed, models.anchors, line)
     order = np.argsort(-distance, kind="stable")
     reach = ndtri((1 + LEVEL) / 2) * error

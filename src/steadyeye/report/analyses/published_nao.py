@@ -79,7 +79,7 @@ def _scores(one: Evaluated) -> Scores:
     without = measured(frames_without_ood(predictions, rows), ap(IOUS))
     found = measured(frames(predictions, rows), recall)
     drops = {}
-    for other in filter(_is_reference, one.elsewhere):
+    for other in filter(_is_reference, one.other_datasets):
         reference = measured(frames(other, counted(other)), ap(IOUS))
         there = by_class("map", reference, other.classes)
         drops[other.data] = there, relative_drop(plain.whole, reference.whole)

@@ -54,12 +54,12 @@ def _still(table: Predictions) -> bool:
     """Whether these are a classifier's predictions of images that stand alone."""
     lone = "offset" in table.tags and not np.any(table.tags["offset"])
     filmed = {"offset", "frame"} & set(table.columns)
-    return (lone or not filmed) and "operator" not in table.columns and table.said is None
+    return (lone or not filmed) and "operator" not in table.columns and table.raw_detections is None
 
 
 def _wrong(table: Predictions) -> list[int]:
     """The rows that are labelled, predicted and wrong, the most confident first."""
-    rows = np.flatnonzero(table.labelled & table.valid & ~table.right)
+    rows = np.flatnonzero(table.has_label & table.valid & ~table.right)
     return [int(row) for row in rows[np.argsort(-table.confidence[rows], kind="stable")]]
 
 
@@ -75,7 +75,7 @@ def _distinct(table: Predictions, rows: Sequence[int]) -> list[int]:
 def _title(tables: Sequence[Predictions], wrong: Sequence[Sequence[int]]) -> str:
     if len(tables) > 1:
         return f"Images that {number_of(len(tables), 'model')} predict wrongly"
-    n = int((tables[0].labelled & tables[0].valid).sum())
+    n = int((tables[0].has_label & tables[0].valid).sum())
     return f"Wrong predictions: {len(wrong[0]):,} of {number_of(n, 'image')}"
 
 

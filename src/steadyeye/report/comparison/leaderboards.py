@@ -56,7 +56,7 @@ def boards(evaluated: Sequence[Evaluated]) -> Boards | None:
     tables = [one.predictions for one in evaluated]
     if any(not np.array_equal(table.ids, tables[0].ids) for table in tables):
         return None
-    names = list(dict.fromkeys(name for one in evaluated for name in one.asked))
+    names = list(dict.fromkeys(name for one in evaluated for name in one.bound_metrics))
     names.sort(key=lambda name: _place(name.partition("(")[0]))
     incomparable = [name for name in names if not_ranked(name, evaluated)]
     kept = (name for name in names if name not in incomparable)
@@ -71,9 +71,11 @@ def not_ranked(name: str, evaluated: Sequence[Evaluated]) -> str:
 
     Among fewer classes an answer has less to change to, whatever the model sees.
     """
-    there = [one for one in evaluated if name in one.asked and one.asked[name].outcomes]
+    there = [
+        one for one in evaluated if name in one.bound_metrics and one.bound_metrics[name].outcomes
+    ]
     classes = {one.predictions.model: one.results[name].classes for one in there}
-    if len(set(classes.values())) < 2 or any(one.asked[name].judged for one in there):
+    if len(set(classes.values())) < 2 or any(one.bound_metrics[name].judged for one in there):
         return ""
     return (
         f"{name_metric(name)[:1].upper()}{name_metric(name)[1:]} is not ranked, because with fewer "
@@ -85,7 +87,9 @@ def _chances(evaluated: Sequence[Evaluated]) -> tuple[str, ...]:
     """What is to be known where models are judged by labels among other numbers of classes."""
     found: dict[str, int] = {}
     for one in evaluated:
-        judged = [one.results[name].classes for name, asked in one.asked.items() if asked.judged]
+        judged = [
+            one.results[name].classes for name, asked in one.bound_metrics.items() if asked.judged
+        ]
         for each in filter(None, judged):
             found[one.predictions.model] = each
     if len(set(found.values())) < 2:
@@ -112,18 +116,18 @@ def common(tables: Sequence[Predictions]) -> list[Predictions]:
 
 
 def _board(name: str, evaluated: Sequence[Evaluated]) -> Leaderboard | None:
-    asked = [one.asked[name] for one in evaluated if name in one.asked]
+    asked = [one.bound_metrics[name] for one in evaluated if name in one.bound_metrics]
     tables = common([one.predictions for one in evaluated])
     entries = [
         _entry(name, one, table)
         for one, table in zip(evaluated, tables, strict=True)
-        if name in one.asked and one.asked[name].outcomes
+        if name in one.bound_metrics and one.bound_metrics[name].outcomes
     ]
     return leaderboard(name, entries, asked[0].lower)
 
 
 def _entry(name: str, one: Evaluated, table: Predictions) -> RankedModel:
-    asked = one.asked[name]
+    asked = one.bound_metrics[name]
     assert asked.outcomes is not None, "only what can be compared"
     # another table than the results are of: some model lacks samples that this one predicted
     result = one.results[name] if table is one.predictions else asked.metric(table)

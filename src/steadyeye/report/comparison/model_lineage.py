@@ -85,10 +85,10 @@ def _answers(step: Step) -> str:
     before, after = (each.predictions for each in (step.before, step.after))
     if before.model_classes == after.model_classes:
         return ""
-    if before.model_classes == before.classes or before.reach is None:
+    if before.model_classes == before.classes or before.model_to_data_class is None:
         return ""
-    standing = int((before.reach >= 0).sum())
-    reached = len(np.unique(before.reach[before.reach >= 0]))
+    standing = int((before.model_to_data_class >= 0).sum())
+    reached = len(np.unique(before.model_to_data_class[before.model_to_data_class >= 0]))
     none = len(before.classes) - reached
     lost = f", none of them to {none} of the data's classes" if none else ""
     chosen = (
@@ -117,7 +117,7 @@ def _overlap(step: Step) -> str:
             if known
             else ""
         )
-    names, number = after.filmed
+    names, number = after.clusters
     there = [i for i, name in enumerate(names.tolist()) if name in videos]
     if not there:
         return ""
@@ -141,7 +141,7 @@ def _frames(after: Predictions) -> np.ndarray[Any, np.dtype[np.str_]]:
     """(n,) what names the frame of each row, which several sets or levels may hold."""
     if "frame" not in after.tags:
         return np.asarray(after.tags.get("image", after.ids), dtype=np.str_)
-    pairs = zip(after.filmed[0][after.filmed[1]].tolist(), after.tags["frame"], strict=True)
+    pairs = zip(after.clusters[0][after.clusters[1]].tolist(), after.tags["frame"], strict=True)
     return np.array([f"{video}/{frame}" for video, frame in pairs], dtype=np.str_)
 
 
@@ -150,9 +150,9 @@ def _find_trained(
 ) -> np.ndarray[Any, np.dtype[np.bool_]]:
     """(n,) frames from the first to the last of their video that was trained on."""
     if "frame" not in after.tags:
-        return np.isin(after.filmed[0][number], list(videos))
+        return np.isin(after.clusters[0][number], list(videos))
     frame = np.asarray(after.tags["frame"], dtype=np.int64)
-    spans = [videos.get(name) or (1, 0) for name in after.filmed[0].tolist()]
+    spans = [videos.get(name) or (1, 0) for name in after.clusters[0].tolist()]
     first, last = np.array(spans, dtype=np.int64).reshape(-1, 2)[number].T
     return np.asarray((frame >= first) & (frame <= last), dtype=np.bool_)
 
@@ -166,7 +166,7 @@ def _one_training(step: Step) -> str:
 
 def _others(step: Step) -> str:
     predictions = step.after.predictions
-    videos = len(predictions.filmed[0])
+    videos = len(predictions.clusters[0])
     if videos == 1:
         return "other frames of this one video"
     return f"other {'videos' if videos < len(predictions) else 'images'} of this kind"

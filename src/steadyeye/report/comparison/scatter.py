@@ -9,7 +9,7 @@ import numpy as np
 from steadyeye.core.report_types import Figure
 from steadyeye.core.special import ndtri
 from steadyeye.core.stats.intervals import Interval
-from steadyeye.metrics.testbed.published_models import K, Published
+from steadyeye.metrics.testbed.published_models import K, PublishedModels
 from steadyeye.metrics.testbed.testbed_fit import PROBIT, Line, Space, expected, prediction_band
 from steadyeye.report.charts.style import GREY, chart, colour
 
@@ -28,7 +28,7 @@ class Cross:
     perturbed: Interval
 
 
-def figure(models: Published, line: Line, crosses: Sequence[Cross], source: str) -> Figure:
+def figure(models: PublishedModels, line: Line, crosses: Sequence[Cross], source: str) -> Figure:
     """Published models, their line with its prediction band, and the user's models as crosses.
 
     The axes are those of the line's space, in which it is straight; ticks are shares either way.
@@ -70,7 +70,7 @@ def figure(models: Published, line: Line, crosses: Sequence[Cross], source: str)
 
 
 def _line(
-    models: Published, line: Line, x: dict[str, Any], y: dict[str, Any]
+    models: PublishedModels, line: Line, x: dict[str, Any], y: dict[str, Any]
 ) -> list[dict[str, Any]]:
     """The diagonal, the band and the line, over the accuracies the published models have."""
     first, last = line.space.to(np.array([models.original.min(), models.original.max()]))

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from steadyeye.core.report_types import Exhibit, Section
-from steadyeye.core.result_lookup import find, limit, reach
+from steadyeye.core.result_lookup import find, limit, read_k
 from steadyeye.core.types import Evaluated, Result
 from steadyeye.report.comparison.wording import name_metric
 
@@ -86,7 +86,7 @@ def head(result: Result) -> str:
     """A number as a column is headed: `pm-10`, `flip rate`, `self-consistency ±10`."""
     name = result.name.partition("(")[0]
     if name == "self_consistency":
-        return f"self-consistency ±{reach(result)}"
+        return f"self-consistency ±{read_k(result)}"
     if name == "map_drop":
         return "mAP drop"
     return name_metric(result.name).replace("_", " ")

@@ -7,7 +7,7 @@ import numpy as np
 from steadyeye.core.format import duration, number_of, percent, span
 from steadyeye.core.pm_sets import pm_sets
 from steadyeye.core.predictions import Predictions
-from steadyeye.core.result_lookup import find, limit, reach
+from steadyeye.core.result_lookup import find, limit, read_k
 from steadyeye.core.stats.intervals import Interval, proportion
 from steadyeye.core.types import Classes, Evaluated, Result
 from steadyeye.data.classes.class_map import of_destinations
@@ -30,7 +30,7 @@ def _sentence(one: Evaluated, several: bool) -> str:
     name = one.predictions.model + (f" on {one.predictions.data}" if several else "")
     told = (tell(name, one) for tell in TELLERS)
     said = next(filter(None, told), _run(name, one.predictions))
-    if "operator" in one.predictions.columns and one.predictions.said is not None:
+    if "operator" in one.predictions.columns and one.predictions.raw_detections is not None:
         said = f"{said} Right means the class of its most confident box: this is a detector."
     lost = _partnerless(one.predictions)
     return f"{said} {lost[0].upper()}{lost[1:]}." if lost else said
@@ -45,11 +45,11 @@ def _run(name: str, table: Predictions) -> str:
 
 def _partnerless(table: Predictions) -> str | None:
     """Which classes that occur in the data no class of the model stands for."""
-    if table.reach is None:
+    if table.model_to_data_class is None:
         return None
     occurs = np.asarray(table.truth.any(axis=0))
     there = [name for name, some in zip(table.classes, occurs, strict=True) if some]
-    to = {own: int(label) for own, label in enumerate(table.reach) if label >= 0}
+    to = {own: int(label) for own, label in enumerate(table.model_to_data_class) if label >= 0}
     found = of_destinations(Classes(table.model_classes), Classes(table.classes), to, "")
     return sentence(found, there)
 
@@ -62,7 +62,7 @@ def _steady(name: str, one: Evaluated) -> str | None:
     begin = f"{name} is right on {percent(original.value)} of"
     if perturbed is None or perturbed.value is None:
         return f"{begin} {number_of(original.n, 'image')}{_among(original)}{_ends(original)}."
-    k = reach(perturbed)
+    k = read_k(perturbed)
     return (
         f"{begin} {number_of(original.n, 'anchor')}{_among(original)}{_ends(original)}; "
         f"{_state_broken(one, k)}."
@@ -79,8 +79,8 @@ def _state_detection(name: str, one: Evaluated) -> str | None:
         return f"{begin} {number_of(plain.n, 'image')}{_ends(plain)}."
     return (
         f"{begin} {number_of(plain.n, 'anchor')}{_ends(plain)}, and of "
-        f"{percent(worst.value)}{_ends(worst, False)} on the worst frame within ±{reach(worst)} of "
-        "each."
+        f"{percent(worst.value)}{_ends(worst, False)} on the worst frame within "
+        f"±{read_k(worst)} of each."
     )
 
 
@@ -113,7 +113,7 @@ def _wavers(name: str, one: Evaluated) -> str | None:
         return f"{said}."
     return (
         f"{said}; for {percent(same.value)} of {number_of(same.n, 'frame')}{_ends(same, False)} it "
-        f"is the same on every frame within ±{reach(same)}."
+        f"is the same on every frame within ±{read_k(same)}."
     )
 
 

@@ -19,7 +19,7 @@ from steadyeye.core.storage.atomic import write_file
 from steadyeye.core.storage.checked_json import encode
 from steadyeye.core.storage.sha256sums import write_sums
 from steadyeye.data.annotations.review_set import SetFolder
-from steadyeye.data.classes.class_lists import known
+from steadyeye.data.classes.class_lists import shipped_classes
 from steadyeye.review.protocol.plan import ReviewPlan
 from steadyeye.review.results.verdicts import count_undecided, verdicts
 from steadyeye.review.sampling.image_store import place
@@ -77,7 +77,7 @@ def _write(metadata: Path, files: Mapping[str, Mapping[str, Any]]) -> list[Path]
 def _classes(folder: SetFolder) -> Mapping[str, Mapping[str, str | None]]:
     assert folder.classes is not None
     names = folder.classes.names
-    if names == known("vid30").names:
+    if names == shipped_classes("vid30").names:
         return {}
     wnids = folder.classes.wnids or ("",) * len(names)
     return {"classes": {n: w or None for n, w in zip(names, wnids, strict=True)}}

@@ -42,7 +42,7 @@ def complete(desk: Desk, order: Order, wanted: Cluster) -> Mapping[str, int]:
         tries = ray.remote(Tries).options(num_cpus=0, max_restarts=-1).remote()
         pool = ray.data.ActorPoolStrategy(min_size=wanted.least, max_size=wanted.most or None)
         computed = ray.data.from_items(left, override_num_blocks=len(left)).map_batches(
-            Worker,
+            RayWorker,
             fn_constructor_args=(order, tries),
             batch_size=1,
             batch_format="pyarrow",
@@ -68,7 +68,7 @@ class Tries:
         return self.begun[shard]
 
 
-class Worker:
+class RayWorker:
     """An actor: the model and the source of one cell, built once on its node."""
 
     def __init__(self, order: Order, tries: Any) -> None:
