@@ -48,7 +48,7 @@ def check_plugin(kind: str, text: str, predictions: Predictions | None = None) -
     table = predictions or example_predictions()
     if kind in ("metrics", "analyses"):
         plugin = plugins.load(folder, spec.name)
-        plugins.check_arguments(plugin, spec, given=1)
+        plugins.check_arguments(plugin, spec, positional=1)
         lacking = [name for name in read_needs(plugin) if name not in table.columns]
         if lacking:
             raise UsageError(
@@ -192,7 +192,7 @@ def check_probe(probe: Callable[..., Any], spec: Spec) -> str:
     """It takes a subject first, and its other parameters have defaults or are in the spec."""
     parameters = list(inspect.signature(probe).parameters.values())
     _require(bool(parameters), "it takes no subject")
-    plugins.check_arguments(probe, spec, given=1)
+    plugins.check_arguments(probe, spec, positional=1)
     return f"{spec.name}: its parameters; the rest shows in `steadyeye explain`"
 
 

@@ -102,5 +102,5 @@ def test_models_say_what_they_answer_with(name):
 
 
 def test_reach_is_read_from_the_file():
-    assert plugins.declaration("metrics", "effective_robustness").reach == 10
-    assert plugins.load("metrics", "effective_robustness").reach == 10
+    assert plugins.declaration("metrics", "effective_robustness").largest_offset == 10
+    assert plugins.load("metrics", "effective_robustness").largest_offset == 10

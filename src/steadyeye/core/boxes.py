@@ -90,13 +90,13 @@ def boxes(
     area: Sequence[float] | NDArray[np.floating] | None = None,
 ) -> Boxes:
     """The true boxes of an image; no crowds and the areas of the boxes unless they are given."""
-    found = np.asarray(corners, dtype=np.float64).reshape(-1, 4)
-    n = len(found)
+    corners_array = np.asarray(corners, dtype=np.float64).reshape(-1, 4)
+    n = len(corners_array)
     return Boxes(
-        found,
+        corners_array,
         np.asarray(labels, dtype=np.int32).reshape(n),
         np.zeros(n, dtype=np.bool_) if crowd is None else np.asarray(crowd, dtype=np.bool_),
-        areas(found) if area is None else np.asarray(area, dtype=np.float64).reshape(n),
+        areas(corners_array) if area is None else np.asarray(area, dtype=np.float64).reshape(n),
     )
 
 
@@ -105,10 +105,10 @@ def areas(corners: NDArray[np.float64]) -> NDArray[np.float64]:
     return np.asarray((corners[:, 2] - corners[:, 0]) * (corners[:, 3] - corners[:, 1]))
 
 
-def present(found: Boxes) -> tuple[int, ...]:
+def present(objects: Boxes) -> tuple[int, ...]:
     """The classes that are there, crowds and objects outside the classes aside, rising."""
-    there = found.labels[~found.crowd & (found.labels != OOD)]
-    return tuple(sorted({int(label) for label in there}))
+    labels = objects.labels[~objects.crowd & (objects.labels != OOD)]
+    return tuple(sorted({int(label) for label in labels}))
 
 
 EMPTY = boxes([], [])
@@ -117,26 +117,26 @@ EMPTY = boxes([], [])
 
 def truth_table(images: Sequence[Boxes]) -> BoxTable:
     """The true boxes of images as one table; image i is the i-th of them."""
-    counts = [len(each) for each in images]
+    counts = [len(objects) for objects in images]
     return BoxTable(
         np.repeat(np.arange(len(images), dtype=np.int64), counts),
-        _join_columns([each.labels for each in images], np.int64),
-        _join_columns([each.boxes for each in images], np.float64).reshape(-1, 4),
+        _join_columns([objects.labels for objects in images], np.int64),
+        _join_columns([objects.boxes for objects in images], np.float64).reshape(-1, 4),
         np.ones(sum(counts)),
-        _join_columns([each.crowd for each in images], np.bool_),
-        _join_columns([each.area for each in images], np.float64),
+        _join_columns([objects.crowd for objects in images], np.bool_),
+        _join_columns([objects.area for objects in images], np.float64),
     )
 
 
 def detection_table(images: Sequence[Detections]) -> BoxTable:
     """What was detected in images as one table."""
-    counts = [len(each) for each in images]
-    corners = _join_columns([each.boxes for each in images], np.float64).reshape(-1, 4)
+    counts = [len(detections) for detections in images]
+    corners = _join_columns([detections.boxes for detections in images], np.float64).reshape(-1, 4)
     return BoxTable(
         np.repeat(np.arange(len(images), dtype=np.int64), counts),
-        _join_columns([each.labels for each in images], np.int64),
+        _join_columns([detections.labels for detections in images], np.int64),
         corners,
-        _join_columns([each.scores for each in images], np.float64),
+        _join_columns([detections.scores for detections in images], np.float64),
         np.zeros(sum(counts), dtype=np.bool_),
         areas(corners),
     )

@@ -46,23 +46,23 @@ class Claim:
         return over or under
 
 
-def above(text: str, found: Ranged, bound: float = 0.0, p: float | None = None) -> Claim:
+def above(text: str, interval: Ranged, bound: float = 0.0, p: float | None = None) -> Claim:
     """The claim that a number is above a bound."""
-    return Claim(text, found.low, found.high, above=bound, p=p)
+    return Claim(text, interval.low, interval.high, above=bound, p=p)
 
 
-def below(text: str, found: Ranged, bound: float = 0.0, p: float | None = None) -> Claim:
+def below(text: str, interval: Ranged, bound: float = 0.0, p: float | None = None) -> Claim:
     """The claim that a number is below a bound."""
-    return Claim(text, found.low, found.high, below=bound, p=p)
+    return Claim(text, interval.low, interval.high, below=bound, p=p)
 
 
-def higher(text: str, one: Ranged, other: Ranged) -> Claim:
+def higher(text: str, larger: Ranged, smaller: Ranged) -> Claim:
     """The claim that one number is higher than another one of which no difference is known.
 
     Its interval must lie beyond the whole interval of the other, which asks for more than a test of
     the difference would.
     """
-    return Claim(text, one.low, one.high, above=1.0 if other.high is None else other.high)
+    return Claim(text, larger.low, larger.high, above=1.0 if smaller.high is None else smaller.high)
 
 
 def every(text: str, claims: Sequence[Claim]) -> Claim:
@@ -71,14 +71,14 @@ def every(text: str, claims: Sequence[Claim]) -> Claim:
     All have to be shown, each at its own level, so that their number needs no allowance. Without
     any it is not supported.
     """
-    failing = [each for each in claims if not each.is_supported]
+    failing = [claim for claim in claims if not claim.is_supported]
     chosen = (failing or list(claims) or [Claim(text, None, None)])[0]
     return replace(chosen, text=text)
 
 
 def first(claims: Iterable[Claim]) -> Claim | None:
     """The first claim that is supported; None where none is, and a title asks instead."""
-    return next((each for each in claims if each.is_supported), None)
+    return next((claim for claim in claims if claim.is_supported), None)
 
 
 def leads(most: int, second: int) -> bool:

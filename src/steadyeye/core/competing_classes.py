@@ -18,15 +18,13 @@ def among_competing(metric: Callable[..., Result]) -> Callable[..., Result]:
     """
 
     @wraps(metric)
-    def measure_among_competing(
-        predictions: Predictions, *given: object, **parameters: object
-    ) -> Result:
-        found = metric(predictions, *given, **parameters)
+    def measure(predictions: Predictions, *arguments: object, **parameters: object) -> Result:
+        result = metric(predictions, *arguments, **parameters)
         if predictions.competing < 2:
-            return _without_value(found, ONE)
-        return replace(found, classes=predictions.competing)
+            return _without_value(result, ONE)
+        return replace(result, classes=predictions.competing)
 
-    return measure_among_competing
+    return measure
 
 
 def among_own(metric: Callable[..., Result]) -> Callable[..., Result]:
@@ -36,15 +34,15 @@ def among_own(metric: Callable[..., Result]) -> Callable[..., Result]:
     """
 
     @wraps(metric)
-    def measure_among_own(predictions: Predictions, *given: object, **parameters: object) -> Result:
-        found = metric(predictions, *given, **parameters)
+    def measure(predictions: Predictions, *arguments: object, **parameters: object) -> Result:
+        result = metric(predictions, *arguments, **parameters)
         found_boxes = predictions.detections is not None or predictions.raw_detections is not None
         if len(predictions.model_classes) < 2 and not found_boxes:
-            return _without_value(found, ONE_OWN)
-        return replace(found, classes=len(predictions.model_classes))
+            return _without_value(result, ONE_OWN)
+        return replace(result, classes=len(predictions.model_classes))
 
-    return measure_among_own
+    return measure
 
 
-def _without_value(found: Result, why: str) -> Result:
-    return replace(found, value=None, low=None, high=None, n=0, interval=why, cells=(), classes=1)
+def _without_value(result: Result, why: str) -> Result:
+    return replace(result, value=None, low=None, high=None, n=0, interval=why, cells=(), classes=1)

@@ -23,15 +23,15 @@ def every(items: Iterable[Item], read: Callable[[Item], Found]) -> list[Found]:
 
     Raises `UsageError` with the first fault and how many items have one, once all were read.
     """
-    found, faults = [], []
+    results, faults = [], []
     for item in items:
         try:
-            found.append(read(item))
+            results.append(read(item))
         except UsageError as error:
             faults.append(str(error))
     if faults:
         raise UsageError(f"{faults[0]} (faults of this file or folder: {len(faults):,})")
-    return found
+    return results
 
 
 def list_texts(texts: Sequence[str], most: int = 5) -> str:
@@ -40,10 +40,10 @@ def list_texts(texts: Sequence[str], most: int = 5) -> str:
     return f"{', '.join(texts[:most])}{more}"
 
 
-def unknown(what: str, name: str, known: Iterable[str]) -> UsageError:
+def unknown(kind: str, name: str, known: Iterable[str]) -> UsageError:
     """The error for `name` not being among `known`, with the nearest known name if one is near."""
     choices = sorted(known)
     near = get_close_matches(name, choices, n=1, cutoff=0.5)
-    listed = ", ".join(choices[:MOST]) + (", …" if len(choices) > MOST else "")
-    hint = f"did you mean '{near[0]}'?" if near else f"known: {listed or 'none'}"
-    return UsageError(f"no {what} named '{name}'; {hint}")
+    names = ", ".join(choices[:MOST]) + (", …" if len(choices) > MOST else "")
+    hint = f"did you mean '{near[0]}'?" if near else f"known: {names or 'none'}"
+    return UsageError(f"no {kind} named '{name}'; {hint}")

@@ -32,19 +32,19 @@ def set_film(
     anchor: int,
     worst: int,
     k: int | None = None,
-    shown: Shown | None = None,
+    show_frame: Shown | None = None,
 ) -> Film | None:
     """The frames of a set within ±k of its anchor, which stays beside; it starts at the worst.
 
-    `shown`: how a frame is shown; the best class and its probability otherwise. None where there
-    is no frame beside these two.
+    `show_frame`: how a frame is shown; the best class and its probability otherwise. None where
+    there is no frame beside these two.
     """
     rows = set_rows(predictions, anchor, k)
     if len(rows) < 3:
         return None
-    shown = shown or (lambda row, at: answer_frame(predictions, row, at))
+    show_frame = show_frame or (lambda row, at: answer_frame(predictions, row, at))
     offsets = predictions.tags["offset"]
-    frames = tuple(shown(int(row), away(int(offsets[row]))) for row in rows)
+    frames = tuple(show_frame(int(row), away(int(offsets[row]))) for row in rows)
     return Film(frames, start=rows.tolist().index(worst), fixed=1)
 
 
@@ -58,14 +58,14 @@ def away(offset: int) -> str:
 
 def answer_frame(predictions: Predictions, row: int, at: str) -> FilmFrame:
     """A frame with the best class, its probability and whether that is right."""
-    said, score = predictions.answer(row), float(predictions.confidence[row])
+    answer, score = predictions.answer(row), float(predictions.confidence[row])
     return FilmFrame(
         sample=str(predictions.ids[row]),
         at=at,
-        line=f"predicts {said}, {percent(score)}",
+        line=f"predicts {answer}, {percent(score)}",
         score=share(score),
         right=bool(predictions.right[row]) if predictions.has_label[row] else None,
-        answer=said,
+        answer=answer,
     )
 
 
@@ -93,9 +93,9 @@ def around(predictions: Predictions, before: int, after: int) -> list[int]:
 def _own_frame(predictions: Predictions, row: int) -> FilmFrame:
     tags = predictions.tags
     at = clock(float(tags["seconds"][row])) if "seconds" in tags else f"frame {tags['frame'][row]}"
-    said, score = predictions.own_answer(row), float(predictions.own_score[row])
-    line = f"predicts {said}, {percent(score)}"
-    return FilmFrame(str(predictions.ids[row]), at, line, share(score), answer=said)
+    answer, score = predictions.own_answer(row), float(predictions.own_score[row])
+    line = f"predicts {answer}, {percent(score)}"
+    return FilmFrame(str(predictions.ids[row]), at, line, share(score), answer=answer)
 
 
 def share(score: float) -> float | None:

@@ -53,7 +53,7 @@ def place_of(error: BaseException) -> str:
 
 def nearest(name: str, known: Collection[str]) -> str:
     """What to say of the nearest of the known names; nothing where none is near."""
-    near = get_close_matches(name, [each for each in known if not each.startswith("_")], n=1)
+    near = get_close_matches(name, [text for text in known if not text.startswith("_")], n=1)
     return f"; did you mean '{near[0]}'?" if near else ""
 
 

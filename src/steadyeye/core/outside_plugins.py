@@ -43,10 +43,10 @@ def name_of_kind(kind: str) -> str:
 
 def find(kind: str) -> Mapping[str, tuple[Outside, ...]]:
     """Name → the plugins of that name of a kind, of installed packages and of the folders."""
-    found: dict[str, tuple[Outside, ...]] = {}
-    for one in (*_read_installed(kind), *_in_folders(kind, os.environ.get(VARIABLE, ""))):
-        found[one.name] = (*found.get(one.name, ()), one)
-    return found
+    plugins: dict[str, tuple[Outside, ...]] = {}
+    for plugin in (*_read_installed(kind), *_in_folders(kind, os.environ.get(VARIABLE, ""))):
+        plugins[plugin.name] = (*plugins.get(plugin.name, ()), plugin)
+    return plugins
 
 
 @cache
@@ -69,13 +69,13 @@ def _of_entry(entry: EntryPoint) -> Outside:
 
 def _in_folders(kind: str, text: str) -> tuple[Outside, ...]:
     """The plugins of a kind in the folders of `$STEADYEYE_PLUGINS`."""
-    found = []
+    plugins = []
     for folder in plugin_folder.folders(text):
         for file in sorted((folder / name_of_kind(kind)).glob("*.py")):
             if not file.stem.startswith("_"):
                 module = f"{plugin_folder.__name__}.{name_of_kind(kind)}.{file.stem}"
-                found.append(Outside(file.stem, module, file.stem, file, str(file)))
-    return tuple(found)
+                plugins.append(Outside(file.stem, module, file.stem, file, str(file)))
+    return tuple(plugins)
 
 
 def is_path(name: str) -> bool:
@@ -98,8 +98,8 @@ def at_path(name: str) -> Outside:
     return Outside(name, f"{OURS}.plugin_file_{mark}", thing, file.resolve(), str(file))
 
 
-def load(plugin: Outside, what: str) -> Callable[..., Any]:
-    """The object of a plugin. `what`: what it is called in an error.
+def load(plugin: Outside, title: str) -> Callable[..., Any]:
+    """The object of a plugin. `title`: what it is called in an error.
 
     Raises `UsageError` with one line for whatever goes wrong in its file, `ModuleNotFoundError` for
     a package that is missing.
@@ -108,20 +108,20 @@ def load(plugin: Outside, what: str) -> Callable[..., Any]:
         module = _module(plugin)
     except ModuleNotFoundError as error:
         if error.name in (None, plugin.module, plugin.module.partition(".")[0]):
-            raise plugin_error(plugin, what, error) from error
+            raise plugin_error(plugin, title, error) from error
         raise
     except UsageError:
         raise
     except Exception as error:
         # the file is the user's code, which may raise whatever it likes when it is imported
-        raise plugin_error(plugin, what, error) from error
+        raise plugin_error(plugin, title, error) from error
     _packages.add(plugin.module.partition(".")[0])
     if plugin.object not in vars(module):
-        raise UsageError(f"{what} in {plugin.origin}: it defines no '{plugin.object}'")
-    made: Callable[..., Any] = vars(module)[plugin.object]
-    if not callable(made):
-        raise UsageError(f"{what} in {plugin.origin}: '{plugin.object}' is no function")
-    return made
+        raise UsageError(f"{title} in {plugin.origin}: it defines no '{plugin.object}'")
+    function: Callable[..., Any] = vars(module)[plugin.object]
+    if not callable(function):
+        raise UsageError(f"{title} in {plugin.origin}: '{plugin.object}' is no function")
+    return function
 
 
 def _module(plugin: Outside) -> ModuleType:
@@ -150,12 +150,12 @@ def _of_file(name: str, file: Path) -> ModuleType:
     return module
 
 
-def plugin_error(plugin: Outside, what: str, error: Exception) -> UsageError:
+def plugin_error(plugin: Outside, title: str, error: Exception) -> UsageError:
     """The error for a plugin whose file fails: which, how, and where in the file."""
     line = f"line {error.lineno}" if isinstance(error, SyntaxError) else _line(plugin, error)
-    said = error.msg if isinstance(error, SyntaxError) else " ".join(str(error).split())[:200]
+    reason = error.msg if isinstance(error, SyntaxError) else " ".join(str(error).split())[:200]
     where = f"{plugin.file or plugin.origin}{f', {line}' if line else ''}"
-    return UsageError(f"{what} cannot be loaded: {type(error).__name__}: {said} ({where})")
+    return UsageError(f"{title} cannot be loaded: {type(error).__name__}: {reason} ({where})")
 
 
 def _line(plugin: Outside, error: Exception) -> str:

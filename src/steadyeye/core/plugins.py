@@ -82,15 +82,15 @@ class Declaration:
     """What the file of a plugin says of it, read without importing it.
 
     `summary`: the first line of its docstring. `columns`: what `@needs` asks of predictions, None
-    where it declares nothing. `reach`: how far the offsets must go for it. `packages`: import names
-    beyond the core install, the module's constant `PACKAGES`. `extra`: the extra of pyproject.toml
-    that brings them all, its `EXTRA`. `answers`: of a model, "scores", "boxes" or both, as the
-    annotation of what it returns says.
+    where it declares nothing. `largest_offset`: what the offsets must reach for it. `packages`:
+    import names beyond the core install, the module's constant `PACKAGES`. `extra`: the extra of
+    pyproject.toml that brings them all, its `EXTRA`. `answers`: of a model, "scores", "boxes" or
+    both, as the annotation of what it returns says.
     """
 
     summary: str
     columns: tuple[str, ...] | None = None
-    reach: int = 0
+    largest_offset: int = 0
     packages: tuple[str, ...] = ()
     extra: str | None = None
     answers: tuple[str, ...] = ()
@@ -161,14 +161,14 @@ def load(kind: str, name: str) -> Callable[..., Any]:
     have, for a file that cannot be imported, and for a package that is not installed (with the line
     that installs it).
     """
-    found, what = _outside(kind, name), f"the {_singular(kind)} '{name}'"
+    outside, title = _outside(kind, name), f"the {_singular(kind)} '{name}'"
     try:
-        if found:
-            return outside_plugins.load(found, what)
+        if outside:
+            return outside_plugins.load(outside, title)
         imported = importlib.import_module(module(kind, name))
     except ModuleNotFoundError as error:
         extra = declaration(kind, name).extra
-        raise not_installed(what, error, extra) from error
+        raise not_installed(title, error, extra) from error
     plugin: Callable[..., Any] = vars(imported)[name]
     return plugin
 
@@ -188,8 +188,8 @@ def _outside(kind: str, name: str) -> Outside | None:
 
 
 def _refuse_two(kind: str, name: str, others: Sequence[Outside]) -> None:
-    ours = ["steadyeye itself"] if name in own_names(kind) else []
-    places = [*ours, *(each.origin for each in others)]
+    own_place = ["steadyeye itself"] if name in own_names(kind) else []
+    places = [*own_place, *(plugin.origin for plugin in others)]
     if len(places) > 1:
         raise UsageError(
             f"two {outside_plugins.name_of_kind(kind)} are named '{name}': of {places[0]} and of "
@@ -201,10 +201,10 @@ def modules(kind: str, spec: str) -> tuple[str, ...]:
     """The module of the plugin that a spec names; () where it names none."""
     try:
         name = parse(spec).name
-        found = _outside(kind, name)
+        outside = _outside(kind, name)
     except UsageError:
         return ()
-    return (found.module if found else module(kind, name),)
+    return (outside.module if outside else module(kind, name),)
 
 
 def _names_one(kind: str, spec: str) -> bool:
@@ -219,8 +219,10 @@ def outside_marks(kind: str, specs: Iterable[str]) -> dict[str, str]:
     """Of the specs that name plugins from outside, kind and name → fingerprint of the file."""
     marks = {}
     for name in {parse(spec).name for spec in specs if _names_one(kind, spec)}:
-        if found := _outside(kind, name):
-            marks[f"{outside_plugins.name_of_kind(kind)}/{name}"] = outside_plugins.file_mark(found)
+        if outside := _outside(kind, name):
+            marks[f"{outside_plugins.name_of_kind(kind)}/{name}"] = outside_plugins.file_mark(
+                outside
+            )
     return dict(sorted(marks.items()))
 
 
@@ -235,44 +237,48 @@ def build(kind: str, spec: Spec) -> Any:
         raise not_installed(f"the {_singular(kind)} '{spec.name}'", error, extra) from error
     except (TypeError, ValueError, OSError, RuntimeError) as error:
         # the user's own factory or file, or an argument of the wrong type; the rest is chained
-        told = " ".join(str(error).split())[:300]
-        raise UsageError(f"cannot build {spec}: {type(error).__name__}: {told}") from error
+        reason = " ".join(str(error).split())[:300]
+        raise UsageError(f"cannot build {spec}: {type(error).__name__}: {reason}") from error
 
 
-def check_arguments(plugin: Callable[..., Any], spec: Spec, given: int = 0) -> None:
-    """Raises `UsageError` unless `spec` fits the signature after `given` positional arguments."""
-    parameters = list(inspect.signature(plugin).parameters.values())[given:]
+def check_arguments(plugin: Callable[..., Any], spec: Spec, positional: int = 0) -> None:
+    """Raises `UsageError` unless `spec` fits the signature after `positional` arguments."""
+    parameters = list(inspect.signature(plugin).parameters.values())[positional:]
     known = {parameter.name: parameter for parameter in parameters}
     for key, value in spec.kwargs.items():
         if key not in known:
             raise unknown(f"parameter of {spec.name}", key, known)
-        kind, wanted = PLAIN.get(known[key].annotation, (object, ""))
+        kind, expected = PLAIN.get(known[key].annotation, (object, ""))
         # True is a whole number to Python and to no one else
         mistaken = isinstance(value, bool) and kind not in (bool, object)
         if mistaken or not isinstance(value, kind):
-            raise UsageError(f"{spec.name}({key}={value!r}): give {wanted}")
+            raise UsageError(f"{spec.name}({key}={value!r}): give {expected}")
     for name, parameter in known.items():
         if parameter.default is parameter.empty and name not in spec.kwargs:
             raise UsageError(f"{spec.name} needs '{name}'; write {spec.name}({name}=…)")
 
 
-def not_installed(what: str, error: ModuleNotFoundError, extra: str | None = None) -> UsageError:
+def not_installed(title: str, error: ModuleNotFoundError, extra: str | None = None) -> UsageError:
     """The error for a package that is missing, with the line that installs it.
 
-    `extra`: the extra of pyproject.toml that brings all that `what` needs, where one is known.
+    `extra`: the extra of pyproject.toml that brings all that `title` needs, where one is known.
     """
     package = (error.name or "").split(".")[0]
     line = install_line([extra]) if extra else install_line([], [package])
-    return UsageError(f"{what} needs the package '{package}'; {line}")
+    return UsageError(f"{title} needs the package '{package}'; {line}")
 
 
 def install_line(extras: Iterable[str], packages: Iterable[str] = ()) -> str:
     """The command that installs extras and packages, these by their import names."""
     known = [EXTRAS[name] for name in packages if name in EXTRAS]
     others = [DISTRIBUTIONS.get(name, name) for name in packages if name not in EXTRAS]
-    wanted = sorted({*extras, *known})
+    extra_names = sorted({*extras, *known})
     return " ".join(
-        ["pip install", *([f'"steadyeye[{",".join(wanted)}]"'] if wanted else []), *others]
+        [
+            "pip install",
+            *([f'"steadyeye[{",".join(extra_names)}]"'] if extra_names else []),
+            *others,
+        ]
     )
 
 
@@ -282,16 +288,16 @@ def declaration(kind: str, name: str) -> Declaration:
     Only constants are read: `@needs("truth", "group")`, `PACKAGES = ("sklearn",)` and
     `EXTRA = "explain"`. Raises `UsageError` for a file that is no Python.
     """
-    found = _outside(kind, name)
-    if found is None:
+    plugin = _outside(kind, name)
+    if plugin is None:
         return _read_declaration_of_ours(folder(kind) / f"{name}.py", name)
-    if found.file is None:
+    if plugin.file is None:
         return Declaration("")
     try:
-        return _read_declaration(found.file, found.object)
+        return _read_declaration(plugin.file, plugin.object)
     except (OSError, SyntaxError, ValueError) as error:
-        what = f"the {_singular(kind)} '{name}'"
-        raise outside_plugins.plugin_error(found, what, error) from error
+        title = f"the {_singular(kind)} '{name}'"
+        raise outside_plugins.plugin_error(plugin, title, error) from error
 
 
 @cache
@@ -304,10 +310,14 @@ def _read_declaration(file: Path, name: str) -> Declaration:
     declared = Declaration(ast.get_docstring(tree) or "")
     for node in tree.body:
         if isinstance(node, ast.FunctionDef | ast.ClassDef) and node.name == name:
-            columns, reach = _declared_columns(node)
+            columns, largest_offset = _declared_columns(node)
             summary, answers = ast.get_docstring(node) or "", _declared_answers(node)
             declared = replace(
-                declared, summary=summary, columns=columns, reach=reach, answers=answers
+                declared,
+                summary=summary,
+                columns=columns,
+                largest_offset=largest_offset,
+                answers=answers,
             )
         if isinstance(node, ast.Assign) and _is_name(node.targets[0], "PACKAGES"):
             declared = replace(declared, packages=tuple(ast.literal_eval(node.value)))
@@ -321,20 +331,22 @@ def _parse_head(text: str, name: str) -> ast.Module:
 
     What is declared stands before the code, which takes most of the time of parsing.
     """
-    found = re.search(rf'^(?:def|class) {name}\b[^"\']*?:\n    """.*?"""$', text, re.M | re.S)
-    if found is None or re.search(r"^(PACKAGES|EXTRA)\b", text[found.end() :], re.M):
+    match = re.search(rf'^(?:def|class) {name}\b[^"\']*?:\n    """.*?"""$', text, re.M | re.S)
+    if match is None or re.search(r"^(PACKAGES|EXTRA)\b", text[match.end() :], re.M):
         return ast.parse(text)
-    return ast.parse(text[: found.end()])
+    return ast.parse(text[: match.end()])
 
 
 def _declared_columns(
     node: ast.FunctionDef | ast.ClassDef,
 ) -> tuple[tuple[str, ...] | None, int]:
-    """The columns and the reach of the decorator `needs`; (None, 0) where there is none."""
+    """The columns and the largest offset of the decorator `needs`; (None, 0) without it."""
     for decorator in node.decorator_list:
         if isinstance(decorator, ast.Call) and _is_name(decorator.func, "needs"):
-            reach = [ast.literal_eval(w.value) for w in decorator.keywords if w.arg == "reach"]
-            return tuple(ast.literal_eval(a) for a in decorator.args), (*reach, 0)[0]
+            largest_offset = [
+                ast.literal_eval(w.value) for w in decorator.keywords if w.arg == "largest_offset"
+            ]
+            return tuple(ast.literal_eval(a) for a in decorator.args), (*largest_offset, 0)[0]
     return None, 0
 
 
@@ -345,8 +357,8 @@ def _declared_answers(node: ast.FunctionDef | ast.ClassDef) -> tuple[str, ...]:
     """What a model gives for an image, as far as the annotation of its factory says."""
     if isinstance(node, ast.ClassDef) or node.returns is None:
         return ()
-    named = [each.id for each in ast.walk(node.returns) if isinstance(each, ast.Name)]
-    return tuple(ANSWERS[name] for name in named if name in ANSWERS)
+    identifiers = [node_.id for node_ in ast.walk(node.returns) if isinstance(node_, ast.Name)]
+    return tuple(ANSWERS[name] for name in identifiers if name in ANSWERS)
 
 
 def _is_name(node: ast.expr, name: str) -> bool:

@@ -44,16 +44,16 @@ class PmSets:
 
 
 def pm_sets(
-    predictions: Predictions, kept: NDArray[np.bool_] | None = None, *, labels: bool = True
+    predictions: Predictions, selected: NDArray[np.bool_] | None = None, *, labels: bool = True
 ) -> PmSets:
     """The pm-sets of a table whose rows carry `group` and the tag `offset`.
 
-    A set whose anchor has an error is left out; a neighbour with an error leaves its set. `kept`:
-    (n,) the rows that count, all if left out; the others are as though they had an error. So are
-    frames without a label where the data has labels: no answer could be right on them, as on the
-    frames of a video with boxes that show none. Without `labels` they count.
+    A set whose anchor has an error is left out; a neighbour with an error leaves its set.
+    `selected`: (n,) the rows that count, all if left out; the others are as though they had an
+    error. So are frames without a label where the data has labels: no answer could be right on
+    them, as on the frames of a video with boxes that show none. Without `labels` they count.
     """
-    predicted = predictions.valid if kept is None else predictions.valid & kept
+    predicted = predictions.valid if selected is None else predictions.valid & selected
     known = predictions.has_label if labels and "truth" in predictions.columns else True
     counted = predicted & known
     offsets = np.asarray(predictions.tags["offset"], dtype=np.int64)
@@ -91,11 +91,11 @@ def farthest(sets: PmSets, k: int | None) -> int:
 
     Raises `UsageError` for a k the data does not reach.
     """
-    reach = int(abs(sets.offsets).max(initial=0))
+    largest = int(abs(sets.offsets).max(initial=0))
     if k is None:
-        return reach
-    if not 0 <= k <= reach:
-        raise UsageError(f"k={k}, but the data reach ±{reach}; choose k from 0 to {reach}")
+        return largest
+    if not 0 <= k <= largest:
+        raise UsageError(f"k={k}, but the data reach ±{largest}; choose k from 0 to {largest}")
     return k
 
 

@@ -159,10 +159,10 @@ class Predictions:
 
     def answer(self, row: int) -> str:
         """The name of the best class of a row; `nothing` where a detector found none."""
-        which = int(self.predicted_class[row])
-        if which < len(self.classes):
-            return self.classes[which] if which >= 0 else "nothing"
-        name = self.model_classes[self.others[which - len(self.classes)]]
+        index = int(self.predicted_class[row])
+        if index < len(self.classes):
+            return self.classes[index] if index >= 0 else "nothing"
+        name = self.model_classes[self.others[index - len(self.classes)]]
         # a model may call something else by a name of the data's
         return f"{name} (another)" if name in self.classes else name
 
@@ -187,10 +187,10 @@ class Predictions:
         """The name of the model's own best class of a row; `nothing` where it found none."""
         return self.own_name(int(self.own[row]))
 
-    def own_name(self, which: int) -> str:
+    def own_name(self, index: int) -> str:
         """The name of a class as `own` numbers them; `nothing` for −1."""
         names = self.model_classes if self.top.shape[1] else self.classes
-        return names[which] if which >= 0 else "nothing"
+        return names[index] if index >= 0 else "nothing"
 
     @cached_property
     def rank(self) -> NDArray[np.int32]:
@@ -219,12 +219,12 @@ def samples(tables: Sequence[Predictions]) -> list[str]:
     otherwise. What nobody looked at, as of saved predictions, and what cannot be compared, such as
     the version of an object and the digest of a file, counts as the same.
     """
-    held: dict[tuple[str, str], set[str]] = {}
+    contents: dict[tuple[str, str], set[str]] = {}
     for table in tables:
         if table.content:
             kind = table.content.partition(" ")[0]
-            held.setdefault((table.fingerprint, kind), set()).add(table.content)
-    apart = {mark for (mark, _), found in held.items() if len(found) > 1}
+            contents.setdefault((table.fingerprint, kind), set()).add(table.content)
+    apart = {mark for (mark, _), digests in contents.items() if len(digests) > 1}
     return [
         f"{table.fingerprint}, images {table.content}"
         if table.fingerprint in apart

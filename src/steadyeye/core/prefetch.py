@@ -24,5 +24,5 @@ def in_order(
         while coming:
             yield coming.popleft().result()
     finally:
-        for each in coming:
-            each.cancel()
+        for future in coming:
+            future.cancel()

@@ -29,24 +29,24 @@ PACKAGES = (
 @cache
 def provenance() -> dict[str, str]:
     """Versions of Python, steadyeye and the installed packages, and the commit if one is known."""
-    found = {"steadyeye": steadyeye.__version__, "commit": _commit()}
-    found["python"] = platform.python_version()
-    found["platform"] = f"{platform.system()} {platform.machine()}"
+    record = {"steadyeye": steadyeye.__version__, "commit": _commit()}
+    record["python"] = platform.python_version()
+    record["platform"] = f"{platform.system()} {platform.machine()}"
     for package in PACKAGES:
         try:
-            found[package] = version(package)
+            record[package] = version(package)
         except PackageNotFoundError:
             continue
-    return found
+    return record
 
 
 def _commit() -> str:
     """The git commit this code was checked out at, `-dirty` if changed; `release` otherwise."""
-    here = Path(__file__).resolve().parent
+    folder = Path(__file__).resolve().parent
     command = [
         "git",
         "-C",
-        str(here),
+        str(folder),
         "describe",
         "--always",
         "--dirty",

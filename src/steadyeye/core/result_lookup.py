@@ -43,8 +43,8 @@ def alike(evaluated: Sequence[Evaluated]) -> list[Evaluated]:
     """The models that saw the very same samples as the first of them, in the same order."""
     first = evaluated[0].predictions
     return [
-        one
-        for one in evaluated
-        if one.predictions.fingerprint == first.fingerprint
-        and np.array_equal(one.predictions.ids, first.ids)
+        candidate
+        for candidate in evaluated
+        if candidate.predictions.fingerprint == first.fingerprint
+        and np.array_equal(candidate.predictions.ids, first.ids)
     ]

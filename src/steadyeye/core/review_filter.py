@@ -36,42 +36,42 @@ def _select_marked(predictions: Predictions, tag: str, why: str) -> Predictions:
     if not np.isin(marks, (0, 1)).all():
         odd = marks[~np.isin(marks, (0, 1))][0]
         raise UsageError(f"the tag {tag} of '{predictions.data}' is '{odd}'; write 1 or 0")
-    kept = marks == 1
+    accepted = marks == 1
     if "offset" in predictions.tags:
         anchor = predictions.tags["offset"] == 0
-        kept &= ~np.isin(predictions.groups, predictions.groups[anchor & ~kept])
-    left = int(np.sum(~kept))
-    note = f"{left:,} of {len(kept):,} candidate frames left out: {why}"
+        accepted &= ~np.isin(predictions.groups, predictions.groups[anchor & ~accepted])
+    left = int(np.sum(~accepted))
+    note = f"{left:,} of {len(accepted):,} candidate frames left out: {why}"
     return replace(
-        rows(predictions, np.flatnonzero(kept)),
+        rows(predictions, np.flatnonzero(accepted)),
         candidates=predictions,
         notes=(*predictions.notes, note) if left else predictions.notes,
     )
 
 
-def rows(predictions: Predictions, which: NDArray[np.intp]) -> Predictions:
-    """Some rows of a table, in the order of `which`."""
+def rows(predictions: Predictions, indices: NDArray[np.intp]) -> Predictions:
+    """Some rows of a table, in the order of `indices`."""
 
-    def boxes(found: BoxTable | None) -> BoxTable | None:
-        return None if found is None else select(found, which)
+    def boxes(table: BoxTable | None) -> BoxTable | None:
+        return None if table is None else select(table, indices)
 
-    def columns(found: Any) -> dict[str, NDArray[Any]]:
-        return {name: values[which] for name, values in found.items()}
+    def columns(arrays: Any) -> dict[str, NDArray[Any]]:
+        return {name: values[indices] for name, values in arrays.items()}
 
     verified = predictions.verified
     return replace(
         predictions,
-        ids=predictions.ids[which],
-        groups=predictions.groups[which],
-        truth=predictions.truth[which],
-        scores=predictions.scores[which],
-        top=predictions.top[which],
-        top_scores=predictions.top_scores[which],
-        errors=predictions.errors[which],
+        ids=predictions.ids[indices],
+        groups=predictions.groups[indices],
+        truth=predictions.truth[indices],
+        scores=predictions.scores[indices],
+        top=predictions.top[indices],
+        top_scores=predictions.top_scores[indices],
+        errors=predictions.errors[indices],
         tags=columns(predictions.tags),
         stored=columns(predictions.stored),
         boxes=boxes(predictions.boxes),
         detections=boxes(predictions.detections),
         raw_detections=boxes(predictions.raw_detections),
-        verified=None if verified is None else select_verified(verified, which),
+        verified=None if verified is None else select_verified(verified, indices),
     )

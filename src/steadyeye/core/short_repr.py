@@ -9,18 +9,18 @@ from steadyeye.core.notebook import Facts, Kind, shown_as
 
 
 def _source(source: Any) -> Facts:
-    there = source.classes
+    classes = source.classes
     return (
         ("name", source.name),
         ("samples", number_of(len(source), "sample")),
-        ("classes", "no labels" if there is None else number_of(len(there), "class")),
+        ("classes", "no labels" if classes is None else number_of(len(classes), "class")),
         ("columns", f"columns {', '.join(source.columns)}"),
     )
 
 
 def _model(model: Any) -> Facts:
-    there = model.classes
-    classes = "classes of the data" if there is None else number_of(len(there), "class")
+    names = model.classes
+    classes = "classes of the data" if names is None else number_of(len(names), "class")
     kind = "detector" if detects(model) else "classifier"
     return (("name", model.name), ("kind", kind), ("classes", classes))
 

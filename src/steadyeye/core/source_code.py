@@ -69,8 +69,8 @@ def closure(
     `leave`: modules that do not count.
     """
     entered = {OURS, *(module.partition(".")[0] for module, _ in roots)}
-    todo, seen = list(roots), set(roots)
-    found: set[tuple[str, str]] = set()
+    todo, visited = list(roots), set(roots)
+    definitions: set[tuple[str, str]] = set()
     outside: set[str] = set()
     files: set[Path] = set()
     while todo:
@@ -81,15 +81,15 @@ def closure(
         files.add(file)
         parsed = parse(file, module)
         for definition in _definitions(parsed, name):
-            found.add((module, definition.text))
+            definitions.add((module, definition.text))
             outside |= definition.constants & set(packages)
             for symbol in _find_referred_symbols(parsed, module, definition):
                 if symbol[0].partition(".")[0] not in entered:
                     outside.add(symbol[0].partition(".")[0])
-                elif symbol not in seen:
-                    seen.add(symbol)
+                elif symbol not in visited:
+                    visited.add(symbol)
                     todo.append(symbol)
-    digest = hashlib.sha256(repr(sorted(found)).encode()).hexdigest()[:32]
+    digest = hashlib.sha256(repr(sorted(definitions)).encode()).hexdigest()[:32]
     third_party = outside - {OURS, ""} - sys.stdlib_module_names
     return Closure(digest, tuple(sorted(files)), frozenset(third_party))
 
@@ -98,11 +98,15 @@ def closure(
 def file_of(module: str) -> Path | None:
     """The Python file of a module, found without importing it; None where there is none."""
     head, _, rest = module.partition(".")
-    ours = head == OURS and not rest.startswith("plugin_f")
-    if not ours and module in sys.modules and (loaded := sys.modules[module].__spec__) is not None:
+    is_ours = head == OURS and not rest.startswith("plugin_f")
+    if (
+        not is_ours
+        and module in sys.modules
+        and (loaded := sys.modules[module].__spec__) is not None
+    ):
         origin = loaded.origin or ""
         return Path(origin) if origin.endswith(".py") else None
-    for folder in [ROOT] if ours else _folders(head):
+    for folder in [ROOT] if is_ours else _folders(head):
         path = folder.joinpath(*rest.split(".")) if rest else folder
         for file in (path / "__init__.py", path.parent / f"{path.name}.py"):
             if file.is_file():
@@ -220,8 +224,12 @@ def _definition(statement: ast.stmt) -> Definition:
     # `a.b` holds the name `a` as well; where it is only taken apart, the parts count
     apart = {name for name, attribute in references if attribute}
     bare = _bare(statement)
-    kept = {each for each in references if each[1] or each[0] not in apart or each[0] in bare}
-    return Definition(ast.dump(statement), frozenset(kept), frozenset(constants))
+    symbols = {
+        reference
+        for reference in references
+        if reference[1] or reference[0] not in apart or reference[0] in bare
+    }
+    return Definition(ast.dump(statement), frozenset(symbols), frozenset(constants))
 
 
 def _bare(statement: ast.stmt) -> set[str]:
@@ -247,13 +255,13 @@ def _names(statement: ast.stmt) -> set[str]:
         elif isinstance(node, ast.AnnAssign | ast.AugAssign | ast.NamedExpr | ast.For):
             targets.append(node.target)
     return {
-        each.id for target in targets for each in ast.walk(target) if isinstance(each, ast.Name)
+        part.id for target in targets for part in ast.walk(target) if isinstance(part, ast.Name)
     }
 
 
 def _definitions(module: Module, name: str) -> list[Definition]:
     if not name:
-        whole = [each for several in module.defined.values() for each in several]
+        whole = [definition for several in module.defined.values() for definition in several]
         return [*whole, *module.always]
     return [*module.defined.get(name, ()), *module.always]
 

@@ -173,14 +173,14 @@ class Result:
 
     def __str__(self) -> str:
         """One line: the value, its interval, n, and among how many classes."""
-        told = [f"n = {self.n:,}"]
+        parts = [f"n = {self.n:,}"]
         if self.low is not None or self.high is not None:
-            told.insert(0, f"95 % interval {span(self.low, self.high, self.unit)}")
+            parts.insert(0, f"95 % interval {span(self.low, self.high, self.unit)}")
         if self.classes is not None:
-            told.append(f"among {number_of(self.classes, 'class')}")
+            parts.append(f"among {number_of(self.classes, 'class')}")
         if WITHIN in self.interval:
-            told.append(WITHIN)
-        line = f"{self.name} {format_value(self.value, self.unit)} ({', '.join(told)})"
+            parts.append(WITHIN)
+        line = f"{self.name} {format_value(self.value, self.unit)} ({', '.join(parts)})"
         return line.replace("\u202f", " ")
 
     def __repr__(self) -> str:
@@ -201,12 +201,16 @@ def results_html(caption: str, results: Sequence[Result]) -> str:
     columns = ("number", "value", "95 % interval", "n", "classes")
     rows = [
         (
-            *(each.name, format_value(each.value, each.unit), span(each.low, each.high, each.unit)),
-            *(f"{each.n:,}", "" if each.classes is None else f"{each.classes:,}"),
+            *(
+                result.name,
+                format_value(result.value, result.unit),
+                span(result.low, result.high, result.unit),
+            ),
+            *(f"{result.n:,}", "" if result.classes is None else f"{result.classes:,}"),
         )
-        for each in results
+        for result in results
     ]
-    return notebook.table(caption, columns, rows, [_bar(each) for each in results])
+    return notebook.table(caption, columns, rows, [_bar(result) for result in results])
 
 
 def _bar(result: Result) -> notebook.Bar | None:
@@ -256,7 +260,7 @@ class Needing(Protocol):
     """A metric or analysis that says what it needs, by the decorator `needs`."""
 
     needs: tuple[str, ...]
-    reach: int
+    largest_offset: int
     when: Callable[[Predictions], bool] | None
 
 
@@ -277,16 +281,16 @@ Plugin = TypeVar("Plugin", bound=Callable[..., Any])
 
 
 def needs(
-    *columns: str, reach: int = 0, when: Callable[[Predictions], bool] | None = None
+    *columns: str, largest_offset: int = 0, when: Callable[[Predictions], bool] | None = None
 ) -> Callable[[Plugin], Plugin]:
     """Declares the columns a metric or analysis reads, checked before any inference.
 
-    Of a metric nobody asked for by name, `reach`: how far the offsets of the data must go for it;
-    `when`: whether predictions hold what it is about.
+    Of a metric nobody asked for by name, `largest_offset`: what the offsets of the data must reach
+    for it; `when`: whether predictions hold what it is about.
     """
 
     def declare(plugin: Plugin) -> Plugin:
-        vars(plugin).update(needs=columns, reach=reach, when=when)
+        vars(plugin).update(needs=columns, largest_offset=largest_offset, when=when)
         return plugin
 
     return declare

@@ -58,7 +58,7 @@ def statistic(
     least, most = _bounds(predictions, unit)
     plain = (each, most - least) if counts.all() else None
     value = float(each[counts].mean())
-    return Statistic(value, everything.videos, resampled, interval, each=plain)
+    return Statistic(value, everything.videos, resampled, interval, terms=plain)
 
 
 def _bounds(predictions: Predictions, unit: str) -> tuple[float, float]:

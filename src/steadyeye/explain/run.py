@@ -152,7 +152,7 @@ def _probe(spec: Spec) -> Spec | None:
             raise UsageError(f"{spec.name} has no probe of its name, so it takes no arguments")
         return None
     probe = Spec(str(name), rest)
-    plugins.check_arguments(plugins.load("probes", probe.name), probe, given=1)
+    plugins.check_arguments(plugins.load("probes", probe.name), probe, positional=1)
     return probe
 
 

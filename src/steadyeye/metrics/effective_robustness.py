@@ -23,7 +23,7 @@ def _comparable(predictions: Predictions) -> bool:
     return beside(predictions) is not None
 
 
-@needs("truth", "group", "offset", reach=10, when=_comparable)  # K, read without import
+@needs("truth", "group", "offset", largest_offset=10, when=_comparable)  # K, read without import
 @among_competing
 def effective_robustness(
     predictions: Predictions, line: str | None = None, space: str = "probit"

@@ -75,7 +75,7 @@ def ask(spec: Spec) -> BoundMetric:
 
 def _has_to_say(spec: Spec, predictions: Predictions) -> bool:
     """Whether predictions hold what a metric is about that nobody asked for, as far as it needs."""
-    least = plugins.declaration("metrics", spec.name).reach
+    least = plugins.declaration("metrics", spec.name).largest_offset
     if least and int(abs(predictions.tags["offset"]).max(initial=0)) < least:
         return False
     plugin = metric(spec)

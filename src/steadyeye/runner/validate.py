@@ -93,7 +93,7 @@ def of_objects(
 def metric(spec: Spec) -> Metric:
     """The metric a spec names, its arguments checked but for the predictions."""
     plugin: Metric = plugins.load("metrics", spec.name)
-    plugins.check_arguments(plugin, spec, given=1)
+    plugins.check_arguments(plugin, spec, positional=1)
     k = spec.kwargs.get("k")
     # the neighbours that are to agree with a frame: none at k=0, where all would be steady
     least = 1 if spec.name == "self_consistency" else 0

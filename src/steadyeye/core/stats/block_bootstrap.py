@@ -18,14 +18,14 @@ FEWEST = 4  # blocks in a video, below which their spread says nothing
 FEW = 5  # videos, below which resamples of them are too few to say anything
 
 
-def length(n: int, reach: int = 0) -> int:
-    """How many of `n` consecutive values a block holds: reach + 2√n, at most a quarter of them.
+def length(n: int, window: int = 0) -> int:
+    """How many of `n` consecutive values a block holds: window + 2√n, at most a quarter of them.
 
-    `reach`: over how many values one of them looks, as the 2k + 1 frames of a window. Künsch, "The
+    `window`: over how many values one of them looks, as the 2k + 1 frames of a window. Künsch, "The
     jackknife and the bootstrap for general stationary observations", 1989, lets blocks grow with n
     so that they outlast the dependence; the constant is from simulated answers (tests).
     """
-    return max(1, min(reach + 2 * ceil(sqrt(n)), n // FEWEST))
+    return max(1, min(window + 2 * ceil(sqrt(n)), n // FEWEST))
 
 
 def bootstrap(
@@ -56,8 +56,8 @@ def bootstrap(
         )
     if 1 < names < fewest:
         return Interval(value, None, None, n, f"none: {names} videos are too few")
-    found = np.array([statistic(drawn) for drawn in resamples(videos, block)])
-    low, high = map(_finite, _ends(found, names if names > 1 else n // block))
+    values = np.array([statistic(counts) for counts in resamples(videos, block)])
+    low, high = map(_finite, _ends(values, names if names > 1 else n // block))
     return Interval(value, low, high, n, method(names, block))
 
 
@@ -77,9 +77,9 @@ def mean(values: NDArray[Any], videos: NDArray[np.str_], block: int) -> Interval
     """
     if block == 1 or len(np.unique(videos)) > 1:
         return intervals.mean(values, videos)
-    found = intervals.mean(values, clusters(videos, block))
+    interval = intervals.mean(values, clusters(videos, block))
     how = f"Gaffke's bounds over {number_of(len(values) // block, 'block')} of {block} in a row"
-    return replace(found, method=f"{how}, within this one video only")
+    return replace(interval, method=f"{how}, within this one video only")
 
 
 def clusters(videos: NDArray[np.str_], block: int) -> NDArray[np.intp]:
@@ -140,7 +140,7 @@ def resamples(
             starts = rng.integers(0, n, size=max(round(n / block), 1))
             yield np.asarray((starts[:, None] + within) % n, dtype=np.intp).ravel()
         return
-    members = [np.flatnonzero(video == each) for each in range(len(names))]
+    members = [np.flatnonzero(video == number) for number in range(len(names))]
     for _ in range(replicates):
         yield np.concatenate([members[i] for i in rng.integers(0, len(names), size=len(names))])
 

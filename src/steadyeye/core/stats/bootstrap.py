@@ -72,21 +72,21 @@ def method(videos: NDArray[np.str_]) -> str:
 class Draws:
     """Random weights of n samples by their video, and of one more video that nobody has seen.
 
-    `seen`: (replicates, n) float32, above 0, the same for all samples of a video. `unseen`:
+    `of_samples`: (replicates, n) float32, above 0, the same for all samples of a video. `unseen`:
     (replicates,) float32, the weight of the further video, which is as large as the video of a
     sample drawn at random. `method`: what the interval of a mean is called.
     """
 
-    seen: NDArray[np.float32]
+    of_samples: NDArray[np.float32]
     unseen: NDArray[np.float32]
     method: str
 
     def means(self, values: NDArray[np.floating], further: ArrayLike) -> NDArray[np.float64]:
         """(..., replicates) means of (..., n) values, the further video having the value given."""
-        of_seen = np.asarray(values, dtype=np.float32) @ self.seen.T
-        total = self.seen.sum(axis=1) + self.unseen
+        sums = np.asarray(values, dtype=np.float32) @ self.of_samples.T
+        total = self.of_samples.sum(axis=1) + self.unseen
         further = np.asarray(further, dtype=np.float32)[..., None]
-        return np.asarray((of_seen + self.unseen * further) / total, dtype=np.float64)
+        return np.asarray((sums + self.unseen * further) / total, dtype=np.float64)
 
 
 def draws(videos: NDArray[np.str_], counted: NDArray[np.bool_] | None = None) -> Draws:
@@ -102,16 +102,16 @@ def draws(videos: NDArray[np.str_], counted: NDArray[np.bool_] | None = None) ->
     rng = np.random.default_rng(0)
     # a column a video and the further one last: adding a video changes no other's weights
     weight = rng.standard_exponential((len(names) + 1, REPLICATES), dtype=np.float32)
-    there = np.ones(len(videos), np.bool_) if counted is None else counted
-    assert there.any(), "a mean is of something"
-    size = np.bincount(video[there])
+    is_counted = np.ones(len(videos), np.bool_) if counted is None else counted
+    assert is_counted.any(), "a mean is of something"
+    size = np.bincount(video[is_counted])
     further = np.float32(np.sum(size**2) / size.sum())
-    name = method(videos[there]).removeprefix("bootstrap over ")
-    return Draws(weight[video].T * there, weight[-1] * further, f"Gaffke's bounds over {name}")
+    name = method(videos[is_counted]).removeprefix("bootstrap over ")
+    return Draws(weight[video].T * is_counted, weight[-1] * further, f"Gaffke's bounds over {name}")
 
 
 def mean_ends(
-    values: NDArray[np.floating], found: Draws, bounds: tuple[float, float]
+    values: NDArray[np.floating], replicates: Draws, bounds: tuple[float, float]
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """(...,) lower and upper ends of the means over the last axis of `values`, (..., n).
 
@@ -121,8 +121,8 @@ def mean_ends(
     least, most = bounds
     tail = (1 - LEVEL) / 2
     # every resample rises with every value, and so does a quantile of them
-    low = np.quantile(found.means(values, least), tail, axis=-1)
-    high = np.quantile(found.means(values, most), 1 - tail, axis=-1)
+    low = np.quantile(replicates.means(values, least), tail, axis=-1)
+    high = np.quantile(replicates.means(values, most), 1 - tail, axis=-1)
     return np.maximum(low, least), np.minimum(high, most)
 
 
@@ -139,12 +139,12 @@ def mean_interval(
     slack = 1e-6 * width  # float32
     assert values.min() >= least - slack, "no value lies below the bounds"
     assert values.max() <= most + slack, "no value lies above the bounds"
-    found = mean((values.astype(np.float64) - least) / width, videos)
-    assert found.low is not None, "of something"
-    assert found.high is not None, "of something"
-    low, high = (least + width * end for end in (found.low, found.high))
+    interval = mean((values.astype(np.float64) - least) / width, videos)
+    assert interval.low is not None, "of something"
+    assert interval.high is not None, "of something"
+    low, high = (least + width * end for end in (interval.low, interval.high))
     value = float(np.mean(values, dtype=np.float64))
-    return Interval(value, min(low, value), max(high, value), len(values), found.method)
+    return Interval(value, min(low, value), max(high, value), len(values), interval.method)
 
 
 def mean_statistic(
@@ -163,5 +163,5 @@ def mean_statistic(
         return mean_interval(values, videos, bounds)
 
     value = float(np.mean(values, dtype=np.float64)) if len(values) else float("nan")
-    each = (values.astype(np.float64), float(bounds[1] - bounds[0]))
-    return Statistic(value, videos, resample_mean, interval, each=each)
+    terms = (values.astype(np.float64), float(bounds[1] - bounds[0]))
+    return Statistic(value, videos, resample_mean, interval, terms=terms)

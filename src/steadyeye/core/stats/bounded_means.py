@@ -45,7 +45,7 @@ def lower_bounds(sums: Floats, weights: Floats, copies: float = 1.0) -> Floats:
     size = max(AT_ONCE // (NODES * (merged.sums.shape[1] + 1)), 1)
     for start in range(0, len(rows), size):
         some = slice(start, start + size)
-        bounds[rows[some]] = _solve_bounds(Clusters(*(each[some] for each in merged)))
+        bounds[rows[some]] = _solve_bounds(Clusters(*(array[some] for array in merged)))
     return bounds
 
 
@@ -79,9 +79,9 @@ def _merge_clusters(sums: Floats, weights: Floats, copies: float) -> Clusters:
     """
     further = np.sum(weights**2, axis=1) / weights.sum(axis=1)
     order = np.lexsort((sums, weights), axis=1)
-    ordered = [np.take_along_axis(each, order, axis=1) for each in (sums, weights)]
+    ordered = [np.take_along_axis(array, order, axis=1) for array in (sums, weights)]
     new = np.ones(sums.shape, dtype=np.bool_)
-    new[:, 1:] = np.any([np.diff(each, axis=1) != 0 for each in ordered], axis=0)
+    new[:, 1:] = np.any([np.diff(array, axis=1) != 0 for array in ordered], axis=0)
     kind = new.cumsum(axis=1) - 1
     kinds = int(kind.max(initial=-1)) + 1
     times = np.full(sums.shape, copies)
@@ -89,7 +89,7 @@ def _merge_clusters(sums: Floats, weights: Floats, copies: float) -> Clusters:
         row, column = np.nonzero(new)
         at = row, kind[row, column]
         sums, weights = np.zeros((2, len(sums), kinds))
-        sums[at], weights[at] = (each[row, column] for each in ordered)
+        sums[at], weights[at] = (array[row, column] for array in ordered)
         place = (kind + kinds * np.arange(len(sums))[:, None]).ravel()
         times = copies * np.bincount(place, minlength=sums.size).reshape(sums.shape)
     columns = (sums, 0 * further), (weights, further), (times, np.ones(len(further)))
@@ -106,7 +106,7 @@ def _solve_bounds(clusters: Clusters) -> Floats:
     """The bounds by the secant method, on scales on which the tail is nearly straight."""
 
     def gap(rows: NDArray[np.intp], at: Floats) -> Floats:
-        tail = _tails(Clusters(*(each[rows] for each in clusters)), at)
+        tail = _tails(Clusters(*(array[rows] for array in clusters)), at)
         return np.asarray(ndtri(np.clip(tail, 1e-300, 1 - 1e-16)) - ndtri(TAIL))
 
     total = _total(clusters.weights, clusters.times) - clusters.weights[:, -1]
@@ -129,27 +129,27 @@ def _roots(
     low, high = ends
     rows = np.arange(len(at))
     before, step = at.copy(), gap(rows, at)
-    here = _logistic(_logit(at) - np.clip(step / rise, -1, 1))
-    found = at.copy()
+    point = _logistic(_logit(at) - np.clip(step / rise, -1, 1))
+    roots = at.copy()
     for _ in range(60):
         low[rows] = np.where(step < 0, np.maximum(low[rows], before), low[rows])
         high[rows] = np.where(step > 0, np.minimum(high[rows], before), high[rows])
-        out = (here <= low[rows]) | (here >= high[rows])
-        here = np.where(out, (low[rows] + high[rows]) / 2, here)
-        now = gap(rows, here)
-        x, y = _logit(before), _logit(here)
+        out = (point <= low[rows]) | (point >= high[rows])
+        point = np.where(out, (low[rows] + high[rows]) / 2, point)
+        now = gap(rows, point)
+        x, y = _logit(before), _logit(point)
         with np.errstate(divide="ignore", invalid="ignore"):
             after = y - now * (y - x) / (now - step)
         after = np.where(np.isfinite(after), after, y)
         # what is left after a further step is a part of the product of these two gaps
         last = np.abs(now * step) < CLOSE
-        found[rows] = np.where(last, np.clip(_logistic(after), low[rows], high[rows]), here)
+        roots[rows] = np.where(last, np.clip(_logistic(after), low[rows], high[rows]), point)
         open_ = ~last & (np.abs(now) > CLOSE) & (high[rows] - low[rows] > 1e-13)
         if not open_.any():
             break
-        rows, before, step = rows[open_], here[open_], now[open_]
-        here = _logistic(after[open_])
-    return found
+        rows, before, step = rows[open_], point[open_], now[open_]
+        point = _logistic(after[open_])
+    return roots
 
 
 def _guess(clusters: Clusters) -> tuple[Floats, Floats]:
@@ -222,10 +222,10 @@ def _saddle(ratios: Floats, times: Floats) -> Floats:
     for _ in range(8):
         terms = ratios / (1 - ratios * at[:, None])
         slope, bend = _total(terms, times), _total(terms**2, times)
-        there = at - (slope - 1 / at) / (bend + 1 / at**2)
-        there = np.where(there <= 0, at / 2, np.where(there >= 1, (1 + at) / 2, there))
-        near = bool((np.abs(there - at) < 0.1 * at).all())
-        at = there
+        proposal = at - (slope - 1 / at) / (bend + 1 / at**2)
+        proposal = np.where(proposal <= 0, at / 2, np.where(proposal >= 1, (1 + at) / 2, proposal))
+        near = bool((np.abs(proposal - at) < 0.1 * at).all())
+        at = proposal
         if near:
             break
     return at

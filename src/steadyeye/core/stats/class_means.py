@@ -71,19 +71,19 @@ class Spread:
     of: str
 
     @property
-    def there(self) -> NDArray[np.bool_]:
+    def is_present(self) -> NDArray[np.bool_]:
         """(k,) the classes with an object."""
         return ~np.isnan(self.values)
 
     def note(self) -> str:
         """On how many images a class stands."""
-        images, videos = self.images[self.there], self.videos[self.there]
+        images, videos = self.images[self.is_present], self.videos[self.is_present]
         if not len(images):
             return "no class has an object"
-        said = f"images per class: {np.median(images):g} (median), {images.min()} (minimum)"
+        text = f"images per class: {np.median(images):g} (median), {images.min()} (minimum)"
         if self.of == "videos":
-            said += f"; videos per class: {np.median(videos):g}, {videos.min()}"
-        return said
+            text += f"; videos per class: {np.median(videos):g}, {videos.min()}"
+        return text
 
 
 def spread(evaluate: Evaluate, presence: NDArray[np.bool_], videos: NDArray[np.str_]) -> Spread:
@@ -94,25 +94,27 @@ def spread(evaluate: Evaluate, presence: NDArray[np.bool_], videos: NDArray[np.s
         # nothing to compare but the images themselves; the method says so
         video, of = np.arange(len(videos)), "images of this one video only"
     units = int(video.max(initial=-1)) + 1
-    held = np.zeros((units, presence.shape[1]), dtype=np.bool_)
-    np.logical_or.at(held, video, presence)
-    parts = held / np.maximum(held.sum(axis=1, keepdims=True), 1)
+    in_video = np.zeros((units, presence.shape[1]), dtype=np.bool_)
+    np.logical_or.at(in_video, video, presence)
+    parts = in_video / np.maximum(in_video.sum(axis=1, keepdims=True), 1)
     values = evaluate(None)
     if units <= SINGLY:
-        kept = (video != np.arange(units)[:, None]).astype(np.int64)
-        moves = np.array([values - evaluate(each) for each in kept]).reshape(-1, len(values))
+        left_in = (video != np.arange(units)[:, None]).astype(np.int64)
+        moves = np.array([values - evaluate(weights) for weights in left_in]).reshape(
+            -1, len(values)
+        )
         rises = _rises(evaluate, values, video, units, both=True)
     else:
         rises = _rises(evaluate, values, video, units, both=False)
         # half of the sample differs from the whole as samples do from each other
         moves = -rises / np.sqrt(len(rises) - 1)
-    seen = np.maximum((~np.isnan(rises)).sum(axis=0), 1)
+    halves = np.maximum((~np.isnan(rises)).sum(axis=0), 1)
     return Spread(
         values,
         np.nan_to_num(moves),
-        np.asarray(np.nansum(rises, axis=0) / seen, dtype=np.float64),
+        np.asarray(np.nansum(rises, axis=0) / halves, dtype=np.float64),
         parts.sum(axis=0),
-        held.sum(axis=0),
+        in_video.sum(axis=0),
         presence.sum(axis=0),
         units,
         of,
@@ -132,146 +134,160 @@ def _rises(
         half = np.zeros(units, dtype=np.bool_)
         half[rng.permutation(units)[: units // 2]] = True
         sides = (half, ~half) if both else (half,)
-        rises += [evaluate(each[video].astype(np.int64)) - values for each in sides]
+        rises += [evaluate(side[video].astype(np.int64)) - values for side in sides]
     return np.asarray(rises, dtype=np.float64).reshape(-1, len(values))
 
 
-def less(one: Spread, other: Spread) -> Spread:
+def less(one_spread: Spread, other_spread: Spread) -> Spread:
     """The classes of one less those of the other, such that their mean is that of the means.
 
     Both are of the same videos. Of a class that one of them lacks the other's value counts.
     """
-    several = int((one.there | other.there).sum())
-    first, second = (several / max(int(each.there.sum()), 1) for each in (one, other))
+    several = int((one_spread.is_present | other_spread.is_present).sum())
+    first, second = (
+        several / max(int(spread_.is_present.sum()), 1) for spread_ in (one_spread, other_spread)
+    )
 
     def subtract(a: Floats, b: Floats) -> Floats:
         return first * np.nan_to_num(a) - second * np.nan_to_num(b)
 
-    values = np.where(one.there | other.there, subtract(one.values, other.values), np.nan)
+    values = np.where(
+        one_spread.is_present | other_spread.is_present,
+        subtract(one_spread.values, other_spread.values),
+        np.nan,
+    )
     return replace(
-        one,
+        one_spread,
         values=values,
-        moves=subtract(one.moves, other.moves),
-        bias=subtract(one.bias, other.bias),
-        share=np.minimum(*(np.where(s.there, s.share, np.inf) for s in (one, other))),
-        videos=np.minimum(*(np.where(s.there, s.videos, s.units) for s in (one, other))),
-        images=np.maximum(one.images, other.images),
+        moves=subtract(one_spread.moves, other_spread.moves),
+        bias=subtract(one_spread.bias, other_spread.bias),
+        share=np.minimum(
+            *(np.where(s.is_present, s.share, np.inf) for s in (one_spread, other_spread))
+        ),
+        videos=np.minimum(
+            *(np.where(s.is_present, s.videos, s.units) for s in (one_spread, other_spread))
+        ),
+        images=np.maximum(one_spread.images, other_spread.images),
     )
 
 
-def _without_ends(found: Spread, n: int) -> Interval | None:
+def _without_ends(spread_: Spread, n: int) -> Interval | None:
     """The mean alone, where there are no objects or too few images; None where there are enough."""
-    if not found.there.any():
+    if not spread_.is_present.any():
         return Interval(None, None, None, n, "none: there are no objects")
-    few = _too_few(found)
-    return Interval(float(found.values[found.there].mean()), None, None, n, few) if few else None
+    few = _too_few(spread_)
+    return (
+        Interval(float(spread_.values[spread_.is_present].mean()), None, None, n, few)
+        if few
+        else None
+    )
 
 
-def mean_of_classes(found: Spread, n: int) -> Interval:
+def mean_of_classes(spread_: Spread, n: int) -> Interval:
     """The mean over the classes that are there, 0…1. `n`: what the interval says it is of."""
-    kept = found.there
-    if (without := _without_ends(found, n)) is not None:
+    present = spread_.is_present
+    if (without := _without_ends(spread_, n)) is not None:
         return without
-    value = float(found.values[kept].mean())
+    value = float(spread_.values[present].mean())
     if value in (0.0, 1.0):
-        far = _least(found.share[kept])
+        far = _least(spread_.share[present])
         ends = (0.0, 1 - far) if value == 0 else (far, 1.0)
-        return Interval(value, *ends, n, f"exact, over {found.units:,} {found.of}")
-    error, df = _error(found, 0.5)
+        return Interval(value, *ends, n, f"exact, over {spread_.units:,} {spread_.of}")
+    error, df = _error(spread_, 0.5)
     high = _beta(value, error, df)[1]
-    bias = OPTIMISM * max(float(found.bias[kept].mean()), 0.0)
-    low = _beta(max(value - bias, 0.0), *_error(found, 1.0))[0]
-    method = f"jackknife over {found.units:,} {found.of}, Student's t, {df:.0f} df"
+    bias = OPTIMISM * max(float(spread_.bias[present].mean()), 0.0)
+    low = _beta(max(value - bias, 0.0), *_error(spread_, 1.0))[0]
+    method = f"jackknife over {spread_.units:,} {spread_.of}, Student's t, {df:.0f} df"
     return Interval(value, min(low, value), max(high, value), n, method)
 
 
-def mean_difference(found: Spread, n: int) -> Interval:
+def mean_difference(spread_: Spread, n: int) -> Interval:
     """The mean over classes of differences, −1…1, as `less` makes them."""
-    kept = found.there
-    if (without := _without_ends(found, n)) is not None:
+    present = spread_.is_present
+    if (without := _without_ends(spread_, n)) is not None:
         return without
-    value = float(found.values[kept].mean())
-    if not found.moves.any():
+    value = float(spread_.values[present].mean())
+    if not spread_.moves.any():
         # all images alike tell nothing of their spread
-        far = 1 - _least(found.share[kept])
+        far = 1 - _least(spread_.share[present])
         ends = (max(value - far, -1.0), min(value + far, 1.0))
-        return Interval(value, *ends, n, f"exact, over {found.units:,} {found.of}, all equal")
-    error, df = _error(found, 0.5)
-    reach = float(stdtrit(df, (1 + LEVEL) / 2)) * error
-    bias = OPTIMISM * float(found.bias[kept].mean())
-    low, high = value - reach - max(bias, 0), value + reach - min(bias, 0)
-    method = f"jackknife over {found.units:,} {found.of}, Student's t, {df:.0f} df"
+        return Interval(value, *ends, n, f"exact, over {spread_.units:,} {spread_.of}, all equal")
+    error, df = _error(spread_, 0.5)
+    half_width = float(stdtrit(df, (1 + LEVEL) / 2)) * error
+    bias = OPTIMISM * float(spread_.bias[present].mean())
+    low, high = value - half_width - max(bias, 0), value + half_width - min(bias, 0)
+    method = f"jackknife over {spread_.units:,} {spread_.of}, Student's t, {df:.0f} df"
     return Interval(value, max(low, -1.0), min(high, 1.0), n, method)
 
 
-def chance_of_none(found: Spread) -> float:
+def chance_of_none(spread_: Spread) -> float:
     """The two-sided p value of no difference: of the level at which the interval reaches 0.
 
-    1 where there is no interval, or no class; `found` as `less` makes it.
+    1 where there is no interval, or no class; `spread_` as `less` makes it.
     """
-    if not found.there.any() or _too_few(found):
+    if not spread_.is_present.any() or _too_few(spread_):
         return 1.0
-    value = float(found.values[found.there].mean())
-    if not found.moves.any():
-        own = mean_difference(found, 0)
+    value = float(spread_.values[spread_.is_present].mean())
+    if not spread_.moves.any():
+        own = mean_difference(spread_, 0)
         assert own.low is not None, "not too few"
         assert own.high is not None, "not too few"
         # the far end is exact at one in forty, and nothing is said of other levels
         return 1 - LEVEL if own.low > 0 or own.high < 0 else 1.0
-    error, df = _error(found, 0.5)
-    bias = OPTIMISM * float(found.bias[found.there].mean())
+    error, df = _error(spread_, 0.5)
+    bias = OPTIMISM * float(spread_.bias[spread_.is_present].mean())
     sure = abs(value) - max(bias * np.sign(value), 0.0)
     return float(min(2 * stdtr(df, -sure / error), 1.0))
 
 
-def of_class(found: Spread, at: int, n: int) -> Interval:
+def of_class(spread_: Spread, at: int, n: int) -> Interval:
     """One class alone, with the interval of the images that it stands on."""
     alone = replace(
-        found,
-        values=found.values[[at]],
-        moves=found.moves[:, [at]],
-        bias=found.bias[[at]],
-        share=found.videos[[at]].astype(np.float64),
-        videos=found.videos[[at]],
-        images=found.images[[at]],
+        spread_,
+        values=spread_.values[[at]],
+        moves=spread_.moves[:, [at]],
+        bias=spread_.bias[[at]],
+        share=spread_.videos[[at]].astype(np.float64),
+        videos=spread_.videos[[at]],
+        images=spread_.images[[at]],
     )
     return mean_of_classes(alone, n)
 
 
-def _too_few(found: Spread) -> str:
+def _too_few(spread_: Spread) -> str:
     """Why there can be no interval; empty where there can."""
-    videos = found.videos[found.there]
+    videos = spread_.videos[spread_.is_present]
     if np.median(videos) >= FEWEST:
         return ""
-    what = found.of.split(" ")[0]
-    what = what.removesuffix("s") if np.median(videos) == 1 else what
+    units = spread_.of.split(" ")[0]
+    units = units.removesuffix("s") if np.median(videos) == 1 else units
     if len(videos) == 1:
-        return f"none: too few images: only {int(videos[0])} {what} with objects"
+        return f"none: too few images: only {int(videos[0])} {units} with objects"
     return (
-        f"none: too few images: the median class has objects in {np.median(videos):g} {what}, the "
+        f"none: too few images: the median class has objects in {np.median(videos):g} {units}, the "
         f"rarest in {int(videos.min())}"
     )
 
 
-def _error(found: Spread, part: float) -> tuple[float, float]:
+def _error(spread_: Spread, part: float) -> tuple[float, float]:
     """The standard error of the mean over classes, above 0, and its degrees of freedom.
 
     `part`: of the variance of so many right or wrong images, the least that a class has.
     """
-    kept = found.there
-    moves = found.moves[:, kept] - found.moves[:, kept].mean(axis=0)
+    present = spread_.is_present
+    moves = spread_.moves[:, present] - spread_.moves[:, present].mean(axis=0)
     several = len(moves)
     factor = (several - 1) / several
-    size = np.minimum(np.abs(found.values[kept]), 1.0)
-    videos = found.videos[kept]
-    middle = (found.units * size.mean() + 0.5) / (found.units + 1)
-    drawn = (videos * size + middle) / (videos + 1)
-    least = part * drawn * (1 - drawn) / videos
-    lacking = np.maximum(least - factor * np.sum(moves**2, axis=0), 0).sum() / kept.sum() ** 2
-    each = moves.mean(axis=1)
-    squares = float(np.sum(each**2))
+    size = np.minimum(np.abs(spread_.values[present]), 1.0)
+    videos = spread_.videos[present]
+    middle = (spread_.units * size.mean() + 0.5) / (spread_.units + 1)
+    shrunk = (videos * size + middle) / (videos + 1)
+    least = part * shrunk * (1 - shrunk) / videos
+    lacking = np.maximum(least - factor * np.sum(moves**2, axis=0), 0).sum() / present.sum() ** 2
+    means = moves.mean(axis=1)
+    squares = float(np.sum(means**2))
     # the variance of a variance: heavy tails leave it fewer degrees of freedom than groups
-    kurtosis = several * float(np.sum(each**4)) / max(squares**2, 1e-300)
+    kurtosis = several * float(np.sum(means**4)) / max(squares**2, 1e-300)
     df = min(several - 1, max(1.0, 2 * several / max(kurtosis - 1, 1e-9)))
     return float(np.sqrt(factor * squares + lacking)), float(df)
 

@@ -45,8 +45,8 @@ def proportion(success: NDArray[np.bool_], videos: NDArray[Any]) -> Interval:
     trials of each video come out alike. A single video: Clopper–Pearson, and the method says that
     it holds within that video only. A further success never lowers either end.
     """
-    one = np.ones(len(success), dtype=np.int64)
-    return proportions(CellTrials(success, one, videos, np.zeros(len(success), dtype=np.intp)), 1)[
+    ones = np.ones(len(success), dtype=np.int64)
+    return proportions(CellTrials(success, ones, videos, np.zeros(len(success), dtype=np.intp)), 1)[
         0
     ]
 
@@ -56,8 +56,8 @@ def mean(values: NDArray[Any], videos: NDArray[Any]) -> Interval:
 
     `values`: (n,), in any order; `videos`: (n,) the video of each.
     """
-    one = np.ones(len(values), dtype=np.int64)
-    return proportions(CellTrials(values, one, videos, np.zeros(len(values), dtype=np.intp)), 1)[0]
+    ones = np.ones(len(values), dtype=np.int64)
+    return proportions(CellTrials(values, ones, videos, np.zeros(len(values), dtype=np.intp)), 1)[0]
 
 
 @dataclass(frozen=True, eq=False)
@@ -86,15 +86,15 @@ def proportions(trials: CellTrials, cells: int) -> list[Interval]:
     place = np.asarray(trials.cell, dtype=np.intp) * videos + video
 
     def count_by_video(values: NDArray[Any]) -> NDArray[np.float64]:
-        found = np.bincount(place, values, cells * videos).reshape(cells, videos)
-        return np.asarray(found, dtype=np.float64)
+        counts = np.bincount(place, values, cells * videos).reshape(cells, videos)
+        return np.asarray(counts, dtype=np.float64)
 
     wins, totals = count_by_video(trials.wins), count_by_video(trials.totals)
-    n, seen = totals.sum(axis=1), (totals > 0).sum(axis=1)
+    n, clusters = totals.sum(axis=1), (totals > 0).sum(axis=1)
     whole = np.ones(cells, dtype=np.bool_)
     if np.issubdtype(trials.wins.dtype, np.floating):
         whole = count_by_video(trials.wins % 1 != 0).sum(axis=1) == 0
-    clustered = np.flatnonzero((seen > 1) & ((seen < n) | ~whole))
+    clustered = np.flatnonzero((clusters > 1) & ((clusters < n) | ~whole))
     ends = {}
     if len(clustered):
         low, high = bounded_means.intervals(wins[clustered], totals[clustered])
@@ -102,8 +102,10 @@ def proportions(trials: CellTrials, cells: int) -> list[Interval]:
         ends = dict(zip(clustered.tolist(), pairs, strict=True))
     return [
         _within(trials, cell)
-        if seen[cell] == 1
-        else _over_videos(float(wins[cell].sum()), int(n[cell]), int(seen[cell]), ends.get(cell))
+        if clusters[cell] == 1
+        else _over_videos(
+            float(wins[cell].sum()), int(n[cell]), int(clusters[cell]), ends.get(cell)
+        )
         for cell in range(cells)
     ]
 
@@ -127,14 +129,14 @@ def _over_videos(hits: float, n: int, videos: int, ends: tuple[float, float] | N
 
 def _within(trials: CellTrials, cell: int) -> Interval:
     """The interval of a cell all of whose trials are of one video."""
-    here = (trials.cell == cell) & (trials.totals > 0)
-    wins, totals = trials.wins[here], trials.totals[here]
+    in_cell = (trials.cell == cell) & (trials.totals > 0)
+    wins, totals = trials.wins[in_cell], trials.totals[in_cell]
     hits, n, frames = float(wins.sum()), int(totals.sum()), len(wins)
     if frames == n and not np.any(wins % 1):
         low, high = clopper_pearson(round(hits), n)
         method = f"Clopper–Pearson, n = {n}, within this one video only"
         return Interval(hits / n, low, high, n, method)
-    wins, totals = (np.asarray(each, dtype=np.float64)[None] for each in (wins, totals))
+    wins, totals = (np.asarray(column, dtype=np.float64)[None] for column in (wins, totals))
     (low,), (high,) = bounded_means.intervals(wins, totals)
     method = f"Gaffke's bounds over {number_of(frames, 'frame')}, within this one video only"
     return Interval(hits / n, float(low), float(high), n, method)

@@ -48,27 +48,27 @@ def logistic(
     if spread is None or count < 2:
         return None
     slope, error = coefficients[1:], np.sqrt(np.diag(spread)[1:])
-    reach = float(stdtrit(count - 1, (1 + LEVEL) / 2)) * error
+    half_width = float(stdtrit(count - 1, (1 + LEVEL) / 2)) * error
     p = 2 * stdtr(count - 1, -np.abs(slope) / error)
-    return Fit(slope, slope - reach, slope + reach, np.asarray(p, dtype=np.float64))
+    return Fit(slope, slope - half_width, slope + half_width, np.asarray(p, dtype=np.float64))
 
 
 def _maximum(
     design: NDArray[np.float64], outcome: NDArray[np.float64]
 ) -> NDArray[np.float64] | None:
-    found = np.zeros(design.shape[1])
+    coefficients = np.zeros(design.shape[1])
     for _ in range(STEPS):
-        chance = expit(design @ found)
+        chance = expit(design @ coefficients)
         curvature = (design * (chance * (1 - chance))[:, None]).T @ design
         if np.linalg.cond(curvature) > 1e12:
             return None
         step = np.linalg.solve(curvature, design.T @ (outcome - chance))
         # a whole Newton step may leap past the maximum where chances are near 0 or 1
-        found = found + step * min(1.0, 4 / max(float(np.abs(step).max()), 1e-300))
-        if np.abs(found[1:]).max(initial=0) > FARTHEST:
+        coefficients = coefficients + step * min(1.0, 4 / max(float(np.abs(step).max()), 1e-300))
+        if np.abs(coefficients[1:]).max(initial=0) > FARTHEST:
             return None
         if np.abs(step).max() < 1e-10:
-            return found
+            return coefficients
     return None
 
 

@@ -28,7 +28,7 @@ def interval(wins: Floats, totals: Floats) -> tuple[float, float]:
 
 def _lower(wins: Floats, totals: Floats) -> float:
     halves = _halves(wins.sum(axis=0), totals.sum(axis=0)).T
-    sums, weights = ((each @ halves).T for each in (wins, totals))
+    sums, weights = ((column @ halves).T for column in (wins, totals))
     return max(float(bounded_means.lower_bounds(sums, weights).min()), 0.0)
 
 
@@ -43,6 +43,6 @@ def _halves(hits: Floats, n: Floats) -> Floats:
         levels = np.linspace(0, 1, STEPS)[:, None]
         gaps = np.vstack([hits / n, hits - levels * n])
         chosen = np.argsort(gaps, axis=1, kind="stable")[:, :half]
-    found = np.zeros((len(chosen), classes))
-    np.put_along_axis(found, chosen, 1.0, axis=1)
-    return found
+    members = np.zeros((len(chosen), classes))
+    np.put_along_axis(members, chosen, 1.0, axis=1)
+    return members

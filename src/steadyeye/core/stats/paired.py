@@ -59,7 +59,7 @@ def prepare_outcomes(outcomes: Outcomes) -> PreparedOutcomes:
     return PreparedOutcomes(outcomes, value, wins, np.bincount(cluster).astype(np.float64))
 
 
-def difference(one: PreparedOutcomes, other: PreparedOutcomes) -> Difference | None:
+def difference(base: PreparedOutcomes, other: PreparedOutcomes) -> Difference | None:
     """The value of one model minus that of the other; None where either has none.
 
     Trials that stand for themselves, one a video, or all of a single video, which the method then
@@ -71,25 +71,25 @@ def difference(one: PreparedOutcomes, other: PreparedOutcomes) -> Difference | N
     are too few images or videos for an interval, it is −1…1 or as wide as values may lie apart, p
     is 1, and the method says so.
     """
-    assert np.array_equal(one.outcomes.videos, other.outcomes.videos), "of the same samples"
-    if np.isnan(one.value) or np.isnan(other.value):
+    assert np.array_equal(base.outcomes.videos, other.outcomes.videos), "of the same samples"
+    if np.isnan(base.value) or np.isnan(other.value):
         return None
-    first, second = one.outcomes, other.outcomes
+    first, second = base.outcomes, other.outcomes
     if isinstance(first, Trials) and isinstance(second, Trials):
-        if len(one.totals) == len(first.success):
+        if len(base.totals) == len(first.success):
             return _of_trials(first, second)
-        return _of_clusters(one, other, first.block)
-    if one.spread is not None and other.spread is not None:
-        return _of_classes(one.spread, other.spread, len(first.videos))
+        return _of_clusters(base, other, first.block)
+    if base.spread is not None and other.spread is not None:
+        return _of_classes(base.spread, other.spread, len(first.videos))
     assert isinstance(first, Statistic), "trials are compared with trials"
     assert isinstance(second, Statistic), "trials are compared with trials"
-    if first.each is not None and second.each is not None:
+    if first.terms is not None and second.terms is not None:
         return _of_means(first, second)
     return _of_others(first, second)
 
 
-def _of_classes(one: Spread, other: Spread, n: int) -> Difference:
-    apart = less(one, other)
+def _of_classes(first: Spread, second: Spread, n: int) -> Difference:
+    apart = less(first, second)
     own, p = mean_difference(apart, n), chance_of_none(apart)
     assert own.value is not None, "asked before"
     if own.low is None or own.high is None:
@@ -98,34 +98,34 @@ def _of_classes(one: Spread, other: Spread, n: int) -> Difference:
     return Difference(own.value, own.low, own.high, p, n, apart.units, f"paired {own.method}")
 
 
-def _of_means(one: Statistic, other: Statistic) -> Difference:
-    assert one.each is not None, "asked before"
-    assert other.each is not None, "asked before"
-    width = max(one.each[1], other.each[1], 1e-300)
-    apart = (one.each[0] - other.each[0]) / width
-    cluster, units = _clusters(one.videos)
+def _of_means(first: Statistic, second: Statistic) -> Difference:
+    assert first.terms is not None, "asked before"
+    assert second.terms is not None, "asked before"
+    width = max(first.terms[1], second.terms[1], 1e-300)
+    apart = (first.terms[0] - second.terms[0]) / width
+    cluster, units = _clusters(first.videos)
     totals = np.bincount(cluster).astype(np.float64)
-    ahead = np.asarray(FINE * np.bincount(cluster, apart), dtype=np.float64)
-    low, high, p = clustered_proportions.ends(ahead, FINE * totals)
-    n, value = len(apart), one.value - other.value
-    method = f"exact permutation test over {_count_units(one.videos)}; Gaffke's bounds" + _within(
-        one.videos
+    lead = np.asarray(FINE * np.bincount(cluster, apart), dtype=np.float64)
+    low, high, p = clustered_proportions.ends(lead, FINE * totals)
+    n, value = len(apart), first.value - second.value
+    method = f"exact permutation test over {_count_units(first.videos)}; Gaffke's bounds" + _within(
+        first.videos
     )
     if units <= clustered_proportions.FEW:
         method += f"; {units} are too few for a clear difference"
     return Difference(value, min(low * width, value), max(high * width, value), p, n, units, method)
 
 
-def _of_others(one: Statistic, other: Statistic) -> Difference:
+def _of_others(first: Statistic, second: Statistic) -> Difference:
     """A jackknife; degrees of freedom by the kurtosis of what leaving a unit out moves."""
-    cluster, units = _clusters(one.videos)
-    n, value = len(cluster), one.value - other.value
-    of = _count_units(one.videos)
+    cluster, units = _clusters(first.videos)
+    n, value = len(cluster), first.value - second.value
+    of = _count_units(first.videos)
     if units < FEWEST:
         low, high = (-np.inf, np.inf)
         return Difference(value, low, high, 1.0, n, units, f"{of} are too few for an interval")
-    kept = (cluster != np.arange(units)[:, None]).astype(np.float32)
-    moved = one.resampled(kept) - other.resampled(kept)
+    left_in = (cluster != np.arange(units)[:, None]).astype(np.float32)
+    moved = first.resampled(left_in) - second.resampled(left_in)
     moved = moved[~np.isnan(moved)] - np.nanmean(moved)
     squares = float(np.sum(moved**2))
     if squares < 1e-24:
@@ -133,42 +133,42 @@ def _of_others(one: Statistic, other: Statistic) -> Difference:
     kurtosis = units * float(np.sum(moved**4)) / squares**2
     df = min(units - 1, max(1.0, 2 * units / max(kurtosis - 1, 1e-9)))
     error = float(np.sqrt((units - 1) / units * squares))
-    reach = float(stdtrit(df, (1 + LEVEL) / 2)) * error
+    half_width = float(stdtrit(df, (1 + LEVEL) / 2)) * error
     p = float(min(2 * stdtr(df, -abs(value) / error), 1.0))
-    method = f"paired jackknife over {of}, Student's t, {df:.0f} df{_within(one.videos)}"
-    return Difference(value, value - reach, value + reach, p, n, units, method)
+    method = f"paired jackknife over {of}, Student's t, {df:.0f} df{_within(first.videos)}"
+    return Difference(value, value - half_width, value + half_width, p, n, units, method)
 
 
-def _of_trials(one: Trials, other: Trials) -> Difference:
-    ahead = int(np.sum(one.success & ~other.success))
-    behind = int(np.sum(~one.success & other.success))
-    n = len(one.success)
-    method = f"McNemar's exact test, {ahead} against {behind} of {n:,}; Tango's interval"
-    if n > 1 and len(np.unique(one.videos)) == 1:
+def _of_trials(first: Trials, second: Trials) -> Difference:
+    wins = int(np.sum(first.success & ~second.success))
+    losses = int(np.sum(~first.success & second.success))
+    n = len(first.success)
+    method = f"McNemar's exact test, {wins} against {losses} of {n:,}; Tango's interval"
+    if n > 1 and len(np.unique(first.videos)) == 1:
         method += ", within this one video only"
-    ends = tango(ahead, behind, n)
-    return Difference((ahead - behind) / n, *ends, mcnemar(ahead, behind), n, n, method)
+    ends = tango(wins, losses, n)
+    return Difference((wins - losses) / n, *ends, mcnemar(wins, losses), n, n, method)
 
 
-def _of_clusters(one: PreparedOutcomes, other: PreparedOutcomes, block: int) -> Difference:
-    ahead, totals = one.wins - other.wins, one.totals
+def _of_clusters(first: PreparedOutcomes, second: PreparedOutcomes, block: int) -> Difference:
+    lead, totals = first.wins - second.wins, first.totals
     n, units = int(totals.sum()), len(totals)
-    low, high, p = clustered_proportions.ends(ahead, totals)
-    single = len(np.unique(one.outcomes.videos)) == 1
+    low, high, p = clustered_proportions.ends(lead, totals)
+    single = len(np.unique(first.outcomes.videos)) == 1
     of = (
         f"{number_of(units, 'block')} of {block} in a row"
         if single
         else f"{number_of(units, 'video')}"
     )
     method = (
-        f"exact permutation test over {of}, higher in {int(np.sum(ahead > 0)):,} and lower in "
-        f"{int(np.sum(ahead < 0)):,}; Gaffke's bounds"
+        f"exact permutation test over {of}, higher in {int(np.sum(lead > 0)):,} and lower in "
+        f"{int(np.sum(lead < 0)):,}; Gaffke's bounds"
     )
     if units <= clustered_proportions.FEW:
         method += f"; {units} are too few for a clear difference"
     if single:
         method += ", within this one video only"
-    return Difference(float(ahead.sum() / n), low, high, p, n, units, method)
+    return Difference(float(lead.sum() / n), low, high, p, n, units, method)
 
 
 def _alike(value: float, n: int, units: int) -> Difference:

@@ -55,16 +55,16 @@ def _root(function: Callable[[float], float], low: float, high: float) -> float:
     at, before = low, 0.0
     for _ in range(STEPS):
         at = high - at_high * (high - low) / (at_high - at_low)
-        here = function(at)
-        if here == 0 or at in (low, high):
+        value = function(at)
+        if value == 0 or at in (low, high):
             break
-        if here * at_high > 0:
-            high, at_high = at, here
-            at_low *= 0.5 if here * before > 0 else 1
+        if value * at_high > 0:
+            high, at_high = at, value
+            at_low *= 0.5 if value * before > 0 else 1
         else:
-            low, at_low = at, here
-            at_high *= 0.5 if here * before > 0 else 1
-        before = here
+            low, at_low = at, value
+            at_high *= 0.5 if value * before > 0 else 1
+        before = value
     return at
 
 

@@ -30,8 +30,8 @@ class Statistic:
 
     `value`: NaN where there is none. `videos`: (n,) the video of each image. `resampled`: (r, n)
     how often each image counts → (r,) values, NaN where there is none. `interval`: the value with
-    its own interval. `spread`: of a mean over classes, how these move with the videos. `each`: of a
-    mean over images, the (n,) value of each, and how far two of them may lie apart at most.
+    its own interval. `spread`: of a mean over classes, how these move with the videos. `terms`: of
+    a mean over images, the (n,) value of each, and how far two of them may lie apart at most.
     """
 
     value: float
@@ -39,7 +39,7 @@ class Statistic:
     resampled: Callable[[NDArray[np.float32]], NDArray[np.float64]]
     interval: Callable[[], Interval]
     spread: Callable[[], Spread] | None = None
-    each: tuple[NDArray[np.float64], float] | None = None
+    terms: tuple[NDArray[np.float64], float] | None = None
 
 
 Outcomes: TypeAlias = Trials | Statistic

@@ -60,7 +60,7 @@ def by_class(name: str, measured: Measured, classes: Sequence[str]) -> Result:
         own = of_class(spread, at, int(measured.objects[at]))
         return Result(classes[at], own.value, own.low, own.high, own.n, own.method)
 
-    cells = tuple(told(int(at)) for at in np.flatnonzero(spread.there))
+    cells = tuple(told(int(at)) for at in np.flatnonzero(spread.is_present))
     ends = (whole.low, whole.high, whole.n, whole.method)
     return Result(name, whole.value, *ends, (spread.note(),), cells)
 

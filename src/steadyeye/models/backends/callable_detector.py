@@ -33,13 +33,13 @@ class _FunctionDetector:
     _lock: threading.Lock = field(default_factory=threading.Lock, repr=False)
 
     def __call__(self, images: Iterable[Image], /) -> list[Detections]:
-        given = list(images)
-        if not given:
+        batch = list(images)
+        if not batch:
             return []
         with self._lock:
-            returned = self.function(given)
+            returned = self.function(batch)
         try:
-            return [_detections(*each) for each in returned]
+            return [_detections(*row) for row in returned]
         except (TypeError, ValueError) as error:
             raise UsageError(
                 f"{self.name} returns what are no detections ({error}); return (boxes, scores, "

@@ -58,7 +58,9 @@ def hf(
 
 
 def _detects(config: Any) -> bool:
-    return any(each.endswith("ForObjectDetection") for each in config.architectures or ())
+    return any(
+        architecture.endswith("ForObjectDetection") for architecture in config.architectures or ()
+    )
 
 
 def _detector(name: str, processor: Any, classes: str | None, execution: Execution) -> Detector:
@@ -94,10 +96,10 @@ def preprocessing(processor: Any) -> Preprocessing:
     image = patterns(337, 451, 1)[0]
     expected = np.asarray(processor(images=image, return_tensors="np")["pixel_values"][0])
     for candidate in _candidates(processor):
-        found = np.empty((3, *candidate.size), dtype=np.float32)
-        candidate(image, found)
+        pixels = np.empty((3, *candidate.size), dtype=np.float32)
+        candidate(image, pixels)
         one_level = 1 / min(candidate.std)
-        if found.shape == expected.shape and np.abs(found - expected).max() < one_level:
+        if pixels.shape == expected.shape and np.abs(pixels - expected).max() < one_level:
             return candidate
     raise UsageError(
         f"{type(processor).__name__} does more than resize, centre crop and normalise; "
@@ -107,22 +109,22 @@ def preprocessing(processor: Any) -> Preprocessing:
 
 def _candidates(processor: Any) -> Iterator[Preprocessing]:
     """One recipe for each meaning that `size`, `crop_size` and `crop_pct` have in transformers."""
-    said = processor.to_dict()
-    size, crop = dict(said.get("size") or {}), dict(said.get("crop_size") or {})
+    settings = processor.to_dict()
+    size, crop = dict(settings.get("size") or {}), dict(settings.get("crop_size") or {})
     short = size.get("shortest_edge")
     exact = (size["height"], size["width"]) if "height" in size else None
-    crops = (crop["height"], crop["width"]) if said.get("do_center_crop") and crop else None
+    crops = (crop["height"], crop["width"]) if settings.get("do_center_crop") and crop else None
     resizes: list[tuple[tuple[int, int], int | tuple[int, int]]] = []
     if exact:
         resizes.append((crops or exact, exact))
     if short:
         side = (short, short)
-        kept = said.get("crop_pct") or 224 / 256
-        resizes += [(crops or side, short), (side, int(short / kept)), (side, side)]
+        crop_share = settings.get("crop_pct") or 224 / 256
+        resizes += [(crops or side, short), (side, int(short / crop_share)), (side, side)]
         # LeViT states the crop as its size and resizes to 256 / 224 of it
         resizes.append((crops or side, int(256 / 224 * short)))
-    mean, std = _normalisation(said)
-    interpolation = Resampling(said.get("resample") or Resampling.BILINEAR).name.lower()
+    mean, std = _normalisation(settings)
+    interpolation = Resampling(settings.get("resample") or Resampling.BILINEAR).name.lower()
     for target, resize in resizes:
         smallest = (resize, resize) if isinstance(resize, int) else resize
         if target[0] <= smallest[0] and target[1] <= smallest[1]:
@@ -130,13 +132,13 @@ def _candidates(processor: Any) -> Iterator[Preprocessing]:
 
 
 def _normalisation(
-    said: dict[str, Any],
+    settings: dict[str, Any],
 ) -> tuple[tuple[float, float, float], tuple[float, float, float]]:
-    factor = said["rescale_factor"] if said.get("do_rescale") else 1.0
+    factor = settings["rescale_factor"] if settings.get("do_rescale") else 1.0
     to_unit = 1 / (255 * factor)
-    if not said.get("do_normalize"):
+    if not settings.get("do_normalize"):
         return unit_range((0.0,) * 3, (to_unit,) * 3)
-    mean, std = said["image_mean"], said["image_std"]
+    mean, std = settings["image_mean"], settings["image_std"]
     return unit_range(
         tuple(value * to_unit for value in mean), tuple(value * to_unit for value in std)
     )

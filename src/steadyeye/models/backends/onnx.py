@@ -31,8 +31,8 @@ def onnx(
     declared = read_recipe(recipe, **_read_input_axes(session.input_shape, path))
     settings = with_output(declared, recipe, session, path)
     extra = {"runtime": runtime, "precision": "as in the file", "model_output": session.output}
-    found = classifier(file.stem, read(classes), settings, session, _weights(file), extra)
-    return replace(found, most=session.most(settings.shape), device=session.device)
+    model = classifier(file.stem, read(classes), settings, session, _weights(file), extra)
+    return replace(model, most=session.most(settings.shape), device=session.device)
 
 
 def _read_input_axes(shape: tuple[int | None, ...], path: str) -> dict[str, Any]:

@@ -54,13 +54,15 @@ def onnx_detector(
         raise unknown("decoder", decoder, DECODERS)
     file = Path(path).expanduser()
     session = OnnxSession(file, path, runtime)
-    given = {**RECIPES[decoder], **(recipe or {})}
+    parameters = {**RECIPES[decoder], **(recipe or {})}
     known = DetectorRecipe.__dataclass_fields__
-    for key in given:
+    for key in parameters:
         if key not in known:
             raise unknown("key of a detector's recipe", key, known)
-    given.setdefault("size", _size(session.input_shape, path))
-    values: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in given.items()}
+    parameters.setdefault("size", _size(session.input_shape, path))
+    values: dict[str, Any] = {
+        k: tuple(v) if isinstance(v, list) else v for k, v in parameters.items()
+    }
     settings = DetectorRecipe(**values)
     record = {**settings.record(), "decoder": decoder, "runtime": runtime}
     record["precision"] = "as in the file"

@@ -42,21 +42,21 @@ def torch(  # noqa: PLR0913 — the keyword arguments of a spec
     """
     execution = Execution(runtime, precision)
     if Path(path).expanduser().is_dir():
-        given = {"classes": classes, "recipe": recipe, "checkpoint": checkpoint}
-        for key, value in given.items():
+        options = {"classes": classes, "recipe": recipe, "checkpoint": checkpoint}
+        for key, value in options.items():
             if value is not None:
                 raise UsageError(f"the folder '{path}' sets its {key} itself; leave out {key}=…")
         return checkpoint_format.read(Path(path).expanduser(), execution)
     if classes is None:
         raise UsageError(f"the classes of '{path}' are not known; give classes='…'")
-    found = module(path, allow_pickle)
-    if runtime == "cuda" and isinstance(found, fx.GraphModule) and not path.startswith("py:"):
+    network = module(path, allow_pickle)
+    if runtime == "cuda" and isinstance(network, fx.GraphModule) and not path.startswith("py:"):
         raise UsageError(
             f"'{path}' computes where it was exported; for a GPU give the module, TorchScript or "
             "ONNX"
         )
     if checkpoint is not None:
-        found = fill(found, Path(checkpoint).expanduser())
+        network = fill(network, Path(checkpoint).expanduser())
     name = path.rpartition(":")[2] if path.startswith("py:") else Path(path).stem
-    settings = with_output(read_recipe(recipe), recipe, TorchModule(found), path)
-    return torch_classifier(found, name, read(classes), settings, execution)
+    settings = with_output(read_recipe(recipe), recipe, TorchModule(network), path)
+    return torch_classifier(network, name, read(classes), settings, execution)

@@ -56,15 +56,15 @@ def torchvision(  # noqa: PLR0913 — the keyword arguments of a spec
     if chosen not in entries.__members__:
         raise unknown(f"weights of {name}", chosen, entries.__members__)
     entry = entries[chosen]
-    given = read(classes) if classes else None
+    own_classes = read(classes) if classes else None
     loaded = entry if weights and checkpoint is None else None
     execution = Execution(runtime, precision)
     if name in detectors:
         build = _Build(name, entry, loaded, networks.Settings(_sides(size)))
-        return _detector(build, given, checkpoint, execution.detecting())
+        return _detector(build, own_classes, checkpoint, execution.detecting())
     if size is not None:
         raise UsageError(f"size={size!r} is of detectors; {name} has its weights' transforms")
-    labels = given or from_names(entry.meta["categories"])
+    labels = own_classes or from_names(entry.meta["categories"])
     module = _module(name, loaded, {} if loaded else {"num_classes": len(labels)})
     if checkpoint is not None:
         fill(module, Path(checkpoint).expanduser())
@@ -83,11 +83,11 @@ class _Build:
 
 
 def _detector(
-    build: _Build, given: Classes | None, checkpoint: str | None, runtime: str
+    build: _Build, own_classes: Classes | None, checkpoint: str | None, runtime: str
 ) -> Detector:
     # the first category is the background
     categories = networks.categories(build.name, build.entry)
-    names = given.names if given else told_apart(categories)[1:]
+    names = own_classes.names if own_classes else told_apart(categories)[1:]
     if build.loaded and build.name != networks.RESNET_101 and len(names) + 1 != len(categories):
         raise UsageError(
             f"these weights of {build.name} predict {number_of(len(categories) - 1, 'class')}, not "
@@ -96,7 +96,7 @@ def _detector(
     module = _network(build, len(names))
     if checkpoint is not None:
         fill(module, Path(checkpoint).expanduser())
-    return torchvision_detector(build.name, module.eval(), given or Classes(names), runtime)
+    return torchvision_detector(build.name, module.eval(), own_classes or Classes(names), runtime)
 
 
 def _network(build: _Build, classes: int) -> nn.Module:

@@ -32,15 +32,15 @@ def fastestdet(outputs: Outputs, frame: InputFrame) -> Detections:
     Objectness, tanh offsets of the centre from its cell, logistic sides as shares of the input,
     class probabilities; the score is objectness^0.6 × probability^0.4.
     """
-    found = outputs[0][0].astype(np.float64)
-    height, width = found.shape[1:]
+    output = outputs[0][0].astype(np.float64)
+    height, width = output.shape[1:]
     ys, xs = np.meshgrid(np.arange(height), np.arange(width), indexing="ij")
-    centre = np.stack([(np.tanh(found[1]) + xs) / width, (np.tanh(found[2]) + ys) / height], -1)
-    side = np.stack([_logistic(found[3]), _logistic(found[4])], -1)
+    centre = np.stack([(np.tanh(output[1]) + xs) / width, (np.tanh(output[2]) + ys) / height], -1)
+    side = np.stack([_logistic(output[3]), _logistic(output[4])], -1)
     whole = np.array(frame.size[::-1], dtype=np.float64)
     corners = _corners(centre.reshape(-1, 2) * whole, side.reshape(-1, 2) * whole, frame)
-    classes = found[5:].reshape(len(found) - 5, -1).T
-    objectness = found[0].reshape(-1, 1)
+    classes = output[5:].reshape(len(output) - 5, -1).T
+    objectness = output[0].reshape(-1, 1)
     return _best(corners, np.clip(objectness, 0, 1) ** 0.6 * np.clip(classes, 0, 1) ** 0.4)
 
 
@@ -60,11 +60,11 @@ def detr(outputs: Outputs, frame: InputFrame) -> Detections:
 
     Boxes are (1, n, 4), centre and sides as shares of the input; the score is the softmax.
     """
-    logits, found = _pair(outputs, "detr", "logits and boxes")
+    logits, rows = _pair(outputs, "detr", "logits and boxes")
     shifted = np.exp(logits - logits.max(axis=1, keepdims=True))
     scores = (shifted / shifted.sum(axis=1, keepdims=True))[:, :-1]
     whole = np.array(frame.size[::-1], dtype=np.float64)
-    return _best(_corners(found[:, :2] * whole, found[:, 2:] * whole, frame), scores)
+    return _best(_corners(rows[:, :2] * whole, rows[:, 2:] * whole, frame), scores)
 
 
 def ssd(outputs: Outputs, frame: InputFrame) -> Detections:
@@ -72,9 +72,9 @@ def ssd(outputs: Outputs, frame: InputFrame) -> Detections:
 
     Boxes are x0 y0 x1 y1 as shares of the input; the first class is the background.
     """
-    found, scores = _pair(outputs, "ssd", "boxes and scores")
+    rows, scores = _pair(outputs, "ssd", "boxes and scores")
     whole = np.tile(np.array(frame.size[::-1], dtype=np.float64), 2)
-    return _best(found * whole / np.tile(frame.scale, 2), scores[:, 1:])
+    return _best(rows * whole / np.tile(frame.scale, 2), scores[:, 1:])
 
 
 def nanodet(outputs: Outputs, frame: InputFrame, bins: int = 8) -> Detections:
@@ -90,8 +90,8 @@ def nanodet(outputs: Outputs, frame: InputFrame, bins: int = 8) -> Detections:
     spread = np.exp(rows[:, split:].reshape(-1, 4, bins))
     distance = (spread / spread.sum(axis=2, keepdims=True)) @ np.arange(bins) * stride[:, None]
     centre = grid * stride[:, None]
-    found = np.concatenate([centre - distance[:, :2], centre + distance[:, 2:]], axis=1)
-    return _best(found / np.tile(frame.scale, 2), rows[:, :split])
+    corners = np.concatenate([centre - distance[:, :2], centre + distance[:, 2:]], axis=1)
+    return _best(corners / np.tile(frame.scale, 2), rows[:, :split])
 
 
 DECODERS: Mapping[str, Decode] = {
@@ -105,13 +105,13 @@ DECODERS: Mapping[str, Decode] = {
 
 
 def _pair(
-    outputs: Outputs, decoder: str, what: str
+    outputs: Outputs, decoder: str, parts: str
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    if len(outputs) < 2 or any(each.ndim != 3 for each in outputs[:2]):
-        shapes = ", ".join(str(each.shape) for each in outputs)
-        raise UsageError(f"decoder='{decoder}' reads {what}, (1, n, …) each; this gives {shapes}")
-    one, other = (each[0].astype(np.float64) for each in outputs[:2])
-    return one, other
+    if len(outputs) < 2 or any(output.ndim != 3 for output in outputs[:2]):
+        shapes = ", ".join(str(output.shape) for output in outputs)
+        raise UsageError(f"decoder='{decoder}' reads {parts}, (1, n, …) each; this gives {shapes}")
+    first, second = (output[0].astype(np.float64) for output in outputs[:2])
+    return first, second
 
 
 def _grid(cells: int, size: tuple[int, int]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
@@ -132,8 +132,8 @@ def _grid(cells: int, size: tuple[int, int]) -> tuple[NDArray[np.float64], NDArr
 def _corners(
     centre: NDArray[np.float64], side: NDArray[np.float64], frame: InputFrame
 ) -> NDArray[np.float64]:
-    found = np.concatenate([centre - side / 2, centre + side / 2], axis=1)
-    return np.asarray(found / np.tile(frame.scale, 2))
+    corners = np.concatenate([centre - side / 2, centre + side / 2], axis=1)
+    return np.asarray(corners / np.tile(frame.scale, 2))
 
 
 def _best(corners: NDArray[np.float64], scores: NDArray[np.float64]) -> Detections:

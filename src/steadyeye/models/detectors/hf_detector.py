@@ -35,12 +35,12 @@ def hf_detector(
     def prepare(image: Image) -> Any:
         return processor(images=image, return_tensors="pt")
 
-    def ask(network: nn.Module, given: Any, image: Image) -> Found:
-        outputs = network(**given.to(device(network)))
-        (found,) = processor.post_process_object_detection(
+    def ask(network: nn.Module, inputs: Any, image: Image) -> Found:
+        outputs = network(**inputs.to(device(network)))
+        (result,) = processor.post_process_object_detection(
             outputs, threshold=THRESHOLD, target_sizes=[image.shape[:2]]
         )
-        return found["boxes"], found["labels"], found["scores"]
+        return result["boxes"], result["labels"], result["scores"]
 
     def fix_candidates(network: nn.Module, image: Image) -> FixedCandidates:
         return _fix_candidates(network, processor, image)
@@ -61,12 +61,12 @@ def _fix_candidates(network: nn.Module, processor: Any, image: Image) -> FixedCa
     Conditional DETR and those after it have none, and a logistic function a class.
     """
 
-    def prepare(given: Image) -> Tensor:
-        values: Tensor = processor(images=given, return_tensors="pt")["pixel_values"]
+    def prepare(picture: Image) -> Tensor:
+        values: Tensor = processor(images=picture, return_tensors="pt")["pixel_values"]
         return values
 
-    given = processor(images=image, return_tensors="pt")
-    mask = given.get("pixel_mask")
+    inputs = processor(images=image, return_tensors="pt")
+    mask = inputs.get("pixel_mask")
 
     def outputs(values: Tensor) -> Any:
         if mask is None:
@@ -78,17 +78,17 @@ def _fix_candidates(network: nn.Module, processor: Any, image: Image) -> FixedCa
         nothing = logits.shape[-1] > len(network.config.id2label)  # type: ignore[arg-type, union-attr]
         return logits.softmax(-1)[..., :-1] if nothing else logits.sigmoid()
 
-    centre, side = outputs(given["pixel_values"]).pred_boxes[0].double().split(2, dim=-1)
+    centre, side = outputs(inputs["pixel_values"]).pred_boxes[0].double().split(2, dim=-1)
     height, width = image.shape[:2]
     corners = np.concatenate([(centre - side / 2).numpy(), (centre + side / 2).numpy()], axis=1)
     boxes = corners * [width, height, width, height]
-    return FixedCandidates(image, prepare, _scale(given, image), boxes[:, None], scores)
+    return FixedCandidates(image, prepare, _scale(inputs, image), boxes[:, None], scores)
 
 
-def _scale(given: Any, image: Image) -> tuple[float, float]:
+def _scale(inputs: Any, image: Image) -> tuple[float, float]:
     """Input = image × scale; what lies beyond the image is padding, which the mask leaves out."""
-    tall, wide = given["pixel_values"].shape[2:]
-    if "pixel_mask" in given:
-        mask = given["pixel_mask"][0]
+    tall, wide = inputs["pixel_values"].shape[2:]
+    if "pixel_mask" in inputs:
+        mask = inputs["pixel_mask"][0]
         tall, wide = int(mask[:, 0].sum()), int(mask[0].sum())
     return wide / image.shape[1], tall / image.shape[0]

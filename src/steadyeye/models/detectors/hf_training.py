@@ -35,13 +35,13 @@ def trainable(module: nn.Module, processor: Any, threshold: float) -> Trainable:
     def make(classes: Classes) -> nn.Module:
         config: Any = copy.deepcopy(module.config)
         answering(config, classes)
-        made: nn.Module = type(module)(config)
-        return made.float()
+        network: nn.Module = type(module)(config)
+        return network.float()
 
     def prepare(image: Image, truth: Boxes) -> Prepared:
-        given = processor(images=image, return_tensors="pt")
+        inputs = processor(images=image, return_tensors="pt")
         return {
-            "input": {name: value[0] for name, value in given.items()},
+            "input": {name: value[0] for name, value in inputs.items()},
             "target": _target(image, truth),
         }
 
@@ -60,18 +60,18 @@ def trainable(module: nn.Module, processor: Any, threshold: float) -> Trainable:
         # the losses of transformers wait for all processes, of which one alone judges
         taught = not _several()
         losses: list[Tensor] = []
-        found: list[Found] = []
+        detections: list[Found] = []
         for part in _alike(batch):
             outputs, mean = _infer_with_loss(network, part, taught)
             losses.append(mean * len(part))
-            sizes = [tuple(one["target"]["size"].tolist()) for one in part]
-            found += [
-                (each["boxes"], each["labels"], each["scores"])
-                for each in processor.post_process_object_detection(
+            sizes = [tuple(example["target"]["size"].tolist()) for example in part]
+            detections += [
+                (result["boxes"], result["labels"], result["scores"])
+                for result in processor.post_process_object_detection(
                     outputs, threshold=threshold, target_sizes=sizes
                 )
             ]
-        return _mean(losses, batch) if taught else None, found
+        return _mean(losses, batch) if taught else None, detections
 
     return Trainable(make, prepare, loss, evaluate, _record(module, processor))
 
@@ -88,18 +88,18 @@ def _target(image: Image, truth: Boxes) -> dict[str, Tensor]:
     That is what its processors make of an image alone: a resize keeps such boxes as they are.
     """
     height, width = image.shape[:2]
-    wanted = learnable(truth, (height, width))
-    x0, y0, x1, y1 = (wanted.boxes / [width, height, width, height]).T
+    objects = learnable(truth, (height, width))
+    x0, y0, x1, y1 = (objects.boxes / [width, height, width, height]).T
     boxes = np.stack([(x0 + x1) / 2, (y0 + y1) / 2, x1 - x0, y1 - y0], axis=1)
     return {
         "boxes": torch.from_numpy(boxes).float(),
-        "class_labels": torch.from_numpy(wanted.labels).long(),
+        "class_labels": torch.from_numpy(objects.labels).long(),
         "size": torch.tensor([height, width]),
     }
 
 
-def _size(one: Prepared) -> tuple[int, ...]:
-    return tuple(one["input"]["pixel_values"].shape)
+def _size(example: Prepared) -> tuple[int, ...]:
+    return tuple(example["input"]["pixel_values"].shape)
 
 
 def _alike(batch: Sequence[Prepared]) -> list[list[Prepared]]:
@@ -116,10 +116,14 @@ def _infer_with_loss(
 ) -> tuple[Any, Tensor]:
     """The outputs of the network and its loss; NaN where it is not `taught`, or gives no number."""
     to = device(network)
-    stacked = {name: torch.stack([one["input"][name] for one in part]) for name in part[0]["input"]}
+    stacked = {
+        name: torch.stack([example["input"][name] for example in part]) for name in part[0]["input"]
+    }
     inputs = move_tensors(stacked, to)
     names = ("boxes", "class_labels")
-    labels = [move_tensors({name: one["target"][name] for name in names}, to) for one in part]
+    labels = [
+        move_tensors({name: example["target"][name] for name in names}, to) for example in part
+    ]
     nan = torch.full((), torch.nan, device=to)
     if not taught:
         return network(**inputs), nan
@@ -146,5 +150,5 @@ def _several() -> bool:
 def _record(module: Any, processor: Any) -> dict[str, Any]:
     """The configuration of the network and of its processor, as transformers writes them."""
     config = {**module.config.to_dict(), "architectures": [type(module).__name__]}
-    said = {"config": config, "processor": processor.to_dict()}
-    return {"library": LIBRARY, **json.loads(json.dumps(said, default=str))}
+    settings = {"config": config, "processor": processor.to_dict()}
+    return {"library": LIBRARY, **json.loads(json.dumps(settings, default=str))}

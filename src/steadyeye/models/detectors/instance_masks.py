@@ -52,10 +52,10 @@ def _hf(name: str) -> tuple[Instances, nn.Module]:
     def segment(image: Image) -> NDArray[np.bool_]:
         with one_thread(), torch.inference_mode():
             outputs = module(**processor(images=np.ascontiguousarray(image), return_tensors="pt"))
-            (found,) = processor.post_process_instance_segmentation(
+            (result,) = processor.post_process_instance_segmentation(
                 outputs, threshold=LEAST, target_sizes=[image.shape[:2]], return_binary_maps=True
             )
-        return _stack_masks(found["segmentation"] if found["segments_info"] else None, image)
+        return _stack_masks(result["segmentation"] if result["segments_info"] else None, image)
 
     return segment, module
 
@@ -75,8 +75,8 @@ def _torchvision(name: str, checkpoint: str | None = None) -> tuple[Instances, n
     def segment(image: Image) -> NDArray[np.bool_]:
         pixels = torch.from_numpy(np.ascontiguousarray(image)).permute(2, 0, 1)
         with one_thread(), torch.inference_mode():
-            (found,) = module([pixels.to(torch.float32) / 255])
-        return _stack_masks(found["masks"][found["scores"] > LEAST, 0] > LEAST, image)
+            (result,) = module([pixels.to(torch.float32) / 255])
+        return _stack_masks(result["masks"][result["scores"] > LEAST, 0] > LEAST, image)
 
     return segment, module
 

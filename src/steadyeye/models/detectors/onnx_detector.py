@@ -67,7 +67,7 @@ class DetectorRecipe:
         resized = cv2.resize(image, inner[::-1], interpolation=cv2.INTER_LINEAR)
         page = np.full((tall, wide, 3), 114, dtype=np.float32)
         page[: inner[0], : inner[1]] = resized[..., ::-1] if self.order == "bgr" else resized
-        mean, std = (np.asarray(each, dtype=np.float32) for each in (self.mean, self.std))
+        mean, std = (np.asarray(triple, dtype=np.float32) for triple in (self.mean, self.std))
         values = (page - mean) / std
         batch = np.ascontiguousarray(values.transpose(2, 0, 1)[None], dtype=np.float32)
         ratio = (scale, scale) if self.fit == "letterbox" else (wide / width, tall / height)
@@ -117,27 +117,33 @@ class OnnxDetector:
     def _infer(
         self, prepared: Iterable[tuple[NDArray[np.float32], InputFrame]]
     ) -> list[Detections]:
-        return [self._one(batch, frame) for batch, frame in prepared]
+        return [self._detect(batch, frame) for batch, frame in prepared]
 
-    def _one(self, batch: NDArray[np.float32], frame: InputFrame) -> Detections:
-        found = self.decode(self.outputs(batch), frame)
-        if len(found) and found.labels.max() >= len(self.classes):
+    def _detect(self, batch: NDArray[np.float32], frame: InputFrame) -> Detections:
+        detections = self.decode(self.outputs(batch), frame)
+        if len(detections) and detections.labels.max() >= len(self.classes):
             raise UsageError(
                 f"{self.name} predicts more classes than the {len(self.classes)} given; give "
                 "the class list it was trained on"
             )
-        return suppress_overlaps(found, self.settings.threshold, self.settings.overlap)
+        return suppress_overlaps(detections, self.settings.threshold, self.settings.overlap)
 
 
-def suppress_overlaps(found: Detections, threshold: float, overlap: float | None) -> Detections:
+def suppress_overlaps(
+    detections: Detections, threshold: float, overlap: float | None
+) -> Detections:
     """The detections of at least `threshold`, by falling score, after suppression a class.
 
     Greedy non-maximum suppression as OpenCV does it: a box goes if its IoU with a better one of
     its class is above `overlap`; None: no suppression.
     """
-    strong = np.flatnonzero(found.scores >= threshold)
-    order = strong[np.argsort(-found.scores[strong], kind="stable")]
-    boxes, labels, scores = found.boxes[order], found.labels[order], found.scores[order]
+    strong = np.flatnonzero(detections.scores >= threshold)
+    order = strong[np.argsort(-detections.scores[strong], kind="stable")]
+    boxes, labels, scores = (
+        detections.boxes[order],
+        detections.labels[order],
+        detections.scores[order],
+    )
     if overlap is None or not len(order):
         return Detections(boxes, labels, scores)
     sides = np.column_stack([boxes[:, :2], boxes[:, 2:] - boxes[:, :2]])

@@ -46,14 +46,14 @@ class Asking:
 class TorchDetector:
     """A `Detector` over a torch module in fp32, one image a forward pass.
 
-    `copies`: where it detects; `here`: on the processor, to be looked into; `device`: the GPUs it
-    computes on, none of what it is.
+    `copies`: where it detects; `on_processor`: the same on the processor, to be looked into;
+    `device`: the GPUs it computes on, none of what it is.
     """
 
     name: str
     classes: Classes
     copies: ThreadCopies
-    here: ThreadCopies
+    on_processor: ThreadCopies
     asking: Asking
     recipe: Mapping[str, Any]
     fingerprint: str
@@ -71,7 +71,7 @@ class TorchDetector:
 
     def fix_candidates(self, image: Image) -> FixedCandidates:
         """The image in the eyes of the network, for integrated gradients."""
-        module, _ = self.here.mine()
+        module, _ = self.on_processor.mine()
         with one_thread(), torch.no_grad():
             return self.asking.fix_candidates(module, image)
 
@@ -80,12 +80,12 @@ class TorchDetector:
             return self.asking.prepare(image), image
 
     def _infer(self, prepared: Iterable[tuple[Any, Image]]) -> list[Detections]:
-        return [self._one(*each) for each in prepared]
+        return [self._detect(*pair) for pair in prepared]
 
-    def _one(self, prepared: Any, image: Image) -> Detections:
+    def _detect(self, prepared: Any, image: Image) -> Detections:
         with self.copies.infer_pass() as (module, _):
             detections = self.asking.detections(module, prepared, image)
-            boxes, labels, scores = (each.cpu().numpy() for each in detections)
+            boxes, labels, scores = (column.cpu().numpy() for column in detections)
         scores = scores.astype(np.float64)
         order = np.argsort(-scores, kind="stable")
         return Detections(
@@ -105,8 +105,8 @@ def torch_detector(
 
     `runtime`: "cuda" on the GPUs of this machine, anything else in torch on its processor.
     """
-    here = ThreadCopies(module)
-    copies = ThreadCopies(module, gpus()) if runtime == "cuda" else here
+    on_processor = ThreadCopies(module)
+    copies = ThreadCopies(module, gpus()) if runtime == "cuda" else on_processor
     record = {
         **json.loads(json.dumps(processing, default=str)),
         "threshold": THRESHOLD,
@@ -115,8 +115,10 @@ def torch_detector(
     }
     text = json.dumps(record, sort_keys=True)
     mark = fingerprint(weights_fingerprint(module), text, *classes.names)
-    kept, device = is_covered(module), name_gpus(copies.devices)
-    return TorchDetector(name, classes, copies, here, asking, record, mark, kept, device)
+    cacheable, device = is_covered(module), name_gpus(copies.devices)
+    return TorchDetector(
+        name, classes, copies, on_processor, asking, record, mark, cacheable, device
+    )
 
 
 def told_apart(names: Sequence[str]) -> tuple[str, ...]:

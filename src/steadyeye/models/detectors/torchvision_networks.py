@@ -46,10 +46,10 @@ def settings(network: Any) -> Settings:
     return Settings(size, frozen[0] if frozen else None)
 
 
-def settings_of(said: Mapping[str, Any]) -> Settings:
+def settings_of(record: Mapping[str, Any]) -> Settings:
     """The settings that `Settings.record` made plain values of."""
-    size = said["size"]
-    return Settings((int(size[0]), int(size[1])) if size else None, said["frozen"])
+    size = record["size"]
+    return Settings((int(size[0]), int(size[1])) if size else None, record["frozen"])
 
 
 def names() -> tuple[str, ...]:
@@ -66,23 +66,23 @@ def categories(name: str, entry: Any) -> list[str]:
     """What a detector answers in, the background first."""
     if name == RESNET_101:
         entry = models.get_model_weights(LIKE).DEFAULT
-    found: list[str] = entry.meta["categories"]
-    return found
+    labels: list[str] = entry.meta["categories"]
+    return labels
 
 
 def network(name: str, classes: int, chosen: Settings) -> nn.Module:
     """A detector with random weights; `classes`: without the background."""
-    made: nn.Module
-    given = options(name, chosen)
+    module: nn.Module
+    arguments = options(name, chosen)
     if name == RESNET_101:
-        made = _resnet101(models.resnet101(weights=None), classes + 1, 5, given)
+        module = _resnet101(models.resnet101(weights=None), classes + 1, 5, arguments)
     else:
-        made = models.get_model(
-            name, weights=None, weights_backbone=None, num_classes=classes + 1, **given
+        module = models.get_model(
+            name, weights=None, weights_backbone=None, num_classes=classes + 1, **arguments
         )
     if chosen.frozen is not None:
-        _freeze(made, chosen.frozen)
-    return made
+        _freeze(module, chosen.frozen)
+    return module
 
 
 def trained_backbone(entry: Any, classes: int, chosen: Settings) -> nn.Module:
@@ -107,15 +107,15 @@ def options(name: str, chosen: Settings) -> dict[str, Any]:
     return {"min_size": shorter, "max_size": longer}
 
 
-def _resnet101(backbone: Any, classes: int, learning: int, given: Any) -> nn.Module:
+def _resnet101(backbone: Any, classes: int, learning: int, arguments: Any) -> nn.Module:
     parts = models.detection.backbone_utils
     pyramid = parts._resnet_fpn_extractor(backbone, learning)
-    made: nn.Module = models.detection.FasterRCNN(pyramid, num_classes=classes, **given)
-    return made
+    detector: nn.Module = models.detection.FasterRCNN(pyramid, num_classes=classes, **arguments)
+    return detector
 
 
 def _freeze(module: nn.Module, eps: float) -> None:
     """Batch normalisation made the kind that does not learn, as torchvision builds its trained."""
-    for name, each in list(module.named_modules()):
-        if isinstance(each, nn.BatchNorm2d):
-            module.set_submodule(name, ops.misc.FrozenBatchNorm2d(each.num_features, eps))
+    for name, layer in list(module.named_modules()):
+        if isinstance(layer, nn.BatchNorm2d):
+            module.set_submodule(name, ops.misc.FrozenBatchNorm2d(layer.num_features, eps))

@@ -35,26 +35,26 @@ def trainable(name: str, module: Any, threshold: float) -> Trainable:
     2015, equation 1). Images go in at their own size; the network resizes them.
     """
     chosen = settings(module)
-    kept = _trainable(name, chosen, threshold)
+    training = _trainable(name, chosen, threshold)
     if chosen.frozen is None:
-        return kept
+        return training
     # a normalisation that never learned anything is not to stay as it is
-    return replace(kept, anew=_trainable(name, replace(chosen, frozen=None), threshold))
+    return replace(training, anew=_trainable(name, replace(chosen, frozen=None), threshold))
 
 
 def _trainable(name: str, chosen: Settings, threshold: float) -> Trainable:
     def make(classes: Classes) -> nn.Module:
-        if what := MORE.get(name.partition("_")[0]):
-            raise UsageError(f"{name} trains on {what}, not on boxes alone; give fasterrcnn_…")
-        made = network(name, len(classes), chosen)
-        with_threshold(made, threshold)
-        return made
+        if labels := MORE.get(name.partition("_")[0]):
+            raise UsageError(f"{name} trains on {labels}, not on boxes alone; give fasterrcnn_…")
+        module = network(name, len(classes), chosen)
+        with_threshold(module, threshold)
+        return module
 
     def prepare(image: Image, truth: Boxes) -> Prepared:
-        wanted = learnable(truth, image.shape[:2])
-        boxes = torch.from_numpy(wanted.boxes).float()
+        objects = learnable(truth, image.shape[:2])
+        boxes = torch.from_numpy(objects.boxes).float()
         # 0 is the background
-        labels = torch.from_numpy(wanted.labels).long() + 1
+        labels = torch.from_numpy(objects.labels).long() + 1
         return {"input": {"pixels": pixels(image)}, "target": {"boxes": boxes, "labels": labels}}
 
     record = {"library": LIBRARY, "network": name, "settings": chosen.record()}
@@ -69,26 +69,30 @@ def with_threshold(module: Any, threshold: float) -> None:
 def drop_background(outputs: Any) -> Found:
     """What a network found in one image, over the classes without the background."""
     # RetinaNet and FCOS score the background too, which is no detection
-    there = outputs["labels"] > 0
-    return outputs["boxes"][there], outputs["labels"][there] - 1, outputs["scores"][there]
+    is_object = outputs["labels"] > 0
+    return (
+        outputs["boxes"][is_object],
+        outputs["labels"][is_object] - 1,
+        outputs["scores"][is_object],
+    )
 
 
 def _loss(module: nn.Module, batch: Sequence[Prepared]) -> Tensor:
     to = device(module)
-    targets = [move_tensors(one["target"], to) for one in batch]
+    targets = [move_tensors(example["target"], to) for example in batch]
     losses: dict[str, Tensor] = module(_images(module, batch), targets)
     return torch.stack(list(losses.values())).sum()
 
 
 def _evaluate(module: nn.Module, batch: Sequence[Prepared]) -> tuple[Tensor, list[Found]]:
-    answers = [drop_background(each) for each in module(_images(module, batch))]
+    answers = [drop_background(output) for output in module(_images(module, batch))]
     with _teaching(module):
         return _loss(module, batch), answers
 
 
 def _images(module: nn.Module, batch: Sequence[Prepared]) -> list[Tensor]:
     to = device(module)
-    return [one["input"]["pixels"].to(to) for one in batch]
+    return [example["input"]["pixels"].to(to) for example in batch]
 
 
 @contextmanager
@@ -100,10 +104,10 @@ def _teaching(module: nn.Module) -> Iterator[None]:
     parts = [module, *(getattr(module, name, module) for name in ("rpn", "roi_heads"))]
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(0)
-        for each in parts:
-            each.training = True
+        for part in parts:
+            part.training = True
         try:
             yield
         finally:
-            for each in parts:
-                each.training = False
+            for part in parts:
+                part.training = False

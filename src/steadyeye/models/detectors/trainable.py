@@ -51,8 +51,8 @@ def learnable(truth: Boxes, size: tuple[int, int] | None = None) -> Boxes:
     if size is not None:
         corners = np.clip(corners, 0, [size[1], size[0], size[1], size[0]])
     inside = (corners[:, 0] < corners[:, 2]) & (corners[:, 1] < corners[:, 3])
-    kept = inside & ~truth.crowd & (truth.labels != OOD)
-    return Boxes(corners[kept], truth.labels[kept], truth.crowd[kept], areas(corners[kept]))
+    usable = inside & ~truth.crowd & (truth.labels != OOD)
+    return Boxes(corners[usable], truth.labels[usable], truth.crowd[usable], areas(corners[usable]))
 
 
 def with_classes(
@@ -69,16 +69,16 @@ def with_classes(
         wider = make(Classes((*classes.names, "")))
     shapes = {name: value.shape for name, value in wider.state_dict().items()}
     head = {name for name, value in fresh.state_dict().items() if value.shape != shapes[name]}
-    kept = {name: value for name, value in trained.state_dict().items() if name not in head}
+    weights = {name: value for name, value in trained.state_dict().items() if name not in head}
     try:
-        missing, unexpected = fresh.load_state_dict(kept, strict=False)
+        missing, unexpected = fresh.load_state_dict(weights, strict=False)
     except RuntimeError as error:
         raise UsageError(_unlike(trained, str(error).strip().splitlines()[-1].strip())) from error
     if unexpected or set(missing) != head:
         raise UsageError(_unlike(trained, ", ".join([*unexpected, *sorted(set(missing) ^ head)])))
-    learning = {name: each.requires_grad for name, each in trained.named_parameters()}
-    for name, each in fresh.named_parameters():
-        each.requires_grad_(name in head or learning[name])
+    learning = {name: parameter.requires_grad for name, parameter in trained.named_parameters()}
+    for name, parameter in fresh.named_parameters():
+        parameter.requires_grad_(name in head or learning[name])
     return fresh
 
 
@@ -87,9 +87,9 @@ def frozen(network: nn.Module) -> tuple[list[str], list[str]]:
 
     These have no weights, and each library has its own.
     """
-    weights = [name for name, each in network.named_parameters() if not each.requires_grad]
+    weights = [name for name, part in network.named_parameters() if not part.requires_grad]
     layers = [
-        name for name, each in network.named_modules() if "FrozenBatchNorm" in type(each).__name__
+        name for name, part in network.named_modules() if "FrozenBatchNorm" in type(part).__name__
     ]
     return weights, layers
 
@@ -110,8 +110,8 @@ def move_tensors(tensors: Mapping[str, Tensor], to: torch.device) -> dict[str, T
     return {name: value.to(to) for name, value in tensors.items()}
 
 
-def _unlike(trained: nn.Module, what: str) -> str:
+def _unlike(trained: nn.Module, difference: str) -> str:
     return (
-        f"{type(trained).__name__} is not what its settings make ({what[:160]}), so it has no head "
-        "that could be replaced; give the model as its library saves it"
+        f"{type(trained).__name__} is not what its settings make ({difference[:160]}), so it has "
+        "no head that could be replaced; give the model as its library saves it"
     )

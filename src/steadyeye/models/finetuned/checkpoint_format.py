@@ -45,9 +45,9 @@ done to their images, how often; None: nothing) and `sha256` of the weights.
 def write(folder: Path, record: Mapping[str, Any], weights: Mapping[str, Tensor]) -> None:
     """Writes a trained model, each file whole; `record`: `Task.record()`, `weights`: fp32, CPU."""
     folder.mkdir(parents=True, exist_ok=True)
-    kept = serialise({name: value.detach().cpu() for name, value in weights.items()})
-    write_file(folder / WEIGHTS, kept)
-    content = {"version": VERSION, **record, "sha256": hashlib.sha256(kept).hexdigest()}
+    content_bytes = serialise({name: value.detach().cpu() for name, value in weights.items()})
+    write_file(folder / WEIGHTS, content_bytes)
+    content = {"version": VERSION, **record, "sha256": hashlib.sha256(content_bytes).hexdigest()}
     write_file(folder / FILE, encode_record(content))
 
 
@@ -64,8 +64,8 @@ def read(folder: Path, execution: Execution) -> Model | Detector:
         raise UsageError(
             f"'{folder / WEIGHTS}' does not match {FILE}; copy both, or run finetune again"
         )
-    found: Model | Detector = build(folder, record, load_content(folder / WEIGHTS), execution)
-    return found
+    model: Model | Detector = build(folder, record, load_content(folder / WEIGHTS), execution)
+    return model
 
 
 def content(folder: Path) -> Mapping[str, Any]:
@@ -73,10 +73,10 @@ def content(folder: Path) -> Mapping[str, Any]:
     path = folder / FILE
     if not path.is_file():
         raise UsageError(f"the folder '{folder}' has no {FILE}; give one that finetune wrote")
-    found = read_checked(path)
-    if found is None:
+    checked = read_checked(path)
+    if checked is None:
         raise UsageError(f"'{path}' is not what was written; copy it again or run finetune again")
-    record = found.content if found.protected else {**found.content, UNPROTECTED: BARE}
+    record = checked.content if checked.protected else {**checked.content, UNPROTECTED: BARE}
     try:
         version, kind = int(record["version"]), record["kind"]
     except (ValueError, KeyError, TypeError) as error:
@@ -99,9 +99,9 @@ def base_record(model: Any, spec: str) -> dict[str, Any]:
 
 def classes_of(record: Mapping[str, Any]) -> Classes:
     """The classes that the model answers in."""
-    listed = record["classes"]
-    wnids = listed.get("wnids")
-    return Classes(tuple(listed["names"]), tuple(wnids) if wnids else None)
+    names = record["classes"]
+    wnids = names.get("wnids")
+    return Classes(tuple(names["names"]), tuple(wnids) if wnids else None)
 
 
 def classes_record(classes: Classes) -> dict[str, Any]:
@@ -114,5 +114,5 @@ def classes_record(classes: Classes) -> dict[str, Any]:
 
 def origin(record: Mapping[str, Any]) -> dict[str, Any]:
     """What the recipe of the trained model says of where it is from."""
-    kept = ("base", "build", "trained on", "augmentation", "loss", "from scratch", UNPROTECTED)
-    return {key: record[key] for key in kept if key in record}
+    keys = ("base", "build", "trained on", "augmentation", "loss", "from scratch", UNPROTECTED)
+    return {key: record[key] for key in keys if key in record}

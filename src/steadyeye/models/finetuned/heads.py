@@ -47,20 +47,20 @@ def heads(module: nn.Module, size: Sequence[int]) -> Heads:
     def keep(name: str) -> Any:
         return lambda *_: order.append(name)
 
-    found = {name: each for name, each in module.named_modules() if _is_layer(each)}
-    handles = [each.register_forward_hook(keep(name)) for name, each in found.items()]
+    layers = {name: layer for name, layer in module.named_modules() if _is_layer(layer)}
+    handles = [layer.register_forward_hook(keep(name)) for name, layer in layers.items()]
     try:
         width = _width(module, size)
     finally:
         for handle in handles:
             handle.remove()
-    if not order or outputs(found[order[-1]]) != width:
-        last = f"; its last layer, {order[-1]}, gives {outputs(found[order[-1]])}" if order else ""
+    if not order or outputs(layers[order[-1]]) != width:
+        last = f"; its last layer, {order[-1]}, gives {outputs(layers[order[-1]])}" if order else ""
         raise UsageError(
             f"no fully connected layer or 1 × 1 convolution of {type(module).__name__} gives its "
             f"{number_of(width, 'score')}{last}; let the network end in nn.Linear"
         )
-    return Heads(_last(order, found, width), width)
+    return Heads(_last(order, layers, width), width)
 
 
 def with_head(module: nn.Module, size: Sequence[int], classes: int, seed: int = 0) -> nn.Module:
@@ -70,37 +70,37 @@ def with_head(module: nn.Module, size: Sequence[int], classes: int, seed: int = 
     same on any machine. timm's own `reset_classifier` is asked first, since it knows its networks.
     Raises `UsageError` where there is no head, and where the copy does not give as many scores.
     """
-    found = heads(module, size)
-    made = copy.deepcopy(module)
-    if callable(again := getattr(made, "reset_classifier", None)):
+    found_heads = heads(module, size)
+    copied = copy.deepcopy(module)
+    if callable(again := getattr(copied, "reset_classifier", None)):
         with seeded_weights(seed):
             again(classes)
-        if _width(made.eval(), size) == classes:
-            return seed_heads(made, heads(made, size), seed)
-        made = copy.deepcopy(module)
-    for name in found.layers:
+        if _width(copied.eval(), size) == classes:
+            return seed_heads(copied, heads(copied, size), seed)
+        copied = copy.deepcopy(module)
+    for name in found_heads.layers:
         with seeded_weights(seed):
-            made.set_submodule(name, _another(made.get_submodule(name), classes))
-    width = _width(made.eval(), size)
+            copied.set_submodule(name, _another(copied.get_submodule(name), classes))
+    width = _width(copied.eval(), size)
     if width != classes:
         raise UsageError(
             f"{type(module).__name__} gives {number_of(width, 'score')} with a head of {classes}; "
             "let the network end in nn.Linear"
         )
-    return seed_heads(made, found, seed)
+    return seed_heads(copied, found_heads, seed)
 
 
-def seed_heads(module: nn.Module, found: Heads, seed: int) -> nn.Module:
+def seed_heads(module: nn.Module, module_heads: Heads, seed: int) -> nn.Module:
     """The module itself, its heads' weights drawn anew."""
-    for name in found.layers:
+    for name in module_heads.layers:
         layer = module.get_submodule(name)
         assert isinstance(layer, Layer)
         bound = 1 / np.sqrt(layer.weight[0].numel())
         rng = stream(seed, "head", name)
         with torch.no_grad():
-            for each in (layer.weight, layer.bias):
-                if each is not None:
-                    each.copy_(torch.from_numpy(_uniform(rng, tuple(each.shape), bound)))
+            for weights in (layer.weight, layer.bias):
+                if weights is not None:
+                    weights.copy_(torch.from_numpy(_uniform(rng, tuple(weights.shape), bound)))
     return module
 
 
@@ -120,18 +120,18 @@ def _is_layer(module: nn.Module) -> bool:
     return isinstance(module, nn.Linear)
 
 
-def _last(order: Sequence[str], found: Mapping[str, nn.Module], width: int) -> tuple[str, ...]:
+def _last(order: Sequence[str], layers: Mapping[str, nn.Module], width: int) -> tuple[str, ...]:
     """The last layer, with those just before it that give as many scores from as many inputs."""
-    wanted = found[order[-1]]
-    assert isinstance(wanted, Layer)
+    final = layers[order[-1]]
+    assert isinstance(final, Layer)
     taken = [order[-1]]
     for name in reversed(order[:-1]):
-        each = found[name]
-        assert isinstance(each, Layer)
-        if outputs(each) != width or each.weight.shape != wanted.weight.shape:
+        layer = layers[name]
+        assert isinstance(layer, Layer)
+        if outputs(layer) != width or layer.weight.shape != final.weight.shape:
             break
         # a square layer may come before its head, but a head beside it reads what it reads
-        if width == each.weight.shape[1]:
+        if width == layer.weight.shape[1]:
             break
         taken.append(name)
     return tuple(dict.fromkeys(reversed(taken)))

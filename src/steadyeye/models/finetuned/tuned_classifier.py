@@ -55,26 +55,26 @@ def buildable(record: Mapping[str, Any], module: nn.Module) -> dict[str, Any]:
     weights, as torchvision does for GoogLeNet. `module`: in eval mode, about to be trained. Raises
     `UsageError` where it cannot be built at all.
     """
-    told = "it is another network each time"
+    reason = "it is another network each time"
     inputs = probes(recipe_of(record["recipe"]).preprocessing)
     for plain in (True, False) if without(record["build"]) else (True,):
-        said = {**record, "bare": plain}
+        extended = {**record, "bare": plain}
         try:
-            again = network(Path("the folder"), said, module.state_dict())
+            again = network(Path("the folder"), extended, module.state_dict())
         except UsageError as error:
-            told = str(error)
+            reason = str(error)
             continue
         with one_thread(), torch.no_grad():
-            pairs = [(module(each), again(each)) for each in map(torch.from_numpy, inputs)]
-        if all(torch.allclose(one, other, atol=SLACK) for one, other in pairs):
-            return said
-    raise UsageError(f"{record['build']} cannot be built again after training: {told}")
+            pairs = [(module(batch), again(batch)) for batch in map(torch.from_numpy, inputs)]
+        if all(torch.allclose(first, second, atol=SLACK) for first, second in pairs):
+            return extended
+    raise UsageError(f"{record['build']} cannot be built again after training: {reason}")
 
 
-def recipe_of(said: Mapping[str, Any]) -> Recipe:
+def recipe_of(record: Mapping[str, Any]) -> Recipe:
     """The recipe that `Recipe.record` made plain values of."""
-    plain = {key: _as_tuple(value) for key, value in said["preprocessing"].items()}
-    return Recipe(Preprocessing(**plain), said["output"], said["layout"])
+    plain = {key: _as_tuple(value) for key, value in record["preprocessing"].items()}
+    return Recipe(Preprocessing(**plain), record["output"], record["layout"])
 
 
 def _architecture(folder: Path, spec: str, plain: bool) -> nn.Module:

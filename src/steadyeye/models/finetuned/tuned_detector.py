@@ -29,37 +29,37 @@ def read_detector(
     """
     runtime = execution.detecting()
     classes, name = checkpoint_format.classes_of(record), folder.resolve().name
-    said, origin = record["detector"], checkpoint_format.origin(record)
-    if said["library"] == "torchvision":
-        return _of_torchvision(said, classes, (folder, weights, origin), runtime)
-    module, processor = _of_transformers(said, classes)
-    made = fill_from(module, weights, folder / checkpoint_format.WEIGHTS).eval()
-    return hf_detector(name, made, processor, classes, runtime, origin)
+    settings, origin = record["detector"], checkpoint_format.origin(record)
+    if settings["library"] == "torchvision":
+        return _of_torchvision(settings, classes, (folder, weights, origin), runtime)
+    module, processor = _of_transformers(settings, classes)
+    filled = fill_from(module, weights, folder / checkpoint_format.WEIGHTS).eval()
+    return hf_detector(name, filled, processor, classes, runtime, origin)
 
 
 def _of_torchvision(
-    said: Mapping[str, Any], classes: Classes, trained: tuple[Path, Any, Any], runtime: str
+    settings: Mapping[str, Any], classes: Classes, trained: tuple[Path, Any, Any], runtime: str
 ) -> TorchDetector:
     # imports torchvision, which the detectors of transformers do without
     from steadyeye.models.detectors import torchvision_networks as networks
     from steadyeye.models.detectors.torchvision_detector import torchvision_detector
 
     folder, weights, origin = trained
-    network = said["network"]
+    network = settings["network"]
     if network not in networks.names():
         raise UsageError(f"this torchvision has no '{network}', which '{folder}' is; update it")
-    made = networks.network(network, len(classes), networks.settings_of(said["settings"]))
-    module = fill_from(made, weights, folder / checkpoint_format.WEIGHTS).eval()
+    untrained = networks.network(network, len(classes), networks.settings_of(settings["settings"]))
+    module = fill_from(untrained, weights, folder / checkpoint_format.WEIGHTS).eval()
     name = folder.resolve().name
     return torchvision_detector(name, module, classes, runtime, network, origin)
 
 
-def _of_transformers(said: Mapping[str, Any], classes: Classes) -> tuple[nn.Module, Any]:
+def _of_transformers(settings: Mapping[str, Any], classes: Classes) -> tuple[nn.Module, Any]:
     """A random network of the configuration, and the image processor."""
     transformers = library("transformers")
     with tempfile.TemporaryDirectory() as folder:
         for file, key in (("config.json", "config"), ("preprocessor_config.json", "processor")):
-            (Path(folder) / file).write_text(json.dumps(said[key]), encoding="utf-8")
+            (Path(folder) / file).write_text(json.dumps(settings[key]), encoding="utf-8")
         try:
             config = transformers.AutoConfig.from_pretrained(folder)
             processor = transformers.AutoImageProcessor.from_pretrained(folder, backend="pil")

@@ -90,14 +90,15 @@ class _Flat:
 
     def __call__(self, batch: NDArray[np.float32], /) -> NDArray[np.float32]:
         """(n, d) float32, from (n, d), (n, d, h, w) or (n, tokens, d)."""
-        found = self.forward(batch)
-        if found.ndim == 4:
-            found = found.mean(axis=(2, 3))
-        elif found.ndim == 3:
-            found = found.mean(axis=1)
-        if found.ndim != 2 or len(found) != len(batch):
+        features = self.forward(batch)
+        if features.ndim == 4:
+            features = features.mean(axis=(2, 3))
+        elif features.ndim == 3:
+            features = features.mean(axis=1)
+        if features.ndim != 2 or len(features) != len(batch):
             raise UsageError(
-                f"the layer gives an output of shape {found.shape} for {count_images(len(batch))}; "
-                "name one that gives (n, d), (n, d, h, w) or (n, tokens, d)"
+                f"the layer gives an output of shape {features.shape} for "
+                f"{count_images(len(batch))}; name one that gives "
+                "(n, d), (n, d, h, w) or (n, tokens, d)"
             )
-        return np.asarray(found, dtype=np.float32)
+        return np.asarray(features, dtype=np.float32)

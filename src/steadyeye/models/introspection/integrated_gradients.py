@@ -81,11 +81,11 @@ def attribute_detection(
 
         steps = FIRST
         while True:
-            found = _signed_attribution(forward, values, start, steps)
+            attribution = _signed_attribution(forward, values, start, steps)
             reached = float(scores[candidate, label])
-            total = float(found.sum())
+            total = float(attribution.sum())
             result = Attributed(
-                np.abs(found).sum(axis=0), view.scale, total, reached, without, steps
+                np.abs(attribution).sum(axis=0), view.scale, total, reached, without, steps
             )
             if result.complete or 2 * steps > most:
                 return result
@@ -98,10 +98,10 @@ def _signed_attribution(
     """(c, h', w') the attribution of every value of the input."""
     explain = IntegratedGradients(forward)
     with torch.enable_grad():
-        found = explain.attribute(
+        attribution = explain.attribute(
             values, baselines=start, n_steps=steps, internal_batch_size=ABREAST
         )
-    return np.asarray(found.detach()[0].double().numpy())
+    return np.asarray(attribution.detach()[0].double().numpy())
 
 
 def _fill_baseline(image: Image, baseline: str) -> Image:

@@ -18,11 +18,11 @@ def cut_at_layer(session: OnnxSession, layer: str = "") -> tuple[OnnxSession, st
     layer and a tensor that is not in it.
     """
     model = _load_graph(session)
-    weights = {each.name for each in model.graph.initializer}
+    weights = {tensor.name for tensor in model.graph.initializer}
     name = layer or _read_last(model, weights, session.name)
-    made = [output for node in model.graph.node for output in node.output]
-    if name not in made:
-        raise unknown(f"tensor of {session.name}", name, made)
+    outputs = [output for node in model.graph.node for output in node.output]
+    if name not in outputs:
+        raise unknown(f"tensor of {session.name}", name, outputs)
     del model.graph.output[:]
     model.graph.output.append(onnx.helper.make_empty_tensor_value_info(name))
     return OnnxSession(
@@ -46,7 +46,7 @@ def _read_last(model: onnx.ModelProto, weights: set[str], called: str) -> str:
     for node in reversed(model.graph.node):
         if node.op_type in LAST:
             # of x @ W and W @ x, the one that is no weight
-            read = [each for each in node.input[:2] if each not in constant]
+            read = [tensor for tensor in node.input[:2] if tensor not in constant]
             if len(read) == 1:
                 return str(read[0])
     raise UsageError(

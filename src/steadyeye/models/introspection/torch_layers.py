@@ -23,7 +23,7 @@ def cut_at_layer(forward: Any, layer: str = "") -> tuple[TorchModule, str]:
     names = dict(module.named_modules())
     if layer and layer not in names:
         raise unknown("layer", layer, [name for name in names if name])
-    weighed = [name for name, each in names.items() if isinstance(each, nn.Linear | nn.Conv2d)]
+    weighed = [name for name, layer_ in names.items() if isinstance(layer_, nn.Linear | nn.Conv2d)]
     if not layer and not weighed:
         raise UsageError(f"{type(module).__name__} has no linear layer; name one with layer=")
     inner = _Inner(module, layer or weighed[-1], reads=not layer)
@@ -42,16 +42,16 @@ class _Inner(nn.Module):
 
     def forward(self, images: Tensor) -> Tensor:
         """(n, 3, h, w) → the layer's input or output."""
-        seen: list[Tensor] = []
+        tensors: list[Tensor] = []
 
         def keep(_: nn.Module, inputs: tuple[Any, ...], output: Any) -> None:
-            seen.append(inputs[0] if self.reads else output)
+            tensors.append(inputs[0] if self.reads else output)
 
         handle = self.module.get_submodule(self.layer).register_forward_hook(keep)
         try:
             self.module(images)
         finally:
             handle.remove()
-        if not seen or not isinstance(seen[-1], Tensor):
+        if not tensors or not isinstance(tensors[-1], Tensor):
             raise ValueError(f"{self.layer} gives no tensor")
-        return seen[-1]
+        return tensors[-1]

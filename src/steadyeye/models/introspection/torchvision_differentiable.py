@@ -25,25 +25,25 @@ def fix_candidates(network: Any, image: Image) -> FixedCandidates:
 
     The scores leave out the background, as the labels do.
     """
-    listed, _ = network.transform([pixels(image)])
-    (tall, wide), (height, width) = listed.image_sizes[0], image.shape[:2]
+    image_list, _ = network.transform([pixels(image)])
+    (tall, wide), (height, width) = image_list.image_sizes[0], image.shape[:2]
     two_stages = hasattr(network, "roi_heads")
-    boxes, scores = (_proposals if two_stages else _anchors)(network, listed)
+    boxes, scores = (_proposals if two_stages else _anchors)(network, image_list)
     scale = (wide / width, tall / height)
     corners = boxes.clamp(min=0).double().numpy()
     corners = np.minimum(corners, [wide, tall, wide, tall]) / [*scale, *scale]
 
-    def prepare(given: Image) -> Tensor:
-        values: Tensor = network.transform([pixels(given)])[0].tensors
+    def prepare(picture: Image) -> Tensor:
+        values: Tensor = network.transform([pixels(picture)])[0].tensors
         return values
 
     return FixedCandidates(image, prepare, scale, corners, scores)
 
 
-def _proposals(network: Any, listed: Any) -> tuple[Tensor, Any]:
+def _proposals(network: Any, image_list: Any) -> tuple[Tensor, Any]:
     """(n, classes, 4) boxes in the input, without the background, and the scores of proposals."""
-    heads, size = network.roi_heads, listed.image_sizes[0]
-    (proposals,), _ = network.rpn(listed, _features(network, listed.tensors), None)
+    heads, size = network.roi_heads, image_list.image_sizes[0]
+    (proposals,), _ = network.rpn(image_list, _features(network, image_list.tensors), None)
 
     def head(values: Tensor) -> Any:
         times = len(values)
@@ -55,11 +55,11 @@ def _proposals(network: Any, listed: Any) -> tuple[Tensor, Any]:
         logits = head(values)[0]
         return logits.softmax(-1)[:, 1:].reshape(len(values), len(proposals), -1)  # type: ignore[no-any-return]
 
-    regression = head(listed.tensors)[1]
+    regression = head(image_list.tensors)[1]
     return heads.box_coder.decode(regression, [proposals])[:, 1:], scores
 
 
-def _anchors(network: Any, listed: Any) -> tuple[Tensor, Any]:
+def _anchors(network: Any, image_list: Any) -> tuple[Tensor, Any]:
     """(n, 1, 4) boxes in the input and the scores of the anchors of SSD, RetinaNet or FCOS."""
 
     def head(values: Tensor) -> tuple[Any, list[Tensor]]:
@@ -67,21 +67,21 @@ def _anchors(network: Any, listed: Any) -> tuple[Tensor, Any]:
         return network.head(features), features
 
     def scores(values: Tensor) -> Tensor:
-        found, _ = head(values)
-        logits: Tensor = found["cls_logits"]
-        if "bbox_ctrness" in found:
-            centred: Tensor = found["bbox_ctrness"].sigmoid()
+        outputs, _ = head(values)
+        logits: Tensor = outputs["cls_logits"]
+        if "bbox_ctrness" in outputs:
+            centred: Tensor = outputs["bbox_ctrness"].sigmoid()
             return (logits.sigmoid() * centred).sqrt()[..., 1:]
         softmax = isinstance(network, detection.ssd.SSD)
         return (logits.softmax(-1) if softmax else logits.sigmoid())[..., 1:]
 
-    found, features = head(listed.tensors)
-    (anchors,) = network.anchor_generator(listed, features)
+    outputs, features = head(image_list.tensors)
+    (anchors,) = network.anchor_generator(image_list, features)
     coder = network.box_coder
     decode = getattr(coder, "decode_single", coder.decode)
-    return decode(found["bbox_regression"][0], anchors)[:, None], scores
+    return decode(outputs["bbox_regression"][0], anchors)[:, None], scores
 
 
 def _features(network: Any, values: Tensor) -> Any:
-    found = network.backbone(values)
-    return OrderedDict([("0", found)]) if isinstance(found, Tensor) else found
+    features = network.backbone(values)
+    return OrderedDict([("0", features)]) if isinstance(features, Tensor) else features

@@ -126,17 +126,17 @@ class Classifier:
     def _pages(self, prepared: Iterable[NDArray[np.float32]]) -> Iterator[NDArray[np.float32]]:
         """As many as a pass takes; several are copied to a page that the next are written over."""
         if self.most == 1:
-            yield from (each[np.newaxis] for each in prepared)
+            yield from (image[np.newaxis] for image in prepared)
             return
-        page, there = self._page(), 0
-        for each in prepared:
-            page[there] = each
-            there += 1
-            if there == self.most:
+        page, count = self._page(), 0
+        for image in prepared:
+            page[count] = image
+            count += 1
+            if count == self.most:
                 yield page
-                there = 0
-        if there:
-            yield page[:there]
+                count = 0
+        if count:
+            yield page[:count]
 
     def _page(self) -> NDArray[np.float32]:
         page, shape = self._scratch.page, (self.most, *self.settings.shape)

@@ -25,10 +25,10 @@ def gpus() -> tuple[torch.device, ...]:
             f"runtime='cuda': no GPU is to be seen{built}; install torch for CUDA, or leave "
             "runtime out to infer on the processor"
         )
-    found = tuple(torch.device("cuda", i) for i in range(torch.cuda.device_count()))
-    for each in found:
-        _streams(each)  # made here, before threads come to them at once
-    return found
+    devices = tuple(torch.device("cuda", i) for i in range(torch.cuda.device_count()))
+    for device in devices:
+        _streams(device)  # made here, before threads come to them at once
+    return devices
 
 
 def exact() -> None:
@@ -43,7 +43,7 @@ def exact() -> None:
 
 def name_gpus(devices: Sequence[torch.device]) -> str:
     """What the GPUs among the devices are; empty for none."""
-    names = [torch.cuda.get_device_name(each) for each in devices if each.type == "cuda"]
+    names = [torch.cuda.get_device_name(device) for device in devices if device.type == "cuda"]
     return ", ".join(dict.fromkeys(names))
 
 
@@ -108,8 +108,8 @@ def _fits(
     first = devices[0]
     measured = first.type == "cuda"
     torch.cuda.empty_cache()
-    free = min(torch.cuda.mem_get_info(each)[0] for each in devices) if measured else 0
-    held = torch.cuda.memory_allocated(first) if measured else 0
+    free = min(torch.cuda.mem_get_info(device)[0] for device in devices) if measured else 0
+    before = torch.cuda.memory_allocated(first) if measured else 0
     if measured:
         torch.cuda.reset_peak_memory_stats(first)
     try:
@@ -119,5 +119,5 @@ def _fits(
         return False
     finally:
         torch.cuda.empty_cache()
-    peak = torch.cuda.max_memory_allocated(first) - held if measured else 0
+    peak = torch.cuda.max_memory_allocated(first) - before if measured else 0
     return rows == len(batch) and PASSES * peak <= SPARE * free

@@ -37,7 +37,7 @@ class OnnxSession:
         self._session = _open(model, name, runtime)
         self._turn = threading.Semaphore(PASSES) if runtime == "cuda" else nullcontext()
         if len(self._session.get_inputs()) != 1:
-            inputs = ", ".join(each.name for each in self._session.get_inputs())
+            inputs = ", ".join(tensor.name for tensor in self._session.get_inputs())
             raise UsageError(f"'{name}' takes {inputs}; a classifier takes one input, the images")
         self._input = self._session.get_inputs()[0]
         if self._input.type != "tensor(float)":
@@ -92,13 +92,13 @@ class OnnxSession:
     ) -> list[NDArray[np.float32]]:
         try:
             with self._turn:
-                found = self._session.run(names, {self._input.name: batch})
+                outputs = self._session.run(names, {self._input.name: batch})
         except Exception as error:
             # onnxruntime's exceptions share no base class of their own
             raise UsageError(
                 f"'{self.name}' cannot run on input {batch.shape}: {_line(error)}"
             ) from error
-        return [np.asarray(each, dtype=np.float32) for each in found]
+        return [np.asarray(output, dtype=np.float32) for output in outputs]
 
 
 def _open(model: Path | bytes, name: str, runtime: str) -> ort.InferenceSession:

@@ -16,17 +16,17 @@ PROBES = 3
 
 
 def with_output(
-    settings: Recipe, given: Mapping[str, Any] | None, forward: Forward, path: str
+    settings: Recipe, record: Mapping[str, Any] | None, forward: Forward, path: str
 ) -> Recipe:
     """`settings` with the output "probabilities" where the network ends in a softmax.
 
     A second softmax over probabilities would flatten them: of 1,000 classes to 0.1 to 0.3 % each.
-    `given`: the recipe as the user wrote it, whose `output` "probabilities" is not questioned.
+    `record`: the recipe as the user wrote it, whose `output` "probabilities" is not questioned.
     Raises `UsageError` where it says "logits" and the network gives probabilities.
     """
     if settings.output == "probabilities" or not gives_probabilities(settings, forward):
         return settings
-    if "output" in (given or {}):
+    if "output" in (record or {}):
         raise UsageError(
             f"'{path}' gives probabilities (rows that sum to 1), not logits; leave output out of "
             "the recipe, or give output='probabilities'"

@@ -129,16 +129,16 @@ def _resizer(size: int | tuple[int, int]) -> Preprocessing:
 
 def read_fingerprint(code: object) -> str | None:
     """The fingerprint that a user's function or module says covers all that it depends on."""
-    found = code.fingerprint if isinstance(code, Marked) else None
-    return found if isinstance(found, str) and found else None
+    mark = code.fingerprint if isinstance(code, Marked) else None
+    return mark if isinstance(mark, str) and mark else None
 
 
 def source_text(function: Callable[..., Any]) -> str:
     """The text of a function, or of the class of a callable object; its name without a source."""
     if isinstance(function, partial):
         return f"{source_text(function.func)} {function.args} {function.keywords}"
-    named = function if inspect.isroutine(function) else type(function)
+    routine = function if inspect.isroutine(function) else type(function)
     try:
-        return inspect.getsource(named)
+        return inspect.getsource(routine)
     except (OSError, TypeError):
-        return f"{named.__module__}.{named.__qualname__}"
+        return f"{routine.__module__}.{routine.__qualname__}"

@@ -22,22 +22,22 @@ OUTPUTS = ("logits", "probabilities")
 LAYOUTS = ("nchw", "nhwc")
 
 
-def recipe(given: Mapping[str, Any] | None, **found: Any) -> Recipe:
-    """The `Recipe` a dict writes down, over what was `found` in a file, over `DEFAULTS`.
+def recipe(record: Mapping[str, Any] | None, **defaults: Any) -> Recipe:
+    """The `Recipe` a dict writes down, over what a file says, `defaults`, over `DEFAULTS`.
 
     `size`: side or (height, width); `resize`: short side or exact (height, width), by default
     size / 0.875; `mean`, `std`: one number or three, in 0…255; `interpolation`; `output`;
     `layout`. Raises `UsageError` for an unknown key and a value that cannot be meant.
     """
-    for key in given or {}:
+    for key in record or {}:
         if key not in DEFAULTS:
             raise unknown("key of a recipe", key, DEFAULTS)
-    said = {**DEFAULTS, **found, **(given or {})}
-    if said["output"] not in OUTPUTS:
-        raise unknown("output", str(said["output"]), OUTPUTS)
-    if said["layout"] not in LAYOUTS:
-        raise unknown("layout", str(said["layout"]), LAYOUTS)
-    return Recipe(_preprocessing(said), said["output"], said["layout"])
+    settings = {**DEFAULTS, **defaults, **(record or {})}
+    if settings["output"] not in OUTPUTS:
+        raise unknown("output", str(settings["output"]), OUTPUTS)
+    if settings["layout"] not in LAYOUTS:
+        raise unknown("layout", str(settings["layout"]), LAYOUTS)
+    return Recipe(_preprocessing(settings), settings["output"], settings["layout"])
 
 
 def unit_range(
@@ -48,18 +48,21 @@ def unit_range(
     return _three("mean", low), _three("std", high)
 
 
-def _preprocessing(said: Mapping[str, Any]) -> Preprocessing:
-    size = _size("size", said["size"])
-    if said["resize"] is None:
+def _preprocessing(settings: Mapping[str, Any]) -> Preprocessing:
+    size = _size("size", settings["size"])
+    if settings["resize"] is None:
         resize: int | tuple[int, int] = int(max(size) / 0.875)
     else:
-        resize = said["resize"] if isinstance(said["resize"], int) else _pair(said["resize"])
-    mean, std = _three("mean", said["mean"]), _three("std", said["std"])
+        resize = (
+            settings["resize"] if isinstance(settings["resize"], int) else _pair(settings["resize"])
+        )
+    mean, std = _three("mean", settings["mean"]), _three("std", settings["std"])
     if min(std) <= 0 or max(std) < 1:
         raise UsageError(
-            f"std={said['std']} is not in 0…255; multiply mean and std by 255 if they are for 0…1"
+            f"std={settings['std']} is not in 0…255; multiply mean and std by 255 if they are for "
+            "0…1"
         )
-    return Preprocessing(size, resize, mean, std, str(said["interpolation"]))
+    return Preprocessing(size, resize, mean, std, str(settings["interpolation"]))
 
 
 def _size(key: str, value: Any) -> tuple[int, int]:

@@ -72,8 +72,8 @@ def torch_classifier(
         if exported.session:
             forward = exported.session
             extra["runtime"] = "onnx"
-    found = classifier(name, classes, settings, forward, weights, extra)
+    model = classifier(name, classes, settings, forward, weights, extra)
     if on_gpus:
         most = fitting(in_torch, settings.shape, in_torch.devices)
-        found = replace(found, most=most, page=allocate_pinned, device=name_gpus(in_torch.devices))
-    return replace(found, gradient=TorchGradient(module, settings), cacheable=is_covered(module))
+        model = replace(model, most=most, page=allocate_pinned, device=name_gpus(in_torch.devices))
+    return replace(model, gradient=TorchGradient(module, settings), cacheable=is_covered(module))

@@ -55,9 +55,9 @@ def export(module: nn.Module, preprocessing: Preprocessing, weights: str) -> Exp
     path = cache_folder() / f"{fingerprint(weights, _source(module), size, versions)}.onnx"
     refused = path.with_suffix(".refused.json")
     if path.is_file():
-        found = _compare_outputs(path.read_bytes(), inputs, expected)
-        if found.session:
-            return found
+        result = _compare_outputs(path.read_bytes(), inputs, expected)
+        if result.session:
+            return result
     elif refused.is_file():
         return Export(None, json.loads(refused.read_text(encoding="utf-8"))["note"])
     return _export(module, inputs, expected, path)
@@ -93,12 +93,12 @@ def _export(
             # exporters raise whatever the module's code and their own converters raise
             reasons.append(f"{name}: {type(error).__name__} {_line(error)}".strip())
             continue
-        found = _compare_outputs(model, inputs, expected)
-        if found.session:
+        result = _compare_outputs(model, inputs, expected)
+        if result.session:
             _save(path, model)
-            _save(path.with_suffix(".json"), json.dumps({"note": found.note}).encode())
-            return found
-        reasons.append(f"{name}: {found.note}")
+            _save(path.with_suffix(".json"), json.dumps({"note": result.note}).encode())
+            return result
+        reasons.append(f"{name}: {result.note}")
     note = "; ".join(reasons)
     _save(path.with_suffix(".refused.json"), json.dumps({"note": note}).encode())
     return Export(None, note)
@@ -110,13 +110,13 @@ def _compare_outputs(
     """The session over `model` if it reproduces `expected` on `inputs`; else None and why not."""
     try:
         session = OnnxSession(model, "the exported module")
-        found = np.concatenate([session(batch) for batch in inputs])
+        outputs = np.concatenate([session(batch) for batch in inputs])
     except UsageError as error:
         return Export(None, str(error))
-    if found.shape != expected.shape:
-        return Export(None, f"export gives {found.shape}, torch {expected.shape}")
-    difference = float(np.abs(found - expected).max())
-    same = np.array_equal(found.argmax(axis=1), expected.argmax(axis=1))
+    if outputs.shape != expected.shape:
+        return Export(None, f"export gives {outputs.shape}, torch {expected.shape}")
+    difference = float(np.abs(outputs - expected).max())
+    same = np.array_equal(outputs.argmax(axis=1), expected.argmax(axis=1))
     if same and difference <= TOLERANCE:
         return Export(session, f"export within {TOLERANCE:g} of torch on {PROBES} probe images")
     changed = "" if same else ", and the best class changes"

@@ -37,8 +37,8 @@ def module(path: str, allow_pickle: bool = False) -> nn.Module:
 
 
 def _build_module(path: str) -> nn.Module:
-    found = attribute(path)
-    built = found if isinstance(found, nn.Module) else found()
+    target = attribute(path)
+    built = target if isinstance(target, nn.Module) else target()
     if not isinstance(built, nn.Module):
         raise UsageError(f"'{path}' gives a {type(built).__name__}, not a torch.nn.Module")
     return built.eval()
@@ -54,10 +54,10 @@ def _entries(file: Path) -> list[str]:
 def _load_pickled(file: Path, allow_pickle: bool) -> nn.Module:
     if allow_pickle:
         # the user said so: unpickling runs code from the file
-        found = torch.load(file, map_location="cpu", weights_only=False)
-        if isinstance(found, nn.Module):
-            return found.eval()
-        raise UsageError(f"'{file}' holds a {type(found).__name__}, not a torch.nn.Module")
+        content = torch.load(file, map_location="cpu", weights_only=False)
+        if isinstance(content, nn.Module):
+            return content.eval()
+        raise UsageError(f"'{file}' holds a {type(content).__name__}, not a torch.nn.Module")
     try:
         state_dict(file)
     except UsageError as error:

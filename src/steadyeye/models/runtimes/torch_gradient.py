@@ -46,8 +46,8 @@ class TorchGradient:
             (gradient,) = torch.autograd.grad(odds, pixels)
         return np.asarray(gradient.numpy(), dtype=np.float32)
 
-    def _log_odds(self, scores: Tensor, which: int) -> Tensor:
+    def _log_odds(self, scores: Tensor, index: int) -> Tensor:
         if self.recipe.output == "probabilities":
-            return torch.logit(scores[which], eps=1e-7)
-        others = torch.cat([scores[:which], scores[which + 1 :]])
-        return scores[which] - torch.logsumexp(others, 0)
+            return torch.logit(scores[index], eps=1e-7)
+        others = torch.cat([scores[:index], scores[index + 1 :]])
+        return scores[index] - torch.logsumexp(others, 0)

@@ -179,7 +179,7 @@ def _twin(module: nn.Module) -> nn.Module:
     if isinstance(module, jit.ScriptModule | fx.GraphModule):
         return module
     weights: dict[int, Any] = {
-        id(each): each for each in itertools.chain(module.parameters(), module.buffers())
+        id(tensor): tensor for tensor in itertools.chain(module.parameters(), module.buffers())
     }
     return _copy_module(module, weights)
 

@@ -35,14 +35,14 @@ def bare(spec: str, seed: int = 0, weights: bool = False) -> Any:
     without a parameter for that (`WITHOUT`) comes with its weights. Raises `UsageError` as the
     plugin does.
     """
-    asked, random = parse(spec), {} if weights else without(spec)
-    kwargs = {key: value for key, value in asked.kwargs.items() if key != "precision"}
-    if "runtime" in inspect.signature(plugins.load("models", asked.name)).parameters:
+    call, random = parse(spec), {} if weights else without(spec)
+    kwargs = {key: value for key, value in call.kwargs.items() if key != "precision"}
+    if "runtime" in inspect.signature(plugins.load("models", call.name)).parameters:
         kwargs["runtime"] = "torch"
     for key in LEFT_OUT if random else ():
         kwargs.pop(key, None)
     with seeded_weights(seed):
-        return plugins.build("models", Spec(asked.name, {**kwargs, **random}))
+        return plugins.build("models", Spec(call.name, {**kwargs, **random}))
 
 
 def reset(module: nn.Module, seed: int = 0) -> nn.Module:
@@ -52,24 +52,25 @@ def reset(module: nn.Module, seed: int = 0) -> nn.Module:
     `UsageError` where a layer has weights and nothing to draw them anew with, since these would
     stay as they were trained.
     """
-    kept: list[str] = []
+    without_reset: list[str] = []
     done: list[str] = []
     with seeded_weights(seed):
-        for name, each in module.named_modules():
+        for name, layer in module.named_modules():
             if any(name.startswith(f"{above}.") or not above for above in done):
                 continue
-            again = getattr(each, "reset_parameters", getattr(each, "_reset_parameters", None))
-            if hasattr(each, "config") and hasattr(each, "init_weights"):
-                each.load_state_dict(type(each)(copy.deepcopy(each.config)).state_dict())
+            again = getattr(layer, "reset_parameters", getattr(layer, "_reset_parameters", None))
+            if hasattr(layer, "config") and hasattr(layer, "init_weights"):
+                layer.load_state_dict(type(layer)(copy.deepcopy(layer.config)).state_dict())
                 done.append(name)
             elif again is not None:
                 again()
-            elif own := [key for key, _ in each.named_parameters(recurse=False)]:
-                kept.append(f"{name}.{own[0]}".removeprefix("."))
-    if kept:
+            elif own := [key for key, _ in layer.named_parameters(recurse=False)]:
+                without_reset.append(f"{name}.{own[0]}".removeprefix("."))
+    if without_reset:
         raise UsageError(
-            f"{len(kept)} weights of {type(module).__name__} cannot be reset, first "
-            f"'{kept[0]}'; give their layers a reset_parameters(), or start from random weights"
+            f"{len(without_reset)} weights of {type(module).__name__} cannot be reset, first "
+            f"'{without_reset[0]}'; give their layers a reset_parameters(), or start from "
+            "random weights"
         )
     return module
 

@@ -36,14 +36,14 @@ def state_dict(path: Path) -> dict[str, Tensor]:
 
     Pickled code is never run. Raises `UsageError` for a file that holds anything but tensors.
     """
-    found = _safetensors(path) if path.suffix == ".safetensors" else load_content(path)
+    content = _safetensors(path) if path.suffix == ".safetensors" else load_content(path)
     for key in WRAPPERS:
-        if isinstance(found, Mapping) and isinstance(found.get(key), Mapping):
-            found = found[key]
-    if not isinstance(found, Mapping) or not _tensors(found):
-        raise UsageError(f"'{path}' holds no state dict but a {type(found).__name__}")
+        if isinstance(content, Mapping) and isinstance(content.get(key), Mapping):
+            content = content[key]
+    if not isinstance(content, Mapping) or not _tensors(content):
+        raise UsageError(f"'{path}' holds no state dict but a {type(content).__name__}")
     # DataParallel and DistributedDataParallel put 'module.' before every name
-    return {str(key).removeprefix("module."): value for key, value in found.items()}
+    return {str(key).removeprefix("module."): value for key, value in content.items()}
 
 
 def load_content(path: Path) -> Any:
@@ -88,11 +88,11 @@ def fill_from(module: nn.Module, weights: Mapping[str, Tensor], path: Path) -> n
         raise UsageError(f"'{path}' does not fit {type(module).__name__}: {misfit}") from error
     # they count the batches of training, and nothing reads them afterwards
     missing = [name for name in missing if not name.endswith(".num_batches_tracked")]
-    for what, names in (("lacks", missing), ("has no place for", unexpected)):
+    for fault, names in (("lacks", missing), ("has no place for", unexpected)):
         if names:
-            who = f"'{path}'" if what == "lacks" else type(module).__name__
+            who = f"'{path}'" if fault == "lacks" else type(module).__name__
             more = f" and {len(names) - 1} more" if len(names) > 1 else ""
-            raise UsageError(f"'{path}' does not fit: {who} {what} '{names[0]}'{more}")
+            raise UsageError(f"'{path}' does not fit: {who} {fault} '{names[0]}'{more}")
     return module
 
 
@@ -130,8 +130,8 @@ def is_covered(module: nn.Module) -> bool:
     return read_fingerprint(module) is not None or packages <= LIBRARIES
 
 
-def _tensors(found: Mapping[Any, Any]) -> bool:
-    return bool(found) and all(isinstance(value, Tensor) for value in found.values())
+def _tensors(content: Mapping[Any, Any]) -> bool:
+    return bool(content) and all(isinstance(value, Tensor) for value in content.values())
 
 
 def _safetensors(path: Path) -> dict[str, Tensor]:
