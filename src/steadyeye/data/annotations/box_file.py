@@ -61,20 +61,22 @@ class BoxFile:
 
     def labels(self, video: str, frames: int, cuts: tuple[int, ...]) -> VideoLabels:
         """What stands in which frame, as `draw` takes it. Raises `UsageError` for frames beyond."""
-        found = self.of(video)
-        beyond = [frame for frame in found if not 0 <= frame < frames]
-        if beyond:
+        of_frames = self.of(video)
+        out_of_range = [frame for frame in of_frames if not 0 <= frame < frames]
+        if out_of_range:
             raise UsageError(
-                f"the boxes name frame {beyond[0]} of '{video}', which has frames 0 to "
-                f"{frames - 1} (frames beyond them: {len(beyond):,})"
+                f"the boxes name frame {out_of_range[0]} of '{video}', which has frames 0 to "
+                f"{frames - 1} (frames beyond them: {len(out_of_range):,})"
             )
-        ranges = [Range(frame, frame, present(each)) for frame, each in sorted(found.items())]
-        return VideoLabels(tuple(each for each in ranges if each.labels), cuts)
+        ranges = [
+            Range(frame, frame, present(boxes_)) for frame, boxes_ in sorted(of_frames.items())
+        ]
+        return VideoLabels(tuple(boxes_ for boxes_ in ranges if boxes_.labels), cuts)
 
     def notes(self, videos: Iterable[str]) -> tuple[str, ...]:
         """How many videos the file has boxes of that are not among `videos`, and the first."""
-        there = {name for video in videos for name in (video, Path(video).stem)}
-        others = sorted(set(self.videos) - there)
+        known = {name for video in videos for name in (video, Path(video).stem)}
+        others = sorted(set(self.videos) - known)
         if not others:
             return self.remarks
         return (
@@ -96,7 +98,7 @@ def read(path: str) -> BoxFile:
 def _of_json(path: Place) -> BoxFile:
     content = coco_file.read(path)
     frames = every(content.images, lambda image: _frame(path, image))
-    twice = [each for each, times in Counter(frames).items() if times > 1]
+    twice = [key for key, times in Counter(frames).items() if times > 1]
     if twice:
         video, frame = twice[0]
         raise UsageError(
@@ -139,8 +141,10 @@ def _of_csv(path: str) -> BoxFile:
         video: {frame: _boxes(entries, place) for frame, entries in frames.items()}
         for video, frames in rows.items()
     }
-    kept = sum(len(each) for frames in videos.values() for each in frames.values())
-    return BoxFile(classes_of_names(dict.fromkeys(names)), videos, repeats(written - kept, written))
+    count = sum(len(objects) for frames in videos.values() for objects in frames.values())
+    return BoxFile(
+        classes_of_names(dict.fromkeys(names)), videos, repeats(written - count, written)
+    )
 
 
 def _boxes(entries: list[Entry], place: Mapping[str, int]) -> Boxes:

@@ -36,13 +36,13 @@ def boxed_sets(
     video → (height, width), where it is said. Raises `UsageError` for a video without any object.
     """
     members: list[Member] = []
-    for video, found in frames.items():
-        ranges = [Range(i, i, present(each)) for i, each in enumerate(boxes[video]) if len(each)]
-        labelled = VideoLabels(tuple(each for each in ranges if each.labels))
+    for video, paths in frames.items():
+        ranges = [Range(i, i, present(o)) for i, o in enumerate(boxes[video]) if len(o)]
+        labelled = VideoLabels(tuple(part for part in ranges if part.labels))
         if not labelled.ranges:
-            raise UsageError(f"'{video}' has no object in any of its {len(found)} frames")
-        drawn = draw(video, len(found), labelled, how, any_neighbour=True)
-        members += [replace(m, truth=present(boxes[video][m.frame])) for m in drawn]
+            raise UsageError(f"'{video}' has no object in any of its {len(paths)} frames")
+        sets = draw(video, len(paths), labelled, how, any_neighbour=True)
+        members += [replace(m, truth=present(boxes[video][m.frame])) for m in sets]
 
     check_anchors(members, how)
 
@@ -56,11 +56,11 @@ def boxed_sets(
         return replace(still(member), boxes=boxes[member.video][member.frame], size=size)
 
     marks = [
-        f"{video} {path.name} {each.boxes.tolist()} {each.labels.tolist()} {each.crowd.tolist()}"
-        for video, found in frames.items()
-        for path, each in zip(found, boxes[video], strict=True)
+        f"{video} {path.name} {o.boxes.tolist()} {o.labels.tolist()} {o.crowd.tolist()}"
+        for video, paths in frames.items()
+        for path, o in zip(paths, boxes[video], strict=True)
     ]
-    lengths = {video: len(found) for video, found in frames.items()}
+    lengths = {video: len(paths) for video, paths in frames.items()}
     return FrameSets(
         name=name,
         classes=classes,

@@ -41,9 +41,9 @@ def without_repeats(
     images: Sequence[BoxedImage],
 ) -> tuple[Sequence[BoxedImage], tuple[str, ...]]:
     """Images whose boxes are each there once, and the note of how many were there twice."""
-    kept = [replace(image, boxes=once(image.boxes)) for image in images]
-    before, after = (sum(len(each.boxes) for each in some) for some in (images, kept))
-    return kept, repeats(before - after, before)
+    unique = [replace(image, boxes=once(image.boxes)) for image in images]
+    before, after = (sum(len(image.boxes) for image in some) for some in (images, unique))
+    return unique, repeats(before - after, before)
 
 
 @source_in_short
@@ -85,11 +85,12 @@ class BoxedImages:
         first = f", first '{empty[0]}'" if empty else ""
         total = sum(len(image.boxes) for image in self.images)
         outside = sum(int((image.boxes.labels == OOD).sum()) for image in self.images)
-        told = f", {outside:,} of objects outside the classes" if outside else ""
+        beside = f", {outside:,} of objects outside the classes" if outside else ""
         of = " of the classes" if outside else ""
         return (
             f"{number_of(len(self.images), 'image')} with {number_of(total, 'box')}, {crowds:,} "
-            f"of them crowds{told}; {number_of(len(empty), 'image')} without any object{of}{first}",
+            f"of them crowds{beside}; {number_of(len(empty), 'image')} without any "
+            f"object{of}{first}",
             *self.remarks,
         )
 

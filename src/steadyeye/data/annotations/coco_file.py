@@ -33,13 +33,13 @@ class CocoFile:
     classes: Classes
     category_ids: tuple[int, ...]
     images: Sequence[Mapping[str, Any]]
-    found: Mapping[Any, Boxes]
+    of_image: Mapping[Any, Boxes]
     outside: str | None = None
     notes: tuple[str, ...] = ()
 
     def boxes(self, image: Mapping[str, Any]) -> Boxes:
         """The boxes of one of the images; none where nothing is annotated."""
-        return self.found.get(image["id"], EMPTY)
+        return self.of_image.get(image["id"], EMPTY)
 
 
 def read(path: Place, ood: str | None = None) -> CocoFile:
@@ -53,27 +53,27 @@ def read(path: Place, ood: str | None = None) -> CocoFile:
     """
     content = _content(path)
     categories = _categories(path, content["categories"])
-    outside = [each for each, name in categories.items() if name == ood]
-    classes = {each: name for each, name in categories.items() if name != ood}
+    outside = [item for item, name in categories.items() if name == ood]
+    classes = {item: name for item, name in categories.items() if name != ood}
     if not classes:
         raise UsageError(f"'{path}' has no category other than '{ood}'; list the classes")
     position = {category: i for i, category in enumerate(classes)} | dict.fromkeys(outside, OOD)
-    listed = {image["id"] for image in content["images"]}
+    ids = {image["id"] for image in content["images"]}
     of_image = {
-        image: distinct(found)
-        for image, found in _by_image(path, content["annotations"], listed).items()
+        image: distinct(objects)
+        for image, objects in _by_image(path, content["annotations"], ids).items()
     }
 
     def read_one(annotation: Mapping[str, Any]) -> tuple[Box, int, bool, float]:
         return _annotation(path, annotation, position)
 
-    numbered = [(image, each) for image, found in of_image.items() for each in found]
-    read_all = every([each for _, each in numbered], read_one)
+    numbered = [(image, item) for image, objects in of_image.items() for item in objects]
+    read_all = every([item for _, item in numbered], read_one)
     entries: dict[Any, list[tuple[Box, int, bool, float]]] = defaultdict(list)
     for (image, _), entry in zip(numbered, read_all, strict=True):
         entries[image].append(entry)
-    found = {image: boxes(*zip(*each, strict=True)) for image, each in entries.items()}
-    _check_pixels(path, found.values())
+    objects = {image: boxes(*zip(*item, strict=True)) for image, item in entries.items()}
+    _check_pixels(path, objects.values())
     return CocoFile(
         close_list(
             classes_of_names(
@@ -82,7 +82,7 @@ def read(path: Place, ood: str | None = None) -> CocoFile:
         ),
         tuple(classes),
         content["images"],
-        found,
+        objects,
         ood if outside else None,
         (*_repeats(content["annotations"], of_image), *_same_files(content["images"])),
     )
@@ -90,15 +90,15 @@ def read(path: Place, ood: str | None = None) -> CocoFile:
 
 def distinct(annotations: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
     """The annotations of an image, each once: the same class, box and mask are one object."""
-    found: dict[str, Mapping[str, Any]] = {}
-    for each in annotations:
-        parts = [each.get(key) for key in ("category_id", "bbox", "segmentation", "iscrowd")]
-        found.setdefault(json.dumps(parts, default=str), each)
-    return list(found.values())
+    unique: dict[str, Mapping[str, Any]] = {}
+    for annotation in annotations:
+        parts = [annotation.get(key) for key in ("category_id", "bbox", "segmentation", "iscrowd")]
+        unique.setdefault(json.dumps(parts, default=str), annotation)
+    return list(unique.values())
 
 
-def _repeats(annotations: Sequence[Any], kept: Mapping[Any, Sequence[Any]]) -> tuple[str, ...]:
-    more = len(annotations) - sum(map(len, kept.values()))
+def _repeats(annotations: Sequence[Any], unique: Mapping[Any, Sequence[Any]]) -> tuple[str, ...]:
+    more = len(annotations) - sum(map(len, unique.values()))
     if not more:
         return ()
     return (
@@ -118,9 +118,9 @@ def _same_files(images: Sequence[Mapping[str, Any]]) -> tuple[str, ...]:
     )
 
 
-def _check_pixels(path: Place, found: Iterable[Boxes]) -> None:
+def _check_pixels(path: Place, of_images: Iterable[Boxes]) -> None:
     """Raises `UsageError` where all boxes lie in the first pixel: they are shares of the sides."""
-    ends = [float(each.boxes.max()) for each in found if len(each)]
+    ends = [float(objects.boxes.max()) for objects in of_images if len(objects)]
     if ends and max(ends) <= 1:
         raise UsageError(
             f"'{path}': all boxes lie within 1 × 1 pixel, as if they were shares of the image's "
@@ -128,22 +128,22 @@ def _check_pixels(path: Place, found: Iterable[Boxes]) -> None:
         )
 
 
-def _categories(path: Place, listed: Sequence[Any]) -> Mapping[int, str]:
+def _categories(path: Place, categories: Sequence[Any]) -> Mapping[int, str]:
     """Id → name, by rising ids. Raises `UsageError` for two of one id or one name."""
-    entries = every(listed, lambda each: _category(path, each))
+    entries = every(categories, lambda category: _category(path, category))
     for number, words in enumerate(("gives {} category ids twice", "names {} categories twice")):
         times = Counter(entry[number] for entry in entries)
         twice = [key for key, count in times.items() if count > 1]
         if twice:
-            said = words.format(len(twice))
-            raise UsageError(f"'{path}' {said}, first '{twice[0]}'; make them unique")
+            fault = words.format(len(twice))
+            raise UsageError(f"'{path}' {fault}, first '{twice[0]}'; make them unique")
     return dict(sorted(entries))
 
 
 def _synset(categories: Sequence[Mapping[str, Any]], number: int) -> str | None:
     """The wnid of a category that says its synset, as LVIS does (`cab.n.03`), where it is known."""
-    said = next(each.get("synset") for each in categories if each["id"] == number)
-    return of_sense(said) if isinstance(said, str) else None
+    synset = next(category.get("synset") for category in categories if category["id"] == number)
+    return of_sense(synset) if isinstance(synset, str) else None
 
 
 def _category(path: Place, entry: Any) -> tuple[int, str]:
@@ -164,7 +164,7 @@ def _content(path: Place) -> Mapping[str, Any]:
     if lacks:
         raise UsageError(f"'{path}' has no {', '.join(lacks)}; give COCO's JSON of instances")
     for key in ("images", "annotations"):
-        if not all(isinstance(each, dict) for each in content[key]):
+        if not all(isinstance(entry, dict) for entry in content[key]):
             raise UsageError(f"'{path}': {key} must be a list of objects; correct it")
     # NAO's release says _image_id beside COCO's keys or instead of them
     images = [key_entry(image, "id") for image in content["images"]]
@@ -173,7 +173,7 @@ def _content(path: Place) -> Mapping[str, Any]:
         raise UsageError(
             f"'{path}' has {number_of(len(without), 'image')} without id, first {without[0]}"
         )
-    annotations = [key_entry(each, "image_id") for each in content["annotations"]]
+    annotations = [key_entry(entry, "image_id") for entry in content["annotations"]]
     return {**content, "images": images, "annotations": annotations}
 
 
@@ -187,39 +187,39 @@ def key_entry(entry: Mapping[str, Any], key: str) -> Mapping[str, Any]:
 def _by_image(
     path: Place, annotations: Sequence[Mapping[str, Any]], images: set[Any]
 ) -> Mapping[Any, list[Mapping[str, Any]]]:
-    found: dict[Any, list[Mapping[str, Any]]] = defaultdict(list)
+    of_image: dict[Any, list[Mapping[str, Any]]] = defaultdict(list)
     for annotation in annotations:
-        found[annotation.get("image_id")].append(annotation)
-    unknown = [image for image in found if image not in images]
+        of_image[annotation.get("image_id")].append(annotation)
+    unknown = [image for image in of_image if image not in images]
     if unknown:
         raise UsageError(
             f"'{path}' has annotations of {number_of(len(unknown), 'image')} that it does not "
             f"list, first image_id {unknown[0]}; list them or take the annotations out"
         )
-    return found
+    return of_image
 
 
 def _annotation(
     path: Place, annotation: Mapping[str, Any], position: Mapping[int, int]
 ) -> tuple[Box, int, bool, float]:
     """Corners, class, whether it is a crowd, and area."""
-    which = f"'{path}': annotation {annotation.get('id')}"
-    box = _corners(which, annotation)
+    where = f"'{path}': annotation {annotation.get('id')}"
+    box = _corners(where, annotation)
     category = annotation.get("category_id")
     if type(category) is not int or category not in position:
         raise UsageError(
-            f"{which} has category_id {category}, which is not among its categories; list it"
+            f"{where} has category_id {category}, which is not among its categories; list it"
         )
     area = annotation.get("area", (box[2] - box[0]) * (box[3] - box[1]))
     if not isinstance(area, int | float) or not np.isfinite(area):
-        raise UsageError(f"{which} has the area {area!r}; give a number or leave it out")
+        raise UsageError(f"{where} has the area {area!r}; give a number or leave it out")
     crowd = annotation.get("iscrowd") or 0
     if crowd not in (0, 1):
-        raise UsageError(f"{which} has iscrowd {crowd!r}; give 0 or 1")
+        raise UsageError(f"{where} has iscrowd {crowd!r}; give 0 or 1")
     return box, position[category], bool(crowd), float(area)
 
 
-def _corners(which: str, annotation: Mapping[str, Any]) -> Box:
+def _corners(where: str, annotation: Mapping[str, Any]) -> Box:
     try:
         if annotation.get("bbox"):
             box: Box | None = corners(annotation["bbox"])
@@ -227,12 +227,12 @@ def _corners(which: str, annotation: Mapping[str, Any]) -> Box:
             box = of_segmentation(annotation.get("segmentation") or [])
     except (KeyError, TypeError, ValueError) as error:
         raise UsageError(
-            f"{which} has neither a bbox of x, y, width and height nor a mask; correct it"
+            f"{where} has neither a bbox of x, y, width and height nor a mask; correct it"
         ) from error
     except UsageError as error:
-        raise UsageError(f"{which}: {error}") from error
+        raise UsageError(f"{where}: {error}") from error
     if box is None or not np.isfinite(box).all():
-        raise UsageError(f"{which} has an empty mask or a box that is not numbers; correct it")
+        raise UsageError(f"{where} has an empty mask or a box that is not numbers; correct it")
     if box[2] < box[0] or box[3] < box[1]:
-        raise UsageError(f"{which} has a box of negative size, {annotation['bbox']}; correct it")
+        raise UsageError(f"{where} has a box of negative size, {annotation['bbox']}; correct it")
     return box

@@ -31,14 +31,16 @@ def inside(
     return (x0, y0, x1, y1) if x0 < x1 and y0 < y1 else None
 
 
-def once(found: Boxes) -> Boxes:
+def once(objects: Boxes) -> Boxes:
     """The boxes of an image, each once: the same class and corners twice are one object."""
-    rows = np.column_stack([found.boxes, found.labels, found.crowd])
+    rows = np.column_stack([objects.boxes, objects.labels, objects.crowd])
     _, first = np.unique(rows, axis=0, return_index=True)
-    kept = np.sort(first)
-    if len(kept) == len(found):
-        return found
-    return Boxes(found.boxes[kept], found.labels[kept], found.crowd[kept], found.area[kept])
+    rows_ = np.sort(first)
+    if len(rows_) == len(objects):
+        return objects
+    return Boxes(
+        objects.boxes[rows_], objects.labels[rows_], objects.crowd[rows_], objects.area[rows_]
+    )
 
 
 def repeats(more: int, of: int) -> tuple[str, ...]:

@@ -34,37 +34,37 @@ def coco_images(
     exported = {listing(path) for path in files if isinstance(path, Path)}
     for folder in filter(None, exported):
         check_sums(folder)
-    found = [coco_file.read(path, ood or None) for path in files]
-    first = found[0]
-    for path, other in zip(files, found, strict=True):
+    contents = [coco_file.read(path, ood or None) for path in files]
+    first = contents[0]
+    for path, other in zip(files, contents, strict=True):
         mine, others = ((c.classes.names, c.category_ids) for c in (first, other))
         if mine != others:
             raise UsageError(f"'{path}' has other categories than '{files[0]}'; give them the same")
-    there = any(each.outside for each in found)
-    if ood not in (None, "", OUTSIDE) and not there:
+    has_outside = any(content_.outside for content_ in contents)
+    if ood not in (None, "", OUTSIDE) and not has_outside:
         raise unknown("category", str(ood), first.classes.names)
-    named = [str(image["id"]) for content in found for image in content.images]
-    told = len(set(named)) < len(named) and len(files) > 1
+    ids = [str(image["id"]) for content in contents for image in content.images]
+    with_stem = len(set(ids)) < len(ids) and len(files) > 1
     # the same file says something else where a category of it is read as another thing
-    marks = [ood or ""] if there else []
+    marks = [ood or ""] if has_outside else []
     return BoxedImages(
         name=name,
         classes=first.classes,
         fingerprint=fingerprint(*(path.read_bytes() for path in files), *marks),
         images=[
             BoxedImage(
-                f"{path.stem}/{image['id']}" if told else str(image["id"]),
+                f"{path.stem}/{image['id']}" if with_stem else str(image["id"]),
                 locate(image),
                 content.boxes(image),
                 _size(image),
                 _masks(path, image),
                 str(image.get("file_name", "")),
             )
-            for path, content in zip(files, found, strict=True)
+            for path, content in zip(files, contents, strict=True)
             for image in content.images
         ],
         category_ids=first.category_ids,
-        remarks=tuple(note for each in found for note in each.notes),
+        remarks=tuple(note for content_ in contents for note in content_.notes),
     )
 
 

@@ -21,28 +21,30 @@ def masks(path: Place, image: Any, size: tuple[int, int]) -> NDArray[np.bool_]:
     `size`: height and width. A polygon holds the pixels on its edge; run lengths are exact. All
     False for an annotation without a mask.
     """
-    found = [_mask(each, size) for each in _segmentations(path).get(image, ())]
-    return np.stack(found) if found else np.zeros((0, *size), dtype=np.bool_)
+    planes = [_mask(segmentation, size) for segmentation in _segmentations(path).get(image, ())]
+    return np.stack(planes) if planes else np.zeros((0, *size), dtype=np.bool_)
 
 
 # one file at a time: that of COCO's training images takes gigabytes
 @lru_cache(maxsize=1)
 def _segmentations(path: Place) -> Mapping[Any, Sequence[Any]]:
     """Image id → what stands under `segmentation` in each of its annotations."""
-    found: dict[Any, list[Any]] = defaultdict(list)
+    of_image: dict[Any, list[Any]] = defaultdict(list)
     for annotation in tree(path, "annotations")["annotations"]:
         entry = key_entry(annotation, "image_id")
-        found[entry["image_id"]].append(entry)
+        of_image[entry["image_id"]].append(entry)
     # the same ones as the boxes are of
-    return {image: [e.get("segmentation") for e in distinct(own)] for image, own in found.items()}
+    return {
+        image: [e.get("segmentation") for e in distinct(own)] for image, own in of_image.items()
+    }
 
 
 def _mask(segmentation: Any, size: tuple[int, int]) -> NDArray[np.bool_]:
     if isinstance(segmentation, Mapping):
         return run_lengths(segmentation)
-    drawn = np.zeros(size, dtype=np.uint8)
+    plane = np.zeros(size, dtype=np.uint8)
     for polygon in segmentation or ():
         points = np.asarray(polygon, dtype=np.float64).reshape(-1, 2)
         # a corner at 3.0 is the edge between the pixels 2 and 3, OpenCV's 3 the middle of pixel 3
-        cv2.fillPoly(drawn, [np.round((points - 0.5) * 256).astype(np.int32)], (1,), shift=8)
-    return drawn > 0
+        cv2.fillPoly(plane, [np.round((points - 0.5) * 256).astype(np.int32)], (1,), shift=8)
+    return plane > 0

@@ -51,14 +51,14 @@ class Candidates:
 def read(path: Path) -> Candidates:
     """The suggestions in a file. Raises `UsageError`, one line, for the first that is none."""
     content = _content(path)
-    names = {one["id"]: str(one["name"]) for one in content["categories"]}
-    files = {one["id"]: _file(path, str(one["file_name"])) for one in content["images"]}
-    for what, values in (("category", list(names.values())), ("image", list(files.values()))):
+    names = {entry["id"]: str(entry["name"]) for entry in content["categories"]}
+    files = {entry["id"]: _file(path, str(entry["file_name"])) for entry in content["images"]}
+    for kind, values in (("category", list(names.values())), ("image", list(files.values()))):
         twice = [value for value, times in Counter(values).items() if times > 1]
         if twice:
-            raise UsageError(f"'{path}' lists the {what} '{twice[0]}' twice; list it once")
-    listed = next(content[key] for key in LISTS if key in content)
-    boxes = tuple(_box(path, n, one, files, names) for n, one in enumerate(listed, start=1))
+            raise UsageError(f"'{path}' lists the {kind} '{twice[0]}' twice; list it once")
+    detections = next(content[key] for key in LISTS if key in content)
+    boxes = tuple(_box(path, n, entry, files, names) for n, entry in enumerate(detections, start=1))
     again = [id_ for id_, times in Counter(box.id for box in boxes).items() if times > 1]
     if again:
         raise UsageError(f"'{path}' has several boxes with the id {again[0]}; number them")
@@ -78,10 +78,10 @@ def _content(path: Path) -> Mapping[str, Any]:
         )
     if not any(isinstance(content.get(key), list) for key in LISTS):
         raise UsageError(f"'{path}' has no list of annotations or results; add one")
-    for what, key in (("images", "file_name"), ("categories", "name")):
-        for number, one in enumerate(content[what], start=1):
-            if not isinstance(one, dict) or not {"id", key} <= set(one):
-                raise UsageError(f"'{path}': number {number} of {what} needs id and {key}")
+    for part, key in (("images", "file_name"), ("categories", "name")):
+        for number, entry in enumerate(content[part], start=1):
+            if not isinstance(entry, dict) or not {"id", key} <= set(entry):
+                raise UsageError(f"'{path}': number {number} of {part} needs id and {key}")
     return content
 
 
@@ -93,29 +93,29 @@ def _file(path: Path, name: str) -> str:
 
 
 def _box(
-    path: Path, number: int, one: Any, files: Mapping[Any, str], names: Mapping[Any, str]
+    path: Path, number: int, entry: Any, files: Mapping[Any, str], names: Mapping[Any, str]
 ) -> Candidate:
-    told = f"'{path}': box {number}"
-    if not isinstance(one, dict) or not {"image_id", "category_id", "bbox"} <= set(one):
-        raise UsageError(f"{told} needs image_id, category_id and bbox")
-    if one["image_id"] not in files:
-        raise UsageError(f"{told} is of image {one['image_id']}, which is not listed; list it")
-    if one["category_id"] not in names:
-        raise UsageError(f"{told} is of category {one['category_id']}, which is not listed")
+    where = f"'{path}': box {number}"
+    if not isinstance(entry, dict) or not {"image_id", "category_id", "bbox"} <= set(entry):
+        raise UsageError(f"{where} needs image_id, category_id and bbox")
+    if entry["image_id"] not in files:
+        raise UsageError(f"{where} is of image {entry['image_id']}, which is not listed; list it")
+    if entry["category_id"] not in names:
+        raise UsageError(f"{where} is of category {entry['category_id']}, which is not listed")
     return Candidate(
-        str(one.get("id", number)),
-        files[one["image_id"]],
-        _corners(told, one["bbox"]),
-        names[one["category_id"]],
-        float(one.get("score", math.nan)),
+        str(entry.get("id", number)),
+        files[entry["image_id"]],
+        _corners(where, entry["bbox"]),
+        names[entry["category_id"]],
+        float(entry.get("score", math.nan)),
     )
 
 
-def _corners(told: str, box: Sequence[float]) -> tuple[float, float, float, float]:
+def _corners(where: str, box: Sequence[float]) -> tuple[float, float, float, float]:
     try:
-        found = corners(box)
+        ends = corners(box)
     except (TypeError, ValueError):
-        raise UsageError(f"{told} has the bbox {box}; give x, y, width, height") from None
-    if not all(map(math.isfinite, found)) or not (found[0] < found[2] and found[1] < found[3]):
-        raise UsageError(f"{told} has the bbox {box}; give a width and a height above 0")
-    return found
+        raise UsageError(f"{where} has the bbox {box}; give x, y, width, height") from None
+    if not all(map(math.isfinite, ends)) or not (ends[0] < ends[2] and ends[1] < ends[3]):
+        raise UsageError(f"{where} has the bbox {box}; give a width and a height above 0")
+    return ends

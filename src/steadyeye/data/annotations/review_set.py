@@ -88,12 +88,12 @@ class SetFolder:
     @property
     def classes(self) -> Classes | None:
         """The classes of the labels; None where nothing is labelled."""
-        listed = self.content.get("classes")
-        if not listed:
+        record = self.content.get("classes")
+        if not record:
             return None
-        wnids = listed.get("wnids")
-        whole = bool(listed.get("closed"))
-        return Classes(tuple(listed["names"]), tuple(wnids) if wnids else None, closed=whole)
+        wnids = record.get("wnids")
+        whole = bool(record.get("closed"))
+        return Classes(tuple(record["names"]), tuple(wnids) if wnids else None, closed=whole)
 
     @cached_property
     def images(self) -> frozenset[str]:
@@ -130,31 +130,31 @@ def read(root: str | Path) -> SetFolder:
     if version > VERSION:
         raise UsageError(f"'{path}' is of version {version}; this steadyeye reads {VERSION}")
     frames = _table(base / "frames.parquet", FRAMES)
-    found = SetFolder(base, content, frames, _table(base / "boxes.parquet", BOXES))
-    _check_labels(found)
-    return found
+    folder = SetFolder(base, content, frames, _table(base / "boxes.parquet", BOXES))
+    _check_labels(folder)
+    return folder
 
 
-def _check_labels(found: SetFolder) -> None:
+def _check_labels(folder: SetFolder) -> None:
     """Raises `UsageError` where a frame has a label that the list of the set has not."""
     try:
-        classes = len(found.classes or ())
+        classes = len(folder.classes or ())
     except (AttributeError, KeyError, TypeError):
         raise UsageError(
-            f"'{found.root / 'set.json'}' has no list of classes; sample again"
+            f"'{folder.root / 'set.json'}' has no list of classes; sample again"
         ) from None
-    sampled = _sampled_classes(found.root / "frames.parquet")
-    listed = list(found.classes.names) if found.classes else []
-    if listed[: len(sampled)] != sampled:
+    sampled = _sampled_classes(folder.root / "frames.parquet")
+    names = list(folder.classes.names) if folder.classes else []
+    if names[: len(sampled)] != sampled:
         raise UsageError(
-            f"'{found.root / 'set.json'}' lists other classes than the set was sampled with "
+            f"'{folder.root / 'set.json'}' lists other classes than the set was sampled with "
             f"({', '.join(sampled[:5])}, …); put them back, new ones go to the end"
         )
-    labels = pc.list_flatten(found.frames["labels"]).to_numpy()
+    labels = pc.list_flatten(folder.frames["labels"]).to_numpy()
     outside = labels[(labels < 0) | (labels >= classes)]
     if len(outside):
         raise UsageError(
-            f"the set in '{found.root}' has {number_of(len(outside), 'label')} outside its "
+            f"the set in '{folder.root}' has {number_of(len(outside), 'label')} outside its "
             f"{number_of(classes, 'class')}, first {outside[0]}; sample it again"
         )
 
@@ -171,8 +171,8 @@ def _table(path: Path, schema: pa.Schema) -> pa.Table:
     if not path.is_file():
         return schema.empty_table()
     try:
-        found = pq.read_table(path)
-        return found.select(schema.names).cast(schema)
+        rows = pq.read_table(path)
+        return rows.select(schema.names).cast(schema)
     except (pa.ArrowException, KeyError) as error:
         raise UsageError(f"cannot read '{path}': {error}; sample the set again") from error
 

@@ -39,14 +39,14 @@ class TarSamples:
     """The samples of a tar, n of them, some 40 bytes each beside the id.
 
     `rows`: the columns `id`, `start` and `size` (where the image's bytes are), `labels` (positions
-    in `said`) and, where any sample has boxes, `corners` (four numbers a box, null without).
-    `said`: the labels that occur, in the order they come first. `version`: that of the tar.
-    `fingerprint`: changes with the samples, what is said of them or their order.
+    in `distinct_labels`) and, where any sample has boxes, `corners` (four numbers a box, null
+    without). `distinct_labels`: the labels that occur, in the order they come first. `version`:
+    that of the tar. `fingerprint`: changes with the samples, what is said of them or their order.
     """
 
     tar: Place
     rows: pa.RecordBatch
-    said: Sequence[Label]
+    distinct_labels: Sequence[Label]
     version: str
     fingerprint: str
 
@@ -65,7 +65,7 @@ class TarSamples:
 
     @property
     def labels(self) -> NDArray[np.int32]:
-        """The labels of all samples, as positions in `said`."""
+        """The labels of all samples, as positions in `distinct_labels`."""
         return np.asarray(self.rows.column("labels").values.to_numpy())
 
     def id(self, row: int) -> str:
@@ -78,8 +78,8 @@ class TarSamples:
 
     def corners(self, row: int) -> NDArray[np.float64]:
         """(boxes, 4) the boxes of a sample; (0, 4) where nothing is said of any."""
-        found = self.rows.column("corners")[row].values if self.has_boxes else None
-        return np.zeros((0, 4)) if found is None else found.to_numpy().reshape(-1, 4)
+        values = self.rows.column("corners")[row].values if self.has_boxes else None
+        return np.zeros((0, 4)) if values is None else values.to_numpy().reshape(-1, 4)
 
 
 def samples(tar: Place) -> TarSamples:
@@ -88,13 +88,13 @@ def samples(tar: Place) -> TarSamples:
     Raises `UsageError` for what is no tar, and for samples that cannot be understood.
     """
     version = tar_index.version(tar)
-    found = _read_cached(tar, version, tar_index.recall(tar))
-    if found is None:
+    cached = _read_cached(tar, version, tar_index.recall(tar))
+    if cached is None:
         content = _encode_samples(_gather_samples(tar, tar_index.entries(tar)), tar, version)
         tar_index.keep(tar, content)
-        found = _read_cached(tar, version, content)
-        assert found is not None, "what was just written is read"
-    return found
+        cached = _read_cached(tar, version, content)
+        assert cached is not None, "what was just written is read"
+    return cached
 
 
 def _read_cached(tar: Place, version: str, content: bytes | None) -> TarSamples | None:
@@ -118,9 +118,11 @@ def _encode_samples(
 ) -> bytes:
     """The columns of the samples as an Arrow file."""
     texts = every(samples.values(), lambda parts: _read_labels(tar, parts))
-    said: dict[Label, int] = {}
-    labels = [[said.setdefault(each, len(said)) for each in one] for one, _ in texts]
-    corners = [found for _, found in texts]
+    numbers: dict[Label, int] = {}
+    labels = [
+        [numbers.setdefault(value, len(numbers)) for value in texts_of] for texts_of, _ in texts
+    ]
+    corners = [boxes for _, boxes in texts]
     pictures = [parts[_pictures(parts)[0]] for parts in samples.values()]
     columns: list[Any] = [
         list(samples),
@@ -128,19 +130,19 @@ def _encode_samples(
         [picture.size for picture in pictures],
         labels,
     ]
-    if any(found is not None for found in corners):
+    if any(boxes is not None for boxes in corners):
         columns.append(corners)
     sizes = np.array(columns[2], dtype=np.int64)
-    marks = ("\n".join(samples), sizes.tobytes(), json.dumps([list(said), labels, corners]))
+    marks = ("\n".join(samples), sizes.tobytes(), json.dumps([list(numbers), labels, corners]))
     about = {
         "format": FORMAT,
         "version": version,
-        "said": list(said),
+        "said": list(numbers),
         "fingerprint": fingerprint(*marks),
     }
     schema = pa.schema([COLUMNS.field(i) for i in range(len(columns))])
     schema = schema.with_metadata({"steadyeye": json.dumps(about)})
-    arrays = [pa.array(each, kind.type) for each, kind in zip(columns, schema, strict=True)]
+    arrays = [pa.array(value, kind.type) for value, kind in zip(columns, schema, strict=True)]
     sink = pa.BufferOutputStream()
     with pa.ipc.new_file(sink, schema) as writer:
         writer.write_batch(pa.RecordBatch.from_arrays(arrays, schema=schema))
@@ -149,11 +151,11 @@ def _encode_samples(
 
 
 def _gather_samples(
-    tar: Place, found: Iterable[tar_index.TarEntry]
+    tar: Place, entries: Iterable[tar_index.TarEntry]
 ) -> Mapping[str, Mapping[str, tar_index.TarEntry]]:
     """Key → suffix → file, of the samples with an image."""
     samples: dict[str, dict[str, tar_index.TarEntry]] = {}
-    for entry in found:
+    for entry in entries:
         folder, slash, name = entry.name.rpartition("/")
         stem, _, suffix = name.partition(".")
         parts = samples.setdefault(f"{folder}{slash}{stem}", {})
@@ -210,9 +212,12 @@ def _of_json(content: Any) -> tuple[Sequence[Label], Sequence[float] | None]:
                 f"{number_of(len(corners), 'box')}, {number_of(len(labels), 'label')}, or a box "
                 "that is none"
             )
-        return [_label(each) for each in labels], [value for box in corners for value in box]
-    found = content.get("label", content.get("labels", []))
-    return [_label(each) for each in (found if isinstance(found, list) else [found])], None
+        return [_label(text) for text in labels], [value for box in corners for value in box]
+    content_labels = content.get("label", content.get("labels", []))
+    return [
+        _label(text)
+        for text in (content_labels if isinstance(content_labels, list) else [content_labels])
+    ], None
 
 
 def _label(value: Any) -> Label:

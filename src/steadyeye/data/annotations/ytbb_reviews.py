@@ -65,15 +65,15 @@ def read_pairs(path: Path) -> PairReviews | None:
     """
     if not path.is_file():
         return None
-    said = {_pair(key, path): labels for key, labels in read_reviews(path, (SIMILAR, *FLAWS))}
+    reviews = {_pair(key, path): labels for key, labels in read_reviews(path, (SIMILAR, *FLAWS))}
     good = frozenset(
-        pair for pair, labels in said.items() if SIMILAR in labels and not labels & {*FLAWS}
+        pair for pair, labels in reviews.items() if SIMILAR in labels and not labels & {*FLAWS}
     )
     return PairReviews(
         good,
-        frozenset(anchor for anchor, _ in said),
-        frozenset(anchor for (anchor, _), labels in said.items() if BAD_ANCHOR in labels),
-        len(said),
+        frozenset(anchor for anchor, _ in reviews),
+        frozenset(anchor for (anchor, _), labels in reviews.items() if BAD_ANCHOR in labels),
+        len(reviews),
     )
 
 
@@ -89,7 +89,7 @@ def read_reviews(path: Path, needed: Sequence[str]) -> list[tuple[str, frozenset
         raise UsageError(
             f"'{path}' has no label '{absent[0]}' among {', '.join(names)}; take the released file"
         )
-    found = []
+    reviews = []
     for number, row in enumerate(annotations):
         where = f"'{path}', annotation {number}"
         if not isinstance(row, dict) or not isinstance(row.get("labels"), list):
@@ -99,8 +99,8 @@ def read_reviews(path: Path, needed: Sequence[str]) -> list[tuple[str, frozenset
             key = ",".join(key)
         if not isinstance(key, str):
             raise UsageError(f"{where} has the key {_short(key)}; expected the path of a frame")
-        found.append((key, frozenset(_label(label, names, where) for label in row["labels"])))
-    return found
+        reviews.append((key, frozenset(_label(label, names, where) for label in row["labels"])))
+    return reviews
 
 
 def frame_of(key: str, path: Path) -> tuple[str, str]:

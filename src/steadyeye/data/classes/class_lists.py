@@ -42,11 +42,11 @@ def shipped_classes(name: str) -> Classes:
         return Classes(tuple(openimages.released_names().values()), parents=above, closed=True)
     with (wordnet.DATA / f"{name}.csv").open(newline="", encoding="utf-8") as file:
         rows = list(csv.DictReader(file))
-    listed = tuple(row["name"] for row in rows)
+    texts = tuple(row["name"] for row in rows)
     wnids = tuple(row["wnid"] for row in rows)
     if not any(wnids):
-        wnids = tuple(meanings.wnid_of(name, listed) or "" for name in listed)
-    return Classes(listed, wnids, closed=True)
+        wnids = tuple(meanings.wnid_of(name, texts) or "" for name in texts)
+    return Classes(texts, wnids, closed=True)
 
 
 def classes_of_names(pairs: Mapping[str, str | None]) -> Classes:
@@ -61,8 +61,8 @@ def classes_of_names(pairs: Mapping[str, str | None]) -> Classes:
             raise UsageError(
                 f"the class '{name}' has the WordNet id '{wnid}'; ids look like n02084071"
             )
-    listed = tuple(pairs)
-    wnids = tuple(wnid or _meaning(name, listed) for name, wnid in pairs.items())
+    texts = tuple(pairs)
+    wnids = tuple(wnid or _meaning(name, texts) for name, wnid in pairs.items())
     return Classes(tuple(pairs), wnids if any(wnids) else None)
 
 
@@ -131,15 +131,15 @@ def _begins(name: str, wnid: str) -> bool:
     """
     text = wordnet.plain(name)
     lemmas = [wordnet.plain(lemma) for lemma in wordnet.synsets()[wnid].lemmas]
-    return any(text == one or text.startswith((f"{one} ", f"{one},")) for one in lemmas)
+    return any(text == lemma or text.startswith((f"{lemma} ", f"{lemma},")) for lemma in lemmas)
 
 
-def _meaning(name: str, listed: tuple[str, ...]) -> str:
+def _meaning(name: str, texts: tuple[str, ...]) -> str:
     """The wnid of a name among others, "" where no shipped synset has it or several lists do."""
     if wordnet.is_wnid(name):
         return name
-    if (said := meanings.wnid_of(name, listed)) is not None:
-        return said
+    if (wnid := meanings.wnid_of(name, texts)) is not None:
+        return wnid
     # `crane (wading bird)` is a name of ours and no noun
     return wordnet.synset(name) or _ilsvrc_wnids().get(name, "")
 
@@ -170,10 +170,10 @@ def _lines(path: Place) -> list[Entry]:
 def _line(line: str) -> Entry:
     if wordnet.is_wnid(line):
         return "", line
-    if found := re.fullmatch(r"(n\d{8})\s*[,\s]\s*(.+)", line):
-        return found[2], found[1]
-    if found := re.fullmatch(r"(.+?)\s*[,\s]\s*(n\d{8})", line):
-        return found[1], found[2]
+    if match := re.fullmatch(r"(n\d{8})\s*[,\s]\s*(.+)", line):
+        return match[2], match[1]
+    if match := re.fullmatch(r"(.+?)\s*[,\s]\s*(n\d{8})", line):
+        return match[1], match[2]
     return line, None
 
 
@@ -188,8 +188,8 @@ def _tree(path: Place) -> list[Entry]:
     content = loading.tree(path, WHAT)
     if isinstance(content, dict):
         content = _read_id2label(content) or content
-    if isinstance(content, list) and all(isinstance(one, str) for one in content):
-        return [("", one) if wordnet.is_wnid(one) else (one, None) for one in content]
+    if isinstance(content, list) and all(isinstance(text, str) for text in content):
+        return [("", text) if wordnet.is_wnid(text) else (text, None) for text in content]
     if isinstance(content, dict) and all(v is None or isinstance(v, str) for v in content.values()):
         return list(content.items())
     raise UsageError(f"'{path}' is no {WHAT}; write a list of names or {{name: wnid or null}}")

@@ -43,19 +43,19 @@ class ClassMap:
     @cached_property
     def places(self) -> tuple[int, ...]:
         """For each source class its place among the target classes and the others, −1: none."""
-        found = list(self.destinations)
+        places = list(self.destinations)
         for place, source in enumerate(self.others, start=len(self.target)):
-            found[source] = place
-        return tuple(found)
+            places[source] = place
+        return tuple(places)
 
     @cached_property
     def destinations(self) -> tuple[int, ...]:
         """For each source class its target class, −1: none."""
-        found = [-1] * len(self.source)
+        targets = [-1] * len(self.source)
         for target, own in enumerate(self.members):
             for source in own:
-                found[source] = target
-        return tuple(found)
+                targets[source] = target
+        return tuple(targets)
 
     def apply(self, scores: Scores, reduce: str = "max") -> Scores:
         """(n, source) scores → (n, target); `reduce`: "max" or "sum" over the member scores.
@@ -85,14 +85,14 @@ def of_destinations(
 ) -> ClassMap:
     """The map of source index → target index."""
     members: list[list[int]] = [[] for _ in target.names]
-    for one in sorted(destinations):
-        members[destinations[one]].append(one)
+    for index in sorted(destinations):
+        members[destinations[index]].append(index)
     return ClassMap(source, target, tuple(map(tuple, members)), origin, ways)
 
 
 def with_others(class_map: ClassMap) -> ClassMap:
     """The map with every source class that is no member competing for itself."""
-    others = (one for one, to in enumerate(class_map.destinations) if to < 0)
+    others = (index for index, to in enumerate(class_map.destinations) if to < 0)
     return replace(class_map, others=tuple(others))
 
 

@@ -69,20 +69,20 @@ def by_meaning(source: Classes, target: Classes) -> ClassMap:
     steps decide, then the lower index: ILSVRC's minivan is one step below `car` and three below
     `truck`, so it is a car.
     """
-    ours, theirs = sense(source), sense(target)
+    senses, target_senses = sense(source), sense(target)
     steps = (
-        by_alias(ours, theirs),
-        by_openimages(ours, theirs),
-        by_ancestor(ours, theirs),
-        by_row_above(ours, theirs),
-        by_spelling(ours, theirs),
+        by_alias(senses, target_senses),
+        by_openimages(senses, target_senses),
+        by_ancestor(senses, target_senses),
+        by_row_above(senses, target_senses),
+        by_spelling(senses, target_senses),
     )
-    found: Found = {}
+    matches: Found = {}
     for step in steps:
-        found = step | found
-    ways = tuple(found[index][1] if index in found else "" for index in range(len(source)))
-    to = {index: place for index, (place, _) in found.items()}
-    return of_destinations(source, target, to, _origin(ours, theirs, ways), ways)
+        matches = step | matches
+    ways = tuple(matches[index][1] if index in matches else "" for index in range(len(source)))
+    to = {index: place for index, (place, _) in matches.items()}
+    return of_destinations(source, target, to, _origin(senses, target_senses, ways), ways)
 
 
 def between(source: Classes, target: Classes) -> ClassMap:
@@ -92,43 +92,45 @@ def between(source: Classes, target: Classes) -> ClassMap:
     """
     if source.names == target.names and not _contradict(source, target):
         return identity(target)
-    found = by_meaning(source, target)
-    if len(found.missing) == len(target):
+    class_map = by_meaning(source, target)
+    if len(class_map.missing) == len(target):
         raise UsageError(
             f"cannot map the model's {number_of(len(source), 'class')} to the data's "
             f"{len(target)}: none of them means any of {list_texts(target.names)}; give "
             "--class-map map.csv"
         )
-    return found
+    return class_map
 
 
-def proposals(found: ClassMap) -> dict[str, str]:
+def proposals(class_map: ClassMap) -> dict[str, str]:
     """Target class without a source class → the source class that is nearest to it, "": none is.
 
     One that stands above it in WordNet or in `meanings.csv`, or else one that is spelt much alike.
     """
-    ours, theirs = sense(found.source), sense(found.target)
-    upward = by_ancestor(theirs, ours) | by_row_above(theirs, ours)
-    said = {}
-    for index, (name, own) in enumerate(zip(found.target.names, found.members, strict=True)):
+    senses, target_senses = sense(class_map.source), sense(class_map.target)
+    upward = by_ancestor(target_senses, senses) | by_row_above(target_senses, senses)
+    nearest = {}
+    for index, (name, own) in enumerate(
+        zip(class_map.target.names, class_map.members, strict=True)
+    ):
         if own:
             continue
         if index in upward:
-            said[name] = found.source.names[upward[index][0]]
+            nearest[name] = class_map.source.names[upward[index][0]]
         else:
-            said[name] = next(iter(get_close_matches(name, found.source.names, 1, 0.75)), "")
-    return said
+            nearest[name] = next(iter(get_close_matches(name, class_map.source.names, 1, 0.75)), "")
+    return nearest
 
 
 def _contradict(source: Classes, target: Classes) -> bool:
     """Whether classes of the same names are known to mean different things."""
     pairs = zip(source.wnids or (), target.wnids or (), strict=False)
-    return any(one and other and one != other for one, other in pairs)
+    return any(first and second and first != second for first, second in pairs)
 
 
-def _origin(ours: Sense, theirs: Sense, ways: tuple[str, ...]) -> str:
+def _origin(senses: Sense, target_senses: Sense, ways: tuple[str, ...]) -> str:
     """What the map of a run is called in its record."""
-    if ours.open_images or theirs.open_images:
+    if senses.open_images or target_senses.open_images:
         return "by Open Images' classes"
     words = {LIST: "meaning", ALIAS: "meaning", SYNSET: "WordNet", BELOW: "WordNet", NAME: "name"}
     met = dict.fromkeys(words[way] for way in words if way in ways)

@@ -14,19 +14,19 @@ def ancestors(parents: Parents, classes: int) -> tuple[frozenset[int], ...]:
 
 def descendants(parents: Parents, classes: int) -> tuple[frozenset[int], ...]:
     """For each of n classes all that are below it, itself not among them."""
-    found: list[set[int]] = [set() for _ in range(classes)]
+    below: list[set[int]] = [set() for _ in range(classes)]
     for label, above in enumerate(ancestors(parents, classes)):
-        for each in above:
-            found[each].add(label)
-    return tuple(map(frozenset, found))
+        for ancestor in above:
+            below[ancestor].add(label)
+    return tuple(map(frozenset, below))
 
 
 def _above(label: int, parents: Sequence[Sequence[int]]) -> frozenset[int]:
-    found: set[int] = set()
+    ancestors_: set[int] = set()
     waiting = list(parents[label])
     while waiting:
-        each = waiting.pop()
-        if each not in found and each != label:
-            found.add(each)
-            waiting += parents[each]
-    return frozenset(found)
+        label_ = waiting.pop()
+        if label_ not in ancestors_ and label_ != label:
+            ancestors_.add(label_)
+            waiting += parents[label_]
+    return frozenset(ancestors_)

@@ -32,14 +32,14 @@ def from_file(path: Place, source: Classes, target: Classes) -> ClassMap:
     if reader is None:
         raise UsageError(f"the {WHAT} '{path}' is none of {', '.join(readers)}; convert it")
     pairs = reader(path, _side("model", source), _side("data", target))
-    found: dict[int, int] = {}
-    for where, one, other in pairs:
-        if found.setdefault(one, other) != other:
-            both = f"'{target.names[found[one]]}' and '{target.names[other]}'"
-            raise UsageError(f"{where}: '{source.names[one]}' maps to both {both}; keep one")
-    if not found:
+    targets: dict[int, int] = {}
+    for where, index, other in pairs:
+        if targets.setdefault(index, other) != other:
+            both = f"'{target.names[targets[index]]}' and '{target.names[other]}'"
+            raise UsageError(f"{where}: '{source.names[index]}' maps to both {both}; keep one")
+    if not targets:
         raise UsageError(f"the {WHAT} '{path}' maps nothing; give the columns model and data")
-    return of_destinations(source, target, found, f"file {path.name}")
+    return of_destinations(source, target, targets, f"file {path.name}")
 
 
 def to_csv(class_map: ClassMap) -> str:
@@ -80,10 +80,10 @@ def _side(word: str, classes: Classes) -> _Side:
 
 
 def _places(keys: Iterable[str]) -> Mapping[str, Sequence[int]]:
-    found: dict[str, list[int]] = {}
+    places: dict[str, list[int]] = {}
     for index, key in enumerate(keys):
-        found.setdefault(key, []).append(index)
-    return found
+        places.setdefault(key, []).append(index)
+    return places
 
 
 def _find(side: _Side, text: str, where: str) -> int:
@@ -110,9 +110,9 @@ def _rows(path: Place, model: _Side, data: _Side) -> list[Link]:
     links = []
     for line, row in loading.table(path, WHAT):
         where = f"the {WHAT} '{path}' line {line}"
-        one, other = _cell(row, model, where), _cell(row, data, where)
-        if one is not None and other is not None:
-            links.append((where, one, other))
+        model_index, data_index = _cell(row, model, where), _cell(row, data, where)
+        if model_index is not None and data_index is not None:
+            links.append((where, model_index, data_index))
     return links
 
 
@@ -123,13 +123,13 @@ def _cell(row: Mapping[str, str], side: _Side, where: str) -> int | None:
     if not index:
         text = name or wnid
         return _find(side, text, where) if text else None
-    found = _at(side, index, where)
-    if name and wordnet.plain(name) != wordnet.plain(side.classes.names[found]):
+    place = _at(side, index, where)
+    if name and wordnet.plain(name) != wordnet.plain(side.classes.names[place]):
         raise UsageError(
-            f"{where}: {columns[0]} {index} is '{side.classes.names[found]}', "
+            f"{where}: {columns[0]} {index} is '{side.classes.names[place]}', "
             f"but {side.word} says '{name}'; correct one or leave it empty"
         )
-    return found
+    return place
 
 
 def _tree(path: Place, model: _Side, data: _Side) -> list[Link]:
@@ -141,7 +141,7 @@ def _tree(path: Place, model: _Side, data: _Side) -> list[Link]:
     for key, value in content.items():
         if isinstance(value, list):
             to = _find(data, key, where)
-            links += [(where, _find(model, _word(one, where), where), to) for one in value]
+            links += [(where, _find(model, _word(entry, where), where), to) for entry in value]
         elif value is not None:
             links.append((where, _find(model, key, where), _find(data, _word(value, where), where)))
     return links

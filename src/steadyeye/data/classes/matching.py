@@ -43,43 +43,44 @@ Found: TypeAlias = dict[int, tuple[int, str]]
 """Source class → target class, and how they met."""
 
 
-def by_alias(ours: Sense, theirs: Sense) -> Found:
+def by_alias(source: Sense, target: Sense) -> Found:
     """Classes of one meaning; of several, the one of the same id, then of the same spelling."""
     same: dict[str, list[int]] = {}
-    for to, key in enumerate(theirs.keys):
+    for to, key in enumerate(target.keys):
         same.setdefault(key, []).append(to)
-    found = {}
-    for index, key in enumerate(ours.keys):
+    matches = {}
+    for index, key in enumerate(source.keys):
         if not key or key not in same:
             continue
 
         def nearness(to: int, index: int = index) -> tuple[bool, bool, int]:
-            ids = ours.wnids[index], theirs.wnids[to]
+            ids = source.wnids[index], target.wnids[to]
             spelt = (
-                meanings.normalise_spelling(ours.names[index]),
-                meanings.normalise_spelling(theirs.names[to]),
+                meanings.normalise_spelling(source.names[index]),
+                meanings.normalise_spelling(target.names[to]),
             )
             return ids[0] != ids[1], spelt[0] != spelt[1], to
 
         to = min(same[key], key=nearness)
-        spelt = meanings.normalise_spelling(ours.names[index]) == meanings.normalise_spelling(
-            theirs.names[to]
+        spelt = meanings.normalise_spelling(source.names[index]) == meanings.normalise_spelling(
+            target.names[to]
         )
-        same_id = ours.wnids[index] and ours.wnids[index] == theirs.wnids[to]
-        found[index] = to, (SYNSET if same_id else LIST) if spelt else ALIAS
-    return found
+        same_id = source.wnids[index] and source.wnids[index] == target.wnids[to]
+        matches[index] = to, (SYNSET if same_id else LIST) if spelt else ALIAS
+    return matches
 
 
-def by_openimages(ours: Sense, theirs: Sense) -> Found:
+def by_openimages(source: Sense, target: Sense) -> Found:
     """The same class or the nearest above it in Open Images' hierarchy, where a list is theirs."""
-    if not (ours.open_images or theirs.open_images):
+    if not (source.open_images or target.open_images):
         return {}
-    up = [meanings.mids(key, "same", "broader") for key in _listed_meanings(ours)]
-    down = [meanings.mids(key, "same", "narrower") for key in theirs.keys]
-    source = [_own(name) for name in ours.names] if ours.open_images else up
-    target = [_own(name) for name in theirs.names] if theirs.open_images else down
+    up = [meanings.mids(key, "same", "broader") for key in _listed_meanings(source)]
+    down = [meanings.mids(key, "same", "narrower") for key in target.keys]
+    source_ids = [_own(name) for name in source.names] if source.open_images else up
+    target_ids = [_own(name) for name in target.names] if target.open_images else down
     return {
-        index: (to, OPEN) for index, to in openimages.find_nearest_targets(source, target).items()
+        index: (to, OPEN)
+        for index, to in openimages.find_nearest_targets(source_ids, target_ids).items()
     }
 
 
@@ -87,49 +88,49 @@ def _own(name: str) -> tuple[str, ...]:
     return tuple(filter(None, [openimages.ids().get(wordnet.plain(name))]))
 
 
-def _listed_meanings(ours: Sense) -> list[str]:
+def _listed_meanings(source: Sense) -> list[str]:
     """The meaning of each class, or the nearest above it in WordNet, "" where there is none."""
-    place = {one.wnid: number for number, one in enumerate(meanings.meanings().values())}
+    place = {meaning.wnid: number for number, meaning in enumerate(meanings.meanings().values())}
     place.pop("", None)
     names = tuple(meanings.meanings())
     return [
         key or (names[place[near]] if wnid and (near := _nearest(wnid, place)) else "")
-        for key, wnid in zip(ours.keys, ours.wnids, strict=True)
+        for key, wnid in zip(source.keys, source.wnids, strict=True)
     ]
 
 
-def by_ancestor(ours: Sense, theirs: Sense) -> Found:
+def by_ancestor(source: Sense, target: Sense) -> Found:
     """The class of the same WordNet id, or the nearest ancestor."""
-    place = _places(theirs.wnids)
+    place = _places(target.wnids)
     place.pop("", None)
-    found = {}
-    for index, wnid in enumerate(ours.wnids):
+    matches = {}
+    for index, wnid in enumerate(source.wnids):
         nearest = _nearest(wnid, place) if wnid else None
         if nearest is not None:
-            found[index] = place[nearest], SYNSET if nearest == wnid else BELOW
-    return found
+            matches[index] = place[nearest], SYNSET if nearest == wnid else BELOW
+    return matches
 
 
-def by_row_above(ours: Sense, theirs: Sense) -> Found:
+def by_row_above(source: Sense, target: Sense) -> Found:
     """The class that stands above a meaning in `meanings.csv`."""
-    place = _places(theirs.keys)
+    place = _places(target.keys)
     place.pop("", None)
-    found = {}
-    for index, key in enumerate(ours.keys):
+    matches = {}
+    for index, key in enumerate(source.keys):
         above = meanings.meanings()[key].above if key else ""
         if above in place:
-            found[index] = place[above], BELOW
-    return found
+            matches[index] = place[above], BELOW
+    return matches
 
 
-def by_spelling(ours: Sense, theirs: Sense) -> Found:
+def by_spelling(source: Sense, target: Sense) -> Found:
     """The same name, unless both are known and mean different things."""
-    found = {}
-    for index, to in same_names(ours.names, theirs.names).items():
-        pairs = (ours.wnids[index], theirs.wnids[to]), (ours.keys[index], theirs.keys[to])
-        if not any(one and other and one != other for one, other in pairs):
-            found[index] = to, NAME
-    return found
+    matches = {}
+    for index, to in same_names(source.names, target.names).items():
+        pairs = (source.wnids[index], target.wnids[to]), (source.keys[index], target.keys[to])
+        if not any(first and second and first != second for first, second in pairs):
+            matches[index] = to, NAME
+    return matches
 
 
 def same_names(source: tuple[str, ...], target: tuple[str, ...]) -> dict[int, int]:
@@ -137,25 +138,31 @@ def same_names(source: tuple[str, ...], target: tuple[str, ...]) -> dict[int, in
     place = _places(wordnet.plain(name) for name in target)
     # spelt exactly the same wins: "Cardigan" and "cardigan" are two classes of ILSVRC
     place |= _places(target)
-    found = {}
+    matches = {}
     for index, name in enumerate(source):
         to = place.get(name, place.get(wordnet.plain(name)))
         if to is not None:
-            found[index] = to
-    return found
+            matches[index] = to
+    return matches
 
 
 def _places(keys: Iterable[str]) -> dict[str, int]:
     """Key → index; the first of several the same."""
-    found: dict[str, int] = {}
+    places: dict[str, int] = {}
     for index, key in enumerate(keys):
-        found.setdefault(key, index)
-    return found
+        places.setdefault(key, index)
+    return places
 
 
 def _nearest(wnid: str, place: Mapping[str, int]) -> str | None:
     """The ancestor of `wnid` that is its target, among the wnids of `place`."""
     distance = wordnet.steps(wnid)
     candidates = place.keys() & distance.keys()
-    above = {up for one in candidates for up in wordnet.ancestors(one) if up != one}
-    return min(candidates - above, key=lambda one: (distance[one], place[one]), default=None)
+    above = {
+        up for candidate in candidates for up in wordnet.ancestors(candidate) if up != candidate
+    }
+    return min(
+        candidates - above,
+        key=lambda candidate: (distance[candidate], place[candidate]),
+        default=None,
+    )

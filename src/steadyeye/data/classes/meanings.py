@@ -68,21 +68,21 @@ def wnid_of(name: str, names: Sequence[str]) -> str | None:
     """
     lists = fitting(names)
     key = _common_meaning(name, lists)
-    said = {wnid for _, wnid in _meanings_by_list(name, lists)} - {""}
-    if len(said) == 1:
-        return said.pop()
+    wnids = {wnid for _, wnid in _meanings_by_list(name, lists)} - {""}
+    if len(wnids) == 1:
+        return wnids.pop()
     if key:
         return meanings()[key].wnid
-    return "" if said or normalise_spelling(name) in _homonyms() else None
+    return "" if wnids or normalise_spelling(name) in _homonyms() else None
 
 
 @cache
 def mids(name: str, *relations: str) -> tuple[str, ...]:
     """The Open Images classes that stand in one of `relations` to a meaning, "same" first."""
-    listed = {normalise_spelling(own): mid for mid, own in openimages.released_names().items()}
+    names = {normalise_spelling(own): mid for mid, own in openimages.released_names().items()}
     spellings = _spellings()
     mine = {**spellings[""], **spellings["openimages"]}
-    same = [mid for own, mid in listed.items() if name and mine.get(own) == name]
+    same = [mid for own, mid in names.items() if name and mine.get(own) == name]
     others = [r for r in relations if r != "same"]
     return (*(same if "same" in relations else ()), *openimages.meanings(*others).get(name, ()))
 
@@ -92,13 +92,13 @@ def fitting(names: Sequence[str]) -> frozenset[str]:
     """The lists we ship that have all these names; spelt exactly as there, or else in any way."""
     own = [name for name in names if not openimages.GAP.fullmatch(name)]
     for spell in (str, normalise_spelling):
-        found = {
-            each
-            for each in LISTS
-            if own and _spelled_names(each, spell).issuperset(map(spell, own))
+        lists = {
+            list_
+            for list_ in LISTS
+            if own and _spelled_names(list_, spell).issuperset(map(spell, own))
         }
-        if found:
-            return frozenset(found)
+        if lists:
+            return frozenset(lists)
     return frozenset()
 
 
@@ -122,34 +122,34 @@ def _meanings_by_list(name: str, lists: frozenset[str]) -> list[tuple[str, str]]
     """What a name means in each of some lists, or in any: its meaning and its wnid."""
     text, spellings = normalise_spelling(name), _spellings()
     general = spellings[""].get(text) or spellings[""].get(text.removesuffix("s"), "")
-    found = []
-    for each in sorted(lists) or [""]:
-        key = spellings.get(each, {}).get(text, general)
-        wnid = _wnid(each, name) if each else ""
+    meanings_ = []
+    for list_ in sorted(lists) or [""]:
+        key = spellings.get(list_, {}).get(text, general)
+        wnid = _wnid(list_, name) if list_ else ""
         # a list may have the spelling in a sense of its own: ImageNet's kite is a bird
         key = key if key and meanings()[key].agrees(wnid) else ""
-        found.append((key, wnid or (meanings()[key].wnid if key else "")))
-    return found
+        meanings_.append((key, wnid or (meanings()[key].wnid if key else "")))
+    return meanings_
 
 
 @cache
 def _spellings() -> Mapping[str, Mapping[str, str]]:
     """List, or "" for any → squeezed spelling → meaning."""
-    found: dict[str, dict[str, str]] = {"": {}}
+    spellings: dict[str, dict[str, str]] = {"": {}}
     for row in _rows("meanings"):
         for entry in _entries(row["names"]):
             where, _, name = entry.rpartition(":")
-            found.setdefault(where, {})[normalise_spelling(name)] = row["meaning"]
+            spellings.setdefault(where, {})[normalise_spelling(name)] = row["meaning"]
     mids = openimages.released_names()
     for key, same in openimages.meanings("same").items():
-        found["openimages"] |= {normalise_spelling(mids[mid]): key for mid in same}
-    return found
+        spellings["openimages"] |= {normalise_spelling(mids[mid]): key for mid in same}
+    return spellings
 
 
 @cache
 def _homonyms() -> frozenset[str]:
     """Spellings that mean something in some lists only: alone they mean nothing."""
-    return frozenset().union(*(own for each, own in _spellings().items() if each)) - frozenset(
+    return frozenset().union(*(own for list_, own in _spellings().items() if list_)) - frozenset(
         _spellings()[""]
     )
 
@@ -171,8 +171,8 @@ def _spelled_names(name: str, spell: Callable[[str], str]) -> frozenset[str]:
 
 def _wnid(where: str, name: str) -> str:
     """The wnid that a list gives a name, "" where it gives none or several."""
-    found = _wnids(where)
-    return found.get(name) or found.get(normalise_spelling(name), "")
+    wnids = _wnids(where)
+    return wnids.get(name) or wnids.get(normalise_spelling(name), "")
 
 
 @cache
@@ -180,9 +180,9 @@ def _wnids(where: str) -> Mapping[str, str]:
     """Name → wnid of a list that gives them; also squeezed, "" where two classes are the same."""
     rows = [row for row in _rows(where) if row.get("wnid")]
     times = Counter(normalise_spelling(row["name"]) for row in rows)
-    found = {normalise_spelling(row["name"]): row["wnid"] for row in rows}
-    found |= {name: "" for name, count in times.items() if count > 1}
-    return found | {row["name"]: row["wnid"] for row in rows}
+    wnids = {normalise_spelling(row["name"]): row["wnid"] for row in rows}
+    wnids |= {name: "" for name, count in times.items() if count > 1}
+    return wnids | {row["name"]: row["wnid"] for row in rows}
 
 
 def _entries(text: str) -> Iterable[str]:

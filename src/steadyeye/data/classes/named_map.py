@@ -32,26 +32,26 @@ def named_map(text: str, source: Classes, target: Classes) -> ClassMap:
         if not place(text).suffix and not place(text).exists():
             raise unknown(WHAT, text, class_lists.names())
         return from_file(place(text), source, target)
-    read = [class_lists.read(each) for each in lists]
-    ours, theirs = _assign_meanings(source, read[0]), _assign_meanings(target, read[-1])
+    read = [class_lists.read(name_) for name_ in lists]
+    of_model, of_data = _assign_meanings(source, read[0]), _assign_meanings(target, read[-1])
     missing = [
-        _absent(whose, classes, listed, name)
-        for whose, classes, listed, name, found in (
-            ("model", source, read[0], lists[0], ours),
-            ("data", target, read[-1], lists[-1], theirs),
+        _absent(whose, classes, list_classes, name)
+        for whose, classes, list_classes, name, class_map in (
+            ("model", source, read[0], lists[0], of_model),
+            ("data", target, read[-1], lists[-1], of_data),
         )
-        if found is None
+        if class_map is None
     ]
     if len(missing) > 2 - len(lists):
         raise UsageError(f"--class-map {text}: {', and '.join(missing)}")
-    found = by_meaning(ours or source, theirs or target)
-    if len(found.missing) == len(target):
+    class_map = by_meaning(of_model or source, of_data or target)
+    if len(class_map.missing) == len(target):
         raise UsageError(
             f"--class-map {text}: none of the model's {number_of(len(source), 'class')} means any "
             f"of the data's {len(target)}; give a mapping file"
         )
-    names = f"{found.origin}, names as in {text}"
-    return replace(found, source=source, target=target, origin=names)
+    names = f"{class_map.origin}, names as in {text}"
+    return replace(class_map, source=source, target=target, origin=names)
 
 
 def _lists(text: str) -> tuple[str, ...]:
@@ -66,19 +66,23 @@ def _is_list(text: str) -> bool:
     return text in class_lists.names() or Path(text).suffix.lower() == ".txt"
 
 
-def _assign_meanings(classes: Classes, listed: Classes) -> Classes | None:
+def _assign_meanings(classes: Classes, list_classes: Classes) -> Classes | None:
     """The classes with the meanings of a list; None where it does not hold them all."""
-    if len(classes) == len(listed) and all(map(NUMBER.fullmatch, classes.names)):
-        return listed
-    places = {wordnet.plain(name): at for at, name in enumerate(listed.names)}
-    found = [places.get(wordnet.plain(name)) for name in classes.names]
-    if None in found:
+    if len(classes) == len(list_classes) and all(map(NUMBER.fullmatch, classes.names)):
+        return list_classes
+    places = {wordnet.plain(name): at for at, name in enumerate(list_classes.names)}
+    places_ = [places.get(wordnet.plain(name)) for name in classes.names]
+    if None in places_:
         return None
-    wnids = tuple(listed.wnids[at] for at in found if at is not None) if listed.wnids else None
+    wnids = (
+        tuple(list_classes.wnids[at] for at in places_ if at is not None)
+        if list_classes.wnids
+        else None
+    )
     return replace(classes, wnids=wnids)
 
 
-def _absent(whose: str, classes: Classes, listed: Classes, name: str) -> str:
-    places = {wordnet.plain(each) for each in listed.names}
-    first = next((each for each in classes.names if wordnet.plain(each) not in places), "")
+def _absent(whose: str, classes: Classes, list_classes: Classes, name: str) -> str:
+    places = {wordnet.plain(text) for text in list_classes.names}
+    first = next((text for text in classes.names if wordnet.plain(text) not in places), "")
     return f"'{first}' of the {whose}'s {number_of(len(classes), 'class')} is not in {name}"

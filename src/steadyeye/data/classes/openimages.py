@@ -35,11 +35,11 @@ def hierarchy() -> Mapping[str, tuple[str, ...]]:
 @cache
 def meanings(*relations: str) -> Mapping[str, tuple[str, ...]]:
     """COCO class → the machine ids that stand in one of `relations` to it."""
-    found: dict[str, tuple[str, ...]] = {}
+    mids: dict[str, tuple[str, ...]] = {}
     for row in _rows("openimages_coco"):
         if row["relation"] in relations:
-            found[row["coco"]] = (*found.get(row["coco"], ()), row["mid"])
-    return MappingProxyType(found)
+            mids[row["coco"]] = (*mids.get(row["coco"], ()), row["mid"])
+    return MappingProxyType(mids)
 
 
 def parents(mids: Sequence[str], above: Mapping[str, Sequence[str]]) -> tuple[tuple[int, ...], ...]:
@@ -50,13 +50,13 @@ def parents(mids: Sequence[str], above: Mapping[str, Sequence[str]]) -> tuple[tu
 
 def steps(mid: str, above: Mapping[str, Sequence[str]]) -> dict[str, int]:
     """Ancestor → the fewest steps up to it; the class itself is 0 steps away."""
-    found = {mid: 0}
+    distances = {mid: 0}
     level = [mid]
     while level:
-        distance = found[level[0]] + 1
-        level = [up for one in level for up in above.get(one, ()) if up not in found]
-        found |= dict.fromkeys(level, distance)
-    return found
+        distance = distances[level[0]] + 1
+        level = [up for mid_ in level for up in above.get(mid_, ()) if up not in distances]
+        distances |= dict.fromkeys(level, distance)
+    return distances
 
 
 def find_nearest_targets(
@@ -69,13 +69,13 @@ def find_nearest_targets(
     is a `Tableware`.
     """
     place = {mid: index for index, mids in enumerate(target) for mid in mids}
-    found = {}
+    targets = {}
     for index, mids in enumerate(source):
         first = next(iter(mids), None)
         nearest = _nearest(first, place) if first else None
         if nearest is not None:
-            found[index] = place[nearest]
-    return found
+            targets[index] = place[nearest]
+    return targets
 
 
 def space(names: Sequence[str]) -> str | None:
@@ -87,8 +87,8 @@ def space(names: Sequence[str]) -> str | None:
     known = {"coco": frozenset(meanings(*RELATIONS)), "openimages": frozenset(_ids())}
     own = [name for name in names if not GAP.fullmatch(name)]
     for spell in (str, wordnet.plain):
-        listed = {key: frozenset(map(spell, all_of)) for key, all_of in known.items()}
-        fitting = [key for key in known if own and listed[key].issuperset(map(spell, own))]
+        spellings = {key: frozenset(map(spell, all_of)) for key, all_of in known.items()}
+        fitting = [key for key in known if own and spellings[key].issuperset(map(spell, own))]
         if len(fitting) == 1:
             return fitting[0]
     return None
@@ -117,14 +117,20 @@ def _nearest(mid: str, place: Mapping[str, int]) -> str | None:
     """The class of `place` that is the nearest to a class or above it."""
     distance = steps(mid, hierarchy())
     candidates = place.keys() & distance.keys()
-    higher = {up for one in candidates for up in steps(one, hierarchy()) if up != one}
-    return min(candidates - higher, key=lambda one: (distance[one], place[one]), default=None)
+    higher = {
+        up for candidate in candidates for up in steps(candidate, hierarchy()) if up != candidate
+    }
+    return min(
+        candidates - higher,
+        key=lambda candidate: (distance[candidate], place[candidate]),
+        default=None,
+    )
 
 
 def _list_ancestors(
     mid: str, above: Mapping[str, Iterable[str]], place: Mapping[str, int]
 ) -> frozenset[int]:
-    found: set[int] = set()
+    ancestors: set[int] = set()
     for up in above.get(mid, ()):
-        found |= {place[up]} if up in place else _list_ancestors(up, above, place)
-    return frozenset(found)
+        ancestors |= {place[up]} if up in place else _list_ancestors(up, above, place)
+    return frozenset(ancestors)

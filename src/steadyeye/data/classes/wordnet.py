@@ -35,14 +35,14 @@ def steps(wnid: str) -> Mapping[str, int]:
 
     Instance hypernyms count as hypernyms. A wnid that is not shipped has only itself.
     """
-    found = {wnid: 0}
+    distances = {wnid: 0}
     level = [wnid]
     while level:
-        above = [up for one in level if one in synsets() for up in synsets()[one].hypernyms]
-        distance = found[level[0]] + 1
-        level = [up for up in dict.fromkeys(above) if up not in found]
-        found |= dict.fromkeys(level, distance)
-    return MappingProxyType(found)
+        above = [up for wnid_ in level if wnid_ in synsets() for up in synsets()[wnid_].hypernyms]
+        distance = distances[level[0]] + 1
+        level = [up for up in dict.fromkeys(above) if up not in distances]
+        distances |= dict.fromkeys(level, distance)
+    return MappingProxyType(distances)
 
 
 @cache
@@ -68,8 +68,8 @@ def of_sense(text: str) -> str | None:
 def _senses() -> Mapping[str, str]:
     return {
         f"{lemma.casefold()}.n.{number:02d}": wnid
-        for wnid, one in synsets().items()
-        for lemma, number in one.lemmas.items()
+        for wnid, entry in synsets().items()
+        for lemma, number in entry.lemmas.items()
     }
 
 
@@ -87,8 +87,8 @@ def plain(name: str) -> str:
 def _meanings() -> Mapping[str, str]:
     senses = [
         (number, wnid, plain(lemma))
-        for wnid, one in synsets().items()
-        for lemma, number in one.lemmas.items()
+        for wnid, entry in synsets().items()
+        for lemma, number in entry.lemmas.items()
     ]
     return {lemma: wnid for _, wnid, lemma in sorted(senses, reverse=True)}
 

@@ -159,11 +159,11 @@ def size(path: Place) -> tuple[int, int]:
     """
     try:
         with path.open("rb") as file:
-            found = _header(file.read(START)) or _header(path.read_bytes())
+            sides = _header(file.read(START)) or _header(path.read_bytes())
     except OSError as error:
         raise SampleError(f"cannot read the image '{path}': {error.strerror}") from error
-    if found:
-        return found
+    if sides:
+        return sides
     height, width = read(path).shape[:2]
     return height, width
 

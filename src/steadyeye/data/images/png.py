@@ -24,15 +24,15 @@ def strip_chunks(data: bytes) -> bytes:
 
     Raises `ValueError` where the picture is cut off or a checksum of it is wrong.
     """
-    parts, kept = [data[: len(MAGIC)]], 0
+    parts, image_chunks = [data[: len(MAGIC)]], 0
     pixels = zlib.decompressobj()
     for kind, start, end in _chunks(data):
         if end > len(data):
-            if kind in NEEDED or not kept:
+            if kind in NEEDED or not image_chunks:
                 raise ValueError(f"it is cut off after {len(data):,} bytes")
             break
         if kind in NEEDED:
-            kept += kind == b"IDAT"
+            image_chunks += kind == b"IDAT"
             if zlib.crc32(data[start + 4 : end - 4]) != int.from_bytes(data[end - 4 : end], "big"):
                 raise ValueError(f"the checksum of its {kind.decode()} at byte {start:,} is wrong")
         if kind == b"IEND":

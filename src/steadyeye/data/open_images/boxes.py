@@ -76,18 +76,18 @@ def read(path: Path, kinds: Kinds) -> BoxRows:
     """
     check_columns(path, NEEDED)
     sized = all(name in header(path) for name in SIZE)
-    found: list[_Block] = []
+    blocks_: list[_Block] = []
     faults: list[Fault] = []
     rows = 0
     for batch in blocks(path, COLUMNS):
         block, wrong = _block(batch, kinds, rows, sized)
-        found.append(block)
+        blocks_.append(block)
         faults += wrong
         rows += batch.num_rows
     refuse(path, faults)
     if not rows:
         raise UsageError(f"'{path}' holds no box; check the path")
-    return _join_blocks(found, sized)
+    return _join_blocks(blocks_, sized)
 
 
 def _block(
@@ -96,7 +96,7 @@ def _block(
     label = number_column(batch.column("LabelName"), kinds.place)
     shares = np.stack([numbers(batch, side) for side in SIDES], axis=1)
     group = numbers(batch, "IsGroupOf")
-    drawn = numbers(batch, "IsDepiction") if "IsDepiction" in batch.schema.names else None
+    depiction = numbers(batch, "IsDepiction") if "IsDepiction" in batch.schema.names else None
     size = np.zeros((batch.num_rows, 2), dtype=np.int32)
     if sized:
         size = np.nan_to_num(np.stack([numbers(batch, side) for side in SIZE], axis=1))
@@ -106,7 +106,7 @@ def _block(
         shares,
         group == 1,
         size.astype(np.int32) if sized else size[:0],
-        0 if drawn is None else int((drawn == 1).sum()),
+        0 if depiction is None else int((depiction == 1).sum()),
         int((group != 1).sum() - (group == 0).sum()),
     )
     low, high = shares[:, :2], shares[:, 2:]
@@ -118,34 +118,34 @@ def _block(
     ]
 
 
-def _faults(what: str, bad: NDArray[np.bool_], batch: pa.RecordBatch, before: int) -> list[Fault]:
+def _faults(title: str, bad: NDArray[np.bool_], batch: pa.RecordBatch, before: int) -> list[Fault]:
     if not bad.any():
         return []
     row = int(bad.argmax())
     cells = [batch.column(name)[row].as_py() for name in ("ImageID", "LabelName", *SIDES)]
     text = ", ".join("" if cell is None else f"{cell}" for cell in cells)
     # the header is line 1
-    return [Fault(what, int(bad.sum()), f"line {before + row + 2}: {text}")]
+    return [Fault(title, int(bad.sum()), f"line {before + row + 2}: {text}")]
 
 
-def _join_blocks(found: Sequence[_Block], sized: bool) -> BoxRows:
-    ids, image = unify_columns([block.ids for block in found])
+def _join_blocks(parts: Sequence[_Block], sized: bool) -> BoxRows:
+    ids, image = unify_columns([block.ids for block in parts])
     rows = BoxRows(
         ids,
         image,
-        np.concatenate([block.label for block in found]),
-        np.concatenate([block.shares for block in found]),
-        np.concatenate([block.crowd for block in found]),
-        _sizes(len(ids), image, found) if sized else None,
-        sum(block.depictions for block in found),
-        sum(block.unjudged for block in found),
+        np.concatenate([block.label for block in parts]),
+        np.concatenate([block.shares for block in parts]),
+        np.concatenate([block.crowd for block in parts]),
+        _sizes(len(ids), image, parts) if sized else None,
+        sum(block.depictions for block in parts),
+        sum(block.unjudged for block in parts),
     )
     return rows if (np.diff(image) >= 0).all() else _group_by_image(rows)
 
 
-def _sizes(images: int, image: NDArray[np.int32], found: Sequence[_Block]) -> NDArray[np.int32]:
+def _sizes(images: int, image: NDArray[np.int32], parts: Sequence[_Block]) -> NDArray[np.int32]:
     sizes = np.zeros((images, 2), dtype=np.int32)
-    sizes[image] = np.concatenate([block.size for block in found])
+    sizes[image] = np.concatenate([block.size for block in parts])
     return sizes
 
 

@@ -31,14 +31,14 @@ class Kinds:
     @cached_property
     def above(self) -> tuple[frozenset[int], ...]:
         """For each class itself and all that stand above it."""
-        found = ancestors(self.classes.parents, len(self.mids))
-        return tuple(above | {index} for index, above in enumerate(found))
+        sets = ancestors(self.classes.parents, len(self.mids))
+        return tuple(above | {index} for index, above in enumerate(sets))
 
     @cached_property
     def below(self) -> tuple[frozenset[int], ...]:
         """For each class itself and all that stand below it."""
-        found = descendants(self.classes.parents, len(self.mids))
-        return tuple(below | {index} for index, below in enumerate(found))
+        sets = descendants(self.classes.parents, len(self.mids))
+        return tuple(below | {index} for index, below in enumerate(sets))
 
 
 def kinds(descriptions: Path | None, hierarchy: Path | None) -> Kinds:
@@ -68,8 +68,8 @@ def _read_descriptions(path: Path) -> tuple[tuple[str, ...], Classes]:
     pairs = [(row[0].strip(), row[1].strip()) for row in rows if row and row[0].startswith("/")]
     if not pairs:
         raise UsageError(f"'{path}' holds no class; write lines such as /m/01g317,Person")
-    for each in zip(*pairs, strict=True):
-        twice = [text for text, times in Counter(each).items() if times > 1]
+    for column in zip(*pairs, strict=True):
+        twice = [text for text, times in Counter(column).items() if times > 1]
         if twice:
             raise UsageError(
                 f"'{path}' has {number_of(len(twice), 'class')} twice, first '{twice[0]}'"
@@ -82,11 +82,11 @@ def _tree(path: Path) -> Mapping[str, tuple[str, ...]]:
     content = loading.tree(path, "hierarchy")
     if not isinstance(content, dict) or "LabelName" not in content:
         raise UsageError(f"'{path}' is no hierarchy; give bbox_labels_600_hierarchy.json")
-    found: dict[str, tuple[str, ...]] = {}
+    parents: dict[str, tuple[str, ...]] = {}
     for parent, child in _edges(path, content):
-        found[child] = (*found.get(child, ()), parent)
-    _refuse_cycle(path, found)
-    return found
+        parents[child] = (*parents.get(child, ()), parent)
+    _refuse_cycle(path, parents)
+    return parents
 
 
 def _edges(path: Path, node: Mapping[str, Any]) -> Iterator[tuple[str, str]]:

@@ -26,7 +26,7 @@ TEXT = pa.dictionary(pa.int32(), pa.string())
 class Fault:
     """Rows with the same fault: what they are, how many, and the first of them in words."""
 
-    what: str
+    title: str
     rows: int
     first: str
 
@@ -37,19 +37,19 @@ def blocks(path: Path, kinds: Mapping[str, pa.DataType]) -> Iterator[pa.RecordBa
     `.gz` is read too. Raises `UsageError`, a line, for a file that is not there, for a row with
     more or fewer cells than the header, and for a cell that is no number where one belongs.
     """
-    there = [name for name in header(path) if name in kinds]
+    names = [name for name in header(path) if name in kinds]
     try:
         reader = arrow_csv.open_csv(
             str(path),
             read_options=arrow_csv.ReadOptions(block_size=BLOCK),
             convert_options=arrow_csv.ConvertOptions(
-                include_columns=there, column_types={name: kinds[name] for name in there}
+                include_columns=names, column_types={name: kinds[name] for name in names}
             ),
         )
         yield from reader
     except (pa.ArrowInvalid, OSError) as error:
-        told = " ".join(str(error).split())[:200]
-        raise UsageError(f"cannot read '{path}': {told}; fix the file") from error
+        reason = " ".join(str(error).split())[:200]
+        raise UsageError(f"cannot read '{path}': {reason}; fix the file") from error
 
 
 def header(path: Path) -> list[str]:
@@ -64,24 +64,25 @@ def header(path: Path) -> list[str]:
 
 def check_columns(path: Path, needed: Sequence[str]) -> None:
     """Raises `UsageError` where a CSV file lacks one of the columns."""
-    there = header(path)
-    lacking = [name for name in needed if name not in there]
+    columns = header(path)
+    lacking = [name for name in needed if name not in columns]
     if lacking:
         raise UsageError(
-            f"'{path}' has no column {', '.join(lacking)}; its columns are {', '.join(there)[:200]}"
+            f"'{path}' has no column {', '.join(lacking)}; its columns are "
+            f"{', '.join(columns)[:200]}"
         )
 
 
 def refuse(path: Path, faults: Iterable[Fault]) -> None:
     """Raises `UsageError` for the faults of all blocks of a file: a line a kind, with how many."""
-    found: dict[str, Fault] = {}
+    faults_: dict[str, Fault] = {}
     for fault in faults:
-        before = found.get(fault.what, Fault(fault.what, 0, fault.first))
-        found[fault.what] = Fault(fault.what, before.rows + fault.rows, before.first)
-    if found:
+        before = faults_.get(fault.title, Fault(fault.title, 0, fault.first))
+        faults_[fault.title] = Fault(fault.title, before.rows + fault.rows, before.first)
+    if faults_:
         lines = [
-            f"'{path}': {number_of(f.rows, 'row')} {f.what}, first {f.first}"
-            for f in found.values()
+            f"'{path}': {number_of(f.rows, 'row')} {f.title}, first {f.first}"
+            for f in faults_.values()
         ]
         raise UsageError("\n".join(sorted(lines)))
 

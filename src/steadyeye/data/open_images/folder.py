@@ -25,7 +25,7 @@ class ImageFolder:
         """
         if not self.root.is_dir():
             raise UsageError(f"no folder at '{self.root}'; check the path")
-        found: dict[str, str] = {}
+        paths: dict[str, str] = {}
         twice: list[str] = []
         # os.walk, as Path.rglob does not enter linked folders
         for folder, _, names in os.walk(self.root, followlinks=True):
@@ -33,14 +33,14 @@ class ImageFolder:
             for name in names:
                 stem, suffix = os.path.splitext(name)
                 if suffix.lower() in SUFFIXES:
-                    twice += [stem] if stem in found else []
-                    found[stem] = name if below == "." else f"{below}/{name}"
+                    twice += [stem] if stem in paths else []
+                    paths[stem] = name if below == "." else f"{below}/{name}"
         if twice:
             raise UsageError(
                 f"'{self.root}' has {number_of(len(twice), 'image')} more than once, first "
                 f"'{min(twice)}'"
             )
-        return found
+        return paths
 
     def path(self, id_: str) -> Path:
         """The file of an image; where it would be, if there is none."""

@@ -21,8 +21,9 @@ class ImageTable:
     """m images in the order of the files, with n boxes and what was verified of each.
 
     `ids`: (m,). `first`: (m + 1,) int64, the boxes of image i are first[i] … first[i + 1]. `label`,
-    `shares`, `crowd`: (n,), (n, 4), (n,) as in `BoxRows`. `sizes`: (m, 2) int32 or None. `seen`:
-    (m + 1,) int64, the same for `seen_label` and `seen_positive`, what was verified by itself.
+    `shares`, `crowd`: (n,), (n, 4), (n,) as in `BoxRows`. `sizes`: (m, 2) int32 or None. `starts`:
+    (m + 1,) int64, the same for `verified_label` and `verified_positive`, what was verified by
+    itself.
     """
 
     ids: pa.StringArray
@@ -31,9 +32,9 @@ class ImageTable:
     shares: NDArray[np.float64]
     crowd: NDArray[np.bool_]
     sizes: NDArray[np.int32] | None
-    seen: NDArray[np.int64]
-    seen_label: NDArray[np.int32]
-    seen_positive: NDArray[np.bool_]
+    starts: NDArray[np.int64]
+    verified_label: NDArray[np.int32]
+    verified_positive: NDArray[np.bool_]
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -42,12 +43,12 @@ class ImageTable:
     def fingerprint(self) -> str:
         """Changes with any image, box or label, or their order; not with other columns."""
         arrays = (self.first, self.label, self.shares, self.crowd)
-        verified = (self.seen, self.seen_label, self.seen_positive)
+        verified = (self.starts, self.verified_label, self.verified_positive)
         sizes = () if self.sizes is None else (self.sizes,)
         digest = hashlib.sha256()
         for text in Texts(self.ids):
             digest.update(text.encode() + b"\n")
-        columns = (np.ascontiguousarray(one) for one in (*arrays, *verified, *sizes))
+        columns = (np.ascontiguousarray(column) for column in (*arrays, *verified, *sizes))
         marks = [hashlib.sha256(column.data).hexdigest() for column in columns]
         return fingerprint(digest.hexdigest(), *marks)
 
@@ -86,7 +87,7 @@ def join_tables(boxes: BoxRows, labels: LabelRows) -> ImageTable:
 def select_images(table: ImageTable, images: NDArray[np.bool_]) -> ImageTable:
     """Only some of the images, (m,) bool."""
     boxes = np.repeat(images, np.diff(table.first))
-    seen = np.repeat(images, np.diff(table.seen))
+    rows_ = np.repeat(images, np.diff(table.starts))
     return ImageTable(
         table.ids.filter(pa.array(images)),
         _sums(np.diff(table.first)[images]),
@@ -94,9 +95,9 @@ def select_images(table: ImageTable, images: NDArray[np.bool_]) -> ImageTable:
         table.shares[boxes],
         table.crowd[boxes],
         None if table.sizes is None else table.sizes[images],
-        _sums(np.diff(table.seen)[images]),
-        table.seen_label[seen],
-        table.seen_positive[seen],
+        _sums(np.diff(table.starts)[images]),
+        table.verified_label[rows_],
+        table.verified_positive[rows_],
     )
 
 

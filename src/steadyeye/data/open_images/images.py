@@ -62,8 +62,8 @@ class OpenImages:
         """Image files that inference would need and that are not there."""
         if self.folder is None:
             return ["the folder of the images (give images=…)"]
-        there, folder = self.folder.files, self.folder
-        return [str(folder.path(id_)) for id_ in self.ids if id_ not in there]
+        files, folder = self.folder.files, self.folder
+        return [str(folder.path(id_)) for id_ in self.ids if id_ not in files]
 
     def files(self) -> Sequence[Place]:
         """The files that the images are read from, each once, in the order of the samples."""
@@ -123,11 +123,11 @@ class OpenImages:
     def _verified_labels(self, index: int) -> Labels:
         """The classes verified to be there or not to be, with what follows by the hierarchy."""
         own = slice(self.table.first[index], self.table.first[index + 1])
-        seen = slice(self.table.seen[index], self.table.seen[index + 1])
-        positive = self.table.seen_positive[seen]
-        labels = self.table.seen_label[seen]
+        rows = slice(self.table.starts[index], self.table.starts[index + 1])
+        positive = self.table.verified_positive[rows]
+        labels = self.table.verified_label[rows]
         # boxes were only drawn of classes that somebody verified to be there
-        there = {*self.table.label[own].tolist(), *labels[positive].tolist()}
-        found = {up for label in there for up in self.kinds.above[label]}
+        present = {*self.table.label[own].tolist(), *labels[positive].tolist()}
+        labels_ = {up for label in present for up in self.kinds.above[label]}
         absent = labels[~positive].tolist()
-        return tuple(sorted(found.union(*(self.kinds.below[label] for label in absent))))
+        return tuple(sorted(labels_.union(*(self.kinds.below[label] for label in absent))))

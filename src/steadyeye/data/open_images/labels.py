@@ -81,13 +81,13 @@ def _faults(
         ("of classes that have no description", label < 0),
         ("with a confidence other than 0 and 1, not verified by people", ~_is_verified(confidence)),
     )
-    found = []
-    for what, bad in tests:
+    faults = []
+    for title, bad in tests:
         if bad.any():
             row = int(bad.argmax())
             cells = ", ".join(str(batch.column(name)[row].as_py()) for name in NEEDED)
-            found.append(Fault(what, int(bad.sum()), f"line {before + row + 2}: {cells}"))
-    return found
+            faults.append(Fault(title, int(bad.sum()), f"line {before + row + 2}: {cells}"))
+    return faults
 
 
 def _is_verified(confidence: NDArray[np.float64]) -> NDArray[np.bool_]:

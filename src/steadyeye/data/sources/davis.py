@@ -37,7 +37,7 @@ def davis(root: str, labels: str, anchors: int | str = 1, k: int = 10, seed: int
     if known.classes is None:
         raise UsageError(f"'{labels}' names no classes; write video,labels for each sequence")
     sequences = _sequences(base)
-    found: dict[str, list[Boxes]] = {}
+    objects: dict[str, list[Boxes]] = {}
     for name, frames in sequences.items():
         ranges = known.of(name).ranges
         if not ranges:
@@ -46,8 +46,8 @@ def davis(root: str, labels: str, anchors: int | str = 1, k: int = 10, seed: int
             raise UsageError(
                 f"'{labels}' has frames for the sequence '{name}'; give one line for all of it"
             )
-        found[name] = [_boxes(frame, ranges[0].labels) for frame in frames]
-    sets = boxed_sets(base.name, sequences, found, known.classes, how)
+        objects[name] = [_boxes(frame, ranges[0].labels) for frame in frames]
+    sets = boxed_sets(base.name, sequences, objects, known.classes, how)
 
     def sample(member: Member) -> Sample:
         several = len(known.of(member.video).ranges[0].labels)
@@ -116,9 +116,9 @@ def _there(parts: NDArray[np.bool_]) -> NDArray[np.bool_]:
 
 def _boxes(frame: Path, labels: Labels) -> Boxes:
     """The tight boxes of the masks of a frame that are not empty."""
-    there = [
+    parts = [
         (box, label, int(np.sum(part)))
         for part, label in zip(_parts(frame, len(labels)), labels, strict=True)
         if (box := extent(part)) is not None
     ]
-    return boxes([b for b, _, _ in there], [c for _, c, _ in there], None, [a for *_, a in there])
+    return boxes([b for b, _, _ in parts], [c for _, c, _ in parts], None, [a for *_, a in parts])

@@ -45,20 +45,20 @@ def every_frame(
     for file in list_files(root, VIDEOS):
         name = file.name if single else inside(file, root).as_posix()
         index = videos[name] = decoder.index(file)
-        found = known(name, len(index)) if known else detected.of_video(index)
+        scene_cuts = known(name, len(index)) if known else detected.of_video(index)
         clips.append(
             Clip(
                 name,
                 len(index),
                 index.fps,
-                found,
+                scene_cuts,
                 partial(_seconds, index),
                 _reader(index),
                 index.key,
                 [file],
             )
         )
-        marks.append(f"{name}:{len(index)}:{file.stat().st_size}:{found}")
+        marks.append(f"{name}:{len(index)}:{file.stat().st_size}:{scene_cuts}")
     return WholeClips(
         name=root.stem,
         columns=(*COLUMNS, "frame_type"),
@@ -81,13 +81,13 @@ def _of_images(
     marks: list[str] = []
     videos = list_frame_folders(root)
     for name, paths in videos.items():
-        found = known(name, len(paths)) if known else detected.of_images(paths)
+        scene_cuts = known(name, len(paths)) if known else detected.of_images(paths)
         clips.append(
             Clip(
                 name,
                 len(paths),
                 float(fps),
-                found,
+                scene_cuts,
                 partial(_at, fps),
                 _still(paths),
                 _key(paths),
@@ -95,7 +95,7 @@ def _of_images(
             )
         )
         marks += [f"{name}/{path.name}:{path.stat().st_size}" for path in paths]
-        marks.append(str(found))
+        marks.append(str(scene_cuts))
 
     def lacking() -> list[str]:
         return [str(path) for paths in videos.values() for path in absent(paths)]
@@ -120,8 +120,8 @@ def _read_cuts(cuts: str) -> Callable[[str, int], Cuts] | None:
         raise UsageError(
             f"cuts='{cuts}' is neither 'detect' nor 'none' nor a JSON sidecar that names the cuts"
         )
-    said = label_sidecar.read(cuts)
-    return lambda name, frames: said.of(name).within(name, frames).cuts
+    sidecar = label_sidecar.read(cuts)
+    return lambda name, frames: sidecar.of(name).within(name, frames).cuts
 
 
 def _seconds(index: decoder.VideoIndex, number: int) -> float:

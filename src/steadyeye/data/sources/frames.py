@@ -36,28 +36,28 @@ def frames(
     root = resolve_path(path)
     known = label_sidecar.read(labels)
     how = Drawing(anchors, k, seed)
-    there = list_frame_folders(root)
-    videos = {name: there[name] for name in known.labelled_videos(list(there))}
-    said = {
+    folders = list_frame_folders(root)
+    videos = {name: folders[name] for name in known.labelled_videos(list(folders))}
+    labels_of = {
         name: shots.cut(
-            cuts, known.of(name).within(name, len(found)), partial(detected.of_images, found)
+            cuts, known.of(name).within(name, len(paths)), partial(detected.of_images, paths)
         )
-        for name, found in videos.items()
+        for name, paths in videos.items()
     }
     members = tuple(
         member
-        for name, found in videos.items()
-        for member in draw(name, len(found), said[name], how)
+        for name, paths in videos.items()
+        for member in draw(name, len(paths), labels_of[name], how)
     )
     check_anchors(members, how)
-    lengths = {name: len(found) for name, found in videos.items()}
-    left_out = unlabelled_notes(list(there), list(videos))
+    lengths = {name: len(paths) for name, paths in videos.items()}
+    left_out = unlabelled_notes(list(folders), list(videos))
 
     def locate(member: Member) -> Place:
         return videos[member.video][member.frame]
 
-    marks = [f"{file.name}:{file.stat().st_size}" for found in videos.values() for file in found]
-    marks += shots.marks(cuts, said)
+    marks = [f"{file.name}:{file.stat().st_size}" for paths in videos.values() for file in paths]
+    marks += shots.marks(cuts, labels_of)
     return FrameSets(
         name=root.name,
         classes=known.classes,
@@ -67,5 +67,5 @@ def frames(
         sample=sampler(locate),
         image_files=lambda member: [locate(member)],
         absent=absentees(locate),
-        notes=(*draw_notes(members, lengths, how), *left_out, *shots.notes(cuts, said)),
+        notes=(*draw_notes(members, lengths, how), *left_out, *shots.notes(cuts, labels_of)),
     )

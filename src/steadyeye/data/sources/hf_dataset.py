@@ -52,10 +52,10 @@ class _Groups:
 
 @dataclass(frozen=True, eq=False)
 class _Labels:
-    """(rows,) the label of each, −1: not told; `said`: the texts that the numbers stand for."""
+    """(rows,) the label of each, −1: not known; `names`: the texts that the numbers stand for."""
 
     numbers: NDArray[np.int64]
-    said: Sequence[str] | None = None
+    names: Sequence[str] | None = None
 
 
 @source_in_short
@@ -129,18 +129,18 @@ def hf_dataset(
     """
     root = resolve_path(path)
     paths = _of_split(root, split)
-    found = list(together(root, lambda each: _read(each, image, label), paths))
-    groups = [file for file, _ in found]
+    files = list(together(root, lambda path_: _read(path_, image, label), paths))
+    groups = [file for file, _ in files]
     lengths = [file.starts[-1] for file in groups]
-    told = [labels for _, labels in found if labels is not None]
-    known = _read_classes(classes, groups[0], str(label)) if len(told) == len(found) else None
+    columns = [labels for _, labels in files if labels is not None]
+    known = _read_classes(classes, groups[0], str(label)) if len(columns) == len(files) else None
     places = (
-        [_places(*pair, known) for pair in zip(groups, told, strict=True)]
+        [_places(*pair, known) for pair in zip(groups, columns, strict=True)]
         if known
         else [np.full(length, -1, dtype=np.int32) for length in lengths]
     )
     marks = [f"{p.name}:{p.stat().st_size}:{n}" for p, n in zip(paths, lengths, strict=True)]
-    marks += [fingerprint(each.tobytes()) for each in places]
+    marks += [fingerprint(numbers.tobytes()) for numbers in places]
     notes = (
         f"{number_of(sum(lengths), 'image')} in {len(paths):,} Parquet files of the split '{split}'"
     )
@@ -153,7 +153,7 @@ def hf_dataset(
         split=split,
         column=image,
         groups=groups,
-        truths=join_columns([_lists(each) for each in places]),
+        truths=join_columns([_lists(numbers) for numbers in places]),
     )
 
 
@@ -164,15 +164,15 @@ def _of_split(root: Place, split: str) -> list[Place]:
     within = {path: inside(path, root) for path in every}
     # data/train-00000-of-00002.parquet, train/0000.parquet, train.parquet
     splits = {path: _splits(part.parent.parts, part.stem) for path, part in within.items()}
-    found = [path for path in every if split in splits[path]]
-    if not found:
+    of_split = [path for path in every if split in splits[path]]
+    if not of_split:
         raise unknown("split", split, {name for names in splits.values() for name in names})
-    return found
+    return of_split
 
 
 def _splits(folders: Sequence[str], stem: str) -> set[str]:
-    if named := re.fullmatch(r"(.+)-\d+-of-\d+(-[0-9a-f]+)?", stem):
-        return {named[1]}
+    if match := re.fullmatch(r"(.+)-\d+-of-\d+(-[0-9a-f]+)?", stem):
+        return {match[1]}
     if re.fullmatch(r"\d+", stem) and folders:
         return {folders[-1]}
     return {stem, *folders[-1:]}
@@ -180,19 +180,21 @@ def _splits(folders: Sequence[str], stem: str) -> set[str]:
 
 def _read(path: Place, image: str, label: str | None) -> tuple[_Groups, _Labels | None]:
     try:
-        opened = _parquet(path)
-        names = opened.schema_arrow.names
+        file = _parquet(path)
+        names = file.schema_arrow.names
         if image not in names:
             raise unknown(f"column in '{path}'", image, names)
-        meta = opened.metadata
+        meta = file.metadata
         sizes = [meta.row_group(i).num_rows for i in range(meta.num_row_groups)]
-        column = opened.read(columns=[label])[label] if label in names else None
+        column = file.read(columns=[label])[label] if label in names else None
         version = path.version() if isinstance(path, Remote) else ""
     except (OSError, pa.ArrowException) as error:
-        told = " ".join(str(error).split())[:200]
-        raise UsageError(f"cannot read the Parquet file '{path}': {told}; copy it again") from error
-    kept = json.loads((opened.schema_arrow.metadata or {}).get(b"huggingface", b"{}"))
-    features = kept.get("info", {}).get("features", {})
+        reason = " ".join(str(error).split())[:200]
+        raise UsageError(
+            f"cannot read the Parquet file '{path}': {reason}; copy it again"
+        ) from error
+    metadata = json.loads((file.schema_arrow.metadata or {}).get(b"huggingface", b"{}"))
+    features = metadata.get("info", {}).get("features", {})
     groups = _Groups(path, [0, *accumulate(sizes)], features, version)
     return groups, None if column is None else _read_labels(path, str(label), column)
 
@@ -225,13 +227,13 @@ def _read_classes(classes: str | None, file: _Groups, label: str) -> Classes:
 def _places(file: _Groups, labels: _Labels, known: Classes) -> NDArray[np.int32]:
     """(rows,) the class of each row, −1 where the label is not told."""
     numbers = labels.numbers
-    if labels.said is not None:
+    if labels.names is not None:
         position = {name: i for i, name in enumerate(known.names)}
-        foreign = [text for text in labels.said if text not in position]
+        foreign = [text for text in labels.names if text not in position]
         if foreign:
             raise unknown("class", foreign[0], position)
         # the hub writes −1 where a label is not told: the last place
-        numbers = np.array([*(position[text] for text in labels.said), -1])[numbers]
+        numbers = np.array([*(position[text] for text in labels.names), -1])[numbers]
     if len(numbers) and numbers.max() >= len(known):
         first = numbers[numbers >= len(known)][0]
         raise UsageError(f"'{file.path}' has the label {first}; classes go to {len(known) - 1}")
@@ -239,8 +241,8 @@ def _places(file: _Groups, labels: _Labels, known: Classes) -> NDArray[np.int32]
 
 
 def _lists(places: NDArray[np.int32]) -> Lists:
-    told = places >= 0
-    return Lists(np.concatenate([[0], np.cumsum(told)]), places[told])
+    is_labelled = places >= 0
+    return Lists(np.concatenate([[0], np.cumsum(is_labelled)]), places[is_labelled])
 
 
 def _parquet(path: Place) -> pq.ParquetFile:
@@ -249,11 +251,11 @@ def _parquet(path: Place) -> pq.ParquetFile:
 
 def _group(path: Place, number: int, column: str) -> Any:
     """The images of a row group; the thread's last one is kept."""
-    kept = _open.__dict__
-    if kept.get("at") != (path, number, column):
-        if kept.get("path") != path:
-            kept["path"], kept["file"] = path, _parquet(path)
-        kept["at"] = None
-        kept["group"] = kept["file"].read_row_group(number, columns=[column])[column]
-        kept["at"] = (path, number, column)
-    return kept["group"]
+    cached = _open.__dict__
+    if cached.get("at") != (path, number, column):
+        if cached.get("path") != path:
+            cached["path"], cached["file"] = path, _parquet(path)
+        cached["at"] = None
+        cached["group"] = cached["file"].read_row_group(number, columns=[column])[column]
+        cached["at"] = (path, number, column)
+    return cached["group"]

@@ -38,14 +38,14 @@ def imagenet_vid(
     }
     classes = shipped_classes("vid30")
     position = {wnid: i for i, wnid in enumerate(classes.wnids or ())}
-    found = {
+    objects = {
         video: every(
             [annotated / video / f"{path.stem}.xml" for path in paths],
             lambda path: _boxes(path, position),
         )
         for video, paths in frames.items()
     }
-    return boxed_sets(f"{base.name}-{split}", frames, found, classes, how)
+    return boxed_sets(f"{base.name}-{split}", frames, objects, classes, how)
 
 
 def _boxes(path: Path, position: dict[str, int]) -> Boxes:
@@ -56,11 +56,11 @@ def _boxes(path: Path, position: dict[str, int]) -> Boxes:
     except ElementTree.ParseError as error:
         raise UsageError(f"cannot read the annotation '{path}': {error}") from error
     corners, labels = [], []
-    for each in root.iter("object"):
-        name = each.findtext("name") or ""
+    for element in root.iter("object"):
+        name = element.findtext("name") or ""
         if name not in position:
             raise unknown(f"class in '{path}'", name, position)
-        box = [float(each.findtext(f"bndbox/{side}") or "nan") for side in SIDES]
+        box = [float(element.findtext(f"bndbox/{side}") or "nan") for side in SIDES]
         if not (box[0] <= box[2] and box[1] <= box[3]):
             raise UsageError(f"'{path}' has an invalid box, {box}; correct it")
         corners.append(box)

@@ -37,30 +37,32 @@ def imagenet_vid_robust(root: str, videos: list[str] | None = None) -> FrameSets
     check_sums(base)
     metadata = base / "metadata"
     sets, labels = _load(metadata / "pmsets.json"), _load(metadata / "labels.json")
-    wanted = None if videos is None else set(videos)
+    names = None if videos is None else set(videos)
     available = {Path(anchor).parent.name for anchor in sets}
-    for video in sorted((wanted or set()) - available):
+    for video in sorted((names or set()) - available):
         raise unknown("video", video, available)
-    listed = metadata / "classes.json"
+    class_file = metadata / "classes.json"
     # what somebody exported names what occurs in it; the release has its thirty classes
-    own = replace(read(str(listed)), closed=False) if listed.is_file() else None
+    own = replace(read(str(class_file)), closed=False) if class_file.is_file() else None
     classes = own or shipped_classes("vid30")
     every = [
         _member(frame, anchor, labels, len(classes))
         for anchor, neighbours in sets.items()
         for frame in sorted({anchor, *neighbours})
     ]
-    members = tuple(m for m in every if wanted is None or Path(m.video).name in wanted)
+    members = tuple(m for m in every if names is None or Path(m.video).name in names)
 
     def locate(member: Member) -> Path:
         return base / member.id
 
     several = sum(len(member.truth) > 1 for member in members)
     return FrameSets(
-        name=_name(base.name, every, len(members), own_classes=listed.is_file()),
+        name=_name(base.name, every, len(members), own_classes=class_file.is_file()),
         classes=classes,
         columns=(*COLUMNS, "truth"),
-        fingerprint=fingerprint(*map(_mark, members), *(classes.names if listed.is_file() else ())),
+        fingerprint=fingerprint(
+            *map(_mark, members), *(classes.names if class_file.is_file() else ())
+        ),
         members=members,
         sample=sampler(locate),
         image_files=lambda member: [locate(member)],
@@ -92,19 +94,19 @@ def _load(path: Path) -> dict[str, Any]:
         raise UsageError(f"cannot read '{path}': {error}") from error
     if not isinstance(content, dict):
         raise UsageError(f"'{path}' is not a JSON object; take the released file")
-    for key, listed in content.items():
-        if not isinstance(listed, list):
+    for key, frames_ in content.items():
+        if not isinstance(frames_, list):
             raise UsageError(f"'{path}' gives '{key}' no list; take the released file")
     return content
 
 
 def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     """The object of its members, each key once."""
-    found = dict(pairs)
-    if len(found) < len(pairs):
+    entries = dict(pairs)
+    if len(entries) < len(pairs):
         twice = next(key for i, (key, _) in enumerate(pairs) if key in dict(pairs[:i]))
         raise UsageError(f"the metadata have '{twice}' twice; take the released files")
-    return found
+    return entries
 
 
 def _member(frame: str, anchor: str, labels: dict[str, list[Any]], classes: int) -> Member:
@@ -136,7 +138,7 @@ def _member(frame: str, anchor: str, labels: dict[str, list[Any]], classes: int)
 
 
 def _number(frame: str) -> int:
-    found = re.search(r"(\d+)\.\w+$", frame)
-    if not found:
+    match = re.search(r"(\d+)\.\w+$", frame)
+    if not match:
         raise UsageError(f"the frame '{frame}' has no number; take the released pmsets.json")
-    return int(found.group(1))
+    return int(match.group(1))

@@ -52,10 +52,10 @@ def mot(root: str, anchors: int | str = 1, k: int = 10, seed: int = 0) -> FrameS
     if not folders:
         raise UsageError(f"'{base}' has no SEQUENCE/gt/gt.txt; give the folder of the sequences")
     frames = {folder.name: _frames(folder) for folder in folders}
-    found = {folder.name: _boxes(folder, len(frames[folder.name])) for folder in folders}
+    objects = {folder.name: _boxes(folder, len(frames[folder.name])) for folder in folders}
     classes = close_list(classes_of_names(dict.fromkeys(CLASSES)))
     sizes = {folder.name: size for folder in folders if (size := _size(folder))}
-    return boxed_sets(base.name, frames, found, classes, Drawing(anchors, k, seed), sizes)
+    return boxed_sets(base.name, frames, objects, classes, Drawing(anchors, k, seed), sizes)
 
 
 def _info(folder: Path) -> configparser.ConfigParser:
@@ -90,12 +90,12 @@ def _boxes(folder: Path, frames: int) -> list[Boxes]:
     rows: dict[int, list[tuple[list[float], int, bool]]] = defaultdict(list)
     with path.open(newline="", encoding="utf-8-sig") as file:
         lines = enumerate(csv.reader(file), start=1)
-        found = every(lines, lambda line: _row(path, *line, frames))
-    seen: set[tuple[int, int]] = set()
-    for frame, track, box, label, ignored in found:
-        if (frame, track) in seen:
+        rows_ = every(lines, lambda line: _row(path, *line, frames))
+    tracks: set[tuple[int, int]] = set()
+    for frame, track, box, label, ignored in rows_:
+        if (frame, track) in tracks:
             raise UsageError(f"'{path}' has the object {track} twice in frame {frame}; keep one")
-        seen.add((frame, track))
+        tracks.add((frame, track))
         rows[frame].append((box, label, ignored))
     return [
         boxes([b for b, _, _ in rows[i]], [c for _, c, _ in rows[i]], [x for *_, x in rows[i]])

@@ -47,7 +47,7 @@ def nao(root: str, split: str = "all", ood: str | None = OUTSIDE) -> BoxedImages
 
 def _file(folder: Path, image: Mapping[str, Any]) -> Path:
     """The file of an image; the release names some by their id at OpenImages."""
-    named = folder / str(image.get("file_name", ""))
-    if named.is_file() or "_image_id" not in image:
-        return named
+    path_ = folder / str(image.get("file_name", ""))
+    if path_.is_file() or "_image_id" not in image:
+        return path_
     return folder / f"{image['_image_id']}.jpg"

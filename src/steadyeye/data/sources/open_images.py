@@ -39,16 +39,16 @@ def open_images(
     """
     known = kinds(resolve(classes) if classes else None, resolve(hierarchy) if hierarchy else None)
     path = resolve(boxes)
-    found = read(path, known)
+    rows = read(path, known)
     folder = ImageFolder(resolve(images)) if images else None
-    if folder is None and found.sizes is None:
+    if folder is None and rows.sizes is None:
         raise UsageError(
             f"'{path}' has boxes as shares of the image and no columns Width and Height; "
             "give images=… too"
         )
     verified = label_file.read(resolve(labels), known) if labels else label_file.NOTHING
-    table = join_tables(found, verified)
-    remarks = _remarks(found, labels)
+    table = join_tables(rows, verified)
+    remarks = _remarks(rows, labels)
     if present:
         table, left = _present(table, folder)
         remarks = (*remarks, *left)
@@ -67,30 +67,32 @@ def _present(table: ImageTable, folder: ImageFolder | None) -> tuple[ImageTable,
     if folder is None:
         raise UsageError("present=True keeps the images that the folder holds; give images=…")
     names = pa.array(list(folder.files), pa.string())
-    there = np.asarray(pc.is_in(table.ids, value_set=names).to_numpy(zero_copy_only=False))
-    if not there.any():
+    is_present = np.asarray(pc.is_in(table.ids, value_set=names).to_numpy(zero_copy_only=False))
+    if not is_present.any():
         raise UsageError(
             f"'{folder.root}' holds none of the {number_of(len(table), 'image')} listed"
         )
     foreign = names.filter(pc.invert(pc.is_in(names, value_set=table.ids)))
-    told = [f"{int((~there).sum()):,} of {len(table):,} listed images are not there, left out"]
+    texts = [
+        f"{int((~is_present).sum()):,} of {len(table):,} listed images are not there, left out"
+    ]
     if len(foreign):
-        told.append(
+        texts.append(
             f"{number_of(len(foreign), 'image')} of the folder not listed, left out, first "
             f"'{pc.min(foreign).as_py()}'"
         )
-    return select_images(table, there), tuple(told)
+    return select_images(table, is_present), tuple(texts)
 
 
-def _remarks(found: BoxRows, labels: str | None) -> tuple[str, ...]:
-    told = [
-        f"{number_of(found.depictions, 'box is a depiction', 'boxes are depictions')}, counted as "
+def _remarks(rows: BoxRows, labels: str | None) -> tuple[str, ...]:
+    texts = [
+        f"{number_of(rows.depictions, 'box is a depiction', 'boxes are depictions')}, counted as "
         "objects"
-        if found.depictions
+        if rows.depictions
         else "",
-        f"for {number_of(found.unjudged, 'box')} the labels do not say whether they hold a group; "
+        f"for {number_of(rows.unjudged, 'box')} the labels do not say whether they hold a group; "
         "they count as one object"
-        if found.unjudged
+        if rows.unjudged
         else "",
         f"classes verified to be in an image or not: from {Path(labels).name} and the boxes, with "
         "what follows by the hierarchy"
@@ -98,7 +100,7 @@ def _remarks(found: BoxRows, labels: str | None) -> tuple[str, ...]:
         else "classes verified to be in an image: those with boxes, and what stands above them; no "
         "file of labels was given",
     ]
-    return tuple(filter(None, told))
+    return tuple(filter(None, texts))
 
 
 def _mark(table: ImageTable, known: Kinds) -> str:

@@ -27,22 +27,22 @@ def reviewed(root: str, review: bool = True) -> FrameSets:
     folder = _frames(root)
     rows = folder.frames.to_pylist()
     anchors = {row["group"] for row in rows if row["offset"] == 0 and row["accepted"]}
-    kept = [row for row in rows if not review or (row["accepted"] and row["group"] in anchors)]
-    if not kept:
+    accepted = [row for row in rows if not review or (row["accepted"] and row["group"] in anchors)]
+    if not accepted:
         raise UsageError(f"the review accepted no anchor of '{root}'; evaluate with review=False")
-    by_id = {row["id"]: row for row in kept}
+    by_id = {row["id"]: row for row in accepted}
     marks = {} if review else _marks(folder, rows, anchors)
     members = tuple(
         Member(r["id"], r["group"], r["video"], r["frame"], r["offset"], tuple(r["labels"]))
-        for r in kept
+        for r in accepted
     )
 
     def sample(member: Member) -> Sample:
         row = by_id[member.id]
         more = {"seconds": row["seconds"], "fps": row["fps"], "frame_type": row["frame_type"]}
         more |= marks.get(member.id, {})
-        image, told = ImageFile(locate(member)), {**tags(member), **more}
-        return Sample(member.id, image, member.truth, member.group, told, key=image.key)
+        image, columns = ImageFile(locate(member)), {**tags(member), **more}
+        return Sample(member.id, image, member.truth, member.group, columns, key=image.key)
 
     def locate(member: Member) -> Path:
         return review_set.image_path(folder.root, by_id[member.id]["image"])
@@ -57,7 +57,7 @@ def reviewed(root: str, review: bool = True) -> FrameSets:
         sample=sample,
         image_files=lambda member: [locate(member)],
         absent=absentees(locate),
-        notes=(*set_notes(members), *_review_notes(folder, rows, len(kept))),
+        notes=(*set_notes(members), *_review_notes(folder, rows, len(accepted))),
     )
 
 
@@ -105,28 +105,28 @@ def _name(folder: review_set.SetFolder, rows: Sequence[Mapping[str, Any]], revie
 
 
 def _review_notes(
-    folder: review_set.SetFolder, rows: Sequence[Mapping[str, Any]], kept: int
+    folder: review_set.SetFolder, rows: Sequence[Mapping[str, Any]], accepted: int
 ) -> tuple[str, ...]:
     """What a reader must know of the review: what it left out, and what it did not come to."""
     counts = folder.content.get("reviewed", {}).get("counts", {})
     left, undecided, changed = (
-        len(rows) - kept,
+        len(rows) - accepted,
         _note_undecided(rows),
         counts.get("labels_updated", 0),
     )
-    found = [*_note_missing_sums(folder.root)]
+    texts = [*_note_missing_sums(folder.root)]
     if left:
-        found.append(
+        texts.append(
             f"{left:,} of {number_of(len(rows), 'frame')} of {folder.root.name} were not accepted"
         )
     if undecided:
-        found.append(
+        texts.append(
             f"{undecided:,} of {number_of(len(rows), 'frame')} are not decided yet and count as "
             "not accepted; the fewer neighbours count, the higher is pm-k"
         )
     if changed and not left:
-        found.append(
+        texts.append(
             f"{number_of(changed, 'anchor has', 'anchors have')} the labels that reviewers gave "
             "them"
         )
-    return tuple(found)
+    return tuple(texts)

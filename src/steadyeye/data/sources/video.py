@@ -44,19 +44,19 @@ class _Known:
         return videos if self.boxes else self.labels.labelled_videos(videos)
 
     def of(self, video: str, index: decoder.VideoIndex) -> label_sidecar.VideoLabels:
-        said = self.labels.of(video).within(video, len(index))
-        return shots.cut(self.cuts, said, lambda: detected.of_video(index))
+        labels = self.labels.of(video).within(video, len(index))
+        return shots.cut(self.cuts, labels, lambda: detected.of_video(index))
 
     def members(
-        self, video: str, frames: int, said: label_sidecar.VideoLabels, how: Drawing
+        self, video: str, frames: int, labels: label_sidecar.VideoLabels, how: Drawing
     ) -> list[Member]:
         if self.boxes is None:
-            return draw(video, frames, said, how)
-        ranges = self.boxes.labels(video, frames, said.cuts)
+            return draw(video, frames, labels, how)
+        ranges = self.boxes.labels(video, frames, labels.cuts)
         if not ranges.ranges:
             raise UsageError(f"the boxes name no object in '{video}'; complete them")
-        drawn = draw(video, frames, ranges, how, any_neighbour=True)
-        return [replace(m, truth=present(self.boxes.at(video, m.frame))) for m in drawn]
+        sets = draw(video, frames, ranges, how, any_neighbour=True)
+        return [replace(m, truth=present(self.boxes.at(video, m.frame))) for m in sets]
 
 
 def video(  # noqa: PLR0913 — the keyword arguments of a spec
@@ -82,12 +82,12 @@ def video(  # noqa: PLR0913 — the keyword arguments of a spec
     root = resolve_path(path)
     known = _Known(label_sidecar.read(labels), box_file.read(boxes) if boxes else None, cuts)
     how = Drawing(anchors, k, seed)
-    there = {_name(file, root): file for file in list_files(root, VIDEOS)}
-    videos = {name: decoder.index(there[name]) for name in known.labelled_videos(list(there))}
-    said = {name: known.of(name, index) for name, index in videos.items()}
+    files = {_name(file, root): file for file in list_files(root, VIDEOS)}
+    videos = {name: decoder.index(files[name]) for name in known.labelled_videos(list(files))}
+    labels_of = {name: known.of(name, index) for name, index in videos.items()}
     members: list[Member] = []
     for name, index in videos.items():
-        members += known.members(name, len(index), said[name], how)
+        members += known.members(name, len(index), labels_of[name], how)
 
     check_anchors(members, how)
     truth = (*(("truth",) if known.classes else ()), *(("boxes",) if boxes else ()))
@@ -96,15 +96,15 @@ def video(  # noqa: PLR0913 — the keyword arguments of a spec
         classes=known.classes,
         columns=(*COLUMNS, "seconds", "fps", "frame_type", *truth),
         fingerprint=fingerprint(
-            *_marks(videos, boxes), *shots.marks(cuts, said), repr(known.labels), repr(how)
+            *_marks(videos, boxes), *shots.marks(cuts, labels_of), repr(known.labels), repr(how)
         ),
         members=tuple(members),
         sample=lambda member: _sample(videos[member.video], known, member),
         image_files=lambda member: [videos[member.video].path],
         notes=(
-            *draw_notes(members, {name: len(each) for name, each in videos.items()}, how),
-            *unlabelled_notes(list(there), list(videos)),
-            *shots.notes(cuts, said),
+            *draw_notes(members, {name: len(index_) for name, index_ in videos.items()}, how),
+            *unlabelled_notes(list(files), list(videos)),
+            *shots.notes(cuts, labels_of),
             *order_notes(videos),
             *_box_notes(known, videos, members),
         ),
@@ -113,7 +113,9 @@ def video(  # noqa: PLR0913 — the keyword arguments of a spec
 
 def _marks(videos: Mapping[str, decoder.VideoIndex], boxes: str | None) -> list[str]:
     """What the fingerprint of a source knows of its videos and boxes."""
-    marks = [f"{name}:{len(each)}:{each.path.stat().st_size}" for name, each in videos.items()]
+    marks = [
+        f"{name}:{len(index_)}:{index_.path.stat().st_size}" for name, index_ in videos.items()
+    ]
     return marks + ([resolve_path(boxes).read_text(encoding="utf-8")] if boxes else [])
 
 

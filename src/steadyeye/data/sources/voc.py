@@ -28,28 +28,28 @@ def voc(annotations: str, images: str, classes: str | None = None) -> BoxedImage
     """
     folder, root = resolve(images), resolve(annotations)
     paths = list(list_files(root, frozenset({".xml"})))
-    found = every(paths, _objects)
-    twice = find_repeated_texts([name for name, *_ in found])
+    files = every(paths, _objects)
+    twice = find_repeated_texts([name for name, *_ in files])
     if twice:
         raise UsageError(
             f"'{root}': {number_of(len(twice), 'image is', 'images are')} named by several files, "
             f"first '{twice[0]}'; join their boxes in one"
         )
-    names = sorted({name for *_, objects in found for name, _, _ in objects})
+    names = sorted({name for *_, objects in files for name, _, _ in objects})
     known = read(classes) if classes else classes_of_names(dict.fromkeys(names))
     boxed = every(
-        zip(paths, found, strict=True),
-        lambda each: BoxedImage(
-            each[0].stem, folder / each[1][0], _boxes(each[0], each[1][2], known), each[1][1]
+        zip(paths, files, strict=True),
+        lambda pair: BoxedImage(
+            pair[0].stem, folder / pair[1][0], _boxes(pair[0], pair[1][2], known), pair[1][1]
         ),
     )
-    kept, remarks = without_repeats(boxed)
+    unique, remarks = without_repeats(boxed)
     return BoxedImages(
         name=root.name if root.is_dir() else root.stem,
         classes=known,
         fingerprint=fingerprint(*(path.read_bytes() for path in paths), *known.names),
-        images=kept,
-        remarks=(*remarks, *_from_zero(found)),
+        images=unique,
+        remarks=(*remarks, *_from_zero(files)),
     )
 
 
@@ -59,25 +59,27 @@ def _objects(path: Path) -> tuple[str, Size, list[Object]]:
         root = ElementTree.parse(path).getroot()  # noqa: S314 - the user's own annotations
     except ElementTree.ParseError as error:
         raise UsageError(f"cannot read the annotations '{path}': {error}") from error
-    found = []
-    for each in root.iter("object"):
-        box = each.find("bndbox")
+    objects = []
+    for element in root.iter("object"):
+        box = element.find("bndbox")
         sides = [box.findtext(side) if box is not None else None for side in SIDES]
         if None in sides:
             raise UsageError(f"'{path}' has an object without {', '.join(SIDES)}; complete it")
         corners = _numbers(path, sides)
-        name = " ".join((each.findtext("name") or "").split())
+        name = " ".join((element.findtext("name") or "").split())
         if not name:
             raise UsageError(f"'{path}' has an object without a name; complete it")
-        found.append((name, corners, (each.findtext("difficult") or "").strip() in ("1", "true")))
+        objects.append(
+            (name, corners, (element.findtext("difficult") or "").strip() in ("1", "true"))
+        )
     height, width = _numbers(path, [root.findtext(f"size/{s}") or "0" for s in ("height", "width")])
     size = (int(height), int(width)) if height and width else None
-    return (root.findtext("filename") or "").strip() or f"{path.stem}.jpg", size, found
+    return (root.findtext("filename") or "").strip() or f"{path.stem}.jpg", size, objects
 
 
-def _from_zero(found: list[tuple[str, Size, list[Object]]]) -> tuple[str, ...]:
+def _from_zero(files: list[tuple[str, Size, list[Object]]]) -> tuple[str, ...]:
     """The note on boxes that begin at 0, which VOC's numbering does not have."""
-    sides = [corners for *_, objects in found for _, corners, _ in objects]
+    sides = [corners for *_, objects in files for _, corners, _ in objects]
     zero = sum(corners[0] == 0 or corners[1] == 0 for corners in sides)
     if not zero:
         return ()

@@ -75,8 +75,12 @@ class _Packed:
     def notes(self) -> tuple[str, ...]:
         """How many images there are, and how many of them without a label."""
         empty = [int((np.diff(part.starts) == 0).sum()) for part in self._lists]
-        told = f", {sum(empty):,} of them without a label" if self.columns and any(empty) else ""
-        return (f"{number_of(len(self), 'image')} in {len(self.shards):,} tar shards{told}",)
+        without_label = (
+            f", {sum(empty):,} of them without a label" if self.columns and any(empty) else ""
+        )
+        return (
+            f"{number_of(len(self), 'image')} in {len(self.shards):,} tar shards{without_label}",
+        )
 
     def missing(self) -> Sequence[str]:
         """Nothing: the headers were read, the tars are there and whole."""
@@ -98,8 +102,8 @@ class _Packed:
             try:
                 return tar_index.read(shard.tar, start, size)
             except OSError as error:
-                told = f"cannot read '{name}' in '{shard.tar}': {error.strerror}"
-                raise SampleError(told) from error
+                reason = f"cannot read '{name}' in '{shard.tar}': {error.strerror}"
+                raise SampleError(reason) from error
 
         def key() -> str:
             if isinstance(shard.tar, Remote):
@@ -146,14 +150,14 @@ def webdataset(urls: str, classes: str | None = None) -> _Packed:
     Raises `UsageError` for ids that occur twice, and for a tar that is cut short or compressed.
     """
     places = [resolve_path(text) for text in expand_braces(urls)]
-    found = [
-        tar for each in together(places[0], lambda p: list_files(p, TAR), places) for tar in each
+    tars = [
+        tar for item in together(places[0], lambda p: list_files(p, TAR), places) for tar in item
     ]
-    shards = list(together(found[0], samples, found))
+    shards = list(together(tars[0], samples, tars))
     known = _classes(classes, shards)
     _refuse_bare_among_boxed(shards)
     packed = _Packed(
-        name=found[0].stem if len(found) == 1 else found[0].parent.name or "webdataset",
+        name=tars[0].stem if len(tars) == 1 else tars[0].parent.name or "webdataset",
         classes=known,
         shards=shards,
         places=[_places(shard, known) for shard in shards],
@@ -161,7 +165,7 @@ def webdataset(urls: str, classes: str | None = None) -> _Packed:
     twice = find_repeated_texts(packed.ids)
     if twice:
         holding = [
-            each for each in shards if pc.index(each.rows.column("id"), twice[0]).as_py() >= 0
+            item for item in shards if pc.index(item.rows.column("id"), twice[0]).as_py() >= 0
         ]
         raise UsageError(
             f"the id '{twice[0]}' is both in '{holding[0].tar}' and in '{holding[1].tar}'; "
@@ -191,8 +195,12 @@ def _choices(urls: str, text: str) -> list[str]:
 def _classes(classes: str | None, shards: Sequence[TarSamples]) -> Classes | None:
     if classes:
         return read(classes)
-    names = sorted({each for shard in shards for each in shard.said if isinstance(each, str)})
-    numbers = [each for shard in shards for each in shard.said if isinstance(each, int)]
+    names = sorted(
+        {label for shard in shards for label in shard.distinct_labels if isinstance(label, str)}
+    )
+    numbers = [
+        label for shard in shards for label in shard.distinct_labels if isinstance(label, int)
+    ]
     if numbers:
         raise UsageError(
             f"the shards label by number, first {numbers[0]}; say of what with classes=…, a known "
@@ -207,22 +215,22 @@ def _places(shard: TarSamples, known: Classes | None) -> NDArray[np.int32]:
         return np.zeros(0, dtype=np.int32)
     by_wnid = {wnid: i for i, wnid in enumerate(known.wnids or ()) if wnid}
     places = by_wnid | {name: i for i, name in enumerate(known.names)}
-    found = []
-    for which, label in enumerate(shard.said):
+    numbers_ = []
+    for index, label in enumerate(shard.distinct_labels):
         if isinstance(label, str) and label not in places:
-            raise unknown(f"class (of '{_first(shard, which)}')", label, places)
+            raise unknown(f"class (of '{_first(shard, index)}')", label, places)
         number = places[label] if isinstance(label, str) else label
         if not 0 <= number < len(known):
             raise UsageError(
-                f"'{_first(shard, which)}' has the label {number}; classes go to {len(known) - 1}"
+                f"'{_first(shard, index)}' has the label {number}; classes go to {len(known) - 1}"
             )
-        found.append(number)
-    return np.array(found, dtype=np.int32)
+        numbers_.append(number)
+    return np.array(numbers_, dtype=np.int32)
 
 
-def _first(shard: TarSamples, said: int) -> str:
+def _first(shard: TarSamples, number: int) -> str:
     """The first sample of which a label is said."""
-    place = int(np.flatnonzero(shard.labels == said)[0])
+    place = int(np.flatnonzero(shard.labels == number)[0])
     return shard.id(int(np.searchsorted(shard.starts, place, side="right")) - 1)
 
 

@@ -37,16 +37,17 @@ def yolo(data: str, split: str = "val") -> BoxedImages:
     root = (path.parent / (content.get("path") or "")).resolve()
     folder = root / content[split]
     images = sorted(list_files(folder, image_file.SUFFIXES))
-    found = every(images, lambda image: _image(folder, image, len(listed_names)))
-    kept, remarks = without_repeats(found)
+    boxed = every(images, lambda image: _image(folder, image, len(listed_names)))
+    unique, remarks = without_repeats(boxed)
     marks = [
-        f"{each.id} {each.boxes.boxes.tolist()} {each.boxes.labels.tolist()}" for each in found
+        f"{image_.id} {image_.boxes.boxes.tolist()} {image_.boxes.labels.tolist()}"
+        for image_ in boxed
     ]
     return BoxedImages(
         name=f"{path.absolute().parent.name}-{split}",
         classes=close_list(classes_of_names(dict.fromkeys(listed_names))),
         fingerprint=fingerprint(*marks, *listed_names),
-        images=kept,
+        images=unique,
         remarks=remarks,
     )
 
@@ -72,16 +73,16 @@ def _names(path: Path, names: Any) -> list[str]:
         names = [names[number] for number in range(len(names))]
     if not isinstance(names, list):
         raise UsageError(f"'{path}': names: is no list of classes")
-    found = [" ".join(str(name).split()) for name in names]
-    twice = [name for name, times in Counter(found).items() if times > 1]
+    names_ = [" ".join(str(name).split()) for name in names]
+    twice = [name for name, times in Counter(names_).items() if times > 1]
     if twice:
         raise UsageError(f"'{path}' names the class '{twice[0]}' twice; rename one")
-    return found
+    return names_
 
 
 def _image(folder: Path, image: Path, classes: int) -> BoxedImage:
-    found, size = _boxes(image, classes)
-    return BoxedImage(image.relative_to(folder).as_posix(), image, found, size)
+    objects, size = _boxes(image, classes)
+    return BoxedImage(image.relative_to(folder).as_posix(), image, objects, size)
 
 
 def _boxes(image: Path, classes: int) -> tuple[Boxes, tuple[int, int] | None]:

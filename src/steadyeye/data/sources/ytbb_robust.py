@@ -59,23 +59,21 @@ def ytbb_robust(
     classes = shipped_classes("ytbb")
     anchors = _anchors(base / "metadata", classes)
     pairs = read_pairs(base / "metadata" / "pmk_labels.json")
-    kept = {
-        name for name, each in anchors.items() if each.good and not _is_dropped(name, each, pairs)
-    }
-    shown = {name: each for name, each in anchors.items() if name in kept or not review}
-    for name in sorted(set(sets or ()) - set(shown)):
-        raise unknown("reviewed set", name, shown)
-    chosen = {name: shown[name] for name in (sets if sets is not None else shown)}
+    accepted = {name for name, a in anchors.items() if a.good and not _is_dropped(name, a, pairs)}
+    available = {name: anchor for name, anchor in anchors.items() if name in accepted or not review}
+    for name in sorted(set(sets or ()) - set(available)):
+        raise unknown("reviewed set", name, available)
+    chosen = {name: available[name] for name in (sets if sets is not None else available)}
     sets_of = {
-        name: _set(base / "frames" / name, each, k, pairs, None if review else name in kept)
-        for name, each in chosen.items()
+        name: _set(base / "frames" / name, anchor, k, pairs, None if review else name in accepted)
+        for name, anchor in chosen.items()
     }
     members = tuple(chain.from_iterable(sets_of.values()))
 
     locate = partial(_frame_path, base)
     return FrameSets(
         is_published_list=True,
-        name=_name(anchors, kept, members, pairs is not None),
+        name=_name(anchors, accepted, members, pairs is not None),
         classes=classes,
         columns=(*COLUMNS, "truth", *(() if review else ("accepted",))),
         fingerprint=fingerprint(*map(_mark, members)),
@@ -85,8 +83,8 @@ def ytbb_robust(
         absent=absentees(locate),
         notes=(
             *set_notes(members),
-            *_review_notes(anchors, kept, pairs),
-            *_label_notes(classes, [anchors[name] for name in chosen if name in kept]),
+            *_review_notes(anchors, accepted, pairs),
+            *_label_notes(classes, [anchors[name] for name in chosen if name in accepted]),
             *_gaps(chosen, sets_of, k, pairs),
         ),
     )
@@ -107,7 +105,7 @@ def _is_dropped(name: str, anchor: _Anchor, pairs: PairReviews | None) -> bool:
 
 def _name(
     anchors: Mapping[str, _Anchor],
-    kept: Collection[str],
+    accepted: Collection[str],
     members: Iterable[Member],
     reviewed: bool,
 ) -> str:
@@ -117,7 +115,7 @@ def _name(
         return f"{NAME}, neighbours not reviewed"
     offsets = [member.offset for member in members if member.accepted is not False]
     counts = offsets.count(0), len(offsets) - offsets.count(0)
-    if fingerprint(*good) == GOOD_ANCHORS and len(kept) == ANCHORS:
+    if fingerprint(*good) == GOOD_ANCHORS and len(accepted) == ANCHORS:
         return NAME if counts == (ANCHORS, PAIRS) else f"{NAME}, part"
     return f"{NAME}, not as released"
 
@@ -127,21 +125,21 @@ def _anchors(metadata: Path, classes: Classes) -> dict[str, _Anchor]:
     reviews = read_reviews(metadata / "anchor_labels.json", ("good", "unsure", "bad"))
     annotated = _read_annotations(metadata / CSV, classes)
     position = {name: i for i, name in enumerate(classes.names)}
-    found: dict[str, _Anchor] = {}
-    for key, said in reviews:
+    anchors: dict[str, _Anchor] = {}
+    for key, words in reviews:
         name, file = frame_of(key, metadata / "anchor_labels.json")
         if name not in annotated:
             raise UsageError(f"the review of '{name}' has no anchor in the CSV; take one release")
-        if name in found and found[name].file != file:
+        if name in anchors and anchors[name].file != file:
             raise UsageError(
                 f"'{metadata / 'anchor_labels.json'}' has two anchors of the set '{name}', "
-                f"{found[name].file} and {file}; take the released file"
+                f"{anchors[name].file} and {file}; take the released file"
             )
-        labels = {annotated[name]} | {position[word] for word in said if word in position}
-        good = "good" in said and not said & {"bad", "unsure"}
+        labels = {annotated[name]} | {position[word] for word in words if word in position}
+        good = "good" in words and not words & {"bad", "unsure"}
         # of an anchor reviewed twice the last review holds, as in the released scorer
-        found[name] = _Anchor(file, tuple(sorted(labels)), good)
-    return found
+        anchors[name] = _Anchor(file, tuple(sorted(labels)), good)
+    return anchors
 
 
 def _read_annotations(path: Path, classes: Classes) -> dict[str, int]:
@@ -151,7 +149,7 @@ def _read_annotations(path: Path, classes: Classes) -> dict[str, int]:
             rows = list(csv.DictReader(file))
     except OSError:
         raise UsageError(f"no '{path}'; root must hold the released metadata folder") from None
-    found: dict[str, int] = {}
+    labels: dict[str, int] = {}
     for line, row in enumerate(rows, start=2):
         try:
             name, label = f"{row['ytid']}_{int(row['time_ms'])}", int(row["label"])
@@ -163,55 +161,55 @@ def _read_annotations(path: Path, classes: Classes) -> dict[str, int]:
                 f"'{path}' line {line}: label {row['label']}; the released file numbers classes "
                 f"from 0 to 22, and car is 22 there; take it unchanged"
             )
-        if found.setdefault(name, label) != label:
+        if labels.setdefault(name, label) != label:
             raise UsageError(f"'{path}' line {line}: another label for '{name}' than before")
-    return found
+    return labels
 
 
 def _set(
-    folder: Path, anchor: _Anchor, k: int, pairs: PairReviews | None, kept: bool | None
+    folder: Path, anchor: _Anchor, k: int, pairs: PairReviews | None, is_accepted: bool | None
 ) -> list[Member]:
     """The frames within ±k of an anchor; all should be where there is no folder.
 
-    `kept`: None for the accepted frames alone; else whether the anchor is one, and the others come
-    too. Without reviews of pairs every frame is accepted that is there; with them those are, there
-    or not, that were: what is missing of them is missed before a run.
+    `is_accepted`: None for the accepted frames alone; else whether the anchor is one, and the
+    others come too. Without reviews of pairs every frame is accepted that is there; with them those
+    are, there or not, that were: what is missing of them is missed before a run.
     """
     prefix, _, number = Path(anchor.file).stem.rpartition("-")
     centre, suffix = int(number), Path(anchor.file).suffix
-    name, video, there = folder.name, folder.name.rpartition("_")[0], folder.is_dir()
-    found = []
+    name, video, exists = folder.name, folder.name.rpartition("_")[0], folder.is_dir()
+    members = []
     for frame in range(max(centre - k, 0), centre + k + 1):
         file = f"{prefix}-{frame}{suffix}"
         judged = pairs is None or frame == centre or pairs.accepts(name, anchor.file, file)
-        needed = frame == centre or not there or (pairs is not None and judged)
-        if (judged or kept is not None) and (needed or (folder / file).is_file()):
-            accepted = None if kept is None else kept and judged
+        needed = frame == centre or not exists or (pairs is not None and judged)
+        if (judged or is_accepted is not None) and (needed or (folder / file).is_file()):
+            accepted = None if is_accepted is None else is_accepted and judged
             offset = frame - centre
             id_ = f"{name}/{file}"
-            found.append(Member(id_, name, video, frame, offset, anchor.truth, accepted))
-    return found
+            members.append(Member(id_, name, video, frame, offset, anchor.truth, accepted))
+    return members
 
 
 def _review_notes(
-    anchors: Mapping[str, _Anchor], kept: Collection[str], pairs: PairReviews | None
+    anchors: Mapping[str, _Anchor], accepted: Collection[str], pairs: PairReviews | None
 ) -> tuple[str, ...]:
-    good = sum(each.good for each in anchors.values())
-    told = (
+    good = sum(anchor.good for anchor in anchors.values())
+    text = (
         f"{number_of(len(anchors), 'anchor')} reviewed: {len(anchors) - good:,} not judged good, "
     )
     if pairs is None:
         return (
-            f"{told}{len(kept):,} kept",
+            f"{text}{len(accepted):,} kept",
             f"not the published set of {number_of(ANCHORS, 'anchor')} and "
             f"{number_of(PAIRS, 'pair')}: metadata/pmk_labels.json, which lists the accepted "
             "neighbours and the dropped anchors, is missing; every frame counts, and no "
             "published value is shown",
         )
-    owners = {f"{name}/{anchors[name].file}" for name in kept}
+    owners = {f"{name}/{anchors[name].file}" for name in accepted}
     lone = len(owners - pairs.anchors)
     return (
-        f"{told}{good - len(kept):,} dropped in the review of pairs, {len(kept):,} kept",
+        f"{text}{good - len(accepted):,} dropped in the review of pairs, {len(accepted):,} kept",
         f"{number_of(len(pairs), 'pair')} reviewed: {pairs.accepted_of(owners):,} of kept anchors "
         "accepted",
         *((f"{lone:,} kept anchors have no reviewed pair and count alone",) if lone else ()),
@@ -219,8 +217,8 @@ def _review_notes(
 
 
 def _label_notes(classes: Classes, anchors: Collection[_Anchor]) -> tuple[str, ...]:
-    beyond = {classes.names.index(name) for name in UNNAMEABLE}
-    n = sum(set(anchor.truth) <= beyond for anchor in anchors)
+    unnameable = {classes.names.index(name) for name in UNNAMEABLE}
+    n = sum(set(anchor.truth) <= unnameable for anchor in anchors)
     if not n:
         return ()
     return (
@@ -239,7 +237,7 @@ def _gaps(
     """What is said of frames within ±k that are not in their folder and that nobody accepted."""
     if pairs is not None:
         return ()
-    short = {name: 2 * k + 1 - len(found) for name, found in sets_of.items()}
+    short = {name: 2 * k + 1 - len(members) for name, members in sets_of.items()}
     gone = {name: n for name, n in short.items() if n}
     if not gone:
         return ()

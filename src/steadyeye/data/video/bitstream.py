@@ -52,20 +52,20 @@ def units(data: bytes, length: int) -> list[bytes]:
     (ITU-T H.264, Annex B). Raises `ValueError` where lengths do not add up.
     """
     if not length:
-        ends = [(found.start(), found.end()) for found in START.finditer(data)]
+        ends = [(parts.start(), parts.end()) for parts in START.finditer(data)]
         if not ends:
             raise ValueError("no start code")
         stops = [start for start, _ in ends[1:]] + [len(data)]
-        found = [data[end:stop] for (_, end), stop in zip(ends, stops, strict=True)]
+        parts = [data[end:stop] for (_, end), stop in zip(ends, stops, strict=True)]
     else:
-        found, at = [], 0
+        parts, at = [], 0
         while at < len(data):
             stop = at + length + int.from_bytes(data[at : at + length], "big")
             if stop > len(data):
                 raise ValueError("a unit reaches past its packet")
-            found.append(data[at + length : stop])
+            parts.append(data[at + length : stop])
             at = stop
-    return [each for each in (unit.rstrip(b"\0") for unit in found) if each]
+    return [part for part in (unit.rstrip(b"\0") for unit in parts) if part]
 
 
 def payload(unit: bytes, header: int) -> bytes:
@@ -97,13 +97,13 @@ def avc_sets(extradata: bytes) -> tuple[int, list[bytes]]:
         return 0, []
     if extradata[0] != 1:
         return 0, units(extradata, 0)
-    found: list[bytes] = []
+    parts: list[bytes] = []
     at = 5
     for mask in (0x1F, 0xFF):
         count, at = extradata[at] & mask, at + 1
         sets, at = _read_sized_units(extradata, at, count)
-        found += sets
-    return (extradata[4] & 3) + 1, found
+        parts += sets
+    return (extradata[4] & 3) + 1, parts
 
 
 def hevc_sets(extradata: bytes) -> tuple[int, list[bytes]]:
@@ -112,19 +112,19 @@ def hevc_sets(extradata: bytes) -> tuple[int, list[bytes]]:
         return 0, []
     if extradata[0] != 1:
         return 0, units(extradata, 0)
-    found: list[bytes] = []
+    parts: list[bytes] = []
     at = 23
     for _ in range(extradata[22]):
         count = int.from_bytes(extradata[at + 1 : at + 3], "big")
         sets, at = _read_sized_units(extradata, at + 3, count)
-        found += sets
-    return (extradata[21] & 3) + 1, found
+        parts += sets
+    return (extradata[21] & 3) + 1, parts
 
 
 def _read_sized_units(data: bytes, at: int, count: int) -> tuple[Sequence[bytes], int]:
-    found = []
+    parts = []
     for _ in range(count):
         size = int.from_bytes(data[at : at + 2], "big")
-        found.append(data[at + 2 : at + 2 + size].rstrip(b"\0"))
+        parts.append(data[at + 2 : at + 2 + size].rstrip(b"\0"))
         at += 2 + size
-    return found, at
+    return parts, at

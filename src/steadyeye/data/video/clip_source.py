@@ -97,8 +97,8 @@ class WholeClips:
     def __getitem__(self, index: int) -> Sample:
         if not 0 <= index < len(self):
             raise IndexError(index)
-        which = bisect_right(self._starts, index) - 1
-        clip, number = self.clips[which], (index - self._starts[which]) * self.step
+        place = bisect_right(self._starts, index) - 1
+        clip, number = self.clips[place], (index - self._starts[place]) * self.step
         scene = bisect_right(clip.cuts, number)
         tags: dict[str, Tag] = {
             "video": clip.name,

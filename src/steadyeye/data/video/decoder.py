@@ -88,43 +88,43 @@ class _Cursor:
 
         return Frame(PictureType(native.pict_type).name, image)
 
-    def _native(self, wanted: int) -> Any:
+    def _native(self, target: int) -> Any:
         if not self.in_order:
             try:
-                return self._from_key_frame(wanted)
+                return self._from_key_frame(target)
             except (_UnreliableError, av.FFmpegError):
                 self.in_order = True
                 self._open()
-        if wanted in self.recent:
-            return self.recent[wanted]
-        if wanted <= self.number:
+        if target in self.recent:
+            return self.recent[target]
+        if target <= self.number:
             self._open()
         # a damaged video may show frames in another order than their times
-        while wanted not in self.recent and self.number <= wanted + MOST_RECENT:
+        while target not in self.recent and self.number <= target + MOST_RECENT:
             if not self._next():
                 break
-        return self.recent.get(wanted)
+        return self.recent.get(target)
 
-    def _from_key_frame(self, wanted: int) -> Any:
-        if wanted in self.recent:
-            return self.recent[wanted]
+    def _from_key_frame(self, target: int) -> Any:
+        if target in self.recent:
+            return self.recent[target]
         video = self.video
-        at = int(np.searchsorted(video.key_pts, video.pts[wanted], side="right")) - 1
+        at = int(np.searchsorted(video.key_pts, video.pts[target], side="right")) - 1
         start = max(at, 0)
-        behind = self.number < 0 or self.number >= wanted
+        behind = self.number < 0 or self.number >= target
         if behind or video.pts[self.number] < video.key_pts[start]:
             # by decoding time: by presentation time a seek may land past leading B-frames
             self.container.seek(int(video.key_dts[start]), stream=self.stream)
             self.recent.clear()
             self.number = -1
-            latest = int(max(video.pts[wanted], video.key_pts[0]))
+            latest = int(max(video.pts[target], video.key_pts[0]))
             self.frames = _from_start(self.container, self.stream, self.starts, latest)
-        while self.number < wanted:
+        while self.number < target:
             if not self._next():
                 break
-        if wanted not in self.recent:
+        if target not in self.recent:
             raise _UnreliableError
-        return self.recent[wanted]
+        return self.recent[target]
 
     def _open(self) -> None:
         if self.container is not None:
@@ -141,12 +141,12 @@ class _Cursor:
         self.number = -1
         self.recent: OrderedDict[int, Any] = OrderedDict()
         budget = RECENT_BYTES_IN_ORDER if self.in_order else RECENT_BYTES
-        held = budget // max(context.width * context.height * 3 // 2, 1)
-        self.most = min(max(held, 4), MOST_RECENT)
+        frames_held = budget // max(context.width * context.height * 3 // 2, 1)
+        self.most = min(max(frames_held, 4), MOST_RECENT)
 
     def _next(self) -> bool:
         """Whether there was one more frame, which is now among the recent ones."""
-        native = next((each for each in self.frames if each is not None), None)
+        native = next((decoded for decoded in self.frames if decoded is not None), None)
         if native is None:
             return False
         number = self.count if self.video.in_order else _number(self.video, native.pts)
@@ -182,7 +182,7 @@ def every_frame(video: VideoIndex) -> Iterator[tuple[int, Any]]:
                 yield number, native
                 last = number
             return
-    yield from (each for each in _frames(video, strict=False) if each[0] > last)
+    yield from (pair for pair in _frames(video, strict=False) if pair[0] > last)
 
 
 def _frames(video: VideoIndex, strict: bool) -> Iterator[tuple[int, Any]]:

@@ -46,14 +46,14 @@ def list_frame_folders(root: Place) -> Mapping[str, Sequence[Place]]:
         relative = inside(file, root).parent
         name = relative.as_posix() if relative.parts and folder else root.name
         folders.setdefault(name, []).append(file)
-    for name, found in folders.items():
-        twice = find_repeated_texts([str(_number(file)) for file in found])
+    for name, files in folders.items():
+        twice = find_repeated_texts([str(_number(file)) for file in files])
         if twice:
             raise UsageError(
                 f"'{name}' has {len(twice):,} frame numbers more than once, first {twice[0]}; "
                 "their order is not known; keep one of each"
             )
-    return {name: sorted(found, key=_number) for name, found in folders.items()}
+    return {name: sorted(files, key=_number) for name, files in folders.items()}
 
 
 def without_gaps(video: str, files: Sequence[Path]) -> Sequence[Path]:
@@ -62,17 +62,19 @@ def without_gaps(video: str, files: Sequence[Path]) -> Sequence[Path]:
     Else an offset would not be in native frames, and annotations by number would be of other
     frames. Raises `UsageError` for a gap and for a number that occurs twice.
     """
-    found = sorted(files, key=_number)
-    for before, after in pairwise(found):
-        one, two = _number(before), _number(after)
-        if two == one:
-            raise UsageError(f"'{video}' has two frames {one}, '{before}' and '{after}'; keep one")
-        if two > one + 1:
+    ordered = sorted(files, key=_number)
+    for before, after in pairwise(ordered):
+        first, second = _number(before), _number(after)
+        if second == first:
+            raise UsageError(
+                f"'{video}' has two frames {first}, '{before}' and '{after}'; keep one"
+            )
+        if second > first + 1:
             raise UsageError(
                 f"'{video}' lacks the frames between '{before.name}' and '{after.name}'; add "
                 "them, or renumber the frames if k is to count the existing ones"
             )
-    return found
+    return ordered
 
 
 def _number(file: Place) -> int:

@@ -28,17 +28,17 @@ def examiner(codec: str, extradata: bytes) -> Examiner:
     if codec not in EXAMINERS:
         raise UnprovenError(f"{codec} does not say where a decoder can start")
     try:
-        found = EXAMINERS[codec](extradata)
+        checker = EXAMINERS[codec](extradata)
     except (ValueError, IndexError):
         raise UnprovenError(f"its {codec} header is not readable") from None
 
     def starts(packet: bytes) -> bool:
         try:
-            return found.starts(packet)
+            return checker.starts(packet)
         except (ValueError, IndexError):
             raise UnprovenError(f"a packet is no whole {codec} picture") from None
 
-    return Examiner(starts, found.reorder)
+    return Examiner(starts, checker.reorder)
 
 
 def _vp9(_: bytes) -> Examiner:
@@ -47,7 +47,7 @@ def _vp9(_: bytes) -> Examiner:
     def starts(packet: bytes) -> bool:
         nonlocal first
         frames = [_vp9_frame(frame) for frame in _vp9_frames(packet)]
-        if sum(shown for shown, _ in frames) != 1:
+        if sum(is_shown for is_shown, _ in frames) != 1:
             raise UnprovenError("its packets are not one picture each")
         start = frames[0] == (True, True)
         if first and not start:
@@ -67,12 +67,12 @@ def _vp9_frames(packet: bytes) -> list[bytes]:
     index = packet[-2 - count * width :]
     if index[0] != mark:
         return [packet]
-    found, at = [], 0
+    parts, at = [], 0
     for number in range(count):
         size = int.from_bytes(index[1 + number * width : 1 + (number + 1) * width], "little")
-        found.append(packet[at : at + size])
+        parts.append(packet[at : at + size])
         at += size
-    return [frame for frame in found if frame]
+    return [frame for frame in parts if frame]
 
 
 def _vp9_frame(frame: bytes) -> tuple[bool, bool]:
@@ -97,12 +97,12 @@ class _Av1:
 
     def __call__(self, packet: bytes) -> bool:
         parts = _av1_parts(packet)
-        for _, body in (each for each in parts if each[0] == 1):
+        for _, body in (part for part in parts if part[0] == 1):
             if body[0] & 8 or (self.sequence and body != self.sequence):
                 raise UnprovenError("its parameters change within the stream")
             self.sequence = body
         headers = [_av1_frame(body) for kind, body in parts if kind in (3, 6)]
-        if sum(shown for shown, _ in headers) != 1:
+        if sum(is_shown for is_shown, _ in headers) != 1:
             raise UnprovenError("its packets are not one picture each")
         start = headers[0] == (True, True) and any(kind == 1 for kind, _ in parts)
         if not self.sequence or not (start or self.begun):
@@ -113,7 +113,7 @@ class _Av1:
 
 def _av1_parts(packet: bytes) -> list[tuple[int, bytes]]:
     """Type and content of each open bitstream unit; AV1 bitstream, 5.3."""
-    found, at = [], 0
+    parts, at = [], 0
     while at < len(packet):
         head = packet[at]
         at += 2 if head & 4 else 1
@@ -128,9 +128,9 @@ def _av1_parts(packet: bytes) -> list[tuple[int, bytes]]:
                     break
         if at + size > len(packet):
             raise ValueError("a unit reaches past its packet")
-        found.append((head >> 3 & 15, packet[at : at + size]))
+        parts.append((head >> 3 & 15, packet[at : at + size]))
         at += size
-    return found
+    return parts
 
 
 def _av1_frame(body: bytes) -> tuple[bool, bool]:
@@ -158,15 +158,15 @@ def _jpeg_markers(packet: bytes) -> list[int]:
     """The markers of a JPEG picture up to its first scan."""
     if packet[:2] != b"\xff\xd8":
         raise ValueError("no JPEG picture")
-    found, at = [], 2
+    markers, at = [], 2
     while True:
         if packet[at] != 0xFF:
             raise ValueError("no JPEG marker")
         while packet[at] == 0xFF:
             at += 1
-        found.append(packet[at])
+        markers.append(packet[at])
         if packet[at] == 0xDA:
-            return found
+            return markers
         at += 1 + int.from_bytes(packet[at + 1 : at + 3], "big")
 
 

@@ -52,8 +52,8 @@ class VideoLabels:
 
     def at(self, frame: int) -> Labels:
         """The labels of a frame, in ascending order; empty where it has none."""
-        found = {c for r in self.ranges if r.first <= frame <= r.last for c in r.labels}
-        return tuple(sorted(found))
+        labels = {c for r in self.ranges if r.first <= frame <= r.last for c in r.labels}
+        return tuple(sorted(labels))
 
     def within(self, video: str, frames: int) -> "VideoLabels":
         """The same, of a video of `frames` frames.
@@ -61,11 +61,11 @@ class VideoLabels:
         Raises `UsageError` where a frame is named that it does not have: such labels are of another
         video, of another cut of it, or counted from 1.
         """
-        named = [frame for each in self.ranges for frame in (each.first, each.last)]
-        beyond = [frame for frame in (*named, *self.cuts) if frames <= frame < WHOLE]
-        if beyond:
+        ends = [frame for range_ in self.ranges for frame in (range_.first, range_.last)]
+        outside = [frame for frame in (*ends, *self.cuts) if frames <= frame < WHOLE]
+        if outside:
             raise UsageError(
-                f"the labels or cuts name frame {max(beyond)} of '{video}', which has frames 0 "
+                f"the labels or cuts name frame {max(outside)} of '{video}', which has frames 0 "
                 f"to {frames - 1}; correct them, and leave 'last' empty for the rest of a video"
             )
         return self
@@ -81,8 +81,8 @@ class Sidecar:
     @property
     def present(self) -> frozenset[int]:
         """The classes that some frame carries."""
-        ranges = (each for video in self.videos.values() for each in video.ranges)
-        return frozenset(label for each in ranges for label in each.labels)
+        ranges = (range_ for video in self.videos.values() for range_ in video.ranges)
+        return frozenset(label for range_ in ranges for label in range_.labels)
 
     def of(self, video: str) -> VideoLabels:
         """What is known of a video: by its name, its name without suffix, or for all (`*`)."""
@@ -98,13 +98,13 @@ class Sidecar:
         """
         if self.classes is None:
             return list(videos)
-        found = [video for video in videos if self.of(video).ranges]
-        if videos and not found:
+        labelled = [video for video in videos if self.of(video).ranges]
+        if videos and not labelled:
             raise UsageError(
                 f"the labels say nothing of any of the {number_of(len(videos), 'video')}, first "
                 f"'{videos[0]}'; check their names"
             )
-        return found
+        return labelled
 
 
 NOTHING = Sidecar(None, {})
@@ -123,10 +123,12 @@ def read(labels: str | None) -> Sidecar:
     if not path.is_file():
         raise UsageError(f"no label file at '{path}'; check the path")
     rows = _json(path) if path.suffix.lower() == ".json" else _csv(path)
-    listed = rows.get("classes") or _distinct(rows["videos"])
-    if not isinstance(listed, Mapping | list) or not all(isinstance(one, str) for one in listed):
+    class_names = rows.get("classes") or _distinct(rows["videos"])
+    if not isinstance(class_names, Mapping | list) or not all(
+        isinstance(text, str) for text in class_names
+    ):
         raise UsageError(f"the labels '{path}': classes must be names, or {{name: wnid or null}}")
-    wnids = listed if isinstance(listed, Mapping) else dict.fromkeys(listed)
+    wnids = class_names if isinstance(class_names, Mapping) else dict.fromkeys(class_names)
     pairs = {_name(name): wnid for name, wnid in wnids.items()}
     if len(pairs) < len(wnids):
         raise UsageError(f"the labels '{path}' have two classes that differ by blanks; keep one")
@@ -158,7 +160,7 @@ def _entry(path: Place, video: str, entry: Any) -> dict[str, Any]:
     """A range with its labels as a list of names without blanks around them."""
     labels = entry.get("labels") if isinstance(entry, dict) else None
     several = [labels] if isinstance(labels, str) else labels
-    if not isinstance(several, list) or not all(isinstance(one, str) for one in several):
+    if not isinstance(several, list) or not all(isinstance(label, str) for label in several):
         raise UsageError(f"the labels '{path}': '{video}' has a range without a list of labels")
     return {**entry, "labels": _names(several)}
 

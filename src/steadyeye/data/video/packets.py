@@ -15,12 +15,12 @@ TIMED = frozenset({"mov", "matroska", "mpegts", "flv"})
 class Packets:
     """What the packets of a stream say.
 
-    `shown`: presentation times of the packets of frames, None where it is not said; `starts`:
+    `times`: presentation times of the packets of frames, None where it is not said; `starts`:
     presentation and decoding times of where a decoder can start; `last`: the latest decoding time;
     `count`: all packets with or without content; `unproven`: why starts prove nothing.
     """
 
-    shown: list[int | None]
+    times: list[int | None]
     starts: list[tuple[int, int]]
     last: int | None = None
     count: int = 0
@@ -30,7 +30,7 @@ class Packets:
 
 def read_packets(container: Any, stream: Any) -> Packets:
     """What the packets of a stream say, read without decoding them."""
-    found = Packets([], [])
+    packets = Packets([], [])
     context = stream.codec_context
     check: Examiner | None = None
     try:
@@ -38,26 +38,26 @@ def read_packets(container: Any, stream: Any) -> Packets:
         check = examiner(codec, bytes(context.extradata or b""))
         if codec not in SINGLE and not TIMED.intersection(container.format.name.split(",")):
             raise UnprovenError(f"{container.format.long_name} does not say when frames are shown")
-        found.reorder = check.reorder
+        packets.reorder = check.reorder
     except UnprovenError as why:
-        found.unproven = str(why)
+        packets.unproven = str(why)
     for packet in container.demux(stream):
         if packet.pts is None and packet.dts is None and not packet.size:
             continue  # the end, which PyAV marks by an empty packet
-        found.count += 1
+        packets.count += 1
         if not packet.size:
             continue
         if not packet.is_discard:
-            found.shown.append(packet.pts)
-        if check and not found.unproven:
+            packets.times.append(packet.pts)
+        if check and not packets.unproven:
             try:
-                _examine(found, check, packet)
+                _examine(packets, check, packet)
             except UnprovenError as why:
-                found.unproven = str(why)
-    return found
+                packets.unproven = str(why)
+    return packets
 
 
-def _examine(found: Packets, check: Examiner, packet: Any) -> None:
+def _examine(packets: Packets, check: Examiner, packet: Any) -> None:
     if packet.is_corrupt or packet.has_sidedata("new_extradata"):
         raise UnprovenError(
             "its parameters change within the stream, or a packet is marked as damaged"
@@ -65,17 +65,17 @@ def _examine(found: Packets, check: Examiner, packet: Any) -> None:
     if packet.pts is None:
         raise UnprovenError("its packets lack times")
     if packet.dts is not None:
-        if found.last is not None and packet.dts <= found.last:
+        if packets.last is not None and packet.dts <= packets.last:
             raise UnprovenError("the times of its packets do not rise")
-        found.last = packet.dts
+        packets.last = packet.dts
     if check.starts(bytes(packet)) and packet.is_keyframe:
-        found.starts.append((packet.pts, packet.pts if packet.dts is None else packet.dts))
+        packets.starts.append((packet.pts, packet.pts if packet.dts is None else packet.dts))
 
 
 def disorder(packets: Packets) -> str:
     """Why the times of the packets are not those of the frames; empty where they are."""
-    times = [pts for pts in packets.shown if pts is not None]
-    if len(set(times)) < len(packets.shown):
+    times = [pts for pts in packets.times if pts is not None]
+    if len(set(times)) < len(packets.times):
         return "frames share their times or lack them"
     if not packets.starts:
         return "it has no key frame"

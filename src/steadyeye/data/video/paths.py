@@ -26,13 +26,13 @@ def resolve(path: str) -> Path:
     this reads local files.
     """
     if URL.match(path):
-        found = place(path)
-        if not isinstance(found, Path):
+        resolved = place(path)
+        if not isinstance(resolved, Path):
             raise UsageError(
                 f"'{path}' is of a store, which this source does not read; copy it to a disk, or "
                 "give image_folder, frames, video, every_frame, coco, webdataset or hf_dataset"
             )
-        return found
+        return resolved
     if not path.startswith("package:"):
         return Path(path).expanduser()
     name, _, inner = path.removeprefix("package:").partition("/")
@@ -53,11 +53,11 @@ def list_files(path: At, suffixes: frozenset[str]) -> list[At]:
         raise UsageError(f"no file or folder at '{path}'; check the path")
     # of one kind, as the folder is
     files = cast(Iterator[Any], below(path))
-    found = sorted(file for file in files if file.suffix.lower() in suffixes)
-    if not found:
+    matching = sorted(file for file in files if file.suffix.lower() in suffixes)
+    if not matching:
         kinds = ", ".join(sorted(suffixes))
         raise UsageError(f"the folder '{path}' holds no file ending in {kinds}")
-    return found
+    return matching
 
 
 def holds(path: Place, suffixes: frozenset[str]) -> bool:

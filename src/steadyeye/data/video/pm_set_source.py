@@ -74,10 +74,10 @@ class FrameSets:
         """
         if self.image_files is None:
             return None
-        found: dict[Place, None] = {}
+        paths: dict[Place, None] = {}
         for member in self.members:
-            found.update(dict.fromkeys(self.image_files(member)))
-        return list(found)
+            paths.update(dict.fromkeys(self.image_files(member)))
+        return list(paths)
 
     def __len__(self) -> int:
         return len(self.members)
@@ -134,8 +134,8 @@ def draw(
 
 def check_anchors(members: Iterable[Member], how: Drawing) -> None:
     """Raises `UsageError` where no video has as many anchors as were asked for."""
-    found = Counter(member.video for member in members if member.offset == 0)
-    most = max(found.values(), default=0)
+    anchors = Counter(member.video for member in members if member.offset == 0)
+    most = max(anchors.values(), default=0)
     if isinstance(how.anchors, int) and most < how.anchors:
         raise UsageError(
             f"anchors={how.anchors}, but no video has more than {number_of(most, 'frame')} that "
@@ -152,7 +152,7 @@ def draw_notes(
     """
     members = list(members)
     sizes = Counter(member.group for member in members if member.offset)
-    found = Counter(member.video for member in members if member.offset == 0)
+    anchors = Counter(member.video for member in members if member.offset == 0)
     sets = {member.group for member in members}
     notes = list(set_notes(members))
     fewer = sum(sizes[group] < 2 * how.k for group in sets)
@@ -168,12 +168,14 @@ def draw_notes(
             f"{len(short):,} of {number_of(len(frames), 'video')} no longer than k = "
             f"{number_of(how.k, 'frame')}, first '{short[0]}' with {frames[short[0]]}"
         )
-    few = [video for video in frames if isinstance(how.anchors, int) and found[video] < how.anchors]
+    few = [
+        video for video in frames if isinstance(how.anchors, int) and anchors[video] < how.anchors
+    ]
     if few:
         notes.append(
             f"fewer than {how.anchors} anchors in {len(few):,} of "
             f"{number_of(len(frames), 'video')}, as no more frames can be one, first '{few[0]}' "
-            f"with {found[few[0]]}"
+            f"with {anchors[few[0]]}"
         )
     return tuple(notes)
 

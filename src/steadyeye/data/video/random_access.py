@@ -157,8 +157,8 @@ def _skip_buffer(bits: Bits) -> bool:
 
 def _skip(bits: Bits, fields: str) -> None:
     """Reads over Exp-Golomb numbers (`u`, signed or not) and single bits (`1`)."""
-    for each in fields:
-        if each == "u":
+    for kind in fields:
+        if kind == "u":
             bits.golomb()
         else:
             bits.flag()

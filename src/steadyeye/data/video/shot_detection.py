@@ -39,15 +39,15 @@ def _detect(frames: Iterable[tuple[int, NDArray[np.uint8]]]) -> tuple[int, ...]:
     from scenedetect import AdaptiveDetector, FrameTimecode
 
     detector = AdaptiveDetector()
-    found: list[int] = []
+    numbers: list[int] = []
     last = 0
     for number, image in frames:
         last = number
         # the rate is any: frames are counted, and no length is given in seconds
         at = detector.process_frame(FrameTimecode(number, fps=25.0), image)
-        found += [int(cut.frame_num) for cut in at]
-    found += [int(cut.frame_num) for cut in detector.post_process(FrameTimecode(last, fps=25.0))]
-    return tuple(sorted(set(found)))
+        numbers += [int(cut.frame_num) for cut in at]
+    numbers += [int(cut.frame_num) for cut in detector.post_process(FrameTimecode(last, fps=25.0))]
+    return tuple(sorted(set(numbers)))
 
 
 def _small_frames(video: VideoIndex) -> Iterator[tuple[int, NDArray[np.uint8]]]:

@@ -10,22 +10,22 @@ from steadyeye.data.video.label_sidecar import VideoLabels
 CHOICES = ("sidecar", "detect")
 
 
-def cut(choice: str, said: VideoLabels, find: Callable[[], tuple[int, ...]]) -> VideoLabels:
+def cut(choice: str, labels: VideoLabels, find: Callable[[], tuple[int, ...]]) -> VideoLabels:
     """What is known of a video, with the cuts that `find` finds where "detect" is chosen.
 
     Cuts that are named stay as they are. Raises `UsageError` for another choice.
     """
     if choice not in CHOICES:
         raise unknown("value of cuts", choice, CHOICES)
-    return replace(said, cuts=find()) if choice == "detect" and not said.cuts else said
+    return replace(labels, cuts=find()) if choice == "detect" and not labels.cuts else labels
 
 
 def notes(choice: str, videos: Mapping[str, VideoLabels]) -> tuple[str, ...]:
     """What a reader must know of the cuts: how many were found, or that none are known."""
     if choice == "detect":
-        found = sum(len(said.cuts) for said in videos.values())
-        return (f"{number_of(found, 'scene cut')} named or found",)
-    blind = [name for name, said in videos.items() if not said.cuts]
+        count = sum(len(labels.cuts) for labels in videos.values())
+        return (f"{number_of(count, 'scene cut')} named or found",)
+    blind = [name for name, labels in videos.items() if not labels.cuts]
     if not blind:
         return ()
     return (
@@ -36,4 +36,4 @@ def notes(choice: str, videos: Mapping[str, VideoLabels]) -> tuple[str, ...]:
 
 def marks(choice: str, videos: Mapping[str, VideoLabels]) -> list[str]:
     """What the fingerprint of a source must know of cuts that no sidecar names."""
-    return [f"{name} {said.cuts}" for name, said in videos.items() if choice == "detect"]
+    return [f"{name} {labels.cuts}" for name, labels in videos.items() if choice == "detect"]

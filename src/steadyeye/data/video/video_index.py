@@ -95,10 +95,8 @@ def index(path: Place) -> VideoIndex:
         raise UsageError(f"no video at '{path}'; check the path")
     if isinstance(path, Remote):
         return _index(path)
-    found = path.stat()
-    return _index_of_version(
-        path, found.st_size, found.st_mtime_ns, found.st_ctime_ns, found.st_ino
-    )
+    stat = path.stat()
+    return _index_of_version(path, stat.st_size, stat.st_mtime_ns, stat.st_ctime_ns, stat.st_ino)
 
 
 @lru_cache(maxsize=1024)
@@ -127,17 +125,17 @@ def _index(path: Place) -> VideoIndex:
 
 
 def _check_whole(path: Place, promised: int, packets: Packets) -> None:
-    if not packets.shown:
+    if not packets.times:
         raise _empty(path)
     if packets.count >= promised:
         return
     with av.open(readable(path), options={"ignore_editlist": "1"}) as container:
         # frames that an edit list cuts away are there as well
-        there = sum(1 for packet in container.demux(picture_stream(container)) if packet.size)
-    if there < promised:
+        count = sum(1 for packet in container.demux(picture_stream(container)) if packet.size)
+    if count < promised:
         raise UsageError(
             f"the video '{path}' is truncated: its header promises {number_of(promised, 'frame')}, "
-            f"{there} are there; copy it again or cut it to what is whole"
+            f"{count} are there; copy it again or cut it to what is whole"
         )
 
 
@@ -145,7 +143,7 @@ def _of_packets(path: Place, stream: Any, packets: Packets) -> VideoIndex:
     starts = sorted(packets.starts)
     return VideoIndex(
         path=path,
-        pts=np.array(sorted(pts for pts in packets.shown if pts is not None), dtype=np.int64),
+        pts=np.array(sorted(pts for pts in packets.times if pts is not None), dtype=np.int64),
         key_pts=np.array([pts for pts, _ in starts], dtype=np.int64),
         key_dts=np.array([dts for _, dts in starts], dtype=np.int64),
         time_base=stream.time_base,
