@@ -230,10 +230,10 @@ def mean_ap(
             for _ in range(tries):
                 matched, video = pictures.draw(rng, videos, size)
                 moved = spread_of(matched, measure, video.astype(str))
-                if not moved.there.any() or np.median(moved.videos[moved.there]) < FEWEST:
+                if not moved.is_present.any() or np.median(moved.videos[moved.is_present]) < FEWEST:
                     continue
                 own = mean_of_classes(moved, len(video))
-                rows.append((own.low, own.high, truths[moved.there].mean()))
+                rows.append((own.low, own.high, truths[moved.is_present].mean()))
             found.append(count_misses(rows, tries))
     return found
 
@@ -263,7 +263,7 @@ def apart(
             moved = less(*(spread_of(each, measure, video.astype(str)) for each in both))
             own = mean_difference(moved, len(video))
             if own.low is not None:
-                rows.append((own.low, own.high, (first - second)[moved.there].mean()))
+                rows.append((own.low, own.high, (first - second)[moved.is_present].mean()))
         found.append(count_misses(rows, tries))
     return found
 

@@ -134,7 +134,7 @@ def opened(root: Path) -> dict[str, str]:
         column.nbytes
         for column in (
             *(table.first, table.label, table.shares, table.crowd),
-            *(table.seen, table.seen_label, table.seen_positive, table.ids),
+            *(table.starts, table.verified_label, table.verified_positive, table.ids),
         )
     )
     return {

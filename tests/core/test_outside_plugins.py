@@ -21,13 +21,19 @@ def internal(kind):
     return "degrade" if kind == "operators" else kind
 
 
+def forget_plugins():
+    """Takes their modules away, so that they are imported anew."""
+    of_plugins = ("steadyeye.plugin_file_", "steadyeye.core.plugin_folder.")
+    for name in [name for name in sys.modules if name.startswith(of_plugins)]:
+        del sys.modules[name]
+
+
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
     """The six plugins in `$STEADYEYE_PLUGINS`."""
     monkeypatch.setenv(outside_plugins.VARIABLE, str(tmp_path / "plugins"))
     yield write_plugins(tmp_path / "plugins")
-    for name in [name for name in sys.modules if name.startswith("steadyeye.plugin_f")]:
-        del sys.modules[name]
+    forget_plugins()
 
 
 def test_they_are_listed_with_where_they_come_from_and_nothing_is_imported(folder):
@@ -36,7 +42,7 @@ def test_they_are_listed_with_where_they_come_from_and_nothing_is_imported(folde
         assert line.endswith(f"[{folder / kind / NAMES[kind]}.py]")
         with pytest.raises(UsageError, match=f"did you mean '{NAMES[kind]}'"):
             plugins.load(internal(kind), NAMES[kind][:-1])
-    assert not [name for name in sys.modules if name.startswith("steadyeye.plugin_folder.")]
+    assert not [name for name in sys.modules if name.startswith("steadyeye.core.plugin_folder.")]
     assert plugins.declaration("analyses", "wrong_ones").columns == ("truth",)
     assert plugins.declaration("models", "brightness").answers == ("scores",)
 
@@ -149,8 +155,7 @@ def test_specs_name_modules_and_files():
 
 def test_an_edit_is_another_key_for_that_plugin_alone(folder):
     def marks():
-        for name in [name for name in sys.modules if name.startswith("steadyeye.plugin_f")]:
-            del sys.modules[name]
+        forget_plugins()
         model = plugins.build("models", Spec("brightness"))
         sample = plugins.build("sources", Spec("greys"))[0]
         own = answer_code.mark([model], plugins.modules("models", "brightness"), None)

@@ -220,7 +220,7 @@ def test_images_of_one_video_are_resampled_together():
     held = degraded_accuracy(table)
     assert held.high - held.low > 1.5 * (free.high - free.low)
     assert held.interval == "Gaffke's bounds over 2 videos"
-    weight = bootstrap.draws(np.array(videos)).seen
+    weight = bootstrap.draws(np.array(videos)).of_samples
     assert (weight[:, :30] == weight[:, :1]).all()
 
 

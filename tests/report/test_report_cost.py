@@ -93,6 +93,30 @@ def test_functions_are_those_of_scipy_special_which_is_whole_afterwards():
     assert run_python(code) == ["10.0", "0.5"]
 
 
+def test_another_thread_gets_scipy_special_whole_meanwhile():
+    code = (
+        "import sys, threading\n"
+        "from importlib.abc import MetaPathFinder\n"
+        "values = []\n"
+        "def use():\n"
+        "    import scipy.special\n"
+        "    values.append(getattr(scipy.special, 'binom', None) is not None)\n"
+        "class Meanwhile(MetaPathFinder):\n"
+        "    def find_spec(self, name, path, target=None):\n"
+        "        if name == 'scipy.special._ufuncs' and not threads:\n"
+        "            threads.append(threading.Thread(target=use))\n"
+        "            threads[0].start()\n"
+        "            threads[0].join(0.3)  # it has to wait for this import\n"
+        "threads = []\n"
+        "sys.meta_path.insert(0, Meanwhile())\n"
+        "from steadyeye.core import special\n"
+        "threads[0].join()\n"
+        "import scipy.special\n"
+        "print(values[0], special.ndtri is scipy.special.ndtri)"
+    )
+    assert run_python(code) == ["True", "True"]
+
+
 @pytest.mark.parametrize("other", ["_not_there", "_comb"])
 def test_all_of_scipy_special_where_its_compiled_module_is_another(other):
     code = (

@@ -14,7 +14,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from steadyeye import plugin_folder
+from steadyeye.core import plugin_folder
 from steadyeye.core.errors import UsageError
 from steadyeye.core.source_code import OURS, file_of
 

@@ -98,13 +98,10 @@ def closure(
 def file_of(module: str) -> Path | None:
     """The Python file of a module, found without importing it; None where there is none."""
     head, _, rest = module.partition(".")
-    is_ours = head == OURS and not rest.startswith("plugin_f")
-    if (
-        not is_ours
-        and module in sys.modules
-        and (loaded := sys.modules[module].__spec__) is not None
-    ):
-        origin = loaded.origin or ""
+    is_ours = head == OURS and not rest.startswith(("plugin_file_", "core.plugin_folder."))
+    spec = None if is_ours or module not in sys.modules else sys.modules[module].__spec__
+    if spec is not None:
+        origin = spec.origin or ""
         return Path(origin) if origin.endswith(".py") else None
     for folder in [ROOT] if is_ours else _folders(head):
         path = folder.joinpath(*rest.split(".")) if rest else folder

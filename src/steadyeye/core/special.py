@@ -7,8 +7,13 @@ module of it, which takes 0.02 s. They are the same objects, so every number is 
 """
 
 import sys
+from collections.abc import Sequence
+from contextlib import suppress
 from importlib import import_module
+from importlib.abc import Loader, MetaPathFinder
+from importlib.machinery import ModuleSpec
 from importlib.util import find_spec
+from threading import get_ident
 from types import ModuleType
 from typing import Any
 
@@ -16,25 +21,49 @@ PACKAGE = "scipy.special"
 NAMES = ("betaincinv", "expit", "ndtr", "ndtri", "stdtr", "stdtrit")
 
 
+class _WithoutContent(MetaPathFinder, Loader):
+    """Imports a compiled module of the package in place of the package, and fails to import that.
+
+    While it does, other threads that want the package wait for its lock, as for any that is being
+    imported; then they import it whole. `paths`: where its modules are.
+    """
+
+    def __init__(self, paths: Sequence[str], compiled: str) -> None:
+        self.paths = list(paths)
+        self.compiled = compiled
+        self.thread = get_ident()
+
+    def find_spec(self, name: str, path: object, target: object = None, /) -> ModuleSpec | None:
+        """The package as a module of this loader's, for the thread that asked for it alone."""
+        if name != PACKAGE or get_ident() != self.thread:
+            return None
+        spec = ModuleSpec(name, self, is_package=True)
+        spec.submodule_search_locations = self.paths
+        return spec
+
+    def exec_module(self, module: ModuleType) -> None:
+        """Imports the compiled module; raises `ImportError`, so that nothing of this one stays."""
+        import_module(f"{PACKAGE}.{self.compiled}")
+        raise ImportError(f"{PACKAGE} was wanted for {self.compiled} only")
+
+
 def import_functions(compiled: str = "_ufuncs") -> ModuleType:
     """A module with the functions: `compiled` of scipy.special, or all of it where that lacks any.
 
-    The compiled one is imported below a package without content, which is then taken away again:
-    who imports scipy.special later gets it whole.
+    Who imports scipy.special later, or in another thread meanwhile, gets it whole.
     """
     spec = None if PACKAGE in sys.modules else find_spec(PACKAGE)
-    if spec is None or spec.submodule_search_locations is None:
-        return import_module(PACKAGE)
-    bare = ModuleType(PACKAGE)
-    bare.__path__ = list(spec.submodule_search_locations)
-    sys.modules[PACKAGE] = bare
-    try:
-        found = import_module(f"{PACKAGE}.{compiled}")
-    except ImportError:
-        found = bare
-    finally:
-        del sys.modules[PACKAGE]
-    return found if all(hasattr(found, name) for name in NAMES) else import_module(PACKAGE)
+    if spec is not None and spec.submodule_search_locations is not None:
+        finder = _WithoutContent(spec.submodule_search_locations, compiled)
+        sys.meta_path.insert(0, finder)
+        try:
+            with suppress(ImportError):
+                import_module(PACKAGE)
+        finally:
+            sys.meta_path.remove(finder)
+    module = sys.modules.get(f"{PACKAGE}.{compiled}")
+    has_all = module is not None and all(hasattr(module, name) for name in NAMES)
+    return module if module is not None and has_all else import_module(PACKAGE)
 
 
 _functions: Any = import_functions()

@@ -201,6 +201,6 @@ def test_a_requirement_of_exactly_the_true_map_rarely_passes(monkeypatch):
         matched, video = pictures.draw(rng, 60, 1)
         moved = spread_of(matched, measure, video.astype(str))
         low = mean_of_classes(moved, 60).low
-        passed.append(low is not None and low > truths[moved.there].mean())
+        passed.append(low is not None and low > truths[moved.is_present].mean())
     # three standard deviations of 400 tries above 2.5 %
     assert np.mean(passed) < 0.05

@@ -1,4 +1,4 @@
-"""The files in `$STEADYEYE_PLUGINS` as modules: `steadyeye.plugin_folder.operators.darken`.
+"""The files in `$STEADYEYE_PLUGINS` as modules: `steadyeye.core.plugin_folder.operators.darken`.
 
 They are found by their path, so that another process that has the same variable imports them too,
 which unpickling asks for.
