@@ -42,7 +42,7 @@ def blind_spots(evaluated: Sequence[Evaluated]) -> Section | None:
         return None
     found = [(table, blindness(table)) for table in tables]
     told = [each for _, each in found if each]
-    bases = {id(one.predictions): one.elsewhere for one in evaluated}
+    bases = {id(one.predictions): one.other_datasets for one in evaluated}
     return Section(
         topic=Topic.WHY,
         place=46,
@@ -195,7 +195,7 @@ def _mistake_films(
     table: Predictions, base: Predictions, spot: int, shown: Sequence[int]
 ) -> Iterator[Exhibit]:
     """Each mistake on its whole frame, with the frames around; none where it is of no video."""
-    tags, said = table.tags, base.said
+    tags, said = table.tags, base.raw_detections
     if said is None:
         return
     faint = judge_detections(base, FAINT)
