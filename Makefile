@@ -27,7 +27,7 @@ types: $(VENV)/.test
 	$(BIN)/mypy
 
 docs: gallery
-	$(BIN)/mkdocs build --strict
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 
 # the reports that the site shows; `STEADYEYE_NOTEBOOKS=off mkdocs serve` needs neither them nor notebooks
 gallery: $(VENV)/.docs
@@ -35,12 +35,10 @@ gallery: $(VENV)/.docs
 
 check: lint types test docs
 
-# the wheel with each extra alone, in an environment of its own, doing its main job; core on the lowest
-# versions declared, and on every Python of those that this machine has
+# the wheel with each extra alone, in an environment of its own, doing its main job; core, review and the
+# stores on the lowest versions declared, core on every Python of those that this machine has
 installs: $(VENV)/.test
 	$(BIN)/python tools/check_installs.py --demo $(VENV)
-	$(BIN)/python tools/check_installs.py --demo $(VENV) --lowest core review s3 gcs hub
-	$(BIN)/python tools/check_installs.py --demo $(VENV) --python 3.12 --python 3.13 --python 3.14 core
 
 # torch comes first and pinned: a plain `torch` would bring gigabytes of CUDA libraries
 $(VENV)/.demo: pyproject.toml constraints.txt

@@ -5,10 +5,11 @@
     python tools/build_gallery.py              # .cache/gallery/*.html, which `make docs` shows
     python tools/build_gallery.py --pictures   # and docs/images, of those reports; needs Chromium
 
-Most of it is of the packaged models on the packaged video, in the order of `JOBS`. No detector is
-packaged, so mining and explaining are shown with a detector of coloured squares on drawn images.
-Answers of models are kept between builds; the runs are made anew. A hook of MkDocs as well: it puts
-the reports into the site, and where one was not built a page that says so.
+Most of it is of the packaged models on the packaged video. No detector is packaged, so mining and
+explaining are shown with a detector of coloured squares on drawn images. Two reports are built at a
+time; what a command prints is shown where it fails. Predictions come from the user's cache, where
+`make demo` left them; the runs are made anew. A hook of MkDocs as well: it puts the reports into
+the site, and where one was not built a page that says so.
 """
 
 import argparse
@@ -16,7 +17,9 @@ import os
 import shutil
 import subprocess
 import sys
+import time
 from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +36,7 @@ LABELS = "labels='examples/bikes.json'"
 MODELS = [f"--model=efficientnet_lite{number}" for number in range(3)]
 SQUARES = "--model=callable_detector(path='explain_toys:detector', classes='drawn/classes.json')"
 DRAWN = "coco(annotations='drawn/boxes.json', images='drawn/images')"
+AT_A_TIME = 2
 JOBS: Mapping[str, tuple[str, Sequence[Sequence[str]]]] = {
     "label-free": (
         "runs/label-free/report.html",
@@ -79,6 +83,8 @@ JOBS: Mapping[str, tuple[str, Sequence[Sequence[str]]]] = {
     ),
 }
 """Report → where its jobs write it, and the commands."""
+AFTER = {"compare": "pm-k", "gains": "training"}
+"""Report → the one whose runs it is of."""
 
 
 def build_reports(folder: Path) -> None:
@@ -91,20 +97,41 @@ def build_reports(folder: Path) -> None:
     make_inputs(work, None)
     explain_toys.write(work / "drawn", 12)
     explain_toys.write(work / "other", 8)
-    environment = {
-        **os.environ,
-        "PYTHONPATH": os.pathsep.join(
-            [str(ROOT / "src"), str(ROOT / "tests"), str(ROOT / "tests" / "fixtures")]
-        ),
-        "XDG_CACHE_HOME": str(folder.parent / "answers"),
-    }
-    for name, (report, commands) in JOBS.items():
+    on_path = [ROOT / "src", ROOT / "tests", ROOT / "tests" / "fixtures"]
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(map(str, on_path))}
+
+    def build(name: str) -> None:
+        began = time.monotonic()
+        report, commands = JOBS[name]
         for words in commands:
-            print("steadyeye", *words, flush=True)
-            command = [sys.executable, "-m", "steadyeye", *words]
-            subprocess.run(command, cwd=work, env=environment, check=True)  # noqa: S603
+            run_command([sys.executable, "-m", "steadyeye", *words], work, environment)
         shutil.copy(work / report, folder / f"{name}.html")
+        # one call, so that two lines do not mix
+        print(f"{name}: {time.monotonic() - began:.0f} s\n", end="", flush=True)
+        for later, earlier in AFTER.items():
+            if earlier == name:
+                build(later)
+
+    with ThreadPoolExecutor(AT_A_TIME) as pool:
+        # the list raises what a thread raised
+        list(pool.map(build, [name for name in JOBS if name not in AFTER]))
     shutil.rmtree(work)
+
+
+def run_command(command: Sequence[str], folder: Path, environment: Mapping[str, str]) -> None:
+    """Runs a command in `folder`; where it fails, shows what it printed and raises."""
+    done = subprocess.run(  # noqa: S603 - our own commands
+        command,
+        cwd=folder,
+        env=environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        check=False,
+    )
+    if done.returncode:
+        print(f"{' '.join(command)}\n{done.stdout}", end="", flush=True)
+    done.check_returncode()
 
 
 PICTURES: Mapping[str, tuple[str, str]] = {

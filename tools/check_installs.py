@@ -2,15 +2,19 @@
 
 ::
 
-    python tools/check_installs.py --demo .venv            # all
-    python tools/check_installs.py --demo .venv core hf    # some
+    python tools/check_installs.py --demo .venv            # every check
+    python tools/check_installs.py --demo .venv core hf    # of some extras
     python tools/check_installs.py --demo .venv --lowest   # on the lowest versions declared
     python tools/check_installs.py --demo .venv --python 3.13 --python 3.14 core
 
-`--demo`: an environment in which `make demo` ran; its packaged video is the input. Packages are
-shared between the environments as links to uv's cache. `--python`: the versions of Python to do it
-on; one that is not on this machine is said and left out. Prints a table of times and sizes, and
-ends with 1 where an extra does not do its main job, or the core install grew.
+`--demo`: an environment in which `make demo` ran; its packaged video is the input. Every check: all
+extras, those of `LOWEST` on the lowest versions, and core on each of `PYTHONS`; a Python that is
+not on this machine is said and left out. Prints a table of times and sizes, and ends with 1 where
+an extra does not do its main job, or the core install grew.
+
+Two checks run at a time, each in a place of its own. Packages are shared between the environments
+as links to uv's cache; compiled modules, which lie beside none of them, since the environments of
+one place have the same path.
 """
 
 import argparse
@@ -21,18 +25,33 @@ import sys
 import tempfile
 import time
 from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from pathlib import Path
+from queue import SimpleQueue
 
 from install_jobs import JOBS, ROOT, Environment, Inputs, JobError, execute
 
 CONSTRAINTS = ROOT / "constraints.txt"
+LOWEST = ("core", "review", "s3", "gcs", "hub")
+PYTHONS = ("3.12", "3.13", "3.14")
+AT_A_TIME = 2
 LARGEST = 920  # MB of the core install, 898 with the versions of constraints.txt
 # PyPI's wheel of torchvision is a CUDA build, which does not import over the CPU build of torch
 TORCHVISION = "needs a torchvision built for this torch"
 
 
+@dataclass(frozen=True)
+class Check:
+    """An extra that does its main job on `python`, on the lowest versions if `lowest`."""
+
+    name: str
+    python: Path
+    lowest: bool = False
+
+
 def main() -> int:
-    """Checks the extras named, all if none; the number of those that failed."""
+    """Checks what is asked for, all if nothing is; 1 if any of it failed."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--demo", type=Path, required=True, help="an environment after make demo")
     parser.add_argument("--lowest", action="store_true", help="on the lowest declared versions")
@@ -41,23 +60,40 @@ def main() -> int:
     arguments = parser.parse_args()
     # as it stands, since a virtual environment is found by the place of its link
     demo = Path(os.path.abspath(arguments.demo)) / "bin" / "python"
-    failed = 0
     with tempfile.TemporaryDirectory(prefix="installs-") as folder:
         shared = Path(folder)
-        wheel, video, lite0 = (
-            build_wheel(shared, demo),
-            find_video(demo),
-            export_lite0(shared, demo),
-        )
-        inputs = Inputs(wheel, video, lite0, demo, shared)
-        for version in arguments.python or [None]:
-            python = find_python(version) if version else demo
-            if python is None:
-                print(f"Python {version} is not on this machine: not checked")
-                continue
-            for name in arguments.extras or JOBS:
-                failed += not check(name, inputs, python, lowest=arguments.lowest)
-    return failed
+        wheel, lite0 = build_wheel(shared, demo), export_lite0(shared, demo)
+        inputs = Inputs(wheel, find_video(demo), lite0, demo)
+        places: SimpleQueue[Path] = SimpleQueue()
+        for number in range(AT_A_TIME):
+            places.put(shared / f"place-{number}")
+        with ThreadPoolExecutor(AT_A_TIME) as pool:
+            checks = list_checks(arguments, demo)
+            passed = list(pool.map(lambda check: run_check(check, inputs, places), checks))
+    return int(not all(passed))
+
+
+def list_checks(arguments: argparse.Namespace, demo: Path) -> list[Check]:
+    """The checks that the arguments ask for."""
+    extras = arguments.extras or list(JOBS)
+    if arguments.python:
+        return [Check(name, python) for python in find_pythons(arguments.python) for name in extras]
+    if arguments.lowest:
+        return [Check(name, demo, lowest=True) for name in arguments.extras or LOWEST]
+    checks = [Check(name, demo) for name in extras]
+    if not arguments.extras:
+        checks += [Check(name, demo, lowest=True) for name in LOWEST]
+        checks += [Check("core", python) for python in find_pythons(PYTHONS)]
+    return checks
+
+
+def find_pythons(versions: Sequence[str]) -> list[Path]:
+    """The interpreters of the versions that are on this machine; says which are not."""
+    found = {version: find_python(version) for version in versions}
+    for version, python in found.items():
+        if python is None:
+            print(f"Python {version} is not on this machine: not checked", flush=True)
+    return [python for python in found.values() if python]
 
 
 def find_python(version: str) -> Path | None:
@@ -71,36 +107,47 @@ def find_python(version: str) -> Path | None:
     return None
 
 
-def check(name: str, inputs: Inputs, python: Path, *, lowest: bool) -> bool:
-    """Whether an extra does its main job on `python`; prints its row of the table."""
-    work = inputs.folder / name
-    home = work / "environment"
-    here = Environment(home / "bin" / "python", work / "job", inputs)
+def run_check(check: Check, inputs: Inputs, places: "SimpleQueue[Path]") -> bool:
+    """Whether a check passes in one of the free `places`; prints its row of the table."""
+    place = places.get()
+    home = place / "environment"
+    here = Environment(home / "bin" / "python", place / "job", inputs, compiled(check, place))
     here.work.mkdir(parents=True)
     outcome, size, times = "ok", 0, [time.monotonic()]
     try:
-        versions = ["--resolution", "lowest-direct"] if lowest else ["--constraint", CONSTRAINTS]
-        wheel = f"{inputs.wheel}[{name}]" if name != "core" else inputs.wheel
-        install(here, python, home, [wheel, *versions])
+        lowest = ["--resolution", "lowest-direct"]
+        versions = lowest if check.lowest else ["--constraint", CONSTRAINTS]
+        wheel = f"{inputs.wheel}[{check.name}]" if check.name != "core" else inputs.wheel
+        install(here, check.python, home, [wheel, *versions])
         times.append(time.monotonic())
         size = megabytes(home)
-        if name == "core" and size > LARGEST:
+        if check.name == "core" and size > LARGEST:
             raise JobError(f"the core install takes over {LARGEST} MB")
-        JOBS[name](here)
+        JOBS[check.name](here)
     except JobError as error:
-        outcome = (
-            f"{TORCHVISION}: as documented" if TORCHVISION in str(error) else f"FAILED {error}"
-        )
+        is_documented = TORCHVISION in str(error)
+        outcome = f"{TORCHVISION}: as documented" if is_documented else f"FAILED {error}"
     times.append(time.monotonic())
-    shutil.rmtree(work)
+    shutil.rmtree(home, ignore_errors=True)
+    shutil.rmtree(here.work)
+    places.put(place)
     steps = "  ".join(
         f"{step} {after - before:5.1f} s"
         for step, before, after in zip(("install", "job"), times, times[1:], strict=False)
     )
-    said = "lowest" if lowest else python.resolve().name
-    print(f"{name:8} {said:10} {size:6,} MB  {steps}  {outcome}")
-    sys.stdout.flush()
+    said = "lowest" if check.lowest else check.python.resolve().name
+    # one call, so that two rows do not mix
+    print(f"{check.name:8} {said:10} {size:6,} MB  {steps}  {outcome}\n", end="", flush=True)
     return not outcome.startswith("FAILED")
+
+
+def compiled(check: Check, place: Path) -> Mapping[str, str]:
+    """Where Python and numba keep what they compile, for all environments of a place.
+
+    Both know a module by its path, time and size. Versions that differ get folders of their own.
+    """
+    folder = place / ("lowest" if check.lowest else "pinned")
+    return {"PYTHONPYCACHEPREFIX": str(folder / "python"), "NUMBA_CACHE_DIR": str(folder / "numba")}
 
 
 def install(at: Environment, python: Path, home: Path, what: Sequence[object]) -> None:

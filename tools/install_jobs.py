@@ -27,24 +27,26 @@ class Inputs:
     """What all checks share.
 
     `wheel`: this checkout's. `video`: the packaged video. `lite0`: EfficientNet-Lite0 as an ONNX
-    file. `demo`: the Python of the environment in which `make demo` ran. `folder`: for the
-    environments and what the jobs write.
+    file. `demo`: the Python of the environment in which `make demo` ran.
     """
 
     wheel: Path
     video: Path
     lite0: Path
     demo: Path
-    folder: Path
 
 
 @dataclass(frozen=True)
 class Environment:
-    """An environment with the wheel installed. `work`: a folder for what the job writes."""
+    """An environment with the wheel installed.
+
+    `work`: a folder for what the job writes. `variables`: more of them for its commands.
+    """
 
     python: Path
     work: Path
     inputs: Inputs
+    variables: Mapping[str, str]
 
     def steadyeye(self, *arguments: str, report: str = "") -> str:
         """What the command prints. Raises `JobError` unless it ends with 0 and writes `report`."""
@@ -55,7 +57,8 @@ class Environment:
 
     def run(self, *command: object, **environment: str) -> str:
         """What a command prints, in `work`. Raises `JobError` unless it ends with 0."""
-        return execute([str(part) for part in command], self.work, environment)
+        more = {**self.variables, **environment}
+        return execute([str(part) for part in command], self.work, more)
 
     @property
     def clip(self) -> str:
@@ -219,9 +222,13 @@ def do_review(at: Environment) -> None:
 
 
 SERVE = """
-import subprocess, sys, time
+import socket, subprocess, sys, time
 from urllib import error, request
-server = subprocess.Popen([sys.argv[1], "review", "set", "--reviewer", "one", "--port", "8799"],
+# another environment may serve its review at the same time
+with socket.socket() as free:
+    free.bind(("127.0.0.1", 0))
+    port = str(free.getsockname()[1])
+server = subprocess.Popen([sys.argv[1], "review", "set", "--reviewer", "one", "--port", port],
                           stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
 words = (word for line in server.stdout for word in line.split())
 link = next(word for word in words if word.startswith("http"))

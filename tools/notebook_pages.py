@@ -4,7 +4,7 @@ A hook of MkDocs. Sources are notebooks in jupytext's Markdown, without outputs.
 folder of the inputs that the tutorials have; the notebook with its outputs lies beside its page, to
 be downloaded. A notebook whose first cell is tagged `data` is shown as it is written where the test
 data are absent, and so are all without the demo or where `STEADYEYE_NOTEBOOKS` is `off`. What was
-run is kept in `.cache/notebooks` until the notebook or the package changes.
+run is kept in `.cache/notebooks` until the notebook or the package changes. Two run at a time.
 """
 
 import base64
@@ -15,6 +15,7 @@ import re
 import sys
 import tempfile
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -26,13 +27,15 @@ from mkdocs.exceptions import PluginError
 from mkdocs.structure.files import File, Files
 from nbclient import NotebookClient
 from nbclient.exceptions import CellExecutionError
+from traitlets.config import Config
 
 ROOT = Path(__file__).resolve().parent.parent
 SOURCES = ROOT / "docs" / "notebooks"
 KEPT = ROOT / ".cache" / "notebooks"
 DATA = Path(os.environ.get("STEADYEYE_TEST_DATA", ROOT.parent / "shared" / "data"))
+AT_A_TIME = 2
 PATIENCE = 900
-"""Seconds that a cell may take."""
+"""Seconds that a cell may take, or the start of a kernel."""
 ENTRY = "Notebooks"
 """The entry of the navigation that the pages take the place of."""
 # beside tutorial_inputs.py, as a hook is not a module of a package
@@ -55,8 +58,10 @@ def on_config(config: MkDocsConfig) -> MkDocsConfig:
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
     """The files of the site with a page and a notebook for each source, and its pictures."""
-    for source in list_sources():
-        notebook = run_source(source)
+    sources = list_sources()
+    with ThreadPoolExecutor(AT_A_TIME) as pool:
+        notebooks = list(pool.map(run_source, sources))
+    for source, notebook in zip(sources, notebooks, strict=True):
         text, pictures = show(notebook, source.stem)
         page = f"how-to/notebooks/{source.stem}"
         files.append(File.generated(config, f"{page}.md", content=text))
@@ -122,11 +127,19 @@ def run_notebook(notebook: Any, folder: Path, name: str) -> None:
         **os.environ,
         "PATH": os.pathsep.join((str(Path(sys.executable).parent), os.environ["PATH"])),
         "PYTHONPATH": str(ROOT / "src"),
-        "XDG_CACHE_HOME": str(KEPT.parent / "answers"),
         "IPYTHONDIR": str(folder / ".ipython"),
     }
+    # a socket of this machine's; over TCP a kernel warns that it is not encrypted
+    config = Config({"KernelManager": {"transport": "ipc"}}) if os.name == "posix" else Config()
     where = {"metadata": {"path": str(folder)}}
-    client = NotebookClient(notebook, timeout=PATIENCE, kernel_name="python3", resources=where)
+    client = NotebookClient(
+        notebook,
+        timeout=PATIENCE,
+        startup_timeout=PATIENCE,
+        kernel_name="python3",
+        resources=where,
+        config=config,
+    )
     try:
         client.execute(env=environment)
     except CellExecutionError as error:

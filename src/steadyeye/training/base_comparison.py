@@ -24,7 +24,7 @@ from steadyeye.core.predictions import Predictions
 from steadyeye.core.spec import parse
 from steadyeye.core.stats.trials import Trials
 from steadyeye.core.storage.paths import Place
-from steadyeye.core.types import Classes, Labels, Sample
+from steadyeye.core.types import WITHIN, Classes, Labels, Sample
 from steadyeye.metrics.map import outcomes
 from steadyeye.report.comparison.training_gains import Gain, amount, gain, share
 from steadyeye.runner.collect import tables
@@ -137,18 +137,20 @@ class Beside:
 
     @property
     def sentences(self) -> tuple[str, ...]:
-        """Both numbers and their difference with its interval; then what limits them."""
+        """Both numbers and their difference with its interval; what limits them; the method."""
         if self.gain is None:
             return (self.why,)
         found = self.gain
         method = found.difference.method if found.difference else found.after.interval
+        limit = f", {WITHIN}" if method.endswith(WITHIN) else ""
         return (
             f"On {found.after.n:,} held-out examples the base model has {found.what} "
             f"{share(found.before.value)} and the fine-tuned model {share(found.after.value)}: "
-            f"{amount(found)}, 95\u202f% interval ({method}).",
+            f"{amount(found)}, 95\u202f% interval{limit}.",
             "The checkpoint was chosen on the same examples, which favours the fine-tuned model; "
             "for unbiased values measure both on other data.",
             *([self.why] if self.why else []),
+            f"The interval: {method.removesuffix(f', {WITHIN}')}.",
         )
 
     @property
