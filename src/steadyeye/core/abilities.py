@@ -122,7 +122,7 @@ class OfFiles(Protocol):
 
 
 @runtime_checkable
-class Named(Protocol):
+class HasFileNames(Protocol):
     """A source whose samples have names of files, `file_names`, by which saved ids find them."""
 
     @property

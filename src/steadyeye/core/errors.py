@@ -7,7 +7,7 @@ from typing import TypeVar
 MOST = 20  # names an error lists
 
 Item = TypeVar("Item")
-Found = TypeVar("Found")
+Value = TypeVar("Value")
 
 
 class UsageError(Exception):
@@ -18,7 +18,7 @@ class SampleError(UsageError):
     """One sample that cannot be evaluated; `--on-error skip` records it and goes on."""
 
 
-def every(items: Iterable[Item], read: Callable[[Item], Found]) -> list[Found]:
+def every(items: Iterable[Item], read: Callable[[Item], Value]) -> list[Value]:
     """What `read` gives for each item.
 
     Raises `UsageError` with the first fault and how many items have one, once all were read.

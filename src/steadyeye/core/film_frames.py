@@ -11,7 +11,7 @@ from steadyeye.core.report_types import Film, FilmFrame
 
 AROUND = 10  # frames on either side of a place of a video
 
-Shown = Callable[[int, str], FilmFrame]
+ShowFrame = Callable[[int, str], FilmFrame]
 """`(row, where it is) -> frame`."""
 
 
@@ -32,7 +32,7 @@ def set_film(
     anchor: int,
     worst: int,
     k: int | None = None,
-    show_frame: Shown | None = None,
+    show_frame: ShowFrame | None = None,
 ) -> Film | None:
     """The frames of a set within ±k of its anchor, which stays beside; it starts at the worst.
 

@@ -5,17 +5,17 @@ from collections.abc import Callable, Generator, Iterable
 from concurrent.futures import Executor, Future
 from typing import TypeVar
 
-Found = TypeVar("Found")
+Value = TypeVar("Value")
 
 
 def in_order(
-    pool: Executor, calls: Iterable[Callable[[], Found]], depth: int
-) -> Generator[Found, None, None]:
+    pool: Executor, calls: Iterable[Callable[[], Value]], depth: int
+) -> Generator[Value, None, None]:
     """What each of the calls returns, in their order; at most `depth` are begun and not yet taken.
 
     What one raises is raised at its turn; those that were not begun by then never are.
     """
-    coming: deque[Future[Found]] = deque()
+    coming: deque[Future[Value]] = deque()
     try:
         for call in calls:
             coming.append(pool.submit(call))

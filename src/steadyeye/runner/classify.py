@@ -13,7 +13,7 @@ from steadyeye.core.types import Sample, Scores, Tag
 from steadyeye.data.classes import class_mapping
 from steadyeye.predictions.schema import TOP, Rows
 from steadyeye.runner import detect
-from steadyeye.runner.infer import Item, Pipeline
+from steadyeye.runner.infer import InferenceItem, Pipeline
 from steadyeye.runner.task import Task
 from steadyeye.runner.worker_thread import WorkerThread
 
@@ -100,7 +100,7 @@ def _answers(
     }
 
 
-def _scores(task: Task, batch: Sequence[Item]) -> Scores:
+def _scores(task: Task, batch: Sequence[InferenceItem]) -> Scores:
     """The scores of a batch, NaN where a sample failed."""
     scores = np.full((len(batch), task.width), np.nan, dtype=np.float32)
     for row, item in enumerate(batch):

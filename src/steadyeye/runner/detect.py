@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from steadyeye.core.boxes import EMPTY, Detections
 from steadyeye.core.types import Sample, Tag
 from steadyeye.predictions.schema import Rows
-from steadyeye.runner.infer import Item, Pipeline
+from steadyeye.runner.infer import InferenceItem, Pipeline
 from steadyeye.runner.task import Task
 from steadyeye.runner.worker_thread import WorkerThread
 
@@ -34,7 +34,7 @@ def predict(task: Task, span: range, worker: WorkerThread) -> Rows | None:
     return rows(task, samples, errors, found, tags)
 
 
-def _detections(item: Item) -> Detections:
+def _detections(item: InferenceItem) -> Detections:
     """What was detected in a sample, nothing where it failed."""
     return item.answer if isinstance(item.answer, Detections) else NOTHING
 

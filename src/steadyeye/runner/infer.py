@@ -29,7 +29,7 @@ from steadyeye.runner.worker_thread import AHEAD, Prefetch, Stopwatch, WorkerThr
 class Decoded:
     """An image as the model takes it; unfitted where its pixels may be a key of the cache.
 
-    `size`, `measures`: as of `Item`. `pixel_key`: its key, None where its sample has one.
+    `size`, `measures`: as of `InferenceItem`. `pixel_key`: its key, None where its sample has one.
     """
 
     image: Any
@@ -39,7 +39,7 @@ class Decoded:
 
 
 @dataclass(eq=False)
-class Item:
+class InferenceItem:
     """A sample on its way through the pipeline, filled in stage by stage.
 
     `answer`: None where it failed; `error` then says why. `tags`: the sample's, with the
@@ -88,7 +88,7 @@ class Pipeline:
         self.stopwatch = worker.stopwatch
         self.skips_errors = task.identity["on_error"] == "skip"
 
-    def infer_span(self, span: range) -> Iterator[list[Item]]:
+    def infer_span(self, span: range) -> Iterator[list[InferenceItem]]:
         """The items of a span with their answers or errors, batch by batch.
 
         Where no answer of a batch is in the cache, the first images after it are prefetched while
@@ -96,7 +96,7 @@ class Pipeline:
         worker's next. Raises `SampleError` at the first sample that fails, unless the job goes on,
         and `UsageError` where the model itself fails.
         """
-        following: Sequence[Item] = ()
+        following: Sequence[InferenceItem] = ()
         for batch, following in pairwise(self._create_batches(span)):
             if self.task.store is None:
                 self._infer(batch, following)
@@ -110,14 +110,14 @@ class Pipeline:
 
     # the stages, in order
 
-    def _create_batches(self, span: range) -> Iterator[list[Item]]:
+    def _create_batches(self, span: range) -> Iterator[list[InferenceItem]]:
         """The items of a span in batches, and those that may be prefetched beyond it."""
         size = self.task.identity["batch"]
         prefetched = self.worker.take_prefetched()
         for start in range(span.start, span.stop, size):
             places = range(start, min(start + size, span.stop))
             yield [prefetched.get(i) or self._create_item(i) for i in places]
-        beyond: list[Item] = []
+        beyond: list[InferenceItem] = []
         if self.worker.prefetches:
             # what is wrong with a sample is raised at its turn
             with suppress(Exception):
@@ -125,11 +125,13 @@ class Pipeline:
                     beyond.append(prefetched.get(i) or self._create_item(i))
         yield beyond
 
-    def _create_item(self, index: int) -> Item:
+    def _create_item(self, index: int) -> InferenceItem:
         sample = self.task.source[index]
-        return Item(sample, dict(sample.tags))
+        return InferenceItem(sample, dict(sample.tags))
 
-    def _infer_cached(self, store: Store, batch: Sequence[Item], following: Sequence[Item]) -> None:
+    def _infer_cached(
+        self, store: Store, batch: Sequence[InferenceItem], following: Sequence[InferenceItem]
+    ) -> None:
         """Fills in a batch from the cache, and infers and stores what it does not hold."""
         with self.stopwatch.time_stage("cache"):
             keys = cache_lookup.sample_keys(self.task, store, [item.sample for item in batch])
@@ -155,8 +157,8 @@ class Pipeline:
     def _infer_claimed(
         self,
         store: Store,
-        items: Sequence[Item],
-        following: Sequence[Item],
+        items: Sequence[InferenceItem],
+        following: Sequence[InferenceItem],
         answers: dict[bytes, Kept],
     ) -> None:
         """Fills in what this thread claimed; `answers` takes what other threads may use."""
@@ -166,7 +168,7 @@ class Pipeline:
         inferred = self._infer(left, () if answers else following)
         answers |= self._store(store, inferred)
 
-    def _look_up(self, store: Store, items: Sequence[Item]) -> dict[bytes, Kept]:
+    def _look_up(self, store: Store, items: Sequence[InferenceItem]) -> dict[bytes, Kept]:
         """Fills in the items whose answers are in the cache; returns what it holds, by key."""
         with self.stopwatch.time_stage("cache"):
             entries = store.get([item.key for item in items if item.key])
@@ -174,7 +176,7 @@ class Pipeline:
                 self._fill_in(item, entries)
         return entries
 
-    def _fill_in(self, item: Item, entries: Mapping[bytes, Kept]) -> None:
+    def _fill_in(self, item: InferenceItem, entries: Mapping[bytes, Kept]) -> None:
         """Fills in an item where there is an entry for it that fits the model."""
         entry = entries.get(item.key) if item.key else None
         if entry is not None and cache_lookup.fits(self.task, entry.answer):
@@ -182,12 +184,14 @@ class Pipeline:
             item.tags |= entry.tags
             self.stopwatch.count("hits", 1)
 
-    def _infer(self, batch: Sequence[Item], following: Sequence[Item]) -> list[Item]:
+    def _infer(
+        self, batch: Sequence[InferenceItem], following: Sequence[InferenceItem]
+    ) -> list[InferenceItem]:
         """Fills in the items that decode; returns those that the model was run on.
 
         Where the key of an item is of its pixels, it is looked up once it is decoded.
         """
-        inferred: list[Item] = []
+        inferred: list[InferenceItem] = []
         if not batch:
             return inferred
         images = self._prepare(batch, following, inferred)
@@ -208,7 +212,10 @@ class Pipeline:
         return inferred
 
     def _prepare(
-        self, batch: Sequence[Item], following: Sequence[Item], inferred: list[Item]
+        self,
+        batch: Sequence[InferenceItem],
+        following: Sequence[InferenceItem],
+        inferred: list[InferenceItem],
     ) -> Iterator[Any]:
         """The images that the model is to be run on, as it takes them; puts items in `inferred`.
 
@@ -235,7 +242,7 @@ class Pipeline:
                 image = decoded.image
                 yield fit_image(self.task, image, self.stopwatch) if unfitted else image
 
-    def _record_error(self, item: Item, error: SampleError) -> None:
+    def _record_error(self, item: InferenceItem, error: SampleError) -> None:
         """Notes why a sample has no image; raises it unless the job goes on."""
         if not self.skips_errors:
             raise SampleError(
@@ -244,7 +251,7 @@ class Pipeline:
             ) from error
         item.error = str(error)
 
-    def _check(self, item: Item, answer: Answer) -> None:
+    def _check(self, item: InferenceItem, answer: Answer) -> None:
         """Takes the answer to an item, or notes what is wrong with it; raises unless it goes on."""
         item.error = describe_fault(self.task, answer, item.sample.id)
         if item.error and not self.skips_errors:
@@ -254,7 +261,7 @@ class Pipeline:
             )
         item.answer = None if item.error else answer
 
-    def _store(self, store: Store, items: Sequence[Item]) -> dict[bytes, Kept]:
+    def _store(self, store: Store, items: Sequence[InferenceItem]) -> dict[bytes, Kept]:
         """Puts the answers of items into the cache; returns them by key."""
         with self.stopwatch.time_stage("cache"):
             pairs = ((item.key, item.make_entry()) for item in items)

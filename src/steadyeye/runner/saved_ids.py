@@ -12,7 +12,7 @@ from pathlib import PurePosixPath
 
 import numpy as np
 
-from steadyeye.core.abilities import Named, Numbered
+from steadyeye.core.abilities import HasFileNames, Numbered
 from steadyeye.core.errors import UsageError
 from steadyeye.core.format import number_of
 from steadyeye.core.types import Classes, Source
@@ -101,7 +101,7 @@ def _lack_notes(grouped: Mapping[str, Sequence[Entry]], source: Source) -> tuple
 
 def _by_file(source: Source) -> Callable[[str], str | None]:
     """What finds a sample by its file's path, name or stem, each where no two have the same."""
-    files = (isinstance(source, Named) and source.file_names) or source.ids
+    files = (isinstance(source, HasFileNames) and source.file_names) or source.ids
     tables: list[dict[str, str | None]] = []
     for spell in (str, _name, _stem):
         table: dict[str, str | None] = {}

@@ -24,7 +24,7 @@ from steadyeye.metrics.detection.frame_ap import mean
 from steadyeye.metrics.detection.matching import IOUS, match
 from steadyeye.models.detectors.torch_detector import TorchDetector
 from steadyeye.models.detectors.trainable import (
-    Found,
+    DetectionTensors,
     Prepared,
     Trainable,
     build_random,
@@ -174,7 +174,7 @@ def _left_out(train: Examples) -> list[str]:
     )
 
 
-def _detections(found: Found) -> Detections:
+def _detections(found: DetectionTensors) -> Detections:
     boxes, labels, scores = (each.detach().cpu() for each in found)
     return Detections(
         boxes.double().numpy(), labels.numpy().astype(np.int32), scores.double().numpy()

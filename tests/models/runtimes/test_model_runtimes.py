@@ -1,5 +1,6 @@
 """Runtimes: exports that agree with torch or are refused, ONNX files, functions."""
 
+import importlib
 import pickle
 import threading
 from concurrent.futures import ThreadPoolExecutor
@@ -14,13 +15,14 @@ from steadyeye.core import plugins
 from steadyeye.core.errors import UsageError
 from steadyeye.core.spec import Spec, parse
 from steadyeye.core.types import Classes
+from steadyeye.models.introspection.multilabel_head import Independent
 from steadyeye.models.runtimes import torch_export
 from steadyeye.models.runtimes.classifier import softmax
 from steadyeye.models.runtimes.probe_images import patterns
 from steadyeye.models.runtimes.python_function import FunctionClassifier
 from steadyeye.models.runtimes.recipe_parsing import recipe
 from steadyeye.models.runtimes.torch_module import one_thread
-from steadyeye.models.runtimes.weights import weights_fingerprint
+from steadyeye.models.runtimes.weights import FORMER, architecture, weights_fingerprint
 
 SMALL = {"size": 32}
 IMAGES = patterns(48, 64, 3)
@@ -282,3 +284,28 @@ def test_an_onnx_file_of_grey_images_is_refused_by_its_shape(tmp_path, ten):
         build("onnx", path=path, classes=ten)
     assert "takes input (1, 1, 28, 28), which is not of three channels" in str(refusal.value)
     assert "\n" not in str(refusal.value)
+
+
+def test_a_model_whose_module_moved_has_the_fingerprint_that_earlier_runs_hold():
+    layer = torch.nn.Linear(2, 3)
+    with torch.no_grad():
+        layer.weight.copy_(torch.arange(6.0).reshape(3, 2))
+        layer.bias.copy_(torch.tensor([0.0, 1.0, -1.0]))
+    # written down while the class stood in steadyeye/inference/independent.py
+    assert weights_fingerprint(Independent(layer)) == "1deb5fec1f6b318c"
+
+
+@pytest.mark.parametrize("name", FORMER)
+def test_networks_of_modules_that_moved_go_by_their_former_names(name):
+    if name.endswith((".hf", ".keras")):
+        pytest.importorskip({"hf": "transformers", "keras": "keras"}[name.rpartition(".")[2]])
+    classes = [
+        value
+        for value in vars(importlib.import_module(name)).values()
+        if isinstance(value, type) and value.__module__ == name
+        if issubclass(value, torch.nn.Module)
+    ]
+    assert classes
+    for network in classes:
+        text = architecture(network(torch.nn.Identity()))
+        assert text.startswith(f"{FORMER[name]}.{network.__qualname__} {network.__name__}(")

@@ -34,14 +34,14 @@ def tango(only_one: float, only_other: float, n: float) -> tuple[float, float]:
     z = float(ndtri((1 + LEVEL) / 2))
     value = (only_one - only_other) / n
 
-    def beyond(difference: float) -> float:
+    def excess(difference: float) -> float:
         # squared, so that it stays finite where the variance is 0
         apart = only_one - only_other - n * difference
         return apart**2 - z**2 * n * _variance(only_one, only_other, n, difference)
 
     # at the value itself the score is 0, and the variance may be: the ends lie on either side
-    low = _root(beyond, -1, value - CLOSE) if value - CLOSE > -1 else -1.0
-    high = _root(beyond, value + CLOSE, 1) if value + CLOSE < 1 else 1.0
+    low = _root(excess, -1, value - CLOSE) if value - CLOSE > -1 else -1.0
+    high = _root(excess, value + CLOSE, 1) if value + CLOSE < 1 else 1.0
     return low, high
 
 

@@ -20,7 +20,7 @@ from steadyeye.data.classes.matching import (
     LIST,
     NAME,
     SYNSET,
-    Found,
+    Matches,
     Sense,
     by_alias,
     by_ancestor,
@@ -77,7 +77,7 @@ def by_meaning(source: Classes, target: Classes) -> ClassMap:
         by_row_above(senses, target_senses),
         by_spelling(senses, target_senses),
     )
-    matches: Found = {}
+    matches: Matches = {}
     for step in steps:
         matches = step | matches
     ways = tuple(matches[index][1] if index in matches else "" for index in range(len(source)))

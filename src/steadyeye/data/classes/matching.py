@@ -39,11 +39,11 @@ def sense(classes: Classes) -> Sense:
     return Sense(classes.names, keys, wnids, own)
 
 
-Found: TypeAlias = dict[int, tuple[int, str]]
+Matches: TypeAlias = dict[int, tuple[int, str]]
 """Source class → target class, and how they met."""
 
 
-def by_alias(source: Sense, target: Sense) -> Found:
+def by_alias(source: Sense, target: Sense) -> Matches:
     """Classes of one meaning; of several, the one of the same id, then of the same spelling."""
     same: dict[str, list[int]] = {}
     for to, key in enumerate(target.keys):
@@ -70,7 +70,7 @@ def by_alias(source: Sense, target: Sense) -> Found:
     return matches
 
 
-def by_openimages(source: Sense, target: Sense) -> Found:
+def by_openimages(source: Sense, target: Sense) -> Matches:
     """The same class or the nearest above it in Open Images' hierarchy, where a list is theirs."""
     if not (source.open_images or target.open_images):
         return {}
@@ -99,7 +99,7 @@ def _listed_meanings(source: Sense) -> list[str]:
     ]
 
 
-def by_ancestor(source: Sense, target: Sense) -> Found:
+def by_ancestor(source: Sense, target: Sense) -> Matches:
     """The class of the same WordNet id, or the nearest ancestor."""
     place = _places(target.wnids)
     place.pop("", None)
@@ -111,7 +111,7 @@ def by_ancestor(source: Sense, target: Sense) -> Found:
     return matches
 
 
-def by_row_above(source: Sense, target: Sense) -> Found:
+def by_row_above(source: Sense, target: Sense) -> Matches:
     """The class that stands above a meaning in `meanings.csv`."""
     place = _places(target.keys)
     place.pop("", None)
@@ -123,7 +123,7 @@ def by_row_above(source: Sense, target: Sense) -> Found:
     return matches
 
 
-def by_spelling(source: Sense, target: Sense) -> Found:
+def by_spelling(source: Sense, target: Sense) -> Matches:
     """The same name, unless both are known and mean different things."""
     matches = {}
     for index, to in same_names(source.names, target.names).items():

@@ -52,7 +52,7 @@ def davis(root: str, labels: str, anchors: int | str = 1, k: int = 10, seed: int
     def sample(member: Member) -> Sample:
         several = len(known.of(member.video).ranges[0].labels)
         frame = sequences[member.video][member.frame]
-        return replace(sets.sample(member), masks=lambda: _there(_parts(frame, several)))
+        return replace(sets.sample(member), masks=lambda: drop_empty(_parts(frame, several)))
 
     def image_files(member: Member) -> list[Path]:
         frame = sequences[member.video][member.frame]
@@ -109,7 +109,7 @@ def _mask(frame: Path) -> Path:
     return Path(str(frame).replace("JPEGImages", "Annotations")).with_suffix(".png")
 
 
-def _there(parts: NDArray[np.bool_]) -> NDArray[np.bool_]:
+def drop_empty(parts: NDArray[np.bool_]) -> NDArray[np.bool_]:
     """The masks that are not empty, which are those that have boxes."""
     return np.asarray(parts[parts.any(axis=(1, 2))])
 

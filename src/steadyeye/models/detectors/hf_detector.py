@@ -15,7 +15,7 @@ from steadyeye.models.detectors.torch_detector import (
     told_apart,
     torch_detector,
 )
-from steadyeye.models.detectors.trainable import Found, device
+from steadyeye.models.detectors.trainable import DetectionTensors, device
 from steadyeye.models.introspection.differentiable import FixedCandidates
 
 
@@ -35,7 +35,7 @@ def hf_detector(
     def prepare(image: Image) -> Any:
         return processor(images=image, return_tensors="pt")
 
-    def ask(network: nn.Module, inputs: Any, image: Image) -> Found:
+    def ask(network: nn.Module, inputs: Any, image: Image) -> DetectionTensors:
         outputs = network(**inputs.to(device(network)))
         (result,) = processor.post_process_object_detection(
             outputs, threshold=THRESHOLD, target_sizes=[image.shape[:2]]

@@ -14,7 +14,7 @@ from steadyeye.core.boxes import Boxes
 from steadyeye.core.errors import UsageError
 from steadyeye.core.types import Classes, Image
 from steadyeye.models.detectors.trainable import (
-    Found,
+    DetectionTensors,
     Prepared,
     Trainable,
     device,
@@ -56,11 +56,11 @@ def trainable(module: nn.Module, processor: Any, threshold: float) -> Trainable:
 
     def evaluate(
         network: nn.Module, batch: Sequence[Prepared]
-    ) -> tuple[Tensor | None, list[Found]]:
+    ) -> tuple[Tensor | None, list[DetectionTensors]]:
         # the losses of transformers wait for all processes, of which one alone judges
         taught = not _several()
         losses: list[Tensor] = []
-        detections: list[Found] = []
+        detections: list[DetectionTensors] = []
         for part in _alike(batch):
             outputs, mean = _infer_with_loss(network, part, taught)
             losses.append(mean * len(part))

@@ -15,7 +15,7 @@ from steadyeye.core.model_stages import Stages
 from steadyeye.core.seeds import fingerprint
 from steadyeye.core.short_repr import model_in_short
 from steadyeye.core.types import Classes, Image
-from steadyeye.models.detectors.trainable import Found, Trainable
+from steadyeye.models.detectors.trainable import DetectionTensors, Trainable
 from steadyeye.models.introspection.differentiable import FixedCandidates
 from steadyeye.models.runtimes.devices import gpus, name_gpus
 from steadyeye.models.runtimes.torch_module import ThreadCopies, one_thread
@@ -36,7 +36,7 @@ class Asking:
     """
 
     prepare: Callable[[Image], Any]
-    detections: Callable[[nn.Module, Any, Image], Found]
+    detections: Callable[[nn.Module, Any, Image], DetectionTensors]
     fix_candidates: Callable[[nn.Module, Image], FixedCandidates]
     trainable: Trainable
 

@@ -17,7 +17,7 @@ from steadyeye.models.detectors.torchvision_training import (
     trainable,
     with_threshold,
 )
-from steadyeye.models.detectors.trainable import Found, device
+from steadyeye.models.detectors.trainable import DetectionTensors, device
 from steadyeye.models.introspection import torchvision_differentiable
 
 TRANSFORM = ("min_size", "max_size", "fixed_size", "size_divisible", "image_mean", "image_std")
@@ -49,7 +49,7 @@ def torchvision_detector(
     return torch_detector(name, module, classes, asking, processing, runtime)
 
 
-def _ask(network: nn.Module, pixels: Tensor, image: Image) -> Found:
+def _ask(network: nn.Module, pixels: Tensor, image: Image) -> DetectionTensors:
     (outputs,) = network([pixels.to(device(network))])
     return drop_background(outputs)
 

@@ -13,7 +13,7 @@ from steadyeye.core.errors import UsageError
 from steadyeye.core.types import Classes, Image
 from steadyeye.models.detectors.torchvision_networks import Settings, network, settings
 from steadyeye.models.detectors.trainable import (
-    Found,
+    DetectionTensors,
     Prepared,
     Trainable,
     device,
@@ -66,7 +66,7 @@ def with_threshold(module: Any, threshold: float) -> None:
     getattr(module, "roi_heads", module).score_thresh = threshold
 
 
-def drop_background(outputs: Any) -> Found:
+def drop_background(outputs: Any) -> DetectionTensors:
     """What a network found in one image, over the classes without the background."""
     # RetinaNet and FCOS score the background too, which is no detection
     is_object = outputs["labels"] > 0
@@ -84,7 +84,9 @@ def _loss(module: nn.Module, batch: Sequence[Prepared]) -> Tensor:
     return torch.stack(list(losses.values())).sum()
 
 
-def _evaluate(module: nn.Module, batch: Sequence[Prepared]) -> tuple[Tensor, list[Found]]:
+def _evaluate(
+    module: nn.Module, batch: Sequence[Prepared]
+) -> tuple[Tensor, list[DetectionTensors]]:
     answers = [drop_background(output) for output in module(_images(module, batch))]
     with _teaching(module):
         return _loss(module, batch), answers

@@ -16,7 +16,7 @@ from steadyeye.models.runtimes import uninitialised
 Prepared: TypeAlias = dict[str, dict[str, Tensor]]
 """`input`: what the network takes of one image; `target`: what its loss takes; CPU tensors."""
 
-Found: TypeAlias = tuple[Tensor, Tensor, Tensor]
+DetectionTensors: TypeAlias = tuple[Tensor, Tensor, Tensor]
 """Boxes (n, 4) x0 y0 x1 y1 in pixels of the image, labels (n,) over the classes, scores (n,)."""
 
 
@@ -36,7 +36,9 @@ class Trainable:
     make: Callable[[Classes], nn.Module]
     prepare: Callable[[Image, Boxes], Prepared]
     loss: Callable[[nn.Module, Sequence[Prepared]], Tensor]
-    evaluate: Callable[[nn.Module, Sequence[Prepared]], tuple[Tensor | None, list[Found]]]
+    evaluate: Callable[
+        [nn.Module, Sequence[Prepared]], tuple[Tensor | None, list[DetectionTensors]]
+    ]
     record: Mapping[str, Any]
     anew: "Trainable | None" = None
 

@@ -73,7 +73,7 @@ class Preprocessing:
 
 @lru_cache(maxsize=256)
 def _windows(recipe: Preprocessing, height: int, width: int) -> tuple[Any, Any]:
-    resized = _resized(recipe.resize, height, width)
+    resized = _resize_to(recipe.resize, height, width)
     cut = OFFSETS[recipe.offset]
     top, left = (cut((side - crop) / 2) for side, crop in zip(resized, recipe.size, strict=True))
     columns = taps(width, resized[1], left, recipe.size[1], recipe.interpolation)
@@ -81,7 +81,7 @@ def _windows(recipe: Preprocessing, height: int, width: int) -> tuple[Any, Any]:
     return columns, rows
 
 
-def _resized(resize: int | tuple[int, int], height: int, width: int) -> tuple[int, int]:
+def _resize_to(resize: int | tuple[int, int], height: int, width: int) -> tuple[int, int]:
     if not isinstance(resize, int):
         return resize
     if height <= width:

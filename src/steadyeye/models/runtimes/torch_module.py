@@ -149,7 +149,7 @@ class _Threads:
         self._inside = self._number = 0
 
     @contextmanager
-    def one(self) -> Iterator[None]:
+    def hold(self) -> Iterator[None]:
         """A block with one thread in this thread, nested or not."""
         depth = getattr(self._here, "depth", 0)
         if depth:
@@ -170,7 +170,7 @@ class _Threads:
                 torch.set_num_threads(self._number)
 
 
-one_thread = _Threads().one
+one_thread = _Threads().hold
 """Torch on one thread in this thread; the number that others use stays."""
 
 
