@@ -19,6 +19,7 @@ from steadyeye.core.spec import Spec
 from steadyeye.data.classes.class_lists import shipped_classes
 from steadyeye.data.images import image_file
 from steadyeye.models.runtimes.torch_module import one_thread
+from steadyeye.models.runtimes.weights import FORMER, architecture
 
 PHOTOS = ("hot_dog.jpg", "cat_720p.jpg", "pets.jpg")
 pytestmark = pytest.mark.usefixtures("own_cache")
@@ -409,3 +410,19 @@ def test_keras(runtime, tmp_path, photos):
     np.testing.assert_allclose(model(photos), expected, atol=1e-5)
     with pytest.raises(UsageError, match="needs mean and std"):
         build("keras", path=path, classes=classes, recipe={"size": 64})
+
+
+@pytest.mark.parametrize("name", FORMER)
+def test_networks_of_modules_that_moved_go_by_their_former_names(name):
+    if name.endswith((".hf", ".keras")):
+        pytest.importorskip({"hf": "transformers", "keras": "keras"}[name.rpartition(".")[2]])
+    classes = [
+        value
+        for value in vars(importlib.import_module(name)).values()
+        if isinstance(value, type) and value.__module__ == name
+        if issubclass(value, torch.nn.Module)
+    ]
+    assert classes
+    for network in classes:
+        text = architecture(network(torch.nn.Identity()))
+        assert text.startswith(f"{FORMER[name]}.{network.__qualname__} {network.__name__}(")

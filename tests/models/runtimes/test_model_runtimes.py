@@ -1,6 +1,5 @@
 """Runtimes: exports that agree with torch or are refused, ONNX files, functions."""
 
-import importlib
 import pickle
 import threading
 from concurrent.futures import ThreadPoolExecutor
@@ -22,7 +21,7 @@ from steadyeye.models.runtimes.probe_images import patterns
 from steadyeye.models.runtimes.python_function import FunctionClassifier
 from steadyeye.models.runtimes.recipe_parsing import recipe
 from steadyeye.models.runtimes.torch_module import one_thread
-from steadyeye.models.runtimes.weights import FORMER, architecture, weights_fingerprint
+from steadyeye.models.runtimes.weights import weights_fingerprint
 
 SMALL = {"size": 32}
 IMAGES = patterns(48, 64, 3)
@@ -293,19 +292,3 @@ def test_a_model_whose_module_moved_has_the_fingerprint_that_earlier_runs_hold()
         layer.bias.copy_(torch.tensor([0.0, 1.0, -1.0]))
     # written down while the class stood in steadyeye/inference/independent.py
     assert weights_fingerprint(Independent(layer)) == "1deb5fec1f6b318c"
-
-
-@pytest.mark.parametrize("name", FORMER)
-def test_networks_of_modules_that_moved_go_by_their_former_names(name):
-    if name.endswith((".hf", ".keras")):
-        pytest.importorskip({"hf": "transformers", "keras": "keras"}[name.rpartition(".")[2]])
-    classes = [
-        value
-        for value in vars(importlib.import_module(name)).values()
-        if isinstance(value, type) and value.__module__ == name
-        if issubclass(value, torch.nn.Module)
-    ]
-    assert classes
-    for network in classes:
-        text = architecture(network(torch.nn.Identity()))
-        assert text.startswith(f"{FORMER[name]}.{network.__qualname__} {network.__name__}(")
