@@ -388,7 +388,7 @@ def test_before_is_the_base_as_it_was_given_and_not_its_replaced_head(footage, t
     assert found.after.value == done.history.best.held["accuracy"]
     gap = found.difference
     assert gap.low <= 0 <= gap.high
-    assert "Both models choose among the " in done.beside.sentences[-2]
+    assert "Both models choose among the " in done.beside.sentences[-1]
     assert done.beside.title.startswith(
         "Did fine-tuning help? No clear change in accuracy on the held-out data: "
     )

@@ -137,12 +137,11 @@ class Beside:
 
     @property
     def sentences(self) -> tuple[str, ...]:
-        """Both numbers and their difference with its interval; what limits them; the method."""
+        """Both numbers and their difference with its interval; then what limits them."""
         if self.gain is None:
             return (self.why,)
         found = self.gain
-        method = found.difference.method if found.difference else found.after.interval
-        limit = f", {WITHIN}" if method.endswith(WITHIN) else ""
+        limit = f", {WITHIN}" if self._interval.endswith(WITHIN) else ""
         return (
             f"On {found.after.n:,} held-out examples the base model has {found.what} "
             f"{share(found.before.value)} and the fine-tuned model {share(found.after.value)}: "
@@ -150,8 +149,20 @@ class Beside:
             "The checkpoint was chosen on the same examples, which favours the fine-tuned model; "
             "for unbiased values measure both on other data.",
             *([self.why] if self.why else []),
-            f"The interval: {method.removesuffix(f', {WITHIN}')}.",
         )
+
+    @property
+    def method(self) -> tuple[str, ...]:
+        """How the interval was computed, in a sentence; none without a base."""
+        if self.gain is None:
+            return ()
+        return (f"The interval: {self._interval.removesuffix(f', {WITHIN}')}.",)
+
+    @property
+    def _interval(self) -> str:
+        assert self.gain is not None, "asked for before"
+        found = self.gain
+        return found.difference.method if found.difference else found.after.interval
 
     @property
     def _numbers(self) -> str:

@@ -59,7 +59,8 @@ def summarize(
     if both is None:
         return (f"{what}: {course}.",)
     finding, *limits = both.sentences
-    return (f"{what}: {finding[0].lower()}{finding[1:]}", *limits, f"In training: {course}.")
+    opening = f"{what}: {finding[0].lower()}{finding[1:]}"
+    return (opening, *limits, f"In training: {course}.", *both.method)
 
 
 def _beside(both: Beside) -> Section:
@@ -70,7 +71,7 @@ def _beside(both: Beside) -> Section:
         place=0,
         title=both.title,
         claim=both.claim,
-        text=both.sentences,
+        text=(*both.sentences, *both.method),
         tables=tables,
     )
 
