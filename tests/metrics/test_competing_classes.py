@@ -30,6 +30,7 @@ from steadyeye.data.classes.class_map import ClassMap, with_others
 from steadyeye.predictions.schema import ANSWERS
 from steadyeye.report.analyses.per_class import per_class
 from steadyeye.runner import classify, detect, validate
+from steadyeye.runner.infer import InferenceItem
 from steadyeye.runner.job import Job
 
 ILSVRC = shipped_classes("imagenet1k").names
@@ -74,6 +75,7 @@ class Stub:
         found = ClassMap(source, target, tuple(map(tuple, members)), "test")
         self.class_map = with_others(found) if open_list else found
         self.identity = {"reduce": reduce, "keep": "scores"}
+        self.width = classes
         self.source = self
         self.columns = ()
 
@@ -97,7 +99,8 @@ def test_answers_ranks_and_flips_of_any_class_map(found, open_list, add, seed):
     truths = [tuple(sorted(set(rng.integers(0, len(members), 2).tolist()))) for _ in scores]
     samples = [Sample(f"s{i}", lambda: None, truth) for i, truth in enumerate(truths)]
     task = Stub(members, classes, open_list, "sum" if add else "max")
-    rows = classify.rows(task, samples, [""] * 9, scores)
+    items = [InferenceItem(s, dict(s.tags), row) for s, row in zip(samples, scores, strict=True)]
+    rows = classify.build_rows(task, items)
     assert set(rows.answers) == set(ANSWERS)
     join = (lambda parts: np.float32(np.add.reduce(parts))) if add else max
     for row, (said, truth) in enumerate(zip(scores, truths, strict=True)):
@@ -128,7 +131,8 @@ def test_a_detector_as_a_classifier_of_any_class_map(found, open_list, seed):
         boxes.append(detect.Detections(np.zeros((n, 4)), own, rng.random(n)))
     truths = [(int(label),) for label in rng.integers(0, len(members), 8)]
     samples = [Sample(f"s{i}", lambda: None, truth) for i, truth in enumerate(truths)]
-    rows = detect.rows(task, samples, [""] * 8, boxes)
+    items = [InferenceItem(s, dict(s.tags), each) for s, each in zip(samples, boxes, strict=True)]
+    rows = detect.build_rows(task, items)
     home = {one: label for label, own in enumerate(members) for one in own}
     for row, each in enumerate(boxes):
         falling = sorted(zip(-each.scores, each.labels, strict=True))

@@ -6,7 +6,7 @@ Nothing else is looked for on a plugin; one that lacks an ability needs to say n
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol, runtime_checkable
 
-from steadyeye.core.types import Image
+from steadyeye.core.types import Image, Sample
 
 # What a model may be able to do besides; one that is not says nothing of it.
 
@@ -119,6 +119,22 @@ class OfFiles(Protocol):
     """A source that reads files, `files()`: each once, in the order of its samples; None: none."""
 
     def files(self) -> Sequence[Any] | None: ...
+
+
+class Samples(Protocol):
+    """The samples of a source by their index."""
+
+    def __getitem__(self, index: int, /) -> Sample: ...
+
+
+@runtime_checkable
+class Stepwise(Protocol):
+    """A source that makes an image more quickly after the one before it, in `begin_pass()`.
+
+    What that returns is for one thread, which takes the samples in any order.
+    """
+
+    def begin_pass(self) -> Samples: ...
 
 
 @runtime_checkable

@@ -1,6 +1,5 @@
 """A sweep: the images of a source at every level of every operator, as a source of its own."""
 
-import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -65,21 +64,41 @@ class Degrading:
         return f"{names} {self.levels} {self.seed}"
 
 
-class _Trails(threading.local):
-    """The image a thread is at, and its trail: a cache, so that a level is made from the last."""
+@dataclass
+class _Progress:
+    """The image that was made last and its trail, so that a level is made from the one before.
 
-    def __init__(self) -> None:
-        self.image = NONE
-        self.original: Image | None = None
-        self.operator = NONE
-        self.level = 0
-        self.trail: Trail | None = None
-        self.seen: Mapping[str, Tag] = {}
-        self.named = ""
-        self.key = ""
+    `original`: the fitted image; `measures`: of the image as it was decoded. `key`: names the
+    content of the image whose id is `key_of`.
+    """
 
-    def __reduce__(self) -> tuple[type["_Trails"], tuple[()]]:
-        return _Trails, ()
+    image: int = NONE
+    original: Image | None = None
+    measures: Mapping[str, Tag] = field(default_factory=dict)
+    operator: int = NONE
+    level: int = 0
+    trail: Trail | None = None
+    key_of: str = ""
+    key: str = ""
+
+    def measure(self, image: Image) -> Mapping[str, Tag]:
+        """The measures of the image that was made last, beside those of its original."""
+        assert self.original is not None, "an image is measured once it was made"
+        # with numba, which whoever only reads a sweep does without
+        from steadyeye.degradation.pixel_stats import brightness, changed
+
+        own = {"changed": changed(image, self.original), "brightness": brightness(image)}
+        return {**self.measures, **own}
+
+    def read_key(self, sample: Sample) -> str:
+        """The key of an image of the source, read once for all its levels."""
+        if self.key_of != sample.id and sample.key is not None:
+            self.key, self.key_of = sample.key(), sample.id
+        return self.key
+
+    def made_of(self) -> tuple[object, ...]:
+        """Nothing: what it holds is of the images before."""
+        return ()
 
 
 @source_in_short
@@ -89,7 +108,8 @@ class Sweep:
 
     `cells`: (rows, 3) int32. `members`: data class → the model classes that make it, for
     operators that need the gradient. `exhaustive`: whether the cells are the whole grid. Nothing
-    degraded is stored: a thread keeps the image it is at.
+    degraded is stored: a sample is made from the image of the source, or in `begin_pass` from the
+    level before it.
     """
 
     base: Source
@@ -99,7 +119,6 @@ class Sweep:
     members: Sequence[Sequence[int]]
     notes: tuple[str, ...] = ()
     exhaustive: bool = True
-    _trails: _Trails = field(default_factory=_Trails, repr=False)
 
     @property
     def name(self) -> str:
@@ -152,11 +171,11 @@ class Sweep:
         """
         image = {name: i for i, name in enumerate(self._names)}
         operator = {each.name: i for i, each in enumerate(self.how.operators)}
-        found = [
+        cells = [
             (image[name], operator.get(called, 0), level)
             for name, called, level in zip(images, operators, levels, strict=True)
         ]
-        return replace(self, cells=np.array(found, dtype=np.int32).reshape(-1, 3))
+        return replace(self, cells=np.array(cells, dtype=np.int32).reshape(-1, 3))
 
     def missing(self) -> Sequence[str]:
         """The files that the source it wraps lacks."""
@@ -166,6 +185,13 @@ class Sweep:
         return len(self.cells)
 
     def __getitem__(self, index: int) -> Sample:
+        return self._describe(index, _Progress())
+
+    def begin_pass(self) -> "_Pass":
+        """The samples for one thread; each level of an image is made from the one before it."""
+        return _Pass(self, _Progress())
+
+    def _describe(self, index: int, progress: _Progress) -> Sample:
         image, operator, level = map(int, self.cells[index])
         sample = self.base[image]
         called = self.how.operators[operator].name if level else ""
@@ -174,22 +200,15 @@ class Sweep:
         return replace(
             sample,
             id=f"{sample.id}@{called}-{level:02d}" if level else f"{sample.id}@0",
-            image=_Degraded(self, image, operator, level, sample),
+            image=_Degraded(self, image, operator, level, sample, progress),
             tags={**tags, **unmeasured},
-            measure=self._measure,
-            key=self._key(operator, level, sample),
+            measure=progress.measure,
+            key=self._key(operator, level, sample, progress),
         )
 
-    def _measure(self, image: Image) -> Mapping[str, Tag]:
-        original = self._trails.original
-        assert original is not None, "an image is measured by the thread that made it"
-        # with numba, which whoever only reads a sweep does without
-        from steadyeye.degradation.pixel_stats import brightness, changed
-
-        own = {"changed": changed(image, original), "brightness": brightness(image)}
-        return {**self._trails.seen, **own}
-
-    def _key(self, operator: int, level: int, sample: Sample) -> Callable[[], str] | None:
+    def _key(
+        self, operator: int, level: int, sample: Sample, progress: _Progress
+    ) -> Callable[[], str] | None:
         """What names the degraded image without making it; None where only its pixels can."""
         chosen = self.how.operators[operator] if level else None
         if sample.key is None or (chosen and not chosen.known):
@@ -198,33 +217,11 @@ class Sweep:
         if chosen and chosen.needs_gradient:
             made += [repr([tuple(self.members[label]) for label in sample.truth])]
         # the random stream of an operator goes by the id
-        return lambda: "\0".join(["degraded", self._base_key(sample), sample.id, *made])
-
-    def _base_key(self, sample: Sample) -> str:
-        """The key of the image itself, read once for all its levels."""
-        here = self._trails
-        if here.named != sample.id and sample.key is not None:
-            here.key, here.named = sample.key(), sample.id
-        return here.key
+        return lambda: "\0".join(["degraded", progress.read_key(sample), sample.id, *made])
 
     def made_of(self) -> tuple[object, ...]:
         """The fitting alone: which operator and which image it is, every cell says itself."""
         return (type(self), self.cut.fit)
-
-    def at(self, image: int, operator: int, level: int, sample: Sample) -> Image:
-        """The image of a cell; `sample`: that of the source it wraps."""
-        here = self._trails
-        if here.image != image or here.original is None:
-            decoded = sample.image()
-            here.seen = sample.measure(decoded) if sample.measure else {}
-            here.original, here.image = self.cut.fit(decoded), image
-            here.trail = None
-        if level == 0:
-            return here.original
-        if here.trail is None or here.operator != operator or level < here.level:
-            here.trail = self.start(operator, here.original, sample)
-        here.operator, here.level = operator, level
-        return here.trail(level)
 
     def start(self, operator: int, image: Image, sample: Sample) -> Trail:
         """The trail of a fitted image of the source under one operator."""
@@ -243,17 +240,41 @@ class Sweep:
 
 
 @dataclass(frozen=True)
+class _Pass:
+    """The samples of a sweep, for one thread."""
+
+    sweep: Sweep
+    progress: _Progress
+
+    def __getitem__(self, index: int) -> Sample:
+        return self.sweep._describe(index, self.progress)
+
+
+@dataclass(frozen=True)
 class _Degraded:
-    """What makes the image of one cell when it is called."""
+    """Makes the image of one cell when it is called; `sample`: that of the source it wraps."""
 
     sweep: Sweep
     image: int
     operator: int
     level: int
     sample: Sample
+    progress: _Progress
 
     def __call__(self) -> Image:
-        return self.sweep.at(self.image, self.operator, self.level, self.sample)
+        progress = self.progress
+        if progress.image != self.image or progress.original is None:
+            decoded = self.sample.image()
+            progress.measures = self.sample.measure(decoded) if self.sample.measure else {}
+            progress.original, progress.image = self.sweep.cut.fit(decoded), self.image
+            progress.trail = None
+        if self.level == 0:
+            return progress.original
+        other = progress.operator != self.operator or self.level < progress.level
+        if progress.trail is None or other:
+            progress.trail = self.sweep.start(self.operator, progress.original, self.sample)
+        progress.operator, progress.level = self.operator, self.level
+        return progress.trail(self.level)
 
     def made_of(self) -> tuple[object, ...]:
         """The image, how it is fitted, and the one operator, with the gradient if it needs it."""

@@ -10,7 +10,6 @@ from steadyeye.core.abilities import Adjustable
 from steadyeye.core.predictions import Predictions
 from steadyeye.core.spec import Spec
 from steadyeye.core.storage.paths import place
-from steadyeye.core.storage.run_lock import Check
 from steadyeye.core.types import Detector, Source
 from steadyeye.explain.context import Probe, Subject
 from steadyeye.explain.mining.causes import judge_detections
@@ -18,10 +17,10 @@ from steadyeye.explain.mining.error_rates import shares, summarize
 from steadyeye.explain.score_cutoff import lower_threshold
 from steadyeye.explain.targets import targets
 from steadyeye.predictions.read import read
-from steadyeye.runner import cache_lookup, classify
 from steadyeye.runner.cache.store import Store
+from steadyeye.runner.infer import attach_cache
 from steadyeye.runner.job import Job
-from steadyeye.runner.run import Watcher, complete
+from steadyeye.runner.run import Cells
 from steadyeye.runner.task import Task, task
 
 
@@ -29,16 +28,14 @@ from steadyeye.runner.task import Task, task
 class ExplainSettings:
     """The job, the score above which a detection is confident, and the most to be explained.
 
-    `store`: where answers are kept; None: nowhere. `held`: raises where the run's folder is no
-    longer held by this process.
+    `store`: where answers are stored; None: nowhere.
     """
 
     job: Job
     score: float
     limit: int | None
     store: Store | None
-    watcher: Watcher
-    held: Check
+    cells: Cells
 
 
 @dataclass(frozen=True, eq=False)
@@ -86,8 +83,8 @@ class ExplainedPair:
         about |= {"shard_rows": probe.shard} if probe.shard else {}
         folder = f"{self.base.folder}+{name}"
         made = replace(made, folder=folder, identity={**made.identity, **about})
-        made = cache_lookup.serving(self.asking.store, made)
-        complete(job, self.asking.held, self.asking.watcher, classify.predict, made)
+        made = attach_cache(made, self.asking.store)
+        self.asking.cells.complete(made)
         return made
 
     def _about(self, source: Source, name: str) -> dict[str, Any]:

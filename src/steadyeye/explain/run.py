@@ -10,17 +10,18 @@ from steadyeye.core.errors import UsageError, unknown
 from steadyeye.core.predictions import Predictions
 from steadyeye.core.spec import Spec, split
 from steadyeye.core.storage.paths import Place, place
-from steadyeye.core.storage.run_lock import Check, alone
+from steadyeye.core.storage.run_lock import alone
 from steadyeye.core.types import Evaluated, Result, Source
 from steadyeye.explain.mining.causes import SCORE, judge_detections
 from steadyeye.explain.mining.error_rates import share_results, shares
 from steadyeye.explain.probe_cells import ExplainedPair, ExplainSettings
 from steadyeye.predictions.json_record import write_record
-from steadyeye.runner import cache_lookup
+from steadyeye.runner.cache.lookup import closing_store, open_configured_store
 from steadyeye.runner.cache.store import Store
 from steadyeye.runner.collect import record, tables
+from steadyeye.runner.engine_spec import choice
 from steadyeye.runner.job import Job
-from steadyeye.runner.run import Watcher, run
+from steadyeye.runner.run import Cells, Watcher, run
 from steadyeye.runner.validate import Plan, lacks
 from steadyeye.runner.validate import check as check_job
 
@@ -115,9 +116,10 @@ def explain(explanation: Explanation, watcher: Watcher) -> Explained:
     run(plan, watcher)
     sources = {each.source.fingerprint: each.source for each in plan.tasks}
     folders: list[str] = []
-    store = cache_lookup.store(plan.job)
-    with alone(out) as held, cache_lookup.closing(store, watcher.say):
-        found = _pairs(explanation, store, watcher, held)
+    store = open_configured_store(plan.job.cache)
+    engine = choice(plan.job.engine, plan.job.address)
+    with alone(out) as held, closing_store(store, watcher.say):
+        found = _pairs(explanation, store, Cells(plan.job, out, engine, held, watcher))
         subjects = [(pair, subject) for pair in found if (subject := pair.subject()) is not None]
         if not subjects:
             raise UsageError(
@@ -161,12 +163,10 @@ def _has_probe(name: str) -> bool:
     return name in plugins.names("probes")
 
 
-def _pairs(
-    explanation: Explanation, store: Store | None, watcher: Watcher, held: Check
-) -> list[ExplainedPair]:
+def _pairs(explanation: Explanation, store: Store | None, cells: Cells) -> list[ExplainedPair]:
     """Every model on all data that is to be explained, with the same model on the reference."""
     plan, how = explanation.plan, explanation.how
-    asking = ExplainSettings(plan.job, how.score, how.limit, store, watcher, held)
+    asking = ExplainSettings(plan.job, how.score, how.limit, store, cells)
     specs = [(each.identity["model"]["spec"], each.identity["data"]["spec"]) for each in plan.tasks]
     task_of = dict(zip(specs, plan.tasks, strict=True))
     return [

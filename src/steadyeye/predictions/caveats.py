@@ -1,7 +1,6 @@
 """What must be known of the boxes of a table: counted and named, and nothing changed."""
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -10,22 +9,10 @@ from numpy.typing import NDArray
 from steadyeye.core.boxes import BoxTable
 from steadyeye.core.format import number_of
 from steadyeye.predictions.arrow_arrays import list_values, numbers
-from steadyeye.predictions.boxes import boxes_from_arrow, detections_from_arrow
+from steadyeye.predictions.schema import boxes_from_arrow, detections_from_arrow
 
 SLACK = 0.05
 """Pixels by which a box may reach out of its image unmentioned: COCO rounds to hundredths."""
-
-
-def caveats_to_arrow(
-    sizes: Sequence[tuple[int, int]], left_out: Sequence[NDArray[np.int32]]
-) -> dict[str, Any]:
-    """The columns of sizes and of classes left out; none for rows without."""
-    columns: dict[str, Any] = {}
-    if sizes:
-        columns["size"] = pa.array(sizes, pa.list_(pa.int32(), 2))
-    if left_out:
-        columns["left_out"] = pa.array([each.tolist() for each in left_out], pa.list_(pa.int32()))
-    return columns
 
 
 def caveats(table: pa.Table, model_classes: Sequence[str]) -> tuple[str, ...]:

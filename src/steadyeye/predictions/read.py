@@ -18,17 +18,19 @@ from steadyeye.core.predictions import Predictions
 from steadyeye.core.storage.atomic import sha256
 from steadyeye.core.storage.paths import Place, together
 from steadyeye.predictions.arrow_arrays import numbers
-from steadyeye.predictions.boxes import (
+from steadyeye.predictions.caveats import caveats
+from steadyeye.predictions.json_record import CELL, RUN, SEAL, protected, read_record
+from steadyeye.predictions.schema import (
+    ANSWERS,
     boxes_from_arrow,
     detections_from_arrow,
     in_all,
+    matrix,
+    membership,
     said_from_arrow,
+    verified_from_arrow,
 )
-from steadyeye.predictions.caveats import caveats
-from steadyeye.predictions.json_record import CELL, RUN, SEAL, protected, read_record
-from steadyeye.predictions.schema import ANSWERS, matrix, membership
 from steadyeye.predictions.shard_store import Cell, open_cell
-from steadyeye.predictions.verified import verified_from_arrow
 
 AGAIN = "run the same command again to complete it"
 MEND = "run the same command again that made it, to compute it anew"

@@ -1,4 +1,7 @@
-"""One shard as an Arrow table, and back."""
+"""The columns of a shard: predictions as an Arrow table, and back.
+
+Boxes are lists, one a row, in float64, so that nothing is rounded.
+"""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -8,12 +11,9 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from steadyeye.core.boxes import Boxes, Detections
+from steadyeye.core.boxes import Boxes, BoxTable, Detections, Verified, areas
 from steadyeye.core.types import Labels, Tag
 from steadyeye.predictions.arrow_arrays import list_values, numbers
-from steadyeye.predictions.boxes import boxes_to_arrow
-from steadyeye.predictions.caveats import caveats_to_arrow
-from steadyeye.predictions.verified import verified_to_arrow
 
 TOP = 5  # the model's own best classes kept for the pictures
 
@@ -76,13 +76,44 @@ def to_arrow(rows: Rows) -> pa.Table:
         "top": _matrix(rows.top, pa.int32()),
         "top_scores": _matrix(rows.top_scores, pa.float32()),
     }
-    columns |= boxes_to_arrow(rows.boxes, rows.detections, rows.raw_detections)
-    columns |= caveats_to_arrow(rows.sizes, rows.left_out)
-    columns |= verified_to_arrow(rows.verified)
+    columns |= _encode_boxes(rows)
     for name, value in (rows.tags[0] if rows.tags else {}).items():
         values = [tags[name] for tags in rows.tags]
         columns[f"tag:{name}"] = _tag(values, value)
     return pa.table(columns)
+
+
+def _encode_boxes(rows: Rows) -> dict[str, Any]:
+    """The columns of boxes, of sizes and of what was verified; none for rows without."""
+    columns: dict[str, Any] = {}
+    if rows.boxes:
+        boxes, counts = rows.boxes, [len(each) for each in rows.boxes]
+        columns["box"] = _lists([each.boxes for each in boxes], counts, pa.float64(), 4)
+        columns["box_label"] = _lists([each.labels for each in boxes], counts, pa.int32())
+        columns["box_crowd"] = _lists([each.crowd for each in boxes], counts, pa.bool_())
+        columns["box_area"] = _lists([each.area for each in boxes], counts, pa.float64())
+    for name, detections in (("found", rows.detections), ("said", rows.raw_detections)):
+        if detections:
+            counts = [len(each) for each in detections]
+            scores, labels = f"{name}_score", f"{name}_label"
+            columns[name] = _lists([each.boxes for each in detections], counts, pa.float64(), 4)
+            columns[labels] = _lists([each.labels for each in detections], counts, pa.int32())
+            columns[scores] = _lists([each.scores for each in detections], counts, pa.float64())
+    if rows.sizes:
+        columns["size"] = pa.array(rows.sizes, pa.list_(pa.int32(), 2))
+    if rows.left_out:
+        left_out = [each.tolist() for each in rows.left_out]
+        columns["left_out"] = pa.array(left_out, pa.list_(pa.int32()))
+    if rows.verified:
+        verified = [None if labels is None else sorted(set(labels)) for labels in rows.verified]
+        columns["verified"] = pa.array(verified, pa.list_(pa.int32()))
+    return columns
+
+
+def _lists(parts: Sequence[NDArray[Any]], counts: list[int], kind: Any, width: int = 1) -> Any:
+    offsets = np.concatenate([[0], np.cumsum(np.array(counts) * width)]).astype(np.int32)
+    flat = np.concatenate([part.ravel() for part in parts])
+    return pa.ListArray.from_arrays(pa.array(offsets), pa.array(flat, kind))
 
 
 def _tag(values: Sequence[Any], first: Tag) -> pa.Array:
@@ -112,3 +143,74 @@ def _matrix(values: NDArray[Any], kind: pa.DataType) -> pa.Array:
     if not values.shape[1]:
         return pa.array([[]] * len(values), pa.list_(kind, 0))
     return pa.FixedSizeListArray.from_arrays(flat, values.shape[1])
+
+
+def boxes_from_arrow(table: pa.Table) -> BoxTable | None:
+    """The true boxes of a table; None where it has none."""
+    if "box" not in table.column_names:
+        return None
+    image, label = _labels(table, "box_label")
+    return BoxTable(
+        image,
+        label,
+        _values(table, "box", np.float64).reshape(-1, 4),
+        np.ones(len(image)),
+        _values(table, "box_crowd", np.bool_),
+        _values(table, "box_area", np.float64),
+    )
+
+
+def detections_from_arrow(table: pa.Table) -> BoxTable | None:
+    """The detections of a table over the data's classes; None where it has none."""
+    return _detections(table, "found")
+
+
+def said_from_arrow(table: pa.Table) -> BoxTable | None:
+    """All detections of a table over the detector's own classes; None where they were not kept."""
+    return _detections(table, "said")
+
+
+def in_all(shards: Sequence[pa.Table]) -> list[pa.Table]:
+    """The shards of a cell, without what is said where some of them do not have it.
+
+    A cell that an earlier version began and this one completed has shards of both kinds.
+    """
+    if all("said" in shard.column_names for shard in shards):
+        return list(shards)
+    extra = {"said", "said_label", "said_score"}
+    return [shard.drop_columns(sorted(extra & set(shard.column_names))) for shard in shards]
+
+
+def _detections(table: pa.Table, name: str) -> BoxTable | None:
+    if name not in table.column_names:
+        return None
+    image, label = _labels(table, f"{name}_label")
+    corners = _values(table, name, np.float64).reshape(-1, 4)
+    crowd = np.zeros(len(image), dtype=np.bool_)
+    score = _values(table, f"{name}_score", np.float64)
+    return BoxTable(image, label, corners, score, crowd, areas(corners))
+
+
+def _labels(table: pa.Table, name: str) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    counts = np.diff(numbers(table[name].combine_chunks().offsets))
+    image = np.repeat(np.arange(len(counts), dtype=np.int64), counts)
+    return image, _values(table, name, np.int64)
+
+
+def _values(table: pa.Table, name: str, dtype: type) -> NDArray[Any]:
+    return list_values(table[name].combine_chunks()).astype(dtype)
+
+
+def verified_from_arrow(table: pa.Table) -> Verified | None:
+    """What was verified in the images of a table; None where it has no such column."""
+    if "verified" not in table.column_names:
+        return None
+    # only for such tables: importing it takes some milliseconds
+    import pyarrow.compute as pc
+
+    lists = table["verified"].combine_chunks()
+    counts = numbers(pc.fill_null(pc.list_value_length(lists), 0))
+    image = np.repeat(np.arange(len(lists), dtype=np.int64), counts)
+    label = numbers(lists.flatten()).astype(np.int64)
+    known = numbers(lists.is_valid())
+    return Verified(image, label, np.asarray(known, dtype=np.bool_))

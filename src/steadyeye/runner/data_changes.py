@@ -149,12 +149,12 @@ def _seen(source: Source, before: ContentHashes | None, store: "Store | None") -
         return _of_samples(source)
 
     def known(stamps: Sequence[str]) -> Mapping[str, str]:
-        return store.names(stamps) if store else {}
+        return store.read_names(stamps) if store else {}
 
     found = contents.of_files(files, before, known)
     if store and found.kind == "files":
         pairs = zip(found.stamps, found.names, strict=True)
-        store.name({stamp: name for stamp, name in pairs if stamp and name != contents.GONE})
+        store.put_names({stamp: name for stamp, name in pairs if stamp and name != contents.GONE})
     return found
 
 

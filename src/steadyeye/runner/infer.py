@@ -6,23 +6,23 @@ The stages are the methods of `Pipeline`, in this order. An image is decoded and
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
-from steadyeye.core.abilities import detects
+from steadyeye.core.abilities import cacheable
 from steadyeye.core.boxes import Detections
 from steadyeye.core.errors import SampleError, UsageError
 from steadyeye.core.format import number_of
 from steadyeye.core.types import Image, Sample, Tag
-from steadyeye.runner import cache_lookup
-from steadyeye.runner.cache.codec import Answer, Kept
+from steadyeye.runner.cache.codec import Answer, CachedAnswer
+from steadyeye.runner.cache.lookup import Cache
 from steadyeye.runner.cache.store import Store
 from steadyeye.runner.task import Task
-from steadyeye.runner.worker_thread import AHEAD, Prefetch, Stopwatch, WorkerThread
+from steadyeye.runner.threads import AHEAD, Prefetch, Stopwatch, WorkerThread
 
 
 @dataclass(frozen=True)
@@ -70,14 +70,40 @@ class InferenceItem:
         if decoded.pixel_key:
             self.key, self.by_pixels = decoded.pixel_key, True
 
-    def make_entry(self) -> Kept | None:
+    def make_entry(self) -> CachedAnswer | None:
         """What the cache is to hold of it; None where it failed."""
         if self.answer is None:
             return None
         # the same pixels may come of an image of another size, and are decoded in any case
         if self.by_pixels:
-            return Kept(self.answer)
-        return Kept(self.answer, self.measures, self.size or (0, 0))
+            return CachedAnswer(self.answer)
+        return CachedAnswer(self.answer, self.measures, self.size or (0, 0))
+
+
+def attach_cache(task: Task, store: Store | None) -> Task:
+    """The task with a cache in the store, where the answers of its model may be stored."""
+    if store is None or not cacheable(task.model):
+        return replace(task, cache=None)
+    spec = task.identity["model"]["spec"]
+    cache = Cache(
+        store,
+        task.model,
+        task.source.name,
+        None if spec in task.given else spec,
+        "sweep" in task.identity,
+        None if task.detects else task.width,
+    )
+    return replace(task, cache=cache)
+
+
+def infer_items(task: Task, span: range, worker: WorkerThread) -> list[InferenceItem] | None:
+    """The items of a span with their answers or errors; None where the worker was stopped."""
+    items: list[InferenceItem] = []
+    for batch in Pipeline(task, worker).infer_span(span):
+        items += batch
+        if len(items) < len(span) and worker.stopped():
+            return None
+    return items
 
 
 class Pipeline:
@@ -85,7 +111,7 @@ class Pipeline:
 
     def __init__(self, task: Task, worker: WorkerThread) -> None:
         self.task, self.worker = task, worker
-        self.stopwatch = worker.stopwatch
+        self.samples, self.stopwatch = worker.open_samples(task.source), worker.stopwatch
         self.skips_errors = task.identity["on_error"] == "skip"
 
     def infer_span(self, span: range) -> Iterator[list[InferenceItem]]:
@@ -98,10 +124,12 @@ class Pipeline:
         """
         following: Sequence[InferenceItem] = ()
         for batch, following in pairwise(self._create_batches(span)):
-            if self.task.store is None:
+            if self.task.cache is None:
                 self._infer(batch, following)
             else:
-                self._infer_cached(self.task.store, batch, following)
+                self._infer_cached(self.task.cache, batch, following)
+            if self.task.identity["reduce"] == "sum":
+                refuse_sum_of_logits(self.task, batch)
             self.stopwatch.count("errors", sum(bool(item.error) for item in batch))
             yield batch
         if self.worker.prefetches:
@@ -126,67 +154,53 @@ class Pipeline:
         yield beyond
 
     def _create_item(self, index: int) -> InferenceItem:
-        sample = self.task.source[index]
+        sample = self.samples[index]
         return InferenceItem(sample, dict(sample.tags))
 
-    def _infer_cached(
-        self, store: Store, batch: Sequence[InferenceItem], following: Sequence[InferenceItem]
-    ) -> None:
+    def _infer_cached(self, cache: Cache, batch: Sequence[InferenceItem], following: Sequence[InferenceItem]) -> None:
         """Fills in a batch from the cache, and infers and stores what it does not hold."""
         with self.stopwatch.time_stage("cache"):
-            keys = cache_lookup.sample_keys(self.task, store, [item.sample for item in batch])
+            keys = cache.find_keys([item.sample for item in batch])
         for item, key in zip(batch, keys, strict=True):
             item.key = key
         keyed = [item for item in batch if item.key]
+        claims = cache.store.claims
         while waiting := [item for item in keyed if item.open]:
             # a frame that several threads come to at once is inferred by the first of them
-            claimed, others = store.flight.claim([item.key or b"" for item in waiting])
+            claimed, others = claims.claim([item.key or b"" for item in waiting])
             mine = [waiting[place] for place in claimed]
-            answers: dict[bytes, Kept] = {}
+            answers: dict[bytes, CachedAnswer] = {}
             try:
-                after = following if len(mine) == len(batch) else ()
-                self._infer_claimed(store, mine, after, answers)
+                answers |= self._look_up(cache, mine)
+                missing = [item for item in mine if item.open]
+                # where the cache holds some of a batch it may hold the next, too, without any image
+                beyond = () if answers or len(mine) < len(batch) else following
+                answers |= self._store(cache, self._infer(missing, beyond))
             finally:
-                store.flight.release([item.key or b"" for item in mine], answers)
+                claims.release([item.key or b"" for item in mine], answers)
             for place, future in others.items():
-                self._fill_in(waiting[place], future.result())
+                self._fill_in(cache, waiting[place], future.result())
         # the others have no key until they are decoded
         unkeyed = [item for item in batch if not item.key]
-        self._store(store, self._infer(unkeyed, () if keyed else following))
+        self._store(cache, self._infer(unkeyed, () if keyed else following))
 
-    def _infer_claimed(
-        self,
-        store: Store,
-        items: Sequence[InferenceItem],
-        following: Sequence[InferenceItem],
-        answers: dict[bytes, Kept],
-    ) -> None:
-        """Fills in what this thread claimed; `answers` takes what other threads may use."""
-        answers |= self._look_up(store, items)
-        left = [item for item in items if item.open]
-        # where the cache holds some of a batch it may hold the next, too, without any image
-        inferred = self._infer(left, () if answers else following)
-        answers |= self._store(store, inferred)
-
-    def _look_up(self, store: Store, items: Sequence[InferenceItem]) -> dict[bytes, Kept]:
+    def _look_up(self, cache: Cache, items: Sequence[InferenceItem]) -> dict[bytes, CachedAnswer]:
         """Fills in the items whose answers are in the cache; returns what it holds, by key."""
         with self.stopwatch.time_stage("cache"):
-            entries = store.get([item.key for item in items if item.key])
+            answers = cache.get([item.key for item in items if item.key])
             for item in items:
-                self._fill_in(item, entries)
-        return entries
+                self._fill_in(cache, item, answers)
+        return answers
 
-    def _fill_in(self, item: InferenceItem, entries: Mapping[bytes, Kept]) -> None:
-        """Fills in an item where there is an entry for it that fits the model."""
-        entry = entries.get(item.key) if item.key else None
-        if entry is not None and cache_lookup.fits(self.task, entry.answer):
-            item.answer, item.size = entry.answer, item.size or entry.size
-            item.tags |= entry.tags
+    def _fill_in(self, cache: Cache, item: InferenceItem, answers: Mapping[bytes, CachedAnswer]) -> None:
+        """Fills in an item where there is an answer to it that fits the model."""
+        cached = answers.get(item.key) if item.key else None
+        if cached is not None and cache.fits(cached.answer):
+            item.answer, item.size = cached.answer, item.size or cached.size
+            item.tags |= cached.tags
             self.stopwatch.count("hits", 1)
 
-    def _infer(
-        self, batch: Sequence[InferenceItem], following: Sequence[InferenceItem]
-    ) -> list[InferenceItem]:
+    def _infer(self, batch: Sequence[InferenceItem], following: Sequence[InferenceItem]) -> list[InferenceItem]:
         """Fills in the items that decode; returns those that the model was run on.
 
         Where the key of an item is of its pixels, it is looked up once it is decoded.
@@ -212,10 +226,7 @@ class Pipeline:
         return inferred
 
     def _prepare(
-        self,
-        batch: Sequence[InferenceItem],
-        following: Sequence[InferenceItem],
-        inferred: list[InferenceItem],
+        self, batch: Sequence[InferenceItem], following: Sequence[InferenceItem], inferred: list[InferenceItem]
     ) -> Iterator[Any]:
         """The images that the model is to be run on, as it takes them; puts items in `inferred`.
 
@@ -234,8 +245,8 @@ class Pipeline:
                 self._record_error(item, decoded)
                 continue
             item.add_image(decoded)
-            if item.by_pixels and self.task.store:
-                self._look_up(self.task.store, [item])
+            if item.by_pixels and self.task.cache:
+                self._look_up(self.task.cache, [item])
             if item.open:
                 inferred.append(item)
                 unfitted = decoded.pixel_key is not None
@@ -255,19 +266,19 @@ class Pipeline:
         """Takes the answer to an item, or notes what is wrong with it; raises unless it goes on."""
         item.error = describe_fault(self.task, answer, item.sample.id)
         if item.error and not self.skips_errors:
-            kind = "detector" if detects(self.task.model) else "model"
+            kind = "detector" if self.task.detects else "model"
             raise SampleError(
                 f"{item.error}; check the {kind}, or skip such samples with --on-error skip"
             )
         item.answer = None if item.error else answer
 
-    def _store(self, store: Store, items: Sequence[InferenceItem]) -> dict[bytes, Kept]:
+    def _store(self, cache: Cache, items: Sequence[InferenceItem]) -> dict[bytes, CachedAnswer]:
         """Puts the answers of items into the cache; returns them by key."""
         with self.stopwatch.time_stage("cache"):
             pairs = ((item.key, item.make_entry()) for item in items)
-            entries = {key: entry for key, entry in pairs if key and entry is not None}
-            store.put(cache_lookup.about(self.task), entries)
-        return entries
+            answers = {key: entry for key, entry in pairs if key and entry is not None}
+            cache.put(answers)
+        return answers
 
 
 def decode_sample(task: Task, sample: Sample, stopwatch: Stopwatch) -> Decoded | SampleError:
@@ -279,10 +290,10 @@ def decode_sample(task: Task, sample: Sample, stopwatch: Stopwatch) -> Decoded |
             measures = dict(sample.measure(image)) if sample.measure else {}
     except SampleError as error:
         return error
-    if task.store is None or sample.key:
+    if task.cache is None or sample.key:
         return Decoded(fit_image(task, image, stopwatch), size, measures, None)
     with stopwatch.time_stage("cache"):
-        return Decoded(image, size, measures, cache_lookup.pixels_key(task, image))
+        return Decoded(image, size, measures, task.cache.hash_pixels(image))
 
 
 def fit_image(task: Task, image: Image, stopwatch: Stopwatch) -> Any:
@@ -295,7 +306,7 @@ def split_output(task: Task, output: Any, images: int) -> Sequence[Answer]:
     """The answer to each of the images. Raises `UsageError` where there is not one for each."""
     if not images:
         return []
-    if detects(task.model):
+    if task.detects:
         if len(output) != images:
             raise UsageError(
                 f"{task.model.name} returned {len(output)} results for "
@@ -340,3 +351,16 @@ def describe_box_fault(detections: Detections, classes: int) -> str:
             first = np.asarray(values)[int(bad.argmax())]
             return f"{int(bad.sum())} {name}, first {np.round(first, 3).tolist()},"
     return ""
+
+
+def refuse_sum_of_logits(task: Task, batch: Sequence[InferenceItem]) -> None:
+    """Raises `UsageError` where scores that are to be added are no probabilities."""
+    answers = [item.answer for item in batch if isinstance(item.answer, np.ndarray)]
+    scores = np.array(answers, dtype=np.float32).reshape(len(answers), task.width)
+    if not np.isfinite(scores).all():
+        return
+    if (scores < 0).any() or (scores.sum(axis=1) > 1.01).any():
+        raise UsageError(
+            f"reduce='sum' adds probabilities, but {task.model.name} returns other scores; "
+            "return probabilities, or use reduce='max'"
+        )

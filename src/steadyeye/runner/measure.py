@@ -25,11 +25,10 @@ from steadyeye.predictions.covariate_table import folder_of, to_arrow
 from steadyeye.predictions.json_record import found_in
 from steadyeye.predictions.read import cells, read
 from steadyeye.predictions.shard_store import open_cell, seal, write_table
-from steadyeye.runner import data_changes
-from steadyeye.runner.engines import threads
-from steadyeye.runner.run import Watcher, begun, log
+from steadyeye.runner import data_changes, threads
+from steadyeye.runner.run import Watcher, begin_cell, log
+from steadyeye.runner.threads import WorkerThread
 from steadyeye.runner.validate import present
-from steadyeye.runner.worker_thread import WorkerThread
 
 SETS = 16  # pm-sets a shard, at most
 
@@ -124,7 +123,7 @@ def _complete(run: Place, footage: Footage, held: Check, watcher: Watcher, worke
     }
     folder = folder_of(run, data.data, data.fingerprint)
     _check_version(folder, identity)
-    cell = begun(run, folder, identity, watcher)
+    cell = begin_cell(run, folder, identity, watcher)
     finished = cell.finished()
     if finished:
         watcher.resumed(cell.folder.name, len(finished), cell.shards)

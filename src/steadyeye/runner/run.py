@@ -7,6 +7,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any, Protocol, TypeGuard
@@ -23,18 +24,19 @@ from steadyeye.core.storage.run_lock import Check, alone
 from steadyeye.predictions.json_record import RUN, damaged, read_record, write_record
 from steadyeye.predictions.schema import Rows
 from steadyeye.predictions.shard_store import Cell, begin, mend, seal
-from steadyeye.runner import cache_lookup, classify, data_changes
+from steadyeye.runner import classify, data_changes, threads
+from steadyeye.runner.cache.lookup import closing_store, open_configured_store
 from steadyeye.runner.cache.store import Store
-from steadyeye.runner.engine_spec import choice
+from steadyeye.runner.engine_spec import Elsewhere, choice
 from steadyeye.runner.engines import choice as engine_choice
-from steadyeye.runner.engines import threads
 from steadyeye.runner.engines.driver import Desk
 from steadyeye.runner.engines.work_order import packed
 from steadyeye.runner.failure_point_search import search
+from steadyeye.runner.infer import attach_cache
 from steadyeye.runner.job import Job
 from steadyeye.runner.task import Task
+from steadyeye.runner.threads import COUNTS, STAGES, WorkerThread
 from steadyeye.runner.validate import Plan
-from steadyeye.runner.worker_thread import COUNTS, STAGES, WorkerThread
 
 
 class Watcher(Protocol):
@@ -83,26 +85,27 @@ def run(plan: Plan, watcher: Watcher, predict: Predict = classify.predict) -> Pl
     `predict`: where the rows of a span of a task come from. Raises `UsageError` where the folder
     holds another job or another process writes into it.
     """
-    if choice(plan.job.engine, plan.job.address):
+    engine = choice(plan.job.engine, plan.job.address)
+    if engine:
         for each in plan.tasks:
             packed(each.given)
     out = place(plan.job.out)
-    store = cache_lookup.store(plan.job) if predict is classify.predict else None
-    with _unclaimed(out), alone(out) as held, cache_lookup.closing(store, watcher.say):
+    # saved predictions are scored without the images
+    infers = predict is classify.predict
+    store = open_configured_store(plan.job.cache) if infers else None
+    with _unclaimed(out), alone(out) as held, closing_store(store, watcher.say):
         _clear(out)
         record = _write_record(out, plan)
         log(out, "run", **_surroundings(plan.job, store))
-        # saved predictions are scored without the images
-        seen = predict is classify.predict
-        for each in data_changes.marked(out, plan.tasks, store) if seen else plan.tasks:
-            task = cache_lookup.serving(store, each)
-            made = partial(complete, plan.job, held, watcher, predict)
+        cells = Cells(plan.job, out, engine, held, watcher, predict)
+        for each in data_changes.marked(out, plan.tasks, store) if infers else plan.tasks:
+            task = attach_cache(each, store)
             if plan.job.fast:
-                for rounds in search(plan.job, task, made):
+                for rounds in search(plan.job, task, cells.complete):
                     record["rounds"][task.folder] = rounds
                     write_record(out / "run.json", record)
             else:
-                made(task)
+                cells.complete(task)
     return out
 
 
@@ -126,41 +129,53 @@ def _local(out: Place) -> TypeGuard[Path]:
     return isinstance(out, Path)
 
 
-def complete(job: Job, held: Check, watcher: Watcher, predict: Predict, task: Task) -> Place:
-    """Computes the shards of a task's cell that are not there and seals it; returns its folder.
+@dataclass(frozen=True, eq=False)
+class Cells:
+    """How the cells of a run are completed.
 
-    `held`: raises where the run's folder is no longer held by this process.
+    `engine`: None for threads of this process. `held`: raises where the run's folder is no longer
+    held by this process.
     """
-    out = place(job.out)
-    cell = begun(out, out / "cells" / task.folder, task.identity, watcher)
-    found = len(cell.finished())
-    if found:
-        watcher.resumed(task.folder, found, cell.shards)
-    started = time.perf_counter()
-    told = watcher.begin(task.folder, cell.rows)
 
-    def advance(rows: int) -> None:
-        held()
-        told(rows)
+    job: Job
+    out: Place
+    engine: Elsewhere | None
+    held: Check
+    watcher: Watcher
+    predict: Predict = classify.predict
 
-    wanted = choice(job.engine, job.address)
-    sums = _Sums(partial(watcher.counted, task.folder))
-    # saved predictions are only copied: no model, nothing for other processes or to be kept
-    if wanted and predict is classify.predict:
-        desk = Desk(cell, advance, sums.add, watcher.say)
-        facts = engine_choice.complete(desk, job, task, wanted)
-        log(out, engine_choice.name(wanted), cell=task.folder, **facts)
-    else:
-        threads.complete(cell, partial(predict, task), job.workers, advance, sums.add)
-    seal(cell)
-    seconds = round(time.perf_counter() - started, 3)
-    numbers = {"rows": cell.rows, "shards": cell.shards, "found": found, "seconds": seconds}
-    took = sums.record() if predict is classify.predict else {}
-    log(out, "cell", cell=task.folder, **numbers, **took, **_gpu(task))
-    return cell.folder
+    def complete(self, task: Task) -> Place:
+        """Computes the shards of a task's cell that are not there and seals it; its folder."""
+        cell = begin_cell(self.out, self.out / "cells" / task.folder, task.identity, self.watcher)
+        resumed = len(cell.finished())
+        if resumed:
+            self.watcher.resumed(task.folder, resumed, cell.shards)
+        started = time.perf_counter()
+        show_progress = self.watcher.begin(task.folder, cell.rows)
+
+        def advance(rows: int) -> None:
+            self.held()
+            show_progress(rows)
+
+        sums = _Sums(partial(self.watcher.counted, task.folder))
+        infers = self.predict is classify.predict
+        # saved predictions are only copied: no model, nothing for other processes or to be cached
+        if self.engine and infers:
+            desk = Desk(cell, advance, sums.add, self.watcher.say)
+            facts = engine_choice.complete(desk, self.job, task, self.engine)
+            log(self.out, engine_choice.name(self.engine), cell=task.folder, **facts)
+        else:
+            predict = partial(self.predict, task)
+            threads.complete(cell, predict, self.job.workers, advance, sums.add)
+        seal(cell)
+        seconds = round(time.perf_counter() - started, 3)
+        numbers = {"rows": cell.rows, "shards": cell.shards, "found": resumed, "seconds": seconds}
+        took = sums.record() if infers else {}
+        log(self.out, "cell", cell=task.folder, **numbers, **took, **_gpu(task))
+        return cell.folder
 
 
-def begun(out: Place, folder: Place, identity: Mapping[str, Any], watcher: Watcher) -> Cell:
+def begin_cell(out: Place, folder: Place, identity: Mapping[str, Any], watcher: Watcher) -> Cell:
     """The cell in a folder, created or resumed, without what is damaged; says and logs what was."""
     lost = damaged(folder / "cell.json")
     cell = begin(folder, identity)
@@ -196,19 +211,19 @@ def _write_record(out: Place, plan: Plan) -> dict[str, Any]:
         "saved": any("saved predictions" in task.model.recipe for task in plan.tasks),
         "cells": [task.folder for task in plan.tasks],
         **({"rounds": {}} if plan.job.fast else {}),
-        "provenance": {**provenance(), **_plugins_from_outside(plan.job)},
+        "provenance": {**provenance(), **_mark_outside_plugins(plan.job)},
     }
     if path.is_file():
-        found = read_record(path, RUN, ("job", "provenance"))
-        _same_job(out, found["job"], json.loads(json.dumps(record["job"])))
-        if found["provenance"] != record["provenance"]:
-            # the first shards were made by what is on record; both are told
-            record |= {"provenance": found["provenance"], "continued_with": record["provenance"]}
+        before = read_record(path, RUN, ("job", "provenance"))
+        _check_same_job(out, before["job"], json.loads(json.dumps(record["job"])))
+        if before["provenance"] != record["provenance"]:
+            # the first shards were made by what is on record; both are named
+            record |= {"provenance": before["provenance"], "continued_with": record["provenance"]}
     write_record(path, record)
     return record
 
 
-def _plugins_from_outside(job: Job) -> dict[str, str]:
+def _mark_outside_plugins(job: Job) -> dict[str, str]:
     """The plugins of a job that are no files of this package, each with a mark of its file."""
     named = {"models": job.models, "sources": job.data}
     marks = [plugins.outside_marks(kind, specs) for kind, specs in named.items()]
@@ -217,7 +232,7 @@ def _plugins_from_outside(job: Job) -> dict[str, str]:
     return {f"plugin {name}": mark for each in marks for name, mark in each.items()}
 
 
-def _same_job(out: Place, before: Mapping[str, Any], after: Mapping[str, Any]) -> None:
+def _check_same_job(out: Place, before: Mapping[str, Any], after: Mapping[str, Any]) -> None:
     # what an earlier version did not record was as it is by default
     before = {**json.loads(json.dumps(Job().record())), **before}
     for key, value in after.items():
@@ -232,17 +247,17 @@ def _same_job(out: Place, before: Mapping[str, Any], after: Mapping[str, Any]) -
 class _Sums:
     """What the shards of a cell took and met, added up over the threads."""
 
-    def __init__(self, told: Callable[[Mapping[str, float]], None]) -> None:
+    def __init__(self, report: Callable[[Mapping[str, float]], None]) -> None:
         self.total = dict.fromkeys((*STAGES, *COUNTS), 0.0)
-        self._told = told
+        self._report = report
         self._lock = threading.Lock()
 
-    def add(self, found: Mapping[str, float]) -> None:
-        """Adds what a shard took, and tells the sum."""
+    def add(self, sums: Mapping[str, float]) -> None:
+        """Adds the sums of a shard, and reports the total."""
         with self._lock:
-            for name, amount in found.items():
+            for name, amount in sums.items():
                 self.total[name] += amount
-            self._told(dict(self.total))
+            self._report(dict(self.total))
 
     def record(self) -> dict[str, Any]:
         """The sums for the log: seconds a stage, and counts."""

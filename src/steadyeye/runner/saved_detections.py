@@ -17,9 +17,10 @@ from steadyeye.core.storage.paths import Place
 from steadyeye.core.types import Classes, Image
 from steadyeye.predictions.schema import Rows
 from steadyeye.runner import detect, saved_boxes, saved_ids
+from steadyeye.runner.infer import InferenceItem
 from steadyeye.runner.saved_boxes import Entry
 from steadyeye.runner.task import Task
-from steadyeye.runner.worker_thread import WorkerThread
+from steadyeye.runner.threads import WorkerThread
 
 KEYS = ("image_id", "category_id", "bbox", "score")
 
@@ -102,13 +103,15 @@ def ready(saved: SavedDetections, task: Task) -> Task:
 
 
 def predict(saved: SavedDetections) -> Callable[[Task, range, WorkerThread], Rows]:
-    """What stands in for `shard.predict`: the rows of a span as the file says them."""
+    """What stands in for `classify.predict`: the rows of a span as the file says them."""
 
     def look_up(task: Task, span: range, worker: WorkerThread) -> Rows:
-        samples = [task.source[i] for i in span]
         reading = _reading(saved, task)
-        found = [_detections(reading.entries.get(s.id, ()), reading.places) for s in samples]
-        return detect.rows(task, samples, [""] * len(samples), found)
+        items = []
+        for sample in (task.source[i] for i in span):
+            answer = _detections(reading.entries.get(sample.id, ()), reading.places)
+            items.append(InferenceItem(sample, dict(sample.tags), answer))
+        return detect.build_rows(task, items)
 
     return look_up
 

@@ -15,8 +15,9 @@ from steadyeye.core.storage.paths import Place
 from steadyeye.core.types import Classes, Image, Scores
 from steadyeye.predictions.schema import Rows
 from steadyeye.runner import classify
+from steadyeye.runner.infer import InferenceItem
 from steadyeye.runner.task import Task
-from steadyeye.runner.worker_thread import WorkerThread
+from steadyeye.runner.threads import WorkerThread
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,13 +61,13 @@ def load(path: Place, classes: Classes | None) -> SavedPredictions:
 
 
 def predict(saved: SavedPredictions) -> Callable[[Task, range, WorkerThread], Rows]:
-    """What stands in for `shard.predict`: the rows of a span as the file says them."""
+    """What stands in for `classify.predict`: the rows of a span as the file says them."""
 
     def look_up(task: Task, span: range, worker: WorkerThread) -> Rows:
-        samples = [task.source[i] for i in span]
         names = task.identity["model"]["classes"]
-        scores = np.stack([_scores(saved, sample.id, names) for sample in samples])
-        return classify.rows(task, samples, [""] * len(samples), scores)
+        samples = (task.source[i] for i in span)
+        items = [InferenceItem(s, dict(s.tags), _read_scores(saved, s.id, names)) for s in samples]
+        return classify.build_rows(task, items)
 
     return look_up
 
@@ -92,10 +93,10 @@ def _once(path: Place, pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return dict(pairs)
 
 
-def _scores(saved: SavedPredictions, id_: str, names: Sequence[str]) -> Scores:
+def _read_scores(saved: SavedPredictions, id_: str, names: Sequence[str]) -> Scores:
     value = saved.said[id_]
     if isinstance(value, list):
-        return _listed(saved, id_, value, len(names))
+        return _read_list(saved, id_, value, len(names))
     if isinstance(value, str):
         if value not in names:
             raise UsageError(f"'{saved.name}', sample '{id_}': {unknown('class', value, names)}")
@@ -110,7 +111,7 @@ def _scores(saved: SavedPredictions, id_: str, names: Sequence[str]) -> Scores:
     return scores
 
 
-def _listed(saved: SavedPredictions, id_: str, value: list[Any], width: int) -> Scores:
+def _read_list(saved: SavedPredictions, id_: str, value: list[Any], width: int) -> Scores:
     if len(value) != width:
         raise UsageError(
             f"'{saved.name}' has {number_of(len(value), 'score')} for '{id_}', but there are "

@@ -3,7 +3,6 @@
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -22,7 +21,7 @@ from steadyeye.runner.job import Job
 from steadyeye.runner.sweep import swept
 
 if TYPE_CHECKING:
-    from steadyeye.runner.cache.store import Store  # SQLite, which a report does not need
+    from steadyeye.runner.cache.lookup import Cache  # SQLite, which a report does not need
 
 BATCH, BATCHES = 16, {"cuda": MOST}  # images handed to a model at a time, by its runtime
 NO_ACCURACY = "there is no accuracy; use a model with more classes or --class-list open"
@@ -33,9 +32,10 @@ NAMED = 20  # classes without a model class that the notes name
 class Task:
     """One model on one source. `folder`: the name of its cell.
 
-    `store`: where the model's answers are kept; None: nowhere. `given`: of the model and the
-    source those that are objects of the user's program, by name; the others are made of text.
-    `marks`: of the code behind the answers, filled in as they are looked up.
+    `stages`: the model cut in two; one that does not say how takes images as they are. `width`: how
+    many classes the model has, the columns of its scores. `cache`: where its answers are looked up
+    and stored; None: nowhere. `given`: of the model and the source those that are objects of the
+    user's program, by name; the others are made of text.
     """
 
     model: Model
@@ -43,19 +43,11 @@ class Task:
     class_map: class_mapping.ClassMap
     folder: str
     identity: Mapping[str, Any]
-    store: "Store | None" = None
+    stages: Stages
+    detects: bool
+    width: int
+    cache: "Cache | None" = None
     given: Mapping[str, Any] = field(default_factory=dict)
-    marks: dict[object, str] = field(default_factory=dict, repr=False)
-
-    @cached_property
-    def stages(self) -> Stages:
-        """The model cut in two; one that does not say takes images as they are."""
-        return stages(self.model)
-
-    @property
-    def width(self) -> int:
-        """How many classes the model has: the columns of its scores."""
-        return len(self.identity["model"]["classes"])
 
 
 def task(
@@ -82,7 +74,16 @@ def task(
     identity["model"]["notes"] = _unreached_notes(model[1], source[1], class_map)
     if how:
         identity["sweep"] = how.about()
-    return Task(model[1], source[1], class_map, _folder(model[1], source[1]), identity)
+    return Task(
+        model[1],
+        source[1],
+        class_map,
+        _folder(model[1], source[1]),
+        identity,
+        stages(model[1]),
+        detects(model[1]),
+        len(classes),
+    )
 
 
 def _identity(

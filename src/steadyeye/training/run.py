@@ -24,9 +24,9 @@ from steadyeye.models.finetuned import checkpoint_format
 from steadyeye.report.render.document import Document
 from steadyeye.report.render.html import render_html
 from steadyeye.runner import data_changes, run
-from steadyeye.runner.engines.threads import cores
 from steadyeye.runner.job import Job
 from steadyeye.runner.run import log
+from steadyeye.runner.threads import cores
 from steadyeye.runner.validate import distinct_ids, present
 from steadyeye.training import before_after, checkpoint, job_record, loop, metrics_log, report
 from steadyeye.training.augmentation import Augmentation, augmentation

@@ -24,8 +24,7 @@ from steadyeye.core.storage.run_lock import alone
 from steadyeye.predictions.covariate_table import state
 from steadyeye.predictions.read import cells, read
 from steadyeye.predictions.shard_store import mend, open_cell
-from steadyeye.runner import validate
-from steadyeye.runner.engines import threads
+from steadyeye.runner import threads, validate
 from steadyeye.runner.job import Job
 from steadyeye.runner.measure import measure
 from steadyeye.runner.run import run

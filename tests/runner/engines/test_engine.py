@@ -15,12 +15,10 @@ from steadyeye.data.images import image_file
 from steadyeye.models.runtimes.onnx_session import OnnxSession
 from steadyeye.models.runtimes.python_function import FunctionClassifier
 from steadyeye.predictions.shard_store import Cell
-from steadyeye.runner import validate
-from steadyeye.runner.engines import threads
-from steadyeye.runner.engines.threads import Turns
+from steadyeye.runner import threads, validate
 from steadyeye.runner.job import Job
 from steadyeye.runner.run import Silent, run
-from steadyeye.runner.worker_thread import AHEAD, WorkerThread
+from steadyeye.runner.threads import AHEAD, Turns, WorkerThread
 
 
 def test_workers_get_stretches_and_then_half_of_the_longest():

@@ -16,7 +16,8 @@ from test_runs import Watcher, command, shards, tree
 from steadyeye.core.errors import UsageError
 from steadyeye.core.storage.paths import place
 from steadyeye.data.images import image_file
-from steadyeye.runner import cache_lookup, job, validate
+from steadyeye.runner import job, validate
+from steadyeye.runner.cache import lookup
 from steadyeye.runner.engine_spec import Cluster, choice
 from steadyeye.runner.engines import work_order
 from steadyeye.runner.run import Silent, run
@@ -172,7 +173,7 @@ def test_from_another_machine_rows_come_through_the_driver_and_nothing_is_kept(
 ):
     # what a worker looks for is not there, and the driver seems to be on another machine
     monkeypatch.setattr(work_order, "write_lightly", lambda path, content: None)
-    monkeypatch.setattr(cache_lookup, "machine", lambda: "another")
+    monkeypatch.setattr(lookup, "machine", lambda: "another")
     watcher = Watcher()
     run(plan_of(data, tmp_path / "run", "ray", str(tmp_path / "kept")), watcher)
     same(tmp_path / "run", whole)

@@ -1,4 +1,4 @@
-"""One kept answer as bytes, and back; what was altered since is told by its checksum."""
+"""One cached answer as bytes, and back; its checksum tells what was altered since."""
 
 import hashlib
 import json
@@ -21,8 +21,8 @@ Answer: TypeAlias = NDArray[np.float32] | Detections
 
 
 @dataclass(frozen=True, eq=False)
-class Kept:
-    """What a model said of one image, and what was recorded of the image when it was decoded.
+class CachedAnswer:
+    """The answer of a model to one image, and what was recorded of the image when it was decoded.
 
     `tags`: what the sample's `measure` gave. `size`: (height, width) of the image.
     """
@@ -32,13 +32,13 @@ class Kept:
     size: tuple[int, int] = (0, 0)
 
 
-def encode(key: bytes, kept: Kept) -> bytes:
+def encode(key: bytes, cached: CachedAnswer) -> bytes:
     """The entry of `key`: checksum, length of the head, head (JSON) and the arrays."""
-    arrays = _arrays(kept.answer)
+    arrays = _arrays(cached.answer)
     head = json.dumps(
         {
-            "tags": {name: _plain(value) for name, value in kept.tags.items()},
-            "size": [int(side) for side in kept.size],
+            "tags": {name: _plain(value) for name, value in cached.tags.items()},
+            "size": [int(side) for side in cached.size],
             "arrays": [[each.dtype.str, list(each.shape)] for each in arrays],
         }
     ).encode()
@@ -48,7 +48,7 @@ def encode(key: bytes, kept: Kept) -> bytes:
     return _checksum(key, body) + body
 
 
-def decode(key: bytes, entry: bytes) -> Kept | None:
+def decode(key: bytes, entry: bytes) -> CachedAnswer | None:
     """What an entry of `key` holds; None where it is not what was written."""
     body = memoryview(entry)[CHECK:]
     if _checksum(key, body) != entry[:CHECK]:
@@ -61,7 +61,7 @@ def decode(key: bytes, entry: bytes) -> Kept | None:
         arrays.append(np.frombuffer(body, dtype, count, end).reshape(shape))
         end += count * dtype.itemsize
     answer = arrays[0] if len(arrays) == 1 else Detections(*arrays)
-    return Kept(answer, tags, size)
+    return CachedAnswer(answer, tags, size)
 
 
 @lru_cache(maxsize=256)

@@ -9,14 +9,14 @@ import sqlite3
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from concurrent.futures import Future
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 from steadyeye.core.storage.sqlite_wal import WAIT, set_wal_mode
-from steadyeye.runner.cache.codec import Kept, decode, encode
-from steadyeye.runner.cache.flight import Flight
+from steadyeye.runner.cache.codec import CachedAnswer, decode, encode
 
 FILE = "answers.sqlite"
 PAGES = 4000  # of 16 kB, after which what was written is moved into the main file
@@ -34,6 +34,43 @@ create table if not exists files (stamp text primary key, name text);
 clock says, and `used` is the clock's time of it. `files`: what the content of a file was named
 (`Sample.key`) when the disk said this of it (`ImageFile.stamp`)."""
 
+Pending: TypeAlias = Future[Mapping[bytes, CachedAnswer]]
+"""The answers that a thread will give to the keys it claimed, of those that it could answer."""
+
+
+class Claims:
+    """The keys that threads of this process run a model for: each is inferred by one of them.
+
+    Who claims keys releases them, with what answers there are; whoever else came to one of them
+    waits for that. A thread answers all that it claimed before it waits, so that no two wait for
+    each other.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._pending: dict[bytes, Pending] = {}
+
+    def claim(self, keys: Sequence[bytes]) -> tuple[list[int], dict[int, Pending]]:
+        """The places of the keys that are now the caller's, and the answers of the others."""
+        mine: list[int] = []
+        others: dict[int, Pending] = {}
+        own: Pending = Future()
+        with self._lock:
+            for place, key in enumerate(keys):
+                if key in self._pending:
+                    others[place] = self._pending[key]
+                else:
+                    self._pending[key] = own
+                    mine.append(place)
+        return mine, others
+
+    def release(self, keys: Collection[bytes], answers: Mapping[bytes, CachedAnswer]) -> None:
+        """Gives up keys that the caller claimed; to be called once the answers are stored."""
+        with self._lock:
+            futures = {self._pending.pop(key) for key in keys}
+        for future in futures:
+            future.set_result(answers)
+
 
 class Store:
     """Answers in a folder; what goes wrong with it never stops a run, `problem` says what did.
@@ -44,45 +81,45 @@ class Store:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        self.flight = Flight()
+        self.claims = Claims()
         self.problem = ""
         self.room = sys.maxsize
-        self._here = threading.local()
+        self._local = threading.local()
         self._lock = threading.Lock()
         self._groups: dict[tuple[str, str, str], int] = {}
         self._touched: set[int] = set()
 
     def __reduce__(self) -> tuple[Callable[[Path], "Store"], tuple[Path]]:
-        return opened, (self.folder,)
+        return open_store, (self.folder,)
 
-    def get(self, keys: Sequence[bytes]) -> dict[bytes, Kept]:
-        """The answers that are kept to these keys; an entry that was altered is none."""
+    def get(self, keys: Sequence[bytes]) -> dict[bytes, CachedAnswer]:
+        """The answers that are stored under these keys; an entry that was altered is none."""
         rows = self._rows("select key, grp, value from answers where key", keys)
         self._touched.update(row[1] for row in rows)
-        found = ((key, decode(key, value)) for key, _, value in rows)
-        return {key: kept for key, kept in found if kept is not None}
+        answers = ((key, decode(key, value)) for key, _, value in rows)
+        return {key: answer for key, answer in answers if answer is not None}
 
-    def put(self, of: tuple[str, str, str], entries: Mapping[bytes, Kept]) -> None:
-        """Keeps answers; `of`: the model's fingerprint, its name and the data's, for listing."""
+    def put(self, of: tuple[str, str, str], entries: Mapping[bytes, CachedAnswer]) -> None:
+        """Stores answers; `of`: the model's fingerprint, its name and the data's, for listing."""
         if self.problem or not entries or self.room <= 0:
             return
-        rows = [(key, encode(key, kept)) for key, kept in entries.items()]
+        rows = [(key, encode(key, answer)) for key, answer in entries.items()]
         try:
             self._write(of, rows)
         except (sqlite3.Error, OSError) as error:
             self._give_up(error)
 
-    def names(self, stamps: Sequence[str]) -> dict[str, str]:
+    def read_names(self, stamps: Sequence[str]) -> dict[str, str]:
         """What files with these stamps are known to hold: stamp → name of the content."""
         return dict(self._rows("select stamp, name from files where stamp", stamps))
 
-    def name(self, found: Mapping[str, str]) -> None:
-        """Keeps what files with these stamps hold."""
-        if self.problem or not found or self.room <= 0:
+    def put_names(self, names: Mapping[str, str]) -> None:
+        """Stores what files with these stamps hold: stamp → name of the content."""
+        if self.problem or not names or self.room <= 0:
             return
         try:
-            with self._lock, written(self.connection) as db:
-                db.executemany("insert or replace into files values (?, ?)", list(found.items()))
+            with self._lock, write_whole(self.connection) as db:
+                db.executemany("insert or replace into files values (?, ?)", list(names.items()))
         except (sqlite3.Error, OSError) as error:
             self._give_up(error)
 
@@ -98,7 +135,7 @@ class Store:
         """Notes which groups were used; to be called at the end of a run, or as it goes."""
         if self.problem or not self._touched:
             return
-        with suppress(sqlite3.Error, OSError), written(self.connection) as db:
+        with suppress(sqlite3.Error, OSError), write_whole(self.connection) as db:
             turn = db.execute("select coalesce(max(turn), 0) + 1 from groups").fetchone()[0]
             used = [(turn, time.time(), group) for group in sorted(self._touched)]
             db.executemany("update groups set turn = ?, used = ? where id = ?", used)
@@ -107,25 +144,25 @@ class Store:
     @property
     def connection(self) -> sqlite3.Connection:
         """The calling thread's own connection."""
-        found: sqlite3.Connection | None = getattr(self._here, "connection", None)
-        if found is None:
-            found = self._here.connection = connect(self.folder)
-        return found
+        connection: sqlite3.Connection | None = getattr(self._local, "connection", None)
+        if connection is None:
+            connection = self._local.connection = connect(self.folder)
+        return connection
 
-    def _rows(self, asked: str, values: Sequence[bytes] | Sequence[str]) -> list[Any]:
-        """The rows where what `asked` ends with is one of the values; none of a store of no use."""
+    def _rows(self, query: str, values: Sequence[bytes] | Sequence[str]) -> list[Any]:
+        """The rows where what `query` ends with is one of the values; none of a store of no use."""
         if self.problem or not values:
             return []
         marks = ",".join("?" * len(values))
         try:
-            return self.connection.execute(f"{asked} in ({marks})", list(values)).fetchall()
+            return self.connection.execute(f"{query} in ({marks})", list(values)).fetchall()
         except (sqlite3.Error, OSError) as error:
             self._give_up(error)
             return []
 
     def _write(self, of: tuple[str, str, str], rows: Sequence[tuple[bytes, bytes]]) -> None:
         total = sum(len(key) + len(value) for key, value in rows)
-        with self._lock, written(self.connection) as db:
+        with self._lock, write_whole(self.connection) as db:
             group = self._groups.get(of)
             added = "update groups set entries = entries + ?, bytes = bytes + ? where id = ?"
             # another process may have pruned the group in the meantime
@@ -170,7 +207,7 @@ def connect(folder: Path) -> sqlite3.Connection:
 
 
 @contextmanager
-def written(db: sqlite3.Connection) -> Iterator[sqlite3.Connection]:
+def write_whole(db: sqlite3.Connection) -> Iterator[sqlite3.Connection]:
     """A block that writes all of what it does, or nothing."""
     db.execute("begin immediate")
     try:
@@ -186,10 +223,10 @@ _stores: dict[Path, Store] = {}
 _opening = threading.Lock()
 
 
-def opened(folder: Path) -> Store:
+def open_store(folder: Path) -> Store:
     """The store in a folder, one a process: its threads share what is on its way."""
     with _opening:
-        found = _stores.get(folder.absolute())
-        if found is None or found.problem:
-            found = _stores[folder.absolute()] = Store(folder.absolute())
-        return found
+        store = _stores.get(folder.absolute())
+        if store is None or store.problem:
+            store = _stores[folder.absolute()] = Store(folder.absolute())
+        return store

@@ -11,10 +11,12 @@ from steadyeye.core.format import number_of
 from steadyeye.core.storage.paths import place
 from steadyeye.predictions.schema import to_arrow
 from steadyeye.predictions.shard_store import Cell, encode_table, write_content
-from steadyeye.runner import cache_lookup, classify
+from steadyeye.runner import classify
+from steadyeye.runner.cache.lookup import list_problems
 from steadyeye.runner.engines.work_order import Order, built
+from steadyeye.runner.infer import attach_cache
 from steadyeye.runner.task import Task
-from steadyeye.runner.worker_thread import WorkerThread
+from steadyeye.runner.threads import WorkerThread
 
 SEEN_WITHIN = 90.0  # seconds that a network disk may take to show what another machine wrote
 
@@ -44,7 +46,7 @@ class Bench:
     def done(self, number: int) -> Done:
         """Computes a shard, and writes it where this process reaches the folder of the driver."""
         try:
-            task = self._task or self._built()
+            task = self._task or self._build_task()
             cell = Cell(place(self.order.out), self.order.identity)
             rows = classify.predict(task, cell.span(number), self._worker)
             assert rows is not None, "nothing stops it"
@@ -58,38 +60,38 @@ class Bench:
         except UsageError as error:
             return Done(number, error=str(error))
 
-    def _built(self) -> Task:
-        task, answers = built(self.order), self.order.answers
-        store = cache_lookup.joined(answers) if answers else None
-        self._task = cache_lookup.serving(store, task)
+    def _build_task(self) -> Task:
+        task, shared = built(self.order), self.order.answers
+        self._task = attach_cache(task, shared.join() if shared else None)
         return self._task
 
     def _notes(self) -> tuple[str, ...]:
-        answers = self.order.answers
-        if answers is None or self._task is None:
+        shared = self.order.answers
+        if shared is None or self._task is None:
             return ()
-        if self._task.store is None:
-            return (cache_lookup.elsewhere(answers),) if cacheable(self._task.model) else ()
-        self._task.store.finish()
-        return cache_lookup.troubles(self._task.store)
+        if self._task.cache is None:
+            return (shared.describe_refusal(),) if cacheable(self._task.model) else ()
+        store = self._task.cache.store
+        store.finish()
+        return list_problems(store)
 
 
 class Desk:
     """The driver's side: takes in what workers did to the shards of a cell.
 
-    `advance` is told the rows of each finished shard, those found finished first, `told` what each
-    took, and `say` each note once. `written`: shards that workers wrote themselves; `sent`: bytes
-    of those that came through this process.
+    `advance` is called with the rows of each finished shard, those finished before first,
+    `report_times` with the sums of its stopwatch, and `say` with each note once. `written`: shards
+    that workers wrote themselves; `sent`: bytes of those that came through this process.
     """
 
     def __init__(
         self,
         cell: Cell,
         advance: Callable[[int], None],
-        told: Callable[[Mapping[str, float]], None],
+        report_times: Callable[[Mapping[str, float]], None],
         say: Callable[[str], None],
     ) -> None:
-        self.cell, self.advance, self.told, self.say = cell, advance, told, say
+        self.cell, self.advance, self.report_times, self.say = cell, advance, report_times, say
         self.written = self.sent = 0
         self._notes: set[str] = set()
         finished = set(cell.finished())
@@ -108,7 +110,7 @@ class Desk:
             self.sent += len(done.content)
         else:
             self.written += 1
-        self.told(done.took)
+        self.report_times(done.took)
         self.advance(len(self.cell.span(done.shard)))
 
     def close(self) -> None:

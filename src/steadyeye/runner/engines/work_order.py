@@ -22,7 +22,8 @@ from steadyeye.core.storage.atomic import write_lightly
 from steadyeye.core.storage.paths import place
 from steadyeye.core.storage.retry import StorageError
 from steadyeye.predictions.shard_store import Cell
-from steadyeye.runner import cache_lookup, sweep
+from steadyeye.runner import sweep
+from steadyeye.runner.cache.lookup import SharedStore, share_store
 from steadyeye.runner.job import Job
 from steadyeye.runner.task import Task, task
 
@@ -35,7 +36,7 @@ class Order:
     `plugins`: `$STEADYEYE_PLUGINS`.
     `objects`: pickled, text → object. `out`: the cell's folder. `token`: the name of a file in it
     by which a worker knows that it reaches the same folder, and that the driver still holds it.
-    `answers`: where answers are kept; None: nowhere.
+    `answers`: where answers are stored; None: nowhere.
     """
 
     job: Job
@@ -46,7 +47,7 @@ class Order:
     objects: bytes
     out: str
     token: str
-    answers: cache_lookup.Shared | None
+    answers: SharedStore | None
 
     def reached(self) -> bool:
         """Whether the cell's folder, as it is seen from here, is the driver's, still held by it."""
@@ -75,7 +76,7 @@ def ordered(job: Job, made: Task, cell: Cell, workers: int) -> Iterator[Order]:
             objects=packed(made.given),
             out=str(folder),
             token=token,
-            answers=cache_lookup.shared(made.store, workers) if made.store else None,
+            answers=share_store(made.cache.store, workers) if made.cache else None,
         )
     finally:
         (folder / token).unlink(missing_ok=True)
