@@ -143,7 +143,7 @@ def constants(data: Path) -> dict[str, float]:
     """Seconds a frame, by what; of a shard where it says so. Measured on one busy thread."""
     from steadyeye.core import plugins
     from steadyeye.core.spec import Spec
-    from steadyeye.core.storage.atomic import write_file
+    from steadyeye.core.storage.files import write_file
     from steadyeye.data.images import image_file
     from steadyeye.data.video import decoder
 

@@ -23,7 +23,7 @@ from steadyeye.core.predictions import Predictions
 from steadyeye.core.report_types import Section
 from steadyeye.core.review_filter import select_reviewed
 from steadyeye.core.spec import parse
-from steadyeye.core.storage.paths import Place, place
+from steadyeye.core.storage.files import Place, place
 from steadyeye.core.types import Model, Result, Source, results_html
 from steadyeye.data.classes.class_lists import read as read_classes
 from steadyeye.models.runtimes.python_function import FunctionClassifier

@@ -13,7 +13,7 @@ from steadyeye import cli
 from steadyeye.cli.options import app
 from steadyeye.cli.progress import Lines, watching
 from steadyeye.core.errors import UsageError
-from steadyeye.core.storage import atomic
+from steadyeye.core.storage import files
 
 
 @pytest.fixture(scope="module")
@@ -43,7 +43,7 @@ def work(tmp_path_factory):
     clip = f"frames(path='{root / 'clip'}', anchors=2, k=1)"
     labelled = f"image_folder(root='{root / 'sorted'}')"
     names = [f"{kind}/{i:03d}.png" for kind in ("dark", "light") for i in range(6)]
-    atomic.write_file(root / "said.json", json.dumps(dict.fromkeys(names, "dark")).encode())
+    files.write_file(root / "said.json", json.dumps(dict.fromkeys(names, "dark")).encode())
     model = ("--model", "callable(path='light_toys:light')", "--no-cache")
     detector = ("--model", "callable_detector(path='test_mined:sure')", "--data", boxed(boxes))
     return root, {

@@ -10,7 +10,7 @@ import pytest
 
 import steadyeye as se
 from steadyeye.core.review_filter import select_reviewed
-from steadyeye.core.storage.atomic import sha256
+from steadyeye.core.storage.files import sha256
 from steadyeye.predictions.json_record import found_in, write_record
 from steadyeye.predictions.read import cells, read
 from steadyeye.predictions.shard_store import open_cell

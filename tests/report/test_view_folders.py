@@ -19,7 +19,7 @@ from test_mined import models, written
 from test_mined import steadyeye as with_detectors
 
 import steadyeye as se
-from steadyeye.core.storage.paths import place
+from steadyeye.core.storage.files import place
 from steadyeye.report import build, compare, run_index
 from steadyeye.report.render.run_list import describe_list
 from steadyeye.report.run_index import RunIndex

@@ -8,7 +8,7 @@ import typer
 from steadyeye.cli.run_work import NUMBERS, number_cells, reports
 from steadyeye.cli.terminal import say, show, show_table
 from steadyeye.core.format import number_of
-from steadyeye.core.storage.paths import place
+from steadyeye.core.storage.files import place
 from steadyeye.report.comparison.leaderboards import Boards
 from steadyeye.report.comparison.wording import finding, name_metric, rank
 
@@ -47,7 +47,7 @@ def gate(
     run: str, against: str | None, asked: GateOptions, junit: str | None, github: bool
 ) -> bool:
     """`steadyeye gate`; returns whether everything that is required holds."""
-    from steadyeye.core.storage.atomic import write_file
+    from steadyeye.core.storage.files import write_file
     from steadyeye.report.gate import ci_formats
     from steadyeye.report.gate.gate import HOLDS
     from steadyeye.report.gate.gate import gate as judge

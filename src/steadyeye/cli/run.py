@@ -33,7 +33,7 @@ from steadyeye.cli.options import (
     flags,
     join_options,
 )
-from steadyeye.core.storage.paths import place
+from steadyeye.core.storage.files import place
 
 
 class Kind(StrEnum):

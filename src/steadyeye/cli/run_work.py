@@ -16,7 +16,7 @@ from steadyeye.core.format import format_value as in_unit
 from steadyeye.core.format import number_of, span
 from steadyeye.core.result_lookup import among
 from steadyeye.core.spec import parse, split
-from steadyeye.core.storage.paths import Place, place
+from steadyeye.core.storage.files import Place, place
 from steadyeye.core.types import Detector, Evaluated, Model, Result, Source
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from steadyeye.cli.options import app
 from steadyeye.core.format import number_of
 
 if TYPE_CHECKING:
-    from steadyeye.core.storage.paths import Place
+    from steadyeye.core.storage.files import Place
 
 
 @app.command()
@@ -34,7 +34,7 @@ def view(
 ) -> None:
     """List the runs below a folder in the browser: sort, filter, compare, open their reports."""
     from steadyeye.core.errors import UsageError
-    from steadyeye.core.storage.paths import place
+    from steadyeye.core.storage.files import place
     from steadyeye.report.run_index import is_run
 
     root = place(folder)
@@ -69,7 +69,7 @@ def _serve(folder: "Place", port: int | None, browser: bool) -> None:
 
 def _write(folder: Path, html: Path, browser: bool) -> None:
     from steadyeye.cli.terminal import show
-    from steadyeye.core.storage.atomic import write_file
+    from steadyeye.core.storage.files import write_file
     from steadyeye.report.render.run_list import render_list
     from steadyeye.report.run_index import RunIndex
 

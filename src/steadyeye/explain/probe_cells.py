@@ -9,7 +9,7 @@ from steadyeye.core import plugins
 from steadyeye.core.abilities import Adjustable
 from steadyeye.core.predictions import Predictions
 from steadyeye.core.spec import Spec
-from steadyeye.core.storage.paths import place
+from steadyeye.core.storage.files import place
 from steadyeye.core.types import Detector, Source
 from steadyeye.explain.context import Probe, Subject
 from steadyeye.explain.mining.causes import judge_detections

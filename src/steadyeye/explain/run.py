@@ -9,7 +9,7 @@ from steadyeye.core.abilities import detects
 from steadyeye.core.errors import UsageError, unknown
 from steadyeye.core.predictions import Predictions
 from steadyeye.core.spec import Spec, split
-from steadyeye.core.storage.paths import Place, place
+from steadyeye.core.storage.files import Place, place
 from steadyeye.core.storage.run_lock import alone
 from steadyeye.core.types import Evaluated, Result, Source
 from steadyeye.explain.mining.causes import SCORE, judge_detections

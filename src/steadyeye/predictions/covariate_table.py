@@ -10,7 +10,7 @@ import pyarrow as pa
 from steadyeye.core.errors import UsageError
 from steadyeye.core.format import number_of
 from steadyeye.core.predictions import Predictions
-from steadyeye.core.storage.paths import Place
+from steadyeye.core.storage.files import Place
 from steadyeye.metrics.covariates.measures import COLUMNS
 from steadyeye.predictions.arrow_arrays import numbers
 from steadyeye.predictions.read import cells, sealed

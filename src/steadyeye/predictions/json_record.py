@@ -4,9 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from steadyeye.core.errors import UsageError
-from steadyeye.core.storage.atomic import write_file
-from steadyeye.core.storage.checked_json import encode_record, read_checked
-from steadyeye.core.storage.paths import Place
+from steadyeye.core.storage.files import Place, encode_record, read_checked, write_file
 
 RUN = "delete it and run the same command again: finished shards are kept"
 CELL = "run the same command again: it is rebuilt if all shards belong to the same run"

@@ -15,8 +15,7 @@ from numpy.typing import NDArray
 from steadyeye.core.errors import UsageError
 from steadyeye.core.format import number_of
 from steadyeye.core.predictions import Predictions
-from steadyeye.core.storage.atomic import sha256
-from steadyeye.core.storage.paths import Place, together
+from steadyeye.core.storage.files import Place, sha256, together
 from steadyeye.predictions.arrow_arrays import numbers
 from steadyeye.predictions.caveats import caveats
 from steadyeye.predictions.json_record import CELL, RUN, SEAL, protected, read_record

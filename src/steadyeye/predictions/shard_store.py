@@ -21,9 +21,15 @@ from typing import Any
 import pyarrow as pa
 
 from steadyeye.core.errors import UsageError
-from steadyeye.core.storage.atomic import sha256, write_file, write_lightly
-from steadyeye.core.storage.checked_json import encode
-from steadyeye.core.storage.paths import Place, below, together
+from steadyeye.core.storage.files import (
+    Place,
+    below,
+    encode,
+    sha256,
+    together,
+    write_file,
+    write_lightly,
+)
 from steadyeye.predictions.json_record import CELL, found_in, read_record, write_record
 from steadyeye.predictions.schema import Rows, to_arrow
 

@@ -4,8 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from steadyeye.core.errors import UsageError, unknown
-from steadyeye.core.storage.atomic import write_file
-from steadyeye.core.storage.paths import Place, place
+from steadyeye.core.storage.files import Place, place, write_file
 from steadyeye.core.types import Evaluated, Source
 from steadyeye.predictions.covariate_table import state
 from steadyeye.report import pictures

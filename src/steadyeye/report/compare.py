@@ -7,7 +7,7 @@ from steadyeye.core.errors import UsageError
 from steadyeye.core.format import number_of
 from steadyeye.core.predictions import Predictions, samples
 from steadyeye.core.spec import split
-from steadyeye.core.storage.paths import Place
+from steadyeye.core.storage.files import Place
 from steadyeye.core.types import Evaluated
 from steadyeye.report import build
 from steadyeye.report.comparison.leaderboards import Boards, boards, not_ranked

@@ -8,8 +8,7 @@ from typing import Any
 from steadyeye.core import plugins
 from steadyeye.core.report_types import Section
 from steadyeye.core.seeds import fingerprint
-from steadyeye.core.storage.checked_json import encode
-from steadyeye.core.storage.paths import Place
+from steadyeye.core.storage.files import Place, encode
 from steadyeye.core.types import Evaluated, Image
 from steadyeye.data.annotations.review_candidates import Candidate, Candidates
 from steadyeye.data.classes.class_lists import classes_of_names

@@ -12,8 +12,7 @@ from numpy.typing import NDArray
 from steadyeye.core.errors import SampleError
 from steadyeye.core.predictions import Predictions
 from steadyeye.core.report_types import Film, Picture, Section
-from steadyeye.core.storage.atomic import write_file
-from steadyeye.core.storage.paths import Place
+from steadyeye.core.storage.files import Place, write_file
 from steadyeye.core.types import Image, Source
 from steadyeye.report.render import sprites
 from steadyeye.report.render.film_sprites import FILM_BYTES, films, key

@@ -14,7 +14,7 @@ from typing import Any, Protocol
 
 from steadyeye.core.errors import UsageError
 from steadyeye.core.format import number_of
-from steadyeye.core.storage.paths import Place, together
+from steadyeye.core.storage.files import Place, together
 from steadyeye.core.storage.remote_path import Remote
 from steadyeye.predictions.json_record import CELL, RUN, SEAL, protected, read_record
 from steadyeye.predictions.read import MEND

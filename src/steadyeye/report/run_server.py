@@ -16,7 +16,7 @@ from tempfile import TemporaryDirectory
 from urllib.parse import parse_qs, urlsplit
 
 from steadyeye.core.errors import UsageError
-from steadyeye.core.storage.paths import Place
+from steadyeye.core.storage.files import Place
 from steadyeye.report.render.run_list import (
     MINING,
     TRAINING,

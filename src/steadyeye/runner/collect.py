@@ -12,7 +12,7 @@ from steadyeye.core import plugins
 from steadyeye.core.predictions import Predictions, samples
 from steadyeye.core.review_filter import select_reviewed
 from steadyeye.core.spec import Spec, split
-from steadyeye.core.storage.paths import Place
+from steadyeye.core.storage.files import Place
 from steadyeye.core.types import BoundMetric, Comparable, Evaluated, Needing, Result, read_needs
 from steadyeye.predictions.covariate_table import joined
 from steadyeye.predictions.json_record import RUN, read_record

@@ -9,8 +9,7 @@ from steadyeye.core import plugins
 from steadyeye.core.errors import UsageError
 from steadyeye.core.model_stages import AtInput, at_input
 from steadyeye.core.spec import parse
-from steadyeye.core.storage.atomic import write_file
-from steadyeye.core.storage.paths import Place
+from steadyeye.core.storage.files import Place, write_file
 from steadyeye.core.types import Image
 from steadyeye.data.images import image_file
 from steadyeye.degradation import contact_sheet as page

@@ -16,7 +16,7 @@ from steadyeye.core.format import number_of
 from steadyeye.core.predictions import Predictions
 from steadyeye.core.storage import contents
 from steadyeye.core.storage.contents import ContentHashes
-from steadyeye.core.storage.paths import Place
+from steadyeye.core.storage.files import Place
 from steadyeye.core.types import Sample, Source
 from steadyeye.predictions.read import cells
 from steadyeye.predictions.shard_store import open_cell

@@ -11,7 +11,7 @@ from steadyeye.core.errors import UsageError
 from steadyeye.core.format import number_of
 from steadyeye.core.seeds import stream
 from steadyeye.core.spec import split
-from steadyeye.core.storage.paths import Place
+from steadyeye.core.storage.files import Place
 from steadyeye.degradation.failure_search import THRESHOLDS, Query, Search, affordable, exhaustive
 from steadyeye.degradation.sweep import Sweep
 from steadyeye.predictions.read import read

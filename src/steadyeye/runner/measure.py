@@ -15,7 +15,7 @@ from steadyeye.core import plugins
 from steadyeye.core.errors import UsageError
 from steadyeye.core.predictions import Predictions
 from steadyeye.core.spec import parse
-from steadyeye.core.storage.paths import Place
+from steadyeye.core.storage.files import Place
 from steadyeye.core.storage.run_lock import Check, alone
 from steadyeye.core.types import Source
 from steadyeye.metrics.covariates import motion
@@ -110,7 +110,9 @@ def _sets(table: Predictions) -> tuple[tuple[int, ...], ...]:
     )
 
 
-def _complete(run: Place, footage: Footage, held: Check, watcher: Watcher, workers: int) -> None:
+def _complete(
+    run: Place, footage: Footage, check_held: Check | None, watcher: Watcher, workers: int
+) -> None:
     data, sets = footage.predictions, footage.sets
     size = min(max(len(sets) // 64, 1), SETS)
     identity = {
@@ -136,7 +138,8 @@ def _complete(run: Place, footage: Footage, held: Check, watcher: Watcher, worke
         for which in cell.span(shard):
             if worker.stopped():
                 return
-            held()
+            if check_held:
+                check_held()
             samples = (footage.source[row] for row in sets[which])
             rows += measure_set(samples)
             advance(len(sets[which]))

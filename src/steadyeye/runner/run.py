@@ -18,8 +18,7 @@ from steadyeye.core.errors import UsageError, list_texts
 from steadyeye.core.format import number_of
 from steadyeye.core.provenance import provenance
 from steadyeye.core.spec import split
-from steadyeye.core.storage.atomic import append
-from steadyeye.core.storage.paths import Place, place
+from steadyeye.core.storage.files import Place, append, place
 from steadyeye.core.storage.run_lock import Check, alone
 from steadyeye.predictions.json_record import RUN, damaged, read_record, write_record
 from steadyeye.predictions.schema import Rows
@@ -133,14 +132,14 @@ def _local(out: Place) -> TypeGuard[Path]:
 class Cells:
     """How the cells of a run are completed.
 
-    `engine`: None for threads of this process. `held`: raises where the run's folder is no longer
-    held by this process.
+    `engine`: None for threads of this process. `check_held`: raises where the run's folder is no
+    longer held by this process; None where that cannot be.
     """
 
     job: Job
     out: Place
     engine: Elsewhere | None
-    held: Check
+    check_held: Check | None
     watcher: Watcher
     predict: Predict = classify.predict
 
@@ -154,7 +153,8 @@ class Cells:
         show_progress = self.watcher.begin(task.folder, cell.rows)
 
         def advance(rows: int) -> None:
-            self.held()
+            if self.check_held:
+                self.check_held()
             show_progress(rows)
 
         sums = _Sums(partial(self.watcher.counted, task.folder))

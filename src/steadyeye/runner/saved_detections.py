@@ -13,7 +13,7 @@ from steadyeye.core.boxes import Detections
 from steadyeye.core.errors import UsageError
 from steadyeye.core.format import number_of
 from steadyeye.core.seeds import fingerprint
-from steadyeye.core.storage.paths import Place
+from steadyeye.core.storage.files import Place
 from steadyeye.core.types import Classes, Image
 from steadyeye.predictions.schema import Rows
 from steadyeye.runner import detect, saved_boxes, saved_ids

@@ -11,7 +11,7 @@ import numpy as np
 from steadyeye.core.errors import UsageError, unknown
 from steadyeye.core.format import number_of
 from steadyeye.core.seeds import fingerprint
-from steadyeye.core.storage.paths import Place
+from steadyeye.core.storage.files import Place
 from steadyeye.core.types import Classes, Image, Scores
 from steadyeye.predictions.schema import Rows
 from steadyeye.runner import classify

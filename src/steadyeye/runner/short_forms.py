@@ -16,7 +16,7 @@ from steadyeye.core.errors import UsageError, unknown
 from steadyeye.core.format import number_of
 from steadyeye.core.imports import attribute, user_module
 from steadyeye.core.spec import Spec, parse
-from steadyeye.core.storage.paths import place
+from steadyeye.core.storage.files import place
 from steadyeye.data.classes.class_lists import read, shipped_classes
 from steadyeye.data.images.image_file import SUFFIXES
 from steadyeye.data.video.paths import VIDEOS

@@ -23,7 +23,7 @@ from steadyeye.core.format import percent
 from steadyeye.core.predictions import Predictions
 from steadyeye.core.spec import parse
 from steadyeye.core.stats.trials import Trials
-from steadyeye.core.storage.paths import Place
+from steadyeye.core.storage.files import Place
 from steadyeye.core.types import WITHIN, Classes, Labels, Sample
 from steadyeye.metrics.map import outcomes
 from steadyeye.report.comparison.training_gains import Gain, amount, gain, share

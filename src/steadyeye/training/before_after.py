@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from steadyeye.core.errors import UsageError
-from steadyeye.core.storage.paths import Place
+from steadyeye.core.storage.files import Place
 from steadyeye.report import build
 from steadyeye.report.render.document import Document
 from steadyeye.report.sections import sections

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from steadyeye.core.errors import UsageError
-from steadyeye.core.storage.atomic import write_file
+from steadyeye.core.storage.files import write_file
 from steadyeye.models.runtimes.weights import load_content, serialise
 
 KEPT = 2

@@ -10,7 +10,7 @@ from steadyeye.core.boxes import OOD, Boxes
 from steadyeye.core.errors import UsageError, list_texts
 from steadyeye.core.format import number_of
 from steadyeye.core.seeds import fingerprint
-from steadyeye.core.storage.paths import Place
+from steadyeye.core.storage.files import Place
 from steadyeye.core.types import Classes, Sample, Source
 from steadyeye.data.classes import class_mapping
 from steadyeye.data.classes.class_map import ClassMap, of_destinations

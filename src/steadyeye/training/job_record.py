@@ -7,7 +7,7 @@ from typing import Any
 
 from steadyeye.core.errors import UsageError
 from steadyeye.core.provenance import provenance
-from steadyeye.core.storage.checked_json import encode
+from steadyeye.core.storage.files import encode
 from steadyeye.predictions.json_record import read_record, write_record
 from steadyeye.training.augmentation import Augmentation
 from steadyeye.training.engine import MOMENTUM, first

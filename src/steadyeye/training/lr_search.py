@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from steadyeye.core.errors import UsageError
-from steadyeye.core.storage.atomic import write_file
+from steadyeye.core.storage.files import write_file
 from steadyeye.training.batches import Lesson
 from steadyeye.training.engine import first
 from steadyeye.training.hyperparameters import RATES, Course

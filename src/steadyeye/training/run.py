@@ -15,9 +15,7 @@ from steadyeye.core.abilities import detects
 from steadyeye.core.errors import UsageError
 from steadyeye.core.format import number_of
 from steadyeye.core.spec import parse
-from steadyeye.core.storage.atomic import write_file
-from steadyeye.core.storage.checked_json import encode_record
-from steadyeye.core.storage.paths import place
+from steadyeye.core.storage.files import encode_record, place, write_file
 from steadyeye.core.storage.run_lock import alone
 from steadyeye.core.types import Source
 from steadyeye.models.finetuned import checkpoint_format

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from steadyeye.core.errors import UsageError, unknown
-from steadyeye.core.storage.paths import place
+from steadyeye.core.storage.files import place
 from steadyeye.core.types import Source
 from steadyeye.data.classes.class_lists import read
 from steadyeye.training import leakage, splits

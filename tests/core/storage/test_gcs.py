@@ -14,7 +14,7 @@ from test_storage import MODEL, Watcher, compute, shards
 
 import steadyeye as se
 from steadyeye.core.errors import UsageError
-from steadyeye.core.storage.paths import absent, place
+from steadyeye.core.storage.files import absent, place
 from steadyeye.core.storage.run_lock import alone
 from steadyeye.predictions.read import cells, read
 

@@ -19,7 +19,7 @@ from forked import Command, steadyeye
 import steadyeye as se
 from steadyeye.core.errors import UsageError
 from steadyeye.core.storage import retry
-from steadyeye.core.storage.paths import absent, place
+from steadyeye.core.storage.files import absent, place
 from steadyeye.core.storage.run_lock import alone
 from steadyeye.predictions.covariate_table import state
 from steadyeye.predictions.read import cells, read
@@ -108,7 +108,7 @@ def shards(out):
 
 
 def _below(folder):
-    from steadyeye.core.storage.paths import below
+    from steadyeye.core.storage.files import below
 
     return sorted(below(folder))
 
@@ -478,7 +478,7 @@ def test_places(bucket, tmp_path):
 def test_a_missing_package_is_one_line():
     code = (
         "import sys; sys.modules['s3fs'] = None\n"
-        "from steadyeye.core.storage.paths import place\n"
+        "from steadyeye.core.storage.files import place\n"
         "place('s3://bucket/x')"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)

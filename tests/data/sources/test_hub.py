@@ -5,7 +5,7 @@ import pytest
 from test_packed_sources import asked, build, hub, packed, parquet, picture, same
 
 from steadyeye.core.errors import UsageError
-from steadyeye.core.storage.paths import place
+from steadyeye.core.storage.files import place
 
 __all__ = ["hub", "packed"]
 

@@ -17,7 +17,7 @@ from steadyeye.core.duplicates import find_repeated_texts
 from steadyeye.core.errors import SampleError, UsageError
 from steadyeye.core.spec import parse
 from steadyeye.core.storage import tar_index
-from steadyeye.core.storage.paths import Remote, place
+from steadyeye.core.storage.files import Remote, place
 from steadyeye.data.sources.webdataset import expand_braces
 from steadyeye.predictions.read import cells, read
 from steadyeye.runner import validate

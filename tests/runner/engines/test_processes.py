@@ -17,7 +17,7 @@ from test_runs import Watcher, command, tree
 
 import steadyeye as se
 from steadyeye.core.errors import UsageError
-from steadyeye.core.storage.paths import place
+from steadyeye.core.storage.files import place
 from steadyeye.predictions.shard_store import begin
 from steadyeye.runner import validate
 from steadyeye.runner.engine_spec import Processes, choice

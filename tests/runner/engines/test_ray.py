@@ -14,7 +14,7 @@ import s3_server
 from test_runs import Watcher, command, shards, tree
 
 from steadyeye.core.errors import UsageError
-from steadyeye.core.storage.paths import place
+from steadyeye.core.storage.files import place
 from steadyeye.data.images import image_file
 from steadyeye.runner import job, validate
 from steadyeye.runner.cache import lookup

@@ -15,8 +15,7 @@ import pyarrow as pa
 
 from steadyeye.core.errors import UsageError
 from steadyeye.core.seeds import fingerprint
-from steadyeye.core.storage.atomic import write_file
-from steadyeye.core.storage.paths import Place, place
+from steadyeye.core.storage.files import Place, place, write_file
 from steadyeye.core.storage.remote_path import Remote
 
 SETTLED = 2.0

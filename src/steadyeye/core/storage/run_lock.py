@@ -22,7 +22,7 @@ from typing import Any
 from filelock import FileLock, Timeout
 
 from steadyeye.core.errors import UsageError
-from steadyeye.core.storage.paths import Place
+from steadyeye.core.storage.files import Place
 from steadyeye.core.storage.remote_path import Remote
 from steadyeye.core.storage.retry import StorageError
 
@@ -39,15 +39,15 @@ Check = Callable[[], None]
 
 
 @contextmanager
-def alone(out: Place, beat: float = BEAT) -> Iterator[Check]:
+def alone(out: Place, beat: float = BEAT) -> Iterator[Check | None]:
     """Holds a run's folder for this process; raises `UsageError` where another one holds it.
 
     `beat`: seconds between the renewals of a lease. What is yielded is to be called as work goes
-    on.
+    on; None for a lock on a disk, which is not lost.
     """
     if isinstance(out, Path):
         with _lock_folder(out):
-            yield _check_nothing
+            yield None
         return
     lease, nonce = _take_lease(out, beat)
     lost, over = Event(), Event()
@@ -87,10 +87,6 @@ def _lock_folder(out: Path) -> Iterator[None]:
         yield
     finally:
         lock.release()
-
-
-def _check_nothing() -> None:
-    """A lock is not lost."""
 
 
 def _take_lease(out: Remote, beat: float) -> tuple[Remote, str]:

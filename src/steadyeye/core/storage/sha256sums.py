@@ -7,7 +7,7 @@ from pathlib import Path
 from types import MappingProxyType
 
 from steadyeye.core.errors import UsageError
-from steadyeye.core.storage.atomic import sha256, write_file
+from steadyeye.core.storage.files import sha256, write_file
 
 NAME = "SHA256SUMS"
 LINE = re.compile(r"([0-9a-f]{64})  (.+)")

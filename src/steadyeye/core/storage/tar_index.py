@@ -8,8 +8,7 @@ from dataclasses import dataclass
 
 from steadyeye.core.errors import UsageError
 from steadyeye.core.format import number_of
-from steadyeye.core.storage.atomic import write_lightly
-from steadyeye.core.storage.paths import Place, cache_home, place
+from steadyeye.core.storage.files import Place, cache_home, place, write_lightly
 from steadyeye.core.storage.remote_path import Remote
 
 VARIABLE = "STEADYEYE_INDEX"

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from steadyeye.core.boxes import OOD, Boxes, present
 from steadyeye.core.format import number_of
 from steadyeye.core.short_repr import source_in_short
-from steadyeye.core.storage.paths import Place, absent
+from steadyeye.core.storage.files import Place, absent
 from steadyeye.core.types import Classes, Labels, Sample
 from steadyeye.data.annotations.coco_geometry import once, repeats
 from steadyeye.data.images import image_file

@@ -11,7 +11,7 @@ import numpy as np
 from steadyeye.core.boxes import EMPTY, OOD, Boxes, boxes
 from steadyeye.core.errors import UsageError, every
 from steadyeye.core.format import number_of
-from steadyeye.core.storage.paths import Place
+from steadyeye.core.storage.files import Place
 from steadyeye.core.types import Classes
 from steadyeye.data.annotations.coco_geometry import corners, of_segmentation
 from steadyeye.data.classes.class_lists import classes_of_names, close_list

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from steadyeye.core.errors import UsageError, unknown
 from steadyeye.core.seeds import fingerprint
-from steadyeye.core.storage.paths import Place
+from steadyeye.core.storage.files import Place
 from steadyeye.core.storage.sha256sums import check_sums, listing
 from steadyeye.data.annotations import coco_file, coco_masks
 from steadyeye.data.annotations.box_source import BoxedImage, BoxedImages

@@ -9,7 +9,7 @@ import cv2
 import numpy as np
 from numpy.typing import NDArray
 
-from steadyeye.core.storage.paths import Place
+from steadyeye.core.storage.files import Place
 from steadyeye.data.annotations.coco_file import distinct, key_entry
 from steadyeye.data.annotations.coco_geometry import run_lengths
 from steadyeye.data.classes.loading import tree

@@ -9,7 +9,7 @@ from functools import cache
 from typing import Any, TypeAlias
 
 from steadyeye.core.errors import UsageError, unknown
-from steadyeye.core.storage.paths import Place, place
+from steadyeye.core.storage.files import Place, place
 from steadyeye.core.types import Classes
 from steadyeye.data.classes import loading, meanings, openimages, wordnet
 

@@ -107,14 +107,14 @@ def reduce_sum(classes: ClassMap, scores: Scores) -> Scores:
 
 
 def _reduce(operation: np.ufunc, classes: ClassMap, scores: Scores) -> Scores:
-    if scores.ndim != 2 or scores.shape[1] != len(classes.source):
+    if scores.ndim != 2 or scores.shape[1] != len(classes.source.names):
         raise UsageError(
             f"the model gives scores of shape {scores.shape}, but its class list has "
             f"{number_of(len(classes.source), 'class')}; give the class list the model was trained "
             "on"
         )
     columns, starts, reached = classes._layout
-    reduced = np.full((len(scores), len(classes.target)), -np.inf, dtype=np.float32)
+    reduced = np.full((len(scores), len(classes.target.names)), -np.inf, dtype=np.float32)
     if len(columns) > len(reached):
         reduced[:, reached] = operation.reduceat(scores[:, columns], starts, axis=1)
     else:  # one member each

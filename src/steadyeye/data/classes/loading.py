@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 from steadyeye.core.errors import UsageError
-from steadyeye.core.storage.paths import Place
+from steadyeye.core.storage.files import Place
 
 
 def text(path: Place, title: str) -> str:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from steadyeye.core.errors import UsageError, unknown
-from steadyeye.core.storage.paths import Place
+from steadyeye.core.storage.files import Place
 from steadyeye.core.types import Classes
 from steadyeye.data.classes import loading, wordnet
 from steadyeye.data.classes.class_map import ClassMap, of_destinations

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from steadyeye.core.errors import UsageError, unknown
 from steadyeye.core.format import number_of
-from steadyeye.core.storage.paths import place
+from steadyeye.core.storage.files import place
 from steadyeye.core.types import Classes
 from steadyeye.data.classes import class_lists, wordnet
 from steadyeye.data.classes.class_map import ClassMap

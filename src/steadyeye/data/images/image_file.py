@@ -3,7 +3,8 @@
 import hashlib
 import os
 import re
-from collections.abc import Callable
+import zlib
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import cv2
@@ -12,17 +13,15 @@ import simplejpeg
 
 from steadyeye.core.errors import SampleError, unknown
 from steadyeye.core.storage import contents
-from steadyeye.core.storage.paths import Place
+from steadyeye.core.storage.files import Place
 from steadyeye.core.storage.remote_path import Remote
 from steadyeye.core.types import Image
-from steadyeye.data.images import png
 
 MOST_PIXELS = 2**28  # a file of a few kB can promise far more than memory holds
 
 START = 2**16  # bytes in which most headers end; those with long metadata are read whole
 
 SUFFIXES = frozenset({".jpg", ".jpeg", ".png", ".bmp", ".webp", ".tif", ".tiff"})
-
 
 MAGIC = {
     "PNG": re.compile(rb"\x89PNG\r\n\x1a\n"),
@@ -32,6 +31,17 @@ MAGIC = {
     "BMP": re.compile(rb"BM"),
 }
 """How the files of a format begin; JPEG files have a decoder of their own."""
+
+PNG_START = b"\x89PNG\r\n\x1a\n"
+PNG_END = b"\x00\x00\x00\x00IEND\xaeB`\x82"
+PNG_NEEDED = frozenset({b"IHDR", b"PLTE", b"IDAT"})
+"""Chunks without which there is no picture."""
+
+PNG_IGNORED = frozenset(
+    {b"iCCP", b"sRGB", b"gAMA", b"cHRM", b"cICP", b"mDCV", b"cLLI", b"sBIT", b"hIST", b"sPLT"}
+    | {b"tEXt", b"zTXt", b"iTXt", b"tIME", b"pHYs", b"eXIf"}
+)
+"""Chunks that change no pixel as OpenCV decodes them: colour profiles, texts, times and sizes."""
 
 if "OPENCV_LOG_LEVEL" not in os.environ:
     # it prints what it makes of odd files; what matters of it is raised
@@ -131,7 +141,7 @@ def decode(data: bytes, name: str) -> Image:
     form = next((form for form, magic in MAGIC.items() if magic.match(data)), None)
     if form == "PNG":
         try:
-            data = png.strip_chunks(data)
+            data = strip_png_chunks(data)
         except ValueError as error:
             raise SampleError(f"cannot decode the PNG '{name}': {error}") from error
     flags = cv2.IMREAD_COLOR | cv2.IMREAD_IGNORE_ORIENTATION
@@ -141,6 +151,44 @@ def decode(data: bytes, name: str) -> Image:
         why = why if form or not data else "its format is unknown"
         raise SampleError(f"cannot decode the {form or 'image'} '{name}': {why}")
     return np.ascontiguousarray(image[..., ::-1])
+
+
+def strip_png_chunks(data: bytes) -> bytes:
+    """The bytes of a PNG file without the chunks that change no pixel.
+
+    libpng prints its complaints about those itself, on the stderr of the whole process.
+    Raises `ValueError` where the picture is cut off or a checksum of it is wrong.
+    """
+    parts, image_chunks = [data[: len(PNG_START)]], 0
+    pixels = zlib.decompressobj()
+    for kind, start, end in _list_png_chunks(data):
+        if end > len(data):
+            if kind in PNG_NEEDED or not image_chunks:
+                raise ValueError(f"it is cut off after {len(data):,} bytes")
+            break
+        if kind in PNG_NEEDED:
+            image_chunks += kind == b"IDAT"
+            if zlib.crc32(data[start + 4 : end - 4]) != int.from_bytes(data[end - 4 : end], "big"):
+                raise ValueError(f"the checksum of its {kind.decode()} at byte {start:,} is wrong")
+        if kind == b"IEND":
+            return b"".join([*parts, PNG_END])
+        if kind not in PNG_IGNORED:
+            parts.append(data[start:end])
+    for part in parts[1:]:
+        if part[4:8] == b"IDAT":
+            pixels.decompress(part[8:-4])
+    if not pixels.eof:
+        raise ValueError(f"it is cut off after {len(data):,} bytes")
+    return b"".join([*parts, PNG_END])
+
+
+def _list_png_chunks(data: bytes) -> Iterator[tuple[bytes, int, int]]:
+    """Each chunk's name, first byte and end, which lies beyond the file where it is cut off."""
+    at = len(PNG_START)
+    while at < len(data):
+        length = int.from_bytes(data[at : at + 4], "big")
+        yield data[at + 4 : at + 8], at, at + 12 + length
+        at += 12 + length
 
 
 def read_promised_pixels(data: bytes) -> int:
@@ -170,7 +218,7 @@ def size(path: Place) -> tuple[int, int]:
 
 def _header(data: bytes) -> tuple[int, int] | None:
     """Height and width in the header of a JPEG or PNG file; None where they cannot be told."""
-    if data[:8] == b"\x89PNG\r\n\x1a\n" and len(data) >= 24:
+    if data[:8] == PNG_START and len(data) >= 24:
         return int.from_bytes(data[20:24], "big"), int.from_bytes(data[16:20], "big")
     if data[:2] == b"\xff\xd8":
         try:

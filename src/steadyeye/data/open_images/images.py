@@ -9,7 +9,7 @@ from steadyeye.core.boxes import EMPTY, Boxes, boxes
 from steadyeye.core.errors import SampleError
 from steadyeye.core.format import number_of
 from steadyeye.core.short_repr import source_in_short
-from steadyeye.core.storage.paths import Place
+from steadyeye.core.storage.files import Place
 from steadyeye.core.types import Classes, Image, Labels, Sample
 from steadyeye.data.annotations.string_columns import Lists, Texts
 from steadyeye.data.images import image_file

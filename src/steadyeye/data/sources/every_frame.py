@@ -6,7 +6,7 @@ from pathlib import Path
 
 from steadyeye.core.errors import UsageError
 from steadyeye.core.seeds import fingerprint
-from steadyeye.core.storage.paths import Place, absent, inside
+from steadyeye.core.storage.files import Place, absent, inside
 from steadyeye.data.images import image_file
 from steadyeye.data.video import decoder, label_sidecar
 from steadyeye.data.video import shot_detection as detected

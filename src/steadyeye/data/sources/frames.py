@@ -3,7 +3,7 @@
 from functools import partial
 
 from steadyeye.core.seeds import fingerprint
-from steadyeye.core.storage.paths import Place
+from steadyeye.core.storage.files import Place
 from steadyeye.data.video import label_sidecar, shots
 from steadyeye.data.video import shot_detection as detected
 from steadyeye.data.video.frame_folders import absentees, list_frame_folders, sampler

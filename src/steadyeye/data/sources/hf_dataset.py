@@ -19,7 +19,7 @@ from steadyeye.core.errors import SampleError, UsageError, unknown
 from steadyeye.core.format import number_of
 from steadyeye.core.seeds import fingerprint
 from steadyeye.core.short_repr import source_in_short
-from steadyeye.core.storage.paths import Place, inside, together
+from steadyeye.core.storage.files import Place, inside, together
 from steadyeye.core.storage.remote_path import Remote
 from steadyeye.core.types import Classes, Labels, Sample
 from steadyeye.data.annotations.string_columns import (

@@ -7,7 +7,7 @@ from steadyeye.core.errors import unknown
 from steadyeye.core.format import number_of
 from steadyeye.core.seeds import fingerprint
 from steadyeye.core.short_repr import source_in_short
-from steadyeye.core.storage.paths import Place, absent, below, inside
+from steadyeye.core.storage.files import Place, absent, below, inside
 from steadyeye.core.types import Classes, Labels, Sample
 from steadyeye.data.classes.class_lists import classes_of_names, read
 from steadyeye.data.images import image_file

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from steadyeye.core.boxes import present
 from steadyeye.core.errors import UsageError
 from steadyeye.core.seeds import fingerprint
-from steadyeye.core.storage.paths import Place, inside
+from steadyeye.core.storage.files import Place, inside
 from steadyeye.core.types import Classes, Sample, Tag
 from steadyeye.data.annotations import box_file
 from steadyeye.data.video import decoder, label_sidecar, shots

@@ -17,7 +17,7 @@ from steadyeye.core.format import number_of
 from steadyeye.core.seeds import fingerprint
 from steadyeye.core.short_repr import source_in_short
 from steadyeye.core.storage import tar_index
-from steadyeye.core.storage.paths import Place, together
+from steadyeye.core.storage.files import Place, together
 from steadyeye.core.storage.remote_path import Remote
 from steadyeye.core.types import Classes, Labels, Sample
 from steadyeye.data.annotations.string_columns import (

@@ -8,7 +8,7 @@ from itertools import accumulate
 
 from steadyeye.core.format import number_of
 from steadyeye.core.short_repr import source_in_short
-from steadyeye.core.storage.paths import Place
+from steadyeye.core.storage.files import Place
 from steadyeye.core.types import Classes, Labels, Sample, Tag
 from steadyeye.data.video.decoder import UNSEEN, Frame
 

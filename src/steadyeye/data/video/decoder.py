@@ -13,7 +13,7 @@ from av.sidedata.sidedata import SideDataContainer
 from av.video.frame import PictureType
 
 from steadyeye.core.errors import SampleError
-from steadyeye.core.storage.paths import Place
+from steadyeye.core.storage.files import Place
 from steadyeye.core.types import Image
 from steadyeye.data.video.video_index import (
     VideoIndex,

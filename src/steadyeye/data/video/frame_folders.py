@@ -7,7 +7,7 @@ from pathlib import Path
 
 from steadyeye.core.duplicates import find_repeated_texts
 from steadyeye.core.errors import UsageError
-from steadyeye.core.storage.paths import Place, absent, inside
+from steadyeye.core.storage.files import Place, absent, inside
 from steadyeye.core.types import Sample
 from steadyeye.data.images import image_file
 from steadyeye.data.video.paths import list_files

@@ -25,7 +25,7 @@ from typing import Any
 
 from steadyeye.core.errors import UsageError, unknown
 from steadyeye.core.format import number_of
-from steadyeye.core.storage.paths import URL, Place
+from steadyeye.core.storage.files import URL, Place
 from steadyeye.core.types import Classes, Labels
 from steadyeye.data.classes.class_lists import classes_of_names, close_list
 from steadyeye.data.classes.loading import table

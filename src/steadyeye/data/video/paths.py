@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any, TypeVar, cast
 
 from steadyeye.core.errors import UsageError
-from steadyeye.core.storage.paths import URL, Place, below, place
+from steadyeye.core.storage.files import URL, Place, below, place
 
 VIDEOS = frozenset({".mp4", ".mkv", ".mov", ".avi", ".webm", ".m4v", ".mpg", ".mpeg", ".ts"})
 

@@ -9,7 +9,7 @@ from steadyeye.core.errors import UsageError
 from steadyeye.core.format import number_of
 from steadyeye.core.seeds import stream
 from steadyeye.core.short_repr import source_in_short
-from steadyeye.core.storage.paths import Place
+from steadyeye.core.storage.files import Place
 from steadyeye.core.types import Classes, Labels, Sample
 from steadyeye.data.video.label_sidecar import VideoLabels
 

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from steadyeye.core.errors import SampleError
-from steadyeye.core.storage.paths import Place
+from steadyeye.core.storage.files import Place
 from steadyeye.data.images import image_file
 from steadyeye.data.video.decoder import VideoIndex, every_frame
 

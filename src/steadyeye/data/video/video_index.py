@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from steadyeye.core.errors import SampleError, UsageError
 from steadyeye.core.format import number_of
-from steadyeye.core.storage.paths import Place
+from steadyeye.core.storage.files import Place
 from steadyeye.core.storage.remote_path import Remote
 from steadyeye.data.video.packets import Packets, disorder, read_packets
 

@@ -11,7 +11,7 @@ from steadyeye.core.errors import UsageError, unknown
 from steadyeye.core.format import number_of
 from steadyeye.core.predictions import Predictions
 from steadyeye.core.seeds import stream
-from steadyeye.core.storage.paths import Place as Folder
+from steadyeye.core.storage.files import Place as Folder
 from steadyeye.core.types import Source
 from steadyeye.explain.mining.candidates import Mistake, candidates
 from steadyeye.explain.mining.causes import CAUSES, MISTAKES, RIGHT, SCORE, Judged, judge_detections

@@ -15,8 +15,7 @@ from typing import Any
 from torch import Tensor
 
 from steadyeye.core.errors import UsageError
-from steadyeye.core.storage.atomic import sha256, write_file
-from steadyeye.core.storage.checked_json import encode_record, read_checked
+from steadyeye.core.storage.files import encode_record, read_checked, sha256, write_file
 from steadyeye.core.types import Classes, Detector, Model
 from steadyeye.models.runtimes.torch_classifier import Execution
 from steadyeye.models.runtimes.weights import load_content, serialise

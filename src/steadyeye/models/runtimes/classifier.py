@@ -193,7 +193,7 @@ def count_images(images: int) -> str:
 
 def check_width(scores: NDArray[np.float32], classes: Classes | None) -> None:
     """Raises `UsageError` unless there is one column a class."""
-    if classes is not None and scores.shape[1] != len(classes):
+    if classes is not None and scores.shape[1] != len(classes.names):
         raise UsageError(
             f"scores have {number_of(scores.shape[1], 'column')} but the class list has "
             f"{len(classes)}; give the class list that the model was trained on"

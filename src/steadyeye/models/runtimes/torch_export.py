@@ -18,7 +18,7 @@ from torch import nn
 
 from steadyeye.core.errors import UsageError
 from steadyeye.core.seeds import fingerprint
-from steadyeye.core.storage.paths import cache_home
+from steadyeye.core.storage.files import cache_home
 from steadyeye.models.preprocessing.recipe import Preprocessing
 from steadyeye.models.runtimes.onnx_session import OnnxSession
 from steadyeye.models.runtimes.probe_images import patterns

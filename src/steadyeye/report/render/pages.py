@@ -5,7 +5,7 @@ from pathlib import Path
 import jinja2
 from jinja2 import Environment, FileSystemBytecodeCache, FileSystemLoader, StrictUndefined
 
-from steadyeye.core.storage.paths import cache_home
+from steadyeye.core.storage.files import cache_home
 
 HERE = Path(__file__).resolve().parent
 

@@ -10,8 +10,7 @@ from sqlalchemy import Connection
 
 from steadyeye.core.errors import UsageError
 from steadyeye.core.provenance import provenance
-from steadyeye.core.storage.atomic import write_file
-from steadyeye.core.storage.checked_json import encode
+from steadyeye.core.storage.files import encode, write_file
 from steadyeye.core.storage.sha256sums import write_sums
 from steadyeye.data.annotations.coco_images import OUTSIDE
 from steadyeye.data.annotations.review_set import SetFolder, image_path

@@ -24,7 +24,7 @@ from xml.etree.ElementTree import Element, SubElement
 from sqlalchemy import Connection
 
 from steadyeye.core.errors import UsageError
-from steadyeye.core.storage.atomic import write_file
+from steadyeye.core.storage.files import write_file
 from steadyeye.data.annotations.review_set import SetFolder, image_path
 from steadyeye.review.interchange import cvat_labels as config
 from steadyeye.review.interchange.asked import AnsweredItem, Said, as_choices, list_answered

@@ -17,7 +17,7 @@ from typing import Any
 
 from sqlalchemy import Connection
 
-from steadyeye.core.storage.atomic import write_file
+from steadyeye.core.storage.files import write_file
 from steadyeye.data.annotations.review_set import SetFolder, image_path
 from steadyeye.review.interchange import label_studio_config as config
 from steadyeye.review.interchange.asked import AnsweredItem, Said, as_choices, list_answered

@@ -15,8 +15,7 @@ from typing import Any
 from sqlalchemy import Connection
 
 from steadyeye.core.errors import UsageError
-from steadyeye.core.storage.atomic import write_file
-from steadyeye.core.storage.checked_json import encode
+from steadyeye.core.storage.files import encode, write_file
 from steadyeye.core.storage.sha256sums import write_sums
 from steadyeye.data.annotations.review_set import SetFolder
 from steadyeye.data.classes.class_lists import shipped_classes

@@ -8,8 +8,7 @@ from typing import Any
 from steadyeye.core.errors import UsageError
 from steadyeye.core.format import number_of
 from steadyeye.core.provenance import provenance
-from steadyeye.core.storage.atomic import write_file
-from steadyeye.core.storage.checked_json import encode
+from steadyeye.core.storage.files import encode, write_file
 from steadyeye.core.storage.sha256sums import write_sums
 from steadyeye.core.types import Image
 from steadyeye.data.annotations.coco_geometry import inside

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import simplejpeg
 
-from steadyeye.core.storage.atomic import write_file
+from steadyeye.core.storage.files import write_file
 from steadyeye.core.types import Image
 from steadyeye.data.annotations.review_set import image_name, image_path
 from steadyeye.data.images import image_file

@@ -17,7 +17,7 @@ from steadyeye.core.abilities import Composed
 from steadyeye.core.errors import UsageError
 from steadyeye.core.seeds import fingerprint
 from steadyeye.core.source_code import Symbol, closure
-from steadyeye.core.storage.atomic import write_lightly
+from steadyeye.core.storage.files import write_lightly
 from steadyeye.core.types import Sample
 
 FILE = "code.json"

@@ -5,7 +5,7 @@ import re
 from pathlib import Path
 
 from steadyeye.core.errors import UsageError
-from steadyeye.core.storage.paths import cache_home
+from steadyeye.core.storage.files import cache_home
 
 VARIABLE = "STEADYEYE_CACHE"
 LIMIT = "STEADYEYE_CACHE_LIMIT"

@@ -8,7 +8,7 @@ from pathlib import Path
 from steadyeye.core.abilities import cacheable
 from steadyeye.core.errors import UsageError
 from steadyeye.core.format import number_of
-from steadyeye.core.storage.paths import place
+from steadyeye.core.storage.files import place
 from steadyeye.predictions.schema import to_arrow
 from steadyeye.predictions.shard_store import Cell, encode_table, write_content
 from steadyeye.runner import classify

@@ -18,8 +18,7 @@ from steadyeye.core.errors import UsageError
 from steadyeye.core.outside_plugins import VARIABLE
 from steadyeye.core.provenance import provenance
 from steadyeye.core.spec import parse
-from steadyeye.core.storage.atomic import write_lightly
-from steadyeye.core.storage.paths import place
+from steadyeye.core.storage.files import place, write_lightly
 from steadyeye.core.storage.retry import StorageError
 from steadyeye.predictions.shard_store import Cell
 from steadyeye.runner import sweep

@@ -1,0 +1,235 @@
+"""Files of a disk or a store: named as a user writes them, written whole, read with a checksum.
+
+What is written is there afterwards, also after a crash, or not at all. A record is a small JSON
+file that bears a checksum of what it says, so that no byte of it changes unseen::
+
+    {"format": 2, …, "checksum": "SHA-256 of all the rest"}
+
+One without either key is of an earlier version: it is read, and whoever reads it says so.
+"""
+
+import hashlib
+import json
+import os
+import re
+import threading
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path, PurePath
+from typing import Any, TypeAlias, TypeVar
+from urllib.parse import unquote, urlsplit
+
+from steadyeye.core.errors import UsageError
+from steadyeye.core.storage.filesystems import filesystem
+from steadyeye.core.storage.remote_path import Remote
+
+Place: TypeAlias = Path | Remote
+"""A local file or folder, or an object of a store."""
+
+AT_ONCE = 16  # requests to a store side by side
+URL = re.compile(r"[a-z][a-z0-9+.-]+://")
+SLIPPED = re.compile(r"(s3|gs|hf):")
+Item = TypeVar("Item")
+Found = TypeVar("Found")
+
+FORMAT, CHECKSUM = "format", "checksum"
+VERSION = 2
+"""Of the layout; from this one on there is a checksum."""
+
+
+def place(text: str | Place) -> Place:
+    """The place a user wrote: `s3://`, `gs://` and `hf://` are stores, all else is a path.
+
+    Raises `UsageError` for another scheme, and where the package that speaks it is missing.
+    """
+    if isinstance(text, Path | Remote):
+        return text
+    if text.startswith("file://"):
+        return Path(unquote(urlsplit(text).path))
+    if not URL.match(text):
+        if SLIPPED.match(text):
+            raise UsageError(f"'{text}' is neither a path nor a store; write s3://bucket/folder")
+        return Path(text).expanduser()
+    filesystem(text)
+    return Remote(text.rstrip("/"))
+
+
+def cache_home() -> Path:
+    """Where what can be made again is kept: `$XDG_CACHE_HOME` or `~/.cache`, then `steadyeye`."""
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "steadyeye"
+
+
+def below(folder: Place) -> Iterator[Place]:
+    """Every file below a folder, linked folders included."""
+    if isinstance(folder, Remote):
+        yield from folder.below()
+        return
+    # os.walk, as Path.rglob does not enter linked folders
+    for inner, _, names in os.walk(folder, followlinks=True):
+        yield from (Path(inner) / name for name in names)
+
+
+def inside(file: Place, folder: Place) -> PurePath:
+    """The part of a file's path below a folder that it lies in."""
+    if isinstance(file, Path) and isinstance(folder, Path):
+        return file.relative_to(folder)
+    assert isinstance(file, Remote)
+    assert isinstance(folder, Remote)
+    return file.relative_to(folder)
+
+
+def together(
+    where: Place, action: Callable[[Item], Found], items: Sequence[Item]
+) -> Iterable[Found]:
+    """`action` of each item, in their order: one after the other, side by side on a store."""
+    if isinstance(where, Path):
+        return map(action, items)
+    with ThreadPoolExecutor(AT_ONCE) as pool:
+        return list(pool.map(action, items))
+
+
+def absent(places: Iterable[Place]) -> list[Place]:
+    """Those of the places that are no file; a store is asked once a folder, not once a file."""
+    listed: dict[Remote, frozenset[str]] = {}
+    missing: list[Place] = []
+    for each in places:
+        if isinstance(each, Path):
+            there = each.is_file()
+        elif each.size is not None:
+            there = True
+        else:
+            if each.parent not in listed:
+                listed[each.parent] = frozenset(found.url for found in each.parent.below())
+            there = each.url in listed[each.parent]
+        if not there:
+            missing.append(each)
+    return missing
+
+
+def write_file(path: Place, content: bytes) -> None:
+    """Writes a file atomically and durably.
+
+    On a disk: temporary file, fsync, rename, fsync of the folder. On a store: one put, which is
+    atomic. Raises `UsageError` where that cannot be.
+    """
+    if not isinstance(path, Path):
+        path.write_bytes(content)
+        return
+    _replace(path, content, synced=True)
+    if hasattr(os, "O_DIRECTORY"):
+        _sync_folder(path.parent)
+
+
+def _sync_folder(folder: Path) -> None:
+    """Makes a rename durable; Windows has no such call, and none is needed there."""
+    handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def write_lightly(path: Place, content: bytes) -> None:
+    """Writes a file atomically, but after a power failure it may be lost or empty."""
+    if isinstance(path, Path):
+        _replace(path, content, synced=False)
+    else:
+        path.write_bytes(content)
+
+
+def append(path: Place, line: str) -> None:
+    """Adds a line to a text file; only its one writer may."""
+    if isinstance(path, Path):
+        with path.open("a", encoding="utf-8") as file:
+            file.write(f"{line}\n")
+        return
+    try:
+        before = path.read_bytes()
+    except FileNotFoundError:
+        before = b""
+    path.write_bytes(before + f"{line}\n".encode())
+
+
+def sha256(path: Place) -> str:
+    """The SHA-256 of a file, hexadecimal."""
+    if not isinstance(path, Path):
+        return hashlib.sha256(path.read_bytes()).hexdigest()
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _replace(path: Path, content: bytes, synced: bool) -> None:
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.{threading.get_ident()}.tmp")
+    try:
+        with temporary.open("wb") as file:
+            file.write(content)
+            file.flush()
+            if synced:
+                os.fsync(file.fileno())
+        temporary.replace(path)
+    except OSError as error:
+        temporary.unlink(missing_ok=True)
+        raise UsageError(
+            f"cannot write '{path}': {error.strerror}; what is finished is kept, "
+            "make room and run the same command again"
+        ) from error
+
+
+@dataclass(frozen=True)
+class Record:
+    """What a file says. `protected`: whether a checksum said that it is what was written."""
+
+    content: dict[str, Any]
+    protected: bool
+
+
+def encode(content: Mapping[str, Any]) -> bytes:
+    """JSON with a final newline, the same bytes for the same content."""
+    return (json.dumps(content, indent=1, ensure_ascii=False) + "\n").encode()
+
+
+def encode_record(content: Mapping[str, Any]) -> bytes:
+    """The file of a record: its content with the checksum of it."""
+    whole = {FORMAT: VERSION, **content}
+    return encode({**whole, CHECKSUM: checksum(whole)})
+
+
+def checksum(content: Mapping[str, Any]) -> str:
+    """The SHA-256 of what a record says, its checksum aside; spaces do not count."""
+    rest = {key: value for key, value in content.items() if key != CHECKSUM}
+    return hashlib.sha256(encode(rest)).hexdigest()
+
+
+def read_checked(path: Place) -> Record | None:
+    """The record in a file; None where it is no JSON object or not what was written.
+
+    Raises `FileNotFoundError`.
+    """
+    try:
+        content = path.read_bytes()
+        found = json.loads(content)
+    except (ValueError, RecursionError):
+        return None
+    if not isinstance(found, dict):
+        return None
+    if CHECKSUM not in found and FORMAT not in found:
+        return Record(found, protected=False)
+    if not _holds(content):
+        return None
+    rest = {key: value for key, value in found.items() if key not in (FORMAT, CHECKSUM)}
+    return Record(rest, protected=True)
+
+
+@lru_cache(maxsize=16)
+def _holds(content: bytes) -> bool:
+    """Whether the checksum in a file is that of the rest.
+
+    A report reads the same few records several times, and encoding one anew takes milliseconds.
+    """
+    found = json.loads(content)
+    try:
+        return bool(found.get(CHECKSUM) == checksum(found))
+    except UnicodeEncodeError:
+        return False  # half of a surrogate pair, which nothing of ours writes
