@@ -11,7 +11,7 @@ import pytest
 import steadyeye as se
 from steadyeye.core.review_filter import select_reviewed
 from steadyeye.core.storage.files import sha256
-from steadyeye.predictions.json_record import found_in, write_record
+from steadyeye.predictions.json_record import read_content, write_record
 from steadyeye.predictions.read import cells, read
 from steadyeye.predictions.shard_store import open_cell
 
@@ -41,7 +41,7 @@ def folder(tmp_path):
 
 def strip(cell, shards):
     """Makes shards what an earlier version wrote, and seals them again."""
-    seal = found_in(cell / "seal.json")
+    seal = read_content(cell / "seal.json")
     for entry in seal["shards"][:shards]:
         path = cell / entry["file"]
         table = pa.ipc.open_file(path.read_bytes()).read_all()

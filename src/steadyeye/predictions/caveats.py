@@ -24,13 +24,13 @@ def caveats(table: pa.Table, model_classes: Sequence[str]) -> tuple[str, ...]:
         return ()
     sizes = np.array(table["size"].to_pylist(), dtype=np.float64).reshape(-1, 2)
     ids = table["id"].to_pylist()
-    truth, found = boxes_from_arrow(table), detections_from_arrow(table)
+    truth, detections = boxes_from_arrow(table), detections_from_arrow(table)
     notes = [
         _beyond(what, boxes, sizes, ids)
-        for what, boxes in (("true boxes", truth), ("detections", found))
+        for what, boxes in (("true boxes", truth), ("detections", detections))
         if boxes is not None
     ]
-    notes += [_unsized(sizes, ids, [boxes for boxes in (truth, found) if boxes is not None])]
+    notes += [_unsized(sizes, ids, [boxes for boxes in (truth, detections) if boxes is not None])]
     if "left_out" in table.column_names:
         notes.append(_left_out(table["left_out"], ids, model_classes))
     return tuple(note for note in notes if note)

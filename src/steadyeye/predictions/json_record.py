@@ -22,30 +22,30 @@ def read_record(path: Place, todo: str, needs: Sequence[str] = ()) -> dict[str, 
     Raises `UsageError` for one that is no JSON, that is not what was written, or that lacks the
     keys it `needs`, with what `todo`.
     """
-    found = found_in(path)
-    if found is None:
+    content = read_content(path)
+    if content is None:
         raise UsageError(f"'{path}' is damaged: its {_size(path)} are not what was written; {todo}")
-    lacks = [key for key in needs if key not in found]
+    lacks = [key for key in needs if key not in content]
     if lacks:
         raise UsageError(f"'{path}' is damaged: {_size(path)} without {lacks[0]}; {todo}")
-    return found
+    return content
 
 
-def damaged(path: Place) -> bool:
+def is_damaged(path: Place) -> bool:
     """Whether a file is there and is not what was written."""
-    return path.is_file() and found_in(path) is None
+    return path.is_file() and read_content(path) is None
 
 
-def found_in(path: Place) -> dict[str, Any] | None:
+def read_content(path: Place) -> dict[str, Any] | None:
     """What a file says; None where it is damaged. Raises `FileNotFoundError`."""
-    found = read_checked(path)
-    return None if found is None else found.content
+    record = read_checked(path)
+    return None if record is None else record.content
 
 
-def protected(path: Place) -> bool:
+def is_protected(path: Place) -> bool:
     """Whether a file bears a checksum that holds; one of an earlier version bears none."""
-    found = read_checked(path)
-    return found is not None and found.protected
+    record = read_checked(path)
+    return record is not None and record.protected
 
 
 def _size(path: Place) -> str:

@@ -18,7 +18,7 @@ from steadyeye.core.predictions import Predictions
 from steadyeye.core.storage.files import Place, sha256, together
 from steadyeye.predictions.arrow_arrays import numbers
 from steadyeye.predictions.caveats import caveats
-from steadyeye.predictions.json_record import CELL, RUN, SEAL, protected, read_record
+from steadyeye.predictions.json_record import CELL, RUN, SEAL, is_protected, read_record
 from steadyeye.predictions.schema import (
     ANSWERS,
     boxes_from_arrow,
@@ -42,14 +42,14 @@ def read(*folders: Place) -> Predictions:
     that occur twice.
     """
     tables = [sealed(folder) for folder in folders]
-    found = _predictions(open_cell(folders[0]), pa.concat_tables(in_all(tables)))
-    return replace(found, notes=(*found.notes, *_unprotected(folders)))
+    predictions = _predictions(open_cell(folders[0]), pa.concat_tables(in_all(tables)))
+    return replace(predictions, notes=(*predictions.notes, *_unprotected(folders)))
 
 
 def _unprotected(folders: Sequence[Place]) -> tuple[str, ...]:
     """What is to be known of cells whose records bear no checksum."""
     records = [folder / name for folder in folders for name in ("cell.json", "seal.json")]
-    bare = [path for path in records if not protected(path)]
+    bare = [path for path in records if not is_protected(path)]
     if not bare:
         return ()
     return (
@@ -97,10 +97,10 @@ def _shard(folder: Place, entry: dict[str, Any]) -> pa.Table:
     path = folder / entry["file"]
     try:
         content = None if isinstance(path, Path) else path.read_bytes()
-        found = sha256(path) if content is None else digest(content).hexdigest()
+        checksum = sha256(path) if content is None else digest(content).hexdigest()
     except FileNotFoundError:
         raise UsageError(f"the shard '{path}' is missing; {MEND}") from None
-    if found != entry["sha256"]:
+    if checksum != entry["sha256"]:
         raise UsageError(
             f"the shard '{path}' was changed after it was written (its checksum differs); {MEND}"
         )

@@ -30,7 +30,7 @@ from steadyeye.core.storage.files import (
     write_file,
     write_lightly,
 )
-from steadyeye.predictions.json_record import CELL, found_in, read_record, write_record
+from steadyeye.predictions.json_record import CELL, read_content, read_record, write_record
 from steadyeye.predictions.schema import Rows, to_arrow
 
 
@@ -91,7 +91,7 @@ def begin(folder: Place, identity: Mapping[str, Any]) -> Cell:
     Raises `UsageError` where the folder holds predictions of something else.
     """
     path = folder / "cell.json"
-    before = found_in(path) if path.is_file() else None
+    before = read_content(path) if path.is_file() else None
     if before is not None:
         for key, value in json.loads(json.dumps(identity)).items():
             if key == "content" and before.get(key) != value:
@@ -203,8 +203,8 @@ def _written(cell: Cell) -> dict[int, Mapping[str, Any]]:
     marks = _sealed(there) if "seal.json" in there else None
     if marks is None:
         known = [n for n in range(cell.shards) if cell.mark(n).name in there]
-        found = together(cell.folder, _content, [there[cell.mark(n).name] for n in known])
-        marks = dict(zip(known, found, strict=True))
+        contents = together(cell.folder, _content, [there[cell.mark(n).name] for n in known])
+        marks = dict(zip(known, contents, strict=True))
     written = {}
     for shard, mark in marks.items():
         file = there.get(cell.path(shard).name)
@@ -240,7 +240,7 @@ def _sealed(there: Mapping[str, Place]) -> dict[int, Mapping[str, Any]] | None:
 
 def _content(path: Place) -> Mapping[str, Any]:
     """A small JSON file; empty where a power failure or a fault of the disk left no JSON."""
-    return found_in(path) or {}
+    return read_content(path) or {}
 
 
 def _short(value: object, most: int = 60) -> str:

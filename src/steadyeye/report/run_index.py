@@ -16,7 +16,7 @@ from steadyeye.core.errors import UsageError
 from steadyeye.core.format import number_of
 from steadyeye.core.storage.files import Place, together
 from steadyeye.core.storage.remote_path import Remote
-from steadyeye.predictions.json_record import CELL, RUN, SEAL, protected, read_record
+from steadyeye.predictions.json_record import CELL, RUN, SEAL, is_protected, read_record
 from steadyeye.predictions.read import MEND
 from steadyeye.report.render.run_list import (
     DAMAGED,
@@ -274,7 +274,7 @@ def _state(folder: Place, record: Mapping[str, Any], files: Files) -> tuple[str,
         )
         again = "the same command goes on with it"
         return UNFINISHED, f"{done:,} of {number_of(total, 'shard')}{later}; {again}"
-    if not protected(folder / "run.json"):
+    if not is_protected(folder / "run.json"):
         return OLDER, "of an earlier version, whose records bear no checksum"
     return FINISHED, ""
 

@@ -32,10 +32,12 @@ def tables(runs: Sequence[Place]) -> list[tuple[Place, Predictions]]:
     """Every cell of the runs with the run it is of, named so that no two are mistaken."""
     folders = [(run, cell) for run in runs for cell in cells(run)]
     read_once = cache(sealed)  # what was measured is the same for all models
-    told = (noted(run, cell, joined(runs, read(*cell), read_once)) for run, cell in folders)
-    read_ones = shared(select_reviewed(table) for table in told)
-    found = [(run, table) for (run, _), table in zip(folders, read_ones, strict=True)]
-    return _models(_data(found))
+    joined_tables = (
+        noted(run, cell, joined(runs, read(*cell), read_once)) for run, cell in folders
+    )
+    read_ones = shared(select_reviewed(table) for table in joined_tables)
+    listed_tables = [(run, table) for (run, _), table in zip(folders, read_ones, strict=True)]
+    return _models(_data(listed_tables))
 
 
 def noted(run: Place, cell: Sequence[Place], table: Predictions) -> Predictions:
@@ -48,11 +50,11 @@ def evaluated(predictions: Predictions, metrics: Sequence[Spec] = ()) -> Evaluat
     specs = metrics or [s for s in available(predictions.columns) if _has_to_say(s, predictions)]
     # of several models a metric may fit some only: detections come from detectors
     fitting = [ask(spec) for spec in specs if readable(metric(spec), predictions.columns)]
-    found = [(asked, asked.metric(predictions)) for asked in fitting]
+    pairs = [(asked, asked.metric(predictions)) for asked in fitting]
     return Evaluated(
         predictions,
-        {result.name: result for _, result in found},
-        {result.name: asked for asked, result in found},
+        {result.name: result for _, result in pairs},
+        {result.name: asked for asked, result in pairs},
     )
 
 
@@ -88,12 +90,12 @@ def record(run: Place) -> Mapping[str, Any]:
     return read_record(run / "run.json", RUN, ("job", "cells"))
 
 
-def _data(found: Sequence[tuple[Place, Predictions]]) -> list[tuple[Place, Predictions]]:
+def _data(tables_by_run: Sequence[tuple[Place, Predictions]]) -> list[tuple[Place, Predictions]]:
     """The tables with other data of the same name told apart by a number."""
     numbers: dict[str, list[str]] = {}
     named = []
-    marks = samples([predictions for _, predictions in found])
-    for (run, predictions), mark in zip(found, marks, strict=True):
+    marks = samples([predictions for _, predictions in tables_by_run])
+    for (run, predictions), mark in zip(tables_by_run, marks, strict=True):
         seen = numbers.setdefault(predictions.data, [])
         if mark not in seen:
             seen.append(mark)
@@ -103,16 +105,16 @@ def _data(found: Sequence[tuple[Place, Predictions]]) -> list[tuple[Place, Predi
     return named
 
 
-def _models(found: Sequence[tuple[Place, Predictions]]) -> list[tuple[Place, Predictions]]:
+def _models(tables_by_run: Sequence[tuple[Place, Predictions]]) -> list[tuple[Place, Predictions]]:
     """The tables with models of the same name on the same data told apart by their run."""
-    times = Counter((predictions.data, predictions.model) for _, predictions in found)
-    names = {run: run.name for run, _ in found}
+    times = Counter((predictions.data, predictions.model) for _, predictions in tables_by_run)
+    names = {run: run.name for run, _ in tables_by_run}
     # two folders of the same name, `base/run` and `head/run`, are told apart by their paths
     same = Counter(names.values())
     names = {run: str(run) if same[name] > 1 else name for run, name in names.items()}
     return [
         (run, replace(p, model=f"{p.model} ({names[run]})") if times[p.data, p.model] > 1 else p)
-        for run, p in found
+        for run, p in tables_by_run
     ]
 
 

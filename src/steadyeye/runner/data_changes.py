@@ -53,8 +53,8 @@ def keep(out: Place, spec: str, source: Source, store: "Store | None" = None) ->
     before = contents.read(path)
     now = _seen(source, before, store)
     if before is not None:
-        if found := contents.change(before, now):
-            raise _changed(out, source.name, before, found)
+        if change := contents.change(before, now):
+            raise _changed(out, source.name, before, change)
         if before == now:
             return now.mark
     contents.write(path, now)
@@ -69,8 +69,8 @@ def refuse_changed(run: Place, data: Mapping[str, str]) -> None:
     before = contents.read(_path(run, data["spec"]))
     if before is None or before.kind == "samples":
         return
-    if found := contents.change(before, contents.again(before)):
-        raise _changed(run, data["name"], before, found)
+    if change := contents.change(before, contents.again(before)):
+        raise _changed(run, data["name"], before, change)
 
 
 def note(run: Place, cell: Place) -> tuple[str, ...]:
@@ -88,21 +88,23 @@ def note(run: Place, cell: Place) -> tuple[str, ...]:
     if before.kind == "samples":
         return ()
     try:
-        found = contents.change(before, contents.again(before))
+        change = contents.change(before, contents.again(before))
     except (UsageError, OSError):
-        found = contents.Change(gone=before.paths)
-    if len(found.gone) == len(before):
+        change = contents.Change(gone=before.paths)
+    if len(change.gone) == len(before):
         return (f"{data['name']}: its images are not here, so changes in them were not checked",)
-    if not found:
+    if not change:
         return ()
-    told = contents.sentence(found, len(before))
-    return (f"{data['name']} changed since the run: {told}; the values are from the earlier data",)
+    sentence = contents.sentence(change, len(before))
+    return (
+        f"{data['name']} changed since the run: {sentence}; the values are from the earlier data",
+    )
 
 
 def notes(runs: Sequence[Place]) -> tuple[str, ...]:
     """What a reader must know of the files that the numbers of runs are of, each thing once."""
-    found = (line for run in runs for cell in cells(run) for line in note(run, cell[0]))
-    return tuple(dict.fromkeys(found))
+    lines = (line for run in runs for cell in cells(run) for line in note(run, cell[0]))
+    return tuple(dict.fromkeys(lines))
 
 
 def difference(run: Place, other: Place, table: Predictions, against: Predictions) -> str:
@@ -127,11 +129,11 @@ def _of(run: Place, table: Predictions) -> ContentHashes | None:
     return None
 
 
-def _changed(run: Place, name: str, before: ContentHashes, found: contents.Change) -> UsageError:
+def _changed(run: Place, name: str, before: ContentHashes, change: contents.Change) -> UsageError:
     what = "samples" if before.kind == "samples" else "files"
     return UsageError(
         f"'{run}' was made from other images: {name} changed since, "
-        f"{contents.sentence(found, len(before), what)}; restore them, or choose another --out"
+        f"{contents.sentence(change, len(before), what)}; restore them, or choose another --out"
     )
 
 
@@ -151,11 +153,11 @@ def _seen(source: Source, before: ContentHashes | None, store: "Store | None") -
     def known(stamps: Sequence[str]) -> Mapping[str, str]:
         return store.read_names(stamps) if store else {}
 
-    found = contents.of_files(files, before, known)
-    if store and found.kind == "files":
-        pairs = zip(found.stamps, found.names, strict=True)
+    hashes = contents.of_files(files, before, known)
+    if store and hashes.kind == "files":
+        pairs = zip(hashes.stamps, hashes.names, strict=True)
         store.put_names({stamp: name for stamp, name in pairs if stamp and name != contents.GONE})
-    return found
+    return hashes
 
 
 def _of_samples(source: Source) -> ContentHashes:

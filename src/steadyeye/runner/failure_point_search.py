@@ -53,10 +53,10 @@ def search(job: Job, task: Task, complete: Complete) -> Iterator[list[str]]:
         folder = f"{task.folder}-round{len(folders):02d}"
         identity = {**task.identity, "rows": len(cells), "shard_rows": shard_rows(len(cells))}
         identity["data"] = {**task.identity["data"], "fingerprint": source.fingerprint}
-        found = read(complete(replace(task, source=source, folder=folder, identity=identity)))
+        predictions = read(complete(replace(task, source=source, folder=folder, identity=identity)))
         for query in queries:
             asked = (cells[:, 1] == query.operator) & (cells[:, 2] == query.level)
-            state.learn(query, int(found.right[asked].sum()))
+            state.learn(query, int(predictions.right[asked].sum()))
         budget -= len(cells)
         folders.append(folder)
         yield folders

@@ -22,7 +22,7 @@ from steadyeye.metrics.covariates import motion
 from steadyeye.metrics.covariates.measures import COLUMNS
 from steadyeye.metrics.covariates.pm_set_measures import measure_set
 from steadyeye.predictions.covariate_table import folder_of, to_arrow
-from steadyeye.predictions.json_record import found_in
+from steadyeye.predictions.json_record import read_content
 from steadyeye.predictions.read import cells, read
 from steadyeye.predictions.shard_store import open_cell, seal, write_table
 from steadyeye.runner import data_changes, threads
@@ -50,21 +50,21 @@ def measure(
     `sources`: those at hand; the others are built from the specs in the run. Raises `UsageError`
     where the run is not complete or has no pm-sets, and where a source is not what was evaluated.
     """
-    found = footage(run, sources)
+    measured = footage(run, sources)
     with alone(run) as held, _one_thread():
-        for each in found:
+        for each in measured:
             _complete(run, each, held, watcher, workers)
-    return found
+    return measured
 
 
 def footage(run: Place, sources: Sequence[Source] = ()) -> tuple[Footage, ...]:
     """The sources of a run that hold pm-sets, once each."""
     at_hand = {source.fingerprint: source for source in sources}
-    found: dict[str, Footage] = {}
+    by_fingerprint: dict[str, Footage] = {}
     for folders in cells(run):
         identity = open_cell(folders[0]).identity
         data = identity["data"]
-        if data["fingerprint"] in found or "sweep" in identity:
+        if data["fingerprint"] in by_fingerprint or "sweep" in identity:
             continue
         if not {"group", "offset"} <= set(data["columns"]):
             continue
@@ -72,10 +72,10 @@ def footage(run: Place, sources: Sequence[Source] = ()) -> tuple[Footage, ...]:
         source = at_hand.get(data["fingerprint"]) or rebuilt(data)
         data_changes.refuse_changed(run, data)
         present(data["spec"], source)
-        found[data["fingerprint"]] = Footage(source, table, _sets(table))
-    if not found:
+        by_fingerprint[data["fingerprint"]] = Footage(source, table, _sets(table))
+    if not by_fingerprint:
         raise UsageError(f"'{run}' has no sets to measure; run on video(…) or frames(…)")
-    return tuple(found.values())
+    return tuple(by_fingerprint.values())
 
 
 def rebuilt(data: Mapping[str, str]) -> Source:
@@ -153,7 +153,7 @@ def _complete(
 
 def _check_version(folder: Place, identity: Mapping[str, object]) -> None:
     path = folder / "cell.json"
-    if path.is_file() and found_in(path) not in (None, identity):
+    if path.is_file() and read_content(path) not in (None, identity):
         raise UsageError(f"'{folder}' was measured by another version; delete it and measure again")
 
 

@@ -20,7 +20,7 @@ from steadyeye.core.provenance import provenance
 from steadyeye.core.spec import split
 from steadyeye.core.storage.files import Place, append, place
 from steadyeye.core.storage.run_lock import Check, alone
-from steadyeye.predictions.json_record import RUN, damaged, read_record, write_record
+from steadyeye.predictions.json_record import RUN, is_damaged, read_record, write_record
 from steadyeye.predictions.schema import Rows
 from steadyeye.predictions.shard_store import Cell, begin, mend, seal
 from steadyeye.runner import classify, data_changes, threads
@@ -29,7 +29,7 @@ from steadyeye.runner.cache.store import Store
 from steadyeye.runner.engine_spec import Elsewhere, choice
 from steadyeye.runner.engines import choice as engine_choice
 from steadyeye.runner.engines.driver import Desk
-from steadyeye.runner.engines.work_order import packed
+from steadyeye.runner.engines.work_order import pack_objects
 from steadyeye.runner.failure_point_search import search
 from steadyeye.runner.infer import attach_cache
 from steadyeye.runner.job import Job
@@ -39,17 +39,17 @@ from steadyeye.runner.validate import Plan
 
 
 class Watcher(Protocol):
-    """What is told of a run as it goes."""
+    """What follows a run as it goes."""
 
     def begin(self, name: str, rows: int) -> Callable[[int], None]:
-        """A cell begins; the returned function is told of rows as they are done."""
+        """A cell begins; the returned function is called with rows as they are done."""
         ...
 
     def resumed(self, name: str, finished: int, shards: int) -> None:
-        """A cell was found with `finished` of its `shards` done."""
+        """A cell had `finished` of its `shards` done before."""
         ...
 
-    def counted(self, name: str, found: Mapping[str, float]) -> None:
+    def counted(self, name: str, sums: Mapping[str, float]) -> None:
         """What the shards of a cell took and met so far: `STAGES` and `COUNTS`."""
         ...
 
@@ -68,7 +68,7 @@ class Silent:
     def resumed(self, name: str, finished: int, shards: int) -> None:
         """Nothing to say."""
 
-    def counted(self, name: str, found: Mapping[str, float]) -> None:
+    def counted(self, name: str, sums: Mapping[str, float]) -> None:
         """Nothing to say."""
 
     def say(self, line: str) -> None:
@@ -87,7 +87,7 @@ def run(plan: Plan, watcher: Watcher, predict: Predict = classify.predict) -> Pl
     engine = choice(plan.job.engine, plan.job.address)
     if engine:
         for each in plan.tasks:
-            packed(each.given)
+            pack_objects(each.given)
     out = place(plan.job.out)
     # saved predictions are scored without the images
     infers = predict is classify.predict
@@ -177,7 +177,7 @@ class Cells:
 
 def begin_cell(out: Place, folder: Place, identity: Mapping[str, Any], watcher: Watcher) -> Cell:
     """The cell in a folder, created or resumed, without what is damaged; says and logs what was."""
-    lost = damaged(folder / "cell.json")
+    lost = is_damaged(folder / "cell.json")
     cell = begin(folder, identity)
     if lost:
         watcher.say(f"{folder.name}: cell.json was damaged and was rebuilt from its shards")

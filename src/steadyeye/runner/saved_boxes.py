@@ -13,7 +13,7 @@ from steadyeye.core.format import number_of
 from steadyeye.core.types import Sample
 
 Entry: TypeAlias = Mapping[str, Any]
-Told: TypeAlias = tuple[NDArray[np.int64], NDArray[np.int64]]
+Matches: TypeAlias = tuple[NDArray[np.int64], NDArray[np.int64]]
 """Category id of each detection that lies on a true box, and the data's class of that box."""
 
 ENOUGH, IOU = 5, 0.5  # detections on true boxes from which something can be told
@@ -25,7 +25,7 @@ def text(value: object) -> str:
     return str(int(value)) if whole and isinstance(value, float) else str(value)
 
 
-def on_true_boxes(entries_of: Mapping[str, Sequence[Entry]], samples: Iterable[Sample]) -> Told:
+def on_true_boxes(entries_of: Mapping[str, Sequence[Entry]], samples: Iterable[Sample]) -> Matches:
     """Which detections lie on a true box, by their category id and that box's class."""
     numbers: list[int] = []
     labels: list[int] = []

@@ -121,19 +121,19 @@ def _reading(saved: SavedDetections, task: Task) -> Reading:
     source = task.source
     if "boxes" not in source.columns:
         raise UsageError(f"'{source.name}' has no boxes to score detections against")
-    found, foreign = saved_ids.images(saved.entries, source)
+    images, foreign = saved_ids.images(saved.entries, source)
     _refuse(saved.name, "of images that the data does not have", foreign)
     odd = [e for e in saved.entries if not _number(e["category_id"]) or e["category_id"] % 1]
     _refuse(saved.name, "with a category_id that the data does not have", odd)
-    there = [i for i, id_ in enumerate(source.ids) if id_ in found.entries]
-    saved_boxes.check_sides(found.entries, (source[i] for i in there), saved.name)
-    places, told = _places(saved, task, found, there)
-    notes = (*found.notes, *told, *saved_boxes.doubles(saved.entries))
-    return Reading(found.entries, places, notes)
+    there = [i for i, id_ in enumerate(source.ids) if id_ in images.entries]
+    saved_boxes.check_sides(images.entries, (source[i] for i in there), saved.name)
+    places, class_notes = _places(saved, task, images, there)
+    notes = (*images.notes, *class_notes, *saved_boxes.doubles(saved.entries))
+    return Reading(images.entries, places, notes)
 
 
 def _places(
-    saved: SavedDetections, task: Task, found: saved_ids.Images, there: Sequence[int]
+    saved: SavedDetections, task: Task, images: saved_ids.Images, there: Sequence[int]
 ) -> tuple[Mapping[int, int], tuple[str, ...]]:
     """Category id → class of the model, and how that was found."""
     source, used = task.source, sorted({int(e["category_id"]) for e in saved.entries})
@@ -141,10 +141,10 @@ def _places(
     spoken = None if saved.base else saved_ids.by_name(saved.entries, task.class_map.source)
     if spoken:
         ways = [spoken]
-    told = saved_boxes.on_true_boxes(found.entries, (source[i] for i in there))
+    matches = saved_boxes.on_true_boxes(images.entries, (source[i] for i in there))
     own = source.category_ids if isinstance(source, Numbered) else None
     plain = saved.classes is None and own is not None
-    way, notes = saved_ids.chosen(ways, used, told, task.class_map.destinations, plain)
+    way, notes = saved_ids.chosen(ways, used, matches, task.class_map.destinations, plain)
     if way is None:
         odd = [e for e in saved.entries if e["category_id"] not in ways[0].places]
         _refuse(saved.name, "with a category_id that the data does not have", odd)

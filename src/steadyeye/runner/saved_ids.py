@@ -18,7 +18,7 @@ from steadyeye.core.format import number_of
 from steadyeye.core.types import Classes, Source
 from steadyeye.data.classes import class_mapping
 from steadyeye.data.classes.class_lists import from_names, shipped_classes
-from steadyeye.runner.saved_boxes import ENOUGH, Entry, Told, on_true_boxes, text
+from steadyeye.runner.saved_boxes import ENOUGH, Entry, Matches, on_true_boxes, text
 
 NAMES = ("category_name", "class_name", "name")
 """Keys under which tools write the name of a category."""
@@ -52,28 +52,26 @@ def images(entries: Sequence[Entry], source: Source) -> tuple[Images, list[Entry
         ways.insert(0, ("file_name", lambda entry: by_file(entry["file_name"])))
     said = [(words, [way(entry) for entry in entries]) for words, way in ways]
     # an id of the data may be the number of another image's file: the boxes tell
-    words, found = min(said, key=lambda each: each[1].count(None))
-    if words == "image_id" and None not in said[-1][1] and said[-1][1] != found:
+    words, ids = min(said, key=lambda each: each[1].count(None))
+    if words == "image_id" and None not in said[-1][1] and said[-1][1] != ids:
         on_boxes = [_on_boxes(entries, each, source) for _, each in said]
         if on_boxes[1] >= ENOUGH and on_boxes[0] <= on_boxes[1] / 5:
-            words, found = said[1]
-    foreign = [entry for entry, id_ in zip(entries, found, strict=True) if id_ is None]
-    grouped = _grouped(entries, found)
+            words, ids = said[1]
+    foreign = [entry for entry, id_ in zip(entries, ids, strict=True) if id_ is None]
+    grouped = _grouped(entries, ids)
     return Images(grouped, (*_way_notes(words, said), *_lack_notes(grouped, source))), foreign
 
 
-def _grouped(
-    entries: Sequence[Entry], found: Sequence[str | None]
-) -> Mapping[str, Sequence[Entry]]:
+def _grouped(entries: Sequence[Entry], ids: Sequence[str | None]) -> Mapping[str, Sequence[Entry]]:
     grouped: dict[str, list[Entry]] = defaultdict(list)
-    for entry, id_ in zip(entries, found, strict=True):
+    for entry, id_ in zip(entries, ids, strict=True):
         grouped[id_ or ""].append(entry)
     return grouped
 
 
-def _on_boxes(entries: Sequence[Entry], found: Sequence[str | None], source: Source) -> int:
+def _on_boxes(entries: Sequence[Entry], ids: Sequence[str | None], source: Source) -> int:
     """How many detections lie on a true box of the images that they are taken to be of."""
-    grouped = _grouped(entries, found)
+    grouped = _grouped(entries, ids)
     there = (source[i] for i, id_ in enumerate(source.ids) if id_ in grouped)
     return len(on_true_boxes(grouped, there)[0])
 
@@ -145,21 +143,21 @@ def namings(source: Source, classes: Classes | None, base: str | None) -> list[N
     """
     count = len(classes or source.classes or ())
     ids = None if classes or not isinstance(source, Numbered) else source.category_ids
-    found = {} if ids is None else {"data": Naming("the data's category ids", _numbered(ids))}
-    found["0"] = Naming("counted from 0", _numbered(range(count)))
-    found["1"] = Naming("counted from 1", _numbered(range(1, count + 1)))
+    by_name = {} if ids is None else {"data": Naming("the data's category ids", _numbered(ids))}
+    by_name["0"] = Naming("counted from 0", _numbered(range(count)))
+    by_name["1"] = Naming("counted from 1", _numbered(range(1, count + 1)))
     if base is not None:
-        if base not in found:
-            raise UsageError(f"category ids '{base}': write {', '.join(found)}")
-        return [found[base]]
+        if base not in by_name:
+            raise UsageError(f"category ids '{base}': write {', '.join(by_name)}")
+        return [by_name[base]]
     own = classes or source.classes
     if (
         own
         and from_names(own.names).names == shipped_classes("coco").names
         and count == len(COCO_NUMBERS)
     ):
-        found["coco"] = Naming("COCO's own numbers, 1 to 90", _numbered(COCO_NUMBERS))
-    return list(found.values())
+        by_name["coco"] = Naming("COCO's own numbers, 1 to 90", _numbered(COCO_NUMBERS))
+    return list(by_name.values())
 
 
 def _numbered(ids: Sequence[int]) -> Mapping[int, int]:
@@ -190,13 +188,13 @@ def by_name(entries: Sequence[Entry], classes: Classes | None) -> Naming | None:
 
 
 def chosen(
-    ways: Sequence[Naming], used: Sequence[int], told: Told, to: Sequence[int], plain: bool
+    ways: Sequence[Naming], used: Sequence[int], matches: Matches, to: Sequence[int], plain: bool
 ) -> tuple[Naming | None, tuple[str, ...]]:
     """The way that a file numbers its classes, with the note of it; None: in none of these.
 
     Another way than the first needs five detections on true boxes, half of them of the right class,
-    five times as many as any other way. `told`: what lies on true boxes; `to`: the data's class of
-    each of the model's. `plain`: whether the first way holds where nothing speaks against it.
+    five times as many as any other way. `matches`: what lies on true boxes; `to`: the class of the
+    data of each of the model. `plain`: whether the first way holds where nothing speaks against it.
     Raises `UsageError` where several fit and none stands out.
     """
     fitting: dict[tuple[int, ...], Naming] = {}
@@ -209,8 +207,8 @@ def chosen(
     if len(left) == 1:
         only = left[0]
         return only, () if only is ways[0] else (f"category ids are read as {only.words}",)
-    agreed = [_agreed(way, told, to) for way in left]
-    total, best = len(told[0]), int(np.argmax(agreed))
+    agreed = [_agreed(way, matches, to) for way in left]
+    total, best = len(matches[0]), int(np.argmax(agreed))
     others = max(count for place, count in enumerate(agreed) if place != best)
     clear = total >= ENOUGH and agreed[best] >= total / 2 and others <= agreed[best] / 5
     counts = ", ".join(f"{a:,} {way.words}" for a, way in zip(agreed, left, strict=True))
@@ -228,6 +226,6 @@ def chosen(
     )
 
 
-def _agreed(way: Naming, told: Told, to: Sequence[int]) -> int:
-    classes = np.array([to[way.places[int(number)]] for number in told[0]], dtype=np.int64)
-    return int((classes == told[1]).sum())
+def _agreed(way: Naming, matches: Matches, to: Sequence[int]) -> int:
+    classes = np.array([to[way.places[int(number)]] for number in matches[0]], dtype=np.int64)
+    return int((classes == matches[1]).sum())

@@ -156,12 +156,12 @@ def _class_map(
     if target is None:
         return class_mapping.identity(classes)
     if job.class_map:
-        found = named_map(job.class_map, classes, target)
+        class_map = named_map(job.class_map, classes, target)
     else:
         # boxes of a class that the detector does not know can still be found: as some other object
-        found = class_mapping.between(classes, target)
+        class_map = class_mapping.between(classes, target)
     closed = job.class_list == "closed" if job.class_list else target.closed
-    return found if closed else class_mapping.with_others(found)
+    return class_map if closed else class_mapping.with_others(class_map)
 
 
 def judged(source: Source, class_map: class_mapping.ClassMap) -> tuple[str, ...]:
@@ -204,16 +204,16 @@ def _unreached_notes(model: Model, source: Source, class_map: class_mapping.Clas
         for label in unreached.intersection(truth):
             times[label] += 1
             first.setdefault(label, id_)
-    told = sorted(times, key=lambda label: (-times[label], label))[:NAMED]
+    named = sorted(times, key=lambda label: (-times[label], label))[:NAMED]
     notes = [
         f"{class_map.target.names[label]}: no class of {model.name} maps to it "
         f"({number_of(times[label], 'sample')}, first '{first[label]}')"
-        for label in sorted(told)
+        for label in sorted(named)
     ]
     if len(times) > NAMED:
         notes.append(
             f"{len(times) - NAMED:,} more classes of the data without a class of {model.name}, "
-            f"each in at most {number_of(times[told[-1]], 'sample')}"
+            f"each in at most {number_of(times[named[-1]], 'sample')}"
         )
     return notes
 

@@ -251,9 +251,9 @@ class Turns:
                 longest = max(self._left, key=len)
                 if not longest:
                     return None
-                kept = len(longest) // 2
-                self._left[worker] = longest[kept:]
-                del longest[kept:]
+                half = len(longest) // 2
+                self._left[worker] = longest[half:]
+                del longest[half:]
             return self._left[worker].pop(0)
 
 

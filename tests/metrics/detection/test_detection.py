@@ -515,7 +515,7 @@ def test_iou_is_that_of_pycocotools():
     assert iou(*corners) == pytest.approx(expected, abs=1e-12)
 
 
-def found_in(truth, said, scores, classes=2):
+def read_content(truth, said, scores, classes=2):
     """Frames from one list of rows an image each."""
     made = [
         truth_table([boxes([r[:4] for r in i], [r[4] for r in i]) for i in t])
@@ -546,7 +546,7 @@ ONE = (0, 0, 10, 10, 0)
 )
 def test_gains_by_hand(said, scores, kind, gain):
     right = (100, 100, 110, 110, 1)
-    found = found_in([[ONE, right]], [[*said, right]], [*scores, 0.5])
+    found = read_content([[ONE, right]], [[*said, right]], [*scores, 0.5])
     by_kind = {result.name: result for result in gains(found)}
     assert list(by_kind) == list(KINDS)
     assert by_kind[kind].value == pytest.approx(gain)
@@ -557,19 +557,19 @@ def test_gains_by_hand(said, scores, kind, gain):
 
 def test_missed_objects_gain_what_recall_lacks():
     """One of two objects of a class is found: AP at recalls to 0.5, 51 of 101; then at all."""
-    found = found_in([[ONE, (50, 50, 60, 60, 0)]], [[ONE]], [0.9], classes=1)
+    found = read_content([[ONE, (50, 50, 60, 60, 0)]], [[ONE]], [0.9], classes=1)
     missed = gains(found)[KINDS.index("missed")]
     assert missed.value == pytest.approx(1 - 51 / 101)
     # of a single image there is no interval
     assert (missed.low, missed.high) == (None, None)
     assert missed.interval == "none: too few images: only 1 image with objects"
-    same = found_in([[ONE, (50, 50, 60, 60, 0)]] * 6, [[ONE]] * 6, [0.9] * 6, classes=1)
+    same = read_content([[ONE, (50, 50, 60, 60, 0)]] * 6, [[ONE]] * 6, [0.9] * 6, classes=1)
     missed = gains(same)[KINDS.index("missed")]
     assert missed.low <= missed.value <= missed.high
 
 
 def test_nothing_gains_without_objects():
-    for result in gains(found_in([[], []], [[ONE], []], [0.5])):
+    for result in gains(read_content([[], []], [[ONE], []], [0.5])):
         assert result.value is None
         assert result.n == 2
 

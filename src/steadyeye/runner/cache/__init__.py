@@ -1,1 +1,1 @@
-"""Predictions kept by the content of images, so that no model runs twice on the same input."""
+"""Predictions stored by the content of images, so that no model runs twice on the same input."""

@@ -162,12 +162,12 @@ def _read_code(roots: frozenset[Symbol], folder: Path | None) -> tuple[str, froz
     if known and all(_stamp(Path(file)) == stamp for file, stamp in known["files"].items()):
         return known["digest"], frozenset(known["packages"])
     named = {*plugins.EXTRAS, *plugins.DISTRIBUTIONS}
-    found = closure(roots, named, leave=NO_ANSWER)
+    code = closure(roots, named, leave=NO_ANSWER)
     if folder:
-        files = {str(file): _stamp(file) for file in found.files}
-        entry = {"files": files, "digest": found.digest, "packages": sorted(found.packages)}
+        files = {str(file): _stamp(file) for file in code.files}
+        entry = {"files": files, "digest": code.digest, "packages": sorted(code.packages)}
         _write(folder, {**_read(folder), name: entry})
-    return found.digest, found.packages
+    return code.digest, code.packages
 
 
 def _stamp(file: Path) -> list[int]:
@@ -180,10 +180,10 @@ def _stamp(file: Path) -> list[int]:
 
 def _read(folder: Path) -> dict[str, Any]:
     try:
-        found = json.loads((folder / FILE).read_bytes())
+        content = json.loads((folder / FILE).read_bytes())
     except (OSError, ValueError):
         return {}
-    return found if isinstance(found, dict) else {}
+    return content if isinstance(content, dict) else {}
 
 
 def _write(folder: Path, content: Mapping[str, Any]) -> None:
@@ -196,14 +196,14 @@ def _write(folder: Path, content: Mapping[str, Any]) -> None:
 @cache
 def versions(packages: frozenset[str]) -> str:
     """The versions of packages, by import names, and of what they require themselves."""
-    found = {"python": platform.python_version()}
-    found["platform"] = f"{platform.system()} {platform.machine()}"
+    installed = {"python": platform.python_version()}
+    installed["platform"] = f"{platform.system()} {platform.machine()}"
     for package in packages:
         name = plugins.DISTRIBUTIONS.get(package, package)
         for each in (name, *ALONGSIDE.get(package, ())):
             if _version(each):
-                found |= {need: _version(need) for need in (each, *_required(each))}
-    return repr(sorted(found.items()))
+                installed |= {need: _version(need) for need in (each, *_required(each))}
+    return repr(sorted(installed.items()))
 
 
 @cache

@@ -47,11 +47,11 @@ def prune(folder: Path, wanted: Callable[[Group], bool], most: int | None) -> li
     if not (folder / FILE).is_file():
         return []
     with _opened(folder) as db:
-        found = _groups(db)
-        gone = [group for group in found if wanted(group)]
-        kept = [group for group in found if group not in gone]
+        listed = _groups(db)
+        gone = [group for group in listed if wanted(group)]
+        remaining = [group for group in listed if group not in gone]
         if most is not None:
-            gone += _beyond(kept, most)
+            gone += _beyond(remaining, most)
         _take_out(db, gone)
         return gone
 
@@ -71,9 +71,9 @@ def shrink(store: Store, most: int) -> None:
     with suppress(sqlite3.Error, OSError):
         db = store.connection
         db.execute("delete from files where rowid <= (select max(rowid) from files) - ?", (NAMES,))
-        found = _groups(db)
-        if sum(group.bytes for group in found) > most:
-            _take_out(db, _beyond(found, int(most * SPARE)))
+        listed = _groups(db)
+        if sum(group.bytes for group in listed) > most:
+            _take_out(db, _beyond(listed, int(most * SPARE)))
 
 
 def _opened(folder: Path) -> "closing[sqlite3.Connection]":
@@ -99,11 +99,11 @@ def _groups(db: sqlite3.Connection) -> list[Group]:
     ]
 
 
-def _beyond(found: Sequence[Group], most: int) -> list[Group]:
+def _beyond(listed: Sequence[Group], most: int) -> list[Group]:
     """The groups, longest unused first, without which the others are within `most` bytes."""
-    total = sum(group.bytes for group in found)
+    total = sum(group.bytes for group in listed)
     gone = []
-    for group in reversed(found):
+    for group in reversed(listed):
         if total <= most:
             break
         gone.append(group)

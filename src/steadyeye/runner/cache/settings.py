@@ -39,15 +39,15 @@ def limit() -> int:
 
 def size(text: str) -> int:
     """The bytes of `500MB`, `10 GB`, `2T` or a plain number. Raises `UsageError` for other text."""
-    found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([kmgt]?)i?b?\s*", text.lower())
-    if not found:
+    match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([kmgt]?)i?b?\s*", text.lower())
+    if not match:
         raise UsageError(f"'{text}' is no size; write 500MB or 10GB")
-    return int(float(found[1]) * UNITS[found[2]])
+    return int(float(match[1]) * UNITS[match[2]])
 
 
 def days(text: str) -> float:
     """The days of `30d`, `12h` or a plain number of days. Raises `UsageError` for other text."""
-    found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([dh]?)\s*", text.lower())
-    if not found:
+    match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([dh]?)\s*", text.lower())
+    if not match:
         raise UsageError(f"'{text}' is no age; write 30d or 12h")
-    return float(found[1]) / (24 if found[2] == "h" else 1)
+    return float(match[1]) / (24 if match[2] == "h" else 1)

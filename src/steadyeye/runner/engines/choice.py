@@ -9,7 +9,7 @@ from steadyeye.core.plugins import not_installed
 from steadyeye.runner.engine_spec import Cluster, Elsewhere
 from steadyeye.runner.engines import processes
 from steadyeye.runner.engines.driver import Desk
-from steadyeye.runner.engines.work_order import ordered
+from steadyeye.runner.engines.work_order import open_order
 from steadyeye.runner.job import Job
 from steadyeye.runner.task import Task
 
@@ -22,7 +22,7 @@ def complete(desk: Desk, job: Job, task: Task, wanted: Elsewhere) -> Mapping[str
     """
     facts: dict[str, Any] = {}
     if desk.left:
-        with ordered(job, task, desk.cell, _workers(wanted)) as order:
+        with open_order(job, task, desk.cell, _workers(wanted)) as order:
             if isinstance(wanted, Cluster):
                 facts["nodes"] = _ray().complete(desk, order, wanted)
             else:

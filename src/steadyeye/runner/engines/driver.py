@@ -13,7 +13,7 @@ from steadyeye.predictions.schema import to_arrow
 from steadyeye.predictions.shard_store import Cell, encode_table, write_content
 from steadyeye.runner import classify
 from steadyeye.runner.cache.lookup import list_problems
-from steadyeye.runner.engines.work_order import Order, built
+from steadyeye.runner.engines.work_order import Order, build_task
 from steadyeye.runner.infer import attach_cache
 from steadyeye.runner.task import Task
 from steadyeye.runner.threads import WorkerThread
@@ -61,7 +61,7 @@ class Bench:
             return Done(number, error=str(error))
 
     def _build_task(self) -> Task:
-        task, shared = built(self.order), self.order.answers
+        task, shared = build_task(self.order), self.order.answers
         self._task = attach_cache(task, shared.join() if shared else None)
         return self._task
 

@@ -46,10 +46,10 @@ class Worker:
         if self.process.poll() is not None and not self.line.poll():
             return None
         try:
-            found: Done = self.line.recv()
+            done: Done = self.line.recv()
         except (EOFError, OSError):
             return None
-        return found
+        return done
 
 
 def complete(desk: Desk, order: Order, wanted: Processes) -> int:
@@ -86,9 +86,9 @@ def complete(desk: Desk, order: Order, wanted: Processes) -> int:
 def _ready(workers: Sequence[Worker]) -> list[Worker]:
     """The busy workers that have something to say, or are dead."""
     busy = {worker.line: worker for worker in workers if worker.shard is not None}
-    found = wait(list(busy), timeout=LOOK)
+    speaking = wait(list(busy), timeout=LOOK)
     dead = [line for line, worker in busy.items() if worker.process.poll() is not None]
-    return [busy[line] for line in busy if line in found or line in dead]
+    return [busy[line] for line in busy if line in speaking or line in dead]
 
 
 def _started() -> Worker:

@@ -107,8 +107,8 @@ def _connected(wanted: Cluster) -> Iterator[None]:
         with _without(STRAY):
             ray.init(wanted.address or "local", log_to_driver=False, logging_level=logging.ERROR)
     except (OSError, ValueError, RuntimeError) as error:
-        told = " ".join(str(error).split())[:300]
-        raise UsageError(f"cannot reach the Ray cluster '{wanted.address}': {told}") from error
+        reason = " ".join(str(error).split())[:300]
+        raise UsageError(f"cannot reach the Ray cluster '{wanted.address}': {reason}") from error
     try:
         yield
     finally:

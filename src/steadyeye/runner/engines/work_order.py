@@ -59,7 +59,7 @@ class Order:
 
 
 @contextmanager
-def ordered(job: Job, made: Task, cell: Cell, workers: int) -> Iterator[Order]:
+def open_order(job: Job, made: Task, cell: Cell, workers: int) -> Iterator[Order]:
     """The order of a cell to so many workers, for as long as this process takes in what comes."""
     folder = cell.folder.absolute() if isinstance(cell.folder, Path) else cell.folder
     # a name that `mend` clears where this process dies
@@ -72,7 +72,7 @@ def ordered(job: Job, made: Task, cell: Cell, workers: int) -> Iterator[Order]:
             provenance=provenance(),
             folder=os.getcwd(),
             plugins=os.environ.get(VARIABLE, ""),
-            objects=packed(made.given),
+            objects=pack_objects(made.given),
             out=str(folder),
             token=token,
             answers=share_store(made.cache.store, workers) if made.cache else None,
@@ -81,7 +81,7 @@ def ordered(job: Job, made: Task, cell: Cell, workers: int) -> Iterator[Order]:
         (folder / token).unlink(missing_ok=True)
 
 
-def packed(given: Mapping[str, Any]) -> bytes:
+def pack_objects(given: Mapping[str, Any]) -> bytes:
     """Objects for another process. Raises `UsageError` for one that cannot be sent there."""
     for name, each in given.items():
         try:
@@ -94,7 +94,7 @@ def packed(given: Mapping[str, Any]) -> bytes:
     return pickle.dumps(dict(given))
 
 
-def built(order: Order) -> Task:
+def build_task(order: Order) -> Task:
     """The task of an order, built in this process. Raises `UsageError` where it is another one."""
     for package, version in order.provenance.items():
         if provenance().get(package) != version:
@@ -126,15 +126,15 @@ def built(order: Order) -> Task:
 
 def _unpacked(objects: bytes) -> dict[str, Any]:
     try:
-        found: dict[str, Any] = pickle.loads(objects)  # noqa: S301 - our own driver packed them
+        given: dict[str, Any] = pickle.loads(objects)  # noqa: S301 - our own driver packed them
     except Exception as error:
         # importing what it names runs the user's code
-        told = " ".join(str(error).split())[:200]
+        reason = " ".join(str(error).split())[:200]
         raise UsageError(
-            f"a worker cannot build what it was sent: {type(error).__name__}: {told}; put the "
+            f"a worker cannot build what it was sent: {type(error).__name__}: {reason}; put the "
             "module where workers can import it"
         ) from error
-    return found
+    return given
 
 
 def _cannot_be_sent(name: str, why: str) -> UsageError:
