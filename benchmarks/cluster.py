@@ -26,8 +26,8 @@ import numpy as np
 import ray
 from ray.cluster_utils import Cluster as Nodes
 
+from steadyeye.runner import threads as thread_engine
 from steadyeye.runner import validate
-from steadyeye.runner.engines import threads as thread_engine
 from steadyeye.runner.engines import work_order
 from steadyeye.runner.job import Job
 from steadyeye.runner.run import run
