@@ -28,7 +28,7 @@ from steadyeye.runner.cache.lookup import closing_store, open_configured_store
 from steadyeye.runner.cache.store import Store
 from steadyeye.runner.engine_spec import Elsewhere, choice
 from steadyeye.runner.engines import choice as engine_choice
-from steadyeye.runner.engines.driver import Desk
+from steadyeye.runner.engines.driver import Driver
 from steadyeye.runner.engines.work_order import pack_objects
 from steadyeye.runner.failure_point_search import search
 from steadyeye.runner.infer import attach_cache
@@ -161,8 +161,8 @@ class Cells:
         infers = self.predict is classify.predict
         # saved predictions are only copied: no model, nothing for other processes or to be cached
         if self.engine and infers:
-            desk = Desk(cell, advance, sums.add, self.watcher.say)
-            facts = engine_choice.complete(desk, self.job, task, self.engine)
+            driver = Driver(cell, advance, sums.add, self.watcher.say)
+            facts = engine_choice.complete(driver, self.job, task, self.engine)
             log(self.out, engine_choice.name(self.engine), cell=task.folder, **facts)
         else:
             predict = partial(self.predict, task)

@@ -21,8 +21,8 @@ from steadyeye.core.storage.files import place
 from steadyeye.predictions.shard_store import begin
 from steadyeye.runner import validate
 from steadyeye.runner.engine_spec import Processes, choice
-from steadyeye.runner.engines.driver import Bench, Desk
-from steadyeye.runner.engines.work_order import built, ordered
+from steadyeye.runner.engines.driver import Driver, ShardComputer
+from steadyeye.runner.engines.work_order import build_task, open_order
 from steadyeye.runner.job import Job
 from steadyeye.runner.run import run
 
@@ -263,19 +263,19 @@ def test_rows_come_through_the_driver_where_the_folder_is_not_reached(data, toy,
     job = Job(models=(LIGHT,), data=(data,), out=str(tmp_path / "run"), batch=4)
     (task,) = validate.check(job).tasks
     cell = begin(tmp_path / "cell", task.identity)
-    desk = Desk(cell, lambda rows: None, lambda took: None, print)
-    with ordered(job, task, cell, 1) as order:
-        assert Bench(order).done(0).content == b""
+    driver = Driver(cell, lambda rows: None, lambda took: None, print)
+    with open_order(job, task, cell, 1) as order:
+        assert ShardComputer(order).compute(0).content == b""
         for other in (replace(order, token=".a.tmp"), replace(order, out=str(tmp_path / "b"))):
             assert not other.reached()
-            sent = Bench(other).done(1)
+            sent = ShardComputer(other).compute(1)
         (cell.folder / order.token).write_bytes(b"of another driver")
         assert not order.reached()
     assert not order.reached()
     before = f"cells/{task.folder}/0000"
     assert sent.content == whole[f"{before}1.arrow"]
-    desk.take(sent)
-    assert (desk.written, desk.sent) == (0, len(sent.content))
+    driver.take(sent)
+    assert (driver.written, driver.sent) == (0, len(sent.content))
     assert cell.path(0).read_bytes() == whole[f"{before}0.arrow"]
     assert cell.path(1).read_bytes() == whole[f"{before}1.arrow"]
 
@@ -283,11 +283,11 @@ def test_rows_come_through_the_driver_where_the_folder_is_not_reached(data, toy,
 def test_a_worker_that_finds_other_weights_or_code_refuses(data, toy, tmp_path):
     job = Job(models=(LIGHT,), data=(data,), out=str(tmp_path / "run"), batch=4)
     (task,) = validate.check(job).tasks
-    with ordered(job, task, begin(tmp_path / "cell", task.identity), 1) as order:
+    with open_order(job, task, begin(tmp_path / "cell", task.identity), 1) as order:
         with pytest.raises(UsageError, match=r"has numpy .*, not 0\.1; install the same"):
-            built(replace(order, provenance={**order.provenance, "numpy": "0.1"}))
+            build_task(replace(order, provenance={**order.provenance, "numpy": "0.1"}))
         with pytest.raises(UsageError, match=r"another rows of .* same weights and data"):
-            built(replace(order, identity={**order.identity, "rows": 1}))
+            build_task(replace(order, identity={**order.identity, "rows": 1}))
 
 
 def test_what_is_asked_for():

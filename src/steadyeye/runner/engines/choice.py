@@ -8,28 +8,28 @@ from typing import Any
 from steadyeye.core.plugins import not_installed
 from steadyeye.runner.engine_spec import Cluster, Elsewhere
 from steadyeye.runner.engines import processes
-from steadyeye.runner.engines.driver import Desk
+from steadyeye.runner.engines.driver import Driver
 from steadyeye.runner.engines.work_order import open_order
 from steadyeye.runner.job import Job
 from steadyeye.runner.task import Task
 
 
-def complete(desk: Desk, job: Job, task: Task, wanted: Elsewhere) -> Mapping[str, Any]:
+def complete(driver: Driver, job: Job, task: Task, wanted: Elsewhere) -> Mapping[str, Any]:
     """Computes the shards of a cell that are left; returns what the log says of that.
 
     Raises `UsageError` for what a worker raises, and where one has other code, packages, weights
     or data than this process.
     """
     facts: dict[str, Any] = {}
-    if desk.left:
-        with open_order(job, task, desk.cell, _workers(wanted)) as order:
+    if driver.left:
+        with open_order(job, task, driver.cell, _workers(wanted)) as order:
             if isinstance(wanted, Cluster):
-                facts["nodes"] = _ray().complete(desk, order, wanted)
+                facts["nodes"] = _ray().complete(driver, order, wanted)
             else:
-                facts["died"] = processes.complete(desk, order, wanted)
-        desk.close()
+                facts["died"] = processes.complete(driver, order, wanted)
+        driver.close()
     # how much of the predictions went through this process
-    return {**facts, "written": desk.written, "sent": desk.sent}
+    return {**facts, "written": driver.written, "sent": driver.sent}
 
 
 def name(wanted: Elsewhere) -> str:

@@ -35,7 +35,7 @@ class Done:
     notes: tuple[str, ...] = ()
 
 
-class Bench:
+class ShardComputer:
     """Where a worker computes the shards of one cell: the model and the source, built once."""
 
     def __init__(self, order: Order) -> None:
@@ -43,7 +43,7 @@ class Bench:
         self._task: Task | None = None
         self._worker = WorkerThread(lambda: False, prefetches=False)
 
-    def done(self, number: int) -> Done:
+    def compute(self, number: int) -> Done:
         """Computes a shard, and writes it where this process reaches the folder of the driver."""
         try:
             task = self._task or self._build_task()
@@ -76,7 +76,7 @@ class Bench:
         return list_problems(store)
 
 
-class Desk:
+class Driver:
     """The driver's side: takes in what workers did to the shards of a cell.
 
     `advance` is called with the rows of each finished shard, those finished before first,

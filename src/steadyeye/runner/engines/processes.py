@@ -17,7 +17,7 @@ from multiprocessing.connection import Connection, wait
 
 from steadyeye.core.errors import UsageError
 from steadyeye.runner.engine_spec import Processes
-from steadyeye.runner.engines.driver import Desk, Done
+from steadyeye.runner.engines.driver import Done, Driver
 from steadyeye.runner.engines.work_order import Order
 
 PROGRAM = "steadyeye.runner.engines.worker"
@@ -52,17 +52,17 @@ class Worker:
         return done
 
 
-def complete(desk: Desk, order: Order, wanted: Processes) -> int:
+def complete(driver: Driver, order: Order, wanted: Processes) -> int:
     """Computes the shards that are left in processes; returns how many of these died meanwhile.
 
     An error or an interrupt ends all of them; finished shards stay. Raises `UsageError` for what a
     worker raises, and where the workers at one shard die three times over.
     """
-    queue, deaths = deque(desk.left), Counter[int]()
-    with _gang() as workers:
+    queue, deaths = deque(driver.left), Counter[int]()
+    with _hold_workers() as workers:
         while queue or any(worker.shard is not None for worker in workers):
             while queue and len(workers) < wanted.processes:
-                workers.append(_started())
+                workers.append(_start_worker())
                 workers[-1].tell(order)
             for worker in workers:
                 if queue and worker.shard is None:
@@ -72,13 +72,13 @@ def complete(desk: Desk, order: Order, wanted: Processes) -> int:
                 assert number is not None, "nobody speaks unasked"
                 worker.shard = None
                 if done is not None:
-                    desk.take(done)
+                    driver.take(done)
                     continue
                 workers.remove(worker)
                 _end(worker)
                 deaths[number] += 1
                 if deaths[number] == TRIES:
-                    raise UsageError(_died(desk, number, worker.process.returncode))
+                    raise UsageError(_describe_death(driver, number, worker.process.returncode))
                 queue.appendleft(number)
     return deaths.total()
 
@@ -91,7 +91,7 @@ def _ready(workers: Sequence[Worker]) -> list[Worker]:
     return [busy[line] for line in busy if line in speaking or line in dead]
 
 
-def _started() -> Worker:
+def _start_worker() -> Worker:
     if os.name == "nt":
         raise UsageError("engine='local(processes=…)' does not run on Windows; use threads")
     ours, theirs = socket.socketpair()
@@ -108,7 +108,7 @@ def _started() -> Worker:
 
 
 @contextmanager
-def _gang() -> Iterator[list[Worker]]:
+def _hold_workers() -> Iterator[list[Worker]]:
     """The workers, ended at the end of the block whatever happens; nothing half done is kept."""
     workers: list[Worker] = []
     try:
@@ -130,11 +130,12 @@ def _end(worker: Worker) -> None:
         worker.process.wait()
 
 
-def _died(desk: Desk, number: int, code: int) -> str:
+def _describe_death(driver: Driver, number: int, code: int) -> str:
     how = f"ended with exit code {code}"
     if code < 0:
         how = f"was killed by signal {-code} ({signal.Signals(-code).name})"
     return (
-        f"a worker process {how}, {TRIES} times at the shard '{desk.cell.path(number)}'; if memory "
-        "ran out, ask for fewer processes; finished shards are kept, run the same command again"
+        f"a worker process {how}, {TRIES} times at the shard '{driver.cell.path(number)}'; if "
+        "memory ran out, ask for fewer processes; finished shards are kept, run the same command "
+        "again"
     )

@@ -22,7 +22,7 @@ import ray.data
 
 from steadyeye.core.errors import UsageError
 from steadyeye.runner.engine_spec import Cluster
-from steadyeye.runner.engines.driver import Bench, Desk, Done
+from steadyeye.runner.engines.driver import Done, Driver, ShardComputer
 from steadyeye.runner.engines.work_order import Order
 
 REACH = 10  # seconds
@@ -30,15 +30,15 @@ TRIES = 5  # of a shard whose actor dies
 STRAY = re.compile(rb"[^\n]*Set ray log level from environment variable[^\n]*\n")
 
 
-def complete(desk: Desk, order: Order, wanted: Cluster) -> Mapping[str, int]:
+def complete(driver: Driver, order: Order, wanted: Cluster) -> Mapping[str, int]:
     """Computes the shards that are left on a cluster; returns their number by node.
 
     Actors and nodes that die are replaced, and their shards computed again. Raises `UsageError`
     for what a worker raises, and where the actors at one shard die `TRIES` times over.
     """
-    left = [{"shard": each} for each in desk.left]
+    left = [{"shard": each} for each in driver.left]
     by_node: Counter[str] = Counter()
-    with _connected(wanted):
+    with _connect(wanted):
         tries = ray.remote(Tries).options(num_cpus=0, max_restarts=-1).remote()
         pool = ray.data.ActorPoolStrategy(min_size=wanted.least, max_size=wanted.most or None)
         computed = ray.data.from_items(left, override_num_blocks=len(left)).map_batches(
@@ -51,7 +51,7 @@ def complete(desk: Desk, order: Order, wanted: Cluster) -> Mapping[str, int]:
             num_gpus=wanted.gpus,
         )
         for row in computed.iter_rows():
-            desk.take(pickle.loads(row["done"]))  # noqa: S301 - our own worker packed it
+            driver.take(pickle.loads(row["done"]))  # noqa: S301 - our own worker packed it
             by_node[row["node"]] += 1
     return by_node
 
@@ -72,23 +72,27 @@ class RayWorker:
     """An actor: the model and the source of one cell, built once on its node."""
 
     def __init__(self, order: Order, tries: Any) -> None:
-        self.bench, self.tries = Bench(order), tries
+        self.computer, self.tries = ShardComputer(order), tries
 
     def __call__(self, batch: Any) -> Any:
         """What came of one shard, as a `Done`, and where."""
         number = batch["shard"][0].as_py()
-        done = Done(number, error=_died(number)) if self._lost(number) else self.bench.done(number)
+        done = (
+            Done(number, error=_describe_death(number))
+            if self._is_lost(number)
+            else self.computer.compute(number)
+        )
         node = ray.get_runtime_context().get_node_id()[:8]
         return pa.table({"done": [pickle.dumps(done)], "node": [node]})
 
-    def _lost(self, number: int) -> bool:
+    def _is_lost(self, number: int) -> bool:
         try:
             return bool(ray.get(self.tries.begin.remote(number)) > TRIES)
         except ray.exceptions.RayError:
             return False  # the node of the one that counts is gone; it counts anew elsewhere
 
 
-def _died(number: int) -> str:
+def _describe_death(number: int) -> str:
     return (
         f"an actor died {TRIES} times at shard {number}; if memory ran out, ask for fewer at a "
         "time, ray(most=…); finished shards are kept, run the same command again"
@@ -96,12 +100,12 @@ def _died(number: int) -> str:
 
 
 @contextmanager
-def _connected(wanted: Cluster) -> Iterator[None]:
+def _connect(wanted: Cluster) -> Iterator[None]:
     """Holds a connection to the cluster; one that is there already is used and left."""
     if ray.is_initialized():
         yield
         return
-    _say_less()
+    _quieten_ray()
     try:
         _check_reachable(wanted.address)
         with _without(STRAY):
@@ -122,7 +126,7 @@ def _check_reachable(address: str) -> None:
         socket.create_connection((host, int(port)), timeout=REACH).close()
 
 
-def _say_less() -> None:
+def _quieten_ray() -> None:
     """Ray without progress and logs of its own: the run shows its own progress."""
     # of what its C++ prints below `fatal` nothing is for the user: errors come as exceptions
     os.environ.setdefault("RAY_BACKEND_LOG_LEVEL", "fatal")

@@ -6,7 +6,7 @@ from multiprocessing.connection import Connection
 from queue import SimpleQueue
 from threading import Thread
 
-from steadyeye.runner.engines.driver import Bench
+from steadyeye.runner.engines.driver import ShardComputer
 
 
 def main(handle: int) -> None:
@@ -17,13 +17,13 @@ def main(handle: int) -> None:
     os.set_inheritable(handle, False)
     line = Connection(handle)
     try:
-        bench = Bench(line.recv())
+        computer = ShardComputer(line.recv())
     except EOFError:
         return
     asked: SimpleQueue[int] = SimpleQueue()
     Thread(target=_listen, args=(line, asked), daemon=True).start()
     while True:
-        line.send(bench.done(asked.get()))
+        line.send(computer.compute(asked.get()))
 
 
 def _listen(line: Connection, asked: "SimpleQueue[int]") -> None:
