@@ -157,7 +157,9 @@ class Pipeline:
         sample = self.samples[index]
         return InferenceItem(sample, dict(sample.tags))
 
-    def _infer_cached(self, cache: Cache, batch: Sequence[InferenceItem], following: Sequence[InferenceItem]) -> None:
+    def _infer_cached(
+        self, cache: Cache, batch: Sequence[InferenceItem], following: Sequence[InferenceItem]
+    ) -> None:
         """Fills in a batch from the cache, and infers and stores what it does not hold."""
         with self.stopwatch.time_stage("cache"):
             keys = cache.find_keys([item.sample for item in batch])
@@ -192,7 +194,9 @@ class Pipeline:
                 self._fill_in(cache, item, answers)
         return answers
 
-    def _fill_in(self, cache: Cache, item: InferenceItem, answers: Mapping[bytes, CachedAnswer]) -> None:
+    def _fill_in(
+        self, cache: Cache, item: InferenceItem, answers: Mapping[bytes, CachedAnswer]
+    ) -> None:
         """Fills in an item where there is an answer to it that fits the model."""
         cached = answers.get(item.key) if item.key else None
         if cached is not None and cache.fits(cached.answer):
@@ -200,7 +204,9 @@ class Pipeline:
             item.tags |= cached.tags
             self.stopwatch.count("hits", 1)
 
-    def _infer(self, batch: Sequence[InferenceItem], following: Sequence[InferenceItem]) -> list[InferenceItem]:
+    def _infer(
+        self, batch: Sequence[InferenceItem], following: Sequence[InferenceItem]
+    ) -> list[InferenceItem]:
         """Fills in the items that decode; returns those that the model was run on.
 
         Where the key of an item is of its pixels, it is looked up once it is decoded.
@@ -226,7 +232,10 @@ class Pipeline:
         return inferred
 
     def _prepare(
-        self, batch: Sequence[InferenceItem], following: Sequence[InferenceItem], inferred: list[InferenceItem]
+        self,
+        batch: Sequence[InferenceItem],
+        following: Sequence[InferenceItem],
+        inferred: list[InferenceItem],
     ) -> Iterator[Any]:
         """The images that the model is to be run on, as it takes them; puts items in `inferred`.
 
