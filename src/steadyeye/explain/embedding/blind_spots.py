@@ -42,6 +42,11 @@ class Blindness:
         return bool(self.thinness.thin.any())
 
     @property
+    def noun(self) -> str:
+        """What a spot is called: a blind spot only where it is sparse beyond chance."""
+        return "blind spot" if self.proven else "cluster"
+
+    @property
     def model(self) -> str:
         """The detector whose mistakes they are."""
         return str(self.predictions.probe["model"])

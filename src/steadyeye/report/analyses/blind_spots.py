@@ -6,7 +6,7 @@ import numpy as np
 
 from steadyeye.core.format import interval, number_of, percent
 from steadyeye.core.predictions import Predictions
-from steadyeye.core.report_types import Exhibit, Picture, Section, Table, Topic
+from steadyeye.core.report_types import Exhibit, Mark, Picture, Section, Table, Topic
 from steadyeye.core.types import Evaluated, needs
 from steadyeye.explain.embedding.blind_spots import (
     FAR,
@@ -134,7 +134,7 @@ def _share(part: SpotContents) -> str:
 def _table(found: Blindness) -> Table:
     rows = [_row(found, f"{spot + 1}", found.spot == spot) for spot in range(found.spots)]
     scattered = found.chosen & (found.spot < 0)
-    rows += [_row(found, "in no blind spot", scattered)] if scattered.any() else []
+    rows += [_row(found, f"in no {found.noun}", scattered)] if scattered.any() else []
     rest = "elsewhere" if found.chosen.any() else "all regions, none sparse or far"
     rows += [_row(found, rest, ~found.chosen)] if (~found.chosen).any() else []
     what = (
@@ -144,13 +144,13 @@ def _table(found: Blindness) -> Table:
     )
     return Table(
         caption=(
-            f"{found.model}: blind spots, {what}; an interval from one image or video holds "
+            f"{found.model}: {found.noun}s, {what}; an interval from one image or video holds "
             "within that one only"
             if found.chosen.any()
             else f"{found.model}: how many of the regions are mistakes"
         ),
         header=(
-            "Blind spot",
+            found.noun.capitalize(),
             "Regions",
             "Images or videos",
             "Mistakes (95\u202f%)",
@@ -166,12 +166,13 @@ def _table(found: Blindness) -> Table:
 
 def _row(found: Blindness, name: str, inside: np.ndarray) -> tuple[str, ...]:
     part = contents(found, inside)
+    ends = f" ({interval(part.mistakes.low, part.mistakes.high)})" if part.mistakes.n else ""
     ratio = float(np.exp(np.median(found.thinness.ratio[inside])))
     return (
         name,
         f"{part.count:,}",
         f"{part.videos:,}",
-        f"{percent(part.mistakes.value)} ({interval(part.mistakes.low, part.mistakes.high)})",
+        f"{percent(part.mistakes.value)}{ends}",
         f"{part.mistakes.n:,}",
         f"{part.name} ({part.times:,} of {part.count:,})",
         f"×{ratio:.1f}",
@@ -186,55 +187,68 @@ def _exhibits(found: Blindness, bases: Sequence[Predictions]) -> Iterator[Exhibi
     """
     for spot in range(min(found.spots, SHOWN)):
         shown, nearest = examples(found, spot)
+        title = f"{found.noun.capitalize()} {spot + 1}"
         yield _crops(found, spot, shown, nearest)
         for base in bases:
-            yield from _mistake_films(found.predictions, base, spot, shown)
+            yield from _mistake_films(found.predictions, base, title, shown)
 
 
 def _mistake_films(
-    table: Predictions, base: Predictions, spot: int, shown: Sequence[int]
+    table: Predictions, base: Predictions, title: str, shown: Sequence[int]
 ) -> Iterator[Exhibit]:
-    """Each mistake on its whole frame, with the frames around; none where it is of no video."""
+    """A mistake of each video on its whole frame, with the frames around; none without video."""
     tags, said = table.tags, base.raw_detections
     if said is None:
         return
     faint = judge_detections(base, FAINT)
     corners = np.stack([tags[name] for name in ("x0", "y0", "x1", "y1")], axis=1)
+    filmed = set()
     for row in shown:
         same = (
             (base.ids[said.image] == tags["image"][row])
             & (said.label == tags["own_label"][row])
             & (said.score == tags["score"][row])
         )
-        if tags["cause"][row] not in WRONG or not same.any():
+        video = str(tags["video"][row])
+        if video in filmed or tags["cause"][row] not in WRONG or not same.any():
             continue
         # a region may be the true box that the detection lies on
         apart = np.abs(said.boxes - corners[row]).sum(axis=1)
-        film = mistake_film(base, faint, int(np.where(same, apart, np.inf).argmin()))
+        detection = int(np.where(same, apart, np.inf).argmin())
+        film = mistake_film(base, faint, detection)
         if film is None:
             continue
+        filmed.add(video)
         name = pair(str(tags["true"][row]), str(tags["said"][row]))
-        frame = film.frames[film.start]
-        lines = (f"predicts {tags['said'][row]}, {float(tags['score'][row]):.2f}",)
         yield Exhibit(
-            title=f"Blind spot {spot + 1}: {name}, in its video",
+            title=f"{title}: {name}, in its video",
             model=base.model,
             data=base.data,
-            pictures=(Picture(frame.sample, frame.sample, lines, False, frame.marks),),
+            pictures=(_frame(base, detection),),
             film=film,
         )
+
+
+def _frame(base: Predictions, detection: int) -> Picture:
+    """The whole image of a detection, with its box."""
+    said = base.raw_detections
+    assert said is not None, "asked for before"
+    sample = str(base.ids[said.image[detection]])
+    name, score = base.model_classes[said.label[detection]], float(said.score[detection])
+    mark = Mark("wrong", tuple(said.boxes[detection].tolist()), f"{name} {score:.2f}")
+    return Picture(sample, sample, (f"predicts {name}, {score:.2f}",), False, (mark,))
 
 
 def _crops(found: Blindness, spot: int, shown: Sequence[int], nearest: int) -> Exhibit:
     """Regions of a spot, and the one of the reference that is nearest."""
     part = contents(found, found.spot == spot)
     return Exhibit(
-        title=f"Blind spot {spot + 1}: {part.name} ({part.times:,} of {part.count:,}), "
-        f"{number_of(part.wrong, 'mistake')}",
+        title=f"{found.noun.capitalize()} {spot + 1}: {part.name} "
+        f"({part.times:,} of {part.count:,}), {number_of(part.wrong, 'mistake')}",
         model=found.model,
         data=found.predictions.data,
         pictures=(
-            *(_picture(found.predictions, row, "in the blind spot") for row in shown),
+            *(_picture(found.predictions, row, f"in the {found.noun}") for row in shown),
             _picture(found.predictions, nearest, "nearest in the reference data"),
         ),
         wide=True,

@@ -39,7 +39,9 @@ TOOLTIP = {
 }
 """Field → title; the tooltip draws what is titled image as one."""
 
-SHAPES = {"sparse in the reference data": "diamond", "elsewhere": "circle"}
+CHOSEN = {True: "sparse in the reference data", False: "far from the reference data, a hint"}
+"""What a chosen region is, by whether that is beyond chance."""
+ELSEWHERE = "elsewhere"
 
 
 def name_cause(cause: str) -> str:
@@ -53,7 +55,7 @@ def map_figure(found: Blindness, name: str) -> Figure:
     laid = layout(found.points[places])
     tags, score = found.predictions.tags, found.predictions.tags["score"]
     number = np.cumsum(~found.reference) - 1
-    values = []
+    values, what = [], CHOSEN[found.proven]
     for place, (x, y) in zip(places.tolist(), laid.place.tolist(), strict=True):
         row, other = found.rows[place], int(number[place])
         of_reference = bool(found.reference[place])
@@ -64,7 +66,7 @@ def map_figure(found: Blindness, name: str) -> Figure:
                 "y": round(y, 3),
                 "sample": str(found.predictions.ids[row]),
                 "cause": "reference" if of_reference else name_cause(str(tags["cause"][row])),
-                "where": list(SHAPES)[0 if thin else 1],
+                "where": what if thin else ELSEWHERE,
                 "says": f"{tags['said'][row]}, {percent(float(score[row]), 0)}",
                 "is": str(tags["true"][row]),
                 "spot": "" if of_reference else _spot(found, other),
@@ -75,15 +77,16 @@ def map_figure(found: Blindness, name: str) -> Figure:
         caption=(
             f"{laid.name} of the features: {len(values):,} of "
             f"{number_of(len(found.rows), 'region')}. Regions near each other have similar "
-            "features; the axes have no meaning. Diamonds: sparse in the reference data. Hover "
-            "for the picture."
+            "features; the axes have no meaning."
+            + (f" Diamonds: {what}." if found.chosen.any() else "")
+            + " Hover for the picture."
         ),
         alt=(
             f"A {laid.name} map of {number_of(int(found.reference[places].sum()), 'region')} of "
             f"the reference data and {int((~found.reference[places]).sum()):,} of the tested data, "
             "coloured by cause."
         ),
-        spec=_spec(values),
+        spec=_spec(values, what),
         data=found.predictions.data,
         thumbnails=tuple(
             Picture(sample=str(found.predictions.ids[row]), title="", lines=(), small=True)
@@ -113,21 +116,23 @@ def _choose_drawn(found: Blindness) -> NDArray[np.intp]:
 def _spot(found: Blindness, other: int) -> str:
     spot = int(found.spot[other])
     ratio = float(np.exp(found.thinness.ratio[other]))
-    where = f"blind spot {spot + 1}, " if spot >= 0 else ""
+    where = f"{found.noun} {spot + 1}, " if spot >= 0 else ""
     return f"{where}density ratio {ratio:.1f}"
 
 
-def _spec(values: list[dict[str, Any]]) -> dict[str, Any]:
-    reference, thin = "datum.cause === 'reference'", f"datum.where === '{next(iter(SHAPES))}'"
+def _spec(values: list[dict[str, Any]], what: str) -> dict[str, Any]:
+    """The chart; `what`: how the legend calls the chosen regions."""
+    reference, thin = "datum.cause === 'reference'", f"datum.where === '{what}'"
+    shapes = {what: "diamond", ELSEWHERE: "circle"}
     layers = [
-        _layer(values, reference, 30, 0.45),
-        _layer(values, f"!({reference}) && !({thin})", 45, 0.8),
-        _layer(values, thin, 90, 0.9),
+        _layer(values, reference, 30, 0.45, shapes),
+        _layer(values, f"!({reference}) && !({thin})", 45, 0.8, shapes),
+        _layer(values, thin, 90, 0.9, shapes),
     ]
     there = [
         any(each["cause"] == "reference" for each in values),
-        any(each["cause"] != "reference" and each["where"] == "elsewhere" for each in values),
-        any(each["where"] != "elsewhere" for each in values),
+        any(each["cause"] != "reference" and each["where"] == ELSEWHERE for each in values),
+        any(each["where"] != ELSEWHERE for each in values),
     ]
     return {
         # an empty layer would warn in the reader's console
@@ -145,7 +150,9 @@ def _spec(values: list[dict[str, Any]]) -> dict[str, Any]:
     }
 
 
-def _layer(values: list[dict[str, Any]], test: str, size: int, opacity: float) -> dict[str, Any]:
+def _layer(
+    values: list[dict[str, Any]], test: str, size: int, opacity: float, shapes: dict[str, str]
+) -> dict[str, Any]:
     """The points that pass a test; all layers share their colours and shapes."""
     causes = [cause for cause in COLOURS if any(each["cause"] == cause for each in values)]
     axis = {"axis": None, "scale": {"zero": False, "nice": False}, "type": "quantitative"}
@@ -164,7 +171,7 @@ def _layer(values: list[dict[str, Any]], test: str, size: int, opacity: float) -
             "shape": {
                 "field": "where",
                 "type": "nominal",
-                "scale": {"domain": list(SHAPES), "range": list(SHAPES.values())},
+                "scale": {"domain": list(shapes), "range": list(shapes.values())},
                 "legend": {
                     **BELOW,
                     # by itself black, which is unreadable on a dark ground
