@@ -115,11 +115,12 @@ class Beside:
         """What may be asserted of the training: that the number rose, or fell."""
         if self.gain is None or self.gain.difference is None:
             return None
-        gap, numbers = self.gain.difference, self._numbers
+        gap, p = self.gain.difference, self.gain.p
+        text = f"{self.gain.what} on the held-out data: {self._numbers}"
         return first(
             [
-                above(f"Fine-tuning raised {self.gain.what} on the held-out data: {numbers}", gap),
-                below(f"Fine-tuning lowered {self.gain.what} on the held-out data: {numbers}", gap),
+                above(f"Fine-tuning raised {text}", gap, p=p),
+                below(f"Fine-tuning lowered {text}", gap, p=p),
             ]
         )
 

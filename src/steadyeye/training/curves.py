@@ -33,7 +33,7 @@ def _loss(went: History) -> Figure:
     starts = [(0, went.start)] if went.start else []
     judged = [*starts, *((each.step, each.held) for each in went.rounds)]
     rows += [
-        {"step": step, "loss": held["loss"], "of": "held"}
+        {"step": step, "loss": held["loss"], "of": "held-out"}
         for step, held in judged
         if held.get("loss") is not None
     ]
@@ -47,7 +47,7 @@ def _loss(went: History) -> Figure:
         },
     }
     dots = {
-        "transform": [{"filter": "datum.of == 'held'"}],
+        "transform": [{"filter": "datum.of == 'held-out'"}],
         "mark": {"type": "point", "filled": True, "tooltip": True},
         "encoding": {key: to for key, to in line["encoding"].items() if key != "strokeDash"},
     }
