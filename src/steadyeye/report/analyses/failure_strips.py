@@ -211,6 +211,6 @@ def _more(predictions: Predictions, row: int) -> Iterator[str]:
     """The confidence of the true class where another one is predicted, and the pixels changed."""
     if not predictions.right[row]:
         above = number_of(int(predictions.rank[row]), "class")
-        yield f"true class: {percent(float(predictions.probability[row]))}, after {above}"
+        yield f"true class: {percent(float(predictions.probability[row]))}, {above} above it"
     if predictions.tags["level"][row]:
         yield f"{percent(float(predictions.tags['changed'][row]))} of pixels changed"
