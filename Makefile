@@ -29,6 +29,7 @@ types: $(VENV)/.test
 	$(BIN)/mypy
 
 docs: gallery
+	$(BIN)/python tools/check_tutorials.py
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 
 # the reports that the site shows; `STEADYEYE_NOTEBOOKS=off mkdocs serve` needs neither them nor notebooks

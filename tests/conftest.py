@@ -4,6 +4,7 @@ import os
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 ROOT = Path(__file__).resolve().parent.parent
 FOLDERS = (ROOT / "tests", *sorted(f for f in (ROOT / "tests").rglob("[a-z]*") if f.is_dir()))
@@ -22,6 +23,15 @@ PATIENCE = 120_000
 """Milliseconds that a test waits for a page: only a page that never comes takes as long."""
 # what one test leaves behind is not to answer for another; those of the cache name a folder
 os.environ["STEADYEYE_CACHE"] = "off"
+# the same examples in every run, and no limit of time for one: a busy machine is no fault of ours
+settings.register_profile(
+    "tests",
+    max_examples=60,
+    deadline=None,
+    derandomize=True,
+    suppress_health_check=[HealthCheck.too_slow],
+)
+settings.load_profile("tests")
 # by the time they take: a worker keeps to a file, and none is to begin with a long one at the end
 LONGEST = (
     "test_tutorials",

@@ -8,7 +8,8 @@
 
 A fenced block `console` holds commands after `$ `, each with the lines it prints; a block `python`
 is run, too, and a block `text` right after it holds what it prints. All pages run in one folder of
-prepared inputs (`make_inputs`), in the order of their names and of `<!-- after: page.md -->`.
+prepared inputs (`make_inputs`), in the order of their names and of `<!-- after: page.md -->`. Answers
+of models are kept between runs, beside those of the gallery and of the notebooks.
 
 A line that is `…` alone stands for any number of lines. What differs from one run to the next has a
 marker of its own (`VOLATILE`). Comments right before a block say more of it::
@@ -162,8 +163,11 @@ def needs_data(page: str) -> bool:
 class Folder:
     """The folder in which the pages are run; a page is run once."""
 
-    def __init__(self, path: Path, data: Path | None) -> None:
-        """`data`: the folder of real test data, None where there is none."""
+    def __init__(self, path: Path, data: Path | None, answers: Path) -> None:
+        """`data`: the folder of real test data, None where there is none.
+
+        `answers`: the folder of what models answered and were exported to.
+        """
         self.path = path.resolve()
         self.pages: set[str] = set()
         self.data = data
@@ -172,7 +176,7 @@ class Folder:
         kept.pop("COLUMNS", None)
         self.environment = {
             **kept,
-            "XDG_CACHE_HOME": str(self.path / ".cache"),
+            "XDG_CACHE_HOME": str(answers),
             "PYTHONPATH": str(ROOT / "src"),
             "TERM": "dumb",
         }
@@ -390,7 +394,8 @@ def main() -> int:
     arguments = parser.parse_args()
     failed = 0
     with tempfile.TemporaryDirectory(prefix="tutorials-") as path:
-        folder = Folder(Path(path), arguments.data if arguments.data.is_dir() else None)
+        data = arguments.data if arguments.data.is_dir() else None
+        folder = Folder(Path(path), data, ROOT / ".cache" / "answers")
         for page in arguments.pages or list_pages():
             if folder.data is None and needs_data(page):
                 print(f"{page}: left out, as there is no {arguments.data}")

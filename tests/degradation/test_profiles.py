@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import bootstrap as scipy_bootstrap
 
@@ -190,7 +190,6 @@ def test_means_over_levels_and_operators_keep_open_ends():
     st.lists(st.lists(st.booleans(), min_size=3, max_size=3), min_size=2, max_size=9),
     st.data(),
 )
-@settings(max_examples=60, deadline=None, derandomize=True)
 def test_one_more_right_answer_never_lowers_an_end(answers, data):
     """Right or wrong at three levels of one operator; videos of one to three images."""
     right = np.array(answers).T

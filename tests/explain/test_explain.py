@@ -11,7 +11,7 @@ import pytest
 import vl_convert
 from conftest import TESTS
 from forked import Command, steadyeye
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from pycocotools.coco import COCO
 
@@ -129,7 +129,6 @@ def test_the_control_is_of_the_reference_and_at_least_as_many():
 # ---------------------------------------------------------------- patch shuffle
 
 
-@settings(max_examples=60, deadline=None)
 @given(
     st.tuples(*[st.floats(-5, 45)] * 4), st.integers(1, 4), st.floats(0.01, 0.5), st.integers(0, 9)
 )

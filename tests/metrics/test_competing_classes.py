@@ -15,7 +15,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image
 
@@ -91,7 +91,6 @@ def maps(draw):
 
 
 @given(maps(), st.booleans(), st.booleans(), st.integers(0, 2**32 - 1))
-@settings(max_examples=200, deadline=None)
 def test_answers_ranks_and_flips_of_any_class_map(found, open_list, add, seed):
     members, classes = found
     rng = np.random.default_rng(seed)
@@ -119,7 +118,6 @@ def test_answers_ranks_and_flips_of_any_class_map(found, open_list, add, seed):
 
 
 @given(maps(), st.booleans(), st.integers(0, 2**32 - 1))
-@settings(max_examples=100, deadline=None)
 def test_a_detector_as_a_classifier_of_any_class_map(found, open_list, seed):
     """The class of its most confident box among those that compete."""
     members, classes = found

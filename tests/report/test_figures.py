@@ -176,7 +176,7 @@ def test_an_operator_with_fewer_levels_ends_with_its_own_last_one():
 
 
 @given(st.lists(st.lists(st.integers(0, 1), min_size=10, max_size=10), min_size=1, max_size=6))
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 def test_a_strip_has_no_picture_twice_and_ends_where_its_levels_or_its_thresholds_do(blocks):
     (exhibit,) = strips({"fog": [[0] * 10, *blocks]})
     samples = [picture.sample for picture in exhibit.pictures]
@@ -214,7 +214,6 @@ def test_the_most_certain_changes_are_shown():
 
 
 @given(st.lists(st.integers(0, 2), min_size=2, max_size=10).filter(lambda a: len(set(a)) > 1))
-@settings(max_examples=60, deadline=None)
 def test_frames_lie_on_both_sides_of_every_change_that_is_shown(answers):
     frames, exhibit = strip_of(answers)
     assert len(set(frames)) == len(frames) == min(4, len(answers))

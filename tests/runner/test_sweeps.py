@@ -237,13 +237,25 @@ def thousand(images):
 # ---------------------------------------------------------------- search
 
 
-@pytest.mark.slow
+def sharp(images):
+    """Two classes: the first while neighbouring pixels differ."""
+    edges = np.abs(np.diff(images.astype(np.float32), axis=2)).mean(axis=(1, 2, 3))
+    return np.stack([edges, np.full(len(images), 4.0)], axis=1)
+
+
 def test_a_search_ends_within_its_budget_and_near_the_sweep(tmp_path):
-    more = BIKES.replace("anchors=6", "anchors=40")
+    (tmp_path / "labels.json").write_text(
+        '{"classes": ["sharp", "smooth"], "videos": {"bikes.mp4": {"labels": ['
+        '{"first": 0, "last": 249, "labels": ["sharp"]}]}}}'
+    )
+    more = BIKES.replace("anchors=6", "anchors=40").partition(", labels=")[0]
+    more += f", labels='{tmp_path / 'labels.json'}')"
     options = {"operators": "global_blur, jpeg, fade_black", "seed": 3}
-    whole = se.evaluate(MODEL, more, out=tmp_path / "whole", **options)
-    fast = se.evaluate(MODEL, more, out=tmp_path / "fast", fast=True, **options)
+    model = "callable(path='test_sweeps:sharp', size=48)"
+    whole = se.evaluate(model, more, out=tmp_path / "whole", **options)
+    fast = se.evaluate(model, more, out=tmp_path / "fast", fast=True, **options)
     exact, sought = whole.failure_points(), fast.failure_points()
+    assert sum(level.value is not None for each in exact.cells for level in each.cells) > 2
     # every image is asked at level 0; the sweep counts those right there
     passes = 40 + whole.degraded_accuracy().n * 3 * 30
     assert len(fast.predictions) <= 0.1 * passes

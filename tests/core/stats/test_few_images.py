@@ -52,7 +52,7 @@ def test_one_class_all_found_or_none_is_as_sure_as_so_many_images(n):
     assert nothing.high == pytest.approx(clopper_pearson(0, n)[1])
 
 
-@settings(max_examples=25, deadline=None, derandomize=True)
+@settings(max_examples=25)
 @given(st.lists(st.integers(5, 9), min_size=1, max_size=3))
 def test_all_found_bounds_the_worst_split_of_chances_over_classes(counts):
     labels = np.repeat(np.arange(len(counts)), counts)
@@ -131,7 +131,7 @@ def test_a_difference_needs_as_many_videos_as_a_sign_test(videos):
         assert 0 < found.low < found.high == 1
 
 
-@settings(max_examples=40, deadline=None, derandomize=True)
+@settings(max_examples=40)
 @given(st.lists(st.floats(0, 1), min_size=2, max_size=8), st.data())
 def test_a_larger_change_never_lowers_an_end(changes, data):
     names = [f"v{i // 2}" for i in range(len(changes))]

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import binomtest
 
@@ -97,7 +97,6 @@ def footage(draw):
     return np.array(success), np.repeat(np.arange(len(sizes)), sizes)
 
 
-@settings(max_examples=100, deadline=None, derandomize=True)
 @given(footage(), st.data())
 def test_one_more_right_answer_never_lowers_an_end(answers, data):
     success, videos = answers
@@ -197,7 +196,6 @@ def test_nothing_to_count_has_no_value():
     assert (found.value, found.low, found.high, found.n) == (None, None, None, 0)
 
 
-@settings(max_examples=60, deadline=None, derandomize=True)
 @given(st.integers(1, 5), st.integers(2, 6), st.data())
 def test_the_median_of_classes_is_bounded_by_every_half_of_them(classes, videos, data):
     """Against the least of the bounds over all halves, taken one by one."""

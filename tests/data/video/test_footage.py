@@ -187,7 +187,7 @@ def test_one_short_clip_does_not_refuse_a_folder(tmp_path):
         plugins.load("sources", "frames")(path=str(root), anchors=31, k=10)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(
     frames=st.integers(1, 12),
     first=st.one_of(st.none(), st.integers(-3, 15)),

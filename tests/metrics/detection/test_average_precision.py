@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from steadyeye.core.boxes import BoxTable
@@ -237,7 +237,6 @@ def named(rows, crowds):
     ]
 
 
-@settings(max_examples=300, deadline=None, derandomize=True)
 @given(ROWS, ROWS)
 def test_any_boxes_score_as_pycocotools_says_and_never_above_one(truth, found):
     sets = named(truth, crowds=True), named(found, crowds=False)
@@ -251,7 +250,6 @@ def test_any_boxes_score_as_pycocotools_says_and_never_above_one(truth, found):
     np.testing.assert_allclose(recall, recalls[0, -1], rtol=0, atol=1e-9)
 
 
-@settings(max_examples=200, deadline=None, derandomize=True)
 @given(ROWS, st.integers(1, 7))
 def test_a_detector_that_repeats_the_truth_is_at_exactly_one(truth, times):
     rows = named(truth, crowds=False)

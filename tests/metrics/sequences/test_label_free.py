@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 import vl_convert
 from forked import steadyeye
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from test_metrics import table
 from test_runs import compute, shards, tree
@@ -349,7 +349,6 @@ def test_self_consistency_by_hand():
     assert self_consistency(predictions, k=1).n == 6
 
 
-@settings(max_examples=80, deadline=None)
 @given(st.integers(0, 2**32), st.integers(1, 40), st.integers(1, 12), st.integers(1, 3))
 def test_self_consistency_is_its_definition(seed, n, k, step):
     rng = np.random.default_rng(seed)
@@ -496,7 +495,6 @@ def test_a_scene_shorter_than_a_second_is_a_window():
     assert windows(watched("aaa"), 9) == []
 
 
-@settings(max_examples=60, deadline=None)
 @given(st.integers(0, 2**32), st.integers(2, 60))
 def test_windows_share_no_frame_and_none_left_is_worse(seed, n):
     rng = np.random.default_rng(seed)

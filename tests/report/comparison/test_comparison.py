@@ -6,7 +6,7 @@ from itertools import combinations, product
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy.optimize import brentq
 from scipy.stats import binom, multinomial, norm
@@ -170,7 +170,6 @@ def pairs(draw):
     return [Trials(np.array(draw(answers)), names) for _ in range(2)]
 
 
-@settings(max_examples=100, deadline=None, derandomize=True)
 @given(pairs(), st.data())
 def test_a_right_answer_more_never_lowers_an_end_and_p_agrees(both, data):
     one, other = both

@@ -43,7 +43,7 @@ def complete(driver: Driver, order: Order, wanted: Cluster) -> Mapping[str, int]
         pool = ray.data.ActorPoolStrategy(min_size=wanted.least, max_size=wanted.most or None)
         computed = ray.data.from_items(left, override_num_blocks=len(left)).map_batches(
             RayWorker,
-            fn_constructor_args=(order, tries),
+            fn_constructor_args=(order, tries, TRIES),
             batch_size=1,
             batch_format="pyarrow",
             compute=pool,
@@ -71,14 +71,14 @@ class Tries:
 class RayWorker:
     """An actor: the model and the source of one cell, built once on its node."""
 
-    def __init__(self, order: Order, tries: Any) -> None:
-        self.computer, self.tries = ShardComputer(order), tries
+    def __init__(self, order: Order, tries: Any, most: int) -> None:
+        self.computer, self.tries, self.most = ShardComputer(order), tries, most
 
     def __call__(self, batch: Any) -> Any:
         """What came of one shard, as a `Done`, and where."""
         number = batch["shard"][0].as_py()
         done = (
-            Done(number, error=_describe_death(number))
+            Done(number, error=_describe_death(number, self.most))
             if self._is_lost(number)
             else self.computer.compute(number)
         )
@@ -87,14 +87,14 @@ class RayWorker:
 
     def _is_lost(self, number: int) -> bool:
         try:
-            return bool(ray.get(self.tries.begin.remote(number)) > TRIES)
+            return bool(ray.get(self.tries.begin.remote(number)) > self.most)
         except ray.exceptions.RayError:
             return False  # the node of the one that counts is gone; it counts anew elsewhere
 
 
-def _describe_death(number: int) -> str:
+def _describe_death(number: int, times: int) -> str:
     return (
-        f"an actor died {TRIES} times at shard {number}; if memory ran out, ask for fewer at a "
+        f"an actor died {times} times at shard {number}; if memory ran out, ask for fewer at a "
         "time, ray(most=…); finished shards are kept, run the same command again"
     )
 
