@@ -8,8 +8,8 @@
 
 A fenced block `console` holds commands after `$ `, each with the lines it prints; a block `python`
 is run, too, and a block `text` right after it holds what it prints. All pages run in one folder of
-prepared inputs (`make_inputs`), in the order of their names and of `<!-- after: page.md -->`. Answers
-of models are kept between runs, beside those of the gallery and of the notebooks.
+prepared inputs (`make_inputs`), in the order of their names and of `<!-- after: page.md -->`. What
+models answer is kept between runs, beside the answers of the gallery and of the notebooks.
 
 A line that is `…` alone stands for any number of lines. What differs from one run to the next has a
 marker of its own (`VOLATILE`). Comments right before a block say more of it::

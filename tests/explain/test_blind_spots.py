@@ -14,6 +14,8 @@ from steadyeye.core.errors import UsageError
 from steadyeye.core.types import Evaluated
 from steadyeye.explain import run as explaining
 from steadyeye.explain.embedding.blind_spots import blindness, examples
+from steadyeye.explain.embedding.pca import space
+from steadyeye.explain.embedding.projection import layout
 from steadyeye.predictions.read import read
 from steadyeye.report import build
 from steadyeye.report.analyses.blind_spots import blind_spots
@@ -150,6 +152,18 @@ def test_the_section_repeats_draws_and_hears_any_order(whole):
         assert svg.count("<path") > 76
         assert figure.alt.startswith("A UMAP map of 40 regions of the reference data and 36")
     assert len(one.figures[0].thumbnails) == 76
+
+
+def test_the_map_is_umap_seeded():
+    # beside the other maps: a process that first uses UMAP compiles it for ten seconds
+    pytest.importorskip("umap")
+    clouds = np.random.default_rng(0).normal(size=(2, 40, 12)).astype(np.float32)
+    points = space(np.concatenate([clouds[0] + 5, clouds[1] - 5]))
+    one, other = layout(points), layout(points)
+    assert one.name == "UMAP"
+    np.testing.assert_array_equal(one.place, other.place)
+    apart = np.linalg.norm(one.place[:40].mean(axis=0) - one.place[40:].mean(axis=0))
+    assert apart > one.place[:40].std()
 
 
 def test_unknown_causes_do_not_count_as_right_or_wrong(whole):

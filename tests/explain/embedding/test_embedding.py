@@ -14,7 +14,6 @@ from scipy.stats import hypergeom
 from steadyeye.core.errors import UsageError
 from steadyeye.core.stats.multiple_testing import benjamini_hochberg
 from steadyeye.core.types import Classes
-from steadyeye.explain.embedding import projection as layouts
 from steadyeye.explain.embedding.clustering import spots
 from steadyeye.explain.embedding.crops import GREY, CropRule, crop_image, small
 from steadyeye.explain.embedding.density_ratio import thinness
@@ -194,17 +193,6 @@ def test_the_map_is_pca_without_umap_and_says_so(monkeypatch):
     found = layout(points)
     assert found.name == "PCA"
     np.testing.assert_allclose(found.place, points[:, :2])
-
-
-@pytest.mark.slow
-def test_the_map_is_umap_seeded():
-    pytest.importorskip("umap")
-    points = space(np.concatenate([gaussian(40, 12) + 5, gaussian(40, 12, 1) - 5]))
-    one, other = layouts.layout(points), layouts.layout(points)
-    assert one.name == "UMAP"
-    np.testing.assert_array_equal(one.place, other.place)
-    apart = np.linalg.norm(one.place[:40].mean(axis=0) - one.place[40:].mean(axis=0))
-    assert apart > one.place[:40].std()
 
 
 @pytest.mark.parametrize(
