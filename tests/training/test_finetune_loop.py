@@ -5,8 +5,6 @@ import math
 import os
 import signal
 import socket
-import subprocess
-import sys
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -15,6 +13,7 @@ import numpy as np
 import pytest
 import torch
 import toy_training
+from forked import Command
 from toy_training import COURSE, Said, lesson, scenes
 
 from steadyeye.core.errors import UsageError
@@ -31,13 +30,7 @@ SCRIPT = Path(toy_training.__file__)
 
 
 def start(folder, *more, **environment):
-    return subprocess.Popen(
-        [sys.executable, str(SCRIPT), str(folder), *more],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        env={**os.environ, **environment},
-    )
+    return Command(folder, *more, script=SCRIPT, env=environment)
 
 
 def written(folder):
@@ -64,13 +57,14 @@ def checkpoints(folder):
 
 
 def test_killed_twice_the_end_is_that_of_one_that_was_not(whole, tmp_path):
-    moments = np.random.default_rng().choice(np.arange(1, 7), 2, replace=False) * 2
+    rng = np.random.default_rng(7)
+    moments = rng.choice(np.arange(1, 7), 2, replace=False) * 2
     for after in sorted(map(int, moments)):
         victim = start(tmp_path, "0.3")
         while not (found := checkpoints(tmp_path)) or found[-1] < f"step-{after:07d}.pt":
             assert victim.poll() is None, victim.communicate()[1]
             time.sleep(0.02)
-        time.sleep(float(np.random.default_rng().uniform(0, 0.6)))
+        time.sleep(float(rng.uniform(0, 0.6)))
         victim.send_signal(signal.SIGKILL)
         victim.communicate()
         assert not (tmp_path / "weights.pt").exists(), "it was over before it could be killed"
@@ -371,7 +365,7 @@ def test_two_processes_train_as_one(tmp_path):
         for i in range(2)
     ]
     for rank in ranks:
-        _, errors = rank.communicate(timeout=300)
+        _, errors = rank.communicate()
         assert rank.returncode == 0, errors
     toy_training.main(tmp_path / "one", plain=True)
     two, one = (

@@ -165,17 +165,19 @@ SSD = "ssdlite320_mobilenet_v3_large"
 
 
 @pytest.mark.parametrize(
-    "name",
+    ("name", "size"),
     [
-        SSD,
-        pytest.param("fasterrcnn_mobilenet_v3_large_320_fpn", marks=pytest.mark.slow),
-        pytest.param("retinanet_resnet50_fpn_v2", marks=pytest.mark.slow),
+        (SSD, ()),
+        ("fasterrcnn_mobilenet_v3_large_320_fpn", ()),
+        ("retinanet_resnet50_fpn_v2", (224, 320)),
     ],
 )
-def test_torchvision_detectors_answer_as_the_library_does(name, tmp_path, photos):
-    module = spread(torchvision.models.get_model(name, weights_backbone=None))
+def test_torchvision_detectors_answer_as_the_library_does(name, size, tmp_path, photos):
+    theirs = dict(zip(("min_size", "max_size"), size, strict=False))
+    module = spread(torchvision.models.get_model(name, weights_backbone=None, **theirs))
     torch.save(module.state_dict(), tmp_path / "random.pth")
-    model = build("torchvision", name=name, checkpoint=str(tmp_path / "random.pth"))
+    ours = {"checkpoint": str(tmp_path / "random.pth")} | ({"size": list(size)} if size else {})
+    model = build("torchvision", name=name, **ours)
     entry = torchvision.models.get_model_weights(name).DEFAULT
     categories = entry.meta["categories"]
     getattr(module, "roi_heads", module).score_thresh = 0.001

@@ -139,18 +139,18 @@ def test_transformers_detectors_are_complete(kind, seed, tmp_path):
 
 
 @pytest.mark.parametrize(
-    "name",
+    ("name", "more"),
     [
-        "ssdlite320_mobilenet_v3_large",
-        pytest.param("fasterrcnn_mobilenet_v3_large_320_fpn", marks=pytest.mark.slow),
-        pytest.param("retinanet_resnet50_fpn_v2", marks=pytest.mark.slow),
-        pytest.param("fcos_resnet50_fpn", marks=pytest.mark.slow),
+        ("ssdlite320_mobilenet_v3_large", {}),
+        ("fasterrcnn_mobilenet_v3_large_320_fpn", {"size": [192, 256]}),
+        ("retinanet_resnet50_fpn_v2", {"size": [192, 256]}),
+        ("fcos_resnet50_fpn", {"size": [192, 256]}),
     ],
 )
-def test_torchvision_detectors_are_opened_at_what_they_say(name, tmp_path):
+def test_torchvision_detectors_are_opened_at_what_they_say(name, more, tmp_path):
     module = spread(torchvision.models.get_model(name, weights_backbone=None))
     torch.save(module.state_dict(), tmp_path / "random.pth")
-    model = build("torchvision", name=name, checkpoint=str(tmp_path / "random.pth"))
+    model = build("torchvision", name=name, checkpoint=str(tmp_path / "random.pth"), **more)
     (said,) = model([PHOTO])
     opened = model.fix_candidates(PHOTO)
     with torch.no_grad():
