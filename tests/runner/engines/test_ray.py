@@ -8,6 +8,7 @@ import sys
 import threading
 import time
 
+import encoded
 import numpy as np
 import pytest
 import s3_server
@@ -64,8 +65,11 @@ def model(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def data(test_data):
-    return f"frames(path='{test_data / 'davis' / 'JPEGImages'}', anchors=3, k=2)"
+def data(tmp_path_factory):
+    """About 150 frames of a video that is entered at its key frames: ten shards."""
+    path = tmp_path_factory.mktemp("videos") / "h264_444.mkv"
+    encoded.write(path, "libx264", "yuv444p", {"crf": "10"})
+    return f"video(path='{path}', anchors=15, k=5)"
 
 
 def plan_of(data, out, engine="local", cache=""):
