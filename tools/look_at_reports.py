@@ -271,7 +271,8 @@ def look_at(out: Path, pages: list[str]) -> int:
             name = page.removesuffix("/report.html").removesuffix(".html").replace("/", "-")
             where: dict[str, list[str]] = {}
             for look in page_checks.LOOKS:
-                for line in look_once(browser, out / page, shots / f"{name}-{look.width}", look):
+                stem = shots / f"{name}-{look.width}"
+                for line in look_once(browser, out / page, look, stem):
                     where.setdefault(line, []).append(f"{look.width} {look.theme}")
             faults += len(where)
             print(f"{name}: {len(where)} faults", flush=True)
@@ -281,16 +282,28 @@ def look_at(out: Path, pages: list[str]) -> int:
     return int(faults > 0)
 
 
-def look_once(browser, page: Path, stem: Path, look: page_checks.Look) -> list[str]:  # noqa: ANN001
-    """What is wrong with a page as it is looked at; its screenshot beside, in light its PDF too."""
+def look_once(
+    browser,  # noqa: ANN001
+    page: Path,
+    look: page_checks.Look,
+    stem: Path | None = None,
+) -> list[str]:
+    """What is wrong with a page as it is looked at.
+
+    `stem`: where its screenshots go, and in light its PDF; none if left out, as a browser may take
+    minutes for a picture of the whole page while other processes have the processors.
+    """
     opened = page_checks.open_page(browser, page.as_uri(), look, offline=True)
     tab = opened.page
-    tab.screenshot(path=f"{stem}-{look.theme}-top.png")
+    if stem:
+        tab.screenshot(path=f"{stem}-{look.theme}-top.png")
     page_checks.unfold(tab)
-    tab.screenshot(path=f"{stem}-{look.theme}.png", full_page=True)
+    if stem:
+        tab.screenshot(path=f"{stem}-{look.theme}.png", full_page=True)
     found = [*page_checks.find_faults(opened), *page_checks.find_violations(tab)]
     if look == page_checks.LOOKS[-2]:
-        tab.pdf(path=f"{stem}.pdf", print_background=True)
+        if stem:
+            tab.pdf(path=f"{stem}.pdf", print_background=True)
         found += page_checks.find_print_faults(opened)
     tab.context.close()
     return found

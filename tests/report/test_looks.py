@@ -23,10 +23,10 @@ def pages(tmp_path_factory):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["one", "sweep", "search", "explain", "toys"])
-def test_nothing_is_cut_empty_or_refused_by_axe(browser, pages, name, tmp_path):
+def test_nothing_is_cut_empty_or_refused_by_axe(browser, pages, name):
     found = {}
     for look in page_checks.LOOKS:
-        for line in look_at_reports.look_once(browser, pages[name], tmp_path / name, look):
+        for line in look_at_reports.look_once(browser, pages[name], look):
             found.setdefault(line, []).append(look)
     if name == "explain":
         # two shuffles of a square of one colour can be one picture
