@@ -4,8 +4,6 @@ import json
 import os
 import shutil
 import signal
-import subprocess
-import sys
 import time
 from importlib.metadata import version
 
@@ -14,6 +12,7 @@ import numpy as np
 import pytest
 import torch
 from conftest import TESTS
+from forked import Command
 from toy_training import BIKES, SCENES, Said
 
 from steadyeye.cli import finetune_work
@@ -89,7 +88,7 @@ def tuned(footage, out, **more):
 def words(footage, out, **more):
     """The command of a job."""
     given = job(footage, out, **more)
-    found = [sys.executable, "-m", "steadyeye", "finetune", "--workers", "2", "--out", str(out)]
+    found = ["finetune", "--workers", "2", "--out", str(out)]
     for key, value in given.record().items():
         if value != getattr(training_job.Tuning(), key):
             found += [f"--{key.replace('_', '-')}", str(value)]
@@ -98,7 +97,7 @@ def words(footage, out, **more):
 
 def environment():
     path = os.pathsep.join([TESTS, *os.environ.get("PYTHONPATH", "").split(os.pathsep)])
-    return {**os.environ, "PYTHONPATH": path}
+    return {"PYTHONPATH": path}
 
 
 @pytest.fixture(scope="module")
@@ -161,10 +160,7 @@ def test_its_report_tells_the_curves_and_how_to_repeat_it(done):
 
 def test_killed_and_run_again_the_files_are_the_same(footage, done, tmp_path):
     out = tmp_path / "ft"
-    command = words(footage, out)
-    victim = subprocess.Popen(
-        command, env=environment(), stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
-    )
+    victim = Command(*words(footage, out), env=environment())
     while not list((out / "checkpoints").glob("*.sha256")):
         assert victim.poll() is None, victim.communicate()[1]
         time.sleep(0.005)
@@ -188,15 +184,13 @@ def test_the_command_says_what_came_of_it(footage, done, capsys):
 
 def test_an_interrupt_keeps_a_checkpoint_and_exits_with_130(footage, tmp_path):
     out = tmp_path / "ft"
-    victim = subprocess.Popen(
-        [*words(footage, out, epochs=4000), "--progress", "json"],
-        env=environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-    )  # fmt: skip
+    asked = [*words(footage, out, epochs=4000), "--progress", "json"]
+    victim = Command(*asked, env=environment())
     while not list((out / "checkpoints").glob("*.sha256")):
         assert victim.poll() is None, victim.communicate()[1]
         time.sleep(0.01)
     victim.send_signal(signal.SIGINT)
-    _, errors = victim.communicate(timeout=120)
+    _, errors = victim.communicate()
     assert victim.returncode == 130
     assert "Traceback" not in errors
     lines = [json.loads(line) for line in errors.splitlines()]

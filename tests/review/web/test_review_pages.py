@@ -1,10 +1,9 @@
 """The pages of a review in a real browser, by keyboard, pointer and touch."""
 
 import json
+import os
 import re
-import signal
 import socket
-import subprocess
 import sys
 import threading
 import time
@@ -19,7 +18,6 @@ import uvicorn
 from conftest import PATIENCE, ROOT
 from page_checks import LOOKS, Opened, find_faults, find_violations
 from review_toys import draw, source
-from test_runs import command
 
 from steadyeye.core.types import Classes
 from steadyeye.data.annotations import review_set
@@ -455,14 +453,12 @@ class Served:
     def __init__(self, root, *reviewers, port=None):
         self.port = port or free_port()
         names = [word for name in reviewers for word in ("--reviewer", name)]
-        words = command("review", root, "--port", self.port, *names)
-        self.process = subprocess.Popen(words, stdout=subprocess.PIPE, text=True)
-        self.links = {}
-        for line in self.process.stdout:
-            if line.startswith("reviewing"):
-                break
-            name, _, link = line.strip().rpartition(": ")
-            self.links[name] = link
+        self.process = forked.Command("review", root, "--port", self.port, *names)
+        while "\nreviewing" not in (said := f"\n{self.printed()}"):
+            assert self.process.poll() is None, self.process.communicate()
+            time.sleep(0.02)
+        lines = said.partition("\nreviewing")[0].strip().splitlines()
+        self.links = {name: link for name, _, link in (line.rpartition(": ") for line in lines)}
         while self.process.poll() is None:
             with socket.socket() as one:
                 if one.connect_ex(("127.0.0.1", self.port)) == 0:
@@ -470,10 +466,13 @@ class Served:
             time.sleep(0.02)
         raise RuntimeError("the server did not start")
 
+    def printed(self):
+        # at a place of its own: the command goes on to write where the file stands
+        return os.pread(self.process.files[0].fileno(), 1 << 20, 0).decode()
+
     def kill(self):
-        self.process.send_signal(signal.SIGKILL)
-        self.process.wait()
-        self.process.stdout.close()
+        self.process.kill()
+        self.process.communicate()
 
 
 @pytest.fixture
