@@ -121,7 +121,8 @@ def make_degrade(at: Place) -> Iterator[str]:
     data = f"video(path='{BIKES}', anchors=6, k=0, labels='{LABELS}')"
     names = "jpeg, white_fog, gaussian_noise, posterize"
     how = ("--data", data, "--operators", names)
-    at.steadyeye("degrade", *LITE[:4], *how, "--levels", "0,3,6,12,18,24,30", "--out", "sweep", "--quiet")
+    levels = ("--levels", "0,3,6,12,18,24,30")
+    at.steadyeye("degrade", *LITE[:4], *how, *levels, "--out", "sweep", "--quiet")
     yield "sweep/report.html"
     # a search over few images ends before it finds a failure point
     data = data.replace("anchors=6", "anchors=40")
