@@ -270,11 +270,7 @@ def look_at(out: Path, pages: list[str]) -> int:
         browser = driver.chromium.launch(executable_path=str(CHROMIUM), args=FLAGS)
         for page in pages:
             name = page.removesuffix("/report.html").removesuffix(".html").replace("/", "-")
-            where: dict[str, list[str]] = {}
-            for look in page_checks.LOOKS:
-                stem = shots / f"{name}-{look.width}"
-                for line in look_once(browser, out / page, look, stem):
-                    where.setdefault(line, []).append(f"{look.width} {look.theme}")
+            where = look_at_page(browser, out / page, shots / name)
             faults += len(where)
             print(f"{name}: {len(where)} faults", flush=True)
             for line, looks in where.items():
@@ -283,31 +279,31 @@ def look_at(out: Path, pages: list[str]) -> int:
     return int(faults > 0)
 
 
-def look_once(
-    browser,  # noqa: ANN001
-    page: Path,
-    look: page_checks.Look,
-    stem: Path | None = None,
-) -> list[str]:
-    """What is wrong with a page as it is looked at.
+def look_at_page(browser, page: Path, stem: Path | None = None) -> dict[str, list[str]]:  # noqa: ANN001
+    """What is wrong with a page → in which looks.
 
     `stem`: where its screenshots go, and in light its PDF; none if left out, as a browser may take
     minutes for a picture of the whole page while other processes have the processors.
     """
-    opened = page_checks.open_page(browser, page.as_uri(), look, offline=True)
+    opened = page_checks.open_page(browser, page.as_uri(), page_checks.LOOKS[0], offline=True)
     tab = opened.page
-    if stem:
-        tab.screenshot(path=f"{stem}-{look.theme}-top.png")
-    page_checks.unfold(tab)
-    if stem:
-        tab.screenshot(path=f"{stem}-{look.theme}.png", full_page=True)
-    found = [*page_checks.find_faults(opened), *page_checks.find_violations(tab)]
-    if look == page_checks.LOOKS[-2]:
+    where: dict[str, list[str]] = {}
+    for look in page_checks.LOOKS:
+        page_checks.reopen(opened, look)
         if stem:
-            tab.pdf(path=f"{stem}.pdf", print_background=True)
-        found += page_checks.find_print_faults(opened)
+            tab.screenshot(path=f"{stem}-{look.width}-{look.theme}-top.png")
+        page_checks.unfold(tab)
+        if stem:
+            tab.screenshot(path=f"{stem}-{look.width}-{look.theme}.png", full_page=True)
+        found = [*page_checks.find_faults(opened), *page_checks.find_violations(tab)]
+        if look == page_checks.LOOKS[-2]:
+            if stem:
+                tab.pdf(path=f"{stem}.pdf", print_background=True)
+            found += page_checks.find_print_faults(opened)
+        for line in found:
+            where.setdefault(line, []).append(f"{look.width} {look.theme}")
     tab.context.close()
-    return found
+    return where
 
 
 if __name__ == "__main__":
