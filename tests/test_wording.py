@@ -6,7 +6,7 @@ from importlib import import_module
 from pathlib import Path
 
 import pytest
-from test_titles import found, worlds
+from title_worlds import found, worlds
 from typer.main import get_command
 
 from steadyeye.cli import COMMANDS

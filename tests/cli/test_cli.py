@@ -7,23 +7,13 @@ import sys
 
 import pytest
 from conftest import ROOT
-from forked import steadyeye
-from test_runs import command, davis
+from forked import refused, steadyeye
+from whole_runs import command, davis
 
 from steadyeye.data.classes.class_lists import shipped_classes
 from steadyeye.data.classes.class_mapping import by_meaning, from_file
 
 __all__ = ["davis"]
-
-
-def refused(*words, cwd=None):
-    """The one line a mistake is told in."""
-    done = steadyeye(*words, cwd=cwd)
-    assert done.returncode == 2, done.stdout + done.stderr
-    lines = done.stderr.strip().splitlines()
-    assert len(lines) == 1, done.stderr
-    assert lines[0].startswith("steadyeye: ")
-    return lines[0]
 
 
 def test_help_imports_nothing_heavy():

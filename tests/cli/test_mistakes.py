@@ -2,7 +2,7 @@
 
 import pytest
 from forked import steadyeye
-from test_short_forms import FUNCTION, write_image, write_video
+from tiny_files import FUNCTION, write_image, write_video
 
 RUN = ("run", "--model", "mine:predict")
 CLIP = (*RUN, "--data", "clip.mp4")

@@ -2,18 +2,13 @@
 
 import json
 
-import cv2
-import numpy as np
 import pytest
-from test_mined import data as boxed
-from test_mined import written
 from typer.testing import CliRunner
 
 from steadyeye import cli
 from steadyeye.cli.options import app
 from steadyeye.cli.progress import Lines, watching
 from steadyeye.core.errors import UsageError
-from steadyeye.core.storage import files
 
 
 @pytest.fixture(scope="module")
@@ -25,37 +20,6 @@ def steadyeye():
         return CliRunner().invoke(app, [str(word) for word in words])
 
     return call
-
-
-@pytest.fixture(scope="module")
-def work(tmp_path_factory):
-    """The words of each command but for where it writes to and how it tells."""
-    root = tmp_path_factory.mktemp("work")
-    rng = np.random.default_rng(0)
-    for folder in ("clip", "sorted/dark", "sorted/light"):
-        (root / folder).mkdir(parents=True)
-        for i in range(6):
-            picture = rng.integers(0, 255, (32, 48, 3), np.uint8)
-            cv2.imwrite(str(root / folder / f"{i:03d}.png"), picture)
-    boxes = root / "boxes"
-    boxes.mkdir()
-    written(boxes)
-    clip = f"frames(path='{root / 'clip'}', anchors=2, k=1)"
-    labelled = f"image_folder(root='{root / 'sorted'}')"
-    names = [f"{kind}/{i:03d}.png" for kind in ("dark", "light") for i in range(6)]
-    files.write_file(root / "said.json", json.dumps(dict.fromkeys(names, "dark")).encode())
-    model = ("--model", "callable(path='light_toys:light')", "--no-cache")
-    detector = ("--model", "callable_detector(path='test_mined:sure')", "--data", boxed(boxes))
-    return root, {
-        "run": ("run", *model, "--data", clip),
-        "degrade": (
-            *("degrade", *model, "--data", labelled),
-            *("--operators", "jpeg", "--levels", "0,9"),
-        ),
-        "score": ("score", root / "said.json", "--data", labelled),
-        "explain": ("explain", *detector, "--analyses", "patch_shuffle(repeats=1)", "--limit", 1),
-        "mine": ("mine", *detector),
-    }
 
 
 def lines(result):

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 from forked import on_terminal, steadyeye
-from test_progress import work
+from progress_work import work
 
 from steadyeye.cli.progress import _Cell, bar
 from steadyeye.cli.terminal import table_lines, wrap_sentence

@@ -4,12 +4,13 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from hand_tables import BLUR, FOG, sweep
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import bootstrap as scipy_bootstrap
 
 from steadyeye.core.errors import UsageError
-from steadyeye.core.predictions import Predictions, true_rank, true_score
+from steadyeye.core.predictions import true_rank, true_score
 from steadyeye.core.stats import bootstrap
 from steadyeye.core.stats.intervals import clopper_pearson
 from steadyeye.core.types import Evaluated
@@ -21,49 +22,6 @@ from steadyeye.metrics.degraded_rank import degraded_rank
 from steadyeye.metrics.failure_points import failure_points
 from steadyeye.report.analyses.degradation_ranking import degradation_ranking
 from steadyeye.report.analyses.failure_levels import failure_levels
-
-
-def sweep(ranks, model="toy", errors=(), videos=None):
-    """Predictions of a sweep; `ranks`: operator → (levels + 1, images) ranks of the true class."""
-    first = next(iter(ranks.values()))[0]
-    rows = [("", 0, i, rank) for i, rank in enumerate(first)]
-    for operator, block in ranks.items():
-        rows += [(operator, level, i, block[level][i]) for level in range(1, len(block))
-                 for i in range(len(first))]  # fmt: skip
-    operator, level, image, rank = (np.array(column) for column in zip(*rows, strict=True))
-    n = len(rows)
-    names = np.array([f"photo {i}" for i in image])
-    tags = {"operator": operator, "level": level, "image": names}
-    tags |= {"changed": level / 100, "brightness": 100.0 + level}
-    if videos is not None:
-        tags["video"] = np.array([videos[i] for i in image])
-    failed = np.array(["broken" if (o, v, i) in errors else "" for o, v, i, _ in rows])
-    return Predictions(
-        model=model,
-        data="photos",
-        classes=("a", "b", "c"),
-        model_classes=("a", "b", "c"),
-        columns=("truth", "operator", "level", "image", "changed", "brightness", "profile"),
-        ids=np.array([f"{o}{v}{i}" for o, v, i, _ in rows]),
-        groups=np.array([""] * n),
-        truth=np.tile([True, False, False], (n, 1)),
-        scores=np.zeros((n, 0), dtype=np.float32),
-        top=np.zeros((n, 1), dtype=np.int32),
-        top_scores=np.zeros((n, 1), dtype=np.float32),
-        errors=failed,
-        tags=tags,
-        stored={
-            "predicted": np.where(rank == 0, 0, 1),
-            "confidence": np.full(n, 0.5, dtype=np.float32),
-            "rank": rank,
-            "probability": (1 / (1 + rank)).astype(np.float32),
-        },
-    )
-
-
-# four images; the last is wrong from the start
-FOG = [[0, 0, 0, 2], [0, 0, 1, 2], [0, 1, 2, 0], [1, 0, 2, 2]]
-BLUR = [[0, 0, 0, 2], [0, 0, 0, 1], [0, 0, 0, 1], [0, 0, 1, 1]]
 
 
 def test_profiles_by_hand():

@@ -13,12 +13,11 @@ from conftest import TESTS
 from forked import Command, steadyeye
 from hypothesis import given
 from hypothesis import strategies as st
+from probed_tables import probed, table
 from pycocotools.coco import COCO
 
 from steadyeye.core import plugins
-from steadyeye.core.boxes import BoxTable, areas
 from steadyeye.core.errors import UsageError
-from steadyeye.core.predictions import Predictions
 from steadyeye.core.seeds import stream
 from steadyeye.core.spec import parse
 from steadyeye.core.types import Evaluated
@@ -41,49 +40,6 @@ from steadyeye.report.analyses.patch_shuffle import patch_shuffle
 from steadyeye.report.explain import page
 from steadyeye.runner.job import Job
 from steadyeye.runner.run import Silent
-
-
-def boxed(rows, width=2):
-    """A box table of (image, label, x0, y0, x1, y1, score, crowd) rows."""
-    values = np.array(rows, dtype=float).reshape(-1, 8)
-    corners = values[:, 2:6]
-    return BoxTable(
-        values[:, 0].astype(np.int64),
-        values[:, 1].astype(np.int64),
-        corners,
-        values[:, 6],
-        values[:, 7].astype(bool),
-        areas(corners),
-    )
-
-
-def table(truth, said, images=2, **more):
-    """Predictions of a detector of `a` and `b` with the given boxes."""
-    empty = np.zeros((images, 0), dtype=np.float32)
-    values = {
-        "columns": ("truth", "boxes", "detections"),
-        "ids": np.array([f"i{n}" for n in range(images)]),
-        "groups": np.array([""] * images),
-        "tags": {},
-        **more,
-    }
-    return Predictions(
-        model="m",
-        data="d",
-        classes=("a", "b"),
-        model_classes=("a", "b"),
-        truth=np.zeros((images, 2), dtype=bool),
-        scores=empty,
-        top=empty.astype(np.int32),
-        top_scores=empty,
-        errors=np.array([""] * images),
-        boxes=boxed(truth),
-        detections=boxed(said),
-        raw_detections=boxed(said),
-        model_to_data_class=np.arange(2),
-        **values,
-    )
-
 
 # ---------------------------------------------------------------- targets
 
@@ -238,35 +194,6 @@ def test_davis_masks_go_with_their_boxes(test_data, tmp_path):
 
 
 # ---------------------------------------------------------------- what was found, by hand
-
-
-def probed(causes, videos, said, changes, score=0.8, probe="patch_shuffle"):
-    """A probe's predictions: each target at step 0 and `changes` more; boxes are 0 0 10 10."""
-    n = len(causes) * (changes + 1)
-    spread = {"target": [f"t{i}" for i in range(len(causes))], "cause": causes, "image": videos}
-    tags = {key: np.repeat(np.array(each), changes + 1) for key, each in spread.items()}
-    sides = {"x0": 0.0, "y0": 0.0, "x1": 10.0, "y1": 10.0, "own_label": 0, "score": 0.9}
-    tags |= {key: np.array([value] * n) for key, value in sides.items()}
-    tags |= {"video": tags["image"], "repeat": np.tile(np.arange(changes + 1), len(causes))}
-    tags |= {
-        "background": np.where(tags["repeat"] > 0, np.char.add("b", tags["repeat"].astype(str)), "")
-    }
-    tags |= {"mask": np.array(["truth"] * n)}
-    settings = {"repeats": changes, "swaps": 3, "share": 0.25, "backgrounds": changes, "offered": 9}
-    return table(
-        [],
-        said,
-        images=n,
-        tags=tags,
-        columns=("target", probe),
-        probe={
-            "name": probe,
-            "model": "m",
-            "score": score,
-            "reference": None,
-            "settings": settings,
-        },
-    )
 
 
 def test_the_best_overlapping_detection_of_the_class_counts():

@@ -7,9 +7,9 @@ from dataclasses import dataclass, fields, is_dataclass
 import cv2
 import numpy as np
 import pytest
+from review_boxes import BOX, FINE, Boxes, candidates, write
 from review_toys import CLASSES, NO, YES, Review, draw, source
-from test_finetune_classifiers import NET, made
-from test_review_boxes import BOX, FINE, Boxes, candidates, write
+from toy_classifiers import NET, made
 
 import steadyeye as se
 from steadyeye.core import plugins

@@ -4,7 +4,7 @@ import json
 import subprocess
 import sys
 
-from test_short_forms import FUNCTION, write_video
+from tiny_files import FUNCTION, write_video
 
 # what stands in for Windows: modules that cannot be imported, calls and files that are not there
 WITHOUT_UNIX = """

@@ -6,11 +6,11 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
+from hand_tables import HAND, as_predictions, random_scores, random_table, table
 from hypothesis import given
 from hypothesis import strategies as st
 
 from steadyeye.core.errors import UsageError
-from steadyeye.core.predictions import Predictions
 from steadyeye.core.stats.intervals import clopper_pearson
 from steadyeye.metrics.accuracy import accuracy
 from steadyeye.metrics.conditional_robustness import conditional_robustness
@@ -19,32 +19,6 @@ from steadyeye.metrics.flip_rate import flip_rate
 from steadyeye.metrics.pm_k import pm_k
 from steadyeye.metrics.random_neighbour import random_neighbour, statistic
 from steadyeye.metrics.self_consistency import self_consistency
-
-
-def table(scores, truths, groups, offsets, *, video=None, frame=None, errors=None, ids=None):
-    """Predictions with the given columns; `truths` are label lists."""
-    scores = np.asarray(scores, dtype=np.float32)
-    truth = np.zeros(scores.shape, dtype=bool)
-    for row, labels in enumerate(truths):
-        truth[row, list(labels)] = True
-    tags = {"offset": np.asarray(offsets), "frame": np.asarray(offsets)}
-    if video is not None:
-        tags |= {"video": np.asarray(video), "frame": np.asarray(frame)}
-    return Predictions(
-        model="m",
-        data="d",
-        classes=tuple(f"c{i}" for i in range(scores.shape[1])),
-        model_classes=tuple(f"c{i}" for i in range(scores.shape[1])),
-        columns=("truth", "group", *tags),
-        ids=np.asarray(ids if ids is not None else [f"s{i}" for i in range(len(scores))]),
-        groups=np.asarray(groups),
-        truth=truth,
-        scores=scores,
-        top=scores.argmax(axis=1)[:, None].astype(np.int32),
-        top_scores=scores.max(axis=1, keepdims=True),
-        errors=np.asarray(errors if errors is not None else [""] * len(scores)),
-        tags=tags,
-    )
 
 
 def within(sets):
@@ -73,33 +47,6 @@ def near(released):
     return within(released[0])
 
 
-def random_scores(labels, seed):
-    """Scores of every frame, in the order of their names."""
-    rng = np.random.default_rng(seed)
-    scores = rng.random((len(labels), 30), dtype=np.float32)
-    # right with a probability that differs from table to table, so that all values occur
-    lucky = rng.random(len(labels)) < rng.random() ** 0.05
-    first = np.array([labels[f][0] for f in sorted(labels)])
-    scores[np.flatnonzero(lucky), first[lucky]] = 2
-    return scores
-
-
-def random_table(released, seed):
-    return dict(zip(sorted(released[1]), random_scores(released[1], seed), strict=True))
-
-
-def as_predictions(released, scores):
-    sets, labels = released
-    rows = [(f, a) for a in sets for f in sorted({a, *sets[a]})]
-    return table(
-        np.stack([scores[f] for f, _ in rows]),
-        [labels[f] for f, _ in rows],
-        [a for _, a in rows],
-        [int(f[-11:-5]) - int(a[-11:-5]) for f, a in rows],
-        ids=[f for f, _ in rows],
-    )
-
-
 def test_random_tables_over_the_released_metadata(released, near):
     labels = released[1]
     names = sorted(labels)
@@ -124,15 +71,6 @@ def test_the_set_without_neighbours_is_reported(released):
         "1 of 1,109 sets have no neighbour and count as their anchor alone"
         in pm_k(predictions).notes
     )
-
-
-HAND = {
-    # set a: right, right, right; set b: the anchor right, +1 right, +2 wrong; set c: anchor wrong
-    "scores": [[1, 0], [1, 0], [1, 0], [1, 0], [0, 1], [0, 1], [0, 1], [1, 0]],
-    "truths": [[0], [0], [0, 1], [0], [1], [0], [0], [0]],
-    "groups": ["a", "a", "a", "b", "b", "b", "c", "c"],
-    "offsets": [-1, 0, 1, 0, 1, 2, 0, 1],
-}
 
 
 def test_by_hand():

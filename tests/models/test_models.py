@@ -9,26 +9,18 @@ import pytest
 import torch
 import toy_networks
 from efficientnet_lite_pytorch import EfficientNet
+from packaged_models import LITE
 
 from steadyeye.core import plugins
 from steadyeye.core.errors import UsageError
 from steadyeye.core.spec import Spec
-from steadyeye.data.images import image_file
 from steadyeye.models.runtimes.classifier import softmax
 from steadyeye.models.runtimes.probe_images import patterns
 from steadyeye.models.runtimes.weights import fill
 
-LITE = ("efficientnet_lite0", "efficientnet_lite1", "efficientnet_lite2")
 SMALL = {"size": 32}
 IMAGES = patterns(48, 64, 3)
 pytestmark = pytest.mark.usefixtures("own_cache")
-
-
-@pytest.fixture(scope="module")
-def photos(test_data):
-    return {
-        path.stem: image_file.read(path) for path in sorted((test_data / "photos").glob("*.jpg"))
-    }
 
 
 @pytest.fixture

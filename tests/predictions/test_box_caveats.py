@@ -6,7 +6,7 @@ from dataclasses import replace
 import cv2
 import numpy as np
 import pytest
-from test_detection import score
+from detection_tables import score
 
 import steadyeye as se
 from steadyeye.core import plugins

@@ -7,12 +7,9 @@ import cv2
 import numpy as np
 import pytest
 import vl_convert
+from hand_tables import BLUR, FOG, HAND, evaluated, sweep, table, watched
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from test_label_free import watched
-from test_metrics import HAND, table
-from test_profiles import BLUR, FOG, sweep
-from test_sections import evaluated
 
 from steadyeye.core.report_types import Mark
 from steadyeye.core.types import Evaluated

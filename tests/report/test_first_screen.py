@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 import simplejpeg
 from conftest import PATIENCE
-from test_metrics import HAND, table
-from test_sections import evaluated
+from hand_tables import HAND, evaluated, table
 
 from steadyeye.core.report_types import Exhibit, Picture, Section, Topic
 from steadyeye.core.result_lookup import limit

@@ -10,9 +10,8 @@ import numpy as np
 import pytest
 import simplejpeg
 from conftest import PATIENCE
+from hand_tables import HAND, evaluated, table
 from scipy.stats import binomtest
-from test_metrics import HAND, table
-from test_sections import evaluated
 
 from steadyeye.core.types import Evaluated, Result
 from steadyeye.report.render.document import Document

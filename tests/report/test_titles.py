@@ -10,30 +10,24 @@ from dataclasses import replace
 import explain_toys
 import numpy as np
 import pytest
+from hand_tables import sweep
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import binomtest
-from test_explain import probed
-from test_explain import table as boxes_of
-from test_gains import BASE
-from test_label_free import watched
-from test_metrics import table
-from test_profiles import sweep
+from title_worlds import ELSEWHERE, found, pm, swept
 
 from steadyeye.core import plugins
 from steadyeye.core.claims import Claim, above, below, every, first, higher, leads
-from steadyeye.core.review_filter import select_reviewed
 from steadyeye.core.stats.intervals import Interval
 from steadyeye.core.types import Evaluated
 from steadyeye.degradation.harm import harm
-from steadyeye.metrics.covariates.measures import COLUMNS
 from steadyeye.metrics.degraded_accuracy import degraded_accuracy
 from steadyeye.report.build import document, sections
 from steadyeye.report.render.headline import headline
 from steadyeye.runner.collect import evaluated
 from steadyeye.runner.job import Job
 from steadyeye.runner.run import Silent, run
-from steadyeye.runner.validate import check, readable
+from steadyeye.runner.validate import check
 
 NEUTRAL = {
     "background": r"Replacing the background: (how much|do confident mistakes change less .*\?.*)",
@@ -84,143 +78,6 @@ NEUTRAL = {
     "what_changed": r"What changed when it broke: (no measure is clearly related"
     r"|too few broken frames)",
 }
-ELSEWHERE = {"attribution", "blind_spots"}
-"""Their titles are checked where their cells are made, in files of their own."""
-
-
-def pm(n, right, name="one", mark="", recipe=None):
-    """n sets of an anchor and three neighbours on either side; `right(set, offset)`."""
-    keys = [(i, o) for i in range(n) for o in range(-3, 4)]
-    hit = np.array([right(i, o) for i, o in keys], dtype=bool).reshape(-1)
-    which, offset = (np.array([key[at] for key in keys], dtype=int) for at in (0, 1))
-    plain = table(
-        np.column_stack([hit, ~hit]).astype(float).reshape(-1, 2),
-        [[0]] * len(keys),
-        np.array([f"g{i}" for i in which], dtype=np.str_),
-        offset,
-    )
-    noise = np.random.default_rng(1).random(len(keys))
-    tags = {
-        "fps": np.where(which % 2, 25.0, 30.0),
-        "frame_type": np.array(["PBI"[o % 3] for o in offset], dtype=np.str_),
-        "accepted": (offset != 2).astype(int),
-        "motion": np.where(offset == 0, np.nan, np.where(hit, noise, noise + 0.5)),
-        "linf": np.where(offset == 0, np.nan, noise),
-    }
-    tags |= {
-        name: np.random.default_rng(2).random(len(keys)) for name in COLUMNS if name not in tags
-    }
-    columns = (*plain.columns, *tags)
-    more = {"model": name, "model_mark": mark, "recipe": recipe or {}, "fingerprint": "same"}
-    return select_reviewed(replace(plain, tags={**plain.tags, **tags}, columns=columns, **more))
-
-
-def detected(n, found):
-    """n sets of two frames with an object each; `found`: (set, offset) → label and score."""
-    rows = [(i, o) for i in range(n) for o in (0, 1)]
-    truth = [(row, 0, 0, 0, 10, 10, 0, 0) for row in range(len(rows))]
-    said = [(row, found(*key)[0], 0, 0, 10, 10, found(*key)[1], 0) for row, key in enumerate(rows)]
-    made = boxes_of(truth, said, images=len(rows))
-    tags = {"offset": np.array([o for _, o in rows], dtype=int)}
-    return replace(
-        made,
-        tags=tags,
-        groups=np.array([f"g{i}" for i, _ in rows], dtype=np.str_),
-        columns=("truth", "boxes", "detections", "group", "offset"),
-        detections=made.raw_detections,
-        truth=np.tile([True, False], (len(rows), 1)),
-        top=np.array([[found(*key)[0]] for key in rows], dtype=np.int32).reshape(-1, 1),
-        top_scores=np.full((len(rows), 1), 0.9, dtype=np.float32),
-        stored={
-            "predicted": np.array([found(*key)[0] for key in rows], dtype=int),
-            "confidence": np.array([found(*key)[1] for key in rows], dtype=np.float32),
-        },
-    )
-
-
-def stills(n, name="one"):
-    """n images that stand alone, every third one wrong."""
-    hit = np.arange(n) % 3 > 0
-    scores = np.column_stack([hit, ~hit]).astype(float).reshape(-1, 2)
-    alone = table(
-        scores, [[0]] * n, np.array([f"g{i}" for i in range(n)], dtype=np.str_), np.zeros(n)
-    )
-    return replace(alone, model=name, columns=("truth", "group"), tags={}, fingerprint="same")
-
-
-def swept(n, worse):
-    """Two operators on n images; under `rain` `worse` more of them are lost from level 1 on."""
-    lost = np.random.default_rng(2).random((4, n)) < np.array([0, 0.2, 0.3, 0.4])[:, None]
-    more = lost | ((np.arange(n) < worse) & (np.arange(4) > 0)[:, None])
-    return {"fog": lost.astype(int), "rain": more.astype(int)}
-
-
-def shuffles(n, change, probe):
-    """n mistakes that lose `change`, n correct detections that lose nothing, each of its image."""
-    causes = ["misclassification"] * n + [""] * n
-    said = []
-    for target, cause in enumerate(causes):
-        for step in range(3):
-            p = 0.9 - (change(target) if cause and step else 0)
-            said.append((target * 3 + step, 0, 0, 0, 10, 10, p, 0))
-    return probed(causes, [f"v{i}" for i in range(2 * n)], said, 2, probe=probe)
-
-
-def tuned(n, better):
-    """A base right on half of the anchors, and one trained from it that is right on `better`."""
-    base = pm(n, lambda i, _: i % 2 == 0, "base", "b")
-    return [base, pm(n, lambda i, _: better(i), "tuned", "t", {"base": BASE})]
-
-
-def worlds(kind):
-    """Groups of models, each on its data: tiny and noisy, clear, or empty."""
-    n = {"tiny": 4, "clear": 120, "empty": 0}[kind]
-    rng = np.random.default_rng(3)
-    noise = rng.random((max(n, 1), 7, 3)) < 0.7
-
-    def noisy(which):
-        return lambda i, o: bool(noise[i, o + 3, which])
-
-    clear = [lambda i, o: i % 2 == 0 or o != 3, lambda i, o: i % 3 == 0 or o != 3]
-    choices = clear if kind == "clear" else [noisy(0), noisy(1)]
-    made = [[pm(n, choices[0])], [pm(n, each, f"m{i}") for i, each in enumerate(choices)]]
-    made.append(tuned(n, (lambda i: True) if kind == "clear" else (lambda i: i < 3)))
-    wrong = (
-        (lambda i, o: (1, 0.9) if o else (0, 0.9))
-        if kind == "clear"
-        else (lambda i, o: (int(noise[i, o, 0]), 0.9))
-    )
-    made.append([detected(n, wrong)])
-    made += [[stills(n)], [stills(n, "a"), stills(n, "b")]]
-    answers = {"tiny": "aab", "clear": "ab" * 60, "empty": ""}[kind]
-    made.append([watched(answers)])
-    if n:
-        made += [[sweep(swept(n, n // 2 if kind == "clear" else 1))]]
-        made += [[sweep(swept(n, 0), model="a"), sweep(swept(n, n // 2), model="b")]]
-        before, after = (sweep(swept(n, each), model=f"w{each}") for each in (n // 2, 0))
-        made.append(
-            [
-                replace(before, model_mark="b", fingerprint="same"),
-                replace(after, model_mark="t", fingerprint="same", recipe={"base": BASE}),
-            ]
-        )
-        for probe in ("patch_shuffle", "background"):
-            made.append([shuffles(n, lambda i: 0.5 if kind == "clear" or i % 2 else 0.0, probe)])
-    return made
-
-
-def found(kind):
-    """(analysis, section) for all of them on all data of a kind."""
-    told = []
-    for group in worlds(kind):
-        models = [evaluated(each) for each in group]
-        columns = set.intersection(*(set(each.predictions.columns) for each in models))
-        for name in plugins.names("analyses"):
-            analysis = plugins.load("analyses", name)
-            if name not in ELSEWHERE and readable(analysis, tuple(columns)):
-                section = analysis(models)
-                told += [(name, section)] if section is not None else []
-    return told
 
 
 def shows(claim):

@@ -11,10 +11,9 @@ import threading
 from urllib.parse import quote
 
 import pytest
-from forked import steadyeye
+from forked import refused, steadyeye
 from light_toys import dark, light, write_clip
 from page_checks import LOOKS, Look, find_faults, find_print_faults, find_violations, open_page
-from test_cli import refused
 
 import steadyeye as se
 from steadyeye.predictions.json_record import write_record

@@ -10,13 +10,12 @@ from urllib.parse import quote
 import gcs_server
 import pytest
 import s3_server
-from forked import steadyeye
+from forked import refused, steadyeye
 from light_toys import dark, light, write_clip
+from mined_toys import data as boxed_data
+from mined_toys import models, written
+from mined_toys import steadyeye as with_detectors
 from page_checks import Look, open_page
-from test_cli import refused
-from test_mined import data as boxed_data
-from test_mined import models, written
-from test_mined import steadyeye as with_detectors
 
 import steadyeye as se
 from steadyeye.core.storage.files import place

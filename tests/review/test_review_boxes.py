@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 from forked import steadyeye
 from PIL import Image as Pillow
+from review_boxes import BOX, FINE, Boxes, candidates, write
 from review_toys import CLASSES, GOOD, NO, YES, Review, draw, source
-from test_runs import davis
+from whole_runs import davis
 
 from steadyeye.api import evaluate
 from steadyeye.core.errors import UsageError
@@ -35,51 +36,11 @@ from steadyeye.review.workflow import items
 
 __all__ = ["davis"]
 
-FINE = {"well_sized": True, "blurry": False, "occluded": False, "depiction": False}
-BOX = {"box": [2.0, 3.0, 20.5, 25.0], "label": "cat"}
-
-
-def candidates(**more):
-    """Three images, one of them a PNG, with four boxes, one of them reaching over the edge."""
-    return {
-        "images": [{"id": n, "file_name": f"in/{name}"} for n, name in enumerate("abc")],
-        "categories": [{"id": 7, "name": "dog"}, {"id": 3, "name": "cat"}],
-        "annotations": [
-            {"id": 10, "image_id": 0, "category_id": 3, "bbox": [1, 2, 20, 20], "score": 0.9},
-            {"id": 11, "image_id": 0, "category_id": 7, "bbox": [30, 5, 10.4, 8]},
-            {"id": 12, "image_id": 1, "category_id": 3, "bbox": [0, 0, 40, 32]},
-            {"id": 13, "image_id": 2, "category_id": 7, "bbox": [4, 4, 4, 4]},
-        ],
-        **more,
-    }
-
-
-def write(folder, content, suffixes=("jpg", "jpg", "png")):
-    """The candidates and their images in a folder; returns the arguments of `sample_boxes`."""
-    rng = np.random.default_rng(0)
-    images = folder / "images"
-    (images / "in").mkdir(parents=True, exist_ok=True)
-    for one, suffix in zip(content["images"], suffixes, strict=False):
-        one["file_name"] += f".{suffix}"
-        picture = rng.integers(0, 255, (32, 40, 3), np.uint8)
-        (images / one["file_name"]).write_bytes(image_file.encode(picture, f".{suffix}"))
-    path = folder / "candidates.json"
-    path.write_text(json.dumps(content))
-    return path, images, folder / "set", lambda done: None
-
 
 @pytest.fixture
 def boxes(tmp_path):
     sample_boxes(*write(tmp_path, candidates()))
     return review_set.read(tmp_path / "set")
-
-
-class Boxes(Review):
-    """A review of boxes in a fresh database."""
-
-    def __init__(self, folder, reviewers=1, **said):
-        super().__init__(folder, reviewers, **said)
-        self.rules = type(self.rules)(self.plan, folder.classes.names, folder.fingerprint)
 
 
 def test_jpeg_files_are_kept_as_they_are_and_boxes_as_corners(boxes, tmp_path):

@@ -5,7 +5,7 @@ import json
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from test_cli import refused, steadyeye
+from forked import refused, steadyeye
 
 from steadyeye.core.errors import UsageError
 from steadyeye.data.annotations import review_set

@@ -8,7 +8,7 @@ import time
 
 import pytest
 from forked import Command
-from test_runs import Watcher, compute, davis, flip_a_byte, tree
+from whole_runs import Watcher, compute, davis, flip_a_byte, tree
 
 import steadyeye as se
 from steadyeye.core import plugins

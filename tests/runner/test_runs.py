@@ -1,11 +1,8 @@
 """Whole runs on real frames: resumed, repeated, killed, and fed what is broken."""
 
 import json
-import os
 import shutil
 import signal
-import subprocess
-import sys
 import time
 from pathlib import Path
 
@@ -13,70 +10,11 @@ import numpy as np
 import pytest
 from forged_records import forge_record
 from forked import Command, steadyeye
+from whole_runs import compute, flip_a_byte, shards, tree
 
 import steadyeye as se
 from steadyeye.predictions.read import cells, read
 from steadyeye.report.build import document
-from steadyeye.runner import validate
-from steadyeye.runner.job import Job
-from steadyeye.runner.run import run
-
-LABELS = """video,labels
-blackswan,black swan
-bmx-trees,bicycle
-car-shadow,car
-dog,dog
-drift-straight,car
-scooter-black,motor scooter
-"""
-
-
-@pytest.fixture(scope="module")
-def davis(test_data, tmp_path_factory):
-    """Six DAVIS sequences with a class each, as the spec of a `frames` source."""
-    root = tmp_path_factory.mktemp("davis")
-    (root / "labels.csv").write_text(LABELS)
-    for line in LABELS.splitlines()[1:]:
-        name = line.split(",")[0]
-        (root / "frames").mkdir(exist_ok=True)
-        (root / "frames" / name).symlink_to(test_data / "davis" / "JPEGImages" / name)
-    return f"frames(path='{root / 'frames'}', anchors=3, k=1, labels='{root / 'labels.csv'}')"
-
-
-class Watcher:
-    """Remembers what a run told."""
-
-    def __init__(self):
-        self.found = {}
-        self.counts = {}
-        self.said = []
-        self.rows = 0
-
-    def begin(self, name, rows):
-        def advance(done):
-            self.rows += done
-
-        return advance
-
-    def resumed(self, name, finished, shards):
-        self.found[name] = finished
-
-    def counted(self, name, found):
-        self.counts[name] = found
-
-    def say(self, line):
-        self.said.append(line)
-
-
-def compute(out, data, **options):
-    watcher = Watcher()
-    job = Job(models=("efficientnet_lite0",), data=(data,), out=str(out), **options)
-    run(validate.check(job), watcher)
-    return watcher
-
-
-def shards(out):
-    return {path.name: path.read_bytes() for path in sorted(cells(Path(out))[0][0].glob("*.arrow"))}
 
 
 @pytest.fixture(scope="module")
@@ -124,20 +62,6 @@ def test_finished_shards_are_not_computed_again(davis, whole, tmp_path):
     assert (cell / "seal.json").read_bytes() == (cells(whole)[0][0] / "seal.json").read_bytes()
 
 
-def command(*words):
-    return [sys.executable, "-m", "steadyeye", *map(str, words)]
-
-
-def tree(out):
-    """Every file of a run but the log and what the disk said of images, where times are kept."""
-    return {
-        str(path.relative_to(out)): path.read_bytes()
-        for path in sorted(out.rglob("*"))
-        if path.is_file() and path.name not in {"log.jsonl", ".lock"}
-        if path.suffix != ".contents"
-    }
-
-
 def test_killed_and_run_again_it_is_as_if_nothing_happened(davis, tmp_path):
     run_it = ["run", "--model", "efficientnet_lite0", "--data", davis, "--workers", 1]
     steadyeye(*run_it, "--out", "whole", cwd=tmp_path, check=True)
@@ -176,12 +100,6 @@ def test_predictions_that_are_not_whole_are_refused(whole, tmp_path):
     assert "is missing" in broken(lambda cell: (cell / first).unlink())
     flipped = broken(lambda cell: flip_a_byte(cell / first))
     assert "checksum differs" in flipped
-
-
-def flip_a_byte(path):
-    data = bytearray(path.read_bytes())
-    data[len(data) // 2] ^= 1
-    path.write_bytes(bytes(data))
 
 
 def test_another_version_that_goes_on_is_told_beside_the_first(whole, davis, tmp_path):
@@ -311,24 +229,6 @@ def test_a_sum_of_logits_is_refused(davis, tmp_path):
     most = se.evaluate("efficientnet_lite0", data, out=tmp_path / "c")
     assert (done.predictions.scores >= most.predictions.scores).all()
     assert (done.predictions.scores > most.predictions.scores).any()
-
-
-@pytest.fixture
-def small_disk(tmp_path):
-    """A file system of 256 kB; skips where none can be mounted."""
-    folder = tmp_path / "disk"
-    folder.mkdir()
-    mounted = (
-        os.geteuid() == 0
-        and not subprocess.run(
-            ["mount", "-t", "tmpfs", "-o", "size=256k", "tmpfs", str(folder)], capture_output=True
-        ).returncode
-    )
-    if not mounted:
-        pytest.skip("cannot mount a small file system here")
-    yield folder
-    # lazily: this process keeps the file of a cache open for as long as it lives
-    subprocess.run(["umount", "--lazy", str(folder)], check=True)
 
 
 def test_no_space_left_is_one_line_and_loses_nothing(davis, small_disk, tmp_path):

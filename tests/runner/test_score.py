@@ -4,17 +4,14 @@ import json
 
 import numpy as np
 import pytest
-from test_runs import Watcher
+from scored import score
 
 import steadyeye as se
 from steadyeye.core import plugins
 from steadyeye.core.spec import parse
 from steadyeye.metrics.accuracy import accuracy
 from steadyeye.metrics.pm_k import pm_k
-from steadyeye.predictions.read import cells, read
-from steadyeye.runner import saved_scores, validate
-from steadyeye.runner.job import Job
-from steadyeye.runner.run import run
+from steadyeye.runner import saved_scores
 
 
 @pytest.fixture(scope="module")
@@ -25,16 +22,6 @@ def data(test_data):
 @pytest.fixture(scope="module")
 def ids(data):
     return plugins.build("sources", parse(data)).ids
-
-
-def score(path, data, out, classes=None):
-    predictions = saved_scores.load(path, classes)
-    checked = validate.with_models(
-        Job(models=(str(path),), data=(data,), out=str(out)), [predictions]
-    )
-    saved_scores.ready(predictions, checked.tasks[0])
-    run(checked, Watcher(), saved_scores.predict(predictions))
-    return read(*cells(out)[0])
 
 
 def test_counts_of_table_1(data, ids):

@@ -2,12 +2,11 @@
 
 import json
 
-import av
-import cv2
 import numpy as np
 import pytest
 import torch
 from forked import steadyeye
+from tiny_files import FUNCTION, write_image, write_video
 from toy_networks import net
 
 from steadyeye.core import plugins
@@ -25,25 +24,6 @@ def here(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(str(tmp_path))
     return tmp_path
-
-
-def write_video(path, frames=12):
-    with av.open(str(path), "w") as container:
-        stream = container.add_stream("mpeg4", rate=10)
-        stream.width, stream.height, stream.pix_fmt = 64, 48, "yuv420p"
-        for number in range(frames):
-            image = np.full((48, 64, 3), number * 20, dtype=np.uint8)
-            for packet in stream.encode(av.VideoFrame.from_ndarray(image, format="rgb24")):
-                container.mux(packet)
-        for packet in stream.encode():
-            container.mux(packet)
-    return path
-
-
-def write_image(path):
-    path.parent.mkdir(parents=True, exist_ok=True)
-    cv2.imwrite(str(path), np.zeros((8, 8, 3), dtype=np.uint8))
-    return path
 
 
 def export(path, module):
@@ -173,14 +153,6 @@ def test_the_default_folder_is_that_of_the_same_job_or_the_next(here):
     assert default_folder(job) == "runs/resnet50-street-1"
     other = Job(models=job.models, data=job.data, metrics="accuracy")
     assert default_folder(other) == "runs/resnet50-street-2"
-
-
-FUNCTION = """
-import numpy as np
-def predict(images):
-    light = images.reshape(len(images), -1).mean(axis=1) / 255
-    return np.stack([1 - light, light], axis=1)
-"""
 
 
 def test_from_nothing_to_a_report_in_short_forms(here):

@@ -9,6 +9,7 @@ import torch
 import toy_networks
 from forged_records import forge_record
 from torchvision_ops import torchvision
+from toy_classifiers import NET, made, noise
 
 from steadyeye.core import plugins
 from steadyeye.core.errors import UsageError
@@ -21,11 +22,8 @@ from steadyeye.models.runtimes import uninitialised
 from steadyeye.training.classification import FEWEST, Learning, classification
 from steadyeye.training.dataset import examples
 from steadyeye.training.mirroring import mirror_images
-from steadyeye.training.protocol import Example, Examples
 
-THREE = Classes(("cat", "dog", "owl"))
 LITE0 = "efficientnet_lite0(runtime='torch')"
-NET = "torch(path='py:toy_networks:net', classes='{}', runtime='torch', recipe={{'size': 64}})"
 SEQUENCES = {"blackswan": "swan", "car-shadow": "car", "dog": "dog", "goat": "goat"}
 pytestmark = pytest.mark.usefixtures("own_cache")
 
@@ -62,19 +60,6 @@ def davis(test_data, tmp_path_factory):
 
 def built(spec):
     return plugins.build("models", parse(spec))
-
-
-def made(labels, classes=THREE, **more):
-    """Examples of noise, one a tuple of labels."""
-    items = tuple(
-        Example(str(i), str(i), lambda i=i: noise(i), tuple(each), **more)
-        for i, each in enumerate(labels)
-    )
-    return Examples("noise", classes, items, "0")
-
-
-def noise(seed):
-    return np.random.default_rng(seed).integers(0, 256, (80, 96, 3), dtype=np.uint8)
 
 
 def prepared(task, found):

@@ -6,9 +6,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 import vl_convert
-from test_cli import refused, steadyeye
-from test_metrics import table
-from test_profiles import BLUR, FOG, sweep
+from forked import refused, steadyeye
+from hand_tables import BASE, BLUR, FOG, sweep, table
 
 from steadyeye.core import plugins
 from steadyeye.core.boxes import BoxTable
@@ -32,7 +31,6 @@ from steadyeye.training.before_after import Measuring, check_base, findings, mea
 from steadyeye.training.classification import classification
 from steadyeye.training.dataset import examples
 
-BASE = {"spec": "base", "name": "base", "fingerprint": "b"}
 SETS = 20
 
 

@@ -9,8 +9,8 @@ import gcs_server
 import pytest
 import s3_server
 from bright_pictures import written
-from test_packed_sources import build, picture, same, tar
-from test_storage import MODEL, Watcher, compute, shards
+from packed_toys import build, picture, same, tar
+from stored_runs import MODEL, Watcher, compute, shards
 
 import steadyeye as se
 from steadyeye.core.errors import UsageError

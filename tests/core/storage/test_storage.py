@@ -15,6 +15,7 @@ import s3_server
 import simplejpeg
 from bright_pictures import written
 from forked import Command, steadyeye
+from stored_runs import MODEL, Watcher, _below, compute, shards
 
 import steadyeye as se
 from steadyeye.core.errors import UsageError
@@ -30,16 +31,6 @@ from steadyeye.runner.measure import measure
 from steadyeye.runner.run import run
 
 NUMBERS = count(100)
-MODEL = """import time
-from pathlib import Path
-import numpy as np
-
-def light(images):
-    mean = images.reshape(len(images), -1).mean(axis=1) / 255
-    if Path(__file__).with_name("slow").exists() and mean.max() < 0.3:
-        time.sleep(60)
-    return np.stack([mean, 1 - mean], axis=1)
-"""
 
 
 @pytest.fixture(scope="module")
@@ -72,45 +63,6 @@ def toy(tmp_path, monkeypatch):
         return "callable(path='toy_light:light')"
 
     return written
-
-
-class Watcher:
-    def __init__(self, after=lambda rows: None):
-        self.found, self.after, self.rows = {}, after, 0
-
-    def begin(self, name, rows):
-        def advance(done):
-            self.rows += done
-            self.after(self.rows)
-
-        return advance
-
-    def resumed(self, name, finished, shards):
-        self.found[name] = finished
-
-    def counted(self, name, found):
-        pass
-
-    def say(self, line):
-        pass
-
-
-def compute(out, data, model, watcher=None):
-    watcher = watcher or Watcher()
-    job = Job(models=(model,), data=(data,), out=str(out), batch=4, workers=2)
-    run(validate.check(job), watcher)
-    return watcher
-
-
-def shards(out):
-    files = place(str(out)) / "cells"
-    return {each.name: each.read_bytes() for each in _below(files) if each.suffix == ".arrow"}
-
-
-def _below(folder):
-    from steadyeye.core.storage.files import below
-
-    return sorted(below(folder))
 
 
 def test_a_run_on_a_store_has_the_bytes_of_one_on_a_disk(bucket, pictures, toy, tmp_path):

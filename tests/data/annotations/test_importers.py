@@ -10,10 +10,10 @@ from pathlib import Path
 import cv2
 import numpy as np
 import pytest
+from forked import steadyeye
 from pycocotools.coco import COCO
 from pycocotools.cocoeval import COCOeval
-from test_cli import steadyeye
-from test_runs import Watcher
+from whole_runs import Watcher
 
 from steadyeye.core import plugins
 from steadyeye.core.errors import UsageError

@@ -4,7 +4,7 @@ import csv
 import json
 
 import pytest
-from test_runs import Watcher
+from whole_runs import Watcher
 
 from steadyeye.core.errors import UsageError
 from steadyeye.core.types import Classes

@@ -2,7 +2,7 @@
 
 import hub_server
 import pytest
-from test_packed_sources import asked, build, hub, packed, parquet, picture, same
+from packed_toys import asked, build, hub, packed, parquet, picture, same
 
 from steadyeye.core.errors import UsageError
 from steadyeye.core.storage.files import place

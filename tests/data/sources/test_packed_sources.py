@@ -1,6 +1,5 @@
 """Sources in tar shards, in Parquet files and on a store: the same samples wherever they lie."""
 
-import io
 import json
 import shutil
 import tarfile
@@ -10,12 +9,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 import s3_server
-import simplejpeg
+from packed_toys import Bright, asked, build, parquet, picture, same, tar
 
-from steadyeye.core import duplicates, plugins
+from steadyeye.core import duplicates
 from steadyeye.core.duplicates import find_repeated_texts
 from steadyeye.core.errors import SampleError, UsageError
-from steadyeye.core.spec import parse
 from steadyeye.core.storage import tar_index
 from steadyeye.core.storage.files import Remote, place
 from steadyeye.data.sources.webdataset import expand_braces
@@ -25,10 +23,6 @@ from steadyeye.runner.job import Job
 from steadyeye.runner.run import Silent, run
 
 KINDS = ("jpg", "cls")
-
-
-def build(text):
-    return plugins.build("sources", parse(text))
 
 
 @pytest.fixture(autouse=True)
@@ -47,34 +41,6 @@ def upload(folder, url):
         if file.is_file():
             (place(url) / file.relative_to(folder).as_posix()).write_bytes(file.read_bytes())
     return url
-
-
-def picture(value, size=(24, 32)):
-    return simplejpeg.encode_jpeg(np.full((*size, 3), value, dtype=np.uint8))
-
-
-def tar(path, files):
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with tarfile.open(path, "w") as archive:
-        for name, data in files:
-            info = tarfile.TarInfo(name)
-            info.size = len(data)
-            archive.addfile(info, io.BytesIO(data))
-    return path
-
-
-@pytest.fixture
-def packed(tmp_path):
-    """Two tars of 30 pictures each, labelled by class names."""
-    for shard in range(2):
-        files = []
-        for i in range(shard * 30, shard * 30 + 30):
-            files += [
-                (f"{i:04d}.jpg", picture(4 * i)),
-                (f"{i:04d}.cls", b"dark" if i < 30 else b"light"),
-            ]
-        tar(tmp_path / "tars" / f"train-{shard:03d}.tar", files)
-    return tmp_path / "tars"
 
 
 def test_braces():
@@ -232,27 +198,6 @@ def test_a_damaged_picture_in_a_tar_is_a_fault_of_its_sample(tmp_path):
             source[i].image()
 
 
-def parquet(path, values, names=("dark", "light"), groups=10):
-    path.parent.mkdir(parents=True, exist_ok=True)
-    rows = [{"bytes": picture(v), "path": f"{v}.jpg"} for v in values]
-    kind = pa.struct([("bytes", pa.binary()), ("path", pa.string())])
-    labels = [int(v >= 128) if v else -1 for v in values]
-    table = pa.table({"image": pa.array(rows, kind), "label": pa.array(labels, pa.int64())})
-    features = {"image": {"_type": "Image"}, "label": {"names": names, "_type": "ClassLabel"}}
-    told = json.dumps({"info": {"features": features}})
-    pq.write_table(
-        table.replace_schema_metadata({"huggingface": told}), path, row_group_size=groups
-    )
-
-
-@pytest.fixture
-def hub(tmp_path):
-    parquet(tmp_path / "hub" / "data" / "train-00000-of-00002.parquet", range(0, 100, 4))
-    parquet(tmp_path / "hub" / "data" / "train-00001-of-00002.parquet", range(100, 200, 4))
-    parquet(tmp_path / "hub" / "data" / "test-00000-of-00001.parquet", [4, 200])
-    return tmp_path / "hub"
-
-
 def test_parquet_files_of_the_hub(hub):
     source = build(f"hf_dataset(path='{hub}')")
     assert len(source) == 50
@@ -290,17 +235,6 @@ def test_parquet_files_that_are_refused(tmp_path):
     file.write_bytes(file.read_bytes()[:-40])
     with pytest.raises(UsageError, match=r"cannot read the Parquet file .*0000\.parquet"):
         build(f"hf_dataset(path='{tmp_path}')")
-
-
-def same(near, far):
-    assert list(far.ids) == list(near.ids)
-    assert list(far.truths) == list(near.truths)
-    assert far.fingerprint == near.fingerprint
-    assert far.name == near.name
-    assert list(far.missing()) == []
-    for i in (0, len(near) // 2, len(near) - 1):
-        np.testing.assert_array_equal(far[i].image(), near[i].image())
-        assert far[i].tags == near[i].tags
 
 
 @pytest.mark.parametrize("kind", ["webdataset(urls='{}')", "hf_dataset(path='{}')"])
@@ -380,31 +314,6 @@ def test_a_run_over_tars_equals_one_over_the_folder(packed, tmp_path, store):
     for other in found[1:]:
         np.testing.assert_array_equal(other.scores, found[0].scores)
         np.testing.assert_array_equal(other.truth, found[0].truth)
-
-
-class Bright:
-    """Reads its answer off the mean of the picture; remembers how many it was given."""
-
-    from steadyeye.core.types import Classes
-
-    name, fingerprint, recipe, cacheable = "bright", "bright", {}, True
-    classes = Classes(("dark", "light"))
-
-    def __init__(self):
-        self.asked = 0
-
-    def __call__(self, images):
-        light = np.array([image.mean() / 255 for image in images], dtype=np.float32)
-        self.asked += len(light)
-        return np.stack([1 - light, light], axis=1)
-
-
-def asked(data, out, cache):
-    """How many images a run asks its model about."""
-    model = Bright()
-    job = Job(models=("bright",), data=(data,), out=str(out), cache=str(cache), workers=2)
-    run(validate.with_models(job, [model]), Silent())
-    return model.asked
 
 
 def test_a_second_run_over_tars_and_parquet_asks_nothing(packed, hub, store, tmp_path):

@@ -9,7 +9,7 @@ import av
 import encoded
 import numpy as np
 import pytest
-from test_runs import Watcher, tree
+from whole_runs import Watcher, tree
 
 from steadyeye.core import plugins
 from steadyeye.core.errors import SampleError

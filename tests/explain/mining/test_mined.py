@@ -1,16 +1,13 @@
 """Mining from the command line to a review: candidates, sets, reports, and what is refused."""
 
 import json
-import os
 import re
 from dataclasses import replace
 
-import cv2
-import forked
 import numpy as np
 import pytest
 import vl_convert
-from conftest import TESTS
+from mined_toys import HERE, OUT, THERE, data, models, steadyeye, written
 from mining_toys import BEAR, CAR, KITE, table
 from review_toys import Review
 
@@ -29,7 +26,6 @@ from steadyeye.review.interchange import coco as coco_form
 from steadyeye.runner.collect import tables
 
 PERSON, CAT, DOG, TIE = 0, 15, 16, 27
-HERE, THERE, OUT = [4, 4, 24, 24], [30, 10, 60, 38], [-9, 20, 12, 50]
 FINE = {"well_sized": True, "blurry": False, "occluded": False, "depiction": False}
 
 
@@ -46,48 +42,6 @@ def also(images):
 @pytest.fixture
 def folder(tmp_path):
     return written(tmp_path)
-
-
-def written(tmp_path):
-    """Four images, the last two the same picture; a cat, a person and, in one, an unknown gnome."""
-    rng = np.random.default_rng(0)
-    for i in range(3):
-        cv2.imwrite(str(tmp_path / f"{i}.png"), rng.integers(0, 255, (40, 64, 3), np.uint8))
-    (tmp_path / "3.png").write_bytes((tmp_path / "2.png").read_bytes())
-    boxes = [(i, 1, HERE) for i in range(1, 4)] + [(i, 2, THERE) for i in range(4)] + [(0, 3, HERE)]
-    content = {
-        "images": [{"id": i, "file_name": f"{i}.png", "width": 64, "height": 40} for i in range(4)],
-        "categories": [
-            {"id": n, "name": name} for n, name in enumerate(("cat", "person", "gnome", "dog"), 1)
-        ],
-        "annotations": [
-            {
-                "id": n,
-                "image_id": i,
-                "category_id": c,
-                "bbox": [b[0], b[1], b[2] - b[0], b[3] - b[1]],
-            }
-            for n, (i, c, b) in enumerate(boxes)
-        ],
-    }
-    (tmp_path / "truth.json").write_text(json.dumps(content))
-    return tmp_path
-
-
-def data(folder, images=True):
-    given = f", images='{folder}'" if images else ""
-    return f"coco(annotations='{folder / 'truth.json'}'{given})"
-
-
-def steadyeye(folder, *words):
-    # the detectors of this file are found by their module
-    path = os.pathsep.join([TESTS, os.environ.get("PYTHONPATH", "")])
-    done = forked.steadyeye(*words, "--quiet", cwd=folder.parent, env={"PYTHONPATH": path})
-    return done.returncode, done.stdout + done.stderr
-
-
-def models(*names):
-    return [w for n in names for w in ("--model", f"callable_detector(path='test_mined:{n}')")]
 
 
 @pytest.fixture(scope="module")

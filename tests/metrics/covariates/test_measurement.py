@@ -13,9 +13,9 @@ import vl_convert
 from conftest import ROOT
 from forged_records import forge_cell
 from forked import Command, steadyeye
+from hand_tables import table
 from scipy.special import expit
 from scipy.stats import t
-from test_metrics import table
 
 import steadyeye as se
 from steadyeye.core.boxes import boxes

@@ -7,21 +7,17 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from ap_reference import area, reference
 from hypothesis import given
 from hypothesis import strategies as st
 
 from steadyeye.core.boxes import BoxTable
 from steadyeye.metrics.detection.average_precision import average_recall, dataset_ap, frame_ap
 from steadyeye.metrics.detection.grouping import MOST
-from steadyeye.metrics.detection.matching import ALL, AREAS, EVERY, IOUS, by_area, match
+from steadyeye.metrics.detection.matching import ALL, EVERY, IOUS, by_area, match
 
 SETS = 500
-RANGES = tuple(AREAS.values())
 FIRST = {"image_id": 0}
-
-
-def area(row):
-    return row["bbox"][2] * row["bbox"][3]
 
 
 def table(rows):
@@ -35,30 +31,6 @@ def table(rows):
         np.array([row.get("iscrowd", 0) for row in rows], dtype=bool),
         np.array([row.get("area", area(row)) for row in rows], dtype=float),
     )
-
-
-def coco(rows, images, classes):
-    """The COCO object of the same rows."""
-    tools = pytest.importorskip("pycocotools.coco")
-    made = tools.COCO()
-    numbered = [[{"id": i} for i in range(n)] for n in (images, classes)]
-    # an id of 0 means "no match" to pycocotools
-    boxes = [{"area": area(row)} | row | {"id": i} for i, row in enumerate(rows, 1)]
-    made.dataset = {"images": numbered[0], "categories": numbered[1], "annotations": boxes}
-    made.createIndex()
-    return made
-
-
-def reference(truth, found, images, classes, ranges=RANGES):
-    """AP (area, iou, class) at 100 detections and AR (area, most, iou, class) by pycocotools."""
-    tools = pytest.importorskip("pycocotools.cocoeval")
-    scored = tools.COCOeval(coco(truth, images, classes), coco(found, images, classes), "bbox")
-    scored.params.areaRng = [list(area) for area in ranges]
-    scored.evaluate()
-    scored.accumulate()
-    precision, recall = scored.eval["precision"][..., -1], scored.eval["recall"]
-    ap = precision.mean(axis=1).transpose(2, 0, 1)
-    return np.where(ap < 0, np.nan, ap), np.where(recall < 0, np.nan, recall).transpose(2, 3, 0, 1)
 
 
 def frames(truth, found, images, classes):

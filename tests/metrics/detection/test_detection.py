@@ -6,6 +6,7 @@ from dataclasses import replace
 import cv2
 import numpy as np
 import pytest
+from detection_tables import score
 from pycocotools import mask as coco_masks
 from pycocotools.coco import COCO
 from pycocotools.cocoeval import COCOeval
@@ -22,9 +23,6 @@ from steadyeye.metrics.detection.error_types import KINDS, errors, frame_errors,
 from steadyeye.metrics.detection.frame_ap import Frames, frame_quality, frames, worst
 from steadyeye.models.detectors.onnx_detector import DetectorRecipe, suppress_overlaps
 from steadyeye.predictions.read import cells, read
-from steadyeye.runner import saved_detections, validate
-from steadyeye.runner.job import Job
-from steadyeye.runner.run import Silent, run
 
 DAVIS = """video,labels
 blackswan,bird
@@ -400,15 +398,6 @@ def val2014(test_data):
     return root / "instances_val2014_fakebbox100_results.json", (
         f"coco(annotations='{root / 'instances_val2014_100.json'}')"
     )
-
-
-def score(results, data, out):
-    saved = saved_detections.load(results, None)
-    job = Job(models=(str(results),), data=(data,), out=str(out))
-    checked = validate.with_models(job, [saved])
-    saved_detections.ready(saved, checked.tasks[0])
-    run(checked, Silent(), saved_detections.predict(saved))
-    return se.opened(out)
 
 
 def test_saved_results_have_the_published_statistics(val2014, tmp_path):

@@ -7,12 +7,12 @@ from dataclasses import replace
 import cv2
 import numpy as np
 import pytest
-from test_average_precision import reference
-from test_metrics import table
+from ap_reference import reference
+from ood_tables import asked, rows, sets
 
 import steadyeye as se
 from steadyeye.core import plugins
-from steadyeye.core.boxes import OOD, BoxTable, boxes, in_classes, present
+from steadyeye.core.boxes import OOD, boxes, in_classes, present
 from steadyeye.core.errors import UsageError
 from steadyeye.core.spec import Spec, parse
 from steadyeye.core.stats.class_means import FEWEST
@@ -25,56 +25,6 @@ from steadyeye.metrics.detection.matching import IOUS, excused, match
 from steadyeye.metrics.map_without_ood import map_without_ood
 from steadyeye.runner.collect import ask, evaluated
 from steadyeye.runner.validate import readable
-
-SETS, REACH = 12, 2
-COLUMNS = ("boxes", "detections")
-
-
-def rows(entries):
-    """A `BoxTable` of (image, label, x0, y0, x1, y1, score)."""
-    found = np.array(entries, dtype=float).reshape(-1, 7)
-    sides = found[:, 4:6] - found[:, 2:4]
-    return BoxTable(
-        found[:, 0].astype(np.int64),
-        found[:, 1].astype(np.int64),
-        found[:, 2:6],
-        found[:, 6],
-        np.zeros(len(found), dtype=bool),
-        np.prod(sides, axis=1),
-    )
-
-
-def sets(outside):
-    """Sets of five frames with an object or two; with `outside`, some with an object of no class.
-
-    The detector finds most objects, and most of those outside as one of its classes.
-    """
-    rng = np.random.default_rng(0)
-    n = SETS * (2 * REACH + 1)
-    offset = np.tile(np.arange(-REACH, REACH + 1), SETS)
-    truth, said, beyond = [], [], []
-    for i in range(n):
-        for label in {i % 3, i // 5 % 3}:
-            box = [10 * label, 5, 10 * label + 8, 13]
-            truth.append((i, label, *box, 1))
-            if rng.random() < 0.8:
-                said.append((i, label, *box, rng.uniform(0.3, 1)))
-        if i % 2:
-            beyond.append((i, OOD, 50, 50, 90, 80, 1))
-            if rng.random() < 0.8:
-                said.append((i, i % 3, 50, 51, 90, 80, rng.uniform(0.5, 1)))
-    label = np.array([i % 3 for i in range(n)])
-    groups = [f"g{i // 5:02}" for i in range(n)]
-    plain = table(np.eye(3)[label], [[each] for each in label], groups, offset)
-    truth += beyond if outside else []
-    return replace(
-        plain,
-        columns=(*plain.columns, *COLUMNS),
-        boxes=rows(truth),
-        detections=rows(said),
-        fingerprint="f",
-    )
-
 
 OF_BOXES = [
     (kind, name)
@@ -207,20 +157,6 @@ def test_objects_outside_are_sealed_and_count_for_no_present_number(tmp_path):
 
 
 # ---------------------------------------------------------------- map_without_ood
-
-
-def asked(truth, said, classes=2, reach=None, images=1):
-    """Predictions of images with (image, label, x0, y0, x1, y1, score) as truth and detections."""
-    plain = table(
-        np.ones((images, classes)), [[0]] * images, [f"{i}" for i in range(images)], [0] * images
-    )
-    return replace(
-        plain,
-        columns=(*plain.columns, *COLUMNS),
-        boxes=rows(truth),
-        detections=rows(said),
-        model_to_data_class=None if reach is None else np.array(reach),
-    )
 
 
 CAT = (0, 0, 0, 0, 10, 10, 1)

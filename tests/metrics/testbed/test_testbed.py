@@ -7,8 +7,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import vl_convert
+from hand_tables import table
 from scipy import stats
-from test_metrics import table
 
 from steadyeye.core.errors import UsageError
 from steadyeye.core.format import format_value, points, span

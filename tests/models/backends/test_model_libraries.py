@@ -9,9 +9,9 @@ import json
 import numpy as np
 import pytest
 import torch
+from gpu_marks import on_a_gpu, without_gpu
 from PIL import Image as Pillow
-from test_devices import on_a_gpu, without_gpu
-from torchvision_ops import torchvision
+from torchvision_ops import spread, torchvision
 
 from steadyeye.core import imports, plugins
 from steadyeye.core.errors import UsageError
@@ -135,22 +135,6 @@ def test_torchvision_errors():
         build("torchvision", name="mobilenet_v3_smal")
     with pytest.raises(UsageError, match="no weights of resnet18 named 'IMAGENET1K_V3'"):
         build("torchvision", name="resnet18", weights="IMAGENET1K_V3")
-
-
-def spread(module):
-    """A random detector whose scores differ.
-
-    Its features are normalised over noise, and its last layers, which begin near zero, enlarged.
-    """
-    torch.manual_seed(1)
-    with torch.no_grad():
-        for each in module.modules():
-            each.momentum = 1.0  # of batch normalisation: the statistics of this one batch
-        module.backbone.train()(torch.randn(2, 3, 320, 320))
-        for name, weight in module.named_parameters():
-            if "classification_head" in name or "cls_" in name:
-                weight.normal_(std=0.1)
-    return module.eval()
 
 
 @pytest.fixture

@@ -6,8 +6,7 @@ import cv2
 import numpy as np
 import pytest
 import torch
-from test_model_libraries import spread
-from torchvision_ops import torchvision
+from torchvision_ops import spread, torchvision
 
 from steadyeye.core.errors import UsageError
 from steadyeye.core.plugins import build as build_plugin

@@ -10,7 +10,8 @@ import onnxruntime as ort
 import pytest
 import torch
 import toy_networks
-from test_models import LITE, photos
+from gpu_marks import on_a_gpu, without_gpu
+from packaged_models import LITE, photos
 from torch import nn
 
 import steadyeye as se
@@ -33,8 +34,6 @@ RECIPE = Recipe(Preprocessing((32, 40), (36, 48), (127.0,) * 3, (128.0,) * 3))
 TEN = Classes(tuple(map(str, range(10))))
 IMAGES = patterns(60, 80, 11)
 pytestmark = pytest.mark.usefixtures("own_cache")
-on_a_gpu = pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no GPU here")
-without_gpu = pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU here")
 
 
 class Counting(nn.Module):

@@ -7,7 +7,7 @@ from dataclasses import replace
 import cv2
 import numpy as np
 import pytest
-from test_ood import asked, sets
+from ood_tables import asked, sets
 
 from steadyeye.core.errors import UsageError
 from steadyeye.core.stats.intervals import Interval

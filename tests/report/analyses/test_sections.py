@@ -6,7 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import vl_convert
-from test_metrics import HAND, table
+from hand_tables import HAND, evaluated, table
 
 from steadyeye.core.format import number_of
 from steadyeye.core.types import Evaluated
@@ -16,14 +16,8 @@ from steadyeye.report.analyses.per_class import per_class
 from steadyeye.report.analyses.pm_curve import pm_curve
 from steadyeye.report.analyses.wrong_predictions import wrong_predictions
 from steadyeye.report.sections import sections
-from steadyeye.runner.collect import results
 
 ALL = (failures, flips, per_class, pm_curve)
-
-
-def evaluated(predictions, **names):
-    predictions = replace(predictions, **names)
-    return Evaluated(predictions, results(predictions))
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import vl_convert
-from test_metrics import HAND, as_predictions, random_table, table
+from hand_tables import HAND, as_predictions, random_table, table
 
 from steadyeye.core.errors import UsageError
 from steadyeye.core.review_filter import select_reviewed

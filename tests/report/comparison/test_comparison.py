@@ -6,14 +6,13 @@ from itertools import combinations, product
 
 import numpy as np
 import pytest
+from forked import refused, steadyeye
+from hand_tables import BLUR, FOG, HAND, sweep, table
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy.optimize import brentq
 from scipy.stats import binom, multinomial, norm
-from test_cli import refused, steadyeye
-from test_metrics import HAND, table
-from test_profiles import BLUR, FOG, sweep
-from test_score import score
+from scored import score
 
 import steadyeye as se
 from steadyeye.core.boxes import BoxTable

@@ -7,11 +7,10 @@ from xml.etree import ElementTree
 
 import numpy as np
 import pytest
+from forked import refused, steadyeye
+from hand_tables import BLUR, FOG, sweep, table
 from scipy.stats import binomtest
-from test_cli import refused, steadyeye
-from test_metrics import table
-from test_profiles import BLUR, FOG, sweep
-from test_score import score
+from scored import score
 
 from steadyeye.core.errors import UsageError
 from steadyeye.core.spec import Spec

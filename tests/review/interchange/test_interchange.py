@@ -7,9 +7,9 @@ from xml.etree import ElementTree
 
 import pytest
 from forked import steadyeye
+from review_boxes import BOX, FINE, Boxes, candidates, write
 from review_toys import CLASSES, GOOD, NO, YES, Review, draw, source
-from test_review_boxes import BOX, FINE, Boxes, candidates, write
-from test_runs import davis
+from whole_runs import davis
 
 from steadyeye.core.errors import UsageError
 from steadyeye.data.annotations import review_set

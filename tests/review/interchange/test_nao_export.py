@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from fastapi.testclient import TestClient
 from forked import steadyeye
+from review_boxes import BOX, FINE, Boxes, candidates, write
 from review_toys import keys
-from test_review_boxes import BOX, FINE, Boxes, candidates, write
 
 import steadyeye as se
 from steadyeye.core.boxes import OOD, in_classes

@@ -6,7 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
-from test_runs import davis
+from whole_runs import davis
 
 from steadyeye.core import plugins, source_code
 from steadyeye.core.model_stages import AtInput

@@ -14,8 +14,8 @@ import forked
 import numpy as np
 import pytest
 import simplejpeg
-from test_runs import Watcher, compute, davis, small_disk, tree
 from torch import nn
+from whole_runs import Watcher, compute, davis, small_disk, tree
 
 import steadyeye as se
 from steadyeye.core import plugins

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 import s3_server
 from bright_pictures import written
-from test_runs import Watcher, command, tree
+from whole_runs import Watcher, command, tree
 
 import steadyeye as se
 from steadyeye.core.errors import UsageError

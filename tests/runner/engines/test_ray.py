@@ -12,7 +12,7 @@ import encoded
 import numpy as np
 import pytest
 import s3_server
-from test_runs import Watcher, command, shards, tree
+from whole_runs import Watcher, command, shards, tree
 
 from steadyeye.core.errors import UsageError
 from steadyeye.core.storage.files import place
