@@ -59,11 +59,31 @@ LONGEST = (
     "test_seeking",
     "test_integrated_gradients",
 )
+# minutes of processors together, though few of their tests take ten seconds
+SLOW = frozenset(
+    (
+        "test_blind_spots",
+        "test_cache",
+        "test_finetune_classifiers",
+        "test_finetune_detection",
+        "test_finetune_loop",
+        "test_gains",
+        "test_integrated_gradients",
+        "test_model_libraries",
+        "test_processes",
+        "test_ray",
+        "test_storage",
+    )
+)
 DATA = Path(os.environ.get("STEADYEYE_TEST_DATA", ROOT.parent / "shared" / "data"))
 
 
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items):
-    """The longest files first, the others as they come."""
+    """The longest files first, the others as they come; what needs a browser is slow."""
+    for item in items:
+        if item.path.stem in SLOW or "browser" in item.fixturenames:
+            item.add_marker(pytest.mark.slow)
     place = {name: number for number, name in enumerate(LONGEST)}
     items.sort(key=lambda item: place.get(item.path.stem, len(place)))
 
