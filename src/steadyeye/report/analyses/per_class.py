@@ -194,7 +194,7 @@ def _layers() -> list[dict[str, Any]]:
     scale = {"domain": list(MEASURES), "range": [PALETTE[5], PALETTE[0]]}
     hue = {"field": "measure", "type": "nominal", "scale": scale, "legend": legend}
     # or the last label of a chart runs into the first of the next
-    axis = {"axis": {"format": ".0%", "labelFlush": True}}
+    axis = {"axis": {"format": ".0%", "labelFlush": True, "values": [0, 0.25, 0.5, 0.75, 1]}}
     bars = {
         "mark": {"type": "bar", "tooltip": True},
         "encoding": {
