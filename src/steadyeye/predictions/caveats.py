@@ -26,8 +26,8 @@ def caveats(table: pa.Table, model_classes: Sequence[str]) -> tuple[str, ...]:
     ids = table["id"].to_pylist()
     truth, detections = boxes_from_arrow(table), detections_from_arrow(table)
     notes = [
-        _beyond(what, boxes, sizes, ids)
-        for what, boxes in (("true boxes", truth), ("detections", detections))
+        _beyond(kind, boxes, sizes, ids)
+        for kind, boxes in (("true boxes", truth), ("detections", detections))
         if boxes is not None
     ]
     notes += [_unsized(sizes, ids, [boxes for boxes in (truth, detections) if boxes is not None])]
@@ -37,7 +37,7 @@ def caveats(table: pa.Table, model_classes: Sequence[str]) -> tuple[str, ...]:
 
 
 def _beyond(
-    what: str, table: BoxTable, sizes: NDArray[np.float64], ids: Sequence[str]
+    kind: str, table: BoxTable, sizes: NDArray[np.float64], ids: Sequence[str]
 ) -> str | None:
     size = sizes[table.image]
     ends = size[:, ::-1]
@@ -51,7 +51,7 @@ def _beyond(
     box = ", ".join(f"{value:g}" for value in np.round(table.boxes[row], 2))
     height, width = sizes[table.image[row]]
     return (
-        f"{int(out.sum()):,} of {len(table):,} {what} extend beyond their image, {wholly:,} of "
+        f"{int(out.sum()):,} of {len(table):,} {kind} extend beyond their image, {wholly:,} of "
         f"them completely, first ({box}) in '{ids[table.image[row]]}' of {width:.0f} × "
         f"{height:.0f} pixels; all are included unchanged"
     )

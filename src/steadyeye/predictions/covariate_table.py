@@ -67,12 +67,12 @@ def joined(
     rows = np.array([row_of[id_] for id_ in predictions.ids.tolist()], dtype=np.intp)
     tags = {name: numbers(table[name])[rows] for name in COLUMNS}
     # a source without boxes has no changes of them
-    there = {name: values for name, values in tags.items() if np.isfinite(values).any()}
+    known = {name: values for name, values in tags.items() if np.isfinite(values).any()}
     errors = [error for error in table["error"].to_pylist() if error]
     return replace(
         predictions,
-        tags={**predictions.tags, **there},
-        columns=(*predictions.columns, *there),
+        tags={**predictions.tags, **known},
+        columns=(*predictions.columns, *known),
         notes=(*predictions.notes, *_note(errors)),
     )
 
@@ -85,13 +85,13 @@ def _note(errors: Sequence[str]) -> tuple[str, ...]:
 
 def state(run: Place) -> bool | None:
     """Whether all pm-sets of a run are measured; None where it has none."""
-    there = []
+    measured = []
     for folders in cells(run):
         identity = open_cell(folders[0]).identity
         if "sweep" not in identity and {"group", "offset"} <= set(identity["data"]["columns"]):
             folder = folder_of(run, identity["data"]["name"], identity["data"]["fingerprint"])
-            there.append((folder / "seal.json").is_file())
-    return all(there) if there else None
+            measured.append((folder / "seal.json").is_file())
+    return all(measured) if measured else None
 
 
 def _folder(run: Place, predictions: Predictions) -> Place:

@@ -158,14 +158,14 @@ def _predictions(cell: Cell, table: pa.Table) -> Predictions:
 
 def _reach(identity: Mapping[str, Any]) -> NDArray[np.int64]:
     """The data's class of each class of the model; −1: none."""
-    reach = np.full(len(identity["model"]["classes"]), -1, dtype=np.int64)
+    destinations = np.full(len(identity["model"]["classes"]), -1, dtype=np.int64)
     for label, members in enumerate(identity["members"]):
-        reach[members] = label
-    return reach
+        destinations[members] = label
+    return destinations
 
 
-def _parents(listed: list[list[int]] | None) -> tuple[tuple[int, ...], ...] | None:
-    return None if listed is None else tuple(map(tuple, listed))
+def _parents(lists: list[list[int]] | None) -> tuple[tuple[int, ...], ...] | None:
+    return None if lists is None else tuple(map(tuple, lists))
 
 
 def _tag(column: pa.ChunkedArray) -> Any:

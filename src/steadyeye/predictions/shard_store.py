@@ -153,7 +153,7 @@ def mend(cell: Cell) -> list[str]:
 
     Reads every shard that is there. Call it before work goes on in a cell.
     """
-    written, there = _written(cell), _files(cell)
+    written, files = _written(cell), _files(cell)
 
     def altered(shard: int) -> bool:
         return bool(sha256(cell.path(shard)) != written[shard].get("sha256"))
@@ -162,16 +162,16 @@ def mend(cell: Cell) -> list[str]:
     judged = together(cell.folder, altered, numbers)
     bad = [shard for shard, wrong in zip(numbers, judged, strict=True) if wrong]
     # one that is too short, or of which nothing says how long it is to be
-    bad += [n for n in range(cell.shards) if cell.path(n).name in there and n not in written]
+    bad += [n for n in range(cell.shards) if cell.path(n).name in files and n not in written]
     if cell.sealed:
         # where all were written, one that is gone was taken away
-        bad += [n for n in range(cell.shards) if cell.path(n).name not in there]
-        if bad or _sealed(there) is None:
+        bad += [n for n in range(cell.shards) if cell.path(n).name not in files]
+        if bad or _sealed(files) is None:
             (cell.folder / "seal.json").unlink()
     for shard in bad:
         cell.path(shard).unlink(missing_ok=True)
         cell.mark(shard).unlink(missing_ok=True)
-    for name, file in there.items():
+    for name, file in files.items():
         # what a killed process was writing
         if name.startswith(".") and name.endswith(".tmp"):
             file.unlink()
@@ -199,15 +199,15 @@ def seal(cell: Cell) -> None:
 
 def _written(cell: Cell) -> dict[int, Mapping[str, Any]]:
     """The size and the checksum of every shard that is there and as long as it was written."""
-    there = _files(cell)
-    marks = _sealed(there) if "seal.json" in there else None
+    files = _files(cell)
+    marks = _sealed(files) if "seal.json" in files else None
     if marks is None:
-        known = [n for n in range(cell.shards) if cell.mark(n).name in there]
-        contents = together(cell.folder, _content, [there[cell.mark(n).name] for n in known])
+        known = [n for n in range(cell.shards) if cell.mark(n).name in files]
+        contents = together(cell.folder, _content, [files[cell.mark(n).name] for n in known])
         marks = dict(zip(known, contents, strict=True))
     written = {}
     for shard, mark in marks.items():
-        file = there.get(cell.path(shard).name)
+        file = files.get(cell.path(shard).name)
         if file and file.stat().st_size == mark.get("bytes"):
             written[shard] = mark
     return written
@@ -215,10 +215,10 @@ def _written(cell: Cell) -> dict[int, Mapping[str, Any]]:
 
 def _check_same(cell: Cell) -> None:
     """Raises `UsageError` unless all that lies in a cell's folder is of what the cell is."""
-    there = _files(cell)
-    marks = [file for name, file in there.items() if name.endswith(".seal") or name == "seal.json"]
-    said = {mark.get("cell") for mark in together(cell.folder, _content, marks)}
-    if said - {cell.fingerprint}:
+    files = _files(cell)
+    marks = [file for name, file in files.items() if name.endswith(".seal") or name == "seal.json"]
+    fingerprints = {mark.get("cell") for mark in together(cell.folder, _content, marks)}
+    if fingerprints - {cell.fingerprint}:
         raise UsageError(
             f"'{cell.folder / 'cell.json'}' is lost or damaged, and the shards beside it do not "
             f"say that they belong to this model and data; delete '{cell.folder}' and run the "
@@ -229,12 +229,12 @@ def _check_same(cell: Cell) -> None:
 def _files(cell: Cell) -> dict[str, Place]:
     if isinstance(cell.folder, Path) and not cell.folder.is_dir():
         return {}
-    return {each.name: each for each in below(cell.folder)}
+    return {file.name: file for file in below(cell.folder)}
 
 
-def _sealed(there: Mapping[str, Place]) -> dict[int, Mapping[str, Any]] | None:
+def _sealed(files: Mapping[str, Place]) -> dict[int, Mapping[str, Any]] | None:
     """What seal.json says of each shard; None where it is damaged."""
-    entries = _content(there["seal.json"]).get("shards")
+    entries = _content(files["seal.json"]).get("shards")
     return None if entries is None else dict(enumerate(entries))
 
 

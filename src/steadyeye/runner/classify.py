@@ -68,10 +68,10 @@ def _derive_answers(items: Sequence[InferenceItem], scores: Scores) -> dict[str,
     for row, item in enumerate(items):
         if not item.error:
             truth[row, list(item.sample.truth)] = True
-    there = np.array([item.error == "" for item in items])
-    predicted = np.where(there[:, None], scores, -np.inf).argmax(axis=1)
+    answered = np.array([item.error == "" for item in items])
+    predicted = np.where(answered[:, None], scores, -np.inf).argmax(axis=1)
     return {
-        "predicted": np.where(there, predicted, -1).astype(np.int32),
+        "predicted": np.where(answered, predicted, -1).astype(np.int32),
         "confidence": scores[np.arange(len(scores)), predicted],
         "rank": true_rank(scores, truth),
         "probability": true_score(scores, truth),

@@ -50,16 +50,16 @@ def build_rows(task: Task, items: Sequence[InferenceItem]) -> Rows:
 def _map_classes(task: Task, detections: Detections) -> tuple[Detections, NDArray[np.int32]]:
     """The detections over the data's classes, and the own classes of those that it has not."""
     labels = np.asarray(task.class_map.destinations, dtype=np.int32)[detections.labels]
-    there = labels >= 0
-    mapped = Detections(detections.boxes[there], labels[there], detections.scores[there])
-    return mapped, detections.labels[~there]
+    in_data = labels >= 0
+    mapped = Detections(detections.boxes[in_data], labels[in_data], detections.scores[in_data])
+    return mapped, detections.labels[~in_data]
 
 
 def _select_competing(task: Task, detections: Detections) -> Detections:
     """The detections of the classes that compete, numbered as `Predictions.predicted_class` is."""
     labels = np.asarray(task.class_map.places, dtype=np.int32)[detections.labels]
-    there = labels >= 0
-    return Detections(detections.boxes[there], labels[there], detections.scores[there])
+    competes = labels >= 0
+    return Detections(detections.boxes[competes], labels[competes], detections.scores[competes])
 
 
 def _summarize_scores(images: int) -> dict[str, NDArray[Any]]:
@@ -74,10 +74,10 @@ def _find_best(detections: Sequence[Detections]) -> tuple[NDArray[np.int32], NDA
         np.full((len(detections), 1), -1, np.int32),
         np.zeros((len(detections), 1), np.float32),
     )
-    for row, each in enumerate(detections):
-        if len(each):
-            best = int(each.scores.argmax())
-            top[row], score[row] = each.labels[best], each.scores[best]
+    for row, boxes in enumerate(detections):
+        if len(boxes):
+            best = int(boxes.scores.argmax())
+            top[row], score[row] = boxes.labels[best], boxes.scores[best]
     return top, score
 
 
@@ -90,14 +90,14 @@ def _derive_answers(
     """
     predicted, confidence = _find_best(detections)
     rank = [
-        _find_rank(sample.truth, each) if sample.truth else -1
-        for sample, each in zip(samples, detections, strict=True)
+        _find_rank(sample.truth, boxes) if sample.truth else -1
+        for sample, boxes in zip(samples, detections, strict=True)
     ]
     own = [
-        max(each.scores[np.isin(each.labels, sample.truth)], default=0.0)
+        max(boxes.scores[np.isin(boxes.labels, sample.truth)], default=0.0)
         if sample.truth
         else np.nan
-        for sample, each in zip(samples, detections, strict=True)
+        for sample, boxes in zip(samples, detections, strict=True)
     ]
     return {
         "predicted": predicted[:, 0],

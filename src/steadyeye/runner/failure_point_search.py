@@ -55,8 +55,8 @@ def search(job: Job, task: Task, complete: Complete) -> Iterator[list[str]]:
         identity["data"] = {**task.identity["data"], "fingerprint": source.fingerprint}
         predictions = read(complete(replace(task, source=source, folder=folder, identity=identity)))
         for query in queries:
-            asked = (cells[:, 1] == query.operator) & (cells[:, 2] == query.level)
-            state.learn(query, int(predictions.right[asked].sum()))
+            rows = (cells[:, 1] == query.operator) & (cells[:, 2] == query.level)
+            state.learn(query, int(predictions.right[rows].sum()))
         budget -= len(cells)
         folders.append(folder)
         yield folders

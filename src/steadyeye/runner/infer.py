@@ -145,13 +145,13 @@ class Pipeline:
         for start in range(span.start, span.stop, size):
             places = range(start, min(start + size, span.stop))
             yield [prefetched.get(i) or self._create_item(i) for i in places]
-        beyond: list[InferenceItem] = []
+        upcoming: list[InferenceItem] = []
         if self.worker.prefetches:
             # what is wrong with a sample is raised at its turn
             with suppress(Exception):
                 for i in range(span.stop, min(span.stop + AHEAD, len(self.task.source))):
-                    beyond.append(prefetched.get(i) or self._create_item(i))
-        yield beyond
+                    upcoming.append(prefetched.get(i) or self._create_item(i))
+        yield upcoming
 
     def _create_item(self, index: int) -> InferenceItem:
         sample = self.samples[index]
@@ -176,8 +176,8 @@ class Pipeline:
                 answers |= self._look_up(cache, mine)
                 missing = [item for item in mine if item.open]
                 # where the cache holds some of a batch it may hold the next, too, without any image
-                beyond = () if answers or len(mine) < len(batch) else following
-                answers |= self._store(cache, self._infer(missing, beyond))
+                upcoming = () if answers or len(mine) < len(batch) else following
+                answers |= self._store(cache, self._infer(missing, upcoming))
             finally:
                 claims.release([item.key or b"" for item in mine], answers)
             for place, future in others.items():

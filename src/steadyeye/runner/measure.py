@@ -51,9 +51,9 @@ def measure(
     where the run is not complete or has no pm-sets, and where a source is not what was evaluated.
     """
     measured = footage(run, sources)
-    with alone(run) as held, _one_thread():
-        for each in measured:
-            _complete(run, each, held, watcher, workers)
+    with alone(run) as check_held, _one_thread():
+        for source in measured:
+            _complete(run, source, check_held, watcher, workers)
     return measured
 
 
@@ -135,14 +135,14 @@ def _complete(
 
     def work(shard: int, worker: WorkerThread) -> None:
         rows = []
-        for which in cell.span(shard):
+        for number in cell.span(shard):
             if worker.stopped():
                 return
             if check_held:
                 check_held()
-            samples = (footage.source[row] for row in sets[which])
+            samples = (footage.source[row] for row in sets[number])
             rows += measure_set(samples)
-            advance(len(sets[which]))
+            advance(len(sets[number]))
         write_table(cell, shard, to_arrow(rows))
 
     threads.share(cell, work, workers)

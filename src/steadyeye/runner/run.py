@@ -92,11 +92,11 @@ def run(plan: Plan, watcher: Watcher, predict: Predict = classify.predict) -> Pl
     # saved predictions are scored without the images
     infers = predict is classify.predict
     store = open_configured_store(plan.job.cache) if infers else None
-    with _unclaimed(out), alone(out) as held, closing_store(store, watcher.say):
+    with _unclaimed(out), alone(out) as check_held, closing_store(store, watcher.say):
         _clear(out)
         record = _write_record(out, plan)
         log(out, "run", **_surroundings(plan.job, store))
-        cells = Cells(plan.job, out, engine, held, watcher, predict)
+        cells = Cells(plan.job, out, engine, check_held, watcher, predict)
         for each in data_changes.marked(out, plan.tasks, store) if infers else plan.tasks:
             task = attach_cache(each, store)
             if plan.job.fast:
@@ -112,15 +112,17 @@ def run(plan: Plan, watcher: Watcher, predict: Predict = classify.predict) -> Pl
 def _unclaimed(out: Place) -> Iterator[None]:
     """Removes the folders that a run made if it fails before anything is computed."""
     # `runs/` too, where the run is the first in it
-    made = [each for each in (out, *out.parents) if not each.exists()] if _local(out) else []
+    created = (
+        [folder for folder in (out, *out.parents) if not folder.exists()] if _local(out) else []
+    )
     try:
         yield
     except BaseException:
-        if made and _local(out) and not any(out.glob("cells/*/*.arrow")):
+        if created and _local(out) and not any(out.glob("cells/*/*.arrow")):
             shutil.rmtree(out, ignore_errors=True)
-            for each in made[1:]:
+            for folder in created[1:]:
                 with suppress(OSError):  # another run may be in it by now
-                    each.rmdir()
+                    folder.rmdir()
         raise
 
 
@@ -225,11 +227,11 @@ def _write_record(out: Place, plan: Plan) -> dict[str, Any]:
 
 def _mark_outside_plugins(job: Job) -> dict[str, str]:
     """The plugins of a job that are no files of this package, each with a mark of its file."""
-    named = {"models": job.models, "sources": job.data}
-    marks = [plugins.outside_marks(kind, specs) for kind, specs in named.items()]
+    specs_of = {"models": job.models, "sources": job.data}
+    marks = [plugins.outside_marks(kind, specs) for kind, specs in specs_of.items()]
     for kind, text in (("metrics", job.metrics), ("degrade", job.operators)):
         marks.append(plugins.outside_marks(kind, map(str, split(text or ""))))
-    return {f"plugin {name}": mark for each in marks for name, mark in each.items()}
+    return {f"plugin {name}": mark for mark_of in marks for name, mark in mark_of.items()}
 
 
 def _check_same_job(out: Place, before: Mapping[str, Any], after: Mapping[str, Any]) -> None:

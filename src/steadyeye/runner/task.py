@@ -204,16 +204,16 @@ def _unreached_notes(model: Model, source: Source, class_map: class_mapping.Clas
         for label in unreached.intersection(truth):
             times[label] += 1
             first.setdefault(label, id_)
-    named = sorted(times, key=lambda label: (-times[label], label))[:NAMED]
+    shown_labels = sorted(times, key=lambda label: (-times[label], label))[:NAMED]
     notes = [
         f"{class_map.target.names[label]}: no class of {model.name} maps to it "
         f"({number_of(times[label], 'sample')}, first '{first[label]}')"
-        for label in sorted(named)
+        for label in sorted(shown_labels)
     ]
     if len(times) > NAMED:
         notes.append(
             f"{len(times) - NAMED:,} more classes of the data without a class of {model.name}, "
-            f"each in at most {number_of(times[named[-1]], 'sample')}"
+            f"each in at most {number_of(times[shown_labels[-1]], 'sample')}"
         )
     return notes
 
@@ -225,10 +225,10 @@ def _folder(model: Model, source: Source) -> str:
 
 def distinct(tasks: Sequence[Task]) -> tuple[Task, ...]:
     """The tasks with folder names made distinct by a number."""
-    seen: dict[str, int] = {}
-    named = []
-    for one in tasks:
-        seen[one.folder] = seen.get(one.folder, 0) + 1
-        times = seen[one.folder]
-        named.append(one if times == 1 else replace(one, folder=f"{one.folder}-{times}"))
-    return tuple(named)
+    times_of: dict[str, int] = {}
+    numbered = []
+    for task in tasks:
+        times_of[task.folder] = times_of.get(task.folder, 0) + 1
+        times = times_of[task.folder]
+        numbered.append(task if times == 1 else replace(task, folder=f"{task.folder}-{times}"))
+    return tuple(numbered)

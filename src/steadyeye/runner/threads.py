@@ -218,8 +218,8 @@ def share(cell: Cell, work: Work, workers: int) -> None:
                     behind.append(writers.submit(finish))
                 while behind and (behind[0].done() or len(behind) >= BEHIND):
                     behind.popleft().result()
-        for each in behind:
-            each.result()
+        for future in behind:
+            future.result()
 
     with ThreadPoolExecutor(BEHIND * count) as writers, ThreadPoolExecutor(count) as pool:
         futures = [pool.submit(loop, number) for number in range(count)]

@@ -39,7 +39,7 @@ def encode(key: bytes, cached: CachedAnswer) -> bytes:
         {
             "tags": {name: _plain(value) for name, value in cached.tags.items()},
             "size": [int(side) for side in cached.size],
-            "arrays": [[each.dtype.str, list(each.shape)] for each in arrays],
+            "arrays": [[array.dtype.str, list(array.shape)] for array in arrays],
         }
     ).encode()
     body = b"".join(

@@ -54,8 +54,8 @@ class Cache:
             known.get(stamp or "") or _read_name(sample)
             for stamp, sample in zip(stamps, samples, strict=True)
         ]
-        named = {stamp: name for stamp, name in zip(stamps, names, strict=True) if stamp and name}
-        self.store.put_names({stamp: n for stamp, n in named.items() if stamp not in known})
+        name_of = {stamp: name for stamp, name in zip(stamps, names, strict=True) if stamp and name}
+        self.store.put_names({stamp: n for stamp, n in name_of.items() if stamp not in known})
         mark = self._mark_model()
         return [
             _hash_text(f"{mark}\n{self._mark_image(sample)}\n{name}") if name else None
@@ -119,9 +119,9 @@ def _read_name(sample: Sample) -> str | None:
         return None  # decoding it says what is wrong
 
 
-def open_configured_store(given: str) -> Store | None:
+def open_configured_store(setting: str) -> Store | None:
     """The store that a job's `cache` names; None where answers are not stored."""
-    folder = settings.folder(given)
+    folder = settings.folder(setting)
     return open_store(folder) if folder else None
 
 

@@ -14,19 +14,19 @@ DEFAULT_LIMIT = 10 * 10**9
 UNITS = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12}
 
 
-def folder(given: str = "") -> Path | None:
+def folder(setting: str = "") -> Path | None:
     """The folder of the cache; None where nothing is to be kept.
 
-    The first of: `given`; `$STEADYEYE_CACHE`; `$XDG_CACHE_HOME/steadyeye/answers`;
+    The first of: `setting`; `$STEADYEYE_CACHE`; `$XDG_CACHE_HOME/steadyeye/answers`;
     `~/.cache/steadyeye/answers`. `off` stands for none.
     """
-    named = given or os.environ.get(VARIABLE, "")
-    if named == OFF:
+    text = setting or os.environ.get(VARIABLE, "")
+    if text == OFF:
         return None
-    if named:
-        path = Path(named).expanduser()
+    if text:
+        path = Path(text).expanduser()
         if path.is_file():
-            raise UsageError(f"the cache '{named}' is a file; name a folder, or 'off' for none")
+            raise UsageError(f"the cache '{text}' is a file; name a folder, or 'off' for none")
         return path
     return cache_home() / "answers"
 

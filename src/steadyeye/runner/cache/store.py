@@ -167,12 +167,12 @@ class Store:
             added = "update groups set entries = entries + ?, bytes = bytes + ? where id = ?"
             # another process may have pruned the group in the meantime
             if group is None or not db.execute(added, (len(rows), total, group)).rowcount:
-                made = db.execute(
+                cursor = db.execute(
                     "insert into groups (mark, model, data, entries, bytes, turn, used) "
                     "select ?, ?, ?, ?, ?, coalesce(max(turn), 0) + 1, ? from groups",
                     (*of, len(rows), total, time.time()),
                 )
-                group = self._groups[of] = int(made.lastrowid or 0)
+                group = self._groups[of] = int(cursor.lastrowid or 0)
             db.executemany(
                 # the same answer may be there from another process; an altered one is replaced
                 "insert or replace into answers values (?, ?, ?)",

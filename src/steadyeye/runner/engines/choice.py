@@ -14,7 +14,7 @@ from steadyeye.runner.job import Job
 from steadyeye.runner.task import Task
 
 
-def complete(driver: Driver, job: Job, task: Task, wanted: Elsewhere) -> Mapping[str, Any]:
+def complete(driver: Driver, job: Job, task: Task, engine: Elsewhere) -> Mapping[str, Any]:
     """Computes the shards of a cell that are left; returns what the log says of that.
 
     Raises `UsageError` for what a worker raises, and where one has other code, packages, weights
@@ -22,25 +22,25 @@ def complete(driver: Driver, job: Job, task: Task, wanted: Elsewhere) -> Mapping
     """
     facts: dict[str, Any] = {}
     if driver.left:
-        with open_order(job, task, driver.cell, _workers(wanted)) as order:
-            if isinstance(wanted, Cluster):
-                facts["nodes"] = _ray().complete(driver, order, wanted)
+        with open_order(job, task, driver.cell, _workers(engine)) as order:
+            if isinstance(engine, Cluster):
+                facts["nodes"] = _ray().complete(driver, order, engine)
             else:
-                facts["died"] = processes.complete(driver, order, wanted)
+                facts["died"] = processes.complete(driver, order, engine)
         driver.close()
     # how much of the predictions went through this process
     return {**facts, "written": driver.written, "sent": driver.sent}
 
 
-def name(wanted: Elsewhere) -> str:
+def name(engine: Elsewhere) -> str:
     """What the log calls an engine."""
-    return "cluster" if isinstance(wanted, Cluster) else "processes"
+    return "cluster" if isinstance(engine, Cluster) else "processes"
 
 
-def _workers(wanted: Elsewhere) -> int:
-    if isinstance(wanted, Cluster):
-        return wanted.most or os.cpu_count() or 1
-    return wanted.processes
+def _workers(engine: Elsewhere) -> int:
+    if isinstance(engine, Cluster):
+        return engine.most or os.cpu_count() or 1
+    return engine.processes
 
 
 def _ray() -> Any:

@@ -34,11 +34,11 @@ class Worker:
     line: Connection
     shard: int | None = None
 
-    def tell(self, what: Order | int) -> None:
+    def tell(self, message: Order | int) -> None:
         """Sends the order, or a shard's number; that it died is noticed when it is waited for."""
-        self.shard = what if isinstance(what, int) else None
+        self.shard = message if isinstance(message, int) else None
         with suppress(OSError):
-            self.line.send(what)
+            self.line.send(message)
 
     def answer(self) -> Done | None:
         """What it did; None where it died."""
@@ -52,7 +52,7 @@ class Worker:
         return done
 
 
-def complete(driver: Driver, order: Order, wanted: Processes) -> int:
+def complete(driver: Driver, order: Order, engine: Processes) -> int:
     """Computes the shards that are left in processes; returns how many of these died meanwhile.
 
     An error or an interrupt ends all of them; finished shards stay. Raises `UsageError` for what a
@@ -61,7 +61,7 @@ def complete(driver: Driver, order: Order, wanted: Processes) -> int:
     queue, deaths = deque(driver.left), Counter[int]()
     with _hold_workers() as workers:
         while queue or any(worker.shard is not None for worker in workers):
-            while queue and len(workers) < wanted.processes:
+            while queue and len(workers) < engine.processes:
                 workers.append(_start_worker())
                 workers[-1].tell(order)
             for worker in workers:
@@ -94,17 +94,17 @@ def _ready(workers: Sequence[Worker]) -> list[Worker]:
 def _start_worker() -> Worker:
     if os.name == "nt":
         raise UsageError("engine='local(processes=…)' does not run on Windows; use threads")
-    ours, theirs = socket.socketpair()
-    with theirs:
+    own_end, other_end = socket.socketpair()
+    with other_end:
         paths = os.pathsep.join(path or os.getcwd() for path in sys.path)
         process = subprocess.Popen(  # noqa: S603
-            [sys.executable, "-P", "-m", PROGRAM, str(theirs.fileno())],
+            [sys.executable, "-P", "-m", PROGRAM, str(other_end.fileno())],
             env={**os.environ, "PYTHONPATH": paths},
-            pass_fds=[theirs.fileno()],
+            pass_fds=[other_end.fileno()],
             # an interrupt of the terminal is the driver's, which then ends its workers
             start_new_session=True,
         )
-    return Worker(process, Connection(ours.detach()))
+    return Worker(process, Connection(own_end.detach()))
 
 
 @contextmanager

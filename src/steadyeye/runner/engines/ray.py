@@ -30,25 +30,25 @@ TRIES = 5  # of a shard whose actor dies
 STRAY = re.compile(rb"[^\n]*Set ray log level from environment variable[^\n]*\n")
 
 
-def complete(driver: Driver, order: Order, wanted: Cluster) -> Mapping[str, int]:
+def complete(driver: Driver, order: Order, cluster: Cluster) -> Mapping[str, int]:
     """Computes the shards that are left on a cluster; returns their number by node.
 
     Actors and nodes that die are replaced, and their shards computed again. Raises `UsageError`
     for what a worker raises, and where the actors at one shard die `TRIES` times over.
     """
-    left = [{"shard": each} for each in driver.left]
+    left = [{"shard": shard} for shard in driver.left]
     by_node: Counter[str] = Counter()
-    with _connect(wanted):
+    with _connect(cluster):
         tries = ray.remote(Tries).options(num_cpus=0, max_restarts=-1).remote()
-        pool = ray.data.ActorPoolStrategy(min_size=wanted.least, max_size=wanted.most or None)
+        pool = ray.data.ActorPoolStrategy(min_size=cluster.least, max_size=cluster.most or None)
         computed = ray.data.from_items(left, override_num_blocks=len(left)).map_batches(
             RayWorker,
             fn_constructor_args=(order, tries, TRIES),
             batch_size=1,
             batch_format="pyarrow",
             compute=pool,
-            num_cpus=wanted.cpus,
-            num_gpus=wanted.gpus,
+            num_cpus=cluster.cpus,
+            num_gpus=cluster.gpus,
         )
         for row in computed.iter_rows():
             driver.take(pickle.loads(row["done"]))  # noqa: S301 - our own worker packed it
@@ -100,19 +100,19 @@ def _describe_death(number: int, times: int) -> str:
 
 
 @contextmanager
-def _connect(wanted: Cluster) -> Iterator[None]:
+def _connect(cluster: Cluster) -> Iterator[None]:
     """Holds a connection to the cluster; one that is there already is used and left."""
     if ray.is_initialized():
         yield
         return
     _quieten_ray()
     try:
-        _check_reachable(wanted.address)
+        _check_reachable(cluster.address)
         with _without(STRAY):
-            ray.init(wanted.address or "local", log_to_driver=False, logging_level=logging.ERROR)
+            ray.init(cluster.address or "local", log_to_driver=False, logging_level=logging.ERROR)
     except (OSError, ValueError, RuntimeError) as error:
         reason = " ".join(str(error).split())[:300]
-        raise UsageError(f"cannot reach the Ray cluster '{wanted.address}': {reason}") from error
+        raise UsageError(f"cannot reach the Ray cluster '{cluster.address}': {reason}") from error
     try:
         yield
     finally:

@@ -20,17 +20,17 @@ def main(handle: int) -> None:
         computer = ShardComputer(line.recv())
     except EOFError:
         return
-    asked: SimpleQueue[int] = SimpleQueue()
-    Thread(target=_listen, args=(line, asked), daemon=True).start()
+    shards: SimpleQueue[int] = SimpleQueue()
+    Thread(target=_listen, args=(line, shards), daemon=True).start()
     while True:
-        line.send(computer.compute(asked.get()))
+        line.send(computer.compute(shards.get()))
 
 
-def _listen(line: Connection, asked: "SimpleQueue[int]") -> None:
+def _listen(line: Connection, shards: "SimpleQueue[int]") -> None:
     """Takes shards in, also while one is computed, so that a driver that died is noticed."""
     try:
         while True:
-            asked.put(line.recv())
+            shards.put(line.recv())
     except (EOFError, OSError):
         os._exit(0)
 
