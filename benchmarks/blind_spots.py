@@ -15,9 +15,9 @@ import time
 import numpy as np
 from numpy.typing import NDArray
 
-from steadyeye.explain.embedding.clustering import spots
+from steadyeye.explain.embedding.blind_spots import spots
 from steadyeye.explain.embedding.density_ratio import thinness
-from steadyeye.explain.embedding.pca import space
+from steadyeye.explain.embedding.projection import space
 
 CLOUDS, LATENT, HOLE = 40, 12, 7
 

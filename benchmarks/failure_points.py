@@ -18,9 +18,9 @@ from pathlib import Path
 import numpy as np
 
 from steadyeye.core.stats import bootstrap
+from steadyeye.degradation.curves import Profiles, profiles
 from steadyeye.degradation.failure_points import first_below
 from steadyeye.degradation.failure_search import THRESHOLDS, Search, affordable, exhaustive
-from steadyeye.degradation.profiles import Profiles, profiles
 from steadyeye.predictions.read import cells, read
 from steadyeye.runner.failure_point_search import BUDGET
 

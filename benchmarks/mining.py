@@ -21,7 +21,7 @@ from steadyeye.core.boxes import BoxTable, Verified, areas
 from steadyeye.core.predictions import Predictions
 from steadyeye.explain.mining.candidates import candidates
 from steadyeye.explain.mining.causes import CAUSES, IN_CROWD, RIGHT, judge_detections
-from steadyeye.explain.mining.novelty import farthest_first
+from steadyeye.explain.mining.crops import farthest_first
 
 GOAL = 60
 POOL, LIMIT = 16_000, 50

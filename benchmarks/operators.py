@@ -71,7 +71,7 @@ def photos(folder: Path | None) -> list[np.ndarray]:
 
 def level(name: str, images: list[np.ndarray]) -> float:
     """Microseconds of one level, the mean over all levels of all images."""
-    operator = plugins.build("degrade", Spec(name))
+    operator = plugins.build("operators", Spec(name))
     trails = [
         operator.start(image, Context(stream_key(0, f"{i}", name)))
         for i, image in enumerate(images)

@@ -58,7 +58,7 @@ def main() -> None:
     for i, tensor in enumerate(tensors):
         model.settings.preprocessing(image_file.read(found[i % len(found)]), tensor)
     network = exported(name, tensors[:1])
-    every = [n for n in plugins.names("degrade") if n not in ("callable", "gradient_descent")]
+    every = [n for n in plugins.names("operators") if n not in ("callable", "gradient_descent")]
     jobs = [("all", ", ".join(every))] + [(n, n) for n in every if options.each]
     print(f"{name}, {len(found)} photos, median of {options.rounds} rounds")
     print(f"{'operators':<16}{'passes':>9}{'bare /s':>9}{'sweep /s':>10}{'sweep÷bare':>12}")

@@ -50,7 +50,7 @@ INSIDE = {
     "runner": [{"cache"}, {"engines"}],
 }
 FLOOR = {name: level for level, names in enumerate(FLOORS) for name in names}
-PLUGINS = ("sources", "models", "metrics", "analyses", "degrade", "probes")
+PLUGINS = ("sources", "models", "metrics", "analyses", "operators", "probes")
 FILES = sorted(file for file in SOURCE.rglob("*.py") if file.parent != SOURCE or file.stem == "api")
 
 

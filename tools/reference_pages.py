@@ -23,7 +23,7 @@ KINDS: Mapping[str, tuple[str, str]] = {
         'Asked for by name: `--metrics "accuracy, pm_k(k=5)"`, `run.pm_k(5)`, '
         '`steadyeye gate --require "pm_k(k=10) >= 70%"`.',
     ),
-    "degrade": (
+    "operators": (
         "Operators",
         'What degrades an image, level by level: `--operators "jpeg, white_fog"`. '
         "The same operators stand under *augment* of a training job.",
@@ -67,33 +67,27 @@ INTERFACE: Mapping[str, tuple[str, ...]] = {
     "Degradation": (
         "degradation.operator",
         "degradation.failure_search",
-        "degradation.failure_shift",
+        "degradation.failure_points",
     ),
     "Videos": ("data.video.label_sidecar", "data.video.shot_detection"),
-    "Unlabelled footage": (
-        "metrics.sequences.answer_runs",
-        "metrics.sequences.flips",
-        "metrics.sequences.unstable_windows",
-    ),
+    "Unlabelled footage": ("metrics.sequences.answer_runs",),
     "Measurement": (
-        "metrics.covariates.pixels",
-        "metrics.covariates.motion",
+        "metrics.covariates.pm_set_measures",
         "core.stats.logistic",
     ),
     "Mining and review": (
         "explain.mining.causes",
         "explain.mining.candidates",
-        "explain.mining.novelty",
+        "explain.mining.crops",
         "core.review_filter",
     ),
     "Explanation": (
         "explain",
         "explain.targets",
         "explain.context",
-        "explain.grid_source",
         "explain.embedding.density_ratio",
-        "explain.embedding.crops",
-        "explain.embedding.clustering",
+        "explain.embedding.regions",
+        "explain.embedding.blind_spots",
     ),
     "Models and classes": (
         "models.preprocessing.recipe",

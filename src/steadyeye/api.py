@@ -212,7 +212,7 @@ def ls(kind: str) -> Mapping[str, str]:
     kinds = ("analyses", "metrics", "models", "operators", "probes", "sources")
     if kind not in kinds:
         raise unknown("kind", kind, kinds)
-    return plugins.describe("degrade" if kind == "operators" else kind)
+    return plugins.describe(kind)
 
 
 def _over(metric: Callable[..., Result], table: Callable[[], Predictions]) -> Callable[..., Result]:

@@ -9,6 +9,12 @@ class MetricMethods:
         """The share right: of the anchors where samples form pm-sets, of the labelled samples else.
 
         Right is any of the sample's own labels. Value None on empty input.
+
+        Example, on made-up predictions:
+
+            >>> from steadyeye.testing import example_predictions
+            >>> print(accuracy(example_predictions(margin=0.5)))
+            accuracy 83.3 % (95 % interval 42.9–97.8 %, n = 12, among 3 classes)
         """
     def conditional_robustness(self, k: int | None = None) -> Result:
         """The share right of the frames exactly ±k from an anchor that is right, n such frames.
@@ -17,6 +23,12 @@ class MetricMethods:
         1 … k. A frame is judged by itself: what happens between it and the anchor does not count, as
         it does for pm-k. Value None where no anchor that is right has a frame that far away.
         Gu et al., "Using Videos to Evaluate Image Model Robustness", 2019; Shankar et al., Figure 8.
+
+        Example, on made-up predictions:
+
+            >>> from steadyeye.testing import example_predictions
+            >>> print(conditional_robustness(example_predictions(margin=0.5), k=1))
+            conditional_robustness(k=1) 70.0 % (95 % interval 35.9–89.1 %, n = 20, among 3 classes)
         """
     def confidence_jump(self) -> Result:
         """The mean |Δ confidence| of consecutive frames, 0…1, n pairs.
@@ -25,6 +37,12 @@ class MetricMethods:
         0…1 are taken for logits (softmax). `cells`: the 95th percentile of the jumps. Intervals: over
         videos, or over blocks of one video. Value None where no two frames are
         consecutive, or only the best of each frame's logits was kept.
+
+        Example, on made-up predictions:
+
+            >>> from steadyeye.testing import example_video
+            >>> print(confidence_jump(example_video()))
+            confidence_jump 13.8 % (95 % interval 2.2–86.4 %, n = 238, among 3 classes)
         """
     def degraded_accuracy(self, images: str = "right") -> Result:
         """The share of images still right: the mean over operators of the mean over their levels.
@@ -32,24 +50,48 @@ class MetricMethods:
         `images`: "right", those that are right at level 0, so that it starts from 1; or "all". `cells`:
         the operators, and in each its levels from 0. Raises `UsageError` where no image is right at
         level 0. Swingler 2022.
+
+        Example, on made-up predictions:
+
+            >>> from steadyeye.testing import example_sweep
+            >>> print(degraded_accuracy(example_sweep()))
+            degraded_accuracy 88.8 % (95 % interval 73.2–93.6 %, n = 20, among 3 classes)
         """
     def degraded_probability(self, images: str = "right") -> Result:
         """The mean probability of the true class, over levels and then over operators.
 
         The true class's own score, not the top-1 confidence, in fp32. `images` and `cells` as in
         `degraded_accuracy`. Value None where the model's scores are no probabilities. Swingler 2022.
+
+        Example, on made-up predictions:
+
+            >>> from steadyeye.testing import example_sweep
+            >>> print(degraded_probability(example_sweep()))
+            degraded_probability 54.3 % (95 % interval 45.0–62.2 %, n = 20, among 3 classes)
         """
     def degraded_rank(self, images: str = "right") -> Result:
         """The mean rank of the true class (0 = first), over levels and then over operators.
 
         Among the classes that compete, derived in fp32. `images` and `cells` as in
         `degraded_accuracy`. Swingler 2022.
+
+        Example, on made-up predictions:
+
+            >>> from steadyeye.testing import example_sweep
+            >>> print(degraded_rank(example_sweep()))
+            degraded_rank 0.1 (95 % interval 0.1–0.4, n = 20, among 3 classes)
         """
     def drop(self, k: int | None = None) -> Result:
         """Accuracy − pm-k: the share of anchors that are right and have a wrong frame within ±k.
 
         As pm-k is never above accuracy, the drop is a proportion itself and has a proportion's
         interval. `k`: native frames, the largest in the data if left out. Value None on empty input.
+
+        Example, on made-up predictions:
+
+            >>> from steadyeye.testing import example_predictions
+            >>> print(drop(example_predictions(margin=0.5), k=1))
+            drop(k=1) 50.0 % (95 % interval 15.9–84.1 %, n = 12, among 3 classes)
         """
     def dwell_time(self) -> Result:
         """The median time an answer holds before it changes, in seconds, n runs of one answer.
@@ -58,6 +100,12 @@ class MetricMethods:
         and None where fewer than half of the runs end. `cells`: the median in frames, and the time and
         frames from change to change, all that was seen ÷ the changes. Intervals: a bootstrap over
         videos, or within one video over blocks of consecutive runs.
+
+        Example, on made-up predictions:
+
+            >>> from steadyeye.testing import example_video
+            >>> print(dwell_time(example_video()))
+            dwell_time 0.70 s (n = 14, among 3 classes)
         """
     def effective_robustness(self, line: str | None = None, space: str = "probit") -> Result:
         """pm-10 minus what the line through 335 published models has at the model's accuracy.
@@ -69,6 +117,13 @@ class MetricMethods:
         `UsageError` where the data does not reach ±10, as the line is of k = 10, and for a part or a
         variant of a released set, on which no published model was measured. Value None on empty input.
         Taori et al., NeurIPS 2020, Section 2.
+
+        Example, on made-up predictions:
+
+            >>> from steadyeye.testing import example_predictions
+            >>> result = effective_robustness(example_predictions(margin=0.7, reach=10))
+            >>> print(f"{result.value:.3f}, n = {result.n}")
+            -0.833, n = 12
         """
     def failure_points(
         self, thresholds: Sequence[float] = (0.9, 0.5, 0.1), images: str = "right"
@@ -79,18 +134,38 @@ class MetricMethods:
         the thresholds with the level (None: not reached) and its interval, and in these the share of
         pixels changed and the mean value there. The whole has no value of its own. Swingler 2022,
         Tables 1–3. After a search (`--fast`) the interval is that of the search.
+
+        Example, on made-up predictions:
+
+            >>> from steadyeye.testing import example_sweep
+            >>> for operator in failure_points(example_sweep(), thresholds=(0.9,)).cells:
+            ...     print(operator.name, operator.cells[0])
+            blur below 0.9 2 (95 % interval ≥ 1, n = 20)
+            noise below 0.9 4 (95 % interval ≥ 1, n = 20)
         """
     def flip_rate(self) -> Result:
         """The share of consecutive frame pairs whose top-1 class changes, n pairs.
 
         A pair that several sets share counts once. The interval is clustered by video; of one video it
         is by blocks of consecutive pairs. Value None where no two frames are consecutive.
+
+        Example, on made-up predictions:
+
+            >>> from steadyeye.testing import example_video
+            >>> print(flip_rate(example_video()))
+            flip_rate 5.0 % (95 % interval 0.7–85.0 %, n = 238, among 3 classes)
         """
     def localization(self, k: int | None = None, iou: float | str = 0.5) -> Result:
         """pm-k mAP with all categories made one, so that only the place counts.
 
         `cells`: k = 0, the anchors alone, 1 … k. The rest as in `pm_k_map`. Shankar et al.,
         Section 4.2.
+
+        Example, on made-up predictions:
+
+            >>> from steadyeye.testing import example_detections
+            >>> print(localization(example_detections(), k=1))
+            localization(k=1) 100.0 % (95 % interval 78.2–100.0 %, n = 30)
         """
     def map(self, iou: float | str = 0.5) -> Result:
         """AP averaged over the classes that are there: of the anchors where samples form pm-sets.
@@ -98,6 +173,12 @@ class MetricMethods:
         Interpolated at 101 recalls, at most 100 detections an image and class, crowds ignored: equal
         to COCOeval of pycocotools. `iou`: 0.5 … 0.95, or "coco", the mean over all ten. Value None
         without objects. Lin et al., "Microsoft COCO", 2014.
+
+        Example, on made-up predictions:
+
+            >>> from steadyeye.testing import example_detections
+            >>> print(map(example_detections(), iou="coco"))
+            map(iou=coco) 40.6 % (95 % interval 14.6–57.8 %, n = 30)
         """
     def map_drop(self, k: int | None = None, iou: float | str = 0.5) -> Result:
         """The mAP of the anchors less that of the worst frames within ±k of them.
@@ -105,6 +186,12 @@ class MetricMethods:
         `k` and `iou` as in `pm_k_map`. The interval is of the difference where each video is left out
         of both; a chosen worst frame has another mix of objects, so that a drop may be below 0. Value
         None without objects. Shankar et al., Section 4.2.
+
+        Example, on made-up predictions:
+
+            >>> from steadyeye.testing import example_detections
+            >>> print(map_drop(example_detections(), k=1))
+            map_drop(k=1) 6.6 % (95 % interval -7.5–18.7 %, n = 30)
         """
     def map_without_ood(self, iou: float | str = 0.5) -> Result:
         """MAP without out-of-distribution objects: what is detected on one and matches nothing else.
@@ -116,12 +203,24 @@ class MetricMethods:
         too, as in `map`; `cells`: AP of every class that is there, its n the objects to be found. Value
         None without objects. Lau et al., "Natural Adversarial
         Objects", 2021, Section 4 and Table 2.
+
+        Example, on made-up predictions:
+
+            >>> from steadyeye.testing import example_detections
+            >>> print(map_without_ood(example_detections()))
+            map_without_ood(iou=0.5) 92.7 % (95 % interval 69.0–99.7 %, n = 30)
         """
     def mar(self, detections: int = 100) -> Result:
         """The share of objects found, over IoU 0.50 … 0.95 and the classes that are there.
 
         `detections`: how many of each image and class count, the most confident; at most 100. COCO's
         AR. Value None without objects.
+
+        Example, on made-up predictions:
+
+            >>> from steadyeye.testing import example_detections
+            >>> print(mar(example_detections(), detections=1))
+            mar(detections=1) 47.7 % (95 % interval 24.4–64.5 %, n = 30)
         """
     def pm_k(self, k: int | None = None) -> Result:
         """The share of anchors whose every frame within ±k is right, the anchor counting as one.
@@ -129,6 +228,12 @@ class MetricMethods:
         `k`: distance in native frames, the largest in the data if left out. `cells`: pm-0 … pm-k.
         A set without neighbours counts as its anchor alone. Value None on empty input.
         Shankar et al., "Do Image Classifiers Generalize Across Time?", Section 2, Equation 1.
+
+        Example, on made-up predictions:
+
+            >>> from steadyeye.testing import example_predictions
+            >>> print(pm_k(example_predictions(margin=0.5), k=1))
+            pm_k(k=1) 33.3 % (95 % interval 11.1–65.9 %, n = 12, among 3 classes)
         """
     def pm_k_map(self, k: int | None = None, iou: float | str = 0.5) -> Result:
         """The mAP over the frame of lowest frame AP within ±k of each anchor, the anchor being one.
@@ -136,6 +241,12 @@ class MetricMethods:
         `k`: native frames, the largest in the data if left out. `iou` as in `map`; the worst frame is
         chosen at 0.5 or, with another threshold, at that. Frames without objects are no candidates.
         `cells`: k = 0, 1 … Value None without objects. Shankar et al., Section 4.2.
+
+        Example, on made-up predictions:
+
+            >>> from steadyeye.testing import example_detections
+            >>> print(pm_k_map(example_detections(), k=1))
+            pm_k_map(k=1) 86.1 % (95 % interval 63.7–96.1 %, n = 30)
         """
     def random_neighbour(self, k: int | None = None) -> Result:
         """The expected share of anchors whose neighbour within ±k, drawn at random, is right.
@@ -146,6 +257,12 @@ class MetricMethods:
         released scorer calls it right, and the note says what that makes. The interval is that of a
         mean over videos. Value None on empty input.
         Shankar et al., "Do Image Classifiers Generalize Across Time?", Section 2.
+
+        Example, on made-up predictions:
+
+            >>> from steadyeye.testing import example_predictions
+            >>> print(random_neighbour(example_predictions(margin=0.5), k=1))
+            random_neighbour(k=1) 62.5 % (95 % interval 33.1–80.9 %, n = 12, among 3 classes)
         """
     def self_consistency(self, k: int | None = None) -> Result:
         """The share of frames for which every frame within ±k of the scene gets the same top-1 class.
@@ -155,4 +272,10 @@ class MetricMethods:
         out, of pm-sets the largest in the data. Of pm-sets n counts the anchors and the interval is
         that of `pm_k`. Of whole videos n counts all frames, each an anchor: they share neighbours, so
         one video is resampled in blocks longer than a window. Value None on empty input.
+
+        Example, on made-up predictions:
+
+            >>> from steadyeye.testing import example_video
+            >>> print(self_consistency(example_video(), k=5))
+            self_consistency(k=5) 69.2 % (95 % interval 10.8–95.4 %, n = 240, among 3 classes)
         """

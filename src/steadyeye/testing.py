@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from steadyeye.core import plugins
 from steadyeye.core.abilities import cacheable, detects
-from steadyeye.core.boxes import Detections
+from steadyeye.core.boxes import Detections, boxes, detection_table, truth_table
 from steadyeye.core.errors import UsageError
 from steadyeye.core.predictions import Predictions
 from steadyeye.core.report_types import Section
@@ -43,11 +43,10 @@ def check_plugin(kind: str, text: str, predictions: Predictions | None = None) -
     `ContractError` where something does not hold.
     """
     spec = parse(text)
-    folder = "degrade" if kind == "operators" else kind
-    _require(bool(plugins.declaration(folder, spec.name).summary), f"{spec.name} has no docstring")
+    _require(bool(plugins.declaration(kind, spec.name).summary), f"{spec.name} has no docstring")
     table = predictions or example_predictions()
     if kind in ("metrics", "analyses"):
-        plugin = plugins.load(folder, spec.name)
+        plugin = plugins.load(kind, spec.name)
         plugins.check_arguments(plugin, spec, positional=1)
         lacking = [name for name in read_needs(plugin) if name not in table.columns]
         if lacking:
@@ -57,8 +56,8 @@ def check_plugin(kind: str, text: str, predictions: Predictions | None = None) -
         check = check_metric if kind == "metrics" else check_analysis
         return check(lambda given: plugin(given, **spec.kwargs), predictions)
     if kind == "probes":
-        return check_probe(plugins.load(folder, spec.name), spec)
-    made = plugins.build(folder, spec)
+        return check_probe(plugins.load(kind, spec.name), spec)
+    made = plugins.build(kind, spec)
     checks: dict[str, Callable[[Any], str]]
     checks = {"operators": check_operator, "sources": check_source, "models": check_model}
     return checks[kind](made)
@@ -203,15 +202,96 @@ def example_image(shape: tuple[int, ...] = (64, 48, 3), seed: int = 0) -> Image:
     return (slope + rng.integers(0, 56, shape)).astype(np.uint8)
 
 
-def example_predictions(sets: int = 12, seed: int = 0) -> Predictions:
-    """`sets` pm-sets of an anchor and two frames on each side, three classes, columns `COLUMNS`."""
+def degrade_example(operator: Operator, level: int) -> str:
+    """How far an operator changes `example_image` at a level: share of pixels and mean value."""
+    from steadyeye.degradation.kernels import measure_brightness, measure_changed_share
+
+    image = example_image()
+    degraded = operator.start(image, Context(stream_key(0, "example", operator.name)))(level)
+    share = 100 * measure_changed_share(degraded, image)
+    before, after = measure_brightness(image), measure_brightness(degraded)
+    return f"{share:.0f} % of pixels changed, mean {before:.0f} → {after:.0f}"
+
+
+def example_predictions(
+    sets: int = 12, seed: int = 0, margin: float = 1.0, k: int = 2
+) -> Predictions:
+    """`sets` pm-sets of an anchor and `k` frames on each side, three classes, as `COLUMNS`.
+
+    `margin`: what the true class has above a uniform score in 0…1; from 1 on every answer is right.
+    """
     rng = np.random.default_rng(seed)
-    offsets = np.tile(np.arange(-2, 3), sets)
-    groups = np.repeat([f"v{i // 2}:{i:02d}" for i in range(sets)], 5)
-    labels = np.repeat(rng.integers(0, 3, sets), 5)
-    truth = np.eye(3, dtype=np.bool_)[labels]
-    scores = (rng.random((len(labels), 3)) + truth).astype(np.float32)
-    names = ("bird", "cat", "dog")
+    offsets, size = np.tile(np.arange(-k, k + 1), sets), 2 * k + 1
+    groups = np.repeat([f"v{i // 2}:{i:02d}" for i in range(sets)], size)
+    labels = np.repeat(rng.integers(0, 3, sets), size)
+    scores = rng.random((len(labels), 3)) + margin * np.eye(3)[labels]
+    tags = {
+        "offset": offsets,
+        "frame": offsets + 100 * np.repeat(np.arange(sets), size),
+        "video": np.asarray([group.partition(":")[0] for group in groups]),
+    }
+    return _table(labels, scores, groups, tags)
+
+
+def example_video(frames: int = 120, seed: int = 0) -> Predictions:
+    """Two videos of `frames` frames at 10 a second without labels, whose answers come in spells."""
+    rng = np.random.default_rng(seed)
+    frame = np.tile(np.arange(frames), 2)
+    video = np.repeat(["v0", "v1"], frames)
+    tags = {"frame": frame, "video": video, "scene": np.zeros(2 * frames, dtype=np.int64)}
+    spell = np.cumsum(rng.random(2 * frames) < 0.05)
+    scores = rng.dirichlet(np.ones(3), 2 * frames) + np.eye(3)[spell % 3]
+    tags |= {"seconds": frame / 10, "step": np.ones(2 * frames, dtype=np.int64)}
+    tags["fps"] = np.full(2 * frames, 10.0)
+    table = _table(np.full(2 * frames, -1), scores / 2, video, tags)
+    return replace(table, columns=("group", *tags))
+
+
+def example_sweep(images: int = 20, levels: int = 4, seed: int = 0) -> Predictions:
+    """A sweep of two operators over `images` photos, levels 0 to `levels`, ever harder to tell."""
+    rng = np.random.default_rng(seed)
+    steps = [
+        ("", 0),
+        *((name, step) for name in ("blur", "noise") for step in range(1, levels + 1)),
+    ]
+    operator, level = (np.repeat(np.array(column), images) for column in zip(*steps, strict=True))
+    labels = np.tile(rng.integers(0, 3, images), len(steps))
+    scores = rng.random((len(labels), 3)) * (0.9 + 0.3 * level[:, None]) + np.eye(3)[labels]
+    tags = {
+        "operator": operator,
+        "level": level,
+        "image": np.tile([f"photo {i:02d}" for i in range(images)], len(steps)),
+        "changed": level / levels,
+        "brightness": np.full(len(level), 128.0),
+    }
+    table = _table(labels, scores / scores.sum(axis=1, keepdims=True), tags["image"], tags)
+    return replace(table, columns=("truth", *tags, "profile"))
+
+
+def example_detections(sets: int = 30, seed: int = 0) -> Predictions:
+    """The pm-sets of `example_predictions` of a detector: an object a frame, found more or less."""
+    rng = np.random.default_rng(seed)
+    table = example_predictions(sets, seed, 0.8)
+    label, n = table.truth.argmax(axis=1), len(table)
+    corners = rng.integers(0, 50, (n, 2))
+    objects = np.concatenate([corners, corners + 40], axis=1).astype(np.float64)
+    shifts = rng.integers(-6, 7, (n, 2))
+    truth = [boxes(objects[i : i + 1], label[i : i + 1]) for i in range(n)]
+    detected = objects + np.concatenate([shifts, shifts], axis=1)
+    answers = [Detections(detected[i : i + 1], table.top[i], table.top_scores[i]) for i in range(n)]
+    columns = (*(name for name in COLUMNS if name != "truth"), "boxes", "detections")
+    true_boxes, detections = truth_table(truth), detection_table(answers)
+    return replace(table, columns=columns, boxes=true_boxes, detections=detections)
+
+
+def _table(
+    labels: NDArray[np.int64],
+    scores: NDArray[np.float64],
+    groups: NDArray[np.str_],
+    tags: dict[str, NDArray[Any]],
+) -> Predictions:
+    """Predictions of three classes; `labels`: (n,) the true ones, −1: none."""
+    names, stored = ("bird", "cat", "dog"), scores.astype(np.float32)
     return Predictions(
         model="example",
         data="example",
@@ -220,16 +300,12 @@ def example_predictions(sets: int = 12, seed: int = 0) -> Predictions:
         columns=COLUMNS,
         ids=np.asarray([f"s{i:03d}" for i in range(len(labels))]),
         groups=groups,
-        truth=truth,
-        scores=scores,
-        top=scores.argmax(axis=1)[:, None].astype(np.int32),
-        top_scores=scores.max(axis=1, keepdims=True),
+        truth=np.vstack([np.eye(3, dtype=np.bool_), np.zeros((1, 3), dtype=np.bool_)])[labels],
+        scores=stored,
+        top=stored.argmax(axis=1)[:, None].astype(np.int32),
+        top_scores=stored.max(axis=1, keepdims=True),
         errors=np.full(len(labels), ""),
-        tags={
-            "offset": offsets,
-            "frame": offsets + 100 * np.repeat(np.arange(sets), 5),
-            "video": np.asarray([group.partition(":")[0] for group in groups]),
-        },
+        tags=tags,
     )
 
 

@@ -17,10 +17,6 @@ from steadyeye.runner.cache import answer_code
 KINDS = ("sources", "models", "operators", "metrics", "analyses", "probes")
 
 
-def internal(kind):
-    return "degrade" if kind == "operators" else kind
-
-
 def forget_plugins():
     """Takes their modules away, so that they are imported anew."""
     of_plugins = ("steadyeye.plugin_file_", "steadyeye.core.plugin_folder.")
@@ -38,10 +34,10 @@ def folder(tmp_path, monkeypatch):
 
 def test_they_are_listed_with_where_they_come_from_and_nothing_is_imported(folder):
     for kind in KINDS:
-        line = plugins.describe(internal(kind))[NAMES[kind]]
+        line = plugins.describe(kind)[NAMES[kind]]
         assert line.endswith(f"[{folder / kind / NAMES[kind]}.py]")
         with pytest.raises(UsageError, match=f"did you mean '{NAMES[kind]}'"):
-            plugins.load(internal(kind), NAMES[kind][:-1])
+            plugins.load(kind, NAMES[kind][:-1])
     assert not [name for name in sys.modules if name.startswith("steadyeye.core.plugin_folder.")]
     assert plugins.declaration("analyses", "wrong_ones").columns == ("truth",)
     assert plugins.declaration("models", "brightness").answers == ("scores",)
@@ -49,7 +45,7 @@ def test_they_are_listed_with_where_they_come_from_and_nothing_is_imported(folde
 
 def test_they_are_in_no_default_set(folder):
     for kind, default in (
-        ("degrade", defaults.OPERATORS),
+        ("operators", defaults.OPERATORS),
         ("metrics", defaults.METRICS),
         ("analyses", defaults.ANALYSES),
     ):
@@ -134,9 +130,9 @@ def test_entry_points_are_found(tmp_path, monkeypatch):
             plugins.describe("metrics")["steadiness"] == "How steady. [package their-package 2.1]"
         )
         assert plugins.load("metrics", "steadiness").__module__ == "their_metrics"
-        assert "their-package" in plugins.describe("degrade")["smear"]
+        assert "their-package" in plugins.describe("operators")["smear"]
         with pytest.raises(UsageError, match="the operator 'smear' cannot be loaded: SystemError"):
-            plugins.load("degrade", "smear")
+            plugins.load("operators", "smear")
     finally:
         monkeypatch.undo()
         outside_plugins._entry_points.cache_clear()

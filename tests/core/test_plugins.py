@@ -9,7 +9,7 @@ import pytest
 
 from steadyeye.core import plugins
 
-KINDS = ("models", "sources", "metrics", "analyses", "degrade", "probes")
+KINDS = ("models", "sources", "metrics", "analyses", "operators", "probes")
 EVERY = [(kind, name) for kind in KINDS for name in plugins.names(kind)]
 EXTRA_PACKAGES = sorted({*plugins.EXTRAS, "PIL", "datasets", "matplotlib", "pandas", "safetensors"})
 # every plugin is loaded where nothing beyond the core install can be imported

@@ -14,16 +14,14 @@ from steadyeye.core.errors import UsageError
 from steadyeye.core.spec import Spec
 from steadyeye.degradation.corruptions import NORMAL, SEVERITIES, normals
 from steadyeye.degradation.counter_rng import draw, level_key, stream_key, uniform
+from steadyeye.degradation.kernels import box, ends, line, measure_brightness, measure_changed_share
 from steadyeye.degradation.operator import LEVELS, Context
-from steadyeye.degradation.pixel_stats import brightness, changed
-from steadyeye.degradation.random_box import box
-from steadyeye.degradation.random_line import ends, line
 from steadyeye.runner.sweep import operators
 from steadyeye.testing import check_operator
 
 KEY = stream_key(0, "a photo", "an operator")
-BLACK_BOX = [n for n in plugins.names("degrade") if n not in ("callable", "gradient_descent")]
-LAST = {name: plugins.build("degrade", Spec(name)).last for name in BLACK_BOX}
+BLACK_BOX = [n for n in plugins.names("operators") if n not in ("callable", "gradient_descent")]
+LAST = {name: plugins.build("operators", Spec(name)).last for name in BLACK_BOX}
 CORRUPTIONS = {name for name, last in LAST.items() if last == SEVERITIES}
 SHAPES = [(64, 48, 3), (31, 57, 3), (40, 40), (7, 9, 3), (1, 1, 3), (1, 6, 3), (2, 2)]
 
@@ -36,7 +34,7 @@ def picture(shape=(64, 48, 3), seed=0):
 
 
 def trail(name, image, key=KEY, gradient=None, **parameters):
-    return plugins.build("degrade", Spec(name, parameters)).start(image, Context(key, gradient))
+    return plugins.build("operators", Spec(name, parameters)).start(image, Context(key, gradient))
 
 
 def at(name, image, level, key=KEY, **parameters):
@@ -46,7 +44,7 @@ def at(name, image, level, key=KEY, **parameters):
 def test_there_are_fifteen_operators_seven_corruptions_and_the_users_own():
     every = {each.name for each in operators("all", gradients=True)}
     assert len(every) == 15
-    assert every | CORRUPTIONS | {"callable"} <= set(plugins.names("degrade"))
+    assert every | CORRUPTIONS | {"callable"} <= set(plugins.names("operators"))
     assert len(CORRUPTIONS) == 7
     assert not every & CORRUPTIONS
 
@@ -67,7 +65,7 @@ def test_any_size_grey_or_rgb(name, shape):
 
 @pytest.mark.parametrize("name", BLACK_BOX)
 def test_the_contract_of_operators(name):
-    assert check_operator(plugins.build("degrade", Spec(name)))
+    assert check_operator(plugins.build("operators", Spec(name)))
 
 
 @pytest.mark.parametrize("name", BLACK_BOX)
@@ -295,7 +293,7 @@ def test_noise_colours_are_uniform_and_their_number_is_a_fiftieth():
     image = np.zeros((500, 500, 3), dtype=np.uint8)
     noisy = at("random_noise", image, 30)
     expected = 1 - (1 - 1 / 250_000) ** (30 * 5_000)
-    assert changed(noisy, image) == pytest.approx(expected, rel=0.01)
+    assert measure_changed_share(noisy, image) == pytest.approx(expected, rel=0.01)
     colours = noisy[noisy.any(axis=-1)]
     for channel in colours.T:
         assert chisquare(np.bincount(channel, minlength=256)).pvalue > 0.01
@@ -324,7 +322,7 @@ def numbers(image):
 
 def test_a_twentieth_of_the_pixels_is_swapped_a_level():
     image = numbered(200, 200)
-    moved = changed(at("random_swap", image, 1), image)
+    moved = measure_changed_share(at("random_swap", image, 1), image)
     # a pixel stays if none of the 2 × 2,000 places drawn is its own
     assert moved == pytest.approx(1 - (1 - 1 / 40_000) ** 4_000, rel=0.03)
 
@@ -471,8 +469,8 @@ def test_changed_and_brightness_are_what_numpy_says(shape):
     if len(shape) == 3:
         other[20:25, 5, 1] ^= 255
     differ = (image != other).reshape(30 * 20, -1).any(axis=1).mean()
-    assert changed(other, image) == differ
-    assert brightness(image) == image.mean()
+    assert measure_changed_share(other, image) == differ
+    assert measure_brightness(image) == image.mean()
 
 
 # ---------------------------------------------------------------- the corruptions of ImageNet-C

@@ -14,19 +14,17 @@ from steadyeye.core.types import Evaluated
 from steadyeye.data.images import image_file
 from steadyeye.explain import run
 from steadyeye.explain.attributions import attributions, similarity
-from steadyeye.explain.occluders import (
-    RandomMask,
-    centres,
-    cover_patch,
-    fade_image,
-    patch,
-    random_mask,
-)
 from steadyeye.explain.saliency import (
     SIDE,
+    RandomMask,
     area,
+    centres,
+    cover_patch,
     evenly,
+    fade_image,
     occlusion,
+    patch,
+    random_mask,
     rise,
     share,
     sum_cells,

@@ -14,8 +14,7 @@ from steadyeye.core.errors import UsageError
 from steadyeye.core.types import Evaluated
 from steadyeye.explain import run as explaining
 from steadyeye.explain.embedding.blind_spots import blindness, examples
-from steadyeye.explain.embedding.pca import space
-from steadyeye.explain.embedding.projection import layout
+from steadyeye.explain.embedding.projection import layout, space
 from steadyeye.predictions.read import read
 from steadyeye.report import build
 from steadyeye.report.analyses.blind_spots import blind_spots

@@ -22,14 +22,13 @@ from steadyeye.core.seeds import stream
 from steadyeye.core.spec import parse
 from steadyeye.core.types import Evaluated
 from steadyeye.data.images.image_file import read as read_image
-from steadyeye.explain import backdrops
+from steadyeye.explain import backgrounds
 from steadyeye.explain import run as explaining
-from steadyeye.explain.effects import difference, effects, mean
-from steadyeye.explain.object_masks import grabcut, nearest, of_truth, pack_mask
+from steadyeye.explain.backgrounds import grabcut, nearest, of_truth, pack_mask
+from steadyeye.explain.context import cutoff, lower_threshold
+from steadyeye.explain.effects import difference, effects, match_targets, mean
 from steadyeye.explain.probes.background import compose_image
 from steadyeye.explain.probes.patch_shuffle import shuffle_patches
-from steadyeye.explain.score_cutoff import cutoff, lower_threshold
-from steadyeye.explain.target_matching import match_targets
 from steadyeye.explain.targets import Target, correct, draw_targets, mistakes, targets
 from steadyeye.models.backends.onnx_detector import onnx_detector
 from steadyeye.predictions.read import read
@@ -130,12 +129,12 @@ def test_an_object_keeps_its_pixels_and_nothing_else():
 
 def test_backdrops_are_what_they_are_called():
     size = (60, 90)
-    for make in (backdrops.gradient, backdrops.natural_noise):
+    for make in (backgrounds.gradient, backgrounds.natural_noise):
         one, same, other = (make(size, stream(s, "x")) for s in (0, 0, 1))
         assert one.shape == (60, 90, 3)
         assert np.array_equal(one, same)
         assert not np.array_equal(one, other)
-    noise = backdrops.natural_noise((256, 256), stream(0, "x")).mean(axis=2)
+    noise = backgrounds.natural_noise((256, 256), stream(0, "x")).mean(axis=2)
     power = np.abs(np.fft.fft2(noise - noise.mean()))
     frequency = np.hypot(*np.meshgrid(*[np.fft.fftfreq(256)] * 2))
     rings = [(0.01, 0.02), (0.04, 0.08), (0.15, 0.3)]
@@ -144,8 +143,8 @@ def test_backdrops_are_what_they_are_called():
     assert slopes == pytest.approx([-1, -1], abs=0.15)
     image = np.zeros((20, 40, 3), dtype=np.uint8)
     image[:, 10:30] = 200
-    assert (backdrops.covering(image, (50, 50)) > 100).all()
-    assert backdrops.blur_image(image, (30, 90)).shape == (30, 90, 3)
+    assert (backgrounds.covering(image, (50, 50)) > 100).all()
+    assert backgrounds.blur_image(image, (30, 90)).shape == (30, 90, 3)
 
 
 def test_coco_masks_are_those_of_pycocotools(test_data):
@@ -212,7 +211,7 @@ def test_the_best_overlapping_detection_of_the_class_counts():
         )
     )
     assert found.probability.tolist() == [0.9, 0.3, 0, 0]
-    assert found.vanished.tolist() == [False, False, True, True]
+    assert found.is_vanished.tolist() == [False, False, True, True]
 
 
 def test_changes_are_averaged_over_steps_then_targets():

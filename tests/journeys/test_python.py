@@ -126,7 +126,7 @@ def test_what_exists_is_listed(run):
     assert set(plugins.names("metrics")) <= set(dir(run))
     assert {"measure", "report", "results", "analyses", "predictions"} <= set(dir(run))
     assert set(plugins.names("analyses")) <= set(dir(run.analyses))
-    assert set(se.ls("operators")) == set(plugins.names("degrade"))
+    assert set(se.ls("operators")) == set(plugins.names("operators"))
     with pytest.raises(se.UsageError, match="no kind named 'metric'; did you mean 'metrics'"):
         se.ls("metric")
 

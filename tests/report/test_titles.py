@@ -20,7 +20,7 @@ from steadyeye.core import plugins
 from steadyeye.core.claims import Claim, above, below, every, first, higher, leads
 from steadyeye.core.stats.intervals import Interval
 from steadyeye.core.types import Evaluated
-from steadyeye.degradation.harm import harm
+from steadyeye.degradation.curves import harm
 from steadyeye.metrics.degraded_accuracy import degraded_accuracy
 from steadyeye.report.build import document, sections
 from steadyeye.report.render.headline import headline
@@ -180,7 +180,7 @@ def test_the_worst_operator_is_only_said_where_it_is_shown(n, worse, shown):
     result = degraded_accuracy(predictions)
     told = harm(predictions, result)
     assert (told.worst.name, told.next.name) == ("rain", "fog")
-    assert told.shown == shown
+    assert told.is_significant == shown
     (said,) = headline([Evaluated(predictions, {"degraded_accuracy": result})])
     assert ("with no clear difference from fog" in said) != shown
     (section,) = sections(

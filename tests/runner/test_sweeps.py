@@ -12,8 +12,8 @@ from steadyeye.core import plugins
 from steadyeye.core.errors import UsageError
 from steadyeye.core.spec import Spec, parse
 from steadyeye.degradation.counter_rng import stream_key
+from steadyeye.degradation.kernels import measure_changed_share
 from steadyeye.degradation.operator import Context
-from steadyeye.degradation.pixel_stats import changed
 from steadyeye.models.runtimes.torch_gradient import TorchGradient
 from steadyeye.predictions.read import cells, read
 from steadyeye.runner import sweep as runner_sweep
@@ -83,7 +83,7 @@ def test_every_row_is_the_model_on_the_operator_s_own_picture(sweep):
         original = parts.fit(sample.image())
         image = original
         if at["level"]:
-            operator = plugins.build("degrade", Spec(str(at["operator"])))
+            operator = plugins.build("operators", Spec(str(at["operator"])))
             key = stream_key(0, sample.id, operator.name)
             image = operator.start(original, Context(key))(int(at["level"]))
         own = parts.model([image])[0]
@@ -93,7 +93,7 @@ def test_every_row_is_the_model_on_the_operator_s_own_picture(sweep):
         assert found.predicted_class[row] == order[0]
         assert found.rank[row] == min(np.flatnonzero(np.isin(order, sample.truth)))
         assert found.probability[row] == pytest.approx(scores[best], abs=1e-6)
-        assert found.tags["changed"][row] == changed(image, original)
+        assert found.tags["changed"][row] == measure_changed_share(image, original)
         assert found.tags["brightness"][row] == pytest.approx(image.mean())
 
 

@@ -40,7 +40,7 @@ def invert(image, level):
 def test_levels_are_drawn_uniformly_from_those_named(text):
     found = augmentation(text, seed=4)
     image = picture()
-    trail = plugins.build("degrade", Spec("jpeg")).start(image, Context(np.uint64(0)))
+    trail = plugins.build("operators", Spec("jpeg")).start(image, Context(np.uint64(0)))
     steps = {level: trail(level).tobytes() for level in (3, 6, 9)}
     seen = Counter(found(image, f"frame {i}", 0).tobytes() for i in range(600))
     assert set(seen) == set(steps.values())
@@ -63,7 +63,7 @@ def test_level_zero_is_the_image_itself():
 def test_every_operator_that_needs_no_gradient_can_be_augmented_with():
     image = picture()
     before = image.copy()
-    for name in plugins.names("degrade"):
+    for name in plugins.names("operators"):
         if name not in ("callable", "gradient_descent"):
             made = augmentation(f"{name}(levels=3:5)")(image, "a", 0)
             assert made.shape == image.shape
@@ -123,7 +123,7 @@ def test_seed_epoch_and_id_each_change_what_is_drawn():
 def test_training_draws_are_not_those_of_a_sweep():
     """What is measured on is degraded by other draws than what was trained on."""
     image = picture()
-    operator = plugins.build("degrade", Spec("random_noise"))
+    operator = plugins.build("operators", Spec("random_noise"))
     swept = operator.start(image, Context(stream_key(0, "a", "random_noise")))(20)
     assert not np.array_equal(augmentation("random_noise(levels=20)")(image, "a", 0), swept)
 

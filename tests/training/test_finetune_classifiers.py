@@ -19,9 +19,9 @@ from steadyeye.data.images import image_file
 from steadyeye.models.finetuned import checkpoint_format
 from steadyeye.models.finetuned.heads import heads, with_head
 from steadyeye.models.runtimes import uninitialised
+from steadyeye.training.augmentation import mirror_images
 from steadyeye.training.classification import FEWEST, Learning, classification
 from steadyeye.training.dataset import examples
-from steadyeye.training.mirroring import mirror_images
 
 LITE0 = "efficientnet_lite0(runtime='torch')"
 SEQUENCES = {"blackswan": "swan", "car-shadow": "car", "dog": "dog", "goat": "goat"}

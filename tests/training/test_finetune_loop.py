@@ -17,14 +17,12 @@ from forked import Command
 from toy_training import COURSE, Said, lesson, scenes
 
 from steadyeye.core.errors import UsageError
-from steadyeye.training import checkpoint, sampler, schedule
-from steadyeye.training.batches import ImageCache, Lesson, ahead, read_training_batches
-from steadyeye.training.hyperparameters import Course
+from steadyeye.training import batches, checkpoint, hyperparameters
+from steadyeye.training.batches import EpochSteps, ImageCache, Lesson, ahead, read_training_batches
+from steadyeye.training.hyperparameters import Constant, Course, Plateau
+from steadyeye.training.hyperparameters import Steps as Falling
 from steadyeye.training.loop import DivergedError, train
 from steadyeye.training.lr_search import search
-from steadyeye.training.sampler import EpochSteps
-from steadyeye.training.schedule import Constant, Plateau
-from steadyeye.training.schedule import Steps as Falling
 
 SCRIPT = Path(toy_training.__file__)
 
@@ -253,7 +251,7 @@ def test_steps_from_the_middle_are_the_rest_of_the_steps():
 @pytest.mark.parametrize("ranks", [1, 2, 3, 8])
 def test_processes_share_a_batch(ranks):
     values = np.random.default_rng(0).normal(size=7)
-    parts = [sampler.share(range(7), rank, ranks) for rank in range(ranks)]
+    parts = [batches.share_batch(range(7), rank, ranks) for rank in range(ranks)]
     taken = [i for part, weight in parts for i in part if weight]
     assert sorted(taken) == list(range(7))
     means = [weight * np.mean(values[part]) for part, weight in parts]
@@ -262,13 +260,18 @@ def test_processes_share_a_batch(ranks):
 
 def test_the_rate_falls_on_a_plateau_and_at_steps():
     fall = Plateau(0.1, 1)
-    rates = [schedule.rate(fall, 1.0, 0, [1, 2, 2, 2, 2, 2, 3][:n]) for n in range(8)]
+    rates = [
+        hyperparameters.learning_rate(fall, 1.0, 0, [1, 2, 2, 2, 2, 2, 3][:n]) for n in range(8)
+    ]
     # by hand: two rounds without a gain, and two more
     assert rates == pytest.approx([1, 1, 1, 1, 0.1, 0.1, 0.01, 0.01])
-    steps = [schedule.rate(Falling((20, 30)), 1e-2, at, []) for at in (0, 19, 20, 29, 30, 40)]
+    steps = [
+        hyperparameters.learning_rate(Falling((20, 30)), 1e-2, at, [])
+        for at in (0, 19, 20, 29, 30, 40)
+    ]
     assert steps == pytest.approx([1e-2, 1e-2, 1e-3, 1e-3, 1e-4, 1e-4])
-    assert schedule.best([1, 3, 3]) == 1
-    assert [schedule.over([1, 3, 3, 2][:n], 2) for n in range(5)] == [False] * 4 + [True]
+    assert hyperparameters.find_best_round([1, 3, 3]) == 1
+    assert [hyperparameters.is_over([1, 3, 3, 2][:n], 2) for n in range(5)] == [False] * 4 + [True]
 
 
 def test_the_course_refuses_what_cannot_be_meant():

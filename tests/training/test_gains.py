@@ -15,7 +15,11 @@ from steadyeye.core.errors import UsageError
 from steadyeye.core.spec import parse, split
 from steadyeye.core.stats import bootstrap
 from steadyeye.core.stats.proportions import mcnemar, tango
-from steadyeye.degradation.failure_shift import lost, moved, original
+from steadyeye.degradation.failure_points import (
+    accuracy_at_zero,
+    accuracy_loss,
+    measure_failure_shifts,
+)
 from steadyeye.metrics.map import map as mean_ap
 from steadyeye.metrics.map_drop import map_drop
 from steadyeye.metrics.map_drop import outcomes as drop_outcomes
@@ -321,7 +325,7 @@ def test_failure_points_move_by_hand():
     later = np.minimum(first + 3, 8)
     one = swept({"fog": grown(first)}, "base", "b")
     other = swept({"fog": grown(later)}, "tuned", "t", base=BASE)
-    (half,) = moved(one, other, (0.5,), "right")
+    (half,) = measure_failure_shifts(one, other, (0.5,), "right")
     assert half.after.level - half.before.level == half.value == 3
     assert (half.low, half.high) == (2, 4)
     assert (half.open, half.n) == (False, 40)
@@ -332,7 +336,7 @@ def test_the_move_is_paired_as_a_bayesian_bootstrap_with_one_more_image_has_it()
     first, later = rng.integers(0, 7, 40), rng.integers(2, 8, 40)
     one = swept({"fog": grown(first)}, "base", "b")
     other = swept({"fog": grown(later)}, "tuned", "t", base=BASE)
-    (half,) = moved(one, other, (0.5,), "right")
+    (half,) = measure_failure_shifts(one, other, (0.5,), "right")
 
     def level(at, weight, further):
         """The first of 8 levels with less than half of the weight right; `further`: of one more."""
@@ -354,9 +358,9 @@ def test_the_move_is_paired_as_a_bayesian_bootstrap_with_one_more_image_has_it()
 def test_a_point_beyond_the_last_level_bounds_the_move():
     one = swept({"fog": grown([3] * 40)}, "base", "b")
     other = swept({"fog": grown([8] * 40)}, "tuned", "t", base=BASE)
-    (half,) = moved(one, other, (0.5,), "right")
+    (half,) = measure_failure_shifts(one, other, (0.5,), "right")
     assert (half.value, half.open, half.after.level) == (5, True, None)
-    assert moved(other, other, (0.5,), "right")[0].value is None
+    assert measure_failure_shifts(other, other, (0.5,), "right")[0].value is None
     told = degradation_gains([evaluated(each, ASKED) for each in (one, other)])
     assert "the 50\u202f% failure point under fog moved ≥ +5 levels" in told.title
     rows = told.tables[-1].rows
@@ -372,7 +376,7 @@ def test_a_point_that_may_have_moved_is_not_said_to_stand_still():
     ):
         one = swept({"fog": before}, "base", "b")
         two = swept({"fog": after}, "tuned", "t", base=BASE)
-        (half,) = moved(one, two, (0.5,), "right")
+        (half,) = measure_failure_shifts(one, two, (0.5,), "right")
         assert half.value == 0
         assert (half.low < -1 and half.high > 1) == ("no clear" in said)
         found = degradation_gains([evaluated(each, ASKED) for each in (one, two)])
@@ -395,8 +399,8 @@ def test_each_model_is_counted_on_what_it_has_right():
     assert rows["drop"][1].startswith(f"{(0.75 - 13 / 24) * 100:.1f}")
     # fog keeps 2, 1, 1 of the 3 that are right, blur 3, 3, 2
     assert rows["retained accuracy"][1].startswith(f"{12 / 18 * 100:.1f}")
-    assert original(one).success.tolist() == [True, True, True, False]
-    assert lost(one).value == pytest.approx(0.75 - 13 / 24)
+    assert accuracy_at_zero(one).success.tolist() == [True, True, True, False]
+    assert accuracy_loss(one).value == pytest.approx(0.75 - 13 / 24)
     profiles = found.figures[1]
     assert {row["operator"] for row in profiles.spec["data"]["values"]} == {
         "all operators",

@@ -273,7 +273,7 @@ def explain(how: "Explaining", flags: Mapping[str, Any], shown: str) -> None:
 
 def ls(kind: str) -> None:
     """`steadyeye ls`."""
-    described = plugins.describe("degrade" if kind == "operators" else kind)
+    described = plugins.describe(kind)
     longest = max(map(len, described), default=0)
     for name, line in described.items():
         say(f"{name:<{longest}}  {line}", hang=longest + 2)

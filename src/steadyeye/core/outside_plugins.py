@@ -19,8 +19,6 @@ from steadyeye.core.errors import UsageError
 from steadyeye.core.source_code import OURS, file_of
 
 VARIABLE = plugin_folder.VARIABLE
-CALLED: Mapping[str, str] = {"degrade": "operators"}
-"""Kind → what its folder and its entry points are called, where that is not the kind itself."""
 
 _packages: set[str] = set()  # top-level modules that a plugin was loaded from
 
@@ -36,11 +34,6 @@ class Outside:
     origin: str
 
 
-def name_of_kind(kind: str) -> str:
-    """The name that users know a kind by: its folder in `$STEADYEYE_PLUGINS`."""
-    return CALLED.get(kind, kind)
-
-
 def find(kind: str) -> Mapping[str, tuple[Outside, ...]]:
     """Name → the plugins of that name of a kind, of installed packages and of the folders."""
     plugins: dict[str, tuple[Outside, ...]] = {}
@@ -51,7 +44,7 @@ def find(kind: str) -> Mapping[str, tuple[Outside, ...]]:
 
 @cache
 def _read_installed(kind: str) -> tuple[Outside, ...]:
-    group = f"{OURS}.{name_of_kind(kind)}"
+    group = f"{OURS}.{kind}"
     return tuple(_of_entry(entry) for entry in _entry_points() if entry.group == group)
 
 
@@ -71,9 +64,9 @@ def _in_folders(kind: str, text: str) -> tuple[Outside, ...]:
     """The plugins of a kind in the folders of `$STEADYEYE_PLUGINS`."""
     plugins = []
     for folder in plugin_folder.folders(text):
-        for file in sorted((folder / name_of_kind(kind)).glob("*.py")):
+        for file in sorted((folder / kind).glob("*.py")):
             if not file.stem.startswith("_"):
-                module = f"{plugin_folder.__name__}.{name_of_kind(kind)}.{file.stem}"
+                module = f"{plugin_folder.__name__}.{kind}.{file.stem}"
                 plugins.append(Outside(file.stem, module, file.stem, file, str(file)))
     return tuple(plugins)
 

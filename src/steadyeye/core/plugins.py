@@ -27,9 +27,9 @@ ROOT = Path(__file__).resolve().parent.parent
 
 FOLDERS: Mapping[str, str] = {
     "analyses": "report/analyses",
-    "degrade": "degradation/operators",
     "metrics": "metrics",
     "models": "models/backends",
+    "operators": "degradation/operators",
     "probes": "explain/probes",
     "sources": "data/sources",
 }
@@ -192,8 +192,7 @@ def _refuse_two(kind: str, name: str, others: Sequence[Outside]) -> None:
     places = [*own_place, *(plugin.origin for plugin in others)]
     if len(places) > 1:
         raise UsageError(
-            f"two {outside_plugins.name_of_kind(kind)} are named '{name}': of {places[0]} and of "
-            f"{places[1]}; rename the second"
+            f"two {kind} are named '{name}': of {places[0]} and of {places[1]}; rename the second"
         )
 
 
@@ -220,9 +219,7 @@ def outside_marks(kind: str, specs: Iterable[str]) -> dict[str, str]:
     marks = {}
     for name in {parse(spec).name for spec in specs if _names_one(kind, spec)}:
         if outside := _outside(kind, name):
-            marks[f"{outside_plugins.name_of_kind(kind)}/{name}"] = outside_plugins.file_mark(
-                outside
-            )
+            marks[f"{kind}/{name}"] = outside_plugins.file_mark(outside)
     return dict(sorted(marks.items()))
 
 
@@ -366,4 +363,4 @@ def _is_name(node: ast.expr, name: str) -> bool:
 
 
 def _singular(kind: str) -> str:
-    return {"analyses": "analysis", "degrade": "operator"}.get(kind, kind.removesuffix("s"))
+    return "analysis" if kind == "analyses" else kind.removesuffix("s")

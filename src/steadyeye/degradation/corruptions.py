@@ -25,6 +25,13 @@ def severities(name: str, make: Callable[[Image, int, np.uint64], Image]) -> Ope
     """An operator of severities 1 … 5, each `make(image, severity, key)` of the image itself.
 
     The draws of an image are the same at all severities, so that only the severity differs.
+
+    Example:
+        >>> darker = severities("darker", lambda image, severity, key: image // np.uint8(severity))
+        >>> trail = darker.start(np.full((1, 1), 200, dtype=np.uint8), Context(np.uint64(0)))
+        >>> trail(4).item(), darker.last
+        (50, 5)
+
     """
 
     def begin(image: Image, context: Context) -> Trail:
@@ -33,8 +40,14 @@ def severities(name: str, make: Callable[[Image, int, np.uint64], Image]) -> Ope
     return Operator(name, begin, last=SEVERITIES)
 
 
-def rounded(values: NDArray[np.floating]) -> Image:
-    """Values brought into 0…255 and rounded, ⌊x + ½⌋."""
+def round_to_uint8(values: NDArray[np.floating]) -> Image:
+    """Values brought into 0…255 and rounded, ⌊x + ½⌋: a uint8 array of the same shape.
+
+    Example:
+        >>> round_to_uint8(np.array([-3.0, 1.5, 254.4, 300.0])).tolist()
+        [0, 2, 254, 255]
+
+    """
     whole = np.floor(np.clip(values, 0, 255) + values.dtype.type(0.5))
     return np.ascontiguousarray(whole.astype(np.uint8))
 

@@ -1,20 +1,105 @@
-"""A quantity by level, operator and on average, with intervals."""
+"""Profiles of a sweep, and of them a quantity by level, operator and on average, with intervals."""
 
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
+from steadyeye.core.errors import UsageError, unknown
+from steadyeye.core.format import number_of
 from steadyeye.core.predictions import Predictions
+from steadyeye.core.special import stdtrit
 from steadyeye.core.stats import bootstrap
-from steadyeye.core.stats.intervals import Interval, proportion
+from steadyeye.core.stats.intervals import LEVEL, Interval, proportion
 from steadyeye.core.stats.trials import Statistic
 from steadyeye.core.types import Result
-from steadyeye.degradation.profiles import Profiles, profiles
 
+CHOICES = ("right", "all")
+UNKNOWN = np.intp(-1)
 MEAN = "all operators"
 """The name of the cell that is the mean over operators."""
+WHITE_BOX = "gradient_descent"
+"""The operator that is aimed at the model itself: it counts as any other, and is named as such."""
+
+
+@dataclass(frozen=True, eq=False)
+class Profiles:
+    """The rows of a sweep as a block: `row[o, l, i]` of operator o, level l and image i, or −1.
+
+    `levels`: (levels,) rising from 0, whose rows are the same for all operators. `images`: the
+    ids of the baseline set, chosen by `baseline`; `videos`: (images,) what their intervals are
+    clustered by. `wrong`, `lost`: how many images are not in the baseline set, being wrong at
+    level 0 or not predicted.
+    """
+
+    predictions: Predictions
+    baseline: str
+    operators: tuple[str, ...]
+    levels: NDArray[np.int64]
+    images: NDArray[np.str_]
+    videos: NDArray[np.str_]
+    row: NDArray[np.intp]
+    wrong: int
+    lost: int
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """Which images are left out and why."""
+        notes = []
+        if self.wrong:
+            notes.append(f"{number_of(self.wrong, 'image')} left out: wrong at level 0")
+        if self.lost:
+            notes.append(f"{number_of(self.lost, 'image')} left out: no prediction at some level")
+        return tuple(notes)
+
+    def curves(self) -> Iterator[tuple[str, NDArray[np.int64], NDArray[np.intp]]]:
+        """Each operator with the levels it has, (n,), and their rows, (n, images)."""
+        for which, operator in enumerate(self.operators):
+            has = (self.row[which] != UNKNOWN).any(axis=1)
+            yield operator, self.levels[has], self.row[which][has]
+
+
+def profiles(predictions: Predictions, images: str = "right") -> Profiles:
+    """The block of a sweep's predictions.
+
+    `images`: "right", those that are right at level 0, or "all". An image that lacks a prediction
+    at any level is left out. Raises `UsageError` where the baseline set is empty.
+    """
+    if images not in CHOICES:
+        raise unknown("baseline set", images, CHOICES)
+    tags = predictions.tags
+    names, image = np.unique(tags["image"], return_inverse=True)
+    operators = tuple(sorted(set(tags["operator"].tolist()) - {""}))
+    levels, level = np.unique(tags["level"], return_inverse=True)
+    row = np.full((len(operators), len(levels), len(names)), UNKNOWN)
+    here = np.arange(len(predictions))
+    first = level == 0
+    row[:, 0, image[first]] = here[first]
+    operator = np.searchsorted(operators, tags["operator"][~first])
+    row[operator, level[~first], image[~first]] = here[~first]
+    lost = np.zeros(len(names), dtype=np.bool_)
+    lost[image[~predictions.valid]] = True
+    right = predictions.right[row[0, 0]] if images == "right" else np.ones(len(names), np.bool_)
+    keep = right & ~lost
+    wrong = int((~right & ~lost).sum())
+    if not keep.any():
+        raise UsageError(
+            f"{predictions.model} is right on none of {number_of(len(names), 'image')} at level 0, "
+            "so degradation cannot be measured; check the class map, or use --images all"
+        )
+    videos = tags.get("video", tags["image"])[row[0, 0]]
+    return Profiles(
+        predictions,
+        images,
+        operators,
+        levels.astype(np.int64),
+        names[keep],
+        videos[keep],
+        row[:, :, keep],
+        wrong,
+        int(lost.sum()),
+    )
 
 
 def operators(result: Result) -> tuple[Result, ...]:
@@ -22,14 +107,14 @@ def operators(result: Result) -> tuple[Result, ...]:
     return tuple(cell for cell in result.cells if cell.name != MEAN)
 
 
-def shares(name: str, found: Profiles, success: NDArray[np.bool_]) -> Result:
+def shares(name: str, sweep: Profiles, success: NDArray[np.bool_]) -> Result:
     """The share of successes, by level as any proportion (`proportion`)."""
-    return _curves(name, found, success.astype(np.float32), "share", exact=True)
+    return _curves(name, sweep, success.astype(np.float32), "share", exact=True)
 
 
-def averages(name: str, found: Profiles, values: NDArray[np.floating], unit: str) -> Result:
+def averages(name: str, sweep: Profiles, values: NDArray[np.floating], unit: str) -> Result:
     """The mean of a quantity of every row; `unit`: "share", or "rank" from 0."""
-    return _curves(name, found, values.astype(np.float32), unit, exact=False)
+    return _curves(name, sweep, values.astype(np.float32), unit, exact=False)
 
 
 def statistic(
@@ -43,22 +128,22 @@ def statistic(
     counts = np.isin(everything.images, profiles(predictions, images).images)
     numbers = values.astype(np.float64)
     curves = [numbers[rows][1:].mean(axis=0) for _, _, rows in everything.curves()]
-    each = np.asarray(np.mean(curves, axis=0))
+    values_of_images = np.asarray(np.mean(curves, axis=0))
 
-    def resampled(weights: NDArray[np.float32]) -> NDArray[np.float64]:
-        counted = weights[:, counts].astype(np.float64)
+    def resample_images(weights: NDArray[np.float32]) -> NDArray[np.float64]:
+        image_weights = weights[:, counts].astype(np.float64)
         # a resample without an image that counts has no mean
         with np.errstate(invalid="ignore"):
-            return np.asarray(counted @ each[counts] / counted.sum(axis=1))
+            return np.asarray(image_weights @ values_of_images[counts] / image_weights.sum(axis=1))
 
     def interval() -> Interval:
         bounds = _bounds(predictions, unit)
-        return bootstrap.mean_interval(each[counts], everything.videos[counts], bounds)
+        return bootstrap.mean_interval(values_of_images[counts], everything.videos[counts], bounds)
 
     least, most = _bounds(predictions, unit)
-    plain = (each, most - least) if counts.all() else None
-    value = float(each[counts].mean())
-    return Statistic(value, everything.videos, resampled, interval, terms=plain)
+    plain = (values_of_images, most - least) if counts.all() else None
+    value = float(values_of_images[counts].mean())
+    return Statistic(value, everything.videos, resample_images, interval, terms=plain)
 
 
 def _bounds(predictions: Predictions, unit: str) -> tuple[float, float]:
@@ -69,7 +154,7 @@ def _bounds(predictions: Predictions, unit: str) -> tuple[float, float]:
 
 
 def _curves(
-    name: str, found: Profiles, values: NDArray[np.float32], unit: str, exact: bool
+    name: str, sweep: Profiles, values: NDArray[np.float32], unit: str, exact: bool
 ) -> Result:
     """The mean over operators of the mean over levels ≥ 1.
 
@@ -77,69 +162,147 @@ def _curves(
     them at the levels they share. A mean over levels or operators is that of what each image has,
     so that its images or videos are what it rests on.
     """
-    drawn = bootstrap.draws(found.videos)
+    draws = bootstrap.draws(sweep.videos)
     cells, means, blocks = [], [], []
-    for operator, levels, rows in found.curves():
+    for operator, levels, rows in sweep.curves():
         block = values[rows]
         named = [f"level {level}" for level in levels]
-        inner = _exact(named, block, found) if exact else _means(named, block, found, drawn, unit)
+        inner = _exact(named, block, sweep) if exact else _means(named, block, sweep, draws, unit)
         blocks.append(dict(zip(levels.tolist(), block, strict=True)))
         means.append(block[1:].mean(axis=0, dtype=np.float64))
-        cells.append(replace(_whole(operator, means[-1], found, unit), cells=inner))
-    every = _whole(MEAN, np.mean(means, axis=0), found, unit)
+        cells.append(replace(_whole(operator, means[-1], sweep, unit), cells=inner))
+    every = _whole(MEAN, np.mean(means, axis=0), sweep, unit)
     if len(blocks) > 1:
         shared = sorted(set.intersection(*map(set, blocks)))
-        of_all = np.array([np.mean([each[level] for each in blocks], axis=0) for level in shared])
+        of_all = np.array(
+            [np.mean([of_operator[level] for of_operator in blocks], axis=0) for level in shared]
+        )
         named = [f"level {level}" for level in shared]
-        cells.append(replace(every, cells=_means(named, of_all, found, drawn, unit)))
-    return replace(every, name=name, notes=found.notes, cells=tuple(cells))
+        cells.append(replace(every, cells=_means(named, of_all, sweep, draws, unit)))
+    return replace(every, name=name, notes=sweep.notes, cells=tuple(cells))
 
 
-def _whole(name: str, each: NDArray[np.float64], found: Profiles, unit: str) -> Result:
+def _whole(name: str, values: NDArray[np.float64], sweep: Profiles, unit: str) -> Result:
     """The mean over images of what each has over levels, or operators."""
-    own = bootstrap.mean_interval(each, found.videos, _bounds(found.predictions, unit))
+    own = bootstrap.mean_interval(values, sweep.videos, _bounds(sweep.predictions, unit))
     return Result(name, own.value, own.low, own.high, own.n, own.method, (), (), unit)
 
 
 def _means(
     names: Sequence[str],
     block: NDArray[np.floating],
-    found: Profiles,
-    drawn: bootstrap.Draws,
+    sweep: Profiles,
+    draws: bootstrap.Draws,
     unit: str,
 ) -> tuple[Result, ...]:
     """The means over images of the rows of `block`, (rows, images)."""
     means = block.mean(axis=1, dtype=np.float64).tolist()
-    ends = bootstrap.mean_ends(block, drawn, _bounds(found.predictions, unit))
+    ends = bootstrap.mean_ends(block, draws, _bounds(sweep.predictions, unit))
     results = []
-    for name, one, mean, low, high in zip(names, block, means, *ends, strict=True):
-        if _by_selection(found, name, one, unit):
-            results.append(_selected(name, one, unit))
+    for name, values, mean, low, high in zip(names, block, means, *ends, strict=True):
+        if _by_selection(sweep, name, values, unit):
+            results.append(_describe_selection(name, values, unit))
             continue
         span = (min(float(low), mean), max(float(high), mean))
-        results.append(Result(name, mean, *span, len(one), drawn.method, unit=unit))
+        results.append(Result(name, mean, *span, len(values), draws.method, unit=unit))
     return tuple(results)
 
 
-def _by_selection(found: Profiles, name: str, values: NDArray[np.floating], unit: str) -> bool:
+def _by_selection(sweep: Profiles, name: str, values: NDArray[np.floating], unit: str) -> bool:
     """Whether images were chosen so that a level has this mean, and nothing is estimated."""
     sure = 0.0 if unit == "rank" else 1.0
-    return found.baseline == "right" and name == "level 0" and bool((values == sure).all())
+    return sweep.baseline == "right" and name == "level 0" and bool((values == sure).all())
 
 
-def _selected(name: str, values: NDArray[np.floating], unit: str) -> Result:
+def _describe_selection(name: str, values: NDArray[np.floating], unit: str) -> Result:
     value = float(values[0])
     how = "none: right at level 0 by selection"
     return Result(name, value, value, value, len(values), how, unit=unit)
 
 
-def _exact(names: Sequence[str], block: NDArray[np.float32], found: Profiles) -> tuple[Result, ...]:
+def _exact(names: Sequence[str], block: NDArray[np.float32], sweep: Profiles) -> tuple[Result, ...]:
     results = []
     for name, success in zip(names, block, strict=True):
-        if _by_selection(found, name, success, "share"):
-            results.append(_selected(name, success, "share"))
+        if _by_selection(sweep, name, success, "share"):
+            results.append(_describe_selection(name, success, "share"))
             continue
-        share = proportion(success > 0, found.videos)
+        share = proportion(success > 0, sweep.videos)
         numbers = (share.value, share.low, share.high, share.n, share.method)
         results.append(Result(name, *numbers))
     return tuple(results)
+
+
+@dataclass(frozen=True)
+class Harm:
+    """The operators with the lowest and with the highest share of images still right.
+
+    `worst`, `next`: the lowest and the one after it, None for a single operator; `low`, `high`: the
+    95 % interval of how much lower it is, None where there is none. `least`: the highest.
+    """
+
+    worst: Result
+    next: Result | None
+    low: float | None
+    high: float | None
+    least: Result
+
+    @property
+    def is_significant(self) -> bool:
+        """Whether the worst is shown to be worse than the next."""
+        return self.low is not None and self.low > 0
+
+    @property
+    def doubt(self) -> str:
+        """What must be said where it is not shown, empty where it is."""
+        if self.is_significant or self.next is None:
+            return ""
+        return f", with no clear difference from {self.next.name}"
+
+
+def harm(predictions: Predictions, degraded: Result) -> Harm:
+    """The worst operator of a `degraded_accuracy`, against the one after it on the same images.
+
+    Both are chosen by their numbers; the two-sided interval of the two alone keeps its level all
+    the same (Hung and Fithian 2019, as in `core.claims.leads`).
+    """
+    every = sorted(operators(degraded), key=lambda cell: (cell.value or 0.0, cell.name))
+    if len(every) < 2:
+        return Harm(every[0], None, None, None, every[-1])
+    sweep = profiles(predictions, _baseline(degraded))
+    right = {
+        operator: predictions.right[rows][1:].mean(axis=0) for operator, _, rows in sweep.curves()
+    }
+    ends = _mean_ends(right[every[1].name] - right[every[0].name], sweep.videos)
+    return Harm(every[0], every[1], *ends, every[-1])
+
+
+def format_operator_name(operator: str) -> str:
+    """An operator's name, with what sets it apart where it is aimed at the model."""
+    return f"{operator} (uses the model's own gradient)" if operator == WHITE_BOX else operator
+
+
+def _baseline(degraded: Result) -> str:
+    """Which images were counted, as `degraded_accuracy` says in the interval of its level 0."""
+    return "right" if operators(degraded)[0].cells[0].interval.startswith("none: right") else "all"
+
+
+def _mean_ends(
+    values: np.ndarray[tuple[int], np.dtype[np.floating]],
+    videos: np.ndarray[tuple[int], np.dtype[np.str_]],
+) -> tuple[float | None, float | None]:
+    """The 95 % interval of a mean over images, by videos; by images where they are of one video.
+
+    The linearised standard error and Student's t. Cochran, "Sampling Techniques", 1977,
+    Equation 6.13. Where all agree, which tells nothing of their spread, the mean alone if so many
+    would not fall to one side by chance (sign test), else None, as for a single image.
+    """
+    names, video = np.unique(videos, return_inverse=True)
+    if len(names) == 1:
+        names, video = videos, np.arange(len(videos))
+    units, mean = len(names), float(values.mean())
+    residuals = np.bincount(video, values - mean, units)
+    error = float(np.sqrt(units / max(units - 1, 1) * np.sum(residuals**2)) / len(values))
+    if units < 2 or not error > 1e-12:
+        return (mean, mean) if abs(mean) > 1e-12 and 2 * 0.5**units <= 1 - LEVEL else (None, None)
+    reach = float(stdtrit(units - 1, (1 + LEVEL) / 2)) * error
+    return mean - reach, mean + reach

@@ -1,12 +1,22 @@
-"""Failure points: the first level of an operator at which accuracy falls below a threshold."""
+"""Failure points: the first level of an operator at which accuracy falls below a threshold.
 
+Of a full sweep, of a search, and how far they lie apart in two sweeps of the same images.
+"""
+
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
+from steadyeye.core.format import percent
+from steadyeye.core.predictions import Predictions
 from steadyeye.core.stats import bootstrap
-from steadyeye.degradation.profiles import Profiles
+from steadyeye.core.stats.trials import Statistic, Trials
+from steadyeye.degradation.curves import Profiles, profiles
+from steadyeye.degradation.failure_search import Search, exhaustive
+
+METHOD = "sequential tests: contains the level of a full sweep over these images, ≥ 95 %"
 
 
 @dataclass(frozen=True)
@@ -28,27 +38,28 @@ class FailurePoint:
     method: str
 
 
-def failure_points(found: Profiles, thresholds: tuple[float, ...]) -> list[FailurePoint]:
+def failure_points(sweep: Profiles, thresholds: tuple[float, ...]) -> list[FailurePoint]:
     """The failure points of every operator, thresholds in the order given, over the baseline set.
 
     The interval goes from the first level at which accuracy may be below, as far as its lower end
     says, to the first at which its upper end is: the threshold lies within the interval of accuracy
     (`bootstrap.mean_ends`) or beyond it from one level to the next. None where that end never is.
     """
-    drawn = bootstrap.draws(found.videos)
-    predictions = found.predictions
+    draws = bootstrap.draws(sweep.videos)
+    predictions = sweep.predictions
     points = []
-    for operator, levels, rows in found.curves():
+    for operator, levels, rows in sweep.curves():
         right = predictions.right[rows].astype(np.float32)
         accuracy = right.mean(axis=1)
-        ends_of = bootstrap.mean_ends(right, drawn, (0, 1))
-        if found.baseline == "right":
+        ends_of = bootstrap.mean_ends(right, draws, (0, 1))
+        if sweep.baseline == "right":
             # right at level 0 by selection: nothing is estimated there
             for end in ends_of:
                 end[0] = 1
         for threshold in thresholds:
             at, low, high = (
-                first_below(each[:, None], levels, threshold)[0] for each in (accuracy, *ends_of)
+                first_below(shares[:, None], levels, threshold)[0]
+                for shares in (accuracy, *ends_of)
             )
             there = rows[levels == at]
             changed, brightness = (
@@ -56,9 +67,9 @@ def failure_points(found: Profiles, thresholds: tuple[float, ...]) -> list[Failu
                 for tag in ("changed", "brightness")
             )
             ends = (finite(at), finite(low), finite(high))
-            n = len(found.images)
+            n = len(sweep.images)
             points.append(
-                FailurePoint(operator, threshold, *ends, changed, brightness, n, drawn.method)
+                FailurePoint(operator, threshold, *ends, changed, brightness, n, draws.method)
             )
     return points
 
@@ -75,3 +86,158 @@ def first_below(
 def finite(level: float) -> int | None:
     """The level, or None for `inf`."""
     return int(level) if np.isfinite(level) else None
+
+
+def state(predictions: Predictions, thresholds: tuple[float, ...]) -> tuple[Search, list[str]]:
+    """What a search has learnt, and the names of its operators."""
+    levels = predictions.sweep["levels"]
+    tags = predictions.tags
+    images = int(predictions.right[tags["level"] == 0].sum())
+    answers = {}
+    for which, operator in enumerate(levels):
+        mine = tags["operator"] == operator
+        for level in np.unique(tags["level"][mine]).tolist():
+            right = predictions.right[mine & (tags["level"] == level)]
+            answers[which, level] = (len(right), int(right.sum()))
+    return Search(images, list(levels.values()), thresholds, answers), list(levels)
+
+
+def searched_points(predictions: Predictions, thresholds: tuple[float, ...]) -> list[FailurePoint]:
+    """The failure points of every operator as far as the search went, with what they rest on."""
+    search, operators = state(predictions, thresholds)
+    return [
+        _point(predictions, search, which, operator, threshold)
+        for operator, which in sorted(zip(operators, range(len(operators)), strict=True))
+        for threshold in thresholds
+    ]
+
+
+def _point(
+    predictions: Predictions, search: Search, which: int, operator: str, threshold: float
+) -> FailurePoint:
+    levels = search.levels[which]
+    bracket = search.bracket(which, threshold)
+    level = search.level(which, threshold)
+    tags = predictions.tags
+    there = (tags["operator"] == operator) & (tags["level"] == level)
+    changed, brightness = (
+        float(tags[tag][there].mean()) if there.any() else None for tag in ("changed", "brightness")
+    )
+    high = levels[bracket.high] if bracket.high < len(levels) else None
+    low = levels[bracket.low + 1] if bracket.low + 1 < len(levels) else None
+    return FailurePoint(
+        operator, threshold, finite(level), low, high, changed, brightness, search.images, METHOD
+    )
+
+
+def cost(predictions: Predictions) -> str:
+    """What the search took, beside a whole sweep."""
+    passes = len(predictions)
+    search, _ = state(predictions, ())
+    whole = exhaustive(int((predictions.tags["level"] == 0).sum()), search)
+    return f"{passes:,} forward passes, {percent(passes / whole)} of the {whole:,} of a full sweep"
+
+
+@dataclass(frozen=True)
+class FailureShift:
+    """A failure point before and after. `value`: by how many levels it moved, with its interval.
+
+    One beyond the last level counts as one level beyond it: `open` says that one of the two does,
+    so that it moved by at least (at most, if it was the first) as much; None where both do.
+    """
+
+    before: FailurePoint
+    after: FailurePoint
+    value: int | None
+    low: int
+    high: int
+    open: bool
+    n: int
+    method: str
+
+
+def measure_failure_shifts(
+    before: Predictions, after: Predictions, thresholds: tuple[float, ...], images: str
+) -> list[FailureShift]:
+    """How far every failure point of a model moved; paired: the same images are drawn for both.
+
+    `images` as in `degraded_accuracy`: "right", of those that each model has right at level 0. The
+    interval is of a Bayesian bootstrap over images, or over videos where several are of one, with
+    one more than was seen, on which one model never fails and the other at once.
+    """
+    blocks = [profiles(predictions, "all") for predictions in (before, after)]
+    baselines = [profiles(predictions, images) for predictions in (before, after)]
+    points = [failure_points(baseline, thresholds) for baseline in baselines]
+    weights = [
+        bootstrap.draws(blocks[0].videos, _counts(block, baseline))
+        for block, baseline in zip(blocks, baselines, strict=True)
+    ]
+    # of each model the levels where the further video fails at once, and where it never does
+    failure_levels = [
+        [_levels(*sweep, further, thresholds) for further in (0.0, 1.0)]
+        for sweep in zip(baselines, blocks, weights, strict=True)
+    ]
+    (soon_before, late_before), (soon_after, late_after) = failure_levels
+    last = {operator: int(levels[-1]) for operator, levels, _ in blocks[0].curves()}
+    method = f"paired {bootstrap.draws(blocks[0].videos).method}"
+    shifts = []
+    for was, now, *replicates in zip(
+        *points, late_before, soon_after, soon_before, late_after, strict=True
+    ):
+        beyond = last[was.operator] + 1
+        levels = [np.minimum(replicate, beyond) for replicate in replicates]
+        ends = [beyond if point.level is None else point.level for point in (was, now)]
+        low = min(bootstrap.ends(levels[1] - levels[0])[0], ends[1] - ends[0])
+        high = max(bootstrap.ends(levels[3] - levels[2])[1], ends[1] - ends[0])
+        value = None if was.level is None and now.level is None else ends[1] - ends[0]
+        some = was.level is None or now.level is None
+        n = len(blocks[0].images)
+        shifts.append(FailureShift(was, now, value, int(low), int(high), some, n, method))
+    return shifts
+
+
+def accuracy_at_zero(predictions: Predictions) -> Trials:
+    """The images at level 0."""
+    sweep = profiles(predictions, "all")
+    return Trials(predictions.right[sweep.row[0, 0]], sweep.videos)
+
+
+def accuracy_loss(predictions: Predictions) -> Statistic:
+    """Accuracy at level 0 less that under degradation, of all images.
+
+    The latter is the mean over operators of the mean over their levels.
+    """
+    sweep = profiles(predictions, "all")
+    right = predictions.right.astype(np.float64)
+    degraded = np.mean([right[rows][1:].mean(axis=0) for _, _, rows in sweep.curves()], axis=0)
+    loss = right[sweep.row[0, 0]] - degraded
+
+    return bootstrap.mean_statistic(loss, sweep.videos, (-1, 1))
+
+
+def _counts(every: Profiles, baseline: Profiles) -> NDArray[np.bool_]:
+    """(images,) those that count for a model."""
+    return np.isin(every.images, baseline.images)
+
+
+def _levels(
+    baseline: Profiles,
+    every: Profiles,
+    draws: bootstrap.Draws,
+    further: float,
+    thresholds: Sequence[float],
+) -> list[NDArray[np.float64]]:
+    """The failure levels of each resample, by operator and threshold.
+
+    `further`: what the video that nobody saw has at every level; at level 0 it is right where the
+    images that count were chosen so.
+    """
+    levels_of_all = []
+    for _, levels, rows in every.curves():
+        right = every.predictions.right[rows].astype(np.float32)
+        beyond = np.full(len(levels), further, dtype=np.float32)
+        if baseline.baseline == "right":
+            beyond[0] = 1
+        accuracy = draws.means(right, beyond)
+        levels_of_all += [first_below(accuracy, levels, threshold) for threshold in thresholds]
+    return levels_of_all

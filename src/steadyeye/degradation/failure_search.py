@@ -55,7 +55,7 @@ class Bracket:
     high: int
 
     @property
-    def closed(self) -> bool:
+    def is_closed(self) -> bool:
         """Whether the level is known."""
         return self.high - self.low == 1
 
@@ -75,10 +75,10 @@ class Search:
 
     def looks(self) -> list[int]:
         """How many images have been asked after each look at a level."""
-        found = [FIRST_LOOK]
-        while found[-1] < self.images:
-            found.append(2 * found[-1])
-        return [min(look, self.images) for look in found]
+        looks = [FIRST_LOOK]
+        while looks[-1] < self.images:
+            looks.append(2 * looks[-1])
+        return [min(look, self.images) for look in looks]
 
     def below(self, operator: int, level: int, threshold: float) -> bool | None:
         """Whether accuracy at a level is below the threshold; None where that is not known.
@@ -104,9 +104,9 @@ class Search:
     def bracket(self, operator: int, threshold: float) -> Bracket:
         """What is known of a failure point."""
         levels = self.levels[operator]
-        known = [self.below(operator, level, threshold) for level in levels]
-        high = next((i for i, below in enumerate(known) if below), len(levels))
-        low = max(i for i, below in enumerate(known[:high]) if below is False)
+        is_below = [self.below(operator, level, threshold) for level in levels]
+        high = next((i for i, below in enumerate(is_below) if below), len(levels))
+        low = max(i for i, below in enumerate(is_below[:high]) if below is False)
         return Bracket(low, high)
 
     def queries(self) -> list[Query]:
@@ -130,17 +130,17 @@ class Search:
         The middle, until it is decided or all images have been asked. Where even that leaves it
         open, accuracy is too close to the threshold: then the middles on both sides of it.
         """
-        if bracket.closed:
+        if bracket.is_closed:
             return []
         levels = self.levels[operator]
         inside = range(bracket.low + 1, bracket.high)
-        opened = [place for place in inside if self._number(operator, levels[place])]
-        if not opened:
+        asked = [place for place in inside if self._number(operator, levels[place])]
+        if not asked:
             return [(bracket.low + bracket.high) // 2]
-        unfinished = [p for p in opened if self._number(operator, levels[p]) < self.images]
+        unfinished = [p for p in asked if self._number(operator, levels[p]) < self.images]
         if unfinished:
             return unfinished
-        sides = ((bracket.low, opened[0]), (opened[-1], bracket.high))
+        sides = ((bracket.low, asked[0]), (asked[-1], bracket.high))
         return [(low + high) // 2 for low, high in sides if high - low > 1]
 
     def _number(self, operator: int, level: int) -> int:
@@ -151,11 +151,11 @@ class Search:
         bracket = self.bracket(operator, threshold)
         levels = self.levels[operator]
         places = range(bracket.low, min(bracket.high, len(levels) - 1) + 1)
-        known = {p: self.accuracy(operator, levels[p]) for p in places}
-        there = [p for p, share in known.items() if share is not None]
-        shares = np.interp(list(places), there, [float(known[p] or 0) for p in there])
-        found = [p for p, share in zip(places, shares, strict=True) if share < threshold - 1e-6]
-        inside = [p for p in found if bracket.low < p <= bracket.high]
+        accuracies = {p: self.accuracy(operator, levels[p]) for p in places}
+        measured = [p for p, share in accuracies.items() if share is not None]
+        shares = np.interp(list(places), measured, [float(accuracies[p] or 0) for p in measured])
+        failing = [p for p, share in zip(places, shares, strict=True) if share < threshold - 1e-6]
+        inside = [p for p in failing if bracket.low < p <= bracket.high]
         return levels[inside[0]] if inside else math.inf
 
     def accuracy(self, operator: int, level: int) -> float | None:
@@ -174,13 +174,13 @@ class Search:
 
 def affordable(queries: Sequence[Query], budget: int) -> list[Query]:
     """The cheapest questions that fit a budget of forward passes together."""
-    chosen: list[Query] = []
+    within_budget: list[Query] = []
     for query in sorted(queries, key=len):
         budget -= len(query)
         if budget < 0:
             break
-        chosen.append(query)
-    return chosen
+        within_budget.append(query)
+    return within_budget
 
 
 def exhaustive(images: int, state: Search) -> int:

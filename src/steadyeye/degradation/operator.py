@@ -10,14 +10,42 @@ from numpy.typing import NDArray
 from steadyeye.core.errors import UsageError
 from steadyeye.core.types import Image
 
+DEFAULT = "0:30"
+"""The levels of operators where nobody says which; of one that has fewer, those that it has."""
 LEVELS = 30
 """The last level of the operators of Swingler 2022."""
-
 Trail: TypeAlias = Callable[[int], Image]
 """`trail(level)`: the image at that level. Levels are asked for in rising order."""
-
 Gradient: TypeAlias = Callable[[NDArray[np.float32]], NDArray[np.float32]]
 """(h, w, 3) float32 in 0…255 → the derivative of the true class's probability by each value."""
+
+
+def parse_levels(text: str, most: int) -> tuple[int, ...]:
+    """The levels of `first:last[:step]`, both ends meant, or of a list with commas; rising.
+
+    Raises `UsageError` for other text and for a level above `most`.
+
+    Example:
+        >>> parse_levels("0:30:10", most=30), parse_levels("5,1", most=5)
+        ((0, 10, 20, 30), (1, 5))
+
+    """
+    try:
+        if ":" in text:
+            first, last, *step = (int(part) for part in text.split(":"))
+            levels = set(range(first, last + 1, *step))
+        else:
+            levels = {int(part) for part in text.split(",")}
+    except (TypeError, ValueError):
+        raise UsageError(
+            f"levels '{text}': write first:last, first:last:step or a list such as 5,10,20"
+        ) from None
+    outside = sorted(level for level in levels if not 0 <= level <= most)
+    if outside or not levels:
+        raise UsageError(
+            f"levels '{text}': levels go from 0 to {most}, not {outside[:3] or 'none'}"
+        )
+    return tuple(sorted(levels))
 
 
 @dataclass(frozen=True)
@@ -51,6 +79,13 @@ class Operator:
 
         `trail(level)` gives an array of the image's shape, the image itself at level 0. Raises
         `UsageError` for an image of another kind and for a level the operator does not have.
+
+        Example:
+            >>> halve = of_original("halve", lambda image, level: image // 2**level)
+            >>> trail = halve.start(np.full((1, 1, 3), 200, dtype=np.uint8), Context(np.uint64(0)))
+            >>> [trail(level).max().item() for level in (0, 1, 2)]
+            [200, 100, 50]
+
         """
         if image.dtype != np.uint8 or image.ndim not in (2, 3) or not image.size:
             raise UsageError(
@@ -64,8 +99,8 @@ class Operator:
             self.check(level)
             if level == 0:
                 return image
-            made = trail(level)
-            return made if image.ndim == 3 else made.reshape(image.shape)
+            degraded = trail(level)
+            return degraded if image.ndim == 3 else degraded.reshape(image.shape)
 
         return at
 
@@ -79,6 +114,13 @@ def incremental(name: str, step: Callable[[Image, np.uint64], Image]) -> Operato
     """An operator whose every level is made of the level before.
 
     `step(image, key)` returns a new image, one level further; `key` is that level's own stream.
+
+    Example:
+        >>> darker = incremental("darker", lambda image, key: image - np.uint8(10))
+        >>> trail = darker.start(np.full((1, 1), 200, dtype=np.uint8), Context(np.uint64(0)))
+        >>> trail(3).item()
+        170
+
     """
 
     def begin(image: Image, context: Context) -> Trail:
@@ -100,5 +142,8 @@ def incremental(name: str, step: Callable[[Image, np.uint64], Image]) -> Operato
 
 
 def of_original(name: str, make: Callable[[Image, int], Image]) -> Operator:
-    """An operator whose every level, `make(image, level)`, is made of the image itself."""
+    """An operator whose every level, `make(image, level)`, is made of the image itself.
+
+    Levels 1 … 30 unless `last` is replaced; an example stands at `Operator.start`.
+    """
     return Operator(name, lambda image, _: lambda level: make(image, level))

@@ -85,9 +85,12 @@ class _Progress:
         """The measures of the image that was made last, beside those of its original."""
         assert self.original is not None, "an image is measured once it was made"
         # with numba, which whoever only reads a sweep does without
-        from steadyeye.degradation.pixel_stats import brightness, changed
+        from steadyeye.degradation.kernels import measure_brightness, measure_changed_share
 
-        own = {"changed": changed(image, self.original), "brightness": brightness(image)}
+        own = {
+            "changed": measure_changed_share(image, self.original),
+            "brightness": measure_brightness(image),
+        }
         return {**self.measures, **own}
 
     def read_key(self, sample: Sample) -> str:

@@ -1,22 +1,26 @@
-"""Attributions of targets, from sealed detections: which method gave them, and what they show."""
+"""Attributions of targets, from sealed detections, and how much of them lies inside the boxes."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import nan
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from steadyeye.core.format import interval, percent, points
 from steadyeye.core.predictions import Predictions
+from steadyeye.core.report_types import Table
+from steadyeye.core.stats.intervals import Interval
 from steadyeye.core.types import Image, Tag
-from steadyeye.explain.grid_source import Step
-from steadyeye.explain.occluders import random_mask
+from steadyeye.explain.context import Step
+from steadyeye.explain.effects import ProbeEffects, difference, match_targets, mean
 from steadyeye.explain.saliency import (
     SIDE,
     area,
     evenly,
     occlusion,
+    random_mask,
     rise,
     share,
     weigh_mask,
@@ -36,6 +40,8 @@ INSIDE: Mapping[str, Tag] = {
 
 COMPLETE = 0.01
 """The residual up to which integrated gradients count as complete: within 1 %."""
+
+CONTROL = "correct detections (control)"
 
 
 def sizes(image: Image, target: Target, step: Step) -> Mapping[str, Tag]:
@@ -102,17 +108,17 @@ def similarity(predictions: Predictions) -> NDArray[np.float64]:
     Explanation of Object Detectors via Saliency Maps" (D-RISE), 2021, equation 3, with the class
     given and the score for objectness, which is all that sealed detections say.
     """
-    found, tags = predictions.detections, predictions.tags
-    assert found is not None, "a probe is asked of a detector"
-    boxes = np.column_stack([tags[name] for name in ("x0", "y0", "x1", "y1")])[found.image]
-    low = np.maximum(found.boxes[:, :2], boxes[:, :2])
-    high = np.minimum(found.boxes[:, 2:], boxes[:, 2:])
+    detections, tags = predictions.detections, predictions.tags
+    assert detections is not None, "a probe is asked of a detector"
+    boxes = np.column_stack([tags[name] for name in ("x0", "y0", "x1", "y1")])[detections.image]
+    low = np.maximum(detections.boxes[:, :2], boxes[:, :2])
+    high = np.minimum(detections.boxes[:, 2:], boxes[:, 2:])
     both = np.clip(high - low, 0, None).prod(axis=1)
-    union = found.area + (boxes[:, 2:] - boxes[:, :2]).prod(axis=1) - both
-    same = found.label == np.asarray(tags["own_label"])[found.image]
-    score = np.where(same, both / np.where(union > 0, union, 1) * found.score, 0.0)
+    union = detections.area + (boxes[:, 2:] - boxes[:, :2]).prod(axis=1) - both
+    same = detections.label == np.asarray(tags["own_label"])[detections.image]
+    score = np.where(same, both / np.where(union > 0, union, 1) * detections.score, 0.0)
     best = np.zeros(len(predictions))
-    np.maximum.at(best, found.image, score)
+    np.maximum.at(best, detections.image, score)
     return best
 
 
@@ -140,17 +146,17 @@ def _attribute_masks(
     stack = _stack(predictions, under)
     agreement = nan
     if method(predictions) == "rise":
-        found = rise(left[under], stack)
+        saliency = rise(left[under], stack)
         even = rise((stack * evenly(box)).sum(axis=(1, 2)), stack)
         halves = [rise(left[under[half::2]], stack[half::2]) for half in (0, 1)]
         agreement = _agreement(*halves)
     else:
-        found = occlusion(left[whole] - left[under], stack)
+        saliency = occlusion(left[whole] - left[under], stack)
         even = occlusion((stack * evenly(box)).sum(axis=(1, 2)), stack)
     return Attribution(
         **about,
-        share=share(found, box),
-        map=found,
+        share=share(saliency, box),
+        map=saliency,
         even=share(even, box),
         agreement=agreement,
         gone=float((left[under] == 0).mean()) if len(under) else nan,
@@ -160,16 +166,16 @@ def _attribute_masks(
 def _stack(predictions: Predictions, rows: NDArray[np.intp]) -> NDArray[np.float64]:
     """(n, SIDE, SIDE) what each mask shows, drawn again, or what each patch hides."""
     tags, settings = predictions.tags, predictions.probe["settings"]
-    found = []
+    masks = []
     for row in rows.tolist():
         number = int(tags["mask"][row])
         if method(predictions) == "rise":
             names = str(tags["cause"][row]), str(tags["target"][row]), str(number)
             how = settings["cells"], settings["keep"], predictions.probe["seed"]
-            found.append(weigh_mask(random_mask(*how, *names)))
+            masks.append(weigh_mask(random_mask(*how, *names)))
         else:
-            found.append(weigh_patches(number - 1, settings["patches"]))
-    return np.array(found).reshape(-1, SIDE, SIDE)
+            masks.append(weigh_patches(number - 1, settings["patches"]))
+    return np.array(masks).reshape(-1, SIDE, SIDE)
 
 
 def _about(predictions: Predictions, row: int) -> dict[str, Any]:
@@ -184,8 +190,127 @@ def _about(predictions: Predictions, row: int) -> dict[str, Any]:
     }
 
 
-def _agreement(one: NDArray[np.float64], other: NDArray[np.float64]) -> float:
+def _agreement(first: NDArray[np.float64], other: NDArray[np.float64]) -> float:
     """The correlation of two maps; NaN where either is all alike."""
-    if not one.std() or not other.std():
+    if not first.std() or not other.std():
         return nan
-    return float(np.corrcoef(one.ravel(), other.ravel())[0, 1])
+    return float(np.corrcoef(first.ravel(), other.ravel())[0, 1])
+
+
+@dataclass(frozen=True, eq=False)
+class InsideShares:
+    """A model with the attributions of its targets; those without any map are left out, counted.
+
+    `effects`: the shares inside the box as effects of the probe.
+    """
+
+    predictions: Predictions
+    found: tuple[Attribution, ...]
+    effects: ProbeEffects
+
+    @property
+    def model(self) -> str:
+        """The detector."""
+        return str(self.predictions.probe["model"])
+
+    @property
+    def area(self) -> NDArray[np.float64]:
+        """(m,) the area of each box as a share of its image."""
+        return np.array([attribution.area for attribution in self.found])
+
+    @property
+    def even(self) -> NDArray[np.float64]:
+        """(m,) the share that resting on the box alone would have, by the same masks."""
+        return np.array([attribution.even for attribution in self.found])
+
+    @property
+    def beyond(self) -> ProbeEffects:
+        """The shares less the areas: what a map all alike would not explain."""
+        change = self.effects.change - self.area
+        return replace(self.effects, change=change, bounds=(-1.0, 1.0))
+
+
+def measure_inside_shares(
+    predictions: Predictions, attributions: Sequence[Attribution]
+) -> InsideShares:
+    """The attributions of a model, those that have any."""
+    finite = tuple(attribution for attribution in attributions if np.isfinite(attribution.share))
+    rows = np.array([attribution.row for attribution in finite], dtype=np.intp)
+    cause = np.array([attribution.cause for attribution in finite], dtype=np.str_)
+    video = np.array([attribution.video for attribution in finite], dtype=np.str_)
+    image = np.array([attribution.image for attribution in finite], dtype=np.str_)
+    # the control's images are others, even where they are called the same
+    apart = (cause == "") & (predictions.probe.get("reference") is not None)
+    effects = ProbeEffects(
+        plain=rows,
+        changed=(),
+        change=np.array([attribution.share for attribution in finite]),
+        vanished=np.array([attribution.gone for attribution in finite]),
+        kept=np.full(len(finite), np.nan),
+        cause=cause,
+        label=np.asarray(predictions.tags["own_label"])[rows],
+        cluster=np.char.add(np.where(apart, "control/", ""), video),
+        of="images" if np.array_equal(video, image) else "videos",
+        lost=len(set(_targets(predictions))) - len(finite),
+        found=match_targets(predictions),
+    )
+    return InsideShares(predictions, finite, effects)
+
+
+def cell(share: Interval) -> str:
+    """A share with its interval, `41.0 % (30.2–52.8 %)`."""
+    return f"{percent(share.value)} ({interval(share.low, share.high)})"
+
+
+def apart(share: Interval) -> str:
+    """A difference in percentage points with its interval, `−12.0 (−20.1 to −4.0)`."""
+    if share.low is None or share.high is None:
+        return f"{points(share.value)} (—)"
+    return f"{points(share.value)} ({points(share.low)} to {points(share.high)})"
+
+
+def table(one: InsideShares) -> Table:
+    """Mistakes, each of their causes, and the control: share inside, area, and the one less."""
+    effects = one.effects
+    body = []
+    for name, which in groups(effects):
+        inside = mean(effects, which)
+        body.append(
+            (
+                name,
+                f"{inside.n:,}",
+                f"{len(np.unique(effects.cluster[which])):,}",
+                cell(inside),
+                cell(mean(effects, which, one.area)),
+                percent(mean(effects, which, one.even).value),
+                apart(mean(one.beyond, which)),
+                inside.method,
+            )
+        )
+    both = difference(effects)
+    cells = ("mistakes − correct detections (pp)", f"{both.n:,}", "—", apart(both), "—", "—")
+    body.append((*cells, apart(difference(one.beyond)), both.method))
+    header = (
+        "",
+        "n",
+        effects.of,
+        "inside the box",
+        "uniform map",
+        "box only",
+        "inside − uniform (pp)",
+    )
+    caption = f"{one.model}: share of Σ|attribution| inside the box"
+    return Table(caption, (*header, "interval"), tuple(body), open=True)
+
+
+def groups(effects: ProbeEffects) -> list[tuple[str, NDArray[np.bool_]]]:
+    """Mistakes together, each of their causes where there are several, and the control."""
+    causes = sorted(set(effects.cause.tolist()) - {""})
+    rows = [("mistakes", effects.mistake)] if len(causes) != 1 else []
+    rows += [(cause, effects.cause == cause) for cause in causes]
+    return [*rows, (CONTROL, ~effects.mistake)]
+
+
+def _targets(predictions: Predictions) -> list[tuple[str, str]]:
+    tags = predictions.tags
+    return list(zip(tags["cause"].tolist(), tags["target"].tolist(), strict=True))

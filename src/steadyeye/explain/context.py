@@ -1,15 +1,31 @@
-"""What a probe is given, and what it gives."""
+"""What a probe is given, what it gives, and the source that most probes need: targets × steps."""
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any
 
+from steadyeye.core import model_stages
+from steadyeye.core.errors import UsageError
 from steadyeye.core.predictions import Predictions
-from steadyeye.core.types import Detector, Model, Sample, Source
+from steadyeye.core.seeds import fingerprint
+from steadyeye.core.types import Classes, Detector, Image, Labels, Model, Sample, Source, Tag
 from steadyeye.explain.mining.causes import SCORE
-from steadyeye.explain.targets import Target
+from steadyeye.explain.targets import COLUMNS, Target, tags
 
 Sealed = Callable[[str, Source], Predictions]
 """`(name, source) -> Predictions`: what the detector says of a source, sealed in the same run."""
+
+LOWEST = 0.001
+"""Where a probe has detectors cut their scores that can be asked to, as the recipes do."""
+
+Step = Mapping[str, Tag]
+
+Change = Callable[[Image, Target, Step], Image]
+"""`(image, target, step) -> image`, of any size; it must not write into the image."""
+
+Measure = Callable[[Image, Target, Step], Mapping[str, Tag]]
+"""`(changed image, target, step) -> values` that become tags, their names among `unmeasured`."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,3 +64,162 @@ class Probe:
     source: Source
     model: Model | Detector | None = None
     shard: int | None = None
+
+
+def lower_threshold(model: Detector) -> Detector:
+    """The detector with its threshold on scores at `LOWEST`, as it is where it has no such seam.
+
+    A probe measures what becomes of a score: one that falls below the threshold of a recipe would
+    count as gone, and a background in which much is found below it as empty.
+    """
+    threshold = model.recipe.get("threshold")
+    if threshold is None or float(threshold) <= LOWEST:
+        return model
+    return model_stages.lower_threshold(model, LOWEST)
+
+
+def cutoff(model: Detector, predictions: Predictions) -> float:
+    """Below which score a detector says nothing, 0 where there is no such score.
+
+    What its recipe says; where that is silent, the lowest score of `predictions`, since detectors
+    that do not cut give many low ones.
+    """
+    threshold = model.recipe.get("threshold")
+    if threshold is not None:
+        return float(threshold)
+    raw = predictions.raw_detections
+    return float(raw.score.min()) if raw is not None and len(raw.score) else 0.0
+
+
+def refuse_cut(subject: Subject, probe: str, nothing: float) -> None:
+    """Raises `UsageError` where the detector cuts its scores above `nothing`.
+
+    It cannot then say whether anything with more is in an image.
+    """
+    cut = cutoff(subject.model, subject.predictions)
+    if cut > nothing:
+        raise UsageError(
+            f"{probe}: {subject.model.name} gives no score below {cut:.2f}, so it cannot be "
+            f"tested whether it finds nothing above {nothing:g}; lower its own threshold, or if "
+            "it has none set function.threshold = 0.0"
+        )
+
+
+def note_cut(subject: Subject, nothing: float) -> tuple[str, ...]:
+    """What must be known where the detector cuts its scores above `nothing`."""
+    cut = cutoff(subject.model, subject.predictions)
+    if cut <= nothing:
+        return ()
+    return (
+        f"{subject.model.name} gives no score below {cut:.2f}: a detection that falls below "
+        "counts as gone, with probability 0, so changes are overestimated",
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class ProbeGrid:
+    """A `Source` of targets × steps, the steps of a target following each other.
+
+    `steps`: the tags of each step, whose names are the same in all; step 0 should be the image as
+    it is. `change`: makes the image of a step. `settings`: what else decides the images, in plain
+    values; it is kept with the predictions. `chosen`: the targets; all of the subject if None.
+    `about`: further tags of a target, their names the same for all. `measure`: what is measured of
+    each image, with `unmeasured` as the values where it failed.
+    """
+
+    subject: Subject
+    probe: str
+    steps: Sequence[Step]
+    change: Change
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    chosen: tuple[Target, ...] | None = None
+    notes: tuple[str, ...] = ()
+    measure: Measure | None = None
+    unmeasured: Mapping[str, Tag] = field(default_factory=dict)
+    about: Callable[[Target], Step] | None = None
+
+    @property
+    def targets(self) -> tuple[Target, ...]:
+        """The targets that are tried."""
+        return self.subject.targets if self.chosen is None else self.chosen
+
+    @property
+    def name(self) -> str:
+        """The data and the probe, `davis+patch_shuffle`."""
+        return f"{self.subject.source.name}+{self.probe}"
+
+    @property
+    def classes(self) -> Classes | None:
+        """None: detections are over the detector's own classes."""
+        return None
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The tags, and the probe's own name for its analysis to need."""
+        more = self._about(self.targets[0]) if self.targets else {}
+        return (*COLUMNS, *self.steps[0], *more, *self.unmeasured, self.probe)
+
+    def _about(self, target: Target) -> Step:
+        return self.about(target) if self.about else {}
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """Changes with the data, the targets, the steps, the settings and the seed."""
+        subject = self.subject
+        return fingerprint(
+            subject.source.fingerprint,
+            subject.reference.fingerprint if subject.reference else "",
+            self.probe,
+            repr(self.targets),
+            repr([dict(step) for step in self.steps]),
+            repr(dict(self.settings)),
+            str(subject.seed),
+        )
+
+    @property
+    def ids(self) -> Sequence[str]:
+        """`control/` before the targets of the control, and the number of the step after all."""
+        return [_id(target, step) for target in self.targets for step in range(len(self.steps))]
+
+    @property
+    def truths(self) -> Sequence[Labels]:
+        """No labels."""
+        return [()] * len(self)
+
+    def missing(self) -> Sequence[str]:
+        """The files that the data or the reference lack."""
+        reference = self.subject.reference
+        return [*self.subject.source.missing(), *(reference.missing() if reference else ())]
+
+    def __len__(self) -> int:
+        return len(self.targets) * len(self.steps)
+
+    def __getitem__(self, index: int) -> Sample:
+        which, number = divmod(index, len(self.steps))
+        target, step = self.targets[which], self.steps[number]
+        sample = self.subject.sample(target)
+        video = str(sample.tags.get("video", sample.id))
+        measure = self.measure
+        return replace(
+            sample,
+            id=_id(target, number),
+            image=lambda: self.change(sample.image(), target, step),
+            truth=(),
+            group=target.id,
+            tags={
+                **tags(target, sample.id, video),
+                **step,
+                **self._about(target),
+                **self.unmeasured,
+            },
+            measure=None if measure is None else lambda image: measure(image, target, step),
+            boxes=None,
+            size=None,
+            masks=None,
+            # that of the data names the image as it was
+            key=None,
+        )
+
+
+def _id(target: Target, step: int) -> str:
+    return f"{'' if target.cause else 'control/'}{target.id}@{step:03d}"

@@ -6,14 +6,61 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from steadyeye.core.boxes import BoxTable
 from steadyeye.core.format import number_of
 from steadyeye.core.predictions import Predictions
 from steadyeye.core.stats import bootstrap
 from steadyeye.core.stats.intervals import Interval
-from steadyeye.explain.target_matching import TargetMatches, match_targets
+from steadyeye.metrics.detection.error_types import iou
 
 FEW = "none: too few"
 """How the method of a difference begins that has no interval for want of images or videos."""
+
+
+@dataclass(frozen=True, eq=False)
+class TargetMatches:
+    """What was found of the target of each row, n rows.
+
+    `probability`: (n,) float64, the score of the detection that overlaps the target's box best
+    among those of the target's class; 0 where there is none. `row`: (n,) which detection that is,
+    −1 for none.
+    """
+
+    probability: NDArray[np.float64]
+    row: NDArray[np.intp]
+
+    @property
+    def is_vanished(self) -> NDArray[np.bool_]:
+        """(n,) True where no detection of the target's class overlaps its box."""
+        return np.asarray(self.row < 0)
+
+
+def match_targets(predictions: Predictions) -> TargetMatches:
+    """The best-overlapping detection of the target's class in every row of a probe.
+
+    DEFINITIONS.md, "NAO analyses": a detection must overlap the box at all; ties go to the more
+    confident. A row with an error has NaN for its probability.
+    """
+    detections, tags = predictions.detections, predictions.tags
+    assert detections is not None, "a probe is asked of a detector"
+    boxes = np.column_stack([tags[name] for name in ("x0", "y0", "x1", "y1")]).astype(np.float64)
+    probability, row = np.zeros(len(predictions)), np.full(len(predictions), -1, dtype=np.intp)
+    own = np.flatnonzero(detections.label == np.asarray(tags["own_label"])[detections.image])
+    starts = np.searchsorted(detections.image[own], np.arange(len(predictions) + 1))
+    for place in range(len(predictions)):
+        here = own[starts[place] : starts[place + 1]]
+        best = _best(detections, here, boxes[place])
+        if best >= 0:
+            probability[place], row[place] = detections.score[best], best
+    return TargetMatches(np.where(predictions.valid, probability, np.nan), row)
+
+
+def _best(detections: BoxTable, rows: NDArray[np.intp], box: NDArray[np.float64]) -> int:
+    if not len(rows):
+        return -1
+    overlap = iou(detections.boxes[rows], box[None])[:, 0]
+    best = np.lexsort((-detections.score[rows], -overlap))[0]
+    return int(rows[best]) if overlap[best] > 0 else -1
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,12 +98,12 @@ class ProbeEffects:
 
 def effects(predictions: Predictions, plain: NDArray[np.bool_]) -> ProbeEffects:
     """The effect of a probe on each of its targets; `plain`: (n,) which rows are images as is."""
-    found, tags = match_targets(predictions), predictions.tags
+    matches, tags = match_targets(predictions), predictions.tags
     firsts, changed, lost = [], [], 0
     kinds = np.asarray(tags["cause"]) == ""
     keys = np.char.add(np.where(kinds, "control/", ""), np.asarray(tags["target"], dtype=np.str_))
-    for each in _alike(keys):
-        rows = each[predictions.valid[each]]
+    for rows_of_target in _group_rows(keys):
+        rows = rows_of_target[predictions.valid[rows_of_target]]
         first, rest = rows[plain[rows]], rows[~plain[rows]]
         if len(first) and len(rest):
             firsts.append(int(first[0]))
@@ -64,21 +111,23 @@ def effects(predictions: Predictions, plain: NDArray[np.bool_]) -> ProbeEffects:
         else:
             lost += 1
     at = np.array(firsts, dtype=np.intp)
-    p = found.probability
+    p = matches.probability
     video, image = np.asarray(tags["video"])[at], np.asarray(tags["image"])[at]
     return ProbeEffects(
         plain=at,
         changed=tuple(changed),
         change=np.array([np.abs(p[r] - p[i]).mean() for i, r in zip(at, changed, strict=True)]),
-        vanished=np.array([found.vanished[rows].mean() for rows in changed]),
+        vanished=np.array([matches.is_vanished[rows].mean() for rows in changed]),
         kept=np.array([(p[rows] > predictions.probe["score"]).mean() for rows in changed]),
         cause=np.asarray(tags["cause"])[at],
         label=np.asarray(tags["own_label"])[at],
         # the control's images are others, even where they are called the same
-        cluster=np.char.add(np.where(_apart(predictions) & kinds[at], "control/", ""), video),
+        cluster=np.char.add(
+            np.where(_has_reference(predictions) & kinds[at], "control/", ""), video
+        ),
         of="images" if np.array_equal(video, image) else "videos",
         lost=lost,
-        found=found,
+        found=matches,
     )
 
 
@@ -93,13 +142,13 @@ def mean(
     n = int(which.sum())
     if n == 0:
         return Interval(None, None, None, 0, "none: n = 0")
-    chosen = (effects.change if values is None else values)[which]
+    changes = (effects.change if values is None else values)[which]
     if n == 1:
-        return Interval(float(chosen[0]), None, None, 1, "none: a single detection")
-    if np.isnan(chosen).any():
-        return Interval(float(chosen.mean()), None, None, n, "none: some values are missing")
-    found = bootstrap.mean_interval(chosen, effects.cluster[which], effects.bounds)
-    return replace(found, method=_method(effects, which, found.method))
+        return Interval(float(changes[0]), None, None, 1, "none: a single detection")
+    if np.isnan(changes).any():
+        return Interval(float(changes.mean()), None, None, n, "none: some values are missing")
+    interval = bootstrap.mean_interval(changes, effects.cluster[which], effects.bounds)
+    return replace(interval, method=_method(effects, which, interval.method))
 
 
 def difference(effects: ProbeEffects) -> Interval:
@@ -114,19 +163,21 @@ def difference(effects: ProbeEffects) -> Interval:
     if not wrong.any() or wrong.all():
         return Interval(None, None, None, n, "none: mistakes or correct detections are missing")
     value = float(effects.change[wrong].mean() - effects.change[~wrong].mean())
-    one, other = (bootstrap.draws(effects.cluster, of) for of in (wrong, ~wrong))
+    of_mistakes, of_control = (bootstrap.draws(effects.cluster, of) for of in (wrong, ~wrong))
     least, most = effects.bounds
 
     def ends(values: NDArray[np.float64]) -> tuple[float, float]:
-        low = bootstrap.ends(one.means(values, least) - other.means(values, most))[0]
-        return low, bootstrap.ends(one.means(values, most) - other.means(values, least))[1]
+        low = bootstrap.ends(of_mistakes.means(values, least) - of_control.means(values, most))[0]
+        return low, bootstrap.ends(
+            of_mistakes.means(values, most) - of_control.means(values, least)
+        )[1]
 
     several = min(len(np.unique(effects.cluster[of])) for of in (wrong, ~wrong))
     if several < 2 or ends(np.where(wrong, most, least))[0] <= 0:
         few = f"{several} {effects.of if several > 1 else effects.of.removesuffix('s')}"
         return Interval(value, None, None, n, f"{FEW}: one group has only {few}")
     low, high = ends(effects.change)
-    method = _method(effects, np.ones(n, dtype=np.bool_), one.method)
+    method = _method(effects, np.ones(n, dtype=np.bool_), of_mistakes.method)
     return Interval(value, min(low, value), max(high, value), n, method)
 
 
@@ -135,18 +186,20 @@ def _method(effects: ProbeEffects, which: NDArray[np.bool_], method: str) -> str
     several = len(np.unique(effects.cluster[which]))
     kind, _, _ = method.partition(" over ")
     if several == 1:
-        one = effects.of.removesuffix("s")
-        return f"{kind} over {number_of(int(which.sum()), 'detection')}, within this one {one} only"
+        unit = effects.of.removesuffix("s")
+        return (
+            f"{kind} over {number_of(int(which.sum()), 'detection')}, within this one {unit} only"
+        )
     return f"{kind} over {several} {effects.of}"
 
 
-def _alike(keys: NDArray[np.str_]) -> list[NDArray[np.intp]]:
+def _group_rows(keys: NDArray[np.str_]) -> list[NDArray[np.intp]]:
     """The rows of each key, keys in the order in which they first come."""
     _, first, which = np.unique(keys, return_index=True, return_inverse=True)
     order = np.argsort(which, kind="stable")
     parts = np.split(order, np.cumsum(np.bincount(which))[:-1])
-    return [parts[each] for each in np.argsort(first)]
+    return [parts[number] for number in np.argsort(first)]
 
 
-def _apart(predictions: Predictions) -> bool:
+def _has_reference(predictions: Predictions) -> bool:
     return predictions.probe.get("reference") is not None

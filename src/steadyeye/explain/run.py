@@ -1,29 +1,121 @@
 """Why a detector is confidently wrong: targets of a run, their probes, and what they show."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 from steadyeye.core import plugins
-from steadyeye.core.abilities import detects
+from steadyeye.core.abilities import Adjustable, detects
 from steadyeye.core.errors import UsageError, unknown
 from steadyeye.core.predictions import Predictions
 from steadyeye.core.spec import Spec, split
 from steadyeye.core.storage.files import Place, place
 from steadyeye.core.storage.run_lock import alone
-from steadyeye.core.types import Evaluated, Result, Source
+from steadyeye.core.types import Detector, Evaluated, Result, Source
+from steadyeye.explain.context import Probe, Subject, lower_threshold
 from steadyeye.explain.mining.causes import SCORE, judge_detections
-from steadyeye.explain.mining.error_rates import share_results, shares
-from steadyeye.explain.probe_cells import ExplainedPair, ExplainSettings
+from steadyeye.explain.mining.error_rates import share_results, shares, summarize
+from steadyeye.explain.targets import targets
 from steadyeye.predictions.json_record import write_record
+from steadyeye.predictions.read import read
 from steadyeye.runner.cache.lookup import closing_store, open_configured_store
 from steadyeye.runner.cache.store import Store
 from steadyeye.runner.collect import record, tables
 from steadyeye.runner.engine_spec import choice
+from steadyeye.runner.infer import attach_cache
 from steadyeye.runner.job import Job
 from steadyeye.runner.run import Cells, Watcher, run
+from steadyeye.runner.task import Task, task
 from steadyeye.runner.validate import Plan, lacks
 from steadyeye.runner.validate import check as check_job
+
+
+@dataclass(frozen=True, eq=False)
+class ExplainSettings:
+    """The job, the score above which a detection is confident, and the most to be explained.
+
+    `store`: where answers are stored; None: nowhere.
+    """
+
+    job: Job
+    score: float
+    limit: int | None
+    store: Store | None
+    cells: Cells
+
+
+@dataclass(frozen=True, eq=False)
+class ExplainedPair:
+    """A model on data to be explained, `base`, and the same on the reference, if there is one."""
+
+    asking: ExplainSettings
+    base: Task
+    reference: Task | None
+
+    def _read(self, task_: Task) -> Predictions:
+        return read(place(self.asking.job.out) / "cells" / task_.folder)
+
+    def subject(self) -> Subject | None:
+        """What the probes are made of; None where nothing is to be explained."""
+        how, seed = self.asking, self.asking.job.seed
+        predictions = self._read(self.base)
+        control = self._read(self.reference) if self.reference else None
+        chosen_targets = targets(predictions, control, how.score, how.limit, seed)
+        if not any(target.cause for target in chosen_targets):
+            return None
+        model = lower_threshold(self.base.model)  # type: ignore[arg-type]
+        source = self.reference.source if self.reference else None
+        sealed = partial(self._seal_probe, model)
+        arguments = (predictions, source, control, chosen_targets, seed, sealed, how.score)
+        return Subject(model, self.base.source, *arguments)
+
+    def run_probe(self, subject: Subject, spec: Spec) -> Task:
+        """The task of a probe, its cell sealed."""
+        plugin: Callable[..., Probe] = plugins.load("probes", spec.name)
+        probe = plugin(subject, **spec.kwargs)
+        asked_probe = replace(probe, model=probe.model or subject.model)
+        return self._complete(asked_probe, spec.name)
+
+    def _seal_probe(self, model: Detector, name: str, source: Source) -> Predictions:
+        return self._read(self._complete(Probe(source, model), name))
+
+    def _complete(self, probe: Probe, name: str) -> Task:
+        job, model, source = self.asking.job, probe.model, probe.source
+        assert model is not None, "chosen before"
+        spec = self.base.identity["model"]["spec"] if model is self.base.model else model.name
+        text = f"{name} of {self.base.identity['data']['spec']}"
+        probe_task = task(job, (spec, model), (text, source), None)  # type: ignore[arg-type]
+        about: dict[str, Any] = {"probe": self._about(source, name)}
+        about |= {"shard_rows": probe.shard} if probe.shard else {}
+        folder = f"{self.base.folder}+{name}"
+        probe_task = replace(probe_task, folder=folder, identity={**probe_task.identity, **about})
+        probe_task = attach_cache(probe_task, self.asking.store)
+        self.asking.cells.complete(probe_task)
+        return probe_task
+
+    def _about(self, source: Source, name: str) -> dict[str, Any]:
+        how, reference = self.asking, self.reference
+        return {
+            "name": name,
+            "data": _name_source(self.base.source),
+            "reference": _name_source(reference.source) if reference else None,
+            "model": self.base.model.name,
+            "score": how.score,
+            "limit": how.limit,
+            "seed": self.asking.job.seed,
+            "settings": dict(source.settings) if isinstance(source, Adjustable) else {},
+        }
+
+    def summarize(self, several: bool) -> str:
+        """How many of the confident detections are mistakes; `several`: of several data."""
+        predictions, score = self._read(self.base), self.asking.score
+        of = shares(predictions, judge_detections(predictions, score))
+        return summarize(predictions, of, score, several)
+
+
+def _name_source(source: Source) -> dict[str, str]:
+    return {"name": source.name, "fingerprint": source.fingerprint}
 
 
 @dataclass(frozen=True)
@@ -84,12 +176,12 @@ def check(job: Job, how: Explaining) -> Explanation:
     if twice := [name for name in named if named.count(name) > 1]:
         raise UsageError(f"the probe '{twice[0]}' is given twice; explain into two folders")
     plan = check_job(job)
-    for each in plan.tasks:
-        if not detects(each.model):
-            raise UsageError(f"{each.model.name} is a classifier; explain needs a detector")
-        if "boxes" not in each.source.columns:
+    for planned in plan.tasks:
+        if not detects(planned.model):
+            raise UsageError(f"{planned.model.name} is a classifier; explain needs a detector")
+        if "boxes" not in planned.source.columns:
             raise UsageError(
-                f"'{each.source.name}' has no true boxes, so mistakes are not known; give "
+                f"'{planned.source.name}' has no true boxes, so mistakes are not known; give "
                 "labelled data"
             )
     for spec, probe in zip(specs, probes, strict=True):
@@ -114,13 +206,16 @@ def explain(explanation: Explanation, watcher: Watcher) -> Explained:
     out = place(plan.job.out)
     before = _before(out, how)
     run(plan, watcher)
-    sources = {each.source.fingerprint: each.source for each in plan.tasks}
+    sources = {planned.source.fingerprint: planned.source for planned in plan.tasks}
     folders: list[str] = []
     store = open_configured_store(plan.job.cache)
     engine = choice(plan.job.engine, plan.job.address)
     with alone(out) as held, closing_store(store, watcher.say):
-        found = _pairs(explanation, store, Cells(plan.job, out, engine, held, watcher))
-        subjects = [(pair, subject) for pair in found if (subject := pair.subject()) is not None]
+        cells = Cells(plan.job, out, engine, held, watcher)
+        explained_pairs = _pairs(explanation, store, cells)
+        subjects = [
+            (pair, subject) for pair in explained_pairs if (subject := pair.subject()) is not None
+        ]
         if not subjects:
             raise UsageError(
                 f"no model makes a mistake with a score above {how.score:g} on this data; lower "
@@ -128,15 +223,15 @@ def explain(explanation: Explanation, watcher: Watcher) -> Explained:
             )
         for pair, subject in subjects:
             for spec in filter(None, explanation.probes.values()):
-                made = pair.run_probe(subject, spec)
-                sources[made.source.fingerprint] = made.source
-                folders.append(made.folder)
+                probe_task = pair.run_probe(subject, spec)
+                sources[probe_task.source.fingerprint] = probe_task.source
+                folders.append(probe_task.folder)
         _write_record(out, how, before, folders)
-    several = len({pair.base.source.fingerprint for pair in found}) > 1
+    several = len({pair.base.source.fingerprint for pair in explained_pairs}) > 1
     return Explained(
         out,
         tuple(sources.values()),
-        tuple(pair.summarize(several) for pair in found),
+        tuple(pair.summarize(several) for pair in explained_pairs),
         _list_evaluated(out, plan, how),
         tuple(dict.fromkeys(spec.name for spec in split(how.analyses))),
         how.score,
@@ -167,11 +262,12 @@ def _pairs(explanation: Explanation, store: Store | None, cells: Cells) -> list[
     """Every model on all data that is to be explained, with the same model on the reference."""
     plan, how = explanation.plan, explanation.how
     asking = ExplainSettings(plan.job, how.score, how.limit, store, cells)
-    specs = [(each.identity["model"]["spec"], each.identity["data"]["spec"]) for each in plan.tasks]
+    identities = [planned.identity for planned in plan.tasks]
+    specs = [(identity["model"]["spec"], identity["data"]["spec"]) for identity in identities]
     task_of = dict(zip(specs, plan.tasks, strict=True))
     return [
-        ExplainedPair(asking, task, task_of[model, how.reference] if how.reference else None)
-        for (model, data), task in task_of.items()
+        ExplainedPair(asking, planned, task_of[model, how.reference] if how.reference else None)
+        for (model, data), planned in task_of.items()
         if data != how.reference
     ]
 
@@ -179,14 +275,14 @@ def _pairs(explanation: Explanation, store: Store | None, cells: Cells) -> list[
 def _list_evaluated(out: Place, plan: Plan, how: Explaining) -> tuple[Evaluated, ...]:
     """The probes, and the plain cells of the data to be explained."""
     reference = {
-        each.source.fingerprint
-        for each in plan.tasks
-        if each.identity["data"]["spec"] == how.reference
+        planned.source.fingerprint
+        for planned in plan.tasks
+        if planned.identity["data"]["spec"] == how.reference
     }
-    found = [table for _, table in tables([out])]
+    read_tables = [table for _, table in tables([out])]
     return tuple(
         Evaluated(table, {} if table.probe else _results(table, how.score))
-        for table in found
+        for table in read_tables
         if table.probe or table.fingerprint not in reference
     )
 
@@ -210,7 +306,7 @@ def _before(out: Place, how: Explaining) -> Mapping[str, Any]:
                 f"'{out}' holds another explanation: its {key} is {held['settings'][key]!r}, "
                 f"not {value!r}; choose another --out"
             )
-    sealed = [each for each in held["cells"] if (out / "cells" / each / "seal.json").is_file()]
+    sealed = [cell for cell in held["cells"] if (out / "cells" / cell / "seal.json").is_file()]
     return {**held, "cells": sealed}
 
 
@@ -228,8 +324,8 @@ def _write_record(
 ) -> None:
     """Adds the explanation and its cells to the record of the run, beside those of before."""
     content = dict(record(out))
-    asked = [before["settings"]["analyses"]] if before else []
-    specs = [str(spec) for text in (*asked, how.analyses) for spec in split(text)]
+    analyses = [before["settings"]["analyses"]] if before else []
+    specs = [str(spec) for text in (*analyses, how.analyses) for spec in split(text)]
     cells = list(dict.fromkeys([*before.get("cells", []), *probes]))
     settings = {**_settings(how), "analyses": ", ".join(dict.fromkeys(specs))}
     content["cells"] = [*content["cells"], *cells]

@@ -1,16 +1,90 @@
-"""Maps of what a detection rests on, and how much of them lies within its box."""
+"""Maps of what a detection rests on: what is hidden, and how much of a map lies in a box."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from steadyeye.explain.occluders import RandomMask, centres, patch
+from steadyeye.core.seeds import stream
+from steadyeye.core.types import Image
 
 Floats = NDArray[np.float64]
 
 SIDE = 48
 """Cells of a map on a side, whatever the shape of the image."""
+
+
+def centres(n: int) -> Floats:
+    """(n,) the middles of n equal cells of 0…1: where a mask is asked for an axis of n pixels."""
+    return (np.arange(n) + 0.5) / n
+
+
+@dataclass(frozen=True, eq=False)
+class RandomMask:
+    """A mask of RISE: a coarse grid of ones and zeros, enlarged smoothly and shifted.
+
+    `grid`: (cells + 2, cells + 2) 0 or 1. `shift`: y and x, by how much of a cell. Petsiuk, Das and
+    Saenko, "RISE", 2018, Section 3.2, which enlarge a grid with one cell less and cut off its rim.
+    """
+
+    grid: Floats
+    shift: tuple[float, float]
+
+    def at(self, ys: Floats, xs: Floats) -> Floats:
+        """(h, w) how much of the image is kept, 0…1, at shares of its height and width."""
+        row, below = self._place(ys, self.shift[0])
+        column, beside = self._place(xs, self.shift[1])
+        # elementwise and in this order: a matrix product differs in its last bit between machines
+        lines = (1 - below)[:, None] * self.grid[row] + below[:, None] * self.grid[row + 1]
+        return np.asarray((1 - beside) * lines[:, column] + beside * lines[:, column + 1])
+
+    def _place(self, axis: Floats, shift: float) -> tuple[NDArray[np.intp], Floats]:
+        """(n,) the line of the grid before each place, and how far beyond it the place lies."""
+        places = axis * (len(self.grid) - 2) + shift
+        before = np.floor(places).astype(np.intp)
+        return before, places - before
+
+
+def random_mask(cells: int, keep: float, seed: int, *names: str) -> RandomMask:
+    """The mask of (seed, names): each cell of the grid is kept with probability `keep`."""
+    draw = stream(seed, "rise", *names)
+    grid = (draw.random((cells + 2, cells + 2)) < keep).astype(np.float64)
+    y, x = (float(value) for value in draw.random(2))
+    return RandomMask(grid, (y, x))
+
+
+def patch(number: int, patches: int) -> tuple[float, float, float, float]:
+    """y0 y1 x0 x1 of a sliding patch as shares of the image, row by row from 0.
+
+    `patches`: places along each axis; a patch is two strides long, so that an inner pixel lies
+    under four of them, and those at the rim are cut off.
+    """
+    row, column = divmod(number, patches)
+    ends = [
+        min(max((place + by) / patches, 0.0), 1.0) for place in (row, column) for by in (-0.5, 1.5)
+    ]
+    return ends[0], ends[1], ends[2], ends[3]
+
+
+def fade_image(image: Image, weights: Floats, fill: int) -> Image:
+    """The image where `weights`, (h, w), is 1, the grey value `fill` where it is 0, and between.
+
+    In 256 steps, rounded to the nearest.
+    """
+    weight = np.floor(weights * 256 + 0.5).astype(np.int32)[..., None]
+    mixed = weight * (image.astype(np.int32) - fill) + (256 * fill + 128)
+    return (mixed >> 8).astype(np.uint8)
+
+
+def cover_patch(image: Image, ends: tuple[float, float, float, float], fill: int) -> Image:
+    """A copy of the image with a patch of the grey value `fill` between those ends."""
+    height, width = image.shape[:2]
+    y0, y1 = (round(end * height) for end in ends[:2])
+    x0, x1 = (round(end * width) for end in ends[2:])
+    out = image.copy()
+    out[y0:y1, x0:x1] = fill
+    return out
 
 
 def share(values: Floats, box: Sequence[float]) -> float:
@@ -55,8 +129,8 @@ def evenly(box: Sequence[float]) -> Floats:
     down, along = (
         _overlap(np.array([low]), np.array([high]), SIDE)[0] for low, high in ((y0, y1), (x0, x1))
     )
-    found = np.outer(down, along)
-    return found / (found.sum() or 1.0)
+    weights = np.outer(down, along)
+    return weights / (weights.sum() or 1.0)
 
 
 def weigh_patches(number: int, patches: int) -> Floats:
@@ -73,18 +147,18 @@ def weigh_mask(mask: RandomMask) -> Floats:
     return mask.at(centres(SIDE), centres(SIDE))
 
 
-def rise(scores: Floats, kept: Floats) -> Floats:
+def rise(scores: Floats, weights: Floats) -> Floats:
     """(SIDE, SIDE) by how much the score rises, on average, from a place hidden to it shown.
 
-    `scores`: (n,) under each of the masks; `kept`: (n, SIDE, SIDE) what they show. The slope of
+    `scores`: (n,) under each of the masks; `weights`: (n, SIDE, SIDE) what they show. The slope of
     the score over the mask's value there; 0 for fewer than two masks.
     RISE's own map (Petsiuk et al. 2018, equation 6; of detections: D-RISE, 2021) is the mean of
     the masks weighted with the scores, which is the same up to a factor and an offset: here 0
     says that a place does not matter, as the share within a box needs.
     """
-    if len(kept) < 2:
+    if len(weights) < 2:
         return np.zeros((SIDE, SIDE))
-    about = kept - kept.mean(axis=0)
+    about = weights - weights.mean(axis=0)
     spread = (about**2).sum(axis=0)
     slope = np.tensordot(scores - scores.mean(), about, 1) / np.where(spread > 0, spread, 1)
     return np.asarray(np.where(spread > 0, slope, 0.0))

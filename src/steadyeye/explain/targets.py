@@ -64,21 +64,21 @@ def mistakes(predictions: Predictions, score: float = SCORE) -> list[Target]:
 
     What half lies in a crowd of its class is none.
     """
-    return [each for each in _confident(predictions, score) if each.cause]
+    return [target for target in _confident(predictions, score) if target.cause]
 
 
 def correct(predictions: Predictions, score: float = SCORE) -> list[Target]:
     """The confident detections with a true box of their class at IoU > 0.5."""
-    return [each for each in _confident(predictions, score) if not each.cause]
+    return [target for target in _confident(predictions, score) if not target.cause]
 
 
-def draw_targets(found: Sequence[Target], most: int | None, seed: int) -> list[Target]:
+def draw_targets(available: Sequence[Target], most: int | None, seed: int) -> list[Target]:
     """At most so many of the targets, drawn evenly, in the order they came."""
-    if most is None or len(found) <= most:
-        return list(found)
-    draw = stream(seed, "targets", *(each.id for each in found))
-    rows = draw.choice(len(found), size=most, replace=False)
-    return [found[row] for row in sorted(rows.tolist())]
+    if most is None or len(available) <= most:
+        return list(available)
+    draw = stream(seed, "targets", *(target.id for target in available))
+    rows = draw.choice(len(available), size=most, replace=False)
+    return [available[row] for row in sorted(rows.tolist())]
 
 
 def tags(target: Target, image: str, video: str) -> Mapping[str, Tag]:
@@ -98,19 +98,19 @@ def tags(target: Target, image: str, video: str) -> Mapping[str, Tag]:
 def _confident(predictions: Predictions, score: float) -> list[Target]:
     """Every confident mistake and correct detection, in the order of rows and falling scores."""
     kinds = judge_detections(predictions, score)
-    found = predictions.raw_detections
-    assert found is not None, "judged asked for it"
+    raw = predictions.raw_detections
+    assert raw is not None, "judged asked for it"
     cause = dict(zip(kinds.detection.tolist(), kinds.cause.tolist(), strict=True))
-    order = np.lexsort((-found.score, found.image))
-    starts = np.searchsorted(found.image[order], found.image[order])
-    names = {RIGHT: "", **{CAUSES.index(each): each for each in MISTAKES}}
-    made = []
+    order = np.lexsort((-raw.score, raw.image))
+    starts = np.searchsorted(raw.image[order], raw.image[order])
+    names = {RIGHT: "", **{CAUSES.index(mistake_kind): mistake_kind for mistake_kind in MISTAKES}}
+    confident = []
     for place, (which, start) in enumerate(zip(order.tolist(), starts.tolist(), strict=True)):
         kind = cause.get(which)
         if kind in names:
-            row = int(found.image[which])
-            x0, y0, x1, y1 = map(float, found.boxes[which])
-            own, sure = int(found.label[which]), float(found.score[which])
+            row = int(raw.image[which])
+            x0, y0, x1, y1 = map(float, raw.boxes[which])
+            own, sure = int(raw.label[which]), float(raw.score[which])
             name = f"{predictions.ids[row]}#{place - start}"
-            made.append(Target(name, row, (x0, y0, x1, y1), own, sure, names[kind]))
-    return made
+            confident.append(Target(name, row, (x0, y0, x1, y1), own, sure, names[kind]))
+    return confident

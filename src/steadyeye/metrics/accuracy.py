@@ -15,8 +15,8 @@ def trials(predictions: Predictions) -> Trials:
     if "offset" in predictions.tags:
         sets = pm_sets(predictions)
         return Trials(sets.breaks_at > 0, sets.videos)
-    counted = predictions.has_label & predictions.valid
-    return Trials(predictions.right[counted], predictions.ids[counted])
+    judged = predictions.has_label & predictions.valid
+    return Trials(predictions.right[judged], predictions.ids[judged])
 
 
 @needs("truth")
@@ -26,17 +26,23 @@ def accuracy(predictions: Predictions) -> Result:
     """The share right: of the anchors where samples form pm-sets, of the labelled samples else.
 
     Right is any of the sample's own labels. Value None on empty input.
+
+    Example, on made-up predictions:
+
+        >>> from steadyeye.testing import example_predictions
+        >>> print(accuracy(example_predictions(margin=0.5)))
+        accuracy 83.3 % (95 % interval 42.9–97.8 %, n = 12, among 3 classes)
     """
-    counted = trials(predictions)
-    found = proportion(counted.success, counted.videos)
+    outcomes = trials(predictions)
+    share = proportion(outcomes.success, outcomes.videos)
     if "offset" in predictions.tags:
         sets = pm_sets(predictions)
-        lost, bare = sets.lost_anchors, sets.unlabelled_anchors
+        lost, unlabelled = sets.lost_anchors, sets.unlabelled_anchors
     else:
         lost = int(np.sum(predictions.has_label & ~predictions.valid))
-        bare = int(np.sum(~predictions.has_label))
+        unlabelled = int(np.sum(~predictions.has_label))
     notes = (
         *((f"{lost} left out: no prediction",) if lost else ()),
-        *((f"{bare} left out: no label",) if bare else ()),
+        *((f"{unlabelled} left out: no label",) if unlabelled else ()),
     )
-    return Result("accuracy", found.value, found.low, found.high, found.n, found.method, notes)
+    return Result("accuracy", share.value, share.low, share.high, share.n, share.method, notes)

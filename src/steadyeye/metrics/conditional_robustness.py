@@ -18,6 +18,12 @@ def conditional_robustness(predictions: Predictions, k: int | None = None) -> Re
     1 … k. A frame is judged by itself: what happens between it and the anchor does not count, as
     it does for pm-k. Value None where no anchor that is right has a frame that far away.
     Gu et al., "Using Videos to Evaluate Image Model Robustness", 2019; Shankar et al., Figure 8.
+
+    Example, on made-up predictions:
+
+        >>> from steadyeye.testing import example_predictions
+        >>> print(conditional_robustness(example_predictions(margin=0.5), k=1))
+        conditional_robustness(k=1) 70.0 % (95 % interval 35.9–89.1 %, n = 20, among 3 classes)
     """
     sets = pm_sets(predictions)
     reach = farthest(sets, k)
@@ -25,7 +31,7 @@ def conditional_robustness(predictions: Predictions, k: int | None = None) -> Re
     near = np.flatnonzero((sets.set_of >= 0) & (distance > 0) & (distance <= reach))
     anchored = sets.breaks_at[sets.set_of[near]] > 0
     _, video = np.unique(sets.videos, return_inverse=True)
-    found = proportions(
+    shares = proportions(
         CellTrials(
             predictions.right[near] & anchored,
             anchored.astype(np.int64),
@@ -35,8 +41,8 @@ def conditional_robustness(predictions: Predictions, k: int | None = None) -> Re
         max(reach, 1),
     )
     cells = tuple(
-        Result(f"distance={d}", each.value, each.low, each.high, each.n, each.method)
-        for d, each in enumerate(found, start=1)
+        Result(f"distance={d}", share.value, share.low, share.high, share.n, share.method)
+        for d, share in enumerate(shares, start=1)
     )
     last = cells[-1]
     name = f"conditional_robustness(k={reach})"

@@ -6,8 +6,7 @@ from steadyeye.core.competing_classes import among_competing
 from steadyeye.core.predictions import Predictions
 from steadyeye.core.stats.trials import Statistic, compare_by
 from steadyeye.core.types import Result, needs
-from steadyeye.degradation.curves import averages, statistic
-from steadyeye.degradation.profiles import profiles
+from steadyeye.degradation.curves import averages, profiles, statistic
 
 
 def outcomes(predictions: Predictions, images: str = "right") -> Statistic:
@@ -23,10 +22,16 @@ def degraded_probability(predictions: Predictions, images: str = "right") -> Res
 
     The true class's own score, not the top-1 confidence, in fp32. `images` and `cells` as in
     `degraded_accuracy`. Value None where the model's scores are no probabilities. Swingler 2022.
+
+    Example, on made-up predictions:
+
+        >>> from steadyeye.testing import example_sweep
+        >>> print(degraded_probability(example_sweep()))
+        degraded_probability 54.3 % (95 % interval 45.0–62.2 %, n = 20, among 3 classes)
     """
-    said = predictions.probability[predictions.valid]
-    if np.nanmin(said, initial=0) < 0 or np.nanmax(said, initial=0) > 1 + 1e-6:
+    probability = predictions.probability[predictions.valid]
+    if np.nanmin(probability, initial=0) < 0 or np.nanmax(probability, initial=0) > 1 + 1e-6:
         why = f"none: the scores of {predictions.model} are no probabilities"
         return Result("degraded_probability", None, None, None, 0, why)
-    found = profiles(predictions, images)
-    return averages("degraded_probability", found, predictions.probability, "share")
+    sweep = profiles(predictions, images)
+    return averages("degraded_probability", sweep, predictions.probability, "share")

@@ -6,8 +6,7 @@ from steadyeye.core.competing_classes import among_competing
 from steadyeye.core.predictions import Predictions
 from steadyeye.core.stats.trials import Statistic, compare_by
 from steadyeye.core.types import Result, needs
-from steadyeye.degradation.curves import averages, statistic
-from steadyeye.degradation.profiles import profiles
+from steadyeye.degradation.curves import averages, profiles, statistic
 
 
 def outcomes(predictions: Predictions, images: str = "right") -> Statistic:
@@ -23,6 +22,12 @@ def degraded_rank(predictions: Predictions, images: str = "right") -> Result:
 
     Among the classes that compete, derived in fp32. `images` and `cells` as in
     `degraded_accuracy`. Swingler 2022.
+
+    Example, on made-up predictions:
+
+        >>> from steadyeye.testing import example_sweep
+        >>> print(degraded_rank(example_sweep()))
+        degraded_rank 0.1 (95 % interval 0.1–0.4, n = 20, among 3 classes)
     """
-    found = profiles(predictions, images)
-    return averages("degraded_rank", found, predictions.rank.astype(np.float32), "rank")
+    sweep = profiles(predictions, images)
+    return averages("degraded_rank", sweep, predictions.rank.astype(np.float32), "rank")

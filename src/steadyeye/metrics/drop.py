@@ -23,8 +23,14 @@ def drop(predictions: Predictions, k: int | None = None) -> Result:
 
     As pm-k is never above accuracy, the drop is a proportion itself and has a proportion's
     interval. `k`: native frames, the largest in the data if left out. Value None on empty input.
+
+    Example, on made-up predictions:
+
+        >>> from steadyeye.testing import example_predictions
+        >>> print(drop(example_predictions(margin=0.5), k=1))
+        drop(k=1) 50.0 % (95 % interval 15.9–84.1 %, n = 12, among 3 classes)
     """
     reach = farthest(pm_sets(predictions), k)
-    counted = trials(predictions, reach)
-    found = proportion(counted.success, counted.videos)
-    return Result(f"drop(k={reach})", found.value, found.low, found.high, found.n, found.method)
+    outcomes = trials(predictions, reach)
+    share = proportion(outcomes.success, outcomes.videos)
+    return Result(f"drop(k={reach})", share.value, share.low, share.high, share.n, share.method)

@@ -27,19 +27,27 @@ def dwell_time(predictions: Predictions) -> Result:
     and None where fewer than half of the runs end. `cells`: the median in frames, and the time and
     frames from change to change, all that was seen ÷ the changes. Intervals: a bootstrap over
     videos, or within one video over blocks of consecutive runs.
+
+    Example, on made-up predictions:
+
+        >>> from steadyeye.testing import example_video
+        >>> print(dwell_time(example_video()))
+        dwell_time 0.70 s (n = 14, among 3 classes)
     """
-    found = runs(predictions)
-    value = _result("dwell_time", "seconds", found, found.seconds, median)
+    answer_runs = runs(predictions)
+    value = _result("dwell_time", "seconds", answer_runs, answer_runs.seconds, median)
     cells = (
-        _result("median", "frames", found, found.frames.astype(np.float64), median),
-        _result("between changes", "seconds", found, found.seconds, between),
-        _result("between changes", "frames", found, found.frames.astype(np.float64), between),
+        _result("median", "frames", answer_runs, answer_runs.frames.astype(np.float64), median),
+        _result("between changes", "seconds", answer_runs, answer_runs.seconds, between),
+        _result(
+            "between changes", "frames", answer_runs, answer_runs.frames.astype(np.float64), between
+        ),
     )
     notes: tuple[str, ...] = (
-        f"{int((~found.ended).sum()):,} of {number_of(len(found), 'run')} end with a scene or "
-        "video; they count as lasting at least that long",
+        f"{int((~answer_runs.ended).sum()):,} of {number_of(len(answer_runs), 'run')} end with a "
+        "scene or video; they count as lasting at least that long",
     )
-    if len(found) and value.value is None:
+    if len(answer_runs) and value.value is None:
         notes += ("the median is not reached: fewer than half of the runs end in a change",)
     return Result(
         value.name,
@@ -55,15 +63,17 @@ def dwell_time(predictions: Predictions) -> Result:
 
 
 def _result(
-    name: str, unit: str, found: Runs, lengths: NDArray[np.float64], statistic: Statistic
+    name: str, unit: str, answer_runs: Runs, lengths: NDArray[np.float64], statistic: Statistic
 ) -> Result:
     # answers come and go in spells, so that short runs stand beside short ones
-    block = max(1, min(round(len(found) ** 0.5), len(found) // block_bootstrap.FEWEST))
-    told = block_bootstrap.bootstrap(
-        lambda rows: statistic(lengths[rows], found.ended[rows]),
-        found.videos,
+    block = max(1, min(round(len(answer_runs) ** 0.5), len(answer_runs) // block_bootstrap.FEWEST))
+    estimate = block_bootstrap.bootstrap(
+        lambda rows: statistic(lengths[rows], answer_runs.ended[rows]),
+        answer_runs.videos,
         block,
         FEWEST_BETWEEN if statistic is between else block_bootstrap.FEW,
     )
     named = name if name == "dwell_time" else f"{name}, {unit}"
-    return Result(named, told.value, told.low, told.high, told.n, told.method, unit=unit)
+    return Result(
+        named, estimate.value, estimate.low, estimate.high, estimate.n, estimate.method, unit=unit
+    )

@@ -10,10 +10,10 @@ from steadyeye.core.types import Result, needs
 from steadyeye.metrics.testbed.published_models import (
     TITLES,
     K,
-    altered,
     beside,
-    published,
-    released,
+    find_altered_set,
+    find_released_set,
+    read_published,
 )
 from steadyeye.metrics.testbed.testbed_fit import SPACES, fit
 from steadyeye.metrics.testbed.testbed_fit import effective_robustness as against
@@ -37,16 +37,23 @@ def effective_robustness(
     `UsageError` where the data does not reach ±10, as the line is of k = 10, and for a part or a
     variant of a released set, on which no published model was measured. Value None on empty input.
     Taori et al., NeurIPS 2020, Section 2.
+
+    Example, on made-up predictions:
+
+        >>> from steadyeye.testing import example_predictions
+        >>> result = effective_robustness(example_predictions(margin=0.7, k=10))
+        >>> print(f"{result.value:.3f}, n = {result.n}")
+        -0.833, n = 12
     """
     if space not in SPACES:
         raise unknown("space", space, SPACES)
-    variant = altered(predictions)
+    variant = find_altered_set(predictions)
     if variant:
         raise UsageError(
             f"effective_robustness has no line for '{predictions.data}': it is not the whole "
             f"{TITLES[variant]} that the published models were measured on; leave the metric out"
         )
-    models = published(line or beside(predictions) or "")
+    models = read_published(line or beside(predictions) or "")
     sets = pm_sets(predictions)
     reach = int(abs(sets.offsets).max(initial=0))
     if len(sets) and reach < K:
@@ -54,21 +61,15 @@ def effective_robustness(
             f"effective_robustness compares at k={K}, but the data reach ±{reach}; leave the "
             f"metric out or use sets that reach ±{K}"
         )
-    drawn = fit(models.original, models.perturbed, SPACES[space], models.anchors)
-    found = against(sets.breaks_at > 0, sets.breaks_at > K, np.asarray(sets.videos), drawn)
-    notes = (
-        (
-            f"distance from the line through {len(models)} published models on {models.title}, "
-            f"{space} space"
-        ),
-        *(
-            ()
-            if released(predictions) == models.data
-            else ("the line is from other data than these",)
-        ),
+    fitted = fit(models.original, models.perturbed, SPACES[space], models.anchors)
+    effect = against(sets.breaks_at > 0, sets.breaks_at > K, np.asarray(sets.videos), fitted)
+    notes: tuple[str, ...] = (
+        f"distance from the line through {len(models)} published models on {models.title}, "
+        f"{space} space",
     )
+    if find_released_set(predictions) != models.data:
+        notes += ("the line is from other data than these",)
     scale = "" if space == "probit" else f", space={space}"
     name = f"effective_robustness(line={models.data}{scale})"
-    return Result(
-        name, found.value, found.low, found.high, found.n, found.method, notes, unit="difference"
-    )
+    numbers = (effect.value, effect.low, effect.high, effect.n, effect.method)
+    return Result(name, *numbers, notes, unit="difference")

@@ -8,9 +8,11 @@ from steadyeye.core.errors import UsageError
 from steadyeye.core.predictions import Predictions
 from steadyeye.core.types import Result, needs
 from steadyeye.degradation import failure_points as failure
-from steadyeye.degradation.failure_points import FailurePoint
-from steadyeye.degradation.profiles import profiles
-from steadyeye.degradation.search_results import cost, searched_points
+from steadyeye.degradation.curves import profiles
+from steadyeye.degradation.failure_points import FailurePoint, cost, searched_points
+
+NO_VALUE = (None, None, None)
+"""Neither a value nor the ends of an interval: what is measured stands in the cells."""
 
 
 @needs("truth", "operator", "level")
@@ -26,41 +28,30 @@ def failure_points(
     the thresholds with the level (None: not reached) and its interval, and in these the share of
     pixels changed and the mean value there. The whole has no value of its own. Swingler 2022,
     Tables 1–3. After a search (`--fast`) the interval is that of the search.
+
+    Example, on made-up predictions:
+
+        >>> from steadyeye.testing import example_sweep
+        >>> for operator in failure_points(example_sweep(), thresholds=(0.9,)).cells:
+        ...     print(operator.name, operator.cells[0])
+        blur below 0.9 2 (95 % interval ≥ 1, n = 20)
+        noise below 0.9 4 (95 % interval ≥ 1, n = 20)
     """
-    asked = tuple(float(threshold) for threshold in thresholds)
-    if not asked or not all(0 < threshold <= 1 for threshold in asked):
+    shares = tuple(float(threshold) for threshold in thresholds)
+    if not shares or not all(0 < threshold <= 1 for threshold in shares):
         raise UsageError(f"thresholds {list(thresholds)}: give shares above 0 and up to 1")
     if "profile" in predictions.columns:
-        found = profiles(predictions, images)
-        points, notes = failure.failure_points(found, asked), found.notes
+        sweep = profiles(predictions, images)
+        points, notes = failure.failure_points(sweep, shares), sweep.notes
     else:
-        points, notes = searched_points(predictions, asked), (cost(predictions),)
+        points, notes = searched_points(predictions, shares), (cost(predictions),)
     n = points[0].n
     cells = tuple(
-        Result(
-            operator,
-            None,
-            None,
-            None,
-            n,
-            "by threshold",
-            (),
-            tuple(map(_point, of_operator)),
-            "level",
-        )
+        Result(operator, *NO_VALUE, n, "by threshold", (), tuple(map(_point, of_operator)), "level")
         for operator, of_operator in groupby(points, key=lambda point: point.operator)
     )
-    return Result(
-        "failure_points",
-        None,
-        None,
-        None,
-        n,
-        cells[0].cells[0].interval,
-        notes,
-        cells,
-        "level",
-    )
+    method = cells[0].cells[0].interval
+    return Result("failure_points", *NO_VALUE, n, method, notes, cells, "level")
 
 
 def _point(point: FailurePoint) -> Result:

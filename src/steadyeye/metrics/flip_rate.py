@@ -6,14 +6,14 @@ from steadyeye.core.predictions import Predictions
 from steadyeye.core.stats import block_bootstrap
 from steadyeye.core.stats.trials import Trials, compare_by
 from steadyeye.core.types import Result, needs
-from steadyeye.metrics.sequences.flips import flip_share, flipped, video_of
+from steadyeye.metrics.sequences.answer_runs import find_flips, flip_share, video_of
 
 
 def trials(predictions: Predictions) -> Trials:
     """The pairs of consecutive frames whose top-1 class changes."""
     pairs = consecutive(predictions)
     videos = video_of(predictions, pairs[:, 0])
-    return Trials(flipped(predictions, pairs), videos, block_bootstrap.length(len(pairs)))
+    return Trials(find_flips(predictions, pairs), videos, block_bootstrap.length(len(pairs)))
 
 
 @needs("group", "frame")
@@ -24,6 +24,12 @@ def flip_rate(predictions: Predictions) -> Result:
 
     A pair that several sets share counts once. The interval is clustered by video; of one video it
     is by blocks of consecutive pairs. Value None where no two frames are consecutive.
+
+    Example, on made-up predictions:
+
+        >>> from steadyeye.testing import example_video
+        >>> print(flip_rate(example_video()))
+        flip_rate 5.0 % (95 % interval 0.7–85.0 %, n = 238, among 3 classes)
     """
-    found = flip_share(predictions, consecutive(predictions))
-    return Result("flip_rate", found.value, found.low, found.high, found.n, found.method)
+    share = flip_share(predictions, consecutive(predictions))
+    return Result("flip_rate", share.value, share.low, share.high, share.n, share.method)

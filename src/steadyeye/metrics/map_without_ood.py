@@ -8,20 +8,23 @@ from steadyeye.core.format import number_of
 from steadyeye.core.predictions import Predictions
 from steadyeye.core.stats.trials import Statistic, compare_by
 from steadyeye.core.types import Result, needs
-from steadyeye.metrics.detection.by_class import by_class, measured
 from steadyeye.metrics.detection.frame_ap import (
     ap,
-    counted,
+    by_class,
     frames_without_ood,
     ious,
+    measure_by_class,
     outside,
+    select_counted_rows,
     statistic,
 )
 
 
 def outcomes(predictions: Predictions, iou: float | str = 0.5) -> Statistic:
     """The images that count, counted anew."""
-    return statistic(frames_without_ood(predictions, counted(predictions)), ap(ious(iou)))
+    return statistic(
+        frames_without_ood(predictions, select_counted_rows(predictions)), ap(ious(iou))
+    )
 
 
 def has_outside(predictions: Predictions) -> bool:
@@ -41,18 +44,24 @@ def map_without_ood(predictions: Predictions, iou: float | str = 0.5) -> Result:
     too, as in `map`; `cells`: AP of every class that is there, its n the objects to be found. Value
     None without objects. Lau et al., "Natural Adversarial
     Objects", 2021, Section 4 and Table 2.
+
+    Example, on made-up predictions:
+
+        >>> from steadyeye.testing import example_detections
+        >>> print(map_without_ood(example_detections()))
+        map_without_ood(iou=0.5) 92.7 % (95 % interval 69.0–99.7 %, n = 30)
     """
-    found = frames_without_ood(predictions, counted(predictions))
-    of_classes = measured(found, ap(ious(iou)))
+    of_images = frames_without_ood(predictions, select_counted_rows(predictions))
+    of_classes = measure_by_class(of_images, ap(ious(iou)))
     result = by_class(f"map_without_ood(iou={iou})", of_classes, predictions.classes)
-    assert found.outside is not None, "given by frames_without_ood"
-    images = len(np.unique(found.outside.image))
+    assert of_images.outside is not None, "given by frames_without_ood"
+    images = len(np.unique(of_images.outside.image))
     note = (
         (
-            f"{number_of(len(found.outside), 'object')} of classes that the model does not have "
-            f"(OOD), in {number_of(images, 'image')}"
+            f"{number_of(len(of_images.outside), 'object')} of classes that the model does not "
+            f"have (OOD), in {number_of(images, 'image')}"
         )
-        if len(found.outside)
+        if len(of_images.outside)
         else "no OOD objects: the same as mAP"
     )
     return replace(result, notes=(note, *result.notes))

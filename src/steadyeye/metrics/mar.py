@@ -5,13 +5,19 @@ from steadyeye.core.predictions import Predictions
 from steadyeye.core.stats.trials import Statistic, compare_by
 from steadyeye.core.types import Result, needs
 from steadyeye.metrics.detection.average_precision import average_recall
-from steadyeye.metrics.detection.frame_ap import Table, counted, frames, result, statistic
-from steadyeye.metrics.detection.grouping import MOST
+from steadyeye.metrics.detection.frame_ap import (
+    Table,
+    frames,
+    result,
+    select_counted_rows,
+    statistic,
+)
+from steadyeye.metrics.detection.matching import MOST
 
 
 def outcomes(predictions: Predictions, detections: int = MOST) -> Statistic:
     """The images that count, counted anew."""
-    return statistic(frames(predictions, counted(predictions)), recall(detections))
+    return statistic(frames(predictions, select_counted_rows(predictions)), recall(detections))
 
 
 def recall(detections: int) -> Table:
@@ -26,8 +32,14 @@ def mar(predictions: Predictions, detections: int = MOST) -> Result:
 
     `detections`: how many of each image and class count, the most confident; at most 100. COCO's
     AR. Value None without objects.
+
+    Example, on made-up predictions:
+
+        >>> from steadyeye.testing import example_detections
+        >>> print(mar(example_detections(), detections=1))
+        mar(detections=1) 47.7 % (95 % interval 24.4–64.5 %, n = 30)
     """
     if not 1 <= detections <= MOST:
         raise UsageError(f"detections={detections}: give 1 to {MOST}")
-    found = frames(predictions, counted(predictions))
-    return result(f"mar(detections={detections})", found, recall(detections))
+    images = frames(predictions, select_counted_rows(predictions))
+    return result(f"mar(detections={detections})", images, recall(detections))

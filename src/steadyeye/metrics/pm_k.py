@@ -27,6 +27,12 @@ def pm_k(predictions: Predictions, k: int | None = None) -> Result:
     `k`: distance in native frames, the largest in the data if left out. `cells`: pm-0 … pm-k.
     A set without neighbours counts as its anchor alone. Value None on empty input.
     Shankar et al., "Do Image Classifiers Generalize Across Time?", Section 2, Equation 1.
+
+    Example, on made-up predictions:
+
+        >>> from steadyeye.testing import example_predictions
+        >>> print(pm_k(example_predictions(margin=0.5), k=1))
+        pm_k(k=1) 33.3 % (95 % interval 11.1–65.9 %, n = 12, among 3 classes)
     """
     sets = pm_sets(predictions)
     reach = farthest(sets, k)
@@ -50,11 +56,11 @@ def _cells(sets: PmSets, reach: int) -> tuple[Result, ...]:
     near = np.arange(reach + 1)
     survived = (sets.breaks_at > near[:, None]).ravel()
     cell = np.repeat(near, len(sets))
-    one = np.ones(len(cell), dtype=np.int64)
-    found = proportions(Counts(survived, one, np.tile(sets.videos, reach + 1), cell), reach + 1)
+    ones = np.ones(len(cell), dtype=np.int64)
+    shares = proportions(Counts(survived, ones, np.tile(sets.videos, reach + 1), cell), reach + 1)
     return tuple(
-        Result(f"k={k}", each.value, each.low, each.high, each.n, each.method)
-        for k, each in enumerate(found)
+        Result(f"k={k}", share.value, share.low, share.high, share.n, share.method)
+        for k, share in enumerate(shares)
     )
 
 

@@ -19,5 +19,11 @@ def pm_k_map(predictions: Predictions, k: int | None = None, iou: float | str = 
     `k`: native frames, the largest in the data if left out. `iou` as in `map`; the worst frame is
     chosen at 0.5 or, with another threshold, at that. Frames without objects are no candidates.
     `cells`: k = 0, 1 … Value None without objects. Shankar et al., Section 4.2.
+
+    Example, on made-up predictions:
+
+        >>> from steadyeye.testing import example_detections
+        >>> print(pm_k_map(example_detections(), k=1))
+        pm_k_map(k=1) 86.1 % (95 % interval 63.7–96.1 %, n = 30)
     """
     return worst_frames("pm_k_map", predictions, k, iou, one_class=False)

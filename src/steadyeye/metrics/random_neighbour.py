@@ -32,13 +32,21 @@ def random_neighbour(predictions: Predictions, k: int | None = None) -> Result:
     released scorer calls it right, and the note says what that makes. The interval is that of a
     mean over videos. Value None on empty input.
     Shankar et al., "Do Image Classifiers Generalize Across Time?", Section 2.
+
+    Example, on made-up predictions:
+
+        >>> from steadyeye.testing import example_predictions
+        >>> print(random_neighbour(example_predictions(margin=0.5), k=1))
+        random_neighbour(k=1) 62.5 % (95 % interval 33.1–80.9 %, n = 12, among 3 classes)
     """
     sets = pm_sets(predictions)
     reach = farthest(sets, k)
     share, lone = _shares(predictions, sets, reach)
-    name, found = f"random_neighbour(k={reach})", mean(share, sets.videos)
+    name, estimate = f"random_neighbour(k={reach})", mean(share, sets.videos)
     notes = _notes(share, lone)
-    return Result(name, found.value, found.low, found.high, found.n, found.method, notes)
+    return Result(
+        name, estimate.value, estimate.low, estimate.high, estimate.n, estimate.method, notes
+    )
 
 
 def _shares(

@@ -10,8 +10,7 @@ from steadyeye.core.predictions import Predictions
 from steadyeye.core.stats import block_bootstrap
 from steadyeye.core.stats.intervals import Interval, proportion
 from steadyeye.core.types import Result, needs
-from steadyeye.metrics.sequences.answer_runs import in_time
-from steadyeye.metrics.sequences.flips import video_of
+from steadyeye.metrics.sequences.answer_runs import in_time, video_of
 
 NEAR = 10  # frames, the k of the published pm-sets
 
@@ -26,14 +25,20 @@ def self_consistency(predictions: Predictions, k: int | None = None) -> Result:
     out, of pm-sets the largest in the data. Of pm-sets n counts the anchors and the interval is
     that of `pm_k`. Of whole videos n counts all frames, each an anchor: they share neighbours, so
     one video is resampled in blocks longer than a window. Value None on empty input.
+
+    Example, on made-up predictions:
+
+        >>> from steadyeye.testing import example_video
+        >>> print(self_consistency(example_video(), k=5))
+        self_consistency(k=5) 69.2 % (95 % interval 10.8–95.4 %, n = 240, among 3 classes)
     """
     if "offset" in predictions.tags:
-        found, reach = _of_sets(predictions, k)
+        share, reach = _of_sets(predictions, k)
         notes: tuple[str, ...] = ()
     else:
-        found, reach, notes = _of_clips(predictions, k)
+        share, reach, notes = _of_clips(predictions, k)
     name = f"self_consistency(k={reach})"
-    return Result(name, found.value, found.low, found.high, found.n, found.method, notes)
+    return Result(name, share.value, share.low, share.high, share.n, share.method, notes)
 
 
 def _of_sets(predictions: Predictions, k: int | None) -> tuple[Interval, int]:
@@ -57,8 +62,8 @@ def _of_clips(predictions: Predictions, k: int | None) -> tuple[Interval, int, t
     agrees = _steady(predictions, rows, reach)
     near = 2 * (reach // step) + 1
     block = block_bootstrap.length(len(rows), near)
-    found = block_bootstrap.mean(agrees, video_of(predictions, rows), block)
-    return found, reach, ("frames near the end of a video or a scene cut have fewer neighbours",)
+    share = block_bootstrap.mean(agrees, video_of(predictions, rows), block)
+    return share, reach, ("frames near the end of a video or a scene cut have fewer neighbours",)
 
 
 def _steady(predictions: Predictions, rows: NDArray[np.intp], k: int) -> NDArray[np.bool_]:

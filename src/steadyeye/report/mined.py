@@ -188,7 +188,7 @@ def counts(mined: Mined) -> list[tuple[str, ...]]:
     wrong = [[round((share.value or 0) * share.n) for share in of.causes] for of in every]
     rows: list[tuple[str, Sequence[int]]] = [
         ("confident detections", [of.confident for of in every]),
-        ("right", [of.judged - sum(lost) for of, lost in zip(every, wrong, strict=True)]),
+        ("right", [of.n_judged - sum(lost) for of, lost in zip(every, wrong, strict=True)]),
         *(
             (cause.replace("_", " "), [lost[i] for lost in wrong])
             for i, cause in enumerate(MISTAKES)

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from steadyeye.core.errors import UsageError, unknown
-from steadyeye.degradation.level_range import DEFAULT
+from steadyeye.degradation.operator import DEFAULT
 from steadyeye.runner.engine_spec import choice
 
 HOW = {"workers", "out", "engine", "address", "cache"}

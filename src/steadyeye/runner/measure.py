@@ -18,7 +18,7 @@ from steadyeye.core.spec import parse
 from steadyeye.core.storage.files import Place
 from steadyeye.core.storage.run_lock import Check, alone
 from steadyeye.core.types import Source
-from steadyeye.metrics.covariates import motion
+from steadyeye.metrics.covariates import pm_set_measures
 from steadyeye.metrics.covariates.measures import COLUMNS
 from steadyeye.metrics.covariates.pm_set_measures import measure_set
 from steadyeye.predictions.covariate_table import folder_of, to_arrow
@@ -118,7 +118,7 @@ def _complete(
     identity = {
         "data": {"name": data.data, "fingerprint": data.fingerprint},
         "measures": sorted(COLUMNS),
-        "flow": {"side": motion.SIDE, "finest": motion.FINEST},
+        "flow": {"side": pm_set_measures.SIDE, "finest": pm_set_measures.FINEST},
         "frames": len(data),
         "rows": len(sets),
         "shard_rows": size,

@@ -229,7 +229,7 @@ def _mark_outside_plugins(job: Job) -> dict[str, str]:
     """The plugins of a job that are no files of this package, each with a mark of its file."""
     specs_of = {"models": job.models, "sources": job.data}
     marks = [plugins.outside_marks(kind, specs) for kind, specs in specs_of.items()]
-    for kind, text in (("metrics", job.metrics), ("degrade", job.operators)):
+    for kind, text in (("metrics", job.metrics), ("operators", job.operators)):
         marks.append(plugins.outside_marks(kind, map(str, split(text or ""))))
     return {f"plugin {name}": mark for mark_of in marks for name, mark in mark_of.items()}
 

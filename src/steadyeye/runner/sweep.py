@@ -10,9 +10,8 @@ from steadyeye.core.model_stages import at_input
 from steadyeye.core.spec import Spec, parse, split
 from steadyeye.core.types import Model, Source
 from steadyeye.data.classes.class_mapping import ClassMap
-from steadyeye.degradation.level_range import DEFAULT, named
-from steadyeye.degradation.operator import LEVELS, Operator
-from steadyeye.degradation.profiles import CHOICES
+from steadyeye.degradation.curves import CHOICES
+from steadyeye.degradation.operator import DEFAULT, LEVELS, Operator, parse_levels
 from steadyeye.degradation.sweep import Degrading, Sweep, refuse_without_gradient
 from steadyeye.runner.job import Job
 
@@ -54,13 +53,13 @@ def operators(text: str, gradients: bool) -> tuple[Operator, ...]:
     """
     specs = list(dict.fromkeys(map(str, split(text))))
     for spec in map(parse, specs):
-        if spec.name != ALL and not plugins.exists("degrade", spec.name):
-            raise unknown("operator", spec.name, (ALL, *plugins.names("degrade")))
+        if spec.name != ALL and not plugins.exists("operators", spec.name):
+            raise unknown("operator", spec.name, (ALL, *plugins.names("operators")))
         if spec.name == ALL and spec.kwargs:
             raise UsageError(
                 f"{spec}: '{ALL}' takes no parameters; name the operator that has them"
             )
-    chosen = [plugins.build("degrade", parse(spec)) for spec in specs if spec != ALL]
+    chosen = [plugins.build("operators", parse(spec)) for spec in specs if spec != ALL]
     twice = {each.name for each in chosen if sum(each.name == o.name for o in chosen) > 1}
     if twice:
         raise UsageError(f"the operator '{min(twice)}' is given twice; give one of them a name=…")
@@ -72,7 +71,7 @@ def operators(text: str, gradients: bool) -> tuple[Operator, ...]:
 
 def _every(gradients: bool) -> list[Operator]:
     """The operators that `all` stands for."""
-    every = [plugins.build("degrade", Spec(name)) for name in OPERATORS]
+    every = [plugins.build("operators", Spec(name)) for name in OPERATORS]
     return [each for each in every if gradients or not each.needs_gradient]
 
 
@@ -85,7 +84,7 @@ def levels(text: str, chosen: Sequence[Operator] = ()) -> tuple[int, ...]:
     most = max((operator.last for operator in chosen), default=LEVELS)
     if text == DEFAULT and most < LEVELS:
         return tuple(range(most + 1))
-    return tuple(sorted({0, *named(text, most)}))
+    return tuple(sorted({0, *parse_levels(text, most)}))
 
 
 def metrics(images: str, thresholds: str, fast: bool = False) -> str:

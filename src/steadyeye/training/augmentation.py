@@ -11,15 +11,19 @@ from dataclasses import dataclass
 from itertools import accumulate
 from typing import Any
 
+import numpy as np
+
 from steadyeye.core import plugins
 from steadyeye.core.errors import UsageError
+from steadyeye.core.seeds import stream
 from steadyeye.core.spec import Spec, split
 from steadyeye.core.types import Image
 from steadyeye.degradation.counter_rng import draw, level_key, stream_key, uniform
-from steadyeye.degradation.level_range import named
-from steadyeye.degradation.operator import Context, Operator
+from steadyeye.degradation.operator import Context, Operator, parse_levels
+from steadyeye.training.protocol import Augment
 
 PLAIN = "plain"
+
 # levels=0:30 is no Python; quoted text holds no such range that is not meant
 RANGE = re.compile(r"\blevels\s*=\s*(\d+:\d+(?::\d+)?)")
 
@@ -45,13 +49,13 @@ class Augmentation:
 
     def __call__(self, image: Image, example: str, epoch: int) -> Image:
         """The image changed, of the same shape; the same id and epoch give the same image."""
-        chosen = self._choose_level(example, epoch)
-        if chosen.operator is None:
+        choice = self._choose_level(example, epoch)
+        if choice.operator is None:
             return image
-        key = stream_key(self.seed, f"{example}\x00{epoch}", chosen.operator.name)
+        key = stream_key(self.seed, f"{example}\x00{epoch}", choice.operator.name)
         # draws of the operator's own stream, far from those that it takes
-        which = int(uniform(level_key(key, -1), len(chosen.levels), 1)[0])
-        return chosen.operator.start(image, Context(key))(chosen.levels[which])
+        which = int(uniform(level_key(key, -1), len(choice.levels), 1)[0])
+        return choice.operator.start(image, Context(key))(choice.levels[which])
 
     def _choose_level(self, example: str, epoch: int) -> Choice:
         if len(self.choices) == 1:
@@ -74,7 +78,7 @@ class Augmentation:
     @property
     def operators(self) -> tuple[str, ...]:
         """The names of the operators."""
-        return tuple(each.operator.name for each in self.choices if each.operator)
+        return tuple(choice.operator.name for choice in self.choices if choice.operator)
 
 
 def augmentation(text: str, seed: int = 0) -> Augmentation:
@@ -108,7 +112,7 @@ def _choice(spec: Spec, share: float) -> Choice:
     levels = own.pop("levels") if isinstance(own.get("levels"), str) else None
     if levels is None and spec.name != "callable" and "levels" in own:
         levels = _format_levels(spec, own.pop("levels"))
-    operator: Operator = plugins.build("degrade", Spec(spec.name, own))
+    operator: Operator = plugins.build("operators", Spec(spec.name, own))
     if operator.needs_gradient:
         raise UsageError(
             f"{operator.name} needs the gradient of the model, which changes while it trains; "
@@ -116,7 +120,9 @@ def _choice(spec: Spec, share: float) -> Choice:
         )
     every = tuple(range(operator.last + 1))
     try:
-        return Choice(operator, every if levels is None else named(levels, operator.last), share)
+        return Choice(
+            operator, every if levels is None else parse_levels(levels, operator.last), share
+        )
     except UsageError as error:
         raise UsageError(f"{operator.name}: {error}") from None
 
@@ -124,15 +130,15 @@ def _choice(spec: Spec, share: float) -> Choice:
 def _format_levels(spec: Spec, levels: Any) -> str:
     """Levels given as a number or several, as text."""
     several = [levels] if isinstance(levels, int) else levels
-    if not isinstance(several, Sequence) or not all(isinstance(each, int) for each in several):
+    if not isinstance(several, Sequence) or not all(isinstance(level, int) for level in several):
         raise UsageError(f"{spec}: write levels=0:30, or a list as levels='5,10'")
     return ",".join(map(str, several))
 
 
-def _share(given: Mapping[str, Any], choices: int) -> float:
-    share = given.get("share", 1 / choices)
-    if set(given) - {"share"} or not isinstance(share, int | float) or not 0 < share < 1:
-        raise UsageError(f"{Spec(PLAIN, given)}: plain takes a share above 0 and below 1")
+def _share(arguments: Mapping[str, Any], choices: int) -> float:
+    share = arguments.get("share", 1 / choices)
+    if set(arguments) - {"share"} or not isinstance(share, int | float) or not 0 < share < 1:
+        raise UsageError(f"{Spec(PLAIN, arguments)}: plain takes a share above 0 and below 1")
     return float(share)
 
 
@@ -141,3 +147,17 @@ def _check_distinct(choices: Sequence[Choice]) -> None:
     for name in names:
         if names.count(name) > 1:
             raise UsageError(f"augmentation with '{name}' twice; name every operator once")
+
+
+def mirror_images(after: Augment | None = None, seed: int = 0) -> Augment:
+    """An `Augment`: half of the images mirrored, by (seed, id, epoch) alone; `after`: what follows.
+
+    For classifiers: boxes stay where they are.
+    """
+
+    def augment(image: Image, example: str, epoch: int) -> Image:
+        if stream(seed, "mirror", example, str(epoch)).random() < 0.5:
+            image = np.ascontiguousarray(image[:, ::-1])
+        return image if after is None else after(image, example, epoch)
+
+    return augment

@@ -57,7 +57,7 @@ class Held:
     @property
     def columns(self) -> tuple[str, ...]:
         """Labels and video, and boxes where all have them."""
-        boxed = all(each.boxes is not None for each in self.items)
+        boxed = all(example.boxes is not None for example in self.items)
         return ("truth", "video", *(["boxes"] if boxed else []))
 
     @property
@@ -73,12 +73,12 @@ class Held:
     @cached_property
     def ids(self) -> Sequence[str]:
         """The id of each."""
-        return [each.id for each in self.items]
+        return [example.id for example in self.items]
 
     @cached_property
     def truths(self) -> Sequence[Labels]:
         """The labels of each."""
-        return [each.labels for each in self.items]
+        return [example.labels for example in self.items]
 
     def missing(self) -> Sequence[str]:
         """Nothing: they were read while training."""
@@ -141,12 +141,12 @@ class Beside:
         """Both numbers and their difference with its interval; then what limits them."""
         if self.gain is None:
             return (self.why,)
-        found = self.gain
+        own_gain = self.gain
         limit = f", {WITHIN}" if self._interval.endswith(WITHIN) else ""
         return (
-            f"On {found.after.n:,} held-out examples the base model has {found.what} "
-            f"{share(found.before.value)} and the fine-tuned model {share(found.after.value)}: "
-            f"{amount(found)}, 95\u202f% interval{limit}.",
+            f"On {own_gain.after.n:,} held-out examples the base model has {own_gain.what} "
+            f"{share(own_gain.before.value)} and the fine-tuned model "
+            f"{share(own_gain.after.value)}: {amount(own_gain)}, 95\u202f% interval{limit}.",
             "The checkpoint was chosen on the same examples, which favours the fine-tuned model; "
             "for unbiased values measure both on other data.",
             *([self.why] if self.why else []),
@@ -206,8 +206,8 @@ def beside(base: str, tuned: Place, held: Examples, how: Job, watcher: Watcher) 
         f"Both models choose among the {len(held.classes)} trained classes; other classes of "
         "the base model do not count."
     )
-    said = f"{among} {why}" if why else among
-    return Beside(gain("accuracy", _trials(before, held), _trials(after, held)), said)
+    sentence = f"{among} {why}" if why else among
+    return Beside(gain("accuracy", _trials(before, held), _trials(after, held)), sentence)
 
 
 def _load_tuned(tuned: Place) -> Any:
@@ -226,13 +226,13 @@ def _select_reachable(base: str, model: Any, whole: Held, how: Job) -> tuple[Hel
     lost = [name for label, name in enumerate(whole.classes.names) if label not in named]
     if not lost or detects(model):
         return whole, ""
-    kept = tuple(each for each in whole.items if named.intersection(each.labels))
-    rest = len(whole) - len(kept)
+    reachable = tuple(example for example in whole.items if named.intersection(example.labels))
+    rest = len(whole) - len(reachable)
     why = (
         f"The base model does not have {', '.join(lost)}: it counts as wrong on {rest:,} "
         "held-out examples."
     )
-    return (Held(whole.examples, kept), why) if kept else (None, "")
+    return (Held(whole.examples, reachable), why) if reachable else (None, "")
 
 
 def _predict(job: Job, pair: tuple[Any, Held], out: Place, watcher: Watcher) -> Predictions:
@@ -245,5 +245,5 @@ def _predict(job: Job, pair: tuple[Any, Held], out: Place, watcher: Watcher) -> 
 def _trials(table: Predictions, held: Examples) -> Trials:
     """Whether each held example is right, in the order of the examples."""
     right = set(table.ids[table.right].tolist())
-    videos = np.array([each.video for each in held.items], dtype=np.str_)
-    return Trials(np.array([each.id in right for each in held.items], dtype=np.bool_), videos)
+    videos = np.array([example.video for example in held.items], dtype=np.str_)
+    return Trials(np.array([example.id in right for example in held.items], dtype=np.bool_), videos)

@@ -1,4 +1,4 @@
-"""Examples made ready for the network ahead of time, in threads, in the order asked for."""
+"""Which examples each step is given, and how they are made ready ahead of time, in threads."""
 
 import threading
 from collections import deque
@@ -6,19 +6,97 @@ from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import dataclass
-from functools import partial
+from functools import lru_cache, partial
 from itertools import islice
 from typing import Any, TypeVar
 
 from steadyeye.core.prefetch import in_order
+from steadyeye.core.seeds import stream
 from steadyeye.core.types import Image
+from steadyeye.training.hyperparameters import Course
 from steadyeye.training.protocol import Augment, Example, Examples, TrainingTask
 
+TENTH = 10
 AHEAD = 2  # batches made ready before they are asked for
 MEMORY = 2**30  # bytes of fitted images that are kept
-
 Job = TypeVar("Job")
 Found = TypeVar("Found")
+
+
+@dataclass(frozen=True)
+class EpochSteps:
+    """The steps of a training over `n` examples; the same for any number of threads or processes.
+
+    An epoch is a permutation cut into as few batches as hold it, as even as can be: of 33 examples
+    in batches of 32, one of 17 and one of 16. A last batch of what is left over would weigh its few
+    examples as much as all of another, and batch normalisation needs more of them than that.
+    """
+
+    n: int
+    course: Course
+
+    @property
+    def epoch(self) -> int:
+        """Steps an epoch."""
+        return -(-self.n // self.course.batch)
+
+    @property
+    def total(self) -> int:
+        """Steps of the whole training, unless it is stopped early."""
+        return self.course.iterations or self.course.epochs * self.epoch
+
+    @property
+    def round(self) -> int:
+        """Steps between two judgements."""
+        if self.course.round:
+            return self.course.round
+        return max(1, self.total // TENTH) if self.course.iterations else self.epoch
+
+    def ends_round(self, step: int) -> bool:
+        """Whether a round ends once `step` steps are done."""
+        return step % self.round == 0 or step == self.total
+
+    def batch(self, step: int) -> list[int]:
+        """The indices of the examples of a step, counted from 0."""
+        epoch, place = divmod(step, self.epoch)
+        return _permutation(self.course.seed, epoch, self.n)[
+            self._end(place) : self._end(place + 1)
+        ]
+
+    def size(self, step: int) -> int:
+        """How many examples a step is given."""
+        place = step % self.epoch
+        return self._end(place + 1) - self._end(place)
+
+    def batches(self, first: int) -> Iterator[tuple[int, list[int]]]:
+        """Every step from `first` on with its indices."""
+        for step in range(first, self.total):
+            yield step, self.batch(step)
+
+    def images(self, steps: int) -> int:
+        """How many images the first `steps` steps take, each epoch's repeats counted."""
+        epochs, rest = divmod(steps, self.epoch)
+        return epochs * self.n + self._end(rest)
+
+    def _end(self, steps: int) -> int:
+        """Where in an epoch's order its first `steps` steps end."""
+        return self.n * steps // self.epoch
+
+
+@lru_cache(maxsize=4)
+def _permutation(seed: int, epoch: int, n: int) -> list[int]:
+    order: list[int] = stream(seed, "order", str(epoch)).permutation(n).tolist()
+    return order
+
+
+def share_batch(batch: Sequence[int], rank: int, ranks: int) -> tuple[list[int], float]:
+    """The part of a batch that one of several processes takes, and its weight.
+
+    The mean over the processes of their weighted mean losses is the mean loss of the batch. A
+    process for which nothing is left takes the first example, with a weight of 0.
+    """
+    part = list(batch[rank::ranks])
+    return (part, len(part) * ranks / len(batch)) if part else ([batch[0]], 0.0)
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,9 +128,9 @@ class ImageCache:
 
     def __call__(self, example: Example) -> Image:
         """The fitted image of an example; not to be written to."""
-        found = self._kept.get(example.id)
-        if found is not None:
-            return found
+        cached = self._kept.get(example.id)
+        if cached is not None:
+            return cached
         image = self._fit(example.image())
         with self._lock:
             if image.nbytes <= self._room and example.id not in self._kept:
@@ -110,5 +188,5 @@ def ahead(
     What one raises comes out in its turn; those that were not begun by then never are.
     """
     calls = (partial(make, job) for job in jobs)
-    with ThreadPoolExecutor(threads) as pool, closing(in_order(pool, calls, depth)) as found:
-        yield from found
+    with ThreadPoolExecutor(threads) as pool, closing(in_order(pool, calls, depth)) as batches:
+        yield from batches

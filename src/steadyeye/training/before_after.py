@@ -69,12 +69,12 @@ def measure(base: str, tuned: Place, how: Measuring, out: Place, watcher: Watche
 
 def findings(content: Document) -> tuple[str, ...]:
     """What a report says of before and after, a line each."""
-    return tuple(each.title for each in sections(content.evaluated, ANALYSES))
+    return tuple(section.title for section in sections(content.evaluated, ANALYSES))
 
 
 def _jobs(models: Mapping[str, str], how: Measuring, out: Place | None) -> dict[str, Job]:
     """A job for each model, and one more for its sweep."""
-    found = {}
+    jobs = {}
     for name, model in models.items():
         plain = Job(
             models=(model,),
@@ -86,15 +86,15 @@ def _jobs(models: Mapping[str, str], how: Measuring, out: Place | None) -> dict[
             workers=how.workers,
             cache=how.cache,
         )
-        found[name] = plain
+        jobs[name] = plain
         if how.operators:
-            found[f"{name}-degraded"] = _sweep(plain, how)
-    return found
+            jobs[f"{name}-degraded"] = _sweep(plain, how)
+    return jobs
 
 
 def _sweep(plain: Job, how: Measuring) -> Job:
-    chosen = operators(how.operators or "all", gradients=False)
-    every = f"0:{max(operator.last for operator in chosen)}"
+    sweep_operators = operators(how.operators or "all", gradients=False)
+    every = f"0:{max(operator.last for operator in sweep_operators)}"
     return replace(
         plain,
         operators=how.operators,
@@ -109,8 +109,8 @@ def _check_job(name: str, job: Job) -> Plan:
         return check(job)
     except UsageError as error:
         which = "the base model" if name.startswith("base") else "the fine-tuned model"
-        told = str(error).replace("--class-map", "--then-class-map")
-        raise UsageError(f"{which} cannot be measured: {told}") from error
+        message = str(error).replace("--class-map", "--then-class-map")
+        raise UsageError(f"{which} cannot be measured: {message}") from error
 
 
 def _report(runs: Mapping[str, Place], plans: Mapping[str, Plan], out: Place) -> Document:

@@ -74,12 +74,12 @@ def latest(folder: Path, say: Callable[[str], None]) -> State | None:
 def read(file: Path) -> State:
     """The checkpoint in a file. Raises `UsageError` where it is not what was written."""
     try:
-        said = _digest(file).read_text(encoding="ascii").partition(" ")[0]
+        recorded = _digest(file).read_text(encoding="ascii").partition(" ")[0]
         with file.open("rb") as stream:
-            found = hashlib.file_digest(stream, "sha256").hexdigest()
+            actual = hashlib.file_digest(stream, "sha256").hexdigest()
     except FileNotFoundError:
         raise UsageError(f"the checkpoint '{file}' was not finished") from None
-    if said != found:
+    if recorded != actual:
         raise UsageError(f"the checkpoint '{file}' is not what was written")
     return State(**load_content(file))
 

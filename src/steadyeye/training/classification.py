@@ -122,10 +122,10 @@ class Classification:
     def _losses(self, scores: Tensor, first: Tensor, labels: Tensor, known: Tensor) -> Tensor:
         """(n,) the loss of each image."""
         if self.several:
-            each = functional.binary_cross_entropy_with_logits(
+            losses = functional.binary_cross_entropy_with_logits(
                 scores, labels, weight=known, reduction="none"
             )
-            return each.sum(dim=1) / known.sum(dim=1)
+            return losses.sum(dim=1) / known.sum(dim=1)
         if self.output == "probabilities":
             return functional.nll_loss(scores.clamp(min=LEAST).log(), first, reduction="none")
         return functional.cross_entropy(scores, first, reduction="none")
@@ -153,12 +153,14 @@ def classification(
         module = _scratch(module, spec, how.seed)
     size = recipe.preprocessing.size
     same = model.classes is not None and model.classes.names == train.classes.names
-    kept = same and not how.from_scratch
+    same_head = same and not how.from_scratch
     module = (
-        copy.deepcopy(module) if kept else with_head(module, size, len(train.classes), how.seed)
+        copy.deepcopy(module)
+        if same_head
+        else with_head(module, size, len(train.classes), how.seed)
     )
     base = checkpoint_format.base_record(model, spec)
-    about = _about(base, train, how, recipe, heads(module, size), kept)
+    about = _about(base, train, how, recipe, heads(module, size), same_head)
     return Classification(
         module=module,
         preprocessing=recipe.preprocessing,
@@ -171,7 +173,7 @@ def classification(
 
 def _gradient(model: Any, train: Examples) -> TorchGradient:
     if detects(model):
-        boxed = any(one.boxes is not None for one in train.items)
+        boxed = any(example.boxes is not None for example in train.items)
         raise UsageError(
             f"{model.name} is a detector"
             + ("" if boxed else f", and '{train.name}' has no boxes to train it on")
@@ -227,21 +229,21 @@ def _about(
 def _stack_batch(module: nn.Module, prepared: Sequence[Prepared]) -> list[Tensor]:
     """Each part of a batch as one tensor, where the module is."""
     to = device(module)
-    return [torch.stack(each).to(to) for each in zip(*prepared, strict=True)]
+    return [torch.stack(tensors).to(to) for tensors in zip(*prepared, strict=True)]
 
 
 @contextmanager
 def _freeze_norms(module: nn.Module, few: bool) -> Iterator[None]:
     """Batch normalisation as in evaluation while the block lasts, where there are few images."""
     norms = [
-        each
-        for each in module.modules()
-        if isinstance(each, nn.modules.batchnorm._BatchNorm) and each.training
+        layer
+        for layer in module.modules()
+        if isinstance(layer, nn.modules.batchnorm._BatchNorm) and layer.training
     ]
-    for each in norms if few else ():
-        each.eval()
+    for layer in norms if few else ():
+        layer.eval()
     try:
         yield
     finally:
-        for each in norms if few else ():
-            each.train()
+        for layer in norms if few else ():
+            layer.train()

@@ -46,25 +46,25 @@ def examples(source: Source, several: bool = False, boxed: bool = False) -> Exam
             f"'{source.name}' has no labels to train on; give a source with labels or boxes"
         )
     read = [_read(source[i], classes, several or boxed, source.name) for i in range(len(source))]
-    read = [_keep_boxed(one) for one in read] if boxed else read
-    kept, twice = _once([one.example for one in read if not one.left])
-    counts = {why: sum(one.left == why for one in read) for why in LEFT_OUT}
+    read = [_keep_boxed(row) for row in read] if boxed else read
+    unique, twice = _once([row.example for row in read if not row.left])
+    counts = {why: sum(row.left == why for row in read) for why in LEFT_OUT}
     notes = [
         f"{number_of(counts[why], 'image')} {text}" for why, text in LEFT_OUT.items() if counts[why]
     ]
     notes += (
         [f"{number_of(twice, 'frame')} that are in several sets, each used once"] if twice else []
     )
-    if any(example.boxes is not None for example in kept) and not (several or boxed):
+    if any(example.boxes is not None for example in unique) and not (several or boxed):
         notes.append("the label of a frame is that of its largest object")
-    if not kept:
+    if not unique:
         raise UsageError(f"'{source.name}' leaves nothing to train on: {'; '.join(notes)}")
-    if several and any(example.verified is not None for example in kept):
+    if several and any(example.verified is not None for example in unique):
         notes.append("a class that nobody verified in an image is left out of its loss")
     whole = Examples(source.name, classes, (), source.fingerprint)
     # notes on pm-sets are of neighbours and anchors, which training knows nothing of
     of_source = () if "offset" in source.columns else source.notes
-    return choose_examples(whole, kept, (*notes, *of_source))
+    return choose_examples(whole, unique, (*notes, *of_source))
 
 
 UNLABELLED, AMBIGUOUS, UNBOXED = "unlabelled", "ambiguous", "unboxed"
@@ -86,23 +86,26 @@ def choose_examples(
     The fingerprint is that of the whole with the ids, the labels, the boxes and the classes.
     """
     over = classes or whole.classes
-    marks = (f"{one.id} {one.labels} {one.verified}{_boxes_mark(one.boxes)}" for one in items)
+    marks = (
+        f"{example.id} {example.labels} {example.verified}{_boxes_mark(example.boxes)}"
+        for example in items
+    )
     mark = fingerprint(whole.fingerprint, repr(over), *marks)
-    said = tuple(dict.fromkeys((*notes, *whole.notes)))
-    return Examples(whole.name, over, tuple(items), mark, said)
+    notes_of_both = tuple(dict.fromkeys((*notes, *whole.notes)))
+    return Examples(whole.name, over, tuple(items), mark, notes_of_both)
 
 
-def largest(found: Boxes) -> int | None:
+def largest(boxes: Boxes) -> int | None:
     """The class of the largest object; None where there is none of the classes."""
-    there = np.flatnonzero(~found.crowd & (found.labels != OOD))
+    there = np.flatnonzero(~boxes.crowd & (boxes.labels != OOD))
     if not len(there):
         return None
-    order = np.lexsort((found.labels[there], -found.area[there]))
-    return int(found.labels[there[order[0]]])
+    order = np.lexsort((boxes.labels[there], -boxes.area[there]))
+    return int(boxes.labels[there[order[0]]])
 
 
 def onto(
-    found: Examples, classes: Classes, class_map: Place | None = None, strict: bool = False
+    data: Examples, classes: Classes, class_map: Place | None = None, strict: bool = False
 ) -> Examples:
     """The examples with the labels of another class list, such as ILSVRC's thousand over VID's 30.
 
@@ -110,21 +113,21 @@ def onto(
     (`steadyeye.data.classes.class_mapping`). Labels that map to nothing are left out, and counted
     with the images that have no other; with `strict` they are refused.
     """
-    if found.classes == classes and class_map is None:
-        return found
-    table = _table(found.classes, classes, class_map)
+    if data.classes == classes and class_map is None:
+        return data
+    table = _table(data.classes, classes, class_map)
     if strict:
-        _check_reached(found, table)
-    items = [moved for one in found.items if (moved := _move_labels(one, table)).labels]
-    lost = len(found.items) - len(items)
+        _check_reached(data, table)
+    items = [moved for example in data.items if (moved := _move_labels(example, table)).labels]
+    lost = len(data.items) - len(items)
     if not items:
         raise UsageError(
-            f"no label of '{found.name}' maps to any of {', '.join(classes.names[:LISTED])}; "
+            f"no label of '{data.name}' maps to any of {', '.join(classes.names[:LISTED])}; "
             "give --class-map"
         )
     note = f"labels mapped onto {number_of(len(classes), 'class')} {table.origin}"
     note += f"; {number_of(lost, 'image')} without one of them, left out" if lost else ""
-    return choose_examples(found, items, (note,), classes)
+    return choose_examples(data, items, (note,), classes)
 
 
 def trained_on(train: Examples) -> dict[str, Any]:
@@ -134,13 +137,13 @@ def trained_on(train: Examples) -> dict[str, Any]:
     on, None where frames have no number; left out of more than 10,000.
     """
     spans: dict[str, list[int] | None] = {}
-    for one in train.items:
-        before = spans.get(one.video)
-        numbers = [one.frame] if one.frame is not None else []
-        seen = [*(before or ()), *numbers]
-        spans[one.video] = [min(seen), max(seen)] if seen else None
-    found = {"name": train.name, "fingerprint": train.fingerprint, "n": len(train.items)}
-    return {**found, "videos": spans} if len(spans) <= MOST else found
+    for example in train.items:
+        before = spans.get(example.video)
+        numbers = [example.frame] if example.frame is not None else []
+        all_numbers = [*(before or ()), *numbers]
+        spans[example.video] = [min(all_numbers), max(all_numbers)] if all_numbers else None
+    content = {"name": train.name, "fingerprint": train.fingerprint, "n": len(train.items)}
+    return {**content, "videos": spans} if len(spans) <= MOST else content
 
 
 def check_learnable(train: Examples, least: int = 2) -> None:
@@ -156,7 +159,7 @@ def check_learnable(train: Examples, least: int = 2) -> None:
 
 def present(items: Iterable[Example]) -> tuple[int, ...]:
     """The classes that examples carry, rising."""
-    return tuple(sorted({label for one in items for label in one.labels}))
+    return tuple(sorted({label for example in items for label in example.labels}))
 
 
 def names(classes: Classes, which: Iterable[int]) -> str:
@@ -200,8 +203,8 @@ def _keep_boxed(read: _Read) -> _Read:
 def _once(items: Sequence[Example]) -> tuple[list[Example], int]:
     """The first of each id, and how many more there were."""
     first: dict[str, Example] = {}
-    for one in items:
-        first.setdefault(one.id, one)
+    for example in items:
+        first.setdefault(example.id, example)
     return list(first.values()), len(items) - len(first)
 
 
@@ -215,12 +218,12 @@ def _table(source: Classes, target: Classes, class_map: Place | None) -> ClassMa
         return of_destinations(source, target, {}, "by name")
 
 
-def _check_reached(found: Examples, table: ClassMap) -> None:
-    lost = [label for label in present(found.items) if table.destinations[label] < 0]
+def _check_reached(data: Examples, table: ClassMap) -> None:
+    lost = [label for label in present(data.items) if table.destinations[label] < 0]
     if lost:
         raise UsageError(
-            f"'{found.name}' has labels that are not among the classes trained on: "
-            f"{names(found.classes, lost)}; leave them out, or give --class-map"
+            f"'{data.name}' has labels that are not among the classes trained on: "
+            f"{names(data.classes, lost)}; leave them out, or give --class-map"
         )
 
 
@@ -233,16 +236,16 @@ def _move_labels(one: Example, table: ClassMap) -> Example:
     return replace(one, labels=labels, boxes=_boxes(one.boxes, to), verified=verified)
 
 
-def _boxes(found: Boxes | None, to: Sequence[int]) -> Boxes | None:
+def _boxes(boxes: Boxes | None, to: Sequence[int]) -> Boxes | None:
     """The boxes under other labels; what maps to nothing is outside the classes."""
-    if found is None:
+    if boxes is None:
         return None
-    moved = [to[label] if label != OOD else OOD for label in found.labels.tolist()]
+    moved = [to[label] if label != OOD else OOD for label in boxes.labels.tolist()]
     # −1 is both "maps to nothing" and OOD
-    return replace(found, labels=np.asarray(moved, dtype=np.int32))
+    return replace(boxes, labels=np.asarray(moved, dtype=np.int32))
 
 
-def _boxes_mark(found: Boxes | None) -> str:
-    if found is None:
+def _boxes_mark(boxes: Boxes | None) -> str:
+    if boxes is None:
         return ""
-    return f" {found.boxes.tolist()} {found.labels.tolist()} {found.crowd.tolist()}"
+    return f" {boxes.boxes.tolist()} {boxes.labels.tolist()} {boxes.crowd.tolist()}"

@@ -68,7 +68,7 @@ class Detection:
 
     def loss(self, module: nn.Module, prepared: Sequence[Ready]) -> Tensor:
         """The loss of the library, of crowds and objects outside the classes nothing."""
-        return self.trainable.loss(module, [given for given, _ in prepared])
+        return self.trainable.loss(module, [inputs for inputs, _ in prepared])
 
     def judge(self, module: nn.Module, prepared: Iterable[Sequence[Ready]]) -> Mapping[str, float]:
         """`ap` over IoU 0.5 … 0.95, `ap50`, both means over the classes that are there; `loss`.
@@ -79,14 +79,14 @@ class Detection:
         found.
         """
         there: list[Boxes] = []
-        said: list[Detections] = []
+        detections: list[Detections] = []
         losses: list[float] = []
         for batch in prepared:
-            loss, found = self.trainable.evaluate(module, [given for given, _ in batch])
+            loss, outputs = self.trainable.evaluate(module, [inputs for inputs, _ in batch])
             there += [truth for _, truth in batch]
-            said += [_detections(each) for each in found]
+            detections += [_detections(output) for output in outputs]
             losses += [] if loss is None else [float(loss.detach()) * len(batch)]
-        numbers = _precision(there, said, len(self.classes))
+        numbers = _precision(there, detections, len(self.classes))
         if losses:
             numbers["loss"] = sum(losses) / len(there)
             # a network gone astray may find nothing, which is not the AP of one that learned so
@@ -148,17 +148,19 @@ def library(model: Any) -> str:
 
 def _left_out(train: Examples) -> list[str]:
     """Notes on boxes that no loss is made of; raises `UsageError` where that leaves none."""
-    truths = [one.boxes for one in train.items if one.boxes is not None]
-    learned = sum(len(learnable(each)) for each in truths)
+    truths = [example.boxes for example in train.items if example.boxes is not None]
+    learned = sum(len(learnable(truth)) for truth in truths)
     if not learned:
         raise UsageError(
             f"'{train.name}' has no boxes of its classes to train a detector on, in "
             f"{number_of(len(train.items), 'image')}; give a source with boxes, such as coco(…) or "
             "davis(…)"
         )
-    crowds = sum(int(each.crowd.sum()) for each in truths)
-    outside = sum(int(((each.labels == OOD) & ~each.crowd).sum()) for each in truths)
-    empty = sum(one.boxes is None or not len(learnable(one.boxes)) for one in train.items)
+    crowds = sum(int(truth.crowd.sum()) for truth in truths)
+    outside = sum(int(((truth.labels == OOD) & ~truth.crowd).sum()) for truth in truths)
+    empty = sum(
+        example.boxes is None or not len(learnable(example.boxes)) for example in train.items
+    )
     flat = sum(map(len, truths)) - learned - crowds - outside
     counts = {
         "around crowds": crowds,
@@ -174,23 +176,26 @@ def _left_out(train: Examples) -> list[str]:
     )
 
 
-def _detections(found: DetectionTensors) -> Detections:
-    boxes, labels, scores = (each.detach().cpu() for each in found)
+def _detections(output: DetectionTensors) -> Detections:
+    boxes, labels, scores = (tensor.detach().cpu() for tensor in output)
     return Detections(
         boxes.double().numpy(), labels.numpy().astype(np.int32), scores.double().numpy()
     )
 
 
 def _precision(
-    there: Sequence[Boxes], said: Sequence[Detections], classes: int
+    truths: Sequence[Boxes], detected: Sequence[Detections], classes: int
 ) -> dict[str, float]:
-    truth = in_classes(truth_table(there))
+    truth = in_classes(truth_table(truths))
     if not (~truth.crowd).any():
         raise UsageError(
-            f"none of the {len(there):,} held-out images has an object, so there is no AP; hold "
+            f"none of the {len(truths):,} held-out images has an object, so there is no AP; hold "
             "out others, or give --val"
         )
-    if not all(np.isfinite(each.scores).all() and np.isfinite(each.boxes).all() for each in said):
+    if not all(
+        np.isfinite(detections.scores).all() and np.isfinite(detections.boxes).all()
+        for detections in detected
+    ):
         return {"ap": float("nan"), "ap50": float("nan")}
-    matched = match(truth, detection_table(said), len(there), classes)
+    matched = match(truth, detection_table(detected), len(truths), classes)
     return {"ap": mean(dataset_ap(matched)), "ap50": mean(dataset_ap(matched, IOUS[:1]))}

@@ -66,10 +66,10 @@ class Engine:
         for group in self._optimizer.param_groups:
             group["lr"] = rate
         self._optimizer.zero_grad()
-        found = loss(self._module) * weight
-        whole = float(self._accelerator.reduce(found.detach(), "mean"))
+        weighted_loss = loss(self._module) * weight
+        whole = float(self._accelerator.reduce(weighted_loss.detach(), "mean"))
         if torch.isfinite(torch.tensor(whole)):
-            self._accelerator.backward(found)
+            self._accelerator.backward(weighted_loss)
             self._optimizer.step()
         return whole
 
@@ -78,15 +78,15 @@ class Engine:
     ) -> Mapping[str, float]:
         """What the first process finds of the module in eval mode; all processes are told."""
         self._seed("judge", number)
-        told: list[Any] = [None]
+        shared: list[Any] = [None]
         if self.rank == 0:
             bare = self._accelerator.unwrap_model(self._module).eval()
             with torch.no_grad():
-                told = [dict(judge(bare))]
+                shared = [dict(judge(bare))]
         if self.ranks > 1:
-            broadcast_object_list(told)
-        found: Mapping[str, float] = told[0]
-        return found
+            broadcast_object_list(shared)
+        values: Mapping[str, float] = shared[0]
+        return values
 
     def sound(self) -> bool:
         """Whether all weights are finite numbers."""
@@ -157,18 +157,18 @@ def _accelerator(precision: str) -> Accelerator:
         # accelerate keeps one precision a process, and this one has trained in another before
         AcceleratorState._reset_state()
     try:
-        made = Accelerator(
+        accelerator = Accelerator(
             mixed_precision=wanted, kwargs_handlers=[InitProcessGroupKwargs(timeout=WAIT)]
         )
     except (ValueError, NotImplementedError) as error:
         raise UsageError(f"--precision {precision}: {error}") from error
-    if precision == "fp16" and made.device.type == "cpu":
+    if precision == "fp16" and accelerator.device.type == "cpu":
         raise UsageError("--precision fp16 needs a GPU; on a CPU take bf16 or fp32")
-    return made
+    return accelerator
 
 
 def _optimizer(module: nn.Module, course: Course) -> optim.Optimizer:
-    learned = [each for each in module.parameters() if each.requires_grad]
+    learned = [parameter for parameter in module.parameters() if parameter.requires_grad]
     if not learned:
         raise UsageError(f"{type(module).__name__} has no weights to train")
     if course.optimizer == "sgd":
@@ -178,9 +178,9 @@ def _optimizer(module: nn.Module, course: Course) -> optim.Optimizer:
 
 def _following(module: nn.Module) -> nn.Module:
     """The module itself, its running means following its weights."""
-    for each in module.modules():
-        if isinstance(each, nn.modules.batchnorm._BatchNorm) and each.momentum is not None:
-            each.momentum = max(each.momentum, MOMENTUM)
+    for layer in module.modules():
+        if isinstance(layer, nn.modules.batchnorm._BatchNorm) and layer.momentum is not None:
+            layer.momentum = max(layer.momentum, MOMENTUM)
     return module
 
 

@@ -9,9 +9,14 @@ from steadyeye.core.errors import UsageError
 from steadyeye.runner.job import toml
 from steadyeye.runner.short_forms import expand_data, expand_model
 from steadyeye.training.before_after import Measuring
-from steadyeye.training.hyperparameters import Course
-from steadyeye.training.recipes import TrainingRecipe
-from steadyeye.training.schedule import Constant, Plateau, Schedule, Steps
+from steadyeye.training.hyperparameters import (
+    Constant,
+    Course,
+    Plateau,
+    Schedule,
+    Steps,
+    TrainingRecipe,
+)
 from steadyeye.training.selection import Selection
 
 HOW = {"workers", "out", "every", "then", "then_operators", "then_levels", "then_class_map"}
@@ -90,7 +95,7 @@ class Tuning:
         )
 
     @property
-    def searched(self) -> bool:
+    def searches_rate(self) -> bool:
         """Whether the learning rate is to be found."""
         return self.lr == SEARCH
 
@@ -129,7 +134,7 @@ class Tuning:
         return {key: value for key, value in asdict(self).items() if key not in HOW}
 
     def _rate(self, usual: float) -> float:
-        if self.lr is None or self.searched:
+        if self.lr is None or self.searches_rate:
             return usual
         try:
             return float(self.lr)
@@ -181,11 +186,11 @@ def _schedule(recipe: TrainingRecipe, iterations: int | None) -> Schedule:
 
 
 def _values(path: Path) -> dict[str, Any]:
-    known = {field.name: str(field.type) for field in fields(Tuning)}
-    values = toml(path, known)
+    types = {field.name: str(field.type) for field in fields(Tuning)}
+    values = toml(path, types)
     for key, value in values.items():
-        if not isinstance(value, _types(key, known[key])) or (
-            isinstance(value, bool) != known[key].startswith("bool")
+        if not isinstance(value, _types(key, types[key])) or (
+            isinstance(value, bool) != types[key].startswith("bool")
         ):
             raise UsageError(f"the job '{path}' has {key} = {value!r}, which has the wrong type")
     return values

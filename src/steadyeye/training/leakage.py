@@ -1,25 +1,47 @@
-"""What both sides of a split must not share: videos, and frames that are nearly the same."""
+"""What both sides of a split must not share: videos, and frames that are nearly the same.
+
+Which frames are is told by a hash that recoding and resizing hardly change: the signs of the 255
+lowest frequencies of a grey 64 × 64 view, but the mean, against their median (Zauner,
+"Implementation and Benchmarking of Perceptual Image Hash Functions", 2010, with 16 × 16
+frequencies for his 8 × 8). Measured on ten DAVIS sequences, bikes.mp4, a second video and forty
+photos: of copies recoded at JPEG quality 10 to 50 and resized to as little as 15 %, at most 32 bits
+differ; of frames of different videos, at least 86. Copies that are cropped or mirrored are not
+found.
+"""
 
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 
+import cv2
 import numpy as np
 from numpy.typing import NDArray
 
 from steadyeye.core.errors import UsageError, list_texts
 from steadyeye.core.format import number_of
-from steadyeye.training.image_similarity import BITS, NEAR, bits, near
+from steadyeye.core.types import Image
 from steadyeye.training.protocol import Example, Examples
 
 MOST = 10_000
 """Examples of a side that are compared, evenly spaced where it has more."""
 
+SIDE = 64
+LOWEST = 16
+BITS = LOWEST * LOWEST - 1
 
-def check(train: Examples, held: Examples, in_time: bool = False) -> tuple[str, ...]:
+NEAR = 48
+"""Bits of `BITS` in which two images may differ and still be nearly the same."""
+
+FLAT = 4.0
+"""Grey levels: a view whose standard deviation is below it shows too little to be told apart."""
+
+BLOCK = 2048  # images compared at a time
+
+
+def check_leakage(train: Examples, held: Examples, in_time: bool = False) -> tuple[str, ...]:
     """What was compared, as notes. Raises `UsageError` where held examples leak into training.
 
     That is where both sides have the same video, and where an image of one side is nearly one of
-    the other (`steadyeye.training.image_similarity`), with the first of them and how many there
+    the other (`steadyeye.training.leakage`), with the first of them and how many there
     are. `in_time`: sides of the same videos, with a gap between; what is nearly the same over it is
     then told in a note. Every compared image is decoded once.
     """
@@ -33,14 +55,14 @@ def check(train: Examples, held: Examples, in_time: bool = False) -> tuple[str, 
             )
     sides = [_space_frames(side.items) for side in (train, held)]
     marks = [_marks(side) for side in sides]
-    pairs = near(*([mark for mark in side if mark is not None] for side in marks))
-    found = _names(sides, marks, pairs)
-    hit = len({second for _, second in found})
-    if found and not in_time:
+    pairs = find_near_duplicates(*([mark for mark in side if mark is not None] for side in marks))
+    shared_videos = _names(sides, marks, pairs)
+    hit = len({second for _, second in shared_videos})
+    if shared_videos and not in_time:
         raise UsageError(
             f"{hit:,} of {len(sides[1]):,} held-out images are nearly the same as training "
             f"images (at most {NEAR} of {BITS} bits of their hashes differ): "
-            f"{list_texts([f'{b} and {a}' for a, b in found])}; keep them on one side"
+            f"{list_texts([f'{b} and {a}' for a, b in shared_videos])}; keep them on one side"
         )
     flat = sum(mark is None for side in marks for mark in side)
     notes = [_compare_sides(train, held, sides)]
@@ -49,7 +71,7 @@ def check(train: Examples, held: Examples, in_time: bool = False) -> tuple[str, 
         notes.append(
             f"{hit:,} of {len(sides[1]):,} held-out frames are nearly the same as a training "
             "frame, across the gap"
-            + (f": {list_texts([f'{b} and {a}' for a, b in found])}" if hit else "")
+            + (f": {list_texts([f'{b} and {a}' for a, b in shared_videos])}" if hit else "")
         )
     return tuple(notes)
 
@@ -67,7 +89,7 @@ def _compare_sides(train: Examples, held: Examples, sides: Sequence[Sequence[Exa
 
 def _list_videos(items: Sequence[Example]) -> set[str]:
     """The videos; single pictures, which are named as their files are, are told by pixels alone."""
-    return {one.video for one in items if one.video != one.id}
+    return {example.video for example in items if example.video != example.id}
 
 
 def _space_frames(items: Sequence[Example]) -> list[Example]:
@@ -78,7 +100,7 @@ def _space_frames(items: Sequence[Example]) -> list[Example]:
 
 def _marks(items: Sequence[Example]) -> list[NDArray[np.bool_] | None]:
     with ThreadPoolExecutor() as pool:
-        return list(pool.map(lambda one: bits(one.image()), items))
+        return list(pool.map(lambda example: hash_image(example.image()), items))
 
 
 def _names(
@@ -88,10 +110,36 @@ def _names(
 ) -> list[tuple[str, str]]:
     """The ids of the pairs, by those of the held side, each with its first in training."""
     left, right = (
-        [one.id for one, mark in zip(side, found, strict=True) if mark is not None]
-        for side, found in zip(sides, marks, strict=True)
+        [example.id for example, mark in zip(side, marks_of_side, strict=True) if mark is not None]
+        for side, marks_of_side in zip(sides, marks, strict=True)
     )
     first: dict[str, str] = {}
     for a, b in pairs:
         first.setdefault(right[b], left[a])
     return [(a, b) for b, a in first.items()]
+
+
+def hash_image(image: Image) -> NDArray[np.bool_] | None:
+    """(`BITS`,) the hash of an image, (h, w, 3) uint8; None for one that shows hardly anything."""
+    grey = cv2.cvtColor(image, cv2.COLOR_RGB2GRAY)
+    view = cv2.resize(grey, (SIDE, SIDE), interpolation=cv2.INTER_AREA).astype(np.float32)
+    if float(view.std()) < FLAT:
+        return None
+    low = np.asarray(cv2.dct(view))[:LOWEST, :LOWEST].ravel()[1:]
+    return np.asarray(low > np.median(low), dtype=np.bool_)
+
+
+def find_near_duplicates(
+    one: Sequence[NDArray[np.bool_]], other: Sequence[NDArray[np.bool_]]
+) -> NDArray[np.int64]:
+    """(m, 2) positions in `one` and `other` whose hashes differ in at most `NEAR` bits."""
+    if not len(one) or not len(other):
+        return np.zeros((0, 2), dtype=np.int64)
+    # of ±1, the product is the bits that agree less those that differ
+    right = np.stack(other).T * np.float32(2) - np.float32(1)
+    pairs = []
+    for start in range(0, len(one), BLOCK):
+        left = np.stack(one[start : start + BLOCK]) * np.float32(2) - np.float32(1)
+        rows, columns = np.nonzero(BITS - left @ right <= 2 * NEAR)
+        pairs.append(np.stack([rows + start, columns], axis=1))
+    return np.concatenate(pairs).astype(np.int64)

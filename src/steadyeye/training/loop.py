@@ -14,12 +14,11 @@ from torch import nn
 from steadyeye.core.errors import UsageError
 from steadyeye.core.format import number_of
 from steadyeye.training import batches as training_batches
-from steadyeye.training import checkpoint, metrics_log, sampler, schedule
-from steadyeye.training.batches import ImageCache, Lesson
+from steadyeye.training import checkpoint, hyperparameters, metrics_log
+from steadyeye.training.batches import EpochSteps, ImageCache, Lesson
 from steadyeye.training.engine import Engine, surroundings
 from steadyeye.training.hyperparameters import Course
 from steadyeye.training.metrics_log import History, TrainingRound
-from steadyeye.training.sampler import EpochSteps
 
 
 class LossWatcher(Protocol):
@@ -72,27 +71,27 @@ class _Training:
 
     def run(self, start: Mapping[str, float | None] | None) -> History:
         """Trains to the end, from the latest checkpoint if there is one."""
-        found = self._resume() or self._begin(start)
-        if found.ended:
-            return found
+        history = self._resume() or self._begin(start)
+        if history.ended:
+            return history
         name = self.folder.resolve().parent.name
         whole = self.steps.images(self.steps.total)
-        advance = self.watcher.begin(name, whole, self.steps.images(found.step))
-        with interruptible() as interrupted, closing(self._feed(found.step)) as fed:
-            for step, given in fed:
-                self._step(step, found, given)
+        advance = self.watcher.begin(name, whole, self.steps.images(history.step))
+        with interruptible() as interrupted, closing(self._feed(history.step)) as fed:
+            for step, inputs in fed:
+                self._step(step, history, inputs)
                 self.watcher.show_loss(name, smooth_losses(self.losses))
                 if judged := self.steps.ends_round(step + 1):
-                    found = self._judge_round(found)
+                    history = self._judge_round(history)
                 stop = interrupted()
                 if judged or stop or (step + 1) % self.course.every == 0:
-                    self._save(found)
+                    self._save(history)
                 advance(self.steps.size(step))
-                if found.ended:
+                if history.ended:
                     break
                 if stop:
                     raise KeyboardInterrupt
-        return found
+        return history
 
     def _resume(self) -> History | None:
         if self.engine.rank == 0:
@@ -105,11 +104,11 @@ class _Training:
             return None
         for what, now, before in self.engine.restore(state):
             self.watcher.say(f"{what}: {before} before, now {now}; the last bits may differ")
-        found = metrics_log.read(state.history)
-        self.losses = list(found.losses)
-        if not found.ended:
+        history = metrics_log.read(state.history)
+        self.losses = list(history.losses)
+        if not history.ended:
             self.watcher.say(f"going on after step {state.step:,} of {self.steps.total:,}")
-        return found
+        return history
 
     def _begin(self, start: Mapping[str, float | None] | None) -> History:
         task = self.lesson.task
@@ -118,7 +117,7 @@ class _Training:
     def _feed(self, first: int) -> Generator[tuple[int, list[Any]], None, None]:
         """What this process is given at each step."""
         parts = (
-            (step, step // self.steps.epoch, sampler.share(batch, *self.place)[0])
+            (step, step // self.steps.epoch, training_batches.share_batch(batch, *self.place)[0])
             for step, batch in self.steps.batches(first)
         )
         return training_batches.read_training_batches(
@@ -130,25 +129,29 @@ class _Training:
         """Which of how many processes this is."""
         return self.engine.rank, self.engine.ranks
 
-    def _step(self, step: int, found: History, given: Sequence[Any]) -> None:
+    def _step(self, step: int, history: History, inputs: Sequence[Any]) -> None:
         batch = self.steps.batch(step)
         loss = self.engine.step(
             step,
-            schedule.rate(self.course.schedule, self.course.rate, step, found.values),
-            lambda module: self.lesson.task.loss(module, given),
-            sampler.share(batch, *self.place)[1],
+            hyperparameters.learning_rate(
+                self.course.schedule, self.course.rate, step, history.values
+            ),
+            lambda module: self.lesson.task.loss(module, inputs),
+            training_batches.share_batch(batch, *self.place)[1],
         )
         if not math.isfinite(loss):
             raise self._describe_divergence(f"the loss is {loss}", step)
         self.losses.append(loss)
 
-    def _judge_round(self, found: History) -> History:
+    def _judge_round(self, history: History) -> History:
         """The history with the round that ends now."""
         done = len(self.losses)
-        first = found.rounds[-1].step if found.rounds else 0
+        first = history.rounds[-1].step if history.rounds else 0
         sizes = [self.steps.size(step) for step in range(first, done)]
         losses = self.losses[first:]
-        rate = schedule.rate(self.course.schedule, self.course.rate, done - 1, found.values)
+        rate = hyperparameters.learning_rate(
+            self.course.schedule, self.course.rate, done - 1, history.values
+        )
         ended = TrainingRound(
             step=done,
             epoch=done / self.steps.epoch,
@@ -156,9 +159,9 @@ class _Training:
             loss=sum(x * n for x, n in zip(losses, sizes, strict=True)) / sum(sizes),
             held=self._judgement(done),
         )
-        now = replace(found, losses=tuple(self.losses), rounds=(*found.rounds, ended))
+        now = replace(history, losses=tuple(self.losses), rounds=(*history.rounds, ended))
         self.watcher.say(sentence(now))
-        if schedule.over(now.values, self.course.patience):
+        if hyperparameters.is_over(now.values, self.course.patience):
             waited = self.course.patience
             return replace(now, ended=f"stopped early: {now.watched} no better in {waited} rounds")
         if done == self.steps.total:
@@ -174,27 +177,29 @@ class _Training:
             ) as batches:
                 return task.judge(module, batches)
 
-        said = self.engine.judge_module(step, judge)
-        if not math.isfinite(said[task.watched]):
+        values = self.engine.judge_module(step, judge)
+        if not math.isfinite(values[task.watched]):
             raise self._describe_divergence(
                 f"{task.watched} on the held-out data is not a number", step - 1
             )
-        return {key: value if math.isfinite(value) else None for key, value in said.items()}
+        return {key: value if math.isfinite(value) else None for key, value in values.items()}
 
-    def _save(self, found: History) -> None:
+    def _save(self, history: History) -> None:
         if not self.engine.sound():
             raise self._describe_divergence("a weight is no finite number", len(self.losses) - 1)
         if self.engine.rank == 0:
-            now = replace(found, losses=tuple(self.losses))
+            now = replace(history, losses=tuple(self.losses))
             checkpoint.save(self.folder, self.engine.state(now.record()))
 
     def _describe_divergence(self, what: str, step: int) -> DivergedError:
         step = max(step, 0)
         ids = [self.lesson.learn.items[i].id for i in self.steps.batch(step)]
         file = checkpoint.last_good(self.folder)
-        kept = f"the last good checkpoint is kept: {file}" if file else "there is no checkpoint yet"
+        state = (
+            f"the last good checkpoint is kept: {file}" if file else "there is no checkpoint yet"
+        )
         return DivergedError(
-            f"{what} in epoch {step // self.steps.epoch + 1}, step {step + 1:,}; {kept}; "
+            f"{what} in epoch {step // self.steps.epoch + 1}, step {step + 1:,}; {state}; "
             f"lower --lr, or look at the batch: {', '.join(ids)}"
         )
 
@@ -205,19 +210,19 @@ def interruptible() -> Iterator[Callable[[], bool]]:
 
     What is yielded says whether there was one. Only in the main thread; elsewhere as ever.
     """
-    asked = threading.Event()
+    interrupted = threading.Event()
 
     def remember(*_: object) -> None:
-        if asked.is_set():
+        if interrupted.is_set():
             raise KeyboardInterrupt
-        asked.set()
+        interrupted.set()
 
     if threading.current_thread() is not threading.main_thread():
-        yield asked.is_set
+        yield interrupted.is_set
         return
     before = signal.signal(signal.SIGINT, remember)
     try:
-        yield asked.is_set
+        yield interrupted.is_set
     finally:
         signal.signal(signal.SIGINT, before)
 
@@ -228,15 +233,15 @@ def smooth_losses(losses: Sequence[float], steps: int = 20) -> float:
     return sum(latest) / len(latest)
 
 
-def sentence(found: History) -> str:
+def sentence(history: History) -> str:
     """What the latest round came to, in words."""
-    latest = found.rounds[-1]
+    latest = history.rounds[-1]
     held = ", ".join(
         f"{name} {value:.4f}"
         for name, value in latest.held.items()
         if value is not None and name != "n"
     )
-    best = " (best so far)" if found.best == latest else ""
+    best = " (best so far)" if history.best == latest else ""
     return (
         f"epoch {latest.epoch:.4g}, step {latest.step:,}: loss {latest.loss:.4f} at rate "
         f"{latest.rate:.3g}; held out: {held}{best}"

@@ -9,12 +9,10 @@ from typing import Any
 
 from steadyeye.core.errors import UsageError
 from steadyeye.core.storage.files import write_file
-from steadyeye.training.batches import Lesson
+from steadyeye.training.batches import EpochSteps, Lesson
 from steadyeye.training.engine import first
-from steadyeye.training.hyperparameters import RATES, Course
+from steadyeye.training.hyperparameters import RATES, Constant, Course
 from steadyeye.training.loop import DivergedError, LossWatcher, train
-from steadyeye.training.sampler import EpochSteps
-from steadyeye.training.schedule import Constant
 
 PART = 10
 """A rate is tried for a tenth of the training, and an epoch at least."""
@@ -77,7 +75,7 @@ def search(
         content = _run_trial(lesson, trial, folder / f"lr-{rate:g}", watcher, start)
         start = content["start"] or start
         tried.append(read(content["tried"]))
-    sound = [each for each in tried if not each.fault]
+    sound = [outcome for outcome in tried if not outcome.fault]
     if not sound or start is None:
         raise UsageError(
             f"the loss is not finite at any learning rate from {max(rates):g} to "
@@ -103,8 +101,8 @@ def _run_trial(
     """A trial and the judgement it began with, read where it was made before."""
     file = folder / "trial.json"
     if file.is_file():
-        kept: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
-        return kept
+        record: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
+        return record
     folder.mkdir(parents=True, exist_ok=True)
     try:
         went = train(lesson, course, folder / "checkpoints", watcher, start)

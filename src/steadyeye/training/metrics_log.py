@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from steadyeye.training import schedule
+from steadyeye.training.hyperparameters import find_best_round
 
 
 @dataclass(frozen=True)
@@ -46,14 +46,16 @@ class History:
     @property
     def values(self) -> tuple[float, ...]:
         """The watched number of each round, turned so that more is better."""
-        found = (each.held[self.watched] for each in self.rounds)
-        return tuple(-value if self.lower else value for value in found if value is not None)
+        watched_values = (judged_round.held[self.watched] for judged_round in self.rounds)
+        return tuple(
+            -value if self.lower else value for value in watched_values if value is not None
+        )
 
     @property
     def best(self) -> TrainingRound | None:
         """The first round with the best watched number; None before the first."""
-        found = schedule.best(self.values)
-        return None if found is None else self.rounds[found]
+        best_round = find_best_round(self.values)
+        return None if best_round is None else self.rounds[best_round]
 
     def record(self) -> dict[str, Any]:
         """The history as plain values, for history.json and checkpoints."""
@@ -64,7 +66,10 @@ class History:
             "ended": self.ended,
             "best_step": None if best is None else best.step,
             "start": dict(self.start),
-            "rounds": [{**asdict(each), "held": dict(each.held)} for each in self.rounds],
+            "rounds": [
+                {**asdict(judged_round), "held": dict(judged_round.held)}
+                for judged_round in self.rounds
+            ],
             "losses": list(self.losses),
         }
 
@@ -76,6 +81,6 @@ def read(record: Mapping[str, Any]) -> History:
         lower=record["lower"],
         start=record["start"],
         losses=tuple(record["losses"]),
-        rounds=tuple(TrainingRound(**each) for each in record["rounds"]),
+        rounds=tuple(TrainingRound(**judged_round) for judged_round in record["rounds"]),
         ended=record["ended"],
     )

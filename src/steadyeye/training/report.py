@@ -4,24 +4,27 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from steadyeye.core.format import number_of
+from steadyeye.core.format import number_of, percent
 from steadyeye.core.report_types import Figure, Section, Table, Topic
 from steadyeye.report.charts.lines import lines
-from steadyeye.report.charts.style import chart
+from steadyeye.report.charts.style import PALETTE, chart, shares
 from steadyeye.report.comparison.training_gains import Gain, TrainingGains, table
 from steadyeye.report.render.document import Document
 from steadyeye.training import job
 from steadyeye.training.base_comparison import Beside
-from steadyeye.training.curves import STEP, curve, figures, format_measure, name_measure, numbers
 from steadyeye.training.lr_search import read
 from steadyeye.training.metrics_log import History, TrainingRound
+
+POINTS = 400  # of a curve of losses, at most
+STEP = {"field": "step", "type": "quantitative", "title": "step", "axis": {"format": "d"}}
+SHARES = ("accuracy", "ap", "ap50", "map")
 
 
 def document(
     out: Path, record: Mapping[str, Any], went: History, both: Beside | None = None
 ) -> Document:
     """The report of a training. `record`: of its run.json; `both`: the base beside what came."""
-    found = record.get("search")
+    rate_search = record.get("search")
     return Document(
         title="Result of training",
         headline=summarize(record, went, both),
@@ -29,7 +32,7 @@ def document(
         sections=(
             *([_beside(both)] if both else []),
             _curves(record, went),
-            *([_search(went, found)] if found else []),
+            *([_search(went, rate_search)] if rate_search else []),
             _data(record),
         ),
         provenance={str(out): record},
@@ -76,8 +79,8 @@ def _beside(both: Beside) -> Section:
     )
 
 
-def _name_models(found: Gain) -> TrainingGains:
-    return TrainingGains("the base model", "the fine-tuned model", (found,))
+def _name_models(gain: Gain) -> TrainingGains:
+    return TrainingGains("the base model", "the fine-tuned model", (gain,))
 
 
 def _curves(record: Mapping[str, Any], went: History) -> Section:
@@ -152,7 +155,7 @@ def _table(went: History) -> Table:
     rows = [
         ("0", "at first", "—", "—", *(format_measure(name, went.start.get(name)) for name in names))
     ]
-    rows += [_row(each, names, each == went.best) for each in went.rounds]
+    rows += [_row(judged_round, names, judged_round == went.best) for judged_round in went.rounds]
     header = (
         "step",
         "epoch",
@@ -163,24 +166,30 @@ def _table(went: History) -> Table:
     return Table("All rounds; ● marks the kept weights", header, tuple(rows))
 
 
-def _row(each: TrainingRound, names: Sequence[str], best: bool) -> tuple[str, ...]:
-    held = (format_measure(name, each.held[name]) for name in names)
-    step = f"{each.step:,}{' ●' if best else ''}"
-    return (step, f"{each.epoch:.4g}", f"{each.rate:g}", f"{each.loss:.4f}", *held)
+def _row(judged_round: TrainingRound, names: Sequence[str], best: bool) -> tuple[str, ...]:
+    held = (format_measure(name, judged_round.held[name]) for name in names)
+    step = f"{judged_round.step:,}{' ●' if best else ''}"
+    return (
+        step,
+        f"{judged_round.epoch:.4g}",
+        f"{judged_round.rate:g}",
+        f"{judged_round.loss:.4f}",
+        *held,
+    )
 
 
-def _search(went: History, found: Mapping[str, Any]) -> Section:
-    tried = [read(each) for each in found["tried"]]
-    names = list(tried[0].held or found["start"])
+def _search(went: History, rate_search: Mapping[str, Any]) -> Section:
+    tried = [read(trial) for trial in rate_search["tried"]]
+    names = list(tried[0].held or rate_search["start"])
     rows = tuple(
         (
-            f"{each.rate:g}{' ●' if each.rate == found['rate'] else ''}",
-            each.fault or f"{each.loss:.4f}",
-            *(format_measure(name, each.held.get(name)) for name in names),
+            f"{trial.rate:g}{' ●' if trial.rate == rate_search['rate'] else ''}",
+            trial.fault or f"{trial.loss:.4f}",
+            *(format_measure(name, trial.held.get(name)) for name in names),
         )
-        for each in tried
+        for trial in tried
     )
-    curves = [row for each in tried for row in curve(each.losses, f"{each.rate:g}")]
+    curves = [row for trial in tried for row in curve(trial.losses, f"{trial.rate:g}")]
     y = {"field": "loss", "type": "quantitative", "title": "loss", "scale": {"type": "sqrt"}}
     line = {
         "mark": {"type": "line", "tooltip": True},
@@ -190,10 +199,10 @@ def _search(went: History, found: Mapping[str, Any]) -> Section:
     return Section(
         topic=Topic.TRAINING,
         place=2,
-        title=f"Learning rate {found['rate']:g} was chosen among {len(tried)}",
+        title=f"Learning rate {rate_search['rate']:g} was chosen among {len(tried)}",
         text=(
-            f"Each was tried for {number_of(found['steps'], 'step')} from the same weights, on "
-            f"the same batches, and compared by {name_measure(went.watched)} on the held-out "
+            f"Each was tried for {number_of(rate_search['steps'], 'step')} from the same weights, "
+            f"on the same batches, and compared by {name_measure(went.watched)} on the held-out "
             "data; ties are broken by the loss. So the held-out data chose the learning rate too.",
         ),
         figures=(
@@ -212,8 +221,8 @@ def _data(record: Mapping[str, Any]) -> Section:
     """What was learned from, and what was held out."""
     sides = record["data"]
     rows = tuple(
-        (what, each["name"], f"{each['n']:,}", each["fingerprint"])
-        for what, each in (("training", sides["train"]), ("held out", sides["held"]))
+        (what, examples["name"], f"{examples['n']:,}", examples["fingerprint"])
+        for what, examples in (("training", sides["train"]), ("held out", sides["held"]))
     )
     return Section(
         topic=Topic.TRAINING,
@@ -232,3 +241,143 @@ def _data(record: Mapping[str, Any]) -> Section:
             ),
         ),
     )
+
+
+def figures(went: History) -> list[Figure]:
+    """Loss, what the held examples say, and the learning rate where it falls."""
+    if not went.losses:
+        return []
+    figures = [_loss(went)]
+    names = [name for name in numbers(went) if name in SHARES]
+    if went.rounds and names:
+        figures.append(_draw_judgements(went, names))
+    if len({judged_round.rate for judged_round in went.rounds}) > 1:
+        figures.append(_rate(went))
+    return figures
+
+
+def _loss(went: History) -> Figure:
+    rows = curve(went.losses, "training, smoothed")
+    starts = [(0, went.start)] if went.start else []
+    judged = [*starts, *((judged_round.step, judged_round.held) for judged_round in went.rounds)]
+    rows += [
+        {"step": step, "loss": held["loss"], "of": "held-out"}
+        for step, held in judged
+        if held.get("loss") is not None
+    ]
+    names = list(dict.fromkeys(row["of"] for row in rows))
+    line = {
+        "mark": {"type": "line", "tooltip": True},
+        "encoding": {
+            "x": STEP,
+            "y": {"field": "loss", "type": "quantitative", "title": "loss"},
+            **lines(names, "of"),
+        },
+    }
+    dots = {
+        "transform": [{"filter": "datum.of == 'held-out'"}],
+        "mark": {"type": "point", "filled": True, "tooltip": True},
+        "encoding": {key: to for key, to in line["encoding"].items() if key != "strokeDash"},
+    }
+    return Figure(
+        name="training_loss",
+        caption="Training loss (moving mean over steps), and loss on the held-out data after "
+        f"each round.{_describe_best(went)}",
+        alt=f"Training loss from {went.losses[0]:.3g} to {went.losses[-1]:.3g} over "
+        f"{number_of(went.step, 'step')}; the table has the rounds.",
+        spec={**chart([line, dots, *_best_mark(went)]), "data": {"values": rows}},
+    )
+
+
+def _draw_judgements(went: History, names: Sequence[str]) -> Figure:
+    rows = [
+        {"step": step, "value": held[name], "of": name_measure(name)}
+        for step, held in [(0, went.start), *((r.step, r.held) for r in went.rounds)]
+        for name in names
+        if held.get(name) is not None
+    ]
+    line = {
+        "mark": {"type": "line", "point": True, "tooltip": True},
+        "encoding": {
+            "x": STEP,
+            "y": shares("value", "held-out data"),
+            **lines([name_measure(name) for name in names], "of"),
+        },
+    }
+    return Figure(
+        name="training_judged",
+        caption="Metrics on the held-out data, before the first step and after each round."
+        + _describe_best(went),
+        alt=f"{', '.join(map(name_measure, names))} on the held-out data by step.",
+        spec={**chart([line, *_best_mark(went)]), "data": {"values": rows}},
+    )
+
+
+def _rate(went: History) -> Figure:
+    starts = [0, *(judged_round.step for judged_round in went.rounds)]
+    rows = [{"step": s, "rate": r.rate} for s, r in zip(starts, went.rounds, strict=False)]
+    rows.append({"step": went.rounds[-1].step, "rate": went.rounds[-1].rate})
+    y = {"field": "rate", "type": "quantitative", "title": "learning rate"}
+    line = {
+        "mark": {"type": "line", "interpolate": "step-after", "color": PALETTE[0]},
+        "encoding": {
+            "x": STEP,
+            "y": {**y, "scale": {"type": "log"}, "axis": {"format": "~g", "tickCount": 4}},
+        },
+    }
+    return Figure(
+        name="training_rate",
+        caption="Learning rate by step.",
+        alt=f"The learning rate falls from {rows[0]['rate']:g} to {rows[-1]['rate']:g}.",
+        spec={**chart([line], height=160), "data": {"values": rows}},
+    )
+
+
+def _best_mark(went: History) -> list[dict[str, Any]]:
+    if went.best is None:
+        return []
+    rule = {"type": "rule", "strokeDash": [4, 4], "color": "#888888"}
+    return [
+        {
+            "data": {"values": [{"step": went.best.step}]},
+            "mark": rule,
+            "encoding": {"x": {"field": "step", "type": "quantitative"}},
+        }
+    ]
+
+
+def _describe_best(went: History) -> str:
+    return (
+        ""
+        if went.best is None
+        else f" Dashed: the weights that were kept, step {went.best.step:,}."
+    )
+
+
+def curve(losses: Sequence[float], of: str) -> list[dict[str, Any]]:
+    """The losses as rows of at most `POINTS` means over steps in a row."""
+    width = max(1, -(-len(losses) // POINTS), min(len(losses) // 20, 20))
+    return [
+        {"step": first + len(part), "loss": sum(part) / len(part), "of": of}
+        for first in range(0, len(losses), width)
+        if (part := losses[first : first + width])
+    ]
+
+
+def numbers(went: History) -> list[str]:
+    """The numbers that the report shows: the watched one first, no counts."""
+    every = went.rounds[-1].held if went.rounds else went.start
+    rest = [name for name in every if name not in (went.watched, "n")]
+    return [went.watched, *rest]
+
+
+def name_measure(name: str) -> str:
+    """A number of `Task.judge` as one says it."""
+    return name.upper() if name in ("ap", "ap50") else name
+
+
+def format_measure(name: str, value: float | None) -> str:
+    """Its value: a percentage, or four digits; `—` for None."""
+    if value is None:
+        return "—"
+    return percent(value) if name in SHARES else f"{value:.4g}"

@@ -1,5 +1,6 @@
 """A model trained further: checked before a step is taken, trained, written, reported."""
 
+import json
 import platform
 import time
 from collections.abc import Mapping
@@ -14,11 +15,13 @@ from steadyeye.core import plugins
 from steadyeye.core.abilities import detects
 from steadyeye.core.errors import UsageError
 from steadyeye.core.format import number_of
+from steadyeye.core.provenance import provenance
 from steadyeye.core.spec import parse
-from steadyeye.core.storage.files import encode_record, place, write_file
+from steadyeye.core.storage.files import encode, encode_record, place, write_file
 from steadyeye.core.storage.run_lock import alone
 from steadyeye.core.types import Source
 from steadyeye.models.finetuned import checkpoint_format
+from steadyeye.predictions.json_record import read_record, write_record
 from steadyeye.report.render.document import Document
 from steadyeye.report.render.html import render_html
 from steadyeye.runner import data_changes, run
@@ -26,25 +29,27 @@ from steadyeye.runner.job import Job
 from steadyeye.runner.run import log
 from steadyeye.runner.threads import cores
 from steadyeye.runner.validate import distinct_ids, present
-from steadyeye.training import before_after, checkpoint, job_record, loop, metrics_log, report
-from steadyeye.training.augmentation import Augmentation, augmentation
+from steadyeye.training import before_after, checkpoint, loop, metrics_log, report
+from steadyeye.training.augmentation import Augmentation, augmentation, mirror_images
 from steadyeye.training.base_comparison import Beside, beside
 from steadyeye.training.batches import Lesson
 from steadyeye.training.before_after import Measuring
 from steadyeye.training.classification import Learning, classification
 from steadyeye.training.detection import detection, library
-from steadyeye.training.engine import first
-from steadyeye.training.hyperparameters import Course
+from steadyeye.training.engine import MOMENTUM, first
+from steadyeye.training.hyperparameters import Course, TrainingRecipe, training_recipe
 from steadyeye.training.job import Tuning
 from steadyeye.training.loop import DivergedError, LossWatcher, train
 from steadyeye.training.lr_search import RateSearch, search
 from steadyeye.training.metrics_log import History
-from steadyeye.training.mirroring import mirror_images
 from steadyeye.training.protocol import Examples, TrainingTask
-from steadyeye.training.recipes import TrainingRecipe, training_recipe
 from steadyeye.training.selection import Data, data
 
 CHECKPOINTS, HISTORY, SEARCH, THEN = "checkpoints", "history.json", "search", "then"
+
+DAMAGED = (
+    "restore it from a copy, or choose another --out; weights and checkpoints stay as they are"
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -98,13 +103,15 @@ def check(job: Tuning) -> TrainingPlan:
     operators = augmentation(job.augment, job.seed) if job.augment else None
     sources = {text: _source(text) for text in filter(None, (job.data, job.val))}
     val = None if job.val is None else sources[job.val]
-    found = data(sources[job.data], val, replace(job.selection, boxed=detects(model)))
+    chosen_data = data(sources[job.data], val, replace(job.selection, boxed=detects(model)))
     if measuring is not None:
         before_after.check_base(job.model, measuring)
-    task = _task(model, job, found.train)
+    task = _task(model, job, chosen_data.train)
     augment = mirror_images(operators, job.seed) if job.mirror else operators
-    lesson = Lesson(task, found.train, found.held, augment, job.workers or cores())
-    return TrainingPlan(job, out, recipe, course, found, operators, lesson, measuring, sources)
+    lesson = Lesson(task, chosen_data.train, chosen_data.held, augment, job.workers or cores())
+    return TrainingPlan(
+        job, out, recipe, course, chosen_data, operators, lesson, measuring, sources
+    )
 
 
 def finetune(plan: TrainingPlan, watcher: TrainingWatcher) -> Tuned:
@@ -118,17 +125,17 @@ def finetune(plan: TrainingPlan, watcher: TrainingWatcher) -> Tuned:
             # resumed on other images it would be another training
             data_changes.refuse_changed(plan.out, {"spec": text, "name": source.name})
         parts = (plan.job, plan.recipe, plan.course, plan.data, plan.augmentation)
-        record = job_record.write(plan.out, job_record.record(*parts, plan.lesson.task))
+        record = write_training_record(plan.out, describe_training(*parts, plan.lesson.task))
         if first():
             for text, source in plan.sources.items():
                 data_changes.keep(plan.out, text, source)
         _log(plan.out, "finetune", **_surroundings(plan))
         started = time.perf_counter()
         course, start = plan.course, None
-        if plan.job.searched:
-            found = _search_rate(plan, watcher)
-            course, start = replace(course, rate=found.rate), found.start
-            record = job_record.write(plan.out, {**record, "search": found.record()})
+        if plan.job.searches_rate:
+            rate_search = _search_rate(plan, watcher)
+            course, start = replace(course, rate=rate_search.rate), rate_search.start
+            record = write_training_record(plan.out, {**record, "search": rate_search.record()})
         try:
             went = train(plan.lesson, course, plan.out / CHECKPOINTS, watcher, start)
         except DivergedError as error:
@@ -187,9 +194,9 @@ def _task(model: Any, job: Tuning, learned: Examples) -> TrainingTask:
 
 def _search_rate(plan: TrainingPlan, watcher: LossWatcher) -> RateSearch:
     """The learning rate that was found by trying."""
-    found = search(plan.lesson, plan.course, plan.out / SEARCH, watcher)
-    watcher.say(f"learning rate {found.rate:g}: best of {len(found.tried)} after {found.steps:,}")
-    return found
+    tried = search(plan.lesson, plan.course, plan.out / SEARCH, watcher)
+    watcher.say(f"learning rate {tried.rate:g}: best of {len(tried.tried)} after {tried.steps:,}")
+    return tried
 
 
 def _write_diverged(
@@ -208,7 +215,7 @@ def _write(
     plan: TrainingPlan, record: Mapping[str, Any], went: History, watcher: TrainingWatcher
 ) -> Beside | None:
     """The history, the best weights as a model to load, both models beside, and the report."""
-    found = None
+    comparison = None
     write_file(plan.out / HISTORY, encode_record(went.record()))
     if went.best is not None:
         state = checkpoint.read(checkpoint.path(plan.out / CHECKPOINTS, went.best.step))
@@ -221,10 +228,10 @@ def _write(
             workers=plan.job.workers,
             seed=plan.job.seed,
         )
-        found = beside(plan.job.model, plan.out, plan.data.held, how, watcher)
-    text = render_html(report.document(plan.out, record, went, found), lambda *_: None)
+        comparison = beside(plan.job.model, plan.out, plan.data.held, how, watcher)
+    text = render_html(report.document(plan.out, record, went, comparison), lambda *_: None)
     write_file(plan.out / "report.html", text.encode())
-    return found
+    return comparison
 
 
 def _surroundings(plan: TrainingPlan) -> dict[str, Any]:
@@ -241,3 +248,75 @@ def _surroundings(plan: TrainingPlan) -> dict[str, Any]:
 def _log(out: Path, event: str, **facts: Any) -> None:
     if first():
         log(out, event, **facts)
+
+
+def describe_training(
+    job: Tuning,
+    recipe: TrainingRecipe,
+    course: Course,
+    data: Data,
+    augmentation: Augmentation | None,
+    task: TrainingTask,
+) -> dict[str, Any]:
+    """All that it takes to repeat a training, as plain values."""
+    about = task.record()
+    return {
+        "kind": "finetune",
+        "job": job.record(),
+        "base": about["base"],
+        "recipe": {
+            "from": recipe.source,
+            **course.record(),
+            "batch normalisation": f"momentum {MOMENTUM} at least",
+        },
+        "data": data.record(),
+        "augment": augmentation.record() if augmentation is not None else None,
+        "task": {key: value for key, value in about.items() if key != "base"},
+        "provenance": provenance(),
+    }
+
+
+def write_training_record(out: Path, content: Mapping[str, Any]) -> dict[str, Any]:
+    """Writes run.json and returns it, with what is there of a training that was stopped.
+
+    Raises `UsageError` where the folder holds another training, or something else.
+    """
+    path, run = out / "run.json", dict(content)
+    if path.is_file():
+        before = read_record(path, DAMAGED)
+        _check_same(out, before, json.loads(encode(content)))
+        if before["provenance"] != content["provenance"]:
+            # the first steps were taken by what is on record; both are told
+            run |= {"provenance": before["provenance"], "continued_with": provenance()}
+        if "search" in before:
+            run = {**run, "search": before["search"]}
+    elif any(out.glob("*.json")):
+        raise UsageError(f"'{out}' holds something else; choose another --out")
+    if first():
+        write_record(path, run)
+    return run
+
+
+def _check_same(out: Path, before: Mapping[str, Any], after: Mapping[str, Any]) -> None:
+    if before.get("kind") != "finetune":
+        raise UsageError(f"'{out}' holds a run of another kind; choose another --out")
+    usual = {"job": json.loads(encode(Tuning().record()))}
+    for part in ("job", "base", "recipe", "data", "augment", "task"):
+        name, one, two = part, before.get(part), after[part]
+        if isinstance(one, dict) and isinstance(two, dict):
+            # what an earlier version did not record was as it is by default
+            one = {**usual.get(part, {}), **one}
+            differing = [key for key in two if one.get(key) != two[key]]
+            if not differing:
+                continue
+            name, one, two = f"{part}'s {differing[0]}", one.get(differing[0]), two[differing[0]]
+        if one != two:
+            raise UsageError(
+                f"'{out}' holds another training: its {name} is {_short(one)}, not {_short(two)}; "
+                "choose another --out"
+            )
+
+
+def _short(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= 120 else f"{text[:120]}…"

@@ -1,17 +1,27 @@
-"""What a model is trained on and judged by, from the sources that a user names."""
+"""What a model is trained on and judged by: the sources a user names, divided in two."""
 
 from collections import Counter
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from math import ceil
 from typing import Any
 
 from steadyeye.core.errors import UsageError, unknown
+from steadyeye.core.format import number_of
+from steadyeye.core.seeds import fingerprint
 from steadyeye.core.storage.files import place
 from steadyeye.core.types import Source
 from steadyeye.data.classes.class_lists import read
-from steadyeye.training import leakage, splits
-from steadyeye.training.dataset import check_learnable, examples, onto
-from steadyeye.training.protocol import Examples
+from steadyeye.training.dataset import (
+    check_learnable,
+    choose_examples,
+    examples,
+    names,
+    onto,
+    present,
+)
+from steadyeye.training.leakage import check_leakage
+from steadyeye.training.protocol import Example, Examples
 
 WAYS = ("video", "time")
 
@@ -52,8 +62,8 @@ class Data:
         """The data as plain values, for run.json."""
         return {
             "classes": list(self.train.classes.names),
-            "train": _record(self.train),
-            "held": _record(self.held),
+            "train": _describe_side(self.train),
+            "held": _describe_side(self.held),
             "notes": list(self.notes),
         }
 
@@ -66,36 +76,38 @@ def data(source: Source, val: Source | None, selection: Selection) -> Data:
     that is missing or not asked for, shared videos, and frames nearly the same on both sides.
     """
     _check(selection, val)
-    found = _select_training(source, selection)
+    examples_of_data = _select_training(source, selection)
     if val is not None:
-        split = splits.pair_sources(found, _select_held(val, found, selection))
+        split = pair_sources(examples_of_data, _select_held(val, examples_of_data, selection))
     elif selection.by == "time":
-        split = splits.by_time(found, selection.holdout or 0, selection.gap)
+        split = split_by_time(examples_of_data, selection.holdout or 0, selection.gap)
     else:
-        split = splits.by_video(found, selection.holdout or 0, selection.seed)
+        split = split_by_video(examples_of_data, selection.holdout or 0, selection.seed)
     check_learnable(split.train, 1 if selection.boxed else 2)
-    told = leakage.check(split.train, split.held, in_time=val is None and selection.by == "time")
-    notes = (*split.notes, *told, *split.train.notes, *split.held.notes)
+    leakage_notes = check_leakage(
+        split.train, split.held, in_time=val is None and selection.by == "time"
+    )
+    notes = (*split.notes, *leakage_notes, *split.train.notes, *split.held.notes)
     return Data(split.train, split.held, tuple(dict.fromkeys(notes)))
 
 
 def _select_training(source: Source, selection: Selection) -> Examples:
-    found = examples(source, selection.several, selection.boxed)
+    examples_of_data = examples(source, selection.several, selection.boxed)
     if selection.classes is None:
         if selection.class_map is not None:
             raise UsageError("a class map needs the classes it maps onto; give --classes too")
-        return found
+        return examples_of_data
     class_map = None if selection.class_map is None else place(selection.class_map)
-    return onto(found, read(selection.classes), class_map)
+    return onto(examples_of_data, read(selection.classes), class_map)
 
 
 def _select_held(val: Source, train: Examples, selection: Selection) -> Examples:
-    found = examples(val, selection.several, selection.boxed)
-    if found.classes.names == train.classes.names:
-        return found
+    examples_of_val = examples(val, selection.several, selection.boxed)
+    if examples_of_val.classes.names == train.classes.names:
+        return examples_of_val
     # with --classes both are mapped alike; otherwise all that is judged has to be learned
     class_map = None if selection.class_map is None else place(selection.class_map)
-    return onto(found, train.classes, class_map, strict=selection.classes is None)
+    return onto(examples_of_val, train.classes, class_map, strict=selection.classes is None)
 
 
 def _check(selection: Selection, val: Source | None) -> None:
@@ -113,12 +125,167 @@ def _check(selection: Selection, val: Source | None) -> None:
         )
 
 
-def _record(side: Examples) -> Mapping[str, Any]:
-    counts = Counter(label for one in side.items for label in one.labels[:1])
+def _describe_side(side: Examples) -> Mapping[str, Any]:
+    counts = Counter(label for example in side.items for label in example.labels[:1])
     return {
         "name": side.name,
         "fingerprint": side.fingerprint,
         "n": len(side.items),
-        "videos": len({one.video for one in side.items}),
+        "videos": len({example.video for example in side.items}),
         "per class": {side.classes.names[label]: counts[label] for label in sorted(counts)},
     }
+
+
+@dataclass(frozen=True)
+class Split:
+    """The two sides, over the same classes; `notes`: how they were parted, for the report."""
+
+    train: Examples
+    held: Examples
+    notes: tuple[str, ...]
+
+
+def split_by_video(examples: Examples, share: float, seed: int = 0) -> Split:
+    """Whole videos on either side: of each class `share` of its videos are held, seeded.
+
+    A video is of the class that most of its frames are of; those without any object are a class of
+    their own. Of a class with several videos at least
+    one is held and one is not; of a class with one, none is. Which of them is decided by (seed,
+    video) alone. Raises `UsageError` where no class has two videos.
+    """
+    _check_share(share)
+    videos = _videos(examples.items)
+    of_class: dict[int, list[str]] = {}
+    for video, items in videos.items():
+        counts = Counter(label for example in items for label in example.labels[:1])
+        main = min(counts, key=lambda label: (-counts[label], label), default=-1)
+        of_class.setdefault(main, []).append(video)
+    held: set[str] = set()
+    for listed in of_class.values():
+        wanted = min(max(round(share * len(listed)), 1), len(listed) - 1)
+        held |= set(sorted(listed, key=lambda video: fingerprint(str(seed), video))[:wanted])
+    if not held:
+        raise UsageError(
+            f"'{examples.name}' has one video of each class, so none can be held out whole; "
+            "split by time with a gap (--by time --gap N), or give --val"
+        )
+    text = (
+        f"{len(held):,} of {number_of(len(videos), 'video')} held out whole: {share:.0%} of those "
+        f"of each class, at least one if there are two, seed {seed}"
+    )
+    train = [example for example in examples.items if example.video not in held]
+    return _split(
+        examples, train, [example for example in examples.items if example.video in held], (text,)
+    )
+
+
+def split_by_time(examples: Examples, share: float, gap: int | None) -> Split:
+    """The last part of every video is held, and the frames just before it are left out.
+
+    `share`: of the labelled frames of each video, rounded up. `gap`: how many native frames lie
+    between the last that is trained on and the first that is held; what is in between is on
+    neither side, and counted, as are videos too short for it. Raises `UsageError` without a gap,
+    for images that do not know their place in a video, and where nothing is left on a side.
+    """
+    _check_share(share)
+    if gap is None or gap < 1:
+        raise UsageError(
+            f"a split by time needs a gap{'' if gap is None else f' above 0, not {gap}'}: frames "
+            "next to each other are nearly the same; give --gap N in frames"
+        )
+    timeless = [example.id for example in examples.items if example.frame is None]
+    if timeless:
+        raise UsageError(
+            f"'{examples.name}' does not say when its images were taken, first '{timeless[0]}'; "
+            "split by video, or give --val"
+        )
+    sides: tuple[list[Example], list[Example]] = ([], [])
+    short: list[str] = []
+    for video, items in _videos(examples.items).items():
+        before, after = _in_time(items, share, gap)
+        if before and after:
+            sides[0].extend(before)
+            sides[1].extend(after)
+        else:
+            short.append(video)
+    between = len(examples.items) - len(sides[0]) - len(sides[1])
+    text = (
+        f"the last {share:.0%} of every video held out; gap: {number_of(gap, 'frame')} between the "
+        f"sides, {number_of(between, 'example')} on neither"
+    )
+    notes = [f"{text}; both sides share their videos, as a split by time does"]
+    if short:
+        notes.append(
+            f"{number_of(len(short), 'video')} too short for that, left out, first '{short[0]}'"
+        )
+    return _split(examples, *sides, notes)
+
+
+def pair_sources(train: Examples, held: Examples) -> Split:
+    """Two sources as the two sides, over the same classes; the held ones as `onto` left them.
+
+    Single pictures are named as their files are, which two folders may share: the held ones are
+    then told apart by a `val:` before their ids.
+    """
+    ours = {example.id for example in train.items}
+    if any(example.id in ours and example.video == example.id for example in held.items):
+        items = [
+            replace(example, id=f"val:{example.id}", video=f"val:{example.id}")
+            if example.video == example.id
+            else example
+            for example in held.items
+        ]
+        held = choose_examples(held, items)
+    return _check_split(Split(train, held, (f"held-out data from another source, '{held.name}'",)))
+
+
+def _split(
+    examples: Examples, train: Sequence[Example], held: Sequence[Example], notes: Sequence[str]
+) -> Split:
+    sides = Split(choose_examples(examples, train), choose_examples(examples, held), tuple(notes))
+    return _check_split(sides)
+
+
+def _check_split(split: Split) -> Split:
+    """The split with what it lacks; raises `UsageError` for an empty side."""
+    for what, side in (("train on", split.train), ("be judged by", split.held)):
+        if not side.items:
+            raise UsageError(
+                f"'{side.name}' leaves no examples to {what} ({'; '.join(split.notes)}); "
+                "hold out another share, or give --val"
+            )
+    classes = split.train.classes
+    train, held = set(present(split.train.items)), set(present(split.held.items))
+    notes = list(split.notes)
+    for only, text in (
+        (train - held, "only in the training data, so never validated"),
+        (held - train, "only in the held-out data, so never trained"),
+        (set(range(len(classes))) - train - held, "without any example"),
+    ):
+        if only:
+            notes.append(
+                f"{len(only)} of {number_of(len(classes), 'class')} {text}: "
+                f"{names(classes, sorted(only))}"
+            )
+    return Split(split.train, split.held, tuple(notes))
+
+
+def _in_time(
+    items: Sequence[Example], share: float, gap: int
+) -> tuple[list[Example], list[Example]]:
+    ordered = sorted(items, key=lambda one: one.frame or 0)
+    held = ordered[len(ordered) - ceil(share * len(ordered)) :]
+    first = held[0].frame or 0
+    return [example for example in ordered if (example.frame or 0) < first - gap], held
+
+
+def _videos(items: Sequence[Example]) -> Mapping[str, list[Example]]:
+    videos: dict[str, list[Example]] = {}
+    for example in items:
+        videos.setdefault(example.video, []).append(example)
+    return videos
+
+
+def _check_share(share: float) -> None:
+    if not 0 < share < 1:
+        raise UsageError(f"holdout {share:g}: give a share above 0 and below 1, such as 0.2")

@@ -14,12 +14,11 @@ from scipy.stats import hypergeom
 from steadyeye.core.errors import UsageError
 from steadyeye.core.stats.multiple_testing import benjamini_hochberg
 from steadyeye.core.types import Classes
-from steadyeye.explain.embedding.clustering import spots
-from steadyeye.explain.embedding.crops import GREY, CropRule, crop_image, small
+from steadyeye.explain.embedding.blind_spots import spots
 from steadyeye.explain.embedding.density_ratio import thinness
 from steadyeye.explain.embedding.knn import nearest_groups
-from steadyeye.explain.embedding.pca import space
-from steadyeye.explain.embedding.projection import layout
+from steadyeye.explain.embedding.projection import layout, space
+from steadyeye.explain.embedding.regions import GREY, CropRule, crop_image, small
 from steadyeye.models.introspection.embedder import embedder
 from steadyeye.models.introspection.onnx_layers import cut_at_layer
 from steadyeye.models.preprocessing.recipe import Preprocessing

@@ -258,7 +258,7 @@ def hand():
 def test_shares_by_hand(hand):
     of = shares(hand, judge_detections(hand))
     # seven are confident: a kite is unverified, a car lies in a crowd, and three of five are wrong
-    assert (of.confident, of.unverified, of.excused, of.judged) == (7, 1, 1, 5)
+    assert (of.confident, of.unverified, of.excused, of.n_judged) == (7, 1, 1, 5)
     assert of.wrong.value == pytest.approx(3 / 5)
     assert [each.value for each in of.causes] == [pytest.approx(1 / 5)] * 3
     assert of.wrong.method == "Gaffke's bounds over 4 images"

@@ -9,11 +9,16 @@ from mining_toys import ANIMAL, BEAR, CAR, CLASSES, KITE, OWN, PARENTS, REACH, t
 from steadyeye.core.boxes import OOD, BoxTable, Detections, Verified, areas, detection_table
 from steadyeye.core.errors import UsageError
 from steadyeye.data.classes.hierarchy import ancestors, descendants
-from steadyeye.explain.mining.candidates import OUTSIDE, candidates
-from steadyeye.explain.mining.causes import CAUSES, IN_CROWD, RIGHT, judge_detections
-from steadyeye.explain.mining.class_hierarchy import kin, stood_for
-from steadyeye.explain.mining.deduplication import GAP, tracks
-from steadyeye.explain.mining.novelty import ALIKE, alike, farthest_first, novelty, thumbnails
+from steadyeye.explain.mining.candidates import GAP, OUTSIDE, candidates, tracks
+from steadyeye.explain.mining.causes import (
+    CAUSES,
+    IN_CROWD,
+    RIGHT,
+    judge_detections,
+    kin,
+    stood_for,
+)
+from steadyeye.explain.mining.crops import ALIKE, alike, farthest_first, novelty, thumbnails
 from steadyeye.metrics.detection.frame_ap import outside
 from steadyeye.metrics.map_without_ood import map_without_ood
 

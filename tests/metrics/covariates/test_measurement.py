@@ -25,14 +25,15 @@ from steadyeye.core.stats.multiple_testing import holm
 from steadyeye.core.types import Evaluated, Sample
 from steadyeye.data.sources.frames import frames
 from steadyeye.data.video.decoder import frame, index
-from steadyeye.metrics.covariates import pixels
-from steadyeye.metrics.covariates.breakage import outcomes
-from steadyeye.metrics.covariates.distance_distribution import distribution
+from steadyeye.metrics.covariates import pm_set_measures
+from steadyeye.metrics.covariates.breakage import MEASURES, distribution, effects, outcomes
 from steadyeye.metrics.covariates.measures import COLUMNS, PAIR
-from steadyeye.metrics.covariates.motion import motion, reduced
-from steadyeye.metrics.covariates.objects import box_changes
-from steadyeye.metrics.covariates.odds_ratios import MEASURES, effects
-from steadyeye.metrics.covariates.pm_set_measures import measure_set
+from steadyeye.metrics.covariates.pm_set_measures import (
+    box_changes,
+    measure_set,
+    motion,
+    reduce_luma,
+)
 from steadyeye.report.analyses.linf_distances import linf_distances
 from steadyeye.report.analyses.what_changed import what_changed
 from steadyeye.report.build import document
@@ -60,37 +61,39 @@ def sample(name, image, offset, found=None):
 def test_brightness_contrast_and_sharpness_by_hand():
     halves = np.zeros((4, 6))
     halves[:, 3:] = 200
-    found = pixels.frame(pixels.luma(grey(halves)))
+    found = pm_set_measures.frame(pm_set_measures.luma(grey(halves)))
     assert (found["brightness"], found["contrast"]) == (100, 100)
     spot = np.zeros((5, 5))
     spot[2, 2] = 10
     # the Laplacian is −40 at the spot, 10 at its four neighbours, 0 elsewhere
-    assert pixels.frame(pixels.luma(grey(spot)))["sharpness"] == pytest.approx(2000 / 25)
+    assert pm_set_measures.frame(pm_set_measures.luma(grey(spot)))["sharpness"] == pytest.approx(
+        2000 / 25
+    )
 
 
 def test_luma_weighs_the_channels():
-    assert pixels.luma(np.full((1, 1, 3), (255, 0, 0), dtype=np.uint8))[0, 0] == 76
+    assert pm_set_measures.luma(np.full((1, 1, 3), (255, 0, 0), dtype=np.uint8))[0, 0] == 76
 
 
 def test_distances_are_of_any_channel_of_any_pixel():
     anchor = np.full((2, 2, 3), 100, dtype=np.uint8)
     other = anchor.copy()
     other[1, 0, 2] = 49
-    found = pixels.distances(anchor, other)
+    found = pm_set_measures.distances(anchor, other)
     assert found["linf"] == pytest.approx(0.2)
     assert found["difference"] == pytest.approx(0.2 / 12)
-    assert pixels.distances(other, anchor) == found
-    assert pixels.distances(anchor, anchor) == {"linf": 0, "difference": 0}
+    assert pm_set_measures.distances(other, anchor) == found
+    assert pm_set_measures.distances(anchor, anchor) == {"linf": 0, "difference": 0}
 
 
 def test_changes_are_signed_and_flat_frames_differ_from_none():
     one = {"brightness": 100.0, "contrast": 10.0, "sharpness": 50.0}
     two = {"brightness": 90.0, "contrast": 20.0, "sharpness": 0.0}
-    found = pixels.changes(one, two)
+    found = pm_set_measures.changes(one, two)
     assert found["brightness_change"] == -10
     assert found["contrast_change"] == pytest.approx(np.log(2))
     assert found["sharpness_change"] == pytest.approx(np.log(20 / 12 / 50))
-    assert pixels.changes(two, two)["sharpness_change"] == 0
+    assert pm_set_measures.changes(two, two)["sharpness_change"] == 0
 
 
 @pytest.fixture(scope="module")
@@ -107,7 +110,7 @@ def test_motion_is_the_shift_in_percent_of_the_diagonal_at_any_size(texture, sca
     size = (640 // scale, 480 // scale)
     moved = [cv2.resize(texture[y : y + 480, x : x + 640], size) for y, x in ((0, 0), (12, 16))]
     # (12, 16) pixels are 20 of a diagonal of 800
-    assert motion(*map(reduced, moved)) == pytest.approx(2.5, rel=0.03)
+    assert motion(*map(reduce_luma, moved)) == pytest.approx(2.5, rel=0.03)
 
 
 def test_motion_is_the_same_to_the_last_bit_wherever_in_memory_the_frames_lie(tmp_path):
@@ -123,7 +126,7 @@ def test_motion_is_the_same_to_the_last_bit_wherever_in_memory_the_frames_lie(tm
 
 
 def test_no_motion_and_no_room_for_it(texture):
-    still = reduced(texture[:240, :320])
+    still = reduce_luma(texture[:240, :320])
     assert motion(still, still) == pytest.approx(0, abs=1e-3)
     assert np.isnan(motion(still[:12], still[:12]))
 

@@ -13,8 +13,7 @@ from hypothesis import strategies as st
 
 from steadyeye.core.boxes import BoxTable
 from steadyeye.metrics.detection.average_precision import average_recall, dataset_ap, frame_ap
-from steadyeye.metrics.detection.grouping import MOST
-from steadyeye.metrics.detection.matching import ALL, EVERY, IOUS, by_area, match
+from steadyeye.metrics.detection.matching import ALL, EVERY, IOUS, MOST, by_area, match
 
 SETS = 500
 FIRST = {"image_id": 0}

@@ -18,8 +18,7 @@ from steadyeye.core.errors import UsageError
 from steadyeye.core.pm_sets import pm_sets
 from steadyeye.core.spec import parse
 from steadyeye.data.annotations.coco_geometry import of_segmentation, run_lengths
-from steadyeye.metrics.detection.box_gains import gains
-from steadyeye.metrics.detection.error_types import KINDS, errors, frame_errors, iou
+from steadyeye.metrics.detection.error_types import KINDS, errors, frame_errors, gains, iou
 from steadyeye.metrics.detection.frame_ap import Frames, frame_quality, frames, worst
 from steadyeye.models.detectors.onnx_detector import DetectorRecipe, suppress_overlaps
 from steadyeye.predictions.read import cells, read

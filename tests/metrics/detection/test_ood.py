@@ -16,12 +16,18 @@ from steadyeye.core.boxes import OOD, boxes, in_classes, present
 from steadyeye.core.errors import UsageError
 from steadyeye.core.spec import Spec, parse
 from steadyeye.core.stats.class_means import FEWEST
-from steadyeye.metrics.covariates.objects import box_changes
+from steadyeye.metrics.covariates.pm_set_measures import box_changes
 from steadyeye.metrics.detection.average_precision import dataset_ap
-from steadyeye.metrics.detection.by_class import by_class, measured, recall
 from steadyeye.metrics.detection.error_types import iou
-from steadyeye.metrics.detection.frame_ap import counted, frames, frames_without_ood
-from steadyeye.metrics.detection.matching import IOUS, excused, match
+from steadyeye.metrics.detection.frame_ap import (
+    by_class,
+    frames,
+    frames_without_ood,
+    measure_by_class,
+    recall,
+    select_counted_rows,
+)
+from steadyeye.metrics.detection.matching import IOUS, ignore_detections_on, match
 from steadyeye.metrics.map_without_ood import map_without_ood
 from steadyeye.runner.collect import ask, evaluated
 from steadyeye.runner.validate import readable
@@ -276,7 +282,7 @@ def test_random_sets_match_as_the_definition_says(bar):
     for _ in range(60):
         truth, said = crowded(rng)
         predictions = asked(truth, said, classes=3, images=4)
-        found = frames_without_ood(predictions, counted(predictions)).matched()
+        found = frames_without_ood(predictions, select_counted_rows(predictions)).match_detections()
         flags = np.zeros(len(said), dtype=int)
         flags[found.groups.row[(found.hit >> bit & 1) == 1]] = 1
         flags[found.groups.row[(found.ignored >> bit & 1) == 1]] = -1
@@ -298,7 +304,7 @@ def test_equal_to_pycocotools_with_the_objects_outside_ignored_in_every_category
             continue
         expected = reference(entries + copies, scored, 4, 3, ((0, 1e10),))[0][0]
         predictions = asked(truth, said, classes=3, images=4)
-        found = frames_without_ood(predictions, counted(predictions)).matched()
+        found = frames_without_ood(predictions, select_counted_rows(predictions)).match_detections()
         assert dataset_ap(found) == pytest.approx(expected, abs=1e-9, nan_ok=True)
 
 
@@ -324,7 +330,7 @@ def test_every_class_has_its_objects_and_an_interval():
     predictions = sets(outside=True)
     found = map_without_ood(predictions)
     objects = in_classes(predictions.boxes)
-    anchors = np.isin(objects.image, counted(predictions))
+    anchors = np.isin(objects.image, select_counted_rows(predictions))
     assert [cell.n for cell in found.cells] == np.bincount(objects.label[anchors]).tolist()
     # a class on fewer than five images has none
     images = [len(np.unique(objects.image[anchors & (objects.label == c)])) for c in range(3)]
@@ -338,7 +344,7 @@ def test_every_class_has_its_objects_and_an_interval():
 
 def test_recall_of_every_class_makes_mean_recall():
     predictions = sets(outside=True)
-    of_classes = measured(frames(predictions, counted(predictions)), recall)
+    of_classes = measure_by_class(frames(predictions, select_counted_rows(predictions)), recall)
     found = by_class("mar", of_classes, predictions.classes)
     whole = ask(parse("mar")).metric(predictions)
     assert (found.value, found.low, found.high) == pytest.approx(
@@ -359,9 +365,9 @@ def test_nobody_is_told_it_where_nothing_lies_outside(both):
 
 def test_nothing_outside_changes_no_flag():
     predictions = sets(outside=False)
-    found = frames(predictions, counted(predictions))
-    plain = found.matched()
-    same = excused(plain, found.detections, rows([]))
+    found = frames(predictions, select_counted_rows(predictions))
+    plain = found.match_detections()
+    same = ignore_detections_on(plain, found.detections, rows([]))
     assert np.array_equal(same.ignored, plain.ignored)
 
 

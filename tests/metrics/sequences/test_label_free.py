@@ -28,8 +28,7 @@ from steadyeye.metrics.confidence_jump import confidence_jump
 from steadyeye.metrics.dwell_time import dwell_time
 from steadyeye.metrics.flip_rate import flip_rate
 from steadyeye.metrics.self_consistency import self_consistency
-from steadyeye.metrics.sequences.answer_runs import median, runs
-from steadyeye.metrics.sequences.unstable_windows import windows
+from steadyeye.metrics.sequences.answer_runs import median, runs, windows
 from steadyeye.predictions.read import cells, read
 from steadyeye.predictions.shard_store import begin
 from steadyeye.report.analyses.flips import flips

@@ -14,15 +14,21 @@ from steadyeye.core.errors import UsageError
 from steadyeye.core.format import format_value, points, span
 from steadyeye.core.types import Evaluated
 from steadyeye.metrics.effective_robustness import effective_robustness as metric
-from steadyeye.metrics.testbed.published_models import ANCHORS, PAIRS, altered, beside, published
+from steadyeye.metrics.testbed.published_models import (
+    ANCHORS,
+    PAIRS,
+    beside,
+    find_altered_set,
+    read_published,
+)
 from steadyeye.metrics.testbed.testbed_fit import (
     PLAIN,
     PROBIT,
     coefficients,
     confidence_band,
     effective_robustness,
-    expected,
     fit,
+    predict_share,
     prediction_band,
     strays,
 )
@@ -47,7 +53,7 @@ def columns(path, *names):
 
 
 def line_of(data, space=PROBIT):
-    models = published(data)
+    models = read_published(data)
     return fit(models.original, models.perturbed, space, models.anchors)
 
 
@@ -88,7 +94,7 @@ def test_the_published_models_are_the_published_table(reference, data):
     original, perturbed = columns(
         reference / "published_testbed.csv", f"{data}_pm0", f"{data}_pm10"
     )
-    models = published(data)
+    models = read_published(data)
     assert len(models) == len(models.models) == 335
     np.testing.assert_allclose(models.original, original / 100, rtol=1e-15)
     np.testing.assert_allclose(models.perturbed, perturbed / 100, rtol=1e-15)
@@ -138,12 +144,12 @@ def test_a_line_by_hand():
 @pytest.mark.parametrize("data", SETS)
 @pytest.mark.parametrize("space", [PLAIN, PROBIT], ids=lambda s: s.name)
 def test_the_prediction_band_holds_most_models_and_the_confidence_band_is_within(data, space):
-    models, line = published(data), line_of(data, space)
+    models, line = read_published(data), line_of(data, space)
     low, high = prediction_band(line, models.original)
     inside = np.mean((low <= models.perturbed) & (models.perturbed <= high))
     assert 0.92 <= inside <= 0.98
     narrow, wide = confidence_band(line, models.original)
-    middle = expected(line, models.original)
+    middle = predict_share(line, models.original)
     assert np.all((low < narrow) & (narrow < middle) & (middle < wide) & (wide < high))
 
 
@@ -154,7 +160,7 @@ def test_shares_without_a_probit_are_moved_by_half_an_anchor():
     assert fit(x, y, PROBIT, 100) == fit(*moved, PROBIT, 100)
     # in plain space they stay
     assert fit(x, y, PLAIN, 100).slope == pytest.approx(stats.linregress(x, y).slope)
-    ends = expected(line_of("ytbb_robust"), np.array([0.0, 1.0]))
+    ends = predict_share(line_of("ytbb_robust"), np.array([0.0, 1.0]))
     np.testing.assert_array_equal(ends, [0, 1])
 
 
@@ -178,7 +184,7 @@ def test_the_medians_that_the_printed_tables_rebuild(reference):
 
 def test_the_testbed_and_the_printed_table_are_the_same_measurements(reference):
     # Table 5 prints one decimal of what the testbed has four of
-    models = published("imagenet_vid_robust")
+    models = read_published("imagenet_vid_robust")
     with (reference / "published_imagenet_vid_robust.csv").open(newline="") as file:
         printed = {
             row["model"].removesuffix("_imagenet_pretrained"): row for row in csv.DictReader(file)
@@ -193,7 +199,7 @@ def test_the_testbed_and_the_printed_table_are_the_same_measurements(reference):
 def test_a_model_on_the_line_is_not_told_apart_and_one_far_off_is():
     line = line_of("imagenet_vid_robust")
     n = 1000
-    steady = round(n * float(expected(line, np.array([0.7]))[0]))
+    steady = round(n * float(predict_share(line, np.array([0.7]))[0]))
     videos = np.array([f"v{i}" for i in range(n)])
     order = np.arange(n)
     on = effective_robustness(order < 700, order < steady, videos, line)
@@ -220,7 +226,7 @@ def test_the_order_of_anchors_and_of_videos_changes_nothing():
 
 
 def test_the_drawn_interval_is_that_of_the_delta_method_where_n_is_large():
-    models, line = published("imagenet_vid_robust"), line_of("imagenet_vid_robust")
+    models, line = read_published("imagenet_vid_robust"), line_of("imagenet_vid_robust")
     value, error = strays(models.original, models.perturbed, models.anchors, line)
     order = np.arange(models.anchors)
     for i in (0, 60, 150, 250):
@@ -237,7 +243,7 @@ def test_the_drawn_interval_is_that_of_the_delta_method_where_n_is_large():
 def test_the_interval_covers_a_known_distance(n, accuracy, beyond, each):
     # n videos with `each` anchors, half of which share their video's fate
     line = line_of("imagenet_vid_robust")
-    perturbed = float(expected(line, np.array([accuracy]))[0]) + beyond
+    perturbed = float(predict_share(line, np.array([accuracy]))[0]) + beyond
     rng = np.random.default_rng(11)
     videos = np.repeat([f"v{i:03}" for i in range(n)], each)
     inside = alarms = 0
@@ -268,13 +274,13 @@ def test_what_nobody_saw_still_has_an_interval(right, steady, space):
 def test_the_metric_is_the_distance_to_the_line_of_the_data():
     own = metric(whole("ytbb_robust", 1421, 1218))
     line = line_of("ytbb_robust")
-    assert own.value == pytest.approx(0.6 - float(expected(line, np.array([0.7]))[0]))
+    assert own.value == pytest.approx(0.6 - float(predict_share(line, np.array([0.7]))[0]))
     assert own.name == "effective_robustness(line=ytbb_robust)"
     assert "other data" not in " ".join(own.notes)
     predictions = anchors(100, 70, 60)
     line = line_of("imagenet_vid_robust")
     found = metric(predictions)
-    assert found.value == pytest.approx(0.6 - float(expected(line, np.array([0.7]))[0]))
+    assert found.value == pytest.approx(0.6 - float(predict_share(line, np.array([0.7]))[0]))
     assert found.low < found.value < found.high
     assert (found.n, found.unit) == (100, "difference")
     assert found.name == "effective_robustness(line=imagenet_vid_robust)"
@@ -332,7 +338,7 @@ def test_differences_are_told_with_their_sign():
 def test_other_data_is_not_passed_off_as_the_published_set(predictions, said):
     section = published_models([Evaluated(predictions, {})])
     assert said in section.text[1]
-    models = published(beside(predictions))
+    models = read_published(beside(predictions))
     assert models.title in section.method[0]
     for figure, space in zip(section.figures, (PROBIT, PLAIN), strict=True):
         grey = figure.spec["layer"][3]["data"]["values"]
@@ -375,8 +381,8 @@ def test_no_published_number_stands_beside_a_variant_of_a_released_set(predictio
 def test_a_frame_that_was_not_predicted_makes_it_a_part():
     predictions = whole("ytbb_robust", 1000, 800)
     errors = np.where(np.arange(len(predictions)) == 5, "cut short", "").astype(np.str_)
-    assert altered(predictions) is None
-    assert altered(replace(predictions, errors=errors)) == "ytbb_robust"
+    assert find_altered_set(predictions) is None
+    assert find_altered_set(replace(predictions, errors=errors)) == "ytbb_robust"
 
 
 def test_the_section_names_the_models_off_the_line_and_draws():

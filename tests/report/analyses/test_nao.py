@@ -12,8 +12,13 @@ from ood_tables import asked, sets
 from steadyeye.core.errors import UsageError
 from steadyeye.core.stats.intervals import Interval
 from steadyeye.data.sources.nao import nao
-from steadyeye.metrics.detection.by_class import measured, relative_drop
-from steadyeye.metrics.detection.frame_ap import ap, counted, frames
+from steadyeye.metrics.detection.frame_ap import (
+    ap,
+    frames,
+    measure_by_class,
+    relative_drop,
+    select_counted_rows,
+)
 from steadyeye.metrics.detection.matching import IOUS
 from steadyeye.report.analyses.published_nao import published_nao
 from steadyeye.report.comparison.published_nao import read_published
@@ -81,7 +86,7 @@ def test_the_drop_is_of_the_means_and_its_interval_recovered_from_theirs():
 
 
 def test_a_set_that_is_its_own_reference_may_differ_by_chance():
-    own = measured(frames(sets(True), counted(sets(True))), ap(IOUS)).whole
+    own = measure_by_class(frames(sets(True), select_counted_rows(sets(True))), ap(IOUS)).whole
     drop = relative_drop(own, own)
     assert drop.value == 0
     assert drop.low < -0.1 < 0.1 < drop.high
@@ -100,7 +105,9 @@ def test_the_section_tells_the_drop_from_the_other_data_of_the_report():
     found = sections([evaluated(each) for each in pair()], ["published_nao"])
     (section,) = found
     own = section.tables[0].rows[0]
-    whole = measured(frames(pair()[0], counted(pair()[0])), ap(IOUS)).whole.value
+    whole = measure_by_class(
+        frames(pair()[0], select_counted_rows(pair()[0])), ap(IOUS)
+    ).whole.value
     assert own[0] == "m"
     assert own[1].startswith(f"{whole * 100:.1f}")
     # on the other data it finds all there is

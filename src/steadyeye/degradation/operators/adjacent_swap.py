@@ -14,6 +14,12 @@ def adjacent_swap() -> Operator:
 
     At an edge the neighbour is uniform among those that exist; an image of one pixel stays. One
     exchange after the other, at least one. Swingler 2022.
+
+    Example:
+        >>> from steadyeye.testing import degrade_example
+        >>> print(degrade_example(adjacent_swap(), level=10))
+        60 % of pixels changed, mean 127 → 127
+
     """
     return incremental("adjacent_swap", _level)
 
@@ -92,8 +98,8 @@ def _exchange(
     values: Image, places: NDArray[np.uint32], others: NDArray[np.uint32], channels: int
 ) -> None:
     for i in range(places.size):
-        one, other = np.int64(places[i]) * channels, np.int64(others[i]) * channels
+        place, other = np.int64(places[i]) * channels, np.int64(others[i]) * channels
         for c in range(channels):
-            kept = values[one + c]
-            values[one + c] = values[other + c]
-            values[other + c] = kept
+            value = values[place + c]
+            values[place + c] = values[other + c]
+            values[other + c] = value

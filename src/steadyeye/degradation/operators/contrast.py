@@ -3,7 +3,7 @@
 import numpy as np
 
 from steadyeye.core.types import Image
-from steadyeye.degradation.corruptions import rounded, severities
+from steadyeye.degradation.corruptions import round_to_uint8, severities
 from steadyeye.degradation.operator import Operator
 
 KEPT = (0.4, 0.3, 0.2, 0.1, 0.05)
@@ -14,10 +14,16 @@ def contrast() -> Operator:
     """Every value brought nearer to its channel's mean, of whose distance 40 … 5 % stay.
 
     Severities 1 … 5. Deterministic. Hendrycks and Dietterich 2019.
+
+    Example:
+        >>> from steadyeye.testing import degrade_example
+        >>> print(degrade_example(contrast(), level=3))
+        100 % of pixels changed, mean 127 → 127
+
     """
-    return severities("contrast", _flattened)
+    return severities("contrast", _reduce_contrast)
 
 
-def _flattened(image: Image, severity: int, _: np.uint64) -> Image:
+def _reduce_contrast(image: Image, severity: int, _: np.uint64) -> Image:
     means = image.mean(axis=(0, 1), keepdims=True)
-    return rounded((image - means) * KEPT[severity - 1] + means)
+    return round_to_uint8((image - means) * KEPT[severity - 1] + means)

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from steadyeye.core.types import Image
-from steadyeye.degradation.corruptions import rounded, severities
+from steadyeye.degradation.corruptions import round_to_uint8, severities
 from steadyeye.degradation.operator import Operator
 
 DISKS = ((3, 0.1), (4, 0.5), (6, 0.5), (8, 0.5), (10, 0.5))
@@ -21,14 +21,20 @@ def defocus_blur() -> Operator:
     The rim is softened by a normal window of 3 × 3 pixels, 5 × 5 for the largest. As released, the
     weights of severity 4 sum to 1.013. Severities 1 … 5. Deterministic. Hendrycks and Dietterich
     2019.
+
+    Example:
+        >>> from steadyeye.testing import degrade_example
+        >>> print(degrade_example(defocus_blur(), level=3))
+        100 % of pixels changed, mean 127 → 127
+
     """
-    return severities("defocus_blur", _blurred)
+    return severities("defocus_blur", _blur_image)
 
 
-def _blurred(image: Image, severity: int, _: np.uint64) -> Image:
+def _blur_image(image: Image, severity: int, _: np.uint64) -> Image:
     kernel = _disk(*DISKS[severity - 1])
-    found = cv2.filter2D(image.astype(np.float32), -1, kernel, borderType=cv2.BORDER_REFLECT_101)
-    return rounded(np.asarray(found, dtype=np.float32)).reshape(image.shape)
+    blurred = cv2.filter2D(image.astype(np.float32), -1, kernel, borderType=cv2.BORDER_REFLECT_101)
+    return round_to_uint8(np.asarray(blurred, dtype=np.float32)).reshape(image.shape)
 
 
 @cache

@@ -11,6 +11,12 @@ def global_blur() -> Operator:
     """The 5 × 5 mean of the level before, rounded; the image is mirrored at its edges.
 
     The mirror does not repeat the edge pixel itself. Swingler 2022.
+
+    Example:
+        >>> from steadyeye.testing import degrade_example
+        >>> print(degrade_example(global_blur(), level=10))
+        100 % of pixels changed, mean 127 → 127
+
     """
     return incremental("global_blur", _level)
 

@@ -4,8 +4,8 @@ import numpy as np
 from numba import njit
 
 from steadyeye.core.types import Image
+from steadyeye.degradation.kernels import box
 from steadyeye.degradation.operator import Operator, incremental
-from steadyeye.degradation.random_box import box
 
 SIDES = (2, 10)
 
@@ -15,6 +15,12 @@ def local_blur() -> Operator:
 
     One after the other, so that a box may blur what another has blurred; means are rounded. A
     side is never longer than the image. Swingler 2022.
+
+    Example:
+        >>> from steadyeye.testing import degrade_example
+        >>> print(degrade_example(local_blur(), level=10))
+        99 % of pixels changed, mean 127 → 127
+
     """
     return incremental("local_blur", _level)
 

@@ -12,6 +12,12 @@ def random_noise() -> Operator:
     """A fiftieth of the pixels, w h / 50 a level, get a uniform random colour.
 
     Pixels are drawn with repeats, at least one. Swingler 2022.
+
+    Example:
+        >>> from steadyeye.testing import degrade_example
+        >>> print(degrade_example(random_noise(), level=10))
+        18 % of pixels changed, mean 127 → 127
+
     """
     return incremental("random_noise", _level)
 

@@ -13,6 +13,12 @@ def random_swap() -> Operator:
     """Pairs of uniform pixels exchanged, w h / 20 a level, one after the other, at least one.
 
     No pixel is lost: the colours of the image stay the same multiset. Swingler 2022.
+
+    Example:
+        >>> from steadyeye.testing import degrade_example
+        >>> print(degrade_example(random_swap(), level=10))
+        64 % of pixels changed, mean 127 → 127
+
     """
     return incremental("random_swap", _level)
 
@@ -35,9 +41,9 @@ def _level(image: Image, key: np.uint64) -> Image:
 @njit(nogil=True, cache=True, inline="always")
 def _exchange(values: Image, places: NDArray[np.uint32], count: int, channels: int) -> None:
     for i in range(count):
-        one = np.int64(places[i]) * channels
+        place = np.int64(places[i]) * channels
         other = np.int64(places[count + i]) * channels
         for c in range(channels):
-            kept = values[one + c]
-            values[one + c] = values[other + c]
-            values[other + c] = kept
+            value = values[place + c]
+            values[place + c] = values[other + c]
+            values[other + c] = value

@@ -5,17 +5,57 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.cluster import HDBSCAN
+from sklearn.neighbors import NearestNeighbors
 
 from steadyeye.core.predictions import Predictions
 from steadyeye.core.stats.intervals import Interval, proportion
-from steadyeye.explain.embedding.clustering import spots
 from steadyeye.explain.embedding.density_ratio import LEAST, Thinness, thinness
 from steadyeye.explain.embedding.knn import Vectors
-from steadyeye.explain.embedding.pca import space
+from steadyeye.explain.embedding.projection import space
 from steadyeye.explain.embedding.regions import WRONG
+
+SMALLEST = 5
+DIMENSIONS = 16
+
+REACH = 0.9
+"""The share of points whose neighbours are within the height at which one spot alone is cut."""
 
 FAR = 0.95
 """Farther than this share of the reference lies from the rest of it: a hint, where nothing more."""
+
+
+def spots(points: Vectors) -> NDArray[np.int64]:
+    """(n,) the spot of each point, from 0 by falling size; −1 for a point in none.
+
+    `points`: (n, d) float32, the leading `DIMENSIONS` of which count. HDBSCAN (Campello, Moulavi
+    and Sander, "Density-Based Clustering Based on Hierarchical Density Estimates", PAKDD 2013): a
+    spot has at least `SMALLEST` points and a twentieth of them. Its choice of clusters looks for
+    several, so that of one alone it keeps the core; where it leaves out more than half of the
+    points, its tree is cut at one height. None in fewer than `SMALLEST`.
+    """
+    if len(points) < SMALLEST:
+        return np.full(len(points), -1, dtype=np.int64)
+    # so that the order in which points come makes no difference
+    order = np.lexsort(points.T[::-1])
+    ordered = points[order, :DIMENSIONS].astype(np.float64)
+    smallest = max(SMALLEST, len(points) // 20)
+    tree = HDBSCAN(min_cluster_size=smallest, min_samples=SMALLEST, copy=True).fit(ordered)
+    labels = tree.labels_
+    if (labels < 0).mean() > 0.5:
+        near = NearestNeighbors(n_neighbors=SMALLEST).fit(ordered).kneighbors(ordered)[0][:, -1]
+        labels = tree.dbscan_clustering(float(np.quantile(near, REACH)), smallest)
+    numbers = np.empty(len(points), dtype=np.int64)
+    numbers[order] = _by_size(labels)
+    return numbers
+
+
+def _by_size(labels: NDArray[np.integer]) -> NDArray[np.int64]:
+    """The labels numbered anew by falling size, ties by who comes first; −1 stays."""
+    names, first, sizes = np.unique(labels[labels >= 0], return_index=True, return_counts=True)
+    rank = np.full(int(labels.max(initial=-1)) + 2, -1, dtype=np.int64)
+    rank[names[np.lexsort((first, -sizes))]] = np.arange(len(names))
+    return np.asarray(rank[labels])
 
 
 @dataclass(frozen=True, eq=False)
@@ -94,16 +134,16 @@ def blindness(predictions: Predictions) -> Blindness | None:
         return None
     points = space(predictions.scores[rows])
     thin = thinness(points, groups, reference)
-    chosen = thin.thin if thin.thin.any() else thin.far >= FAR
-    spot = np.full(len(chosen), -1, dtype=np.int64)
-    spot[chosen] = spots(points[~reference][chosen])
-    return Blindness(predictions, rows, points, reference, thin, chosen, spot)
+    is_blind = thin.thin if thin.thin.any() else thin.far >= FAR
+    spot = np.full(len(is_blind), -1, dtype=np.int64)
+    spot[is_blind] = spots(points[~reference][is_blind])
+    return Blindness(predictions, rows, points, reference, thin, is_blind, spot)
 
 
-def contents(found: Blindness, inside: NDArray[np.bool_]) -> SpotContents:
+def contents(measured: Blindness, inside: NDArray[np.bool_]) -> SpotContents:
     """What is in a part of the regions; `inside`: (m,) bool."""
-    cause, said, true = (found.tag(name)[inside] for name in ("cause", "said", "true"))
-    videos = found.tag("video")[inside]
+    cause, said, true = (measured.tag(name)[inside] for name in ("cause", "said", "true"))
+    videos = measured.tag("video")[inside]
     known = cause != "unverified"
     wrong = np.isin(cause, WRONG)
     pairs = [pair(t, s) for t, s in zip(true[wrong], said[wrong], strict=True)]
@@ -125,14 +165,14 @@ def pair(true: str, said: str) -> str:
     return f"{true} → {said}"
 
 
-def examples(found: Blindness, spot: int, most: int = 3) -> tuple[list[int], int]:
+def examples(measured: Blindness, spot: int, most: int = 3) -> tuple[list[int], int]:
     """Rows of a spot to be shown, and the row of the reference that is nearest to the first.
 
     The first is the one in the middle of the spot; each of the next is of an image or video that
     is not shown yet, as far as there are any, and there the one farthest from those shown.
     """
-    here = np.flatnonzero(found.spot == spot)
-    points, videos = found.points[~found.reference][here], found.tag("video")[here]
+    here = np.flatnonzero(measured.spot == spot)
+    points, videos = measured.points[~measured.reference][here], measured.tag("video")[here]
     first = int(_apart(points, np.median(points, axis=0)).argmin())
     shown = [first]
     while len(shown) < min(most, len(here)):
@@ -140,9 +180,9 @@ def examples(found: Blindness, spot: int, most: int = 3) -> tuple[list[int], int
         apart[np.isin(videos, videos[shown])] -= np.inf if not _all(videos, shown) else 0
         apart[shown] = -np.inf
         shown.append(int(apart.argmax()))
-    of_reference = np.flatnonzero(found.reference)
-    nearest = of_reference[_apart(found.points[of_reference], points[first]).argmin()]
-    return [int(found.others[here[place]]) for place in shown], int(found.rows[nearest])
+    of_reference = np.flatnonzero(measured.reference)
+    nearest = of_reference[_apart(measured.points[of_reference], points[first]).argmin()]
+    return [int(measured.others[here[place]]) for place in shown], int(measured.rows[nearest])
 
 
 def _all(videos: NDArray[np.str_], shown: list[int]) -> bool:

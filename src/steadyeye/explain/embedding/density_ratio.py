@@ -111,9 +111,11 @@ def _chance(
     "Resampling-Based Multiple Testing", 1993, Section 2.6.
     """
     rng = stream(seed, "blind spots")
-    seen = _smallest_adjusted(near, which, of_reference, chances)
+    observed = _smallest_adjusted(near, which, of_reference, chances)
     labels = (rng.permutation(of_reference) for _ in range(SHUFFLES))
-    as_small = sum(_smallest_adjusted(near, which, each, chances) <= seen for each in labels)
+    as_small = sum(
+        _smallest_adjusted(near, which, permuted, chances) <= observed for permuted in labels
+    )
     return (1 + as_small) / (1 + SHUFFLES)
 
 

@@ -34,14 +34,14 @@ def nearest_groups(
     things again and again; a group counts once, so they are one witness. Groups at equal distances
     go by their index. Every point a group of its own: the k nearest neighbours.
     """
-    counted = np.ones(int(group.max()) + 1, dtype=np.bool_) if among is None else among
-    names = np.flatnonzero(counted)
+    counts = np.ones(int(group.max()) + 1, dtype=np.bool_) if among is None else among
+    names = np.flatnonzero(counts)
     assert 0 < k < len(names), "fewer groups than neighbours"
-    column = np.where(counted, np.cumsum(counted) - 1, -1)[group]
+    column = np.where(counts, np.cumsum(counts) - 1, -1)[group]
     order = np.argsort(column, kind="stable")[int((column < 0).sum()) :]
     others, starts = points[order], np.searchsorted(column[order], np.arange(len(names)))
     squares = np.einsum("ij,ij->i", others, others)
-    found = Nearest(
+    nearest = Nearest(
         np.empty((len(points), k), dtype=np.int64), np.empty((len(points), k), dtype=np.float32)
     )
     size = max(CELLS // len(others), 1)
@@ -53,9 +53,9 @@ def nearest_groups(
         own = np.flatnonzero(column[block] >= 0)
         apart[own, column[block][own]] = np.inf
         which = _smallest(apart, k)
-        found.group[block] = names[which]
-        found.distance[block] = np.sqrt(np.take_along_axis(apart, which, axis=1))
-    return found
+        nearest.group[block] = names[which]
+        nearest.distance[block] = np.sqrt(np.take_along_axis(apart, which, axis=1))
+    return nearest
 
 
 def _apart(block: Vectors, others: Vectors, squares: NDArray[np.float32]) -> NDArray[np.float32]:

@@ -1,4 +1,4 @@
-"""A map: points laid out on a plane, for the eye alone; nothing is measured on it."""
+"""The space in which vectors are compared, and a map of them on a plane, for the eye alone."""
 
 import warnings
 from dataclasses import dataclass
@@ -8,7 +8,25 @@ from numpy.typing import NDArray
 
 from steadyeye.explain.embedding.knn import Vectors
 
+DIMENSIONS = 64
 NEIGHBOURS = 15
+
+
+def space(vectors: NDArray[np.float32], dimensions: int = DIMENSIONS) -> NDArray[np.float32]:
+    """(n, ≤ `dimensions`) float32: vectors of length 1, on their leading principal components.
+
+    `vectors`: (n, d). Of length 1, a distance is one of directions, as networks compare; few
+    dimensions, since distances in many differ little (Beyer et al., "When Is Nearest Neighbor
+    Meaningful?", ICDT 1999). Components of both sets together, so that no set is preferred; their
+    signs are fixed by the largest loading. A vector of length 0 stays there.
+    """
+    length = np.linalg.norm(vectors, axis=1, keepdims=True)
+    unit = np.divide(vectors, length, out=np.zeros_like(vectors), where=length > 0)
+    centred = unit - unit.mean(axis=0)
+    _, axes = np.linalg.eigh((centred.T @ centred).astype(np.float64))
+    leading = axes[:, ::-1][:, :dimensions]
+    sign = np.sign(leading[np.abs(leading).argmax(axis=0), np.arange(leading.shape[1])])
+    return np.asarray(centred @ (leading * sign).astype(np.float32), dtype=np.float32)
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,5 +53,5 @@ def layout(points: Vectors, seed: int = 0) -> Layout:
     with warnings.catch_warnings():
         # that one thread is slower, and that graphs may fall apart: both are wanted
         warnings.simplefilter("ignore")
-        found = UMAP(n_neighbors=NEIGHBOURS, random_state=seed, n_jobs=1).fit_transform(points)
-    return Layout("UMAP", np.asarray(found, dtype=np.float64))
+        positions = UMAP(n_neighbors=NEIGHBOURS, random_state=seed, n_jobs=1).fit_transform(points)
+    return Layout("UMAP", np.asarray(positions, dtype=np.float64))

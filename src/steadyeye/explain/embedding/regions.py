@@ -1,14 +1,17 @@
-"""What is embedded: regions of images, with what a detector makes of them."""
+"""What is embedded: regions of images, with what a detector makes of them, cut out as squares."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
+import cv2
 import numpy as np
 from numpy.typing import NDArray
 
 from steadyeye.core.boxes import BoxTable
+from steadyeye.core.errors import UsageError
 from steadyeye.core.predictions import Predictions
 from steadyeye.core.seeds import stream
+from steadyeye.core.types import Image
 from steadyeye.explain.mining.candidates import name_of
 from steadyeye.explain.mining.causes import (
     CAUSES,
@@ -25,6 +28,10 @@ MISTAKEN = "mistake"
 
 WRONG = (*MISTAKES, MISSED, MISTAKEN)
 """The causes that count as mistakes; "" is right, and `unverified` is neither."""
+
+ENLARGE = 0.2
+GREY = 127
+THUMB = 64
 
 
 @dataclass(frozen=True)
@@ -52,12 +59,12 @@ Listing = Callable[[Predictions, float], list[Region]]
 
 def detections(predictions: Predictions, score: float) -> list[Region]:
     """Every confident detection; those that a crowd excuses are left out."""
-    said, found = _select_detections(predictions), judge_detections(predictions, score)
-    falling = np.lexsort((-said.score[found.detection], said.image[found.detection]))
+    raw, verdicts = _select_detections(predictions), judge_detections(predictions, score)
+    falling = np.lexsort((-raw.score[verdicts.detection], raw.image[verdicts.detection]))
     return [
-        _detection(predictions, found, place)
+        _detection(predictions, verdicts, place)
         for place in falling.tolist()
-        if found.cause[place] != IN_CROWD
+        if verdicts.cause[place] != IN_CROWD
     ]
 
 
@@ -67,11 +74,11 @@ def truth(predictions: Predictions, score: float) -> list[Region]:
     Of several the one of highest IoU; of a right one and a wrong one the right one. An object on
     which none lies is `MISSED`. Crowds are left out.
     """
-    boxes, found = predictions.boxes, judge_detections(predictions, score)
+    boxes, verdicts = predictions.boxes, judge_detections(predictions, score)
     assert boxes is not None, "checked by needs"
-    on = found.iou > IOU
-    order = np.lexsort((found.iou, found.cause < 0, on))
-    upon = dict(zip(found.object[order].tolist(), order.tolist(), strict=True))
+    on = verdicts.iou > IOU
+    order = np.lexsort((verdicts.iou, verdicts.cause < 0, on))
+    upon = dict(zip(verdicts.object[order].tolist(), order.tolist(), strict=True))
     regions = []
     for place in np.flatnonzero(~boxes.crowd).tolist():
         row, which = int(boxes.image[place]), upon.get(place, -1)
@@ -81,12 +88,14 @@ def truth(predictions: Predictions, score: float) -> list[Region]:
                 f"{predictions.ids[row]}#t{place - int(np.searchsorted(boxes.image, row))}",
                 row,
                 _corners(boxes, place),
-                int(_select_detections(predictions).label[found.detection[which]]) if known else -1,
-                float(_select_detections(predictions).score[found.detection[which]])
+                int(_select_detections(predictions).label[verdicts.detection[which]])
+                if known
+                else -1,
+                float(_select_detections(predictions).score[verdicts.detection[which]])
                 if known
                 else 0.0,
-                _cause(found, which) if known else MISSED,
-                _answer(predictions, found, which) if known else NOTHING,
+                _cause(verdicts, which) if known else MISSED,
+                _answer(predictions, verdicts, which) if known else NOTHING,
                 _name_class(predictions, place),
             )
         )
@@ -95,15 +104,15 @@ def truth(predictions: Predictions, score: float) -> list[Region]:
 
 def images(predictions: Predictions, score: float) -> list[Region]:
     """Every image as a whole, with its most confident mistake, if it has one."""
-    said, found = _select_detections(predictions), judge_detections(predictions, score)
-    wrong = np.isin(found.cause, [CAUSES.index(cause) for cause in MISTAKES])
-    order = np.lexsort((said.score[found.detection], wrong))
-    most = dict(zip(said.image[found.detection[order]].tolist(), order.tolist(), strict=True))
+    raw, verdicts = _select_detections(predictions), judge_detections(predictions, score)
+    wrong = np.isin(verdicts.cause, [CAUSES.index(cause) for cause in MISTAKES])
+    order = np.lexsort((raw.score[verdicts.detection], wrong))
+    most = dict(zip(raw.image[verdicts.detection[order]].tolist(), order.tolist(), strict=True))
     regions = []
     for row in np.flatnonzero(predictions.valid).tolist():
         which = most.get(row, -1)
         mistaken = which >= 0 and bool(wrong[which])
-        one = _detection(predictions, found, which) if which >= 0 else None
+        one = _detection(predictions, verdicts, which) if which >= 0 else None
         regions.append(
             Region(
                 str(predictions.ids[row]),
@@ -122,28 +131,28 @@ def images(predictions: Predictions, score: float) -> list[Region]:
 LISTINGS: Mapping[str, Listing] = {"detections": detections, "truth": truth, "images": images}
 
 
-def draw_regions(found: list[Region], most: int, seed: int, name: str) -> list[Region]:
+def draw_regions(regions: list[Region], most: int, seed: int, name: str) -> list[Region]:
     """At most so many regions, drawn evenly, in the order they came; `name`: of the set."""
-    if len(found) <= most:
-        return found
-    rows = stream(seed, "regions", name).choice(len(found), size=most, replace=False)
-    return [found[row] for row in sorted(rows.tolist())]
+    if len(regions) <= most:
+        return regions
+    rows = stream(seed, "regions", name).choice(len(regions), size=most, replace=False)
+    return [regions[row] for row in sorted(rows.tolist())]
 
 
-def _detection(predictions: Predictions, found: Judged, place: int) -> Region:
-    said = _select_detections(predictions)
-    which = int(found.detection[place])
-    row = int(said.image[which])
-    on = found.iou[place] > IOU
+def _detection(predictions: Predictions, verdicts: Judged, place: int) -> Region:
+    raw = _select_detections(predictions)
+    which = int(verdicts.detection[place])
+    row = int(raw.image[which])
+    on = verdicts.iou[place] > IOU
     return Region(
-        f"{predictions.ids[row]}#d{which - int(np.searchsorted(said.image, row))}",
+        f"{predictions.ids[row]}#d{which - int(np.searchsorted(raw.image, row))}",
         row,
-        _corners(said, which),
-        int(said.label[which]),
-        float(said.score[which]),
-        _cause(found, place),
-        _answer(predictions, found, place),
-        _name_class(predictions, int(found.object[place])) if on else NOTHING,
+        _corners(raw, which),
+        int(raw.label[which]),
+        float(raw.score[which]),
+        _cause(verdicts, place),
+        _answer(predictions, verdicts, place),
+        _name_class(predictions, int(verdicts.object[place])) if on else NOTHING,
     )
 
 
@@ -152,13 +161,13 @@ def _select_detections(predictions: Predictions) -> BoxTable:
     return predictions.raw_detections
 
 
-def _cause(found: Judged, place: int) -> str:
-    return CAUSES[found.cause[place]] if found.cause[place] >= 0 else ""
+def _cause(verdicts: Judged, place: int) -> str:
+    return CAUSES[verdicts.cause[place]] if verdicts.cause[place] >= 0 else ""
 
 
-def _answer(predictions: Predictions, found: Judged, place: int) -> str:
+def _answer(predictions: Predictions, verdicts: Judged, place: int) -> str:
     return predictions.model_classes[
-        int(_select_detections(predictions).label[found.detection[place]])
+        int(_select_detections(predictions).label[verdicts.detection[place]])
     ]
 
 
@@ -172,3 +181,58 @@ def _corners(table: BoxTable, place: int) -> tuple[float, float, float, float]:
     corners: NDArray[np.float64] = table.boxes[place]
     x0, y0, x1, y1 = map(float, corners)
     return x0, y0, x1, y1
+
+
+@dataclass(frozen=True)
+class CropRule:
+    """How a box is cut out: `enlarge`, the share of its longer side that is added, both ends.
+
+    Raises `UsageError` for a share below 0 or above 4.
+    """
+
+    enlarge: float = ENLARGE
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.enlarge <= 4:
+            raise UsageError(f"enlarge={self.enlarge:g}: give a share from 0 to 4")
+
+    def __str__(self) -> str:
+        return f"the square around the box, {self.enlarge:.0%} longer than its longer side"
+
+
+def crop_image(image: Image, box: NDArray[np.float64], crop: CropRule) -> Image:
+    """The square around a box, (s, s, 3) uint8, whole pixels, s at least 1.
+
+    `box`: (4,) x0 y0 x1 y1 in pixels. The square has the box in its middle and (1 + `enlarge`)
+    times its longer side; where it leaves the image it is moved back in, and where it is larger
+    than the image the rest is grey. Squaring keeps the shape of the object, which resizing to a
+    network's input would change.
+    """
+    height, width = image.shape[:2]
+    x0, y0, x1, y1 = box.tolist()
+    side = max(round(max(x1 - x0, y1 - y0) * (1 + crop.enlarge)), 1)
+    left = _start((x0 + x1) / 2, side, width)
+    top = _start((y0 + y1) / 2, side, height)
+    inside = image[max(top, 0) : top + side, max(left, 0) : left + side]
+    if inside.shape[:2] == (side, side):
+        return np.ascontiguousarray(inside)
+    out = np.full((side, side, 3), GREY, dtype=np.uint8)
+    above, beside = max(-top, 0), max(-left, 0)
+    out[above : above + inside.shape[0], beside : beside + inside.shape[1]] = inside
+    return out
+
+
+def small(image: Image, side: int = THUMB) -> Image:
+    """A picture of at most `side` pixels, for a thumbnail; never enlarged."""
+    scale = side / max(image.shape[:2])
+    if scale >= 1:
+        return image
+    size = (max(round(image.shape[1] * scale), 1), max(round(image.shape[0] * scale), 1))
+    return np.asarray(cv2.resize(image, size, interpolation=cv2.INTER_AREA), dtype=np.uint8)
+
+
+def _start(middle: float, side: int, length: int) -> int:
+    """Where a window of `side` pixels begins: within the image, or around it if it is larger."""
+    if side >= length:
+        return (length - side) // 2
+    return min(max(round(middle - side / 2), 0), length - side)

@@ -1,10 +1,15 @@
-"""Candidates: confident mistakes to be looked at, each of them once."""
+"""Candidates: confident mistakes to be looked at, each of them once.
+
+Said by several models, or frame after frame of a video, a mistake is the same.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
+from typing import Any
 
 import numpy as np
+from numba import njit
 from numpy.typing import NDArray
 
 from steadyeye.core.boxes import OOD
@@ -12,14 +17,76 @@ from steadyeye.core.film_frames import away, set_rows
 from steadyeye.core.format import clock
 from steadyeye.core.predictions import Predictions
 from steadyeye.core.report_types import Film, FilmFrame, Mark
-from steadyeye.explain.mining.causes import CAUSES, MISTAKES, RIGHT, Judged
-from steadyeye.explain.mining.deduplication import tracks
+from steadyeye.explain.mining.causes import CAUSES, MISTAKES, RIGHT, Judged, share_of
 
+SAME = 0.5  # IoU above which two boxes of a class are one mistake, as NAO matches boxes
+GAP = 10  # frames of the data for which a mistake may be gone and is then still the same
 OUTSIDE = "OOD object"
+
 FAINT = 0.3
 """The frames of a film show detections with a score above this: a mistake may fade."""
+
 AROUND = 5
 """Frames of a video that a film shows on either side of a mistake."""
+
+
+def tracks(
+    key: NDArray[np.int64],
+    frame: NDArray[np.int64],
+    boxes: NDArray[np.float64],
+    score: NDArray[np.float64],
+) -> NDArray[np.int64]:
+    """(n,) which mistake each of n detections is of, numbered from 0.
+
+    `key`: what must be the same, such as video and class. `frame`: the place of the image in its
+    video; images that follow nothing have keys of their own. `boxes`: (n, 4). In rising order of
+    frames, in a frame by falling score, each joins the mistake of its key whose last box it
+    overlaps most, at an IoU above `SAME`, if that was seen at most `GAP` frames ago; else it
+    begins another.
+    """
+    order = np.lexsort((np.arange(len(key)), -score, frame, key))
+    numbers = np.empty(len(key), dtype=np.int64)
+    numbers[order] = _follow_boxes(
+        key[order], frame[order], np.ascontiguousarray(boxes[order]), (SAME, GAP)
+    )
+    return numbers
+
+
+@njit(nogil=True, cache=True)
+def _follow_boxes(
+    key: NDArray[np.int64], frame: NDArray[np.int64], boxes: NDArray[np.float64], how: Any
+) -> NDArray[np.int64]:
+    same, gap = how
+    n = len(key)
+    number = np.empty(n, dtype=np.int64)
+    live = np.empty(n, dtype=np.int64)  # the last detection of each mistake that may go on
+    alive = total = 0
+    for i in range(n):
+        if i > 0 and key[i] != key[i - 1]:
+            alive = 0
+        survivors = 0
+        best, place = same, -1
+        for j in range(alive):
+            last = live[j]
+            if frame[i] - frame[last] > gap:
+                continue
+            live[survivors] = last
+            share = share_of(boxes, i, boxes, last, False)
+            if share > best:
+                best, place = share, survivors
+            survivors += 1
+        alive = survivors
+        if place < 0:
+            number[i] = total
+            total += 1
+            live[alive] = i
+            alive += 1
+            continue
+        number[i] = number[live[place]]
+        # of one frame the most confident came first and stays what others are held against
+        if frame[live[place]] != frame[i]:
+            live[place] = i
+    return number
 
 
 @dataclass(frozen=True)
@@ -49,47 +116,50 @@ class Mistake:
 
 
 def candidates(
-    tables: Sequence[Predictions], found: Sequence[Judged], causes: Sequence[str] = MISTAKES
+    tables: Sequence[Predictions], verdicts: Sequence[Judged], causes: Sequence[str] = MISTAKES
 ) -> tuple[Mistake, ...]:
     """The mistakes of models on the same or on other data, by falling score.
 
-    `found`: what the confident detections of each table are. What several models say of one image
-    is one mistake where the class has the same name and the boxes an IoU above 0.5, and so it is
-    along the frames of a video (`explain.mining.deduplication`); ties go to the earlier table, then
-    row.
+    `verdicts`: what the confident detections of each table are. What several models say of one
+    image is one mistake where the class has the same name and the boxes an IoU above 0.5, and so it
+    is along the frames of a video (`explain.mining.candidates`); ties go to the earlier table,
+    then row.
     """
     numbers = [CAUSES.index(cause) for cause in causes]
-    picked = [np.flatnonzero(np.isin(each.cause, numbers)) for each in found]
-    table = np.repeat(np.arange(len(tables)), [len(each) for each in picked])
+    picked = [np.flatnonzero(np.isin(verdict.cause, numbers)) for verdict in verdicts]
+    table = np.repeat(np.arange(len(tables)), [len(rows) for rows in picked])
     place = np.concatenate([np.zeros(0, dtype=np.int64), *picked])
     if not len(place):
         return ()
     image, label, boxes, score = (
-        np.concatenate(parts) for parts in zip(*map(_columns, tables, found, picked), strict=True)
+        np.concatenate(parts)
+        for parts in zip(*map(_columns, tables, verdicts, picked), strict=True)
     )
     video, frame = _frames(tables)
-    said = _names(tables)
-    offsets = np.cumsum([0, *(len(each) for each in tables)])
+    class_names = _names(tables)
+    offsets = np.cumsum([0, *map(len, tables)])
     at = offsets[table] + image
-    names = np.cumsum([0, *(len(each.model_classes) for each in tables)])
-    kind = said[names[table] + label]
-    mistake = tracks(video[at] * (said.max() + 1) + kind, frame[at], boxes, score)
+    names = np.cumsum([0, *(len(predictions.model_classes) for predictions in tables)])
+    kind = class_names[names[table] + label]
+    mistake = tracks(video[at] * (class_names.max() + 1) + kind, frame[at], boxes, score)
     order = np.lexsort((place, table, -score, mistake))
     bounds = np.flatnonzero(np.diff(mistake[order], prepend=-1, append=-1))
-    made = [
-        _candidate(tables, found, table[rows], place[rows])
+    mistakes = [
+        _candidate(tables, verdicts, table[rows], place[rows])
         for rows in np.split(order, bounds[1:-1])
     ]
-    return tuple(sorted(made, key=lambda one: (-one.score, one.table, one.detection)))
+    return tuple(
+        sorted(mistakes, key=lambda ranked: (-ranked.score, ranked.table, ranked.detection))
+    )
 
 
 def _columns(
-    predictions: Predictions, found: Judged, picked: NDArray[np.intp]
+    predictions: Predictions, verdict: Judged, picked: NDArray[np.intp]
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64], NDArray[np.float64]]:
-    said = predictions.raw_detections
-    assert said is not None, "judged"
-    rows = found.detection[picked]
-    return said.image[rows], said.label[rows], said.boxes[rows], said.score[rows]
+    raw = predictions.raw_detections
+    assert raw is not None, "judged"
+    rows = verdict.detection[picked]
+    return raw.image[rows], raw.label[rows], raw.boxes[rows], raw.score[rows]
 
 
 def _frames(tables: Sequence[Predictions]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
@@ -98,15 +168,17 @@ def _frames(tables: Sequence[Predictions]) -> tuple[NDArray[np.int64], NDArray[n
     A video is known by the tag `video`, or is what a pm-set is of; else every image is its own.
     """
     videos, frames = [], []
-    for each in tables:
-        alone = np.zeros(len(each), dtype=np.int64)
-        if "video" in each.tags and "frame" in each.tags:
-            names, frame = each.tags["video"], each.tags["frame"]
-        elif "offset" in each.tags:
-            names, frame = each.groups, each.tags["offset"]
+    for predictions in tables:
+        alone = np.zeros(len(predictions), dtype=np.int64)
+        if "video" in predictions.tags and "frame" in predictions.tags:
+            names, frame = predictions.tags["video"], predictions.tags["frame"]
+        elif "offset" in predictions.tags:
+            names, frame = predictions.groups, predictions.tags["offset"]
         else:
-            names, frame = each.ids, alone
-        videos.append(np.array([f"{each.data}\0{name}" for name in names.tolist()], dtype=np.str_))
+            names, frame = predictions.ids, alone
+        videos.append(
+            np.array([f"{predictions.data}\0{name}" for name in names.tolist()], dtype=np.str_)
+        )
         frames.append(np.asarray(frame, dtype=np.int64))
     _, video = np.unique(np.concatenate(videos), return_inverse=True)
     pairs = np.stack([video, np.concatenate(frames)], axis=1)
@@ -118,39 +190,39 @@ def _frames(tables: Sequence[Predictions]) -> tuple[NDArray[np.int64], NDArray[n
 
 def _names(tables: Sequence[Predictions]) -> NDArray[np.int64]:
     """A number for each class of each table's model, one after the other, the same for a name."""
-    names = [name for each in tables for name in each.model_classes]
+    names = [name for predictions in tables for name in predictions.model_classes]
     return np.asarray(np.unique(names, return_inverse=True)[1], dtype=np.int64)
 
 
 def _candidate(
     tables: Sequence[Predictions],
-    found: Sequence[Judged],
+    verdicts: Sequence[Judged],
     table: NDArray[np.int64],
     place: NDArray[np.int64],
 ) -> Mistake:
     """The candidate of one mistake, whose most confident detection comes first."""
     which, best = int(table[0]), int(place[0])
-    shown, judged = tables[which], found[which]
-    said, truth = shown.raw_detections, shown.boxes
-    assert said is not None, "judged"
+    shown, judged = tables[which], verdicts[which]
+    raw, truth = shown.raw_detections, shown.boxes
+    assert raw is not None, "judged"
     assert truth is not None, "judged"
     row, there = int(judged.detection[best]), int(judged.object[best])
     cause = CAUSES[judged.cause[best]]
     met = cause in CAUSES[:2]
-    x0, y0, x1, y1 = (float(value) for value in said.boxes[row])
+    x0, y0, x1, y1 = (float(value) for value in raw.boxes[row])
     return Mistake(
         table=which,
-        row=int(said.image[row]),
+        row=int(raw.image[row]),
         detection=row,
         object=there,
-        sample=str(shown.ids[said.image[row]]),
+        sample=str(shown.ids[raw.image[row]]),
         box=(x0, y0, x1, y1),
-        said=shown.model_classes[said.label[row]],
+        said=shown.model_classes[raw.label[row]],
         truth=name_of(shown, int(truth.label[there])) if met else "",
-        score=float(said.score[row]),
+        score=float(raw.score[row]),
         iou=float(judged.iou[best]),
         cause=cause,
-        models=tuple(tables[each].model for each in sorted(set(table.tolist()))),
+        models=tuple(tables[number].model for number in sorted(set(table.tolist()))),
         times=len(table),
     )
 
@@ -167,14 +239,14 @@ def mistake_film(predictions: Predictions, faint: Judged, detection: int) -> Fil
     `said`. A frame is right where no detection of that class is wrong; bars are the highest score
     of those that are. None where the image is no frame of a video, or too few were predicted.
     """
-    said = predictions.raw_detections
-    assert said is not None, "judged"
-    row = int(said.image[detection])
+    raw = predictions.raw_detections
+    assert raw is not None, "judged"
+    row = int(raw.image[detection])
     rows = _near(predictions, row)
     if len(rows) < 3:
         return None
-    shown = partial(_frame, predictions, faint, int(said.label[detection]))
-    name = predictions.model_classes[said.label[detection]]
+    shown = partial(_frame, predictions, faint, int(raw.label[detection]))
+    name = predictions.model_classes[raw.label[detection]]
     return Film(tuple(map(shown, rows)), start=rows.index(row), bar=f"score of the false {name}")
 
 
@@ -182,32 +254,32 @@ def _near(predictions: Predictions, row: int) -> list[int]:
     """The rows of the frames around one, in the order of time; none where it is no frame."""
     tags = predictions.tags
     if "offset" in tags:
-        return [int(each) for each in set_rows(predictions, row)]
+        return [int(near_row) for near_row in set_rows(predictions, row)]
     if not {"video", "frame"} <= set(tags) or not predictions.valid[row]:
         return []
     rows = np.flatnonzero((tags["video"] == tags["video"][row]) & predictions.valid)
     rows = rows[np.argsort(tags["frame"][rows], kind="stable")]
     place = int(np.flatnonzero(rows == row)[0])
-    return [int(each) for each in rows[max(place - AROUND, 0) : place + AROUND + 1]]
+    return [int(near_row) for near_row in rows[max(place - AROUND, 0) : place + AROUND + 1]]
 
 
 def _frame(predictions: Predictions, faint: Judged, label: int, row: int) -> FilmFrame:
     """One frame: its true boxes, its detections, and whether one of `label` is wrong."""
-    said, truth, tags = predictions.raw_detections, predictions.boxes, predictions.tags
-    assert said is not None, "judged"
+    raw, truth, tags = predictions.raw_detections, predictions.boxes, predictions.tags
+    assert raw is not None, "judged"
     assert truth is not None, "judged"
     there = truth.boxes[(truth.image == row) & ~truth.crowd].tolist()
     marks = [Mark("truth", tuple(box), "") for box in there]
     most = 0.0
-    for place in np.flatnonzero(said.image[faint.detection] == row):
+    for place in np.flatnonzero(raw.image[faint.detection] == row):
         at, cause = int(faint.detection[place]), int(faint.cause[place])
         wrong = 0 <= cause < len(MISTAKES)
         if not wrong and cause != RIGHT:
             continue
-        score = float(said.score[at])
-        text = f"{predictions.model_classes[said.label[at]]} {score:.2f}"
-        marks.append(Mark("wrong" if wrong else "right", tuple(said.boxes[at].tolist()), text))
-        most = max(most, score if wrong and said.label[at] == label else 0.0)
+        score = float(raw.score[at])
+        text = f"{predictions.model_classes[raw.label[at]]} {score:.2f}"
+        marks.append(Mark("wrong" if wrong else "right", tuple(raw.boxes[at].tolist()), text))
+        most = max(most, score if wrong and raw.label[at] == label else 0.0)
     name = predictions.model_classes[label]
     line = f"false {name}, score {most:.2f}" if most else f"no false {name} above {FAINT:g}"
     if "offset" in tags:

@@ -6,15 +6,22 @@ of its class, is an egregious misclassification.
 """
 
 from dataclasses import dataclass
+from typing import Any, TypeAlias
 
 import numpy as np
+from numba import njit
 from numpy.typing import NDArray
 
 from steadyeye.core.boxes import OOD, BoxTable, Verified, take
 from steadyeye.core.errors import UsageError
 from steadyeye.core.predictions import Predictions
-from steadyeye.explain.mining.class_hierarchy import kin, stood_for
-from steadyeye.explain.mining.overlap_kernel import overlaps
+from steadyeye.data.classes.hierarchy import Parents, ancestors, descendants
+
+HALF = 0.5  # of a detection inside a crowd, from which on the crowd may be what it saw
+
+Found: TypeAlias = tuple[
+    NDArray[np.int64], NDArray[np.float64], NDArray[np.bool_], NDArray[np.bool_]
+]
 
 SCORE, IOU = 0.8, 0.5  # Section 3 of the paper; both are to be exceeded
 
@@ -33,6 +40,109 @@ WORDS = {
 """What a cause is, for people."""
 
 RIGHT, IN_CROWD = -1, -2
+
+
+@dataclass(frozen=True, eq=False)
+class Kin:
+    """For each of n classes those above and below it, itself not among them.
+
+    Class i has `members[first[i]:first[i + 1]]`, rising; `first`: (n + 1,) int64, `members`: int64.
+    """
+
+    first: NDArray[np.int64]
+    members: NDArray[np.int64]
+
+
+def kin(parents: Parents, classes: int) -> Kin:
+    """The ancestors and descendants of each of n classes; none without a hierarchy."""
+    pairs = zip(ancestors(parents, classes), descendants(parents, classes), strict=True)
+    near = [above | below for above, below in pairs]
+    counts = [len(labels) for labels in near]
+    members = [label for labels in near for label in sorted(labels)]
+    first = np.concatenate([[0], np.cumsum(counts, dtype=np.int64)])
+    return Kin(np.asarray(first, dtype=np.int64), np.array(members, dtype=np.int64))
+
+
+def stood_for(reach: NDArray[np.int64], parents: Parents, classes: int) -> NDArray[np.bool_]:
+    """(n,) bool, the data's classes that a class of the detector stands for.
+
+    Those it reaches and all below them: for a detector of persons a woman is no foreign object, so
+    what it says wrongly of her is a misclassification. `metrics.detection.frame_ap.outside` asks
+    what AP can count and leaves the classes below out. `reach`: the data's class of each of the
+    detector's own, −1: none.
+    """
+    reached = {int(label) for label in reach if label >= 0}
+    above = ancestors(parents, classes)
+    return np.array([i in reached or bool(reached & above[i]) for i in range(classes)], np.bool_)
+
+
+def overlaps(
+    raw: BoxTable, label: NDArray[np.int64], truth: BoxTable, kin: Kin, iou: float
+) -> Found:
+    """What lies under each of n detections of any classes.
+
+    `label`: (n,) the data's class of each, −1: none. Returns four (n,) arrays: the row of the true
+    box of highest IoU (int64; −1 where none overlaps, the first of equals), that IoU (float64),
+    whether any true box at an IoU *above* `iou` has its class or one above or below it (bool), and
+    whether half of it or more lies in a crowd of such a class (bool). Crowds are no true boxes.
+    """
+    order = np.argsort(truth.image, kind="stable")
+    images = truth.image[order]
+    first = np.searchsorted(images, raw.image, side="left")
+    last = np.searchsorted(images, raw.image, side="right")
+    corners = np.ascontiguousarray(truth.boxes[order])
+    row, best, own, crowd = _find_overlaps(
+        (np.ascontiguousarray(raw.boxes), np.asarray(label, dtype=np.int64), first, last),
+        (corners, truth.label[order].astype(np.int64), truth.crowd[order]),
+        (kin.first, kin.members),
+        iou,
+    )
+    # −1 stays what it is
+    return np.append(order, -1)[row].astype(np.int64), best, own, crowd
+
+
+# no tuples within its loops: numba counts references to every array in a tuple
+@njit(nogil=True, cache=True)
+def _find_overlaps(raw: Any, truth: Any, kin: Any, limit: float) -> Found:
+    boxes, label, first, last = raw
+    corners, there, crowd = truth
+    kin_first, kin_members = kin
+    n = len(label)
+    row, best = np.full(n, -1, dtype=np.int64), np.zeros(n)
+    own, inside = np.zeros(n, dtype=np.bool_), np.zeros(n, dtype=np.bool_)
+    for d in range(n):
+        for t in range(first[d], last[d]):
+            share = share_of(boxes, d, corners, t, crowd[t])
+            if share <= 0:
+                continue
+            same = label[d] >= 0 and label[d] == there[t]
+            if label[d] >= 0 and there[t] >= 0 and not same:
+                for k in range(kin_first[label[d]], kin_first[label[d] + 1]):
+                    same = same or kin_members[k] == there[t]
+            if crowd[t]:
+                inside[d] = inside[d] or (same and share >= HALF)
+                continue
+            if share > best[d]:
+                row[d], best[d] = t, share
+            own[d] = own[d] or (same and share > limit)
+    return row, best, own, inside
+
+
+@njit(nogil=True, cache=True)
+def share_of(
+    boxes: NDArray[np.float64], d: int, corners: NDArray[np.float64], t: int, crowd: bool
+) -> float:
+    """The IoU of box d and box t; of a crowd t, the share of d that is inside it. 0 if apart."""
+    width = min(boxes[d, 2], corners[t, 2]) - max(boxes[d, 0], corners[t, 0])
+    height = min(boxes[d, 3], corners[t, 3]) - max(boxes[d, 1], corners[t, 1])
+    if width <= 0 or height <= 0:
+        return 0.0
+    inside = width * height
+    area = (boxes[d, 2] - boxes[d, 0]) * (boxes[d, 3] - boxes[d, 1])
+    if crowd:
+        return float(inside / area)
+    other = (corners[t, 2] - corners[t, 0]) * (corners[t, 3] - corners[t, 1])
+    return float(inside / (area + other - inside))
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,9 +179,9 @@ def judge_detections(predictions: Predictions, score: float = SCORE, iou: float 
     or nobody verified that class in that image. Raises `UsageError` for a table of an earlier
     version, without what the detector said of classes that the data has not.
     """
-    said, truth = _tables(predictions)
-    rows = np.flatnonzero(said.score > score)
-    confident = take(said, rows)
+    raw, truth = _tables(predictions)
+    rows = np.flatnonzero(raw.score > score)
+    confident = take(raw, rows)
     reach = (
         np.full(len(predictions.model_classes), -1)
         if predictions.model_to_data_class is None

@@ -46,11 +46,13 @@ def confusions(predictions: Predictions, score: float = SCORE) -> list[Confusion
     """
     lower, _ = _find_confusions(predictions, min(LOWER, score))
     sure, foreign = _find_confusions(predictions, score)
-    found = [
+    several = [
         _confusion(predictions, pair, mine, lower[pair], foreign[pair])
         for pair, mine in sure.items()
     ]
-    return sorted(found, key=lambda each: (-len(each.rows), each.true, each.said))
+    return sorted(
+        several, key=lambda confusion: (-len(confusion.rows), confusion.true, confusion.said)
+    )
 
 
 Taken = dict[tuple[int, int], dict[int, int]]
@@ -61,20 +63,20 @@ def _find_confusions(
     predictions: Predictions, score: float
 ) -> tuple[Taken, dict[tuple[int, int], bool]]:
     """The objects taken for something else, and the pairs whose object is foreign."""
-    boxes, said = predictions.boxes, predictions.raw_detections
-    found = judge_detections(predictions, score)
+    boxes, raw = predictions.boxes, predictions.raw_detections
+    verdicts = judge_detections(predictions, score)
     assert boxes is not None, "asked for by judged"
-    assert said is not None, "asked for by judged"
-    taken: Taken = {}
+    assert raw is not None, "asked for by judged"
+    first: Taken = {}
     foreign: dict[tuple[int, int], bool] = {}
-    for place in _rising(found.detection, said.score):
-        if found.cause[place] not in EGREGIOUS:
+    for place in _rising(verdicts.detection, raw.score):
+        if verdicts.cause[place] not in EGREGIOUS:
             continue
-        thing, row = int(found.object[place]), int(found.detection[place])
-        pair = int(boxes.label[thing]), int(said.label[row])
-        taken.setdefault(pair, {})[thing] = row
-        foreign[pair] = bool(found.cause[place] == CAUSES.index("out_of_distribution"))
-    return taken, foreign
+        thing, row = int(verdicts.object[place]), int(verdicts.detection[place])
+        pair = int(boxes.label[thing]), int(raw.label[row])
+        first.setdefault(pair, {})[thing] = row
+        foreign[pair] = bool(verdicts.cause[place] == CAUSES.index("out_of_distribution"))
+    return first, foreign
 
 
 def _rising(rows: NDArray[np.int64], score: NDArray[np.float64]) -> Iterator[int]:
@@ -89,14 +91,14 @@ def _confusion(
     lower: dict[int, int],
     foreign: bool,
 ) -> Confusion:
-    boxes, said = predictions.boxes, predictions.raw_detections
+    boxes, raw = predictions.boxes, predictions.raw_detections
     assert boxes is not None, "asked for by judged"
-    assert said is not None, "asked for by judged"
+    assert raw is not None, "asked for by judged"
     label, own = pair
     things = np.flatnonzero((boxes.label == label) & ~boxes.crowd)
     videos = predictions.tags.get("video", predictions.ids)[boxes.image[things]]
     over = (lambda share: share) if "video" in predictions.tags else of_images
-    falling = sorted(mine.items(), key=lambda each: (-said.score[each[1]], each[1]))
+    falling = sorted(mine.items(), key=lambda place: (-raw.score[place[1]], place[1]))
     return Confusion(
         true=name_of(predictions, label),
         said=predictions.model_classes[own],

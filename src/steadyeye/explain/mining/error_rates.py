@@ -35,34 +35,34 @@ class Shares:
     causes: tuple[Interval, ...]
 
     @property
-    def judged(self) -> int:
+    def n_judged(self) -> int:
         """How many there are that the annotation can judge."""
         return self.wrong.n
 
 
-def shares(predictions: Predictions, found: Judged) -> Shares:
+def shares(predictions: Predictions, verdicts: Judged) -> Shares:
     """The shares of a table's confident detections; n = 0 and no value where none is judged.
 
     Intervals are as those of any share (`core.stats.intervals`), clustered by image, and by video
     where images come from videos.
     """
-    said = predictions.raw_detections
-    assert said is not None, "judged"
+    raw = predictions.raw_detections
+    assert raw is not None, "judged"
     unverified = CAUSES.index("unverified")
-    counted = (found.cause != IN_CROWD) & (found.cause != unverified)
-    cause, n = found.cause[counted], int(counted.sum())
+    judgeable = (verdicts.cause != IN_CROWD) & (verdicts.cause != unverified)
+    cause, n = verdicts.cause[judgeable], int(judgeable.sum())
     filmed = "video" in predictions.tags
     clusters = predictions.tags["video"] if filmed else predictions.ids
-    of = np.unique(clusters, return_inverse=True)[1][said.image[found.detection[counted]]]
+    of = np.unique(clusters, return_inverse=True)[1][raw.image[verdicts.detection[judgeable]]]
     cells = 1 + len(MISTAKES)
     wins = np.concatenate([cause >= 0, *(cause == i for i in range(len(MISTAKES)))])
     ones = np.ones(cells * n, dtype=np.int64)
     trials = CellTrials(wins, ones, np.tile(of, cells), np.repeat(np.arange(cells), n))
-    every = [each if filmed else of_images(each) for each in proportions(trials, cells)]
+    every = [share if filmed else of_images(share) for share in proportions(trials, cells)]
     return Shares(
-        confident=len(found),
-        excused=int((found.cause == IN_CROWD).sum()),
-        unverified=int((found.cause == unverified).sum()),
+        confident=len(verdicts),
+        excused=int((verdicts.cause == IN_CROWD).sum()),
+        unverified=int((verdicts.cause == unverified).sum()),
         wrong=every[0],
         causes=tuple(every[1:]),
     )
@@ -73,7 +73,7 @@ def share_results(of: Shares, classes: int) -> Mapping[str, Result]:
 
     `classes`: how many the detector has.
     """
-    if not of.judged:
+    if not of.n_judged:
         return {}
     every = {"confident_mistakes": of.wrong, **dict(zip(MISTAKES, of.causes, strict=True))}
     return {
@@ -93,7 +93,7 @@ def summarize(predictions: Predictions, of: Shares, score: float, several: bool)
     above = f"with a score above {score:g}"
     if not of.confident:
         return f"{name} has no detection {above} on {len(predictions):,} images."
-    if not of.judged:
+    if not of.n_judged:
         return f"{name}: none of {of.confident:,} detections {above} can be checked."
     only = limit(of.wrong.method)
     ends = f" ({only})" if only else ""
@@ -106,8 +106,8 @@ def summarize(predictions: Predictions, of: Shares, score: float, several: bool)
         if share.value
     ]
     return (
-        f"{name} is wrong in {percent(of.wrong.value)} of {of.judged:,} "
-        f"detection{'' if of.judged == 1 else 's'} {above}, among "
+        f"{name} is wrong in {percent(of.wrong.value)} of {of.n_judged:,} "
+        f"detection{'' if of.n_judged == 1 else 's'} {above}, among "
         f"{len(predictions.model_classes):,} classes{ends}{': ' if counts else ''}"
         f"{', '.join(counts)}."
     )
@@ -115,5 +115,5 @@ def summarize(predictions: Predictions, of: Shares, score: float, several: bool)
 
 def of_images(interval: Interval) -> Interval:
     """The interval, said to be over images."""
-    told = interval.method.replace("this one video", "this one image").replace("videos", "images")
-    return replace(interval, method=told)
+    method = interval.method.replace("this one video", "this one image").replace("videos", "images")
+    return replace(interval, method=method)

@@ -15,8 +15,19 @@ from steadyeye.core.storage.files import Place as Folder
 from steadyeye.core.types import Source
 from steadyeye.explain.mining.candidates import Mistake, candidates
 from steadyeye.explain.mining.causes import CAUSES, MISTAKES, RIGHT, SCORE, Judged, judge_detections
-from steadyeye.explain.mining.crops import Box, Embed, MistakeCrop, Place, clip_box, crops, sample
-from steadyeye.explain.mining.novelty import alike, farthest_first, novelty, thumbnails
+from steadyeye.explain.mining.crops import (
+    Box,
+    Embed,
+    MistakeCrop,
+    Place,
+    alike,
+    clip_box,
+    crops,
+    farthest_first,
+    novelty,
+    sample,
+    thumbnails,
+)
 from steadyeye.predictions.read import cells
 from steadyeye.predictions.shard_store import open_cell
 from steadyeye.runner import data_changes
@@ -99,57 +110,59 @@ def mine(
     tables = [table for table in tables if not table.sweep and not table.probe]
     if not tables:
         raise UsageError("nothing to mine: give a detector, and data with true boxes")
-    opened = _open_sources(runs, sources, {table.fingerprint for table in tables})
+    reopened = _open_sources(runs, sources, {table.fingerprint for table in tables})
     verdicts = [judge_detections(table, wanted.score) for table in tables]
-    made = candidates(tables, verdicts, wanted.causes)
-    absent = [file for source in opened.values() for file in source.missing()]
-    mined = Mined(wanted, tables, opened, verdicts, (), len(made), not absent, ())
+    mistakes = candidates(tables, verdicts, wanted.causes)
+    absent = [file for source in reopened.values() for file in source.missing()]
+    mined = Mined(wanted, tables, reopened, verdicts, (), len(mistakes), not absent, ())
     if absent:
-        return _rank_without_pictures(mined, made, absent)
-    return _rank_with_pictures(mined, _limit_classes(made, POOL * wanted.limit), embed, begin)
+        return _rank_without_pictures(mined, mistakes, absent)
+    return _rank_with_pictures(mined, _limit_classes(mistakes, POOL * wanted.limit), embed, begin)
 
 
 def _open_sources(
     runs: Sequence[Folder], sources: Sequence[Source], marks: set[str]
 ) -> Mapping[str, Source]:
     """The sources that tables are of, by fingerprint."""
-    found = {source.fingerprint: source for source in sources}
+    by_fingerprint = {source.fingerprint: source for source in sources}
     for run in runs:
         for folders in cells(run):
             data = open_cell(folders[0]).identity["data"]
-            if data["fingerprint"] in marks and data["fingerprint"] not in found:
+            if data["fingerprint"] in marks and data["fingerprint"] not in by_fingerprint:
                 data_changes.refuse_changed(run, data)
-                found[data["fingerprint"]] = rebuilt(data)
-    return {mark: found[mark] for mark in found if mark in marks}
+                by_fingerprint[data["fingerprint"]] = rebuilt(data)
+    return {mark: by_fingerprint[mark] for mark in by_fingerprint if mark in marks}
 
 
-def _limit_classes(made: Sequence[Mistake], most: int) -> list[Mistake]:
+def _limit_classes(mistakes: Sequence[Mistake], most: int) -> list[Mistake]:
     """The first `most` of each class, in their order."""
-    taken: Counter[str] = Counter()
-    kept = []
-    for each in made:
-        taken[each.said] += 1
-        if taken[each.said] <= most:
-            kept.append(each)
-    return kept
+    counts: Counter[str] = Counter()
+    limited = []
+    for mistake in mistakes:
+        counts[mistake.said] += 1
+        if counts[mistake.said] <= most:
+            limited.append(mistake)
+    return limited
 
 
-def _rank_without_pictures(mined: Mined, made: Sequence[Mistake], absent: Sequence[str]) -> Mined:
+def _rank_without_pictures(
+    mined: Mined, mistakes: Sequence[Mistake], absent: Sequence[str]
+) -> Mined:
     """By confidence alone, cut to the sizes that the annotations say."""
     if mined.wanted.rank != RANKS[0]:
         raise UsageError(f"--rank novelty needs the images, and there is no '{absent[0]}'")
-    found = []
-    for each in _limit_classes(made, mined.wanted.limit):
-        table = mined.tables[each.table]
-        size = sample(table, mined.sources[table.fingerprint], each.row).size
-        box = clip_box(each.box, size[1], size[0]) if size else each.box
+    ranked = []
+    for mistake in _limit_classes(mistakes, mined.wanted.limit):
+        table = mined.tables[mistake.table]
+        size = sample(table, mined.sources[table.fingerprint], mistake.row).size
+        box = clip_box(mistake.box, size[1], size[0]) if size else mistake.box
         if box is not None:
-            found.append(RankedMistake(each, box, (size[1], size[0]) if size else None, None))
+            ranked.append(RankedMistake(mistake, box, (size[1], size[0]) if size else None, None))
     note = (
         f"{number_of(len(absent), 'image is', 'images are')} missing, first '{absent[0]}'; needed "
         "for the review"
     )
-    return replace(mined, found=tuple(found), notes=(note,))
+    return replace(mined, found=tuple(ranked), notes=(note,))
 
 
 def _rank_with_pictures(
@@ -159,66 +172,70 @@ def _rank_with_pictures(
     begin: Callable[[str, int], Callable[[int], None]],
 ) -> Mined:
     """Looked at: those that show the same joined, then ranked."""
-    known = _draw_correct(mined.tables, mined.judged)
-    places = [Place(mined.tables[each.table], each.row, each.box) for each in pool] + known
+    correct = _draw_correct(mined.tables, mined.judged)
+    places = [
+        Place(mined.tables[mistake.table], mistake.row, mistake.box) for mistake in pool
+    ] + correct
     images = {(place.predictions.fingerprint, place.predictions.ids[place.row]) for place in places}
     cut = crops(places, mined.sources, embed, begin("reading images", len(images)))
-    seen = [
-        (each, crop) for each, crop in zip(pool, cut, strict=False) if isinstance(crop, MistakeCrop)
+    with_crops = [
+        (mistake, crop)
+        for mistake, crop in zip(pool, cut, strict=False)
+        if isinstance(crop, MistakeCrop)
     ]
-    likened = _join_duplicates(seen)
+    likened = _join_duplicates(with_crops)
     vectors = np.array([crop.vector for _, crop in likened])
     before = [crop.vector for crop in cut[len(pool) :] if isinstance(crop, MistakeCrop)]
     of = np.array(before).reshape(len(before), -1 if before else vectors.shape[-1])
     order = _order(mined.wanted, likened, vectors, of) if likened else []
     distance = novelty(vectors[order], of) if likened else np.zeros(0)
-    found = [
+    ranked = [
         RankedMistake(
             *likened[i][:1], likened[i][1].box, likened[i][1].size, _round_distance(distance[place])
         )
         for place, i in enumerate(order)
     ]
     errors = [why for why in cut[: len(pool)] if isinstance(why, str)]
-    return replace(mined, found=tuple(found), notes=_notes(errors, len(seen) - len(likened)))
+    return replace(mined, found=tuple(ranked), notes=_notes(errors, len(with_crops) - len(likened)))
 
 
 def _order(
     wanted: Wanted,
     likened: Sequence[tuple[Mistake, MistakeCrop]],
     vectors: NDArray[np.float64],
-    known: NDArray[np.float64],
+    correct: NDArray[np.float64],
 ) -> list[int]:
     if wanted.rank == "novelty":
-        kinds = np.unique([each.said for each, _ in likened], return_inverse=True)[1]
-        return [int(i) for i in farthest_first(vectors, known, kinds, wanted.limit)]
-    kept = _limit_classes([each for each, _ in likened], wanted.limit)
-    place = {(each.table, each.detection): i for i, (each, _) in enumerate(likened)}
-    return [place[each.table, each.detection] for each in kept]
+        kinds = np.unique([mistake.said for mistake, _ in likened], return_inverse=True)[1]
+        return [int(i) for i in farthest_first(vectors, correct, kinds, wanted.limit)]
+    limited = _limit_classes([mistake for mistake, _ in likened], wanted.limit)
+    place = {(mistake.table, mistake.detection): i for i, (mistake, _) in enumerate(likened)}
+    return [place[mistake.table, mistake.detection] for mistake in limited]
 
 
 def _join_duplicates(
-    seen: Sequence[tuple[Mistake, MistakeCrop]],
+    with_crops: Sequence[tuple[Mistake, MistakeCrop]],
 ) -> list[tuple[Mistake, MistakeCrop]]:
     """Those of a class that show the same as one, the most confident."""
-    if not seen:
+    if not with_crops:
         return []
-    kinds = np.unique([each.said for each, _ in seen], return_inverse=True)[1]
-    first = alike(np.array([crop.look for _, crop in seen]), kinds)
-    kept = []
+    kinds = np.unique([mistake.said for mistake, _ in with_crops], return_inverse=True)[1]
+    first = alike(np.array([crop.look for _, crop in with_crops]), kinds)
+    joined = []
     for i in np.unique(first):
-        members = [each for (each, _), to in zip(seen, first, strict=True) if to == i]
-        models = tuple(dict.fromkeys(model for each in members for model in each.models))
-        times = sum(each.times for each in members)
-        kept.append((replace(members[0], models=models, times=times), seen[i][1]))
-    return kept
+        members = [mistake for (mistake, _), to in zip(with_crops, first, strict=True) if to == i]
+        models = tuple(dict.fromkeys(model for mistake in members for model in mistake.models))
+        times = sum(mistake.times for mistake in members)
+        joined.append((replace(members[0], models=models, times=times), with_crops[i][1]))
+    return joined
 
 
 def _draw_correct(tables: Sequence[Predictions], verdicts: Sequence[Judged]) -> list[Place]:
     """Correct confident detections to be unlike, drawn evenly over the tables' own."""
     every = [
         (table, int(row))
-        for table, found in zip(tables, verdicts, strict=True)
-        for row in found.detection[found.cause == RIGHT]
+        for table, verdict in zip(tables, verdicts, strict=True)
+        for row in verdict.detection[verdict.cause == RIGHT]
     ]
     draw = stream(0, "mining", *sorted({table.fingerprint for table in tables}))
     picked = draw.permutation(len(every))[:KNOWN]

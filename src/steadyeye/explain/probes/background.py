@@ -15,14 +15,17 @@ from steadyeye.explain.backgrounds import (
     NOTHING,
     Backdrops,
     Background,
-    in_folder,
+    Mask,
+    Masker,
+    grabcut,
     make_backgrounds,
-    qualifying,
+    nearest,
+    of_truth,
+    pack_mask,
+    read_backgrounds,
+    select_qualifying,
 )
-from steadyeye.explain.context import Probe, Subject
-from steadyeye.explain.grid_source import Change, ProbeGrid, Step
-from steadyeye.explain.object_masks import Mask, Masker, grabcut, nearest, of_truth, pack_mask
-from steadyeye.explain.score_cutoff import refuse_cut
+from steadyeye.explain.context import Change, Probe, ProbeGrid, Step, Subject, refuse_cut
 from steadyeye.explain.targets import Target
 
 KINDS = "gradient, noise, frames"
@@ -45,36 +48,36 @@ def background(
     image as it is. Lau et al. 2021.
     """
     refuse_cut(subject, "background", NOTHING)
-    chosen = most_confident(subject)
+    objects = most_confident(subject)
     masker, mark = _masker(masks)
-    found, notes = _masks(subject, chosen, masker, masks)
-    offered = in_folder(folder) if folder else []
-    given = KINDS if kinds is None and not folder else kinds or ""
+    mask_of, notes = _masks(subject, objects, masker, masks)
+    offered = read_backgrounds(folder) if folder else []
+    wanted_kinds = KINDS if kinds is None and not folder else kinds or ""
     offered += make_backgrounds(
-        [kind.strip() for kind in given.split(",") if kind.strip()], subject
+        [kind.strip() for kind in wanted_kinds.split(",") if kind.strip()], subject
     )
-    sizes = sorted({mask.size for mask in found.values()})
+    sizes = sorted({mask.size for mask in mask_of.values()})
     source = Backdrops(f"{subject.source.name}+backgrounds", offered, sizes)
-    fit, why = qualifying(offered, subject.sealed("backgrounds", source))
+    fit, why = select_qualifying(offered, subject.sealed("backgrounds", source))
     _refuse_few(subject, fit, len(offered), why)
-    steps = [{"background": name} for name in ("", *(each.name for each in fit))]
+    steps = [{"background": name} for name in ("", *(backdrop.name for backdrop in fit))]
     notes += [f"{len(fit)} of {len(offered)} backgrounds qualify{f': {why}' if why else ''}"]
     settings = {
         "masks": masks,
         "backgrounds": len(fit),
         "offered": len(offered),
-        "marks": _marks(found, fit, mark),
+        "marks": _marks(mask_of, fit, mark),
     }
     return Probe(
         ProbeGrid(
             subject,
             "background",
             steps,
-            _change(found, fit),
+            _change(mask_of, fit),
             settings,
-            tuple(found),
+            tuple(mask_of),
             tuple(notes),
-            about=lambda target: {"mask": found[target].origin},
+            about=lambda target: {"mask": mask_of[target].origin},
         )
     )
 
@@ -82,10 +85,10 @@ def background(
 def most_confident(subject: Subject) -> list[Target]:
     """Of each image the most confident mistake and the most confident control."""
     best: dict[tuple[bool, int], Target] = {}
-    for each in subject.targets:
-        key = (bool(each.cause), each.row)
-        if key not in best or each.score > best[key].score:
-            best[key] = each
+    for target in subject.targets:
+        key = (bool(target.cause), target.row)
+        if key not in best or target.score > best[key].score:
+            best[key] = target
     return list(best.values())
 
 
@@ -94,14 +97,14 @@ def compose_image(image: Image, mask: Mask, behind: Image) -> Image:
     return np.where(mask.pixels[..., None], image, behind)
 
 
-def _change(found: Mapping[Target, Mask], fit: Sequence[Background]) -> Change:
-    by_name = {each.name: each for each in fit}
+def _change(mask_of: Mapping[Target, Mask], fit: Sequence[Background]) -> Change:
+    by_name = {backdrop.name: backdrop for backdrop in fit}
 
     def change(image: Image, target: Target, step: Step) -> Image:
         name = str(step["background"])
         if not name:
             return image
-        mask = found[target]
+        mask = mask_of[target]
         return compose_image(image, mask, by_name[name].make(mask.size))
 
     return change
@@ -123,31 +126,31 @@ def _masker(masks: str) -> tuple[Masker | None, str]:
 
 
 def _masks(
-    subject: Subject, chosen: Sequence[Target], masker: Masker | None, called: str
+    subject: Subject, objects: Sequence[Target], masker: Masker | None, called: str
 ) -> tuple[dict[Target, Mask], list[str]]:
     """The masks of the targets that have one, and how many have none.
 
     Raises `UsageError` where no mistake has one.
     """
-    found: dict[Target, Mask] = {}
-    for each in chosen:
-        sample = subject.sample(each)
-        pixels, origin = of_truth(sample, each), "truth"
+    mask_of: dict[Target, Mask] = {}
+    for target in objects:
+        sample = subject.sample(target)
+        pixels, origin = of_truth(sample, target), "truth"
         if pixels is None and masker is not None:
-            pixels, origin = masker(sample.image(), each), called
+            pixels, origin = masker(sample.image(), target), called
         if pixels is not None:
-            found[each] = pack_mask(pixels, origin)
-    without = [each for each in chosen if each not in found]
-    if not any(each.cause for each in found):
+            mask_of[target] = pack_mask(pixels, origin)
+    without = [target for target in objects if target not in mask_of]
+    if not any(target.cause for target in mask_of):
         raise UsageError(
-            f"background: none of the {number_of(sum(bool(e.cause) for e in chosen), 'mistake')} "
+            f"background: none of the {number_of(sum(bool(e.cause) for e in objects), 'mistake')} "
             f"of {subject.model.name} has a mask in '{subject.source.name}'; give "
             "background(masks=…) a segmentation model, or 'grabcut' to guess masks from the boxes"
         )
     notes = [
-        f"{len(without):,} of {number_of(len(chosen), 'detection')} have no mask and are left out"
+        f"{len(without):,} of {number_of(len(objects), 'detection')} have no mask and are left out"
     ]
-    return found, notes if without else []
+    return mask_of, notes if without else []
 
 
 def _refuse_few(subject: Subject, fit: Sequence[Background], offered: int, why: str) -> None:
@@ -159,7 +162,7 @@ def _refuse_few(subject: Subject, fit: Sequence[Background], offered: int, why: 
         )
 
 
-def _marks(found: Mapping[Target, Mask], fit: Sequence[Background], mark: str) -> str:
+def _marks(mask_of: Mapping[Target, Mask], fit: Sequence[Background], mark: str) -> str:
     """Changes when a mask, what made it, or a background does."""
-    parts = [mask.packed.tobytes() for mask in found.values()]
-    return fingerprint(mark, *parts, *(each.mark for each in fit))
+    parts = [mask.packed.tobytes() for mask in mask_of.values()]
+    return fingerprint(mark, *parts, *(backdrop.mark for backdrop in fit))

@@ -13,8 +13,14 @@ from steadyeye.core.seeds import fingerprint
 from steadyeye.core.spec import parse
 from steadyeye.core.types import Classes, Image, Labels, Sample, Tag
 from steadyeye.explain.context import Probe, Subject
-from steadyeye.explain.embedding.crops import ENLARGE, CropRule, crop_image
-from steadyeye.explain.embedding.regions import LISTINGS, Region, draw_regions
+from steadyeye.explain.embedding.regions import (
+    ENLARGE,
+    LISTINGS,
+    CropRule,
+    Region,
+    crop_image,
+    draw_regions,
+)
 from steadyeye.explain.targets import COLUMNS, Target, tags
 from steadyeye.models.introspection.embedder import embedder as opened
 
@@ -49,7 +55,7 @@ def blind_spots(
     if most < 1:
         raise UsageError(f"blind_spots(most={most}): embed at least one region")
     sets = (("reference", subject.reference_predictions), ("data", subject.predictions))
-    found = tuple(
+    regions = tuple(
         (name == "reference", region)
         for name, predictions in sets
         for region in draw_regions(
@@ -64,7 +70,7 @@ def blind_spots(
         "enlarge": float(enlarge),
         "most": most,
     }
-    return Probe(Regions(subject, found, CropRule(enlarge), settings), model)
+    return Probe(Regions(subject, regions, CropRule(enlarge), settings), model)
 
 
 @dataclass(frozen=True, eq=False)
@@ -121,7 +127,7 @@ class Regions:
     @property
     def ids(self) -> Sequence[str]:
         """`reference/` or `data/`, then the image and the region."""
-        return [_id(*each) for each in self.found]
+        return [_id(*region) for region in self.found]
 
     @property
     def truths(self) -> Sequence[Labels]:

@@ -8,8 +8,7 @@ from steadyeye.core.abilities import Explainable
 from steadyeye.core.errors import UsageError, unknown
 from steadyeye.core.types import Image, Tag
 from steadyeye.explain.attributions import INSIDE, sizes
-from steadyeye.explain.context import Probe, Subject
-from steadyeye.explain.grid_source import ProbeGrid, Step
+from steadyeye.explain.context import Probe, ProbeGrid, Step, Subject
 from steadyeye.explain.saliency import share, sum_cells
 from steadyeye.explain.targets import Target
 from steadyeye.models.introspection.integrated_gradients import (
@@ -46,28 +45,28 @@ def integrated_gradients(subject: Subject, baseline: str = "black", steps: int =
         )
 
     def measure(image: Image, target: Target, step: Step) -> Mapping[str, Tag]:
-        said = (target.box, target.own_label, target.score)
-        found = attribute_detection(fix_candidates(image), said, baseline, steps)
-        wide, tall = found.scale
+        detection = (target.box, target.own_label, target.score)
+        attribution = attribute_detection(fix_candidates(image), detection, baseline, steps)
+        wide, tall = attribution.scale
         height, width = image.shape[:2]
-        inside = found.values[: round(height * tall), : round(width * wide)]
+        inside = attribution.values[: round(height * tall), : round(width * wide)]
         x0, y0, x1, y1 = target.box
         return {
             **sizes(image, target, step),
             "inside": share(inside, (x0 * wide, y0 * tall, x1 * wide, y1 * tall)),
-            "without": found.without,
-            "residual": found.residual,
-            "steps": float(found.steps),
+            "without": attribution.without,
+            "residual": attribution.residual,
+            "steps": float(attribution.steps),
             "map": sum_cells(inside, *inside.shape).astype(np.float32).ravel(),
         }
 
     settings = {"baseline": baseline, "steps": steps}
     once: list[Step] = [{"attribution": "integrated_gradients", "mask": 0}]
-    made = ProbeGrid(
+    grid = ProbeGrid(
         subject, "integrated_gradients", once, _same, settings, measure=measure, unmeasured=INSIDE
     )
     # a target takes a hundred passes there and back
-    return Probe(made, shard=1)
+    return Probe(grid, shard=1)
 
 
 def _same(image: Image, target: Target, step: Step) -> Image:

@@ -3,9 +3,8 @@
 from steadyeye.core.errors import UsageError
 from steadyeye.core.types import Image
 from steadyeye.explain.attributions import MEASURED, sizes
-from steadyeye.explain.context import Probe, Subject
-from steadyeye.explain.grid_source import ProbeGrid, Step
-from steadyeye.explain.occluders import cover_patch, patch
+from steadyeye.explain.context import Probe, ProbeGrid, Step, Subject
+from steadyeye.explain.saliency import cover_patch, patch
 from steadyeye.explain.targets import Target
 
 

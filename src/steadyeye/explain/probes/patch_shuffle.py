@@ -9,9 +9,7 @@ from steadyeye.core.errors import UsageError
 from steadyeye.core.seeds import stream
 from steadyeye.core.types import Image
 from steadyeye.explain.backgrounds import NOTHING
-from steadyeye.explain.context import Probe, Subject
-from steadyeye.explain.grid_source import ProbeGrid, Step
-from steadyeye.explain.score_cutoff import note_cut
+from steadyeye.explain.context import Probe, ProbeGrid, Step, Subject, note_cut
 from steadyeye.explain.targets import Target
 
 LEAST = 2
@@ -64,9 +62,9 @@ def shuffle_patches(
         (r, c), (s, d) = _places(y1 - y0, x1 - x0, sides, rng)
         one = out[y0 + r : y0 + r + sides[0], x0 + c : x0 + c + sides[1]]
         other = out[y0 + s : y0 + s + sides[0], x0 + d : x0 + d + sides[1]]
-        kept = one.copy()
+        patch = one.copy()
         one[:] = other
-        other[:] = kept
+        other[:] = patch
     return out
 
 

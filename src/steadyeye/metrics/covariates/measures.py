@@ -19,13 +19,13 @@ class Measure:
     ratio: bool = False
     signed: bool = False
 
-    def drawn(self, value: float) -> float:
+    def scale_value(self, value: float) -> float:
         """A value as a reader sees it: scaled to its unit, or a factor."""
         return exp(value) if self.ratio else value * self.scale
 
-    def shown(self, value: float, sign: str = "") -> str:
+    def format_value(self, value: float, sign: str = "") -> str:
         """A value with its unit; `sign`: "+" for a change that is to show it."""
-        number = f"{self.drawn(value):{'' if self.ratio else sign}.{self.digits}f}"
+        number = f"{self.scale_value(value):{'' if self.ratio else sign}.{self.digits}f}"
         number = number.replace("-", "−")
         return f"{'×' if self.ratio else ''}{number}\u202f{self.unit}".rstrip()
 

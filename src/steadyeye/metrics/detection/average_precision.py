@@ -11,8 +11,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import ArrayLike
 
-from steadyeye.metrics.detection.grouping import MOST, Floats, Ints
-from steadyeye.metrics.detection.matching import IOUS, Flags, Matched
+from steadyeye.metrics.detection.matching import IOUS, MOST, Flags, Floats, Ints, Matched
 
 RECALLS = np.linspace(0, 1, 101)
 
@@ -21,6 +20,16 @@ def frame_ap(matched: Matched, iou: float = 0.5) -> Floats:
     """(images,) the mean of AP over the categories present in the image's own ground truth.
 
     0…1; NaN for images without ground truth that counts. `iou`: one of `IOUS`, or `ValueError`.
+
+    Example, one object and a detection of it, moved by a fifth of its side:
+
+        >>> from steadyeye.core.boxes import Detections, boxes, detection_table, truth_table
+        >>> from steadyeye.metrics.detection.matching import match
+        >>> truth = truth_table([boxes([[0, 0, 10, 10]], [0])])
+        >>> detected = Detections(np.array([[2.0, 0, 12, 10]]), np.array([0]), np.array([0.9]))
+        >>> matched = match(truth, detection_table([detected]), images=1, classes=1)
+        >>> frame_ap(matched).tolist(), frame_ap(matched, iou=0.7).tolist()
+        ([1.0], [0.0])
     """
     groups = matched.groups
     hit, ignored = matched.hit[groups.members], matched.ignored[groups.members]
@@ -43,6 +52,14 @@ def dataset_ap(
     0…1; NaN for categories without ground truth that counts. `ious`: some of `IOUS`, or
     `ValueError`. `weight`: (images,) integers ≥ 0, how often each image counts, as in a bootstrap
     resample: AP of the set in which it stands that many times in a row. None: once.
+
+    Example:
+        >>> from steadyeye.testing import example_detections
+        >>> from steadyeye.metrics.detection.frame_ap import frames
+        >>> matched = frames(example_detections(), np.arange(10)).match_detections()
+        >>> dataset_ap(matched, ious=(0.5, 0.75)).shape
+        (2, 3)
+
     """
     groups, times = matched.groups, _times(matched, weight)
     ranked = (groups.row_image, matched.hit, matched.ignored, groups.tied)
@@ -63,11 +80,11 @@ def average_recall(
     groups, times = matched.groups, _times(matched, weight)
     members = (groups.image, groups.label, groups.first, groups.members)
     size = (groups.classes, max_detections)
-    found = np.asarray(_found(matched.hit, members, _bits(ious), times, size))
+    hits = np.asarray(_count_hits(matched.hit, members, _bits(ious), times, size))
     positives = _positives(matched, times)
     # 0 ÷ 0 is the NaN of a category without ground truth
     with np.errstate(invalid="ignore"):
-        return np.asarray(found / positives, dtype=np.float64)
+        return np.asarray(hits / positives, dtype=np.float64)
 
 
 def _bits(ious: Sequence[float]) -> Flags:
@@ -177,7 +194,7 @@ def _areas(best: Floats) -> Floats:
 
 
 @njit(nogil=True, cache=True)
-def _found(hit: Flags, groups: Any, bits: Flags, times: Ints, size: tuple[int, int]) -> Ints:
+def _count_hits(hit: Flags, groups: Any, bits: Flags, times: Ints, size: tuple[int, int]) -> Ints:
     """(bits, classes) true positives among the first `size[1]` of each group."""
     image, label, first, members = groups
     classes, most = size

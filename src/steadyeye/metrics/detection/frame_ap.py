@@ -1,22 +1,24 @@
-"""Frames of a detector's predictions: their AP, the worst of each pm-set, and intervals."""
+"""Frames of detections: their AP, the worst of each pm-set, with intervals, and of each class."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from math import sqrt
 
 import numpy as np
 from numpy.typing import NDArray
 
 from steadyeye.core.boxes import OOD, BoxTable, in_classes, select, take
 from steadyeye.core.errors import UsageError
+from steadyeye.core.format import number_of
 from steadyeye.core.pm_sets import PmSets
 from steadyeye.core.predictions import Predictions
-from steadyeye.core.stats.class_means import Spread, mean_of_classes
+from steadyeye.core.stats.class_means import Spread, mean_of_classes, of_class
 from steadyeye.core.stats.class_means import spread as find_spread
 from steadyeye.core.stats.intervals import Interval
 from steadyeye.core.stats.trials import Statistic
 from steadyeye.core.types import Result
-from steadyeye.metrics.detection.average_precision import dataset_ap, frame_ap
-from steadyeye.metrics.detection.matching import IOUS, Matched, excused, match
+from steadyeye.metrics.detection.average_precision import average_recall, dataset_ap, frame_ap
+from steadyeye.metrics.detection.matching import IOUS, Matched, ignore_detections_on, match
 
 Table = Callable[[Matched, NDArray[np.int64] | None], NDArray[np.float64]]
 """`(matched, weight) -> (ious, classes)`, each image counting `weight` times; NaN for classes
@@ -38,12 +40,12 @@ class Frames:
     classes: int
     outside: BoxTable | None = None
 
-    def matched(self) -> Matched:
+    def match_detections(self) -> Matched:
         """The detections matched to what is there, once for all thresholds."""
-        found = match(self.truth, self.detections, len(self.rows), self.classes)
+        matches = match(self.truth, self.detections, len(self.rows), self.classes)
         if self.outside is None:
-            return found
-        return excused(found, self.detections, self.outside)
+            return matches
+        return ignore_detections_on(matches, self.detections, self.outside)
 
 
 def frames(predictions: Predictions, rows: NDArray[np.intp], one_class: bool = False) -> Frames:
@@ -51,16 +53,18 @@ def frames(predictions: Predictions, rows: NDArray[np.intp], one_class: bool = F
 
     Without the objects outside the classes: a detection of one is a false positive.
     """
-    truth, found = predictions.boxes, predictions.detections
+    truth, detections = predictions.boxes, predictions.detections
     assert truth is not None, "a metric of boxes needs the column"
-    assert found is not None, "a metric of detections needs the column"
+    assert detections is not None, "a metric of detections needs the column"
     videos = predictions.tags.get("video", predictions.ids)[rows]
-    there, said = in_classes(select(truth, rows)), select(found, rows)
+    objects, detected = in_classes(select(truth, rows)), select(detections, rows)
     classes = len(predictions.classes)
     if one_class:
-        there, said = (replace(each, label=np.zeros_like(each.label)) for each in (there, said))
+        objects, detected = (
+            replace(boxes, label=np.zeros_like(boxes.label)) for boxes in (objects, detected)
+        )
         classes = 1
-    return Frames(rows, np.asarray(videos, dtype=np.str_), there, said, classes)
+    return Frames(rows, np.asarray(videos, dtype=np.str_), objects, detected, classes)
 
 
 def frames_without_ood(predictions: Predictions, rows: NDArray[np.intp]) -> Frames:
@@ -82,7 +86,7 @@ def outside(predictions: Predictions, truth: BoxTable) -> NDArray[np.bool_]:
     Of the model are the classes that one of its own maps to, without those below them in a
     hierarchy: AP takes a box for found by its own class alone, so that for a detector of persons a
     woman is a box that it can never find, and "person" on her no mistake to count. What a mistake
-    is on is asked otherwise, of `explain.mining.class_hierarchy.stood_for`.
+    is on is asked otherwise, of `explain.mining.causes.stood_for`.
     """
     reached = np.ones(len(predictions.classes), dtype=np.bool_)
     if predictions.model_to_data_class is not None:
@@ -90,7 +94,7 @@ def outside(predictions: Predictions, truth: BoxTable) -> NDArray[np.bool_]:
     return np.asarray((truth.label == OOD) | ~reached[truth.label], dtype=np.bool_)
 
 
-def counted(predictions: Predictions) -> NDArray[np.intp]:
+def select_counted_rows(predictions: Predictions) -> NDArray[np.intp]:
     """The rows that plain numbers are of: anchors where there are pm-sets, all that there are else.
 
     Without those that were not predicted.
@@ -123,7 +127,7 @@ def frame_quality(
     """(rows,) the frame AP of every row; NaN where it has no object or was not predicted."""
     rows = np.flatnonzero(predictions.valid)
     quality = np.full(len(predictions), np.nan)
-    quality[rows] = frame_ap(frames(predictions, rows, one_class).matched(), iou)
+    quality[rows] = frame_ap(frames(predictions, rows, one_class).match_detections(), iou)
     return quality
 
 
@@ -134,7 +138,11 @@ def ious(iou: float | str) -> tuple[float, ...]:
     """
     if iou == "coco":
         return IOUS
-    near = [each for each in IOUS if isinstance(iou, int | float) and abs(each - iou) < 1e-9]
+    near = [
+        threshold
+        for threshold in IOUS
+        if isinstance(iou, int | float) and abs(threshold - iou) < 1e-9
+    ]
     if not near:
         raise UsageError(f"iou={iou!r}: give 0.5, 0.55 … 0.95, or 'coco' for all ten")
     return (near[0],)
@@ -166,35 +174,119 @@ def spread_of(
     presence[at[groups.image[some]], groups.label[some]] = True
 
     def evaluate(weight: NDArray[np.int64] | None) -> NDArray[np.float64]:
-        found = table(matched, None if weight is None else weight[at])
-        return np.asarray(found.mean(axis=0), dtype=np.float64)
+        values = table(matched, None if weight is None else weight[at])
+        return np.asarray(values.mean(axis=0), dtype=np.float64)
 
     return find_spread(evaluate, presence, videos)
 
 
-def result(name: str, found: Frames, table: Table, notes: tuple[str, ...] = ()) -> Result:
+def result(name: str, images: Frames, table: Table, notes: tuple[str, ...] = ()) -> Result:
     """A mean over classes with its interval (`class_means`), and on how much a class stands.
 
     Matched once; what is counted anew only weighs images. Value None without objects.
     """
-    measured = spread_of(found.matched(), table, found.videos)
-    own = mean_of_classes(measured, len(found.rows))
-    notes = notes if own.value is None else (*notes, measured.note())
+    moves = spread_of(images.match_detections(), table, images.videos)
+    own = mean_of_classes(moves, len(images.rows))
+    notes = notes if own.value is None else (*notes, moves.note())
     return Result(name, own.value, own.low, own.high, own.n, own.method, notes)
 
 
-def statistic(found: Frames, table: Table) -> Statistic:
+def statistic(images: Frames, table: Table) -> Statistic:
     """What models are compared by on a measure of images."""
-    matched = found.matched()
+    matched = images.match_detections()
 
-    def resampled(weights: NDArray[np.float32]) -> NDArray[np.float64]:
+    def resample_images(weights: NDArray[np.float32]) -> NDArray[np.float64]:
         return np.array([mean(table(matched, weight)) for weight in weights.astype(np.int64)])
 
     def spread() -> Spread:
-        return spread_of(matched, table, found.videos)
+        return spread_of(matched, table, images.videos)
 
     def interval() -> Interval:
-        return mean_of_classes(spread(), len(found.rows))
+        return mean_of_classes(spread(), len(images.rows))
 
     value = mean(table(matched, None))
-    return Statistic(value, found.videos, resampled, interval, spread)
+    return Statistic(value, images.videos, resample_images, interval, spread)
+
+
+@dataclass(frozen=True, eq=False)
+class ClassMeasures:
+    """A measure of images by class, and how it moves with them.
+
+    `objects`: (classes,) to be found. `images`: how many there are.
+    """
+
+    spread: Spread
+    objects: NDArray[np.int64]
+    images: int
+
+    @property
+    def whole(self) -> Interval:
+        """The mean over the classes that are there."""
+        return mean_of_classes(self.spread, self.images)
+
+
+def recall(matched: Matched, weight: NDArray[np.int64] | None) -> NDArray[np.float64]:
+    """Recall of the 100 best detections of an image and class at each threshold."""
+    return average_recall(matched, weight=weight)
+
+
+def measure_by_class(frames: Frames, table: Table) -> ClassMeasures:
+    """A measure of images, matched once."""
+    matched = frames.match_detections()
+    groups = matched.groups
+    objects = np.bincount(groups.label, matched.positives, frames.classes).astype(np.int64)
+    return ClassMeasures(spread_of(matched, table, frames.videos), objects, len(frames.rows))
+
+
+def by_class(name: str, measures: ClassMeasures, classes: Sequence[str]) -> Result:
+    """The mean over thresholds and classes; `cells`: that of each class that is there.
+
+    The n of a class is how many objects of it are to be found, that of the whole the images. Each
+    class has the interval of the images that it stands on. Value None without objects.
+    """
+    whole, spread = measures.whole, measures.spread
+    if whole.value is None:
+        return Result(name, None, None, None, measures.images, whole.method)
+
+    def make_cell(at: int) -> Result:
+        own = of_class(spread, at, int(measures.objects[at]))
+        return Result(classes[at], own.value, own.low, own.high, own.n, own.method)
+
+    cells = tuple(make_cell(int(at)) for at in np.flatnonzero(spread.is_present))
+    ends = (whole.low, whole.high, whole.n, whole.method)
+    return Result(name, whole.value, *ends, (spread.note(),), cells)
+
+
+def relative_drop(own: Interval, other: Interval) -> Result:
+    """How much lower a mean is than on a reference set, as a share of it: 1 − own ÷ other.
+
+    `other`: that of the reference set. Below 0 where it is higher. The two sets share no image; the
+    interval is recovered from those of the two (Donner and Zou, "Closed-form confidence intervals
+    for functions of the normal mean and standard deviation", 2012, Equation 9). Value None where
+    either has no value or the reference is at 0; no lower end where the reference may be at 0.
+    """
+    n = own.n
+    if own.value is None or not other.value:
+        return Result("drop", None, None, None, n, "none: the reference value is 0")
+    value = 1 - own.value / other.value
+    if own.low is None or own.high is None or other.low is None or other.high is None:
+        why = own.method if own.low is None else f"{other.method} of the reference data"
+        return Result("drop", value, None, None, n, why)
+    least = _ratio(own.value, own.low, other.value, other.high)
+    most = _ratio(own.value, own.high, other.value, other.low)
+    method = (
+        f"from the intervals of both: {own.method}; {number_of(other.n, 'image')} of the reference "
+        "data"
+    )
+    low = None if most is None else 1 - most
+    return Result("drop", value, low, 1 if least is None else 1 - least, n, method)
+
+
+def _ratio(value: float, end: float, other: float, far: float) -> float | None:
+    """An end of one ÷ other, from the `end` of the one and the opposite of the other; None: ∞."""
+    below = far * (2 * other - far)
+    if below <= 0:
+        return None
+    product = value * other
+    root = sqrt(max(product**2 - end * (2 * value - end) * below, 0.0))
+    return (product + (root if end > value else -root)) / below

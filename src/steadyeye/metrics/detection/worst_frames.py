@@ -40,8 +40,8 @@ def worst_frames(
     cells = []
     for near in range(reach + 1):
         rows, _ = worst(sets, quality, near)
-        found = frames(predictions, rows, one_class)
-        cells.append(result(f"k={near}", found, ap(thresholds)))
+        worst_images = frames(predictions, rows, one_class)
+        cells.append(result(f"k={near}", worst_images, ap(thresholds)))
     without = len(sets) - cells[-1].n
     # rows that were not predicted are in no set
     blank = predictions.ids[(sets.set_of >= 0) & np.isnan(quality)]
@@ -71,8 +71,8 @@ def worst_statistic(
     quality = frame_quality(predictions, thresholds[0], one_class)
     rows, members = worst(sets, quality, farthest(sets, k))
     # named after its set, a frame is drawn with that of the other model
-    found = replace(frames(predictions, rows, one_class), videos=sets.videos[members])
-    return statistic(found, ap(thresholds))
+    worst_images = replace(frames(predictions, rows, one_class), videos=sets.videos[members])
+    return statistic(worst_images, ap(thresholds))
 
 
 def drop_statistic(predictions: Predictions, k: int | None, iou: float | str) -> Statistic:
@@ -82,13 +82,15 @@ def drop_statistic(predictions: Predictions, k: int | None, iou: float | str) ->
     quality = frame_quality(predictions, thresholds[0])
     rows, members = worst(sets, quality, farthest(sets, k))
     table = ap(thresholds)
-    plain, least = (frames(predictions, each).matched() for each in (sets.anchors, rows))
+    plain, least = (
+        frames(predictions, of_images).match_detections() for of_images in (sets.anchors, rows)
+    )
 
     def drop(weight: NDArray[np.int64] | None) -> float:
         of_worst = None if weight is None else weight[members]
         return mean(table(plain, weight)) - mean(table(least, of_worst))
 
-    def resampled(weights: NDArray[np.float32]) -> NDArray[np.float64]:
+    def resample_sets(weights: NDArray[np.float32]) -> NDArray[np.float64]:
         return np.array([drop(weight) for weight in weights.astype(np.int64)])
 
     def interval() -> Interval:
@@ -100,4 +102,4 @@ def drop_statistic(predictions: Predictions, k: int | None, iou: float | str) ->
         anchors = spread_of(plain, table, sets.videos)
         return less(anchors, spread_of(least, table, sets.videos, members))
 
-    return Statistic(drop(None), sets.videos, resampled, interval, spread)
+    return Statistic(drop(None), sets.videos, resample_sets, interval, spread)

@@ -1,11 +1,77 @@
-"""Runs: consecutive frames of a scene with one answer."""
+"""Answers along the frames of a scene: changes, runs of one answer, the least steady seconds."""
 
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
+from steadyeye.core.pm_sets import consecutive
 from steadyeye.core.predictions import Predictions
+from steadyeye.core.stats import block_bootstrap
+from steadyeye.core.stats.intervals import Interval
+
+SECOND = 1.0
+
+
+def find_flips(predictions: Predictions, pairs: NDArray[np.intp]) -> NDArray[np.bool_]:
+    """(pairs,) True where the two frames have other top-1 classes, of all the model's own.
+
+    `pairs`: (pairs, 2) rows of consecutive frames, as `core.pm_sets.consecutive` gives them.
+
+    Example:
+        >>> from steadyeye.testing import example_video
+        >>> video = example_video()
+        >>> flips = find_flips(video, consecutive(video))
+        >>> int(flips.sum()), len(flips)
+        (12, 238)
+
+    """
+    before, after = predictions.own[pairs[:, 0]], predictions.own[pairs[:, 1]]
+    return np.asarray(before != after, dtype=np.bool_)
+
+
+def flip_share(predictions: Predictions, pairs: NDArray[np.intp]) -> Interval:
+    """The share of pairs, in the order of time, whose answer changes.
+
+    Several videos are what it is clustered by; of one, pairs follow each other, and the interval is
+    by blocks of them.
+    """
+    changed, videos = find_flips(predictions, pairs), video_of(predictions, pairs[:, 0])
+    return block_bootstrap.mean(changed, videos, block_bootstrap.length(len(pairs)))
+
+
+def jumps(predictions: Predictions, pairs: NDArray[np.intp]) -> NDArray[np.float64] | None:
+    """(pairs,) |Δ confidence| from each frame to the next, 0…1; None without probabilities."""
+    sure = certainty(predictions)
+    return None if sure is None else np.abs(sure[pairs[:, 1]] - sure[pairs[:, 0]])
+
+
+def certainty(predictions: Predictions) -> NDArray[np.float64] | None:
+    """(n,) the probability of the best of the model's own classes; NaN in rows with an error.
+
+    Scores in 0…1 are taken for probabilities, others for logits: a softmax over all the model's
+    own classes. None where they are logits of which only the best was kept, as earlier versions
+    did. A detector that finds nothing is sure of nothing: 0.
+    """
+    valid, best = predictions.valid, predictions.own_score.astype(np.float64)
+    every = predictions.stored.get("least", predictions.scores)[valid].ravel()
+    finite = np.append(every, best[valid])
+    finite = finite[np.isfinite(finite)]
+    if not len(finite) or (finite.min() >= 0 and finite.max() <= 1):
+        return best
+    if "softmax" in predictions.stored:
+        return np.where(valid, predictions.stored["softmax"].astype(np.float64), np.nan)
+    if predictions.scores.shape[1] != len(predictions.model_classes):
+        return None
+    with np.errstate(invalid="ignore"):
+        shifted = predictions.scores.astype(np.float64) - best[:, None]
+        return np.asarray(1 / np.exp(shifted).sum(axis=1))
+
+
+def video_of(predictions: Predictions, rows: NDArray[np.intp]) -> NDArray[np.str_]:
+    """(rows,) the video of each row; without a `video` tag every set is one."""
+    videos = predictions.tags.get("video", predictions.groups)
+    return np.asarray(videos[rows], dtype=np.str_)
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,3 +161,75 @@ def between(lengths: NDArray[np.floating], ended: NDArray[np.bool_]) -> float:
     """
     changes = int(ended.sum())
     return float(lengths.sum() / changes) if changes else float("inf")
+
+
+@dataclass(frozen=True, eq=False)
+class Window:
+    """One second of a scene, or the whole of a shorter one.
+
+    `rows`: its frames in order. `changes`: of answer between them. `jump`: Σ |Δ confidence|.
+    `instability` = changes + jump.
+    """
+
+    rows: NDArray[np.intp]
+    changes: int
+    jump: float
+
+    @property
+    def instability(self) -> float:
+        """What windows are ranked by."""
+        return self.changes + self.jump
+
+
+def windows(predictions: Predictions, most: int) -> list[Window]:
+    """The `most` least steady seconds in which the answer changes, none overlapping another.
+
+    The least steady one first (ties: the earlier in the source), then the least steady that shares
+    no frame with it, and so on. Without probabilities the changes alone count.
+    """
+    pairs = consecutive(predictions)
+    changed = find_flips(predictions, pairs)
+    moved = jumps(predictions, pairs)
+    jump = np.zeros(len(pairs)) if moved is None else moved
+    stops = _stops(predictions, pairs)
+    changes = _sums(changed.astype(np.float64), stops)
+    sums = _sums(jump, stops)
+    free = changes > 0
+    begins, ends = pairs[:, 0], pairs[stops - 1, 1]
+    least_steady: list[Window] = []
+    while len(least_steady) < most and free.any():
+        first = int(np.where(free, changes + sums, -np.inf).argmax())
+        stop = int(stops[first])
+        rows = np.append(pairs[first:stop, 0], pairs[stop - 1, 1])
+        least_steady.append(Window(rows, round(float(changes[first])), float(sums[first])))
+        # neither what begins within it or on its last frame, nor what reaches into it
+        free[first:stop] = False
+        free &= (begins != ends[first]) & (ends != begins[first])
+        free[:first] &= stops[:first] <= first
+    return least_steady
+
+
+def _stops(predictions: Predictions, pairs: NDArray[np.intp]) -> NDArray[np.intp]:
+    """For the window that begins with each pair, the pair after its last.
+
+    Both frames of a pair lie within a second of the first frame, and all are of one scene.
+    """
+    groups, seconds = predictions.groups, np.asarray(predictions.tags["seconds"])
+    frame = np.asarray(predictions.tags["frame"])
+    breaks = np.flatnonzero(
+        (groups[pairs[1:, 0]] != groups[pairs[:-1, 1]])
+        | (frame[pairs[1:, 0]] != frame[pairs[:-1, 1]])
+    )
+    stops = np.zeros(len(pairs), dtype=np.intp)
+    for start, stop in zip([0, *(breaks + 1)], [*(breaks + 1), len(pairs)], strict=True):
+        begins, ends = seconds[pairs[start:stop, 0]], seconds[pairs[start:stop, 1]]
+        # half a millisecond less, so that 25 frames are a second whatever 1/25 is rounded to
+        near = np.searchsorted(ends, begins + SECOND - 0.0005, side="left")
+        stops[start:stop] = start + np.maximum(near, np.arange(stop - start) + 1)
+    return stops
+
+
+def _sums(values: NDArray[np.floating], stops: NDArray[np.intp]) -> NDArray[np.float64]:
+    """The sum of the values from each place to its stop."""
+    upto = np.append(0.0, np.cumsum(values))
+    return np.asarray(upto[stops] - upto[:-1], dtype=np.float64)

@@ -50,7 +50,7 @@ class PublishedModels:
 
 
 @cache
-def published(data: str) -> PublishedModels:
+def read_published(data: str) -> PublishedModels:
     """The 335 published models on a released set. Raises `UsageError` for another set."""
     if data not in TITLES:
         raise unknown("published line", data, TITLES)
@@ -65,7 +65,7 @@ def published(data: str) -> PublishedModels:
     )
 
 
-def released(predictions: Predictions) -> str | None:
+def find_released_set(predictions: Predictions) -> str | None:
     """The released set that predictions are of, whole; None for all else.
 
     The source gives a released name only to metadata that are the released ones; here each of its
@@ -80,10 +80,10 @@ def released(predictions: Predictions) -> str | None:
     return name if counts == (ANCHORS[name], PAIRS[name]) else None
 
 
-def altered(predictions: Predictions) -> str | None:
+def find_altered_set(predictions: Predictions) -> str | None:
     """The released set that predictions are a part or a variant of; None for it and for others."""
     name = predictions.data.partition(" #")[0].partition(",")[0]
-    return name if name in TITLES and released(predictions) is None else None
+    return name if name in TITLES and find_released_set(predictions) is None else None
 
 
 def beside(predictions: Predictions) -> str | None:
@@ -92,7 +92,11 @@ def beside(predictions: Predictions) -> str | None:
     Itself; ImageNet-Vid-Robust for other data, as a yardstick; None for a part or a variant of a
     released set, which would be taken for it.
     """
-    return None if altered(predictions) else released(predictions) or "imagenet_vid_robust"
+    return (
+        None
+        if find_altered_set(predictions)
+        else find_released_set(predictions) or "imagenet_vid_robust"
+    )
 
 
 def why_not(predictions: Predictions, k: int | None = None) -> str | None:
@@ -100,7 +104,7 @@ def why_not(predictions: Predictions, k: int | None = None) -> str | None:
 
     `k`: the distance of the user's numbers, the published one if left out.
     """
-    variant = altered(predictions)
+    variant = find_altered_set(predictions)
     if variant:
         return (
             f"The published models were measured on the whole {TITLES[variant]}: "

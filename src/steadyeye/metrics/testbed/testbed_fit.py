@@ -73,6 +73,13 @@ def fit(original: Floats, perturbed: Floats, space: Space, anchors: int) -> Line
 
     `anchors`: how many each share was counted over. A share of 0 or 1 has no probit: it is moved
     by half an anchor.
+
+    Example:
+        >>> accuracy = np.array([0.5, 0.6, 0.7, 0.8])
+        >>> line = fit(accuracy, accuracy - 0.1, PLAIN, anchors=1000)
+        >>> round(line.slope, 6), round(line.intercept, 6)
+        (1.0, -0.1)
+
     """
     x, y = (_finite(space, share, anchors) for share in (original, perturbed))
     n = len(x)
@@ -97,7 +104,7 @@ def coefficients(line: Line) -> tuple[tuple[float, float], tuple[float, float]]:
     )
 
 
-def expected(line: Line, share: Floats) -> Floats:
+def predict_share(line: Line, share: Floats) -> Floats:
     """The perturbed share on the line at original shares; in probit 0 stays 0 and 1 stays 1."""
     return line.space.back(line.intercept + line.slope * line.space.to(share))
 
@@ -136,10 +143,10 @@ def effective_robustness(
     counts = np.zeros((len(names), 3))
     np.add.at(counts, (video, outcome), 1)
     a, p = float(right.mean()), float(steady.mean())
-    straight = float(expected(line, np.array([a]))[0])
-    drawn = _draws(counts, line)
-    low, high = ends(drawn)
-    below, above = np.sum(drawn <= 0), np.sum(drawn >= 0)
+    straight = float(predict_share(line, np.array([a]))[0])
+    draws = _draws(counts, line)
+    low, high = ends(draws)
+    below, above = np.sum(draws <= 0), np.sum(draws >= 0)
     chance = min(1.0, 2 * (min(below, above) + 1) / (REPLICATES + 1))
     value = p - straight
     within = ", within this one video only" if single and n > 1 else ""
@@ -160,7 +167,9 @@ def strays(original: Floats, perturbed: Floats, anchors: int, line: Line) -> tup
     independent.
     """
     step = 1e-6
-    tilt = (expected(line, original + step) - expected(line, original - step)) / (2 * step)
+    tilt = (predict_share(line, original + step) - predict_share(line, original - step)) / (
+        2 * step
+    )
     sampling = (
         perturbed * (1 - perturbed)
         + tilt**2 * original * (1 - original)
@@ -168,7 +177,7 @@ def strays(original: Floats, perturbed: Floats, anchors: int, line: Line) -> tup
     ) / anchors
     low, high = confidence_band(line, original)
     of_line = (high - low) / (2 * _quantile(line))
-    return perturbed - expected(line, original), np.sqrt(sampling + of_line**2)
+    return perturbed - predict_share(line, original), np.sqrt(sampling + of_line**2)
 
 
 def _finite(space: Space, share: Floats, anchors: int) -> Floats:

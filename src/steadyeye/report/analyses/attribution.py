@@ -9,9 +9,17 @@ from steadyeye.core.format import number_of, percent
 from steadyeye.core.report_types import Section, Topic
 from steadyeye.core.stats.intervals import Interval
 from steadyeye.core.types import Evaluated, needs
-from steadyeye.explain.attributions import COMPLETE, attributions, method
+from steadyeye.explain.attributions import (
+    COMPLETE,
+    InsideShares,
+    apart,
+    attributions,
+    cell,
+    measure_inside_shares,
+    method,
+    table,
+)
 from steadyeye.explain.effects import difference, mean
-from steadyeye.explain.inside_share import InsideShares, apart, cell, measure_inside_shares, table
 from steadyeye.report.explain.attribution_charts import exhibits, figure
 
 NAMES = {"integrated_gradients": "integrated gradients", "rise": "RISE", "occlusion": "occlusion"}

@@ -50,7 +50,7 @@ def confident_mistakes(evaluated: Sequence[Evaluated], score: float = SCORE) -> 
             *(_describe_model(each, of) for each, of in zip(tables, counted, strict=True)),
             *(again if old else ()),
         ),
-        figures=(_figure(tables, counted),) if any(each.judged for each in counted) else (),
+        figures=(_figure(tables, counted),) if any(each.n_judged for each in counted) else (),
         tables=tuple(_tables(tables, found, counted)),
         exhibits=tuple(_exhibits(tables, made, score)),
         lead=_lead(tables, made),
@@ -83,9 +83,9 @@ def _lead(tables: Sequence[Predictions], made: Sequence[Mistake]) -> Exhibit | N
 
 
 def _title(counted: Sequence[Shares]) -> str:
-    wrong = sum(round((each.wrong.value or 0) * each.judged) for each in counted)
+    wrong = sum(round((each.wrong.value or 0) * each.n_judged) for each in counted)
     several = f" of {len(counted)} detectors" if len(counted) > 1 else ""
-    judged = sum(each.judged for each in counted)
+    judged = sum(each.n_judged for each in counted)
     if not judged:
         return "No confident detection that can be checked against the labels"
     return f"Confidently wrong: {wrong:,} of {number_of(judged, 'detection')}{several}"
@@ -112,7 +112,7 @@ def _describe_model(predictions: Predictions, of: Shares) -> str:
         if n
     ]
     left = f" Left out: {' and '.join(aside)}." if aside else ""
-    if not of.judged:
+    if not of.n_judged:
         return (
             f"{predictions.model}: none of {of.confident:,} such detections can be checked.{left}"
         )
@@ -122,7 +122,7 @@ def _describe_model(predictions: Predictions, of: Shares) -> str:
     ]
     return (
         f"{predictions.model}: {percent(of.wrong.value)} "
-        f"({interval(of.wrong.low, of.wrong.high)}) of {of.judged:,} confident detections are "
+        f"({interval(of.wrong.low, of.wrong.high)}) of {of.n_judged:,} confident detections are "
         f"wrong: {', '.join(parts)}.{left}"
     )
 

@@ -10,8 +10,13 @@ from steadyeye.core.report_types import Figure, Section, Table, Topic
 from steadyeye.core.result_lookup import find
 from steadyeye.core.types import Evaluated, needs
 from steadyeye.degradation.curves import MEAN, statistic
-from steadyeye.degradation.failure_points import FailurePoint
-from steadyeye.degradation.failure_shift import Moved, lost, moved, original
+from steadyeye.degradation.failure_points import (
+    FailurePoint,
+    FailureShift,
+    accuracy_at_zero,
+    accuracy_loss,
+    measure_failure_shifts,
+)
 from steadyeye.report.charts.lines import draw_bands, lines
 from steadyeye.report.charts.style import SCHEMA, shares
 from steadyeye.report.comparison.leaderboards import common
@@ -84,15 +89,15 @@ def _measure_gains(step: Step, pair: tuple[Predictions, Predictions]) -> Trainin
         return [statistic(each, each.right, images) for each in (before, after)]
 
     found = (
-        gain("accuracy", original(before), original(after)),
+        gain("accuracy", accuracy_at_zero(before), accuracy_at_zero(after)),
         gain("accuracy under degradation", *average_degraded("all")),
-        gain("drop", lost(before), lost(after)),
+        gain("drop", accuracy_loss(before), accuracy_loss(after)),
         gain("retained accuracy", *average_degraded("right")),
     )
     return TrainingGains(*step.names, adjust_gains(found))
 
 
-def _list_shifts(step: Step, pair: tuple[Predictions, Predictions]) -> list[Moved]:
+def _list_shifts(step: Step, pair: tuple[Predictions, Predictions]) -> list[FailureShift]:
     """The failure points that both were asked for."""
     asked = [one.bound_metrics.get("failure_points") for one in (step.before, step.after)]
     result = step.after.results.get("failure_points")
@@ -102,17 +107,17 @@ def _list_shifts(step: Step, pair: tuple[Predictions, Predictions]) -> list[Move
     # a metric is asked for with its parameters
     metric = step.after.bound_metrics["failure_points"].metric
     images = metric.keywords.get("images") if isinstance(metric, partial) else None
-    return moved(*pair, thresholds, images or "right")
+    return measure_failure_shifts(*pair, thresholds, images or "right")
 
 
-def _first(step: Step, shifts: Sequence[Moved]) -> Moved | None:
+def _first(step: Step, shifts: Sequence[FailureShift]) -> FailureShift | None:
     """The failure point that is told first: of what it was augmented with, at one half."""
     at = [each for each in shifts if each.before.threshold == HALF] or list(shifts)
     own = [each for each in at if each.before.operator in augmentation(step.after.predictions)]
     return next(iter(own or (at if len(at) == 1 else [])), None)
 
 
-def _title(step: Step, told: TrainingGains, shifts: Sequence[Moved]) -> str:
+def _title(step: Step, told: TrainingGains, shifts: Sequence[FailureShift]) -> str:
     first = _first(step, shifts)
     said = changes([told.gains[0], told.gains[3]])
     if first is not None:
@@ -120,7 +125,7 @@ def _title(step: Step, told: TrainingGains, shifts: Sequence[Moved]) -> str:
     return f"{told.after} and {told.before} under degradation: {said}"
 
 
-def _sentences(step: Step, told: TrainingGains, shifts: Sequence[Moved]) -> list[str]:
+def _sentences(step: Step, told: TrainingGains, shifts: Sequence[FailureShift]) -> list[str]:
     lines = [f"{told.after} compared with {told.before}: {numbers(told.gains)}."]
     first = _first(step, shifts)
     if first is not None:
@@ -134,11 +139,11 @@ def _sentences(step: Step, told: TrainingGains, shifts: Sequence[Moved]) -> list
     return lines
 
 
-def _point(found: Moved) -> str:
+def _point(found: FailureShift) -> str:
     return f"the {percent(found.before.threshold, 0)} failure point under {found.before.operator}"
 
 
-def _by(found: Moved) -> str:
+def _by(found: FailureShift) -> str:
     """By how far it moved, in words."""
     if found.value is None:
         return "is beyond the last level before and after"
@@ -153,7 +158,7 @@ def _format_signed(value: int) -> str:
     return f"{value:+d}".replace("-", "−").replace("+0", "0")
 
 
-def _ends(found: Moved) -> str:
+def _ends(found: FailureShift) -> str:
     return f"{_format_signed(found.low)} to {_format_signed(found.high)}"
 
 
@@ -161,7 +166,7 @@ def _level(point: FailurePoint) -> str:
     return "no level" if point.level is None else f"level {point.level}"
 
 
-def _shifts(told: TrainingGains, shifts: Sequence[Moved]) -> Table:
+def _shifts(told: TrainingGains, shifts: Sequence[FailureShift]) -> Table:
     rows = [
         (
             each.before.operator,
@@ -188,7 +193,7 @@ def _shifts(told: TrainingGains, shifts: Sequence[Moved]) -> Table:
     return Table(f"Failure points of {told.before} and {told.after}", header, tuple(rows))
 
 
-def _format_bound(found: Moved) -> str:
+def _format_bound(found: FailureShift) -> str:
     return ("≤ " if found.before.level is None else "≥ ") if found.open else ""
 
 

@@ -7,8 +7,7 @@ from steadyeye.core.format import interval, number_of, percent
 from steadyeye.core.report_types import Figure, Section, Topic
 from steadyeye.core.result_lookup import find
 from steadyeye.core.types import Evaluated, Result, needs
-from steadyeye.degradation.curves import operators
-from steadyeye.degradation.harm import harm, named
+from steadyeye.degradation.curves import format_operator_name, harm, operators
 from steadyeye.report.charts.style import SCHEMA
 
 CELL = 15
@@ -57,8 +56,8 @@ def _sentence(one: Evaluated, result: Result) -> str:
         return f"{one.predictions.model}: {_cell(found.worst)} stay right, averaged over levels."
     return (
         f"{one.predictions.model}, on {number_of(result.n, 'image')}: lowest mean accuracy under "
-        f"{named(found.worst.name)}, {_cell(found.worst)}{found.doubt}; highest under "
-        f"{named(found.least.name)}, {_cell(found.least)}."
+        f"{format_operator_name(found.worst.name)}, {_cell(found.worst)}{found.doubt}; "
+        f"highest under {format_operator_name(found.least.name)}, {_cell(found.least)}."
     )
 
 

@@ -12,7 +12,7 @@ from steadyeye.core.predictions import Predictions
 from steadyeye.core.report_types import Exhibit, Film, FilmFrame, Picture, Section, Topic
 from steadyeye.core.result_lookup import find
 from steadyeye.core.types import Evaluated, Result, needs
-from steadyeye.degradation.profiles import UNKNOWN, Profiles, profiles
+from steadyeye.degradation.curves import UNKNOWN, Profiles, profiles
 
 
 @needs("truth", "operator", "level")

@@ -13,7 +13,7 @@ from steadyeye.core.pm_sets import consecutive
 from steadyeye.core.predictions import Predictions
 from steadyeye.core.report_types import Exhibit, Picture, Section, Table, Topic
 from steadyeye.core.types import Evaluated, needs
-from steadyeye.metrics.sequences.flips import flip_share, flipped
+from steadyeye.metrics.sequences.answer_runs import find_flips, flip_share
 
 SHOWN = 9
 ROWS = 30
@@ -70,7 +70,7 @@ def _table(pairs: Sequence[tuple[Predictions, NDArray[np.intp]]]) -> Table:
     rows = []
     total = 0
     for predictions, found in pairs:
-        changed = flipped(predictions, found)
+        changed = find_flips(predictions, found)
         every, of = predictions.clusters
         there, video = np.unique(of[found[:, 0]], return_inverse=True)
         names = every[there]
@@ -91,7 +91,7 @@ def _table(pairs: Sequence[tuple[Predictions, NDArray[np.intp]]]) -> Table:
 
 
 def _flips(predictions: Predictions, pairs: NDArray[np.intp]) -> list[Exhibit]:
-    pairs = pairs[flipped(predictions, pairs)]
+    pairs = pairs[find_flips(predictions, pairs)]
     sure = predictions.own_score[pairs].min(axis=1)
     order = np.argsort(-sure, kind="stable")
     return [_exhibit(predictions, int(a), int(b)) for a, b in pairs[order][:SHOWN]]

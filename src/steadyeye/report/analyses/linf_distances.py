@@ -10,8 +10,13 @@ from steadyeye.core.predictions import Predictions
 from steadyeye.core.report_types import Figure, Section, Table, Topic
 from steadyeye.core.stats.intervals import proportion
 from steadyeye.core.types import Evaluated, needs
-from steadyeye.metrics.covariates.breakage import clusters_of, outcomes
-from steadyeye.metrics.covariates.distance_distribution import STEPS, Distribution, distribution
+from steadyeye.metrics.covariates.breakage import (
+    STEPS,
+    Distribution,
+    clusters_of,
+    distribution,
+    outcomes,
+)
 from steadyeye.report.charts.lines import lines
 from steadyeye.report.charts.style import chart, shares
 

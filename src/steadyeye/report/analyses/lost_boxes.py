@@ -25,8 +25,7 @@ from steadyeye.core.report_types import (
 )
 from steadyeye.core.result_lookup import find, limit, read_k
 from steadyeye.core.types import Evaluated, Result, needs
-from steadyeye.metrics.detection.box_gains import gains
-from steadyeye.metrics.detection.error_types import KINDS, errors, frame_errors
+from steadyeye.metrics.detection.error_types import KINDS, errors, frame_errors, gains
 from steadyeye.metrics.detection.frame_ap import Frames, frame_quality, frames, worst
 
 SHOWN = 12

@@ -19,8 +19,8 @@ from steadyeye.metrics.testbed.published_models import (
     K,
     PublishedModels,
     beside,
-    published,
-    released,
+    find_released_set,
+    read_published,
     why_not,
 )
 from steadyeye.metrics.testbed.testbed_fit import (
@@ -69,10 +69,10 @@ def published_models(evaluated: Sequence[Evaluated]) -> Section | None:
         if why_not(one.predictions):
             return None
     data = evaluated[0].predictions
-    models = published(beside(data) or "")
+    models = read_published(beside(data) or "")
     lines = [fit(models.original, models.perturbed, s, models.anchors) for s in (PROBIT, PLAIN)]
     there = [one for one, sets in zip(evaluated, every, strict=True) if len(sets)]
-    rows = _rows(there, lines, judged=released(data) is not None)
+    rows = _rows(there, lines, judged=find_released_set(data) is not None)
     crosses = [row.cross for row in rows]
     return Section(
         topic=Topic.COMPARED,
@@ -160,7 +160,7 @@ def _meaning(models: PublishedModels, line: Line) -> str:
 
 
 def _caveat(rows: Sequence[_Row], models: PublishedModels, data: Predictions) -> str:
-    if released(data):
+    if find_released_set(data):
         told = (
             "Your models were measured on the same set. Models make similar mistakes on the "
             "same anchors; the published table has no data on that, so the line's error is "

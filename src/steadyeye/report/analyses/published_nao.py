@@ -10,8 +10,16 @@ from steadyeye.core.format import interval, number_of, percent
 from steadyeye.core.predictions import Predictions
 from steadyeye.core.report_types import Figure, Section, Table, Topic
 from steadyeye.core.types import Evaluated, Result, needs
-from steadyeye.metrics.detection.by_class import by_class, measured, recall, relative_drop
-from steadyeye.metrics.detection.frame_ap import ap, counted, frames, frames_without_ood
+from steadyeye.metrics.detection.frame_ap import (
+    ap,
+    by_class,
+    frames,
+    frames_without_ood,
+    measure_by_class,
+    recall,
+    relative_drop,
+    select_counted_rows,
+)
 from steadyeye.metrics.detection.matching import IOUS
 from steadyeye.report.charts.style import chart
 from steadyeye.report.comparison.published_nao import (
@@ -74,13 +82,13 @@ def _about(predictions: Predictions) -> bool:
 
 def _scores(one: Evaluated) -> Scores:
     predictions = one.predictions
-    rows, classes = counted(predictions), predictions.classes
-    plain = measured(frames(predictions, rows), ap(IOUS))
-    without = measured(frames_without_ood(predictions, rows), ap(IOUS))
-    found = measured(frames(predictions, rows), recall)
+    rows, classes = select_counted_rows(predictions), predictions.classes
+    plain = measure_by_class(frames(predictions, rows), ap(IOUS))
+    without = measure_by_class(frames_without_ood(predictions, rows), ap(IOUS))
+    found = measure_by_class(frames(predictions, rows), recall)
     drops = {}
     for other in filter(_is_reference, one.other_datasets):
-        reference = measured(frames(other, counted(other)), ap(IOUS))
+        reference = measure_by_class(frames(other, select_counted_rows(other)), ap(IOUS))
         there = by_class("map", reference, other.classes)
         drops[other.data] = there, relative_drop(plain.whole, reference.whole)
     return Scores(

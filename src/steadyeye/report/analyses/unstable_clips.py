@@ -10,9 +10,7 @@ from steadyeye.core.format import clock, number_of, percent
 from steadyeye.core.predictions import Predictions
 from steadyeye.core.report_types import Exhibit, Picture, Section, Table, Topic
 from steadyeye.core.types import Evaluated, needs
-from steadyeye.metrics.sequences.answer_runs import runs
-from steadyeye.metrics.sequences.flips import certainty
-from steadyeye.metrics.sequences.unstable_windows import Window, windows
+from steadyeye.metrics.sequences.answer_runs import Window, certainty, runs, windows
 
 SHOWN = 8
 FRAMES = 4  # as many as a strip holds side by side

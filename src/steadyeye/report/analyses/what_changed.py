@@ -10,14 +10,15 @@ from steadyeye.core.format import number_of, probability
 from steadyeye.core.predictions import Predictions
 from steadyeye.core.report_types import Section, Table, Topic
 from steadyeye.core.types import Evaluated, needs
-from steadyeye.metrics.covariates.breakage import Outcomes, outcomes
-from steadyeye.metrics.covariates.odds_ratios import (
+from steadyeye.metrics.covariates.breakage import (
     B_FRAME,
     CLUSTERS,
     EVENTS,
     Effect,
     Effects,
+    Outcomes,
     effects,
+    outcomes,
 )
 from steadyeye.report.charts.dose_response import dose, dose_figure, dose_table, edges
 from steadyeye.report.charts.example_pairs import pairs
@@ -107,14 +108,14 @@ def _sentence(predictions: Predictions, found: Outcomes, fit: Effects) -> str:
         return (
             f"{predictions.model} breaks more often {_when(best)}: odds ratio "
             f"{best.alone.text(not best.rises)} for one standard deviation "
-            f"({best.measure.shown(best.deviation)}) {more}; {found.counted}."
+            f"({best.measure.format_value(best.deviation)}) {more}; {found.breakage_text}."
         )
     if _is_fitted(fit):
         return (
             f"{predictions.model}: none of {len(fit.each)} measures differs clearly between "
-            f"neighbours that break and neighbours that do not; {found.counted}."
+            f"neighbours that break and neighbours that do not; {found.breakage_text}."
         )
-    return f"{predictions.model}: {found.counted}."
+    return f"{predictions.model}: {found.breakage_text}."
 
 
 def _too_few(judged: Sequence[Judged]) -> tuple[str, ...]:
@@ -149,7 +150,7 @@ def _table(predictions: Predictions, found: Outcomes, fit: Effects) -> Table:
     rows = tuple(
         (
             each.measure.words,
-            each.measure.shown(each.deviation),
+            each.measure.format_value(each.deviation),
             "—" if np.isnan(each.gap) else f"{each.gap:+.2f}".replace("-", "−"),
             each.alone.text() if each.alone else f"— ({each.note})",
             each.joint.text() if each.joint else "—",

@@ -10,9 +10,8 @@ from steadyeye.core.format import interval, percent
 from steadyeye.core.predictions import Predictions
 from steadyeye.core.report_types import Figure, Table
 from steadyeye.core.stats.intervals import Interval, proportion
-from steadyeye.metrics.covariates.breakage import Outcomes
+from steadyeye.metrics.covariates.breakage import Outcomes, column
 from steadyeye.metrics.covariates.measures import Measure
-from steadyeye.metrics.covariates.odds_ratios import column
 from steadyeye.report.charts.lines import lines
 from steadyeye.report.charts.style import chart, shares
 
@@ -64,7 +63,7 @@ def dose_figure(measure: Measure, bins: Sequence[Bin]) -> Figure:
     values = [
         {
             "model": each.model,
-            "value": measure.drawn(each.middle),
+            "value": measure.scale_value(each.middle),
             "share": each.share.value,
             "low": each.share.low,
             "high": each.share.high,
@@ -104,7 +103,7 @@ def dose_table(measure: Measure, bins: Sequence[Bin]) -> Table:
     rows = tuple(
         (
             each.model,
-            f"{measure.shown(each.low)} to {measure.shown(each.high)}",
+            f"{measure.format_value(each.low)} to {measure.format_value(each.high)}",
             percent(each.share.value),
             interval(each.share.low, each.share.high),
             f"{each.share.n:,}",

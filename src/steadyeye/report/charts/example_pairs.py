@@ -8,9 +8,8 @@ from steadyeye.core.film_frames import away, set_film
 from steadyeye.core.format import percent
 from steadyeye.core.predictions import Predictions
 from steadyeye.core.report_types import Exhibit, Picture
-from steadyeye.metrics.covariates.breakage import Outcomes
+from steadyeye.metrics.covariates.breakage import Effect, Outcomes, column
 from steadyeye.metrics.covariates.measures import PAIR, Measure
-from steadyeye.metrics.covariates.odds_ratios import Effect, column
 
 SHOWN = 3
 LINES = ("motion", "linf", "brightness_change", "contrast_change", "sharpness_change")
@@ -51,8 +50,9 @@ def _place(predictions: Predictions, row: int) -> str:
 def _exhibit(predictions: Predictions, effect: Effect, anchor: int, row: int) -> Exhibit:
     offset = int(predictions.tags["offset"][row])
     value = float(column(predictions, effect.measure, np.array([row]))[0])
+    measure = effect.measure
     return Exhibit(
-        title=f"{effect.measure.words}: {effect.measure.shown(value, _sign(effect.measure))}",
+        title=f"{measure.words}: {measure.format_value(value, _sign(measure))}",
         model=predictions.model,
         data=predictions.data,
         pictures=(
@@ -78,7 +78,7 @@ def _list_changes(predictions: Predictions, row: int) -> tuple[str, ...]:
     """The measured changes of a pair, a line each."""
     known = [m for m in PAIR if m.name in LINES and np.isfinite(predictions.tags[m.name][row])]
     return tuple(
-        f"{each.words} {each.shown(float(predictions.tags[each.name][row]), _sign(each))}"
+        f"{each.words} {each.format_value(float(predictions.tags[each.name][row]), _sign(each))}"
         for each in known
     )
 

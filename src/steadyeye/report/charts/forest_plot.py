@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from steadyeye.core.report_types import Figure
-from steadyeye.metrics.covariates.odds_ratios import Effects
+from steadyeye.metrics.covariates.breakage import Effects
 from steadyeye.report.charts.style import chart, colour
 
 LIMITS = (1 / 16, 16.0)

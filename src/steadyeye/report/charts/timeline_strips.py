@@ -6,8 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from steadyeye.core.predictions import Predictions
-from steadyeye.metrics.sequences.answer_runs import in_time
-from steadyeye.metrics.sequences.flips import certainty, video_of
+from steadyeye.metrics.sequences.answer_runs import certainty, in_time, video_of
 
 COLUMNS = 1_200  # more would be finer than the page shows
 

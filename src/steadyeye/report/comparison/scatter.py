@@ -10,7 +10,13 @@ from steadyeye.core.report_types import Figure
 from steadyeye.core.special import ndtri
 from steadyeye.core.stats.intervals import Interval
 from steadyeye.metrics.testbed.published_models import K, PublishedModels
-from steadyeye.metrics.testbed.testbed_fit import PROBIT, Line, Space, expected, prediction_band
+from steadyeye.metrics.testbed.testbed_fit import (
+    PROBIT,
+    Line,
+    Space,
+    predict_share,
+    prediction_band,
+)
 from steadyeye.report.charts.style import GREY, chart, colour
 
 STEPS = 60
@@ -81,7 +87,7 @@ def _line(
         for a, m, b, t in zip(
             *(
                 _scale_shares(line.space, each)
-                for each in (shares, expected(line, shares), low, high)
+                for each in (shares, predict_share(line, shares), low, high)
             ),
             strict=True,
         )

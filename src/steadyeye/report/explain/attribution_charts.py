@@ -8,9 +8,8 @@ from numpy.typing import NDArray
 
 from steadyeye.core.format import number_of, percent
 from steadyeye.core.report_types import Exhibit, Figure, Heat, Mark, Picture
-from steadyeye.explain.attributions import Attribution
+from steadyeye.explain.attributions import CONTROL, Attribution, InsideShares, groups
 from steadyeye.explain.effects import mean
-from steadyeye.explain.inside_share import CONTROL, InsideShares, groups
 from steadyeye.report.charts.style import GREY, PALETTE, chart, shares
 
 KINDS = ("confident mistake", "correct detection")

@@ -12,8 +12,7 @@ from steadyeye.core.stats.intervals import Interval, proportion
 from steadyeye.core.types import Classes, Evaluated, Result
 from steadyeye.data.classes.class_map import of_destinations
 from steadyeye.data.classes.map_summary import sentence
-from steadyeye.degradation.curves import operators
-from steadyeye.degradation.harm import harm, named
+from steadyeye.degradation.curves import format_operator_name, harm, operators
 
 
 def headline(evaluated: Sequence[Evaluated]) -> tuple[str, ...]:
@@ -148,7 +147,7 @@ def _state_search(name: str, one: Evaluated) -> str | None:
     ends = f"(95\u202f% interval {span(point.low, point.high, 'level')})"
     return (
         f"{name}, on {images}, falls below {threshold} accuracy at level {level:.0f} of "
-        f"{named(operator)} {ends}.{more} Tried: {told}."
+        f"{format_operator_name(operator)} {ends}.{more} Tried: {told}."
     )
 
 
@@ -175,7 +174,7 @@ def _state_degradation(name: str, one: Evaluated) -> str | None:
         return f"{begin}{_half(points, found.worst)}."
     fewest = f"{percent(found.worst.value)}{_ends(found.worst, False)}"
     return (
-        f"{begin}; lowest under {named(found.worst.name)}, {fewest}{found.doubt}"
+        f"{begin}; lowest under {format_operator_name(found.worst.name)}, {fewest}{found.doubt}"
         f"{_half(points, found.worst)}."
     )
 
