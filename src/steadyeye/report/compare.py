@@ -17,8 +17,8 @@ from steadyeye.runner import data_changes
 from steadyeye.runner.collect import collect, tables
 from steadyeye.runner.validate import metric, readable
 
-COMPARING = ("comparison", "gains", "degradation_gains")
-"""The analyses that a comparison consists of."""
+COMPARING = ("comparison", "gains", "degradation_gains", "failures")
+"""The analyses that a comparison consists of; `failures` gives it the pictures of a break."""
 
 
 def group_shared(runs: Sequence[Place], metrics: str | None = None) -> list[list[Evaluated]]:
