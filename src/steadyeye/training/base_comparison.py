@@ -162,8 +162,8 @@ class Beside:
     @property
     def _interval(self) -> str:
         assert self.gain is not None, "asked for before"
-        found = self.gain
-        return found.difference.method if found.difference else found.after.interval
+        own_gain = self.gain
+        return own_gain.difference.method if own_gain.difference else own_gain.after.interval
 
     @property
     def _numbers(self) -> str:

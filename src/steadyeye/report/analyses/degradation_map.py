@@ -19,7 +19,7 @@ def degradation_map(evaluated: Sequence[Evaluated]) -> Section | None:
 
     None where no model has `degraded_accuracy`.
     """
-    found = [(one, find(one.results, "degraded_accuracy")) for one in evaluated]
+    accuracies = [(one, find(one.results, "degraded_accuracy")) for one in evaluated]
     rows: list[dict[str, Any]] = [
         {
             "model": one.predictions.model,
@@ -28,14 +28,14 @@ def degradation_map(evaluated: Sequence[Evaluated]) -> Section | None:
             "accuracy": None if cell.value is None else round(cell.value, 4),
             "mean": None if operator.value is None else round(operator.value, 4),
         }
-        for one, result in found
+        for one, result in accuracies
         if result
         for operator in operators(result)
         for cell in operator.cells
     ]
     if not rows:
         return None
-    maps = [_sentence(one, result) for one, result in found if result and result.cells]
+    maps = [_sentence(one, result) for one, result in accuracies if result and result.cells]
     return Section(
         topic=Topic.WHAT,
         place=14,
@@ -51,13 +51,13 @@ def degradation_map(evaluated: Sequence[Evaluated]) -> Section | None:
 
 def _sentence(one: Evaluated, result: Result) -> str:
     """Under which operators fewest and most images stay right, and whether that is shown."""
-    found = harm(one.predictions, result)
-    if found.next is None:
-        return f"{one.predictions.model}: {_cell(found.worst)} stay right, averaged over levels."
+    damage = harm(one.predictions, result)
+    if damage.next is None:
+        return f"{one.predictions.model}: {_cell(damage.worst)} stay right, averaged over levels."
     return (
         f"{one.predictions.model}, on {number_of(result.n, 'image')}: lowest mean accuracy under "
-        f"{format_operator_name(found.worst.name)}, {_cell(found.worst)}{found.doubt}; "
-        f"highest under {format_operator_name(found.least.name)}, {_cell(found.least)}."
+        f"{format_operator_name(damage.worst.name)}, {_cell(damage.worst)}{damage.doubt}; "
+        f"highest under {format_operator_name(damage.least.name)}, {_cell(damage.least)}."
     )
 
 

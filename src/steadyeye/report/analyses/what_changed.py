@@ -64,8 +64,8 @@ def _is_fitted(fit: Effects) -> bool:
 
 
 def _judge(predictions: Predictions) -> Judged:
-    found = outcomes(predictions)
-    return predictions, found, effects(predictions, found)
+    neighbours = outcomes(predictions)
+    return predictions, neighbours, effects(predictions, neighbours)
 
 
 def _claim(judged: Sequence[Judged], strongest: Effect | None) -> Claim | None:
