@@ -13,7 +13,7 @@ from steadyeye.core.format import number_of
 from steadyeye.core.model_stages import Stages, stages
 from steadyeye.core.types import Classes, Model, Source
 from steadyeye.data.classes import class_mapping
-from steadyeye.data.classes.named_map import named_map
+from steadyeye.data.classes.class_mapping import named_map
 from steadyeye.degradation.sweep import Degrading
 from steadyeye.models.runtimes.batch_size import MOST
 from steadyeye.predictions.shard_store import shard_rows

@@ -17,7 +17,7 @@ from steadyeye.data.classes.class_lists import (
     read,
     shipped_classes,
 )
-from steadyeye.data.classes.named_map import named_map
+from steadyeye.data.classes.class_mapping import named_map
 
 # docs/reference/class-maps.md, "YTBB-Robust": index, released, with the plain meaning
 PLAIN_YTBB = {"cow": "n02402425", "potted plant": "n11536230"}

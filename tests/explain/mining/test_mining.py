@@ -8,7 +8,7 @@ from mining_toys import ANIMAL, BEAR, CAR, CLASSES, KITE, OWN, PARENTS, REACH, t
 
 from steadyeye.core.boxes import OOD, BoxTable, Detections, Verified, areas, detection_table
 from steadyeye.core.errors import UsageError
-from steadyeye.data.classes.hierarchy import ancestors, descendants
+from steadyeye.data.classes.class_map import ancestors, descendants
 from steadyeye.explain.mining.candidates import GAP, OUTSIDE, candidates, tracks
 from steadyeye.explain.mining.causes import (
     CAUSES,

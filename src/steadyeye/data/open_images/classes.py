@@ -13,7 +13,7 @@ from steadyeye.core.format import number_of
 from steadyeye.core.types import Classes
 from steadyeye.data.classes import loading, openimages
 from steadyeye.data.classes.class_lists import classes_of_names, close_list, shipped_classes
-from steadyeye.data.classes.hierarchy import ancestors, descendants
+from steadyeye.data.classes.class_map import ancestors, descendants
 
 
 @dataclass(frozen=True)

@@ -4,8 +4,8 @@ from functools import partial
 
 from steadyeye.core.seeds import fingerprint
 from steadyeye.core.storage.files import Place
-from steadyeye.data.video import label_sidecar, shots
-from steadyeye.data.video import shot_detection as detected
+from steadyeye.data.video import label_sidecar
+from steadyeye.data.video import shot_detection as shots
 from steadyeye.data.video.frame_folders import absentees, list_frame_folders, sampler
 from steadyeye.data.video.paths import resolve_path
 from steadyeye.data.video.pm_set_source import (
@@ -40,7 +40,7 @@ def frames(
     videos = {name: folders[name] for name in known.labelled_videos(list(folders))}
     labels_of = {
         name: shots.cut(
-            cuts, known.of(name).within(name, len(paths)), partial(detected.of_images, paths)
+            cuts, known.of(name).within(name, len(paths)), partial(shots.of_images, paths)
         )
         for name, paths in videos.items()
     }

@@ -12,9 +12,8 @@ from steadyeye.core.seeds import fingerprint
 from steadyeye.data.open_images import labels as label_file
 from steadyeye.data.open_images.boxes import BoxRows, read
 from steadyeye.data.open_images.classes import Kinds, kinds
-from steadyeye.data.open_images.folder import ImageFolder
 from steadyeye.data.open_images.image_table import ImageTable, join_tables, select_images
-from steadyeye.data.open_images.images import OpenImages
+from steadyeye.data.open_images.images import ImageFolder, OpenImages
 from steadyeye.data.video.paths import resolve
 
 

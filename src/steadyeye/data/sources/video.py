@@ -9,8 +9,8 @@ from steadyeye.core.seeds import fingerprint
 from steadyeye.core.storage.files import Place, inside
 from steadyeye.core.types import Classes, Sample, Tag
 from steadyeye.data.annotations import box_file
-from steadyeye.data.video import decoder, label_sidecar, shots
-from steadyeye.data.video import shot_detection as detected
+from steadyeye.data.video import decoder, label_sidecar
+from steadyeye.data.video import shot_detection as shots
 from steadyeye.data.video.paths import VIDEOS, list_files, resolve_path
 from steadyeye.data.video.pm_set_source import (
     COLUMNS,
@@ -45,7 +45,7 @@ class _Known:
 
     def of(self, video: str, index: decoder.VideoIndex) -> label_sidecar.VideoLabels:
         labels = self.labels.of(video).within(video, len(index))
-        return shots.cut(self.cuts, labels, lambda: detected.of_video(index))
+        return shots.cut(self.cuts, labels, lambda: shots.of_video(index))
 
     def members(
         self, video: str, frames: int, labels: label_sidecar.VideoLabels, how: Drawing

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from steadyeye.core.boxes import OOD, BoxTable, Verified, take
 from steadyeye.core.errors import UsageError
 from steadyeye.core.predictions import Predictions
-from steadyeye.data.classes.hierarchy import Parents, ancestors, descendants
+from steadyeye.data.classes.class_map import Parents, ancestors, descendants
 
 HALF = 0.5  # of a detection inside a crowd, from which on the crowd may be what it saw
 

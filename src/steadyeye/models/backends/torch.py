@@ -10,7 +10,7 @@ from steadyeye.core.errors import UsageError
 from steadyeye.core.types import Detector, Model
 from steadyeye.data.classes.class_lists import read
 from steadyeye.models.finetuned import checkpoint_format
-from steadyeye.models.runtimes.output_kind import with_output
+from steadyeye.models.runtimes.probe_images import with_output
 from steadyeye.models.runtimes.recipe_parsing import recipe as read_recipe
 from steadyeye.models.runtimes.torch_classifier import Execution, torch_classifier
 from steadyeye.models.runtimes.torch_files import module

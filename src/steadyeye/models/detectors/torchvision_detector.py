@@ -1,10 +1,15 @@
-"""Detectors of torchvision: what surrounds their networks lies within them."""
+"""Detectors of torchvision, to detect and to train: what surrounds a network lies within it."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any
 
+import torch
 from torch import Tensor, nn
 
+from steadyeye.core.boxes import Boxes
+from steadyeye.core.errors import UsageError
 from steadyeye.core.types import Classes, Image
 from steadyeye.models.detectors.torch_detector import (
     THRESHOLD,
@@ -12,13 +17,110 @@ from steadyeye.models.detectors.torch_detector import (
     TorchDetector,
     torch_detector,
 )
-from steadyeye.models.detectors.torchvision_training import (
-    drop_background,
-    trainable,
-    with_threshold,
+from steadyeye.models.detectors.torchvision_networks import Settings, network, settings
+from steadyeye.models.detectors.trainable import (
+    DetectionTensors,
+    Prepared,
+    Trainable,
+    device,
+    learnable,
+    move_tensors,
 )
-from steadyeye.models.detectors.trainable import DetectionTensors, device
 from steadyeye.models.introspection import torchvision_differentiable
+from steadyeye.models.introspection.torchvision_differentiable import pixels
+
+LIBRARY = "torchvision"
+MORE = {"maskrcnn": "masks", "keypointrcnn": "keypoints"}
+"""Networks whose loss needs more than boxes."""
+
+
+def trainable(name: str, module: Any, threshold: float) -> Trainable:
+    """How the detector `name` is trained; what it finds with a score below `threshold` is left out.
+
+    The loss is the sum of those of the model, as torchvision's own reference training takes it: of
+    Faster R-CNN the classes and boxes of proposals and of objects (Ren et al., "Faster R-CNN",
+    2015, equation 1). Images go in at their own size; the network resizes them.
+    """
+    chosen = settings(module)
+    training = _trainable(name, chosen, threshold)
+    if chosen.frozen is None:
+        return training
+    # a normalisation that never learned anything is not to stay as it is
+    return replace(training, anew=_trainable(name, replace(chosen, frozen=None), threshold))
+
+
+def _trainable(name: str, chosen: Settings, threshold: float) -> Trainable:
+    def make(classes: Classes) -> nn.Module:
+        if labels := MORE.get(name.partition("_")[0]):
+            raise UsageError(f"{name} trains on {labels}, not on boxes alone; give fasterrcnn_…")
+        module = network(name, len(classes), chosen)
+        with_threshold(module, threshold)
+        return module
+
+    def prepare(image: Image, truth: Boxes) -> Prepared:
+        objects = learnable(truth, image.shape[:2])
+        boxes = torch.from_numpy(objects.boxes).float()
+        # 0 is the background
+        labels = torch.from_numpy(objects.labels).long() + 1
+        return {"input": {"pixels": pixels(image)}, "target": {"boxes": boxes, "labels": labels}}
+
+    record = {"library": LIBRARY, "network": name, "settings": chosen.record()}
+    return Trainable(make, prepare, _loss, _evaluate, record)
+
+
+def with_threshold(module: Any, threshold: float) -> None:
+    """Lowers the score below which the network itself leaves out what it finds."""
+    getattr(module, "roi_heads", module).score_thresh = threshold
+
+
+def drop_background(outputs: Any) -> DetectionTensors:
+    """What a network found in one image, over the classes without the background."""
+    # RetinaNet and FCOS score the background too, which is no detection
+    is_object = outputs["labels"] > 0
+    return (
+        outputs["boxes"][is_object],
+        outputs["labels"][is_object] - 1,
+        outputs["scores"][is_object],
+    )
+
+
+def _loss(module: nn.Module, batch: Sequence[Prepared]) -> Tensor:
+    to = device(module)
+    targets = [move_tensors(example["target"], to) for example in batch]
+    losses: dict[str, Tensor] = module(_images(module, batch), targets)
+    return torch.stack(list(losses.values())).sum()
+
+
+def _evaluate(
+    module: nn.Module, batch: Sequence[Prepared]
+) -> tuple[Tensor, list[DetectionTensors]]:
+    answers = [drop_background(output) for output in module(_images(module, batch))]
+    with _teaching(module):
+        return _loss(module, batch), answers
+
+
+def _images(module: nn.Module, batch: Sequence[Prepared]) -> list[Tensor]:
+    to = device(module)
+    return [example["input"]["pixels"].to(to) for example in batch]
+
+
+@contextmanager
+def _teaching(module: nn.Module) -> Iterator[None]:
+    """The parts that give losses in training do so in the block; the layers stay as they are.
+
+    Which proposals are looked at is drawn; from the same seed each time, for losses to be compared.
+    """
+    parts = [module, *(getattr(module, name, module) for name in ("rpn", "roi_heads"))]
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(0)
+        for part in parts:
+            part.training = True
+        try:
+            yield
+        finally:
+            for part in parts:
+                part.training = False
+
 
 TRANSFORM = ("min_size", "max_size", "fixed_size", "size_divisible", "image_mean", "image_std")
 ENDING = ("nms_thresh", "detections_per_img", "topk_candidates")

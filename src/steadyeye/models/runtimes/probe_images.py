@@ -1,9 +1,60 @@
-"""Test patterns: seeded pictures that tell two ways of computing the same thing apart."""
+"""Test patterns, which tell two ways of computing apart, and what networks answer to them.
+
+Seeded pictures. By them it is seen whether a network gives probabilities or logits.
+"""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
+from steadyeye.core.errors import UsageError
 from steadyeye.core.seeds import stream
 from steadyeye.core.types import Image
+from steadyeye.models.runtimes.classifier import Forward, Recipe
+
+TOLERANCE = 1e-3
+"""How far a row of probabilities may sum from 1: fp16 rounds 1,000 of them to within this."""
+PROBES = 3
+
+
+def with_output(
+    settings: Recipe, record: Mapping[str, Any] | None, forward: Forward, path: str
+) -> Recipe:
+    """`settings` with the output "probabilities" where the network ends in a softmax.
+
+    A second softmax over probabilities would flatten them: of 1,000 classes to 0.1 to 0.3 % each.
+    `record`: the recipe as the user wrote it, whose `output` "probabilities" is not questioned.
+    Raises `UsageError` where it says "logits" and the network gives probabilities.
+    """
+    if settings.output == "probabilities" or not gives_probabilities(settings, forward):
+        return settings
+    if "output" in (record or {}):
+        raise UsageError(
+            f"'{path}' gives probabilities (rows that sum to 1), not logits; leave output out of "
+            "the recipe, or give output='probabilities'"
+        )
+    return replace(settings, output="probabilities")
+
+
+def gives_probabilities(settings: Recipe, forward: Forward) -> bool:
+    """Whether each row for test patterns is of 0 or more and sums to 1; of logits none does.
+
+    False for a network that cannot take them or has one output: that is refused elsewhere.
+    """
+    height, width = settings.preprocessing.size
+    for image in patterns(height, width, PROBES):
+        page = np.empty((1, *settings.shape), dtype=np.float32)
+        first = page[0] if settings.layout == "nchw" else page[0].transpose(2, 0, 1)
+        settings.preprocessing(image, first)
+        try:
+            row = forward(page).ravel()
+        except UsageError:
+            return False
+        if len(row) < 2 or not (row.min() >= 0 and abs(float(row.sum()) - 1) <= TOLERANCE):
+            return False
+    return True
 
 
 def patterns(height: int, width: int, count: int) -> list[Image]:
