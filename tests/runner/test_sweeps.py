@@ -106,7 +106,7 @@ def test_workers_and_batches_do_not_change_a_picture(sweep, tmp_path, workers, b
         workers=workers,
         batch=batch,
     )
-    for name in ("predicted", "rank", "probability"):
+    for name in ("predicted_class", "rank", "probability"):
         assert np.array_equal(getattr(again, name), getattr(sweep[1], name))
     assert np.array_equal(again.tags["brightness"], sweep[1].tags["brightness"])
 
