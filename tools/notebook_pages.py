@@ -130,7 +130,9 @@ def run_notebook(notebook: Any, folder: Path, name: str) -> None:
         "IPYTHONDIR": str(folder / ".ipython"),
     }
     # a socket of this machine's; over TCP a kernel warns that it is not encrypted
-    config = Config({"KernelManager": {"transport": "ipc"}}) if os.name == "posix" else Config()
+    # absolute, as the kernel runs in another folder than its client
+    local = {"transport": "ipc", "ip": str(folder.resolve() / ".kernel")}
+    config = Config({"KernelManager": local}) if os.name == "posix" else Config()
     where = {"metadata": {"path": str(folder)}}
     client = NotebookClient(
         notebook,
