@@ -15,8 +15,7 @@ from typer.main import get_command
 
 import steadyeye as se
 from steadyeye.cli import COMMANDS
-from steadyeye.cli.options import ParsingError, app
-from steadyeye.cli.text_options import keep_text
+from steadyeye.cli.options import ParsingError, app, keep_text
 from steadyeye.core.stats import proportions
 from steadyeye.core.stats.proportions import mcnemar, tango
 from steadyeye.metrics.sequences.answer_runs import median

@@ -15,7 +15,8 @@ from conftest import TESTS
 from forked import Command
 from toy_training import BIKES, SCENES, Said
 
-from steadyeye.cli import finetune_work
+from steadyeye.cli.finetune import TrainingOptions, finetune
+from steadyeye.cli.options import ProgressOptions
 from steadyeye.core import plugins
 from steadyeye.core.errors import UsageError
 from steadyeye.core.spec import parse
@@ -174,7 +175,7 @@ def test_killed_and_run_again_the_files_are_the_same(footage, done, tmp_path):
 
 def test_the_command_says_what_came_of_it(footage, done, capsys):
     flags = {**job(footage, done.out).record(), "out": str(done.out), "workers": 2, "every": 5}
-    finetune_work.finetune(None, flags, "json")
+    finetune(options=TrainingOptions(**flags), shown=ProgressOptions("json"))
     said = capsys.readouterr()
     assert "ended: all 21 steps are done" in said.out
     assert f"next: steadyeye run --model \"torch(path='{done.out}')\" --data …" in said.out

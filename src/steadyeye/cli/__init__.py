@@ -10,7 +10,7 @@ from typing import Any
 
 COMMANDS = (
     "run",
-    "measure",
+    "plugins",
     "compare",
     "mine",
     "explain",
@@ -26,9 +26,8 @@ def main() -> None:
     """Runs the command line; a `UsageError` is its one line on stderr and exit code 2."""
     import typer
 
-    from steadyeye.cli.options import ParsingError, app, check_given_once
-    from steadyeye.cli.quiet import quiet_packages
-    from steadyeye.cli.text_options import keep_text
+    from steadyeye.cli.options import ParsingError, app, check_given_once, keep_text
+    from steadyeye.cli.terminal import quiet_packages
     from steadyeye.core.errors import UsageError
 
     quiet_packages()
@@ -43,8 +42,8 @@ def main() -> None:
         command = typer.main.get_command(app)
         commands = getattr(command, "commands", {})
         check_given_once(commands, sys.argv[1:])
-        for each in (command, *commands.values()):
-            keep_text(each)
+        for registered in (command, *commands.values()):
+            keep_text(registered)
         sys.exit(command(standalone_mode=False) or 0)
     except UsageError as error:
         _end_with(str(error))

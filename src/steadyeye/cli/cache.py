@@ -1,10 +1,18 @@
 """`steadyeye cache`: what is kept of models' answers, and taking it out."""
 
-from typing import Annotated
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from steadyeye.cli.options import app
+from steadyeye.cli.terminal import say, show_table
+from steadyeye.core.errors import UsageError
+from steadyeye.core.format import number_of
+
+if TYPE_CHECKING:
+    from steadyeye.runner.cache.eviction import Group
 
 cache = typer.Typer(help="Predictions that are kept for later runs.")
 app.add_typer(cache, name="cache")
@@ -18,9 +26,25 @@ Folder = Annotated[
 @cache.command("ls")
 def ls(folder: Folder = "") -> None:
     """List the entries: model, data, size, days since last use."""
-    from steadyeye.cli import cache_work
+    from steadyeye.runner.cache import eviction, settings
 
-    cache_work.ls(folder)
+    place = _folder(folder)
+    groups = eviction.groups(place)
+    rows = [
+        (
+            f"{group.entries:,}",
+            _size(group.bytes),
+            f"{group.used:.1f}",
+            group.model,
+            group.data,
+            group.mark,
+        )
+        for group in groups
+    ]
+    if rows:
+        columns = ("answers", "size", "unused", "model", "data", "fingerprint")
+        show_table(columns, rows, 3)
+    say(f"{place}: {_describe_groups(groups)}, {_size(settings.limit())} at most")
 
 
 @cache.command("prune")
@@ -40,6 +64,45 @@ def prune(
     everything: Annotated[bool, typer.Option("--all", help="Delete everything.")] = False,
 ) -> None:
     """Delete entries by model, age or size."""
-    from steadyeye.cli import cache_work
+    from steadyeye.runner.cache import eviction, settings
 
-    cache_work.prune(folder, cache_work.Which(model, older, size, everything))
+    place = _folder(folder)
+    if everything:
+        held_answers = eviction.clear(place)
+        say(f"{place}: {'emptied' if held_answers else 'there was nothing'}")
+        return
+    if not (model or older or size):
+        raise UsageError("say what to take out: --model, --older-than, --size or --all")
+    oldest = settings.days(older) if older else None
+
+    def is_wanted(group: "Group") -> bool:
+        named = model is None or model in (group.model, group.mark)
+        aged = oldest is None or group.used >= oldest
+        return (model is not None or oldest is not None) and named and aged
+
+    limit = settings.size(size) if size else None
+    removed = eviction.prune(place, is_wanted, limit)
+    say(f"{place}: taken out {_describe_groups(removed)}")
+
+
+def _folder(given: str) -> Path:
+    """The folder of the cache, as named or as for `run`; `UsageError` where there is none."""
+    from steadyeye.runner.cache import settings
+
+    folder = settings.folder(given)
+    if folder is None:
+        raise UsageError(f"{settings.VARIABLE} is off; name the folder with --cache")
+    return folder
+
+
+def _describe_groups(groups: Sequence["Group"]) -> str:
+    entries = sum(group.entries for group in groups)
+    return f"{number_of(entries, 'answer')}, {_size(sum(group.bytes for group in groups))}"
+
+
+def _size(number: float) -> str:
+    for unit in ("B", "kB", "MB"):
+        if number < 1000:
+            return f"{number:.0f} {unit}" if unit == "B" else f"{number:.1f} {unit}"
+        number /= 1000
+    return f"{number:.1f} GB"

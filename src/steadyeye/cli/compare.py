@@ -1,10 +1,48 @@
-"""The commands that judge: models against each other, and a model against what is required."""
+"""The commands that read finished runs: measure their frames, compare models, gate a model."""
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from steadyeye.cli.options import Formats, Metrics, app, join_options
+from steadyeye.cli.options import (
+    Formats,
+    Metrics,
+    ProgressOptions,
+    Workers,
+    app,
+    command,
+    join_options,
+)
+from steadyeye.cli.progress import watching
+from steadyeye.cli.run import NUMBERS, number_cells, report_files, show_report, store_report
+from steadyeye.cli.terminal import say, show, show_table
+from steadyeye.core.format import number_of
+from steadyeye.core.storage.paths import place
+
+if TYPE_CHECKING:
+    from steadyeye.report.comparison.leaderboards import Boards
+
+MARKS = {True: "✓", False: "✗"}
+
+
+@command()
+def measure(
+    *,
+    runs: Annotated[list[str], typer.Argument(help="Folders of runs.")],
+    workers: Workers = None,
+    shown: ProgressOptions,
+) -> None:
+    """Measure motion, blur and brightness of the frames of runs. Resumes like `run`."""
+    from steadyeye.runner.measure import measure as complete
+
+    for run in map(place, runs):
+        with watching(shown.form) as watcher:
+            measured = complete(run, watcher, workers or 0)
+        store_report(run, [cell.source for cell in measured])
+        for cell in measured:
+            frames = len(cell.predictions.ids)
+            say(f"{cell.source.name}: {frames:,} frames of {len(cell.sets):,} sets measured")
+        show_report(run)
 
 
 @app.command()
@@ -17,9 +55,20 @@ def compare(
     metrics: Metrics = None,
 ) -> None:
     """Compare models on the same samples: paired differences and ranks."""
-    from steadyeye.cli import compare_work
+    from steadyeye.report import build, compare
+    from steadyeye.runner import data_changes
 
-    compare_work.compare(runs, out, formats, join_options(metrics))
+    files, folders = report_files(out, formats), [place(run) for run in runs]
+    build.check_formats(files)
+    models = compare.group_shared(folders, join_options(metrics))
+    boards = compare.rank_models(models)
+    for line in data_changes.notes(folders):
+        say(line)
+    for boards_of_data in boards:
+        _print_boards(boards_of_data, len(boards) > 1)
+    build.save(compare.document(boards, folders, models), folders, files)
+    for file in files:
+        show(f"report: {file.resolve()}")
 
 
 @app.command()
@@ -46,8 +95,56 @@ def gate(
     ] = False,
 ) -> None:
     """Exit with 1 unless the 95 % interval meets every requirement."""
-    from steadyeye.cli import compare_work
+    from steadyeye.core.storage.atomic import write_file
+    from steadyeye.report.gate import ci_formats
+    from steadyeye.report.gate.gate import HOLDS
+    from steadyeye.report.gate.gate import gate as judge
+    from steadyeye.report.gate.requirements import requirements, tolerance
+    from steadyeye.runner import data_changes
+    from steadyeye.runner.collect import tables
 
-    asked = compare_work.GateOptions(require or (), join_options(metrics), max_drop, least)
-    if not compare_work.gate(run, against, asked, junit, github):
+    required = requirements(require or ())
+    allowed = tolerance(required, join_options(metrics), max_drop, against is not None)
+    cells = [table for _, table in tables([place(run)])]
+    base = [table for _, table in tables([place(against)])] if against else []
+    verdicts = judge(cells, required, base, allowed, least)
+    for line in data_changes.notes([place(folder) for folder in (run, against) if folder]):
+        say(line)
+    for verdict in verdicts:
+        say(f"{MARKS[verdict.outcome == HOLDS]} {verdict.sentence}")
+        say(f"  {verdict.method}", style="dim")
+    if github:
+        for verdict in verdicts:
+            typer.echo(ci_formats.github(verdict))
+    if junit is not None:
+        file = place(junit)
+        file.parent.mkdir(parents=True, exist_ok=True)
+        write_file(file, ci_formats.junit(verdicts))
+    held = sum(verdict.outcome == HOLDS for verdict in verdicts)
+    show(f"{held} of {len(verdicts)} hold")
+    if held < len(verdicts):
         raise typer.Exit(1)
+
+
+def _print_boards(boards: "Boards", several: bool) -> None:
+    """The leaderboards of one of the data, and which pairs are told apart."""
+    from steadyeye.report.comparison.wording import finding, name_metric, rank
+
+    if several:
+        show(boards.data, style="bold")
+    for board in boards.boards:
+        rows = [
+            (*number_cells(standing.result), rank(board, at), standing.model)
+            for at, standing in enumerate(board.standings)
+        ]
+        columns = (*NUMBERS, "rank", "model")
+        show_table(columns, rows, len(NUMBERS) + 1, heading=name_metric(board.metric))
+    show("")
+    for line in boards.unlike:
+        say(line)
+    for board in boards.boards:
+        say(finding(board))
+    if boards.left_out:
+        say(f"{number_of(boards.left_out, 'sample')} left out: not predicted by every model")
+    if boards.one_video:
+        say("All of this holds within this one video only.")

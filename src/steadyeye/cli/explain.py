@@ -1,30 +1,29 @@
 """`steadyeye explain`: why a detector is confidently wrong."""
 
+from dataclasses import replace
 from typing import Annotated
 
 import typer
 
 from steadyeye.cli.options import (
-    Batch,
-    Cache,
+    CacheOptions,
     ClassMap,
     Data,
+    InferenceOptions,
     Models,
-    NoCache,
-    OnError,
     Out,
-    Quiet,
-    Shown,
-    Workers,
-    app,
-    choose_progress,
-    flags,
+    ProgressOptions,
+    command,
+    job_flags,
 )
+from steadyeye.cli.progress import watching
+from steadyeye.cli.run import NECESSARY, read_job, show_report
+from steadyeye.cli.terminal import say
 
 
-@app.command()
+@command()
 def explain(
-    context: typer.Context,
+    *,
     model: Models = None,
     data: Data = None,
     reference: Annotated[
@@ -40,17 +39,30 @@ def explain(
     ] = None,
     seed: Annotated[int | None, typer.Option(help="Random seed; default: 0.")] = None,
     class_map: ClassMap = None,
-    on_error: OnError = None,
-    batch: Batch = None,
-    workers: Workers = None,
-    cache: Cache = None,
-    no_cache: NoCache = False,
-    progress: Shown = "bar",
-    quiet: Quiet = False,
+    inference: InferenceOptions,
+    cache: CacheOptions,
+    shown: ProgressOptions,
 ) -> None:
     """Explain a detector's confident mistakes. Resumes like `run`."""
-    from steadyeye.cli import run_work
-    from steadyeye.explain.run import Explaining
+    from steadyeye.explain import run
+    from steadyeye.report.explain import page
+    from steadyeye.runner.short_forms import expand_data
 
-    how = Explaining(analyses, reference, score, limit)
-    run_work.explain(how, flags(context), choose_progress(context))
+    how = run.Explaining(analyses, reference, score, limit)
+    progress = watching(shown.form)
+    data = [expand_data(text) for text in data or ()]
+    if how.reference:
+        how = replace(how, reference=expand_data(how.reference))
+        # one that is among the data is computed once
+        data = list(dict.fromkeys([*data, str(how.reference)]))
+    asked = {"model": model, "data": data, "out": out, "class_map": class_map, "seed": seed}
+    flags = job_flags(inference, cache, **asked)
+    checked = run.check(read_job(None, flags, necessary=NECESSARY), how)
+    with progress as watcher:
+        explained = run.explain(checked, watcher)
+    content = page.report(explained)
+    for line in content.headline:
+        say(line)
+    for section in content.sections:
+        say(section.title)
+    show_report(explained.out)

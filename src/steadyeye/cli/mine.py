@@ -1,31 +1,38 @@
 """`steadyeye mine`: what detectors are confidently wrong about, as a set for people to review."""
 
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from steadyeye.cli.options import (
-    Batch,
-    Cache,
+    CacheOptions,
     ClassMap,
     Data,
+    InferenceOptions,
     Models,
-    NoCache,
-    OnError,
     Out,
-    Quiet,
-    Shown,
-    Workers,
-    app,
-    choose_progress,
-    flags,
+    ProgressOptions,
+    command,
+    job_flags,
 )
+from steadyeye.cli.progress import ProgressWatcher, watching
+from steadyeye.cli.run import NECESSARY, read_job, show_report
+from steadyeye.cli.terminal import say, show, show_table
+from steadyeye.core.errors import UsageError
+from steadyeye.core.format import number_of
+
+if TYPE_CHECKING:
+    from steadyeye.core.storage.paths import Place
+    from steadyeye.core.types import Image, Source
+    from steadyeye.explain.mining.run import Mined, Wanted
 
 
-@app.command()
+@command()
 def mine(
-    context: typer.Context,
+    *,
     given: Annotated[
         list[Path] | None,
         typer.Argument(help="Finished runs, or detections as COCO results."),
@@ -40,17 +47,135 @@ def mine(
     rank: Annotated[str, typer.Option(help="Order by confidence or novelty.")] = "confidence",
     limit: Annotated[int, typer.Option(help="Maximum number of candidates per class.")] = 50,
     class_map: ClassMap = None,
-    on_error: OnError = None,
-    batch: Batch = None,
-    workers: Workers = None,
-    cache: Cache = None,
-    no_cache: NoCache = False,
-    progress: Shown = "bar",
-    quiet: Quiet = False,
+    inference: InferenceOptions,
+    cache: CacheOptions,
+    shown: ProgressOptions,
 ) -> None:
     """Find confident mistakes of detectors for review. Resumes like `run`."""
-    from steadyeye.cli import mine_work
+    from steadyeye.core.storage.run_lock import alone
+    from steadyeye.explain.mining import run
 
-    named = tuple(each.strip() for each in causes.split(",") if each.strip())
-    how = {"score": score, "causes": named, "rank": rank, "limit": limit}
-    mine_work.mine(given or [], flags(context), how, choose_progress(context))
+    names = tuple(cause.strip() for cause in causes.split(",") if cause.strip())
+    wanted = run.Wanted(score=score, causes=names, rank=rank, limit=limit)
+    if not out:
+        raise UsageError("give --out, the folder of the candidates")
+    asked = {"model": model, "data": data, "out": out, "class_map": class_map}
+    flags, folder = job_flags(inference, cache, **asked), Path(out)
+    with watching(shown.form) as watcher:
+        runs, sources = _runs(given or [], flags, watcher)
+        mined = run.mine(runs, wanted, watcher.begin, sources)
+        with alone(folder):
+            _write(folder, mined, runs, watcher.begin("images of candidates", None))
+    _print(folder, mined)
+
+
+def _runs(
+    given: Sequence[Path], flags: Mapping[str, Any], watcher: ProgressWatcher
+) -> tuple[list["Place"], list["Source"]]:
+    """The finished runs to mine: those given, or one that is made, or gone on with, in --out."""
+    from steadyeye.runner import job, saved_detections, validate
+    from steadyeye.runner.run import run as complete
+
+    has_job = bool(flags["models"] or flags["data"])
+    if given and all((path / "run.json").is_file() for path in given):
+        if has_job:
+            raise UsageError("a finished run has its own models and data; leave --model and --data")
+        return list(given), []
+    files = [path for path in given if path.is_file()]
+    if len(files) < len(given):
+        other = next(path for path in given if not path.is_file())
+        raise UsageError(f"'{other}' is neither a run nor a file of detections")
+    if files and flags["models"]:
+        raise UsageError("give models, or files of what they detected; not both")
+    if not files:
+        checked = validate.check(read_job(None, flags, necessary=NECESSARY))
+        return [complete(checked, watcher)], [task.source for task in checked.tasks]
+    saved: list[Any] = [saved_detections.load(file, None) for file in files]
+    asked = {**flags, "models": list(map(str, files))}
+    checked = validate.with_models(job.read(None, asked), saved)
+    of_mark = {model.fingerprint: model for model in saved}
+    by_mark = {mark: saved_detections.predict(model) for mark, model in of_mark.items()}
+    checked = replace(
+        checked,
+        tasks=tuple(saved_detections.ready(of_mark[t.model.fingerprint], t) for t in checked.tasks),
+    )
+    done = complete(
+        checked, watcher, lambda task, *rest: by_mark[task.model.fingerprint](task, *rest)
+    )
+    return [done], [task.source for task in checked.tasks]
+
+
+def _write(
+    out: Path, mined: "Mined", runs: Sequence["Place"], advance: Callable[[int], None]
+) -> None:
+    """Writes candidates.json, the set to review where there are pictures, and the report."""
+    from steadyeye.core.storage.atomic import write_file
+    from steadyeye.core.storage.checked_json import encode
+    from steadyeye.data.annotations import review_set
+    from steadyeye.data.images.image_file import ImageFile
+    from steadyeye.report import build
+    from steadyeye.report import mined as results
+    from steadyeye.review.sampling.box_sampling import store_boxes
+    from steadyeye.review.sampling.image_store import keep
+
+    def store_image(image: Callable[[], "Image"]) -> str:
+        name, _ = keep(out, image)
+        return review_set.image_path(out, name).relative_to(out / "images").as_posix()
+
+    content = results.coco(mined, store_image)
+    origin = results.origin(content)
+    present = _read_fingerprint(out)
+    if present not in (None, origin["fingerprint"]):
+        raise UsageError(
+            f"'{out}' holds a set of other candidates, which people may be reviewing; "
+            "choose another --out"
+        )
+    write_file(out / "candidates.json", encode(content))
+    if mined.found and mined.pictured and present is None:
+        stored = (image["file_name"] for image in content["images"])
+        paths = dict(zip(results.own_names(content), stored, strict=True))
+
+        def picture(file: str) -> ImageFile:
+            return ImageFile(out / "images" / paths[file])
+
+        store_boxes(results.build_candidates(mined, content), picture, out, origin, advance)
+    document = results.document(mined, runs, [_command(out, mined.wanted, runs)])
+    if mined.pictured:
+        build.store_pictures(out, list(mined.sources.values()), document)
+    build.save(document, [out], [out / "report.html"])
+
+
+def _read_fingerprint(out: Path) -> str | None:
+    """The fingerprint of the candidates whose set a folder holds; None where it holds no set."""
+    from steadyeye.data.annotations import review_set
+
+    if not (out / "set.json").is_file():
+        return None
+    sources = review_set.read(out).content.get("sources") or [{}]
+    return str(sources[0].get("fingerprint", ""))
+
+
+def _command(out: Path, wanted: "Wanted", runs: Sequence["Place"]) -> str:
+    """The command that mines the runs once more."""
+    causes = ",".join(wanted.causes)
+    flags = f"--score {wanted.score:g} --causes {causes} --rank {wanted.rank}"
+    return f"steadyeye mine {' '.join(map(str, runs))} {flags} --limit {wanted.limit} --out {out}"
+
+
+def _print(out: Path, mined: "Mined") -> None:
+    from steadyeye.report.mined import counts
+
+    (above, *models), *rows = counts(mined)
+    for i, model in enumerate(models, start=1):
+        counted = [(row[i], row[0]) for row in rows]
+        show_table(("n", above), counted, 1, heading=model)
+    for note in mined.notes:
+        say(note)
+    many = len(mined.found)
+    show(
+        f"{number_of(many, 'candidate')} of {number_of(mined.mistakes, 'mistake')}: "
+        f"{out / 'candidates.json'}"
+    )
+    show_report(out)
+    if many and mined.pictured:
+        show(f"next: steadyeye review {out}")

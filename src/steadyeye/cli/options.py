@@ -1,7 +1,10 @@
 """The app that commands register with, and the options that several of them share."""
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, fields, is_dataclass
+from functools import partial
+from inspect import Parameter, Signature, signature
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -42,31 +45,7 @@ ClassMap = Annotated[
         "names: 'vid30', 'imagenet1k:classes.txt'."
     ),
 ]
-Reduce = Annotated[
-    str | None,
-    typer.Option(help="Combine the scores of mapped classes by 'max' or 'sum'; default: max."),
-]
-ClassList = Annotated[
-    str | None,
-    typer.Option(
-        help="Are the data's classes all that can occur ('closed') or not ('open')? "
-        "Default: as the data say."
-    ),
-]
-OnError = Annotated[
-    str | None, typer.Option(help="If a sample cannot be decoded: 'stop' or 'skip'; default: stop.")
-]
-Batch = Annotated[int | None, typer.Option(help="Batch size; default: 16, on a GPU 64.")]
 Workers = Annotated[int | None, typer.Option(help="Threads; default: one per core.")]
-Engine = Annotated[
-    str | None,
-    typer.Option(
-        help="Where inference runs: 'local', 'local(processes=4)', 'ray(gpus=1)'; default: local."
-    ),
-]
-Address = Annotated[
-    str | None, typer.Option(help="Ray cluster, e.g. 'auto'; default: one on this machine.")
-]
 Operators = Annotated[
     list[str] | None,
     typer.Option(
@@ -77,12 +56,6 @@ Levels = Annotated[
     str | None,
     typer.Option(help="Levels: first:last:step or a list like 5,10,20; default: all, up to 30."),
 ]
-Cache = Annotated[str | None, typer.Option("--cache", help="Folder of the prediction cache.")]
-NoCache = Annotated[bool, typer.Option("--no-cache", help="Do not use the prediction cache.")]
-Shown = Annotated[
-    str, typer.Option("--progress", help="bar, json (one line per event on stderr) or none.")
-]
-Quiet = Annotated[bool, typer.Option("--quiet", help="No progress, only the result.")]
 Formats = Annotated[
     str, typer.Option("--format", help="html, md, json, csv; separate several with commas.")
 ]
@@ -90,27 +63,154 @@ Formats = Annotated[
 # what a wrong word on the command line raises; typer exports only what derives from it
 ParsingError: type[Any] = typer.BadParameter.__mro__[1]
 
-OF_JOB = {
+
+@dataclass(frozen=True)
+class JobOptions:
+    """What is evaluated on what, and where the run is written."""
+
+    job: JobFile = None
+    model: Models = None
+    data: Data = None
+    out: Out = None
+
+
+@dataclass(frozen=True)
+class ClassOptions:
+    """How the classes of the model become those of the data."""
+
+    class_map: ClassMap = None
+    class_list: Annotated[
+        str | None,
+        typer.Option(
+            help="Are the data's classes all that can occur ('closed') or not ('open')? "
+            "Default: as the data say."
+        ),
+    ] = None
+    reduce: Annotated[
+        str | None,
+        typer.Option(help="Combine the scores of mapped classes by 'max' or 'sum'; default: max."),
+    ] = None
+
+
+@dataclass(frozen=True)
+class InferenceOptions:
+    """How images are read and in what portions models take them."""
+
+    on_error: Annotated[
+        str | None,
+        typer.Option(help="If a sample cannot be decoded: 'stop' or 'skip'; default: stop."),
+    ] = None
+    batch: Annotated[int | None, typer.Option(help="Batch size; default: 16, on a GPU 64.")] = None
+    workers: Workers = None
+
+
+@dataclass(frozen=True)
+class EngineOptions:
+    """Where inference runs."""
+
+    engine: Annotated[
+        str | None,
+        typer.Option(
+            help="Where inference runs: 'local', 'local(processes=4)', 'ray(gpus=1)'; "
+            "default: local."
+        ),
+    ] = None
+    address: Annotated[
+        str | None, typer.Option(help="Ray cluster, e.g. 'auto'; default: one on this machine.")
+    ] = None
+
+
+@dataclass(frozen=True)
+class CacheOptions:
+    """The cache of predictions."""
+
+    cache: Annotated[
+        str | None, typer.Option("--cache", help="Folder of the prediction cache.")
+    ] = None
+    no_cache: Annotated[
+        bool, typer.Option("--no-cache", help="Do not use the prediction cache.")
+    ] = False
+
+
+@dataclass(frozen=True)
+class ProgressOptions:
+    """How progress is shown."""
+
+    progress: Annotated[
+        str, typer.Option("--progress", help="bar, json (one line per event on stderr) or none.")
+    ] = "bar"
+    quiet: Annotated[bool, typer.Option("--quiet", help="No progress, only the result.")] = False
+
+    @property
+    def form(self) -> str:
+        """`bar`, `json` or `none`: as --progress says, with --quiet not at all."""
+        return "none" if self.quiet else self.progress
+
+
+JOB_NAMES = {
     "model": "models",
     **{name: name for name in ("data", "out", "metrics", "class_map", "reduce", "on_error")},
     "class_list": "class_list",
     **{name: name for name in ("batch", "workers", "engine", "address", "cache")},
-    **{name: name for name in ("operators", "levels", "seed", "fast", "overwrite")},
+    **{name: name for name in ("operators", "levels", "seed", "fast")},
 }
 """The options that a job knows, and what it calls them."""
 
 
-def flags(context: typer.Context) -> dict[str, Any]:
-    """What was asked of a job, by its own names; what was left out is None or empty."""
-    found = {OF_JOB[name]: value for name, value in context.params.items() if name in OF_JOB}
+def command(name: str | None = None) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """A decorator that registers a function as a command of `app`.
+
+    A parameter whose type is one of the groups above, or any dataclass, gives the command an option
+    for each of its fields, in its place; the function gets them as one object.
+    """
+
+    def register(function: Callable[..., None]) -> Callable[..., None]:
+        app.command(name)(expand_groups(function))
+        return function
+
+    return register
+
+
+def expand_groups(function: Callable[..., None]) -> Callable[..., None]:
+    """The function with the fields of its dataclass parameters as parameters of their own."""
+    groups: dict[str, type[Any]] = {}
+    parameters: list[Parameter] = []
+    for parameter in signature(function).parameters.values():
+        kind = parameter.annotation
+        if isinstance(kind, type) and is_dataclass(kind):
+            groups[parameter.name] = kind
+            own = signature(kind).parameters.values()
+            parameters += [field.replace(kind=Parameter.KEYWORD_ONLY) for field in own]
+        else:
+            parameters.append(parameter.replace(kind=Parameter.KEYWORD_ONLY))
+
+    def call(**values: Any) -> None:
+        for name, group in groups.items():
+            values[name] = group(**{field.name: values.pop(field.name) for field in fields(group)})
+        function(**values)
+
+    call.__name__, call.__doc__ = function.__name__, function.__doc__
+    call.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
+    call.__signature__ = Signature(parameters)  # type: ignore[attr-defined]
+    return call
+
+
+def job_flags(*groups: Any, **options: Any) -> dict[str, Any]:
+    """What was asked of a job, by its own names; what was left out is None or empty.
+
+    `groups`: groups of options; `options`: more of them, by name.
+    """
+    values = {field.name: getattr(group, field.name) for group in groups for field in fields(group)}
+    values |= options
+    flags = {JOB_NAMES[name]: value for name, value in values.items() if name in JOB_NAMES}
     for name in ("metrics", "operators"):
-        found[name] = join_options(found.get(name))
-    if context.params.get("no_cache"):
-        found["cache"] = "off"
-    if "fast" in found:
+        flags[name] = join_options(flags.get(name))
+    if values.get("no_cache"):
+        flags["cache"] = "off"
+    if "fast" in flags:
         # that it was not asked for says nothing against a job that does
-        found["fast"] = found["fast"] or None
-    return found
+        flags["fast"] = flags["fast"] or None
+    return flags
 
 
 def join_options(texts: Sequence[str] | None) -> str | None:
@@ -127,7 +227,7 @@ def check_given_once(commands: Mapping[str, Any], arguments: Sequence[str]) -> N
     if not arguments or arguments[0] not in commands:
         return
     options = arguments[1 : arguments.index("--")] if "--" in arguments else arguments[1:]
-    given = Counter(each.partition("=")[0] for each in options if each.startswith("--"))
+    given = Counter(word.partition("=")[0] for word in options if word.startswith("--"))
     for option in commands[arguments[0]].params:
         times = sum(given[name] for name in option.opts)
         # an argument is no option; one that takes several values, or counts, may come again
@@ -136,6 +236,33 @@ def check_given_once(commands: Mapping[str, Any], arguments: Sequence[str]) -> N
             raise UsageError(f"{option.opts[0]} is given {times} times; give it once")
 
 
-def choose_progress(context: typer.Context) -> str:
-    """How progress is shown: as --progress says, with --quiet not at all."""
-    return "none" if context.params["quiet"] else str(context.params["progress"])
+TEXT = (str, list[str])
+
+
+def keep_text(command: Any) -> None:
+    """Lets the options of a command take text without pydantic; all else is converted as before.
+
+    Typer 0.29 converts the value of every option by pydantic, which takes 0.1 s of a processor to
+    import: more than most commands whose options are text. Earlier versions do not use it.
+    """
+    for parameter in (*command.params, command.get_help_option(typer.Context(command))):
+        kind = getattr(parameter, "type_descriptor", None)
+        if kind is not None and not kind.parameter_info.parser:
+            convert = parameter.process_value
+            parameter.process_value = partial(_take, parameter, kind.annotation in TEXT, convert)
+
+
+def _take(parameter: Any, is_text: bool, convert: Any, context: Any, value: Any) -> Any:
+    """The value of an option: as given if it is text, or if it may be left out and was.
+
+    `convert`: what Typer does with any other value, and with one that is missing.
+    """
+    several = parameter.multiple or parameter.nargs != 1
+    texts = value if several and isinstance(value, list | tuple) else [value]
+    if value is None and not parameter.required:
+        taken: Any = () if several else None
+    elif is_text and texts and all(isinstance(text, str) for text in texts):
+        taken = list(texts) if several else value
+    else:
+        return convert(context, value)
+    return parameter.callback(context, parameter, taken) if parameter.callback else taken

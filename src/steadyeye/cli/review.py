@@ -1,22 +1,33 @@
 """The commands that build a reviewed set."""
 
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from itertools import chain
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
+from urllib.parse import urlsplit
 
 import typer
 
-from steadyeye.cli.options import Data, Quiet, Shown, app, choose_progress
+from steadyeye.cli.options import Data, ProgressOptions, app, command
+from steadyeye.cli.progress import watching
+from steadyeye.cli.terminal import console, say, show, show_table
+from steadyeye.core.errors import UsageError, unknown
+from steadyeye.core.format import interval, number_of, percent
+from steadyeye.core.spec import Spec, parse
 
 SetRoot = Annotated[Path, typer.Argument(help="Folder of the set.")]
 Where = Annotated[
     str | None,
     typer.Option("--database", help="postgresql://…; default: SQLite in the set's folder."),
 ]
+FORMS = ("table", "json")
 
 
-@app.command()
+@command()
 def sample(
-    context: typer.Context,
+    *,
     out: Annotated[Path, typer.Option(help="Folder of the set.")],
     videos: Annotated[
         list[Path] | None, typer.Argument(help="Video files or folders of videos.")
@@ -35,19 +46,83 @@ def sample(
     k: Annotated[int, typer.Option(help="Neighbours on each side of an anchor.")] = 10,
     anchors: Annotated[int, typer.Option(help="Anchors per video.")] = 1,
     seed: Annotated[int, typer.Option(help="Random seed of the anchors.")] = 0,
-    progress: Shown = "bar",
-    quiet: Quiet = False,
+    shown: ProgressOptions,
 ) -> None:
     """Make a set for review: anchors with neighbours, or suggested boxes."""
-    from steadyeye.cli import review_work
-
     if boxes or images:
-        review_work.sample_boxes(
-            boxes, images, out, [*(videos or ()), *(data or ())], choose_progress(context)
-        )
+        _sample_boxes(boxes, images, out, [*(videos or ()), *(data or ())], shown.form)
         return
     drawn = {"k": k, "anchors": anchors, "seed": seed, "labels": labels}
-    review_work.sample((videos or [], data or []), out, classes, drawn, choose_progress(context))
+    _sample_frames((videos or [], data or []), out, classes, drawn, shown.form)
+
+
+def _sample_frames(
+    inputs: tuple[Sequence[Path], Sequence[str]],
+    out: Path,
+    classes: str | None,
+    drawn: Mapping[str, Any],
+    form: str,
+) -> None:
+    """`steadyeye sample` of frames; `inputs`: videos, and sources of other frames.
+
+    `drawn`: which frames of videos; `form`: of the progress.
+    """
+    from steadyeye.core import plugins
+    from steadyeye.data.video.label_sidecar import read
+    from steadyeye.review.sampling.isolated_decoder import read_frames
+    from steadyeye.review.sampling.merged_classes import Labelled, merge_classes, relabel_frames
+    from steadyeye.review.sampling.sampling import Sampling
+    from steadyeye.review.sampling.sampling import sample as write
+
+    if (out / "run.json").is_file():
+        raise UsageError(f"'{out}' holds a run; choose another --out for the set")
+    videos, data = inputs
+    if not videos and not data:
+        raise UsageError("nothing to sample; give videos, --data, or --boxes with --images")
+    specs = [Spec("video", {"path": str(path), **drawn}) for path in videos]
+    others = [parse(text) for text in data]
+    beside = read(drawn["labels"])
+    lists = [Labelled(str(drawn["labels"]), beside.classes, beside.present)] * len(specs)
+    for spec in others:
+        source = plugins.build("sources", spec)
+        present = frozenset(label for truth in source.truths for label in truth)
+        lists.append(Labelled(str(spec), source.classes, present))
+    merged, places = merge_classes(lists, _read_classes(classes))
+    # data is drawn as its spec says, whatever the flags for videos
+    drawn_from = {**(drawn if videos else {}), **({"data": list(data)} if data else {})}
+    how = Sampling(out.name, drawn_from, merged)
+    with watching(form) as watcher:
+        stored = (
+            relabel_frames(read_frames([spec], out, watcher.begin), own)
+            for spec, own in zip([*specs, *others], places, strict=True)
+        )
+        frames = write(chain.from_iterable(stored), out, how)
+    show(f"{out}: {number_of(frames, 'frame')}; next: steadyeye review {out}")
+
+
+def _sample_boxes(
+    boxes: Path | None, images: Path | None, out: Path, more: Sequence[Any], form: str
+) -> None:
+    """`steadyeye sample --boxes`; `more`: what cannot be in the same set."""
+    from steadyeye.review.sampling.box_sampling import sample_boxes
+
+    if more or boxes is None or images is None:
+        raise UsageError("a set of boxes needs --boxes and --images, and no videos beside")
+    with watching(form) as watcher:
+        image_count, box_count = sample_boxes(boxes, images, out, watcher.begin("images", None))
+    counts = f"{number_of(box_count, 'box')} in {number_of(image_count, 'image')}"
+    show(f"{out}: {counts}; next: steadyeye review {out}")
+
+
+def _read_classes(text: str | None) -> Any:
+    """The classes for labelling: a known list, a file or names with commas; None: not given."""
+    from steadyeye.data.classes.class_lists import classes_of_names, read
+
+    if text is None:
+        return None
+    if "," not in text:
+        return read(text)
+    return classes_of_names(dict.fromkeys(" ".join(name.split()) for name in text.split(",") if name.strip()))
 
 
 @app.command()
@@ -66,9 +141,38 @@ def review(
     database: Where = None,
 ) -> None:
     """Serve a set for review in the browser. Prints one private link per reviewer, once."""
-    from steadyeye.cli import review_work
+    _check_installed()
+    import uvicorn
 
-    review_work.serve(root, (host, port, url), (name or [], renew or []), database)
+    from steadyeye.data.annotations import review_set
+    from steadyeye.review.db import database as databases
+    from steadyeye.review.web.app import app
+
+    folder = review_set.read(root)
+    data = databases.connect(database or databases.beside(root))
+    base = url or f"http://{host}:{port}"
+    hosts = ["127.0.0.1", "localhost", host, urlsplit(base).hostname or host]
+    server = app(folder, data, hosts)
+    for person, token in _make_links(data, server.state.rules.plan, name or [], renew or []):
+        show(f"{person}: {base}/r/{token}")
+    show(f"reviewing {folder.name} at {base}; Ctrl-C stops, nothing is lost")
+    uvicorn.run(server, host=host, port=port, log_level="warning", proxy_headers=bool(url))
+
+
+def _make_links(
+    data: Any, plan: Any, names: Sequence[str], renewed: Sequence[str]
+) -> Sequence[tuple[str, str]]:
+    """(name, token) of the people who are new or whose link is renewed; the first is the admin."""
+    from steadyeye.review.protocol import reviewers
+
+    joint = [stage for stage, votes in plan.votes.items() if votes == 0]
+    with data.writing() as connection:
+        links = []
+        if not any(person.admin for person in reviewers.everyone(connection)):
+            links.append(("admin", reviewers.add(connection, "admin", admin=True)))
+        links += [(name, reviewers.add(connection, name, joint=joint)) for name in names]
+        links += [(name, reviewers.renew(connection, name)) for name in renewed]
+    return links
 
 
 @app.command("review-status")
@@ -82,9 +186,24 @@ def review_status(
     database: Where = None,
 ) -> None:
     """Show the progress of a review: stages, reviewers, agreement."""
-    from steadyeye.cli import review_status as work
+    if form not in FORMS:
+        raise unknown("format", form, FORMS)
+    _check_installed()
+    from steadyeye.review.results.status import status
 
-    work.status(root, runs or [], database, form)
+    folder, plan, data = _open_set(root, database)
+    with data.reading() as connection:
+        summary = {**status(connection, folder, plan)}
+        if runs:
+            summary["impact"] = _impact(connection, folder, plan, runs)
+    if form == "json":
+        console.print_json(json.dumps(summary))
+        return
+    show(f"{summary['set']}: where its review stands")
+    for table in _tables(summary):
+        if table.rows:
+            show("")
+            show_table(table.columns, table.rows, table.numbers)
 
 
 @app.command("review-audit")
@@ -97,9 +216,11 @@ def review_audit(
     database: Where = None,
 ) -> None:
     """Check a random sample of undecided pairs, then accept the rest in bulk."""
-    from steadyeye.cli import review_work
+    _check_installed()
+    _, plan, data = _open_set(root, database)
+    from steadyeye.review.bulk.audit_workflow import audit as step
 
-    review_work.audit(root, most, seed, database)
+    say(data.write(lambda connection: step(connection, plan, most, seed)))
 
 
 @app.command("review-export")
@@ -118,9 +239,24 @@ def review_export(
     database: Where = None,
 ) -> None:
     """Export the accepted items as a set to evaluate, or the open ones for another tool."""
-    from steadyeye.cli import review_work
+    _check_installed()
+    from steadyeye.data.annotations import review_set
+    from steadyeye.review.interchange import formats as interchange
+    from steadyeye.review.workflow import items
 
-    review_work.export(root, out, (formats, database), partial=partial)
+    names = interchange.choose_formats(review_set.read(root), formats)
+    asks = bool(set(names) & set(interchange.TOOLS))
+    folder, plan, data = _open_set(root, database, begin=asks)
+    if asks:
+        with data.writing() as connection:
+            items.fill(connection, folder, plan)
+    for name in names:
+        with data.reading() as connection:
+            counts = interchange.write(connection, folder, plan, out, name=name, partial=partial)
+        for kind, count in counts.items():
+            show(f"{kind.replace('_', ' ')}: {count:,}")
+        for line in interchange.following(name, out, plan):
+            show(line)
 
 
 @app.command("review-import")
@@ -135,6 +271,153 @@ def review_import(
     database: Where = None,
 ) -> None:
     """Import decisions made in Label Studio or CVAT."""
-    from steadyeye.cli import review_work
+    _check_installed()
+    from steadyeye.data.annotations import review_set
+    from steadyeye.review.interchange import formats
+    from steadyeye.review.results.import_decisions import admit
+    from steadyeye.review.workflow import items
+    from steadyeye.review.workflow.decisions import Rules
 
-    review_work.take(root, file, (tool, prefix, annotator), database)
+    given = formats.reader(tool)(review_set.read(root), file, annotator)
+    folder, plan, data = _open_set(root, database, begin=True)
+    rules = Rules(plan, folder.classes.names if folder.classes else (), folder.fingerprint)
+    with data.writing() as connection:
+        items.fill(connection, folder, plan)
+        counts = admit(connection, rules, given, prefix)
+    for kind, count in counts.items():
+        show(f"{kind.replace('_', ' ')}: {count:,}")
+
+
+def _open_set(root: Path, database: str | None, *, begin: bool = False) -> tuple[Any, Any, Any]:
+    """The set in a folder, its plan and its database.
+
+    Raises `UsageError` where nobody reviewed it yet, unless `begin`.
+    """
+    from steadyeye.data.annotations import review_set
+    from steadyeye.review.db import database as databases
+    from steadyeye.review.protocol import plan
+
+    folder = review_set.read(root)
+    if not begin and database is None and not (root / "review.sqlite").is_file():
+        raise UsageError(f"'{root}' was not reviewed yet; start with `steadyeye review {root}`")
+    data = databases.connect(database or databases.beside(root))
+    return folder, plan.read(folder.content), data
+
+
+def _check_installed() -> None:
+    """Raises `UsageError` where a package that the review needs is absent."""
+    try:
+        import fastapi  # noqa: F401
+        import krippendorff  # noqa: F401
+        import sklearn  # noqa: F401
+        import sqlalchemy  # noqa: F401
+    except ModuleNotFoundError as error:
+        from steadyeye.core import plugins
+
+        raise plugins.not_installed("the review", error, "review") from error
+
+
+@dataclass(frozen=True)
+class StatusTable:
+    """Rows under the titles of their columns, of which the first `numbers` are of numbers."""
+
+    columns: tuple[str, ...]
+    numbers: int
+    rows: Sequence[tuple[str, ...]]
+
+
+def _impact(connection: Any, folder: Any, plan: Any, runs: Sequence[Path]) -> list[dict[str, Any]]:
+    from steadyeye.predictions.read import cells, read
+    from steadyeye.review.results.impact import impact
+    from steadyeye.review.results.verdicts import verdicts
+
+    if folder.content.get("kind") == "boxes":
+        raise UsageError(
+            "the review's impact is told of frames; export the boxes and evaluate them"
+        )
+    accepted = verdicts(connection, folder, plan)
+    return [
+        asdict(change)
+        for run in runs
+        for cell in cells(run)
+        for change in impact(read(*cell), folder, plan, accepted)
+    ]
+
+
+def _tables(summary: Mapping[str, Any]) -> Sequence[StatusTable]:
+    return [
+        _stages(summary["stages"]),
+        _table_one(summary["table_one"]),
+        _reasons(summary["table"]),
+        _people(summary["reviewers"]),
+        _agreement(summary["agreement"]),
+        _changes(summary.get("impact", ())),
+    ]
+
+
+def _stages(stages: Sequence[Mapping[str, Any]]) -> StatusTable:
+    rows = [
+        (
+            *(f"{row[s]:,}" for s in ("waiting", "open", "done")),
+            str(row["votes"] or "all"),
+            row["title"],
+        )
+        for row in stages
+    ]
+    return StatusTable(("waiting", "open", "done", "votes", "stage"), 4, rows)
+
+
+def _table_one(items: Sequence[Mapping[str, Any]]) -> StatusTable:
+    rows = []
+    for row in items:
+        reviewed, accepted = row["reviewed"], row["accepted"]
+        share = percent(accepted / reviewed) if reviewed else "—"
+        ends = interval(row["low"], row["high"]) if reviewed else "—"
+        count = "—" if reviewed is None else f"{reviewed:,}"
+        rows.append((share, ends, f"{accepted:,}", count, row["item"]))
+    return StatusTable(("share", "95 % interval", "accepted", "reviewed", "item"), 4, rows)
+
+
+def _reasons(stages: Sequence[Mapping[str, Any]]) -> StatusTable:
+    rows = [
+        (f"{count:,}", stage["stage"], reason or "—")
+        for stage in stages
+        for reason, count in stage["reasons"].items()
+    ]
+    return StatusTable(("n", "stage", "not accepted because"), 1, rows)
+
+
+def _people(people: Sequence[Mapping[str, Any]]) -> StatusTable:
+    rows = []
+    for row in people:
+        right, asked = row["gold"]
+        seconds = "—" if row["median_seconds"] is None else f"{row['median_seconds']:.1f}"
+        gold = f"{right} of {asked}" if asked else "—"
+        numbers = f"{row['decisions']:,}", f"{row['undone']:,}", gold, seconds
+        rows.append((*numbers, row["name"], row["paused"]))
+    return StatusTable(("decisions", "undone", "gold", "median s", "reviewer", "paused"), 4, rows)
+
+
+def _agreement(stages: Sequence[Mapping[str, Any]]) -> StatusTable:
+    rows = []
+    for row in stages:
+        if row["n"]:
+            alpha = "undefined" if row["alpha"] is None else f"{row['alpha']:.2f}"
+            rows.append((alpha, f"{row['n']:,}", row["stage"], "all, Krippendorff's alpha"))
+        for pair in row["kappa"]:
+            who = f"{' and '.join(pair['reviewers'])}, Cohen's kappa"
+            rows.append((f"{pair['kappa']:.2f}", f"{pair['n']:,}", row["stage"], who))
+    return StatusTable(("agreement", "items", "stage", "of"), 2, rows)
+
+
+def _changes(impacts: Sequence[Mapping[str, Any]]) -> StatusTable:
+    rows = []
+    for row in impacts:
+        review = row["review"].removesuffix(" review")
+        named = {"accuracy": "original", f"pm-{row['k']}": "perturbed", "drop": "drop"}
+        for name, key in named.items():
+            result = row[key]
+            ends = interval(result["low"], result["high"])
+            numbers = percent(result["value"]), ends, f"{result['n']:,}"
+            rows.append((*numbers, name, review, row["model"]))
+    return StatusTable(("value", "95 % interval", "n", "number", "review", "model"), 3, rows)

@@ -1,87 +1,81 @@
-"""The commands of `steadyeye`. Heavy packages are imported by the command that needs them."""
+"""The commands that compute a run or write the report of one, and what others share with them."""
 
-from enum import StrEnum
+import re
+import shutil
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from steadyeye.cli.options import (
-    Address,
-    Batch,
-    Cache,
-    ClassList,
-    ClassMap,
+    CacheOptions,
+    ClassOptions,
     Data,
-    Engine,
+    EngineOptions,
     Formats,
-    JobFile,
+    InferenceOptions,
+    JobOptions,
     Levels,
     Metrics,
-    Models,
-    NoCache,
-    OnError,
     Operators,
     Out,
     Overwrite,
-    Quiet,
-    Reduce,
-    Shown,
-    Workers,
+    ProgressOptions,
     app,
-    choose_progress,
-    flags,
+    command,
+    job_flags,
     join_options,
 )
-from steadyeye.core.storage.files import place
+from steadyeye.cli.progress import watching
+from steadyeye.cli.terminal import say, show, show_table
+from steadyeye.core.errors import UsageError
+from steadyeye.core.format import format_value, number_of, span
+from steadyeye.core.spec import parse, split
+from steadyeye.core.storage.paths import Place, place
+
+if TYPE_CHECKING:
+    from steadyeye.core.types import Detector, Evaluated, Model, Result, Source
+    from steadyeye.report.render.document import Document
+    from steadyeye.runner.job import Job
 
 
-class Kind(StrEnum):
-    """What `steadyeye ls` lists."""
+@app.callback(invoke_without_command=True)
+def main(
+    version: Annotated[bool, typer.Option("--version", help="Print the version.")] = False,
+) -> None:
+    """Measure how steady a vision model is under natural change."""
+    if version:
+        from steadyeye import __version__
 
-    models = "models"
-    sources = "sources"
-    metrics = "metrics"
-    analyses = "analyses"
-    operators = "operators"
-    probes = "probes"
+        typer.echo(__version__)
+        raise typer.Exit
 
 
-@app.command()
+@command()
 def run(
-    context: typer.Context,
-    job: JobFile = None,
-    model: Models = None,
-    data: Data = None,
-    out: Out = None,
+    *,
+    job: JobOptions,
     overwrite: Overwrite = False,
     metrics: Metrics = None,
-    class_map: ClassMap = None,
-    class_list: ClassList = None,
-    reduce: Reduce = None,
-    on_error: OnError = None,
-    batch: Batch = None,
-    workers: Workers = None,
-    engine: Engine = None,
-    address: Address = None,
-    cache: Cache = None,
-    no_cache: NoCache = False,
-    progress: Shown = "bar",
-    quiet: Quiet = False,
+    mapping: ClassOptions,
+    inference: InferenceOptions,
+    engine: EngineOptions,
+    cache: CacheOptions,
+    shown: ProgressOptions,
 ) -> None:
     """Evaluate models on data. If it stops, the same command resumes it."""
-    from steadyeye.cli import run_work
+    # a name that is not there is said before the heavy imports
+    flags = job_flags(job, mapping, inference, engine, cache, metrics=metrics)
+    complete_job(read_job(job.job, flags), overwrite, shown.form)
 
-    run_work.run(job, flags(context), choose_progress(context))
 
-
-@app.command()
+@command()
 def degrade(
-    context: typer.Context,
-    job: JobFile = None,
-    model: Models = None,
-    data: Data = None,
-    out: Out = None,
+    *,
+    job: JobOptions,
     overwrite: Overwrite = False,
     operators: Operators = None,
     levels: Levels = None,
@@ -97,23 +91,23 @@ def degrade(
     seed: Annotated[
         int | None, typer.Option(help="Random seed of the operators; default: 0.")
     ] = None,
-    class_map: ClassMap = None,
-    class_list: ClassList = None,
-    reduce: Reduce = None,
-    on_error: OnError = None,
-    batch: Batch = None,
-    workers: Workers = None,
-    engine: Engine = None,
-    address: Address = None,
-    cache: Cache = None,
-    no_cache: NoCache = False,
-    progress: Shown = "bar",
-    quiet: Quiet = False,
+    mapping: ClassOptions,
+    inference: InferenceOptions,
+    engine: EngineOptions,
+    cache: CacheOptions,
+    shown: ProgressOptions,
 ) -> None:
     """Degrade images level by level: accuracy profiles, failure points. Resumes like `run`."""
-    from steadyeye.cli import run_work
+    sweep = {"operators": operators, "levels": levels, "seed": seed, "fast": fast}
+    flags = job_flags(job, mapping, inference, engine, cache, **sweep)
+    if not job.job:
+        flags["operators"] = flags["operators"] or "all"
+    asked = read_job(job.job, flags)
+    if not job.job:
+        from steadyeye.runner.sweep import metrics
 
-    run_work.degrade(job, flags(context), images, failure_points, choose_progress(context))
+        asked = replace(asked, metrics=metrics(images, failure_points, fast=asked.fast))
+    complete_job(asked, overwrite, shown.form)
 
 
 @app.command()
@@ -136,43 +130,59 @@ def picture(
     seed: Annotated[int, typer.Option(help="Random seed of the operators.")] = 0,
 ) -> None:
     """Write one image under operators and levels as a contact sheet."""
-    from steadyeye.cli import run_work
+    from steadyeye.runner import contact_sheet
 
-    run_work.picture(
-        image, join_options(operators) or "all", levels, out, model=model, size=size, seed=seed
-    )
+    view = contact_sheet.View(model=model, size=size, seed=seed)
+    sheet = contact_sheet.sheet(image, join_options(operators) or "all", levels, view)
+    contact_sheet.write(out, sheet)
+    show(str(out))
 
 
-@app.command()
+@command()
 def check(
-    context: typer.Context,
-    job: JobFile = None,
-    model: Models = None,
-    data: Data = None,
-    out: Out = None,
+    *,
+    job: JobOptions,
     metrics: Metrics = None,
     operators: Operators = None,
     levels: Levels = None,
-    class_map: ClassMap = None,
-    class_list: ClassList = None,
-    reduce: Reduce = None,
-    on_error: OnError = None,
-    batch: Batch = None,
-    workers: Workers = None,
-    engine: Engine = None,
-    address: Address = None,
-    cache: Cache = None,
-    no_cache: NoCache = False,
+    mapping: ClassOptions,
+    inference: InferenceOptions,
+    engine: EngineOptions,
+    cache: CacheOptions,
 ) -> None:
     """Check a job without inference: what it would do, or every error in it."""
-    from steadyeye.cli import run_work
+    sweep = {"operators": operators, "levels": levels}
+    flags = job_flags(job, mapping, inference, engine, cache, metrics=metrics, **sweep)
+    asked = read_job(job.job, {**flags, "out": "-"})
+    from steadyeye.data.classes import map_summary
+    from steadyeye.runner import validate
 
-    run_work.check(job, flags(context))
+    checked = validate.check(asked)
+    say_assumed(asked.models, [task.model for task in checked.tasks])
+    for task in checked.tasks:
+        mapped = sum(bool(members) for members in task.class_map.members)
+        say(
+            f"{task.model.name} on {task.source.name}: {number_of(len(task.source), 'sample')}, "
+            f"{mapped} of {number_of(len(task.class_map.members), 'class')} "
+            f"({task.class_map.origin}), "
+            f"{_competing(task.class_map.competing, len(task.class_map.others))}"
+        )
+        for line in map_summary.lines(task.class_map):
+            say(f"  {line}")
+        for note in task.identity["data"]["notes"]:
+            say(f"  {note}")
+    show("nothing is wrong")
 
 
-@app.command()
+def _competing(competing: int, others: int) -> str:
+    """How many classes compete for an answer, and how many of them the data does not name."""
+    more = f", {others:,} of them not named by the data" if others else ""
+    return f"{number_of(competing, 'class competes', 'classes compete')}{more}"
+
+
+@command()
 def score(
-    context: typer.Context,
+    *,
     predictions: Annotated[
         str, typer.Argument(help="JSON: sample id → scores, class index or class name.")
     ],
@@ -188,17 +198,32 @@ def score(
         ),
     ] = None,
     metrics: Metrics = None,
-    class_map: ClassMap = None,
-    class_list: ClassList = None,
-    reduce: Reduce = None,
-    progress: Shown = "bar",
-    quiet: Quiet = False,
+    mapping: ClassOptions,
+    shown: ProgressOptions,
 ) -> None:
     """Score saved predictions, without the model and the images."""
-    from steadyeye.cli import run_work
+    from steadyeye.data.classes.class_lists import read
+    from steadyeye.runner import job, saved_detections, saved_scores, validate
+    from steadyeye.runner.run import run as complete
+    from steadyeye.runner.short_forms import default_folder, expand_data
 
-    asked = {**flags(context), "models": [str(place(predictions))]}
-    run_work.score(predictions, (classes, category_ids), asked, choose_progress(context))
+    progress, file = watching(shown.form), place(predictions)
+    flags = job_flags(mapping, model=[str(file)], data=data, out=out, metrics=metrics)
+    asked = job.read(None, flags, necessary=NECESSARY[:2])
+    asked = replace(asked, data=tuple(map(expand_data, asked.data)))
+    class_list = read(classes) if classes else None
+    answers: Any
+    form: Any
+    if saved_detections.are_detections(file):
+        form, answers = saved_detections, saved_detections.load(file, class_list, category_ids)
+    else:
+        form, answers = saved_scores, saved_scores.load(file, class_list)
+    asked = asked if asked.out else replace(asked, out=default_folder(asked))
+    matched = validate.with_models(asked, [answers])
+    checked = replace(matched, tasks=tuple(form.ready(answers, task) for task in matched.tasks))
+    with progress as watcher:
+        folder = complete(checked, watcher, form.predict(answers))
+    finish_run(folder, [task.source for task in checked.tasks])
 
 
 @app.command()
@@ -215,56 +240,174 @@ def report(
     ] = None,
 ) -> None:
     """Write one report of one or more runs."""
-    from steadyeye.cli import run_work
+    from steadyeye.core import plugins
 
-    run_work.report(runs, out, formats, join_options(metrics), join_options(analyses))
+    more = [spec.name for spec in split(join_options(analyses) or "")]
+    for name in more:
+        plugins.check_exists("analyses", name)
+    from steadyeye.report import build
 
-
-@app.command()
-def ls(kind: Annotated[Kind, typer.Argument(help="The kind to list.")]) -> None:
-    """List models, sources, metrics, analyses or operators."""
-    from steadyeye.cli import run_work
-
-    run_work.ls(kind.value)
-
-
-@app.command(name="check-plugin")
-def check_plugin(
-    kind: Annotated[Kind, typer.Argument(help="What it is.")],
-    plugin: Annotated[
-        str, typer.Argument(help="Its name, or path/to/file.py:name, with arguments if it has any.")
-    ],
-    of_run: Annotated[
-        str | None,
-        typer.Option("--run", help="A run to try a metric or analysis on; default: made-up rows."),
-    ] = None,
-) -> None:
-    """Check that a plugin of your own does what all of its kind do."""
-    from steadyeye.cli import run_work
-
-    run_work.check_plugin(kind.value, plugin, of_run)
+    files = report_files(out, formats)
+    build.write([place(run) for run in runs], files, join_options(metrics), more)
+    for file in files:
+        show(str(file))
 
 
-@app.command()
-def classmap(
-    source: Annotated[
-        str, typer.Option("--from", help="The model's classes: imagenet1k or a file.")
-    ],
-    target: Annotated[str, typer.Option("--to", help="The data's classes: vid30, ytbb or a file.")],
-) -> None:
-    """Print a class map (model → data) as CSV, to edit and use as --class-map."""
-    from steadyeye.cli import run_work
-
-    run_work.classmap(source, target)
+def report_files(out: str, formats: str) -> list[Place]:
+    """The files that are asked for: `out`, or beside it one of each format."""
+    asked = [name.strip() for name in formats.split(",") if name.strip()]
+    to = place(out)
+    return [to.with_suffix(f".{name}") for name in asked] if asked else [to]
 
 
-@app.callback(invoke_without_command=True)
-def main(
-    version: Annotated[bool, typer.Option("--version", help="Print the version.")] = False,
-) -> None:
-    """Measure how steady a vision model is under natural change."""
-    if version:
-        from steadyeye import __version__
+def complete_job(asked: "Job", overwrite: bool, form: str) -> None:
+    """Checks a job, computes it and prints its numbers; `overwrite`: deletes its folder first.
 
-        typer.echo(__version__)
-        raise typer.Exit
+    `form`: of its progress.
+    """
+    from steadyeye.runner import validate
+    from steadyeye.runner.run import run as complete
+    from steadyeye.runner.short_forms import default_folder
+
+    progress = watching(form)
+    checked = validate.check(asked if asked.out else replace(asked, out=default_folder(asked)))
+    say_assumed(checked.job.models, [task.model for task in checked.tasks])
+    if overwrite:
+        remove_run(place(checked.job.out))
+    with progress as watcher:
+        out = complete(checked, watcher)
+    finish_run(out, [task.source for task in checked.tasks])
+
+
+NECESSARY = ("models", "data", "out")
+OF_RUN = re.compile(
+    r"run\.json|data|cells|measurements|pictures|log\.jsonl|\.lock|(results|report)\..*"
+)
+"""What a run writes into its folder, see docs/reference/runs.md."""
+
+
+def read_job(
+    job_file: Path | None, flags: Mapping[str, Any], necessary: Sequence[str] = NECESSARY[:2]
+) -> "Job":
+    """The job with its short forms written out as full specs, which are printed.
+
+    `necessary`: what the job may not lack.
+    """
+    from steadyeye.runner import job
+    from steadyeye.runner.short_forms import expand_job
+
+    given = job.read(job_file, flags, necessary)
+    full = expand_job(given)
+    for kind, texts, specs in (
+        ("model", given.models, full.models),
+        ("data", given.data, full.data),
+    ):
+        for text, spec in zip(texts, specs, strict=True):
+            if text != spec:
+                show(f"{kind} {text}: {spec}")
+        twice = [spec for spec, times in Counter(specs).items() if times > 1]
+        if twice:
+            raise UsageError(f"the {kind} {twice[0]} is given twice; give it once")
+    return full
+
+
+def say_assumed(specs: Sequence[str], models: Sequence["Model | Detector"]) -> None:
+    """Prints the preprocessing and output taken for model files whose spec has no recipe."""
+    # other plugins read these from the library or from the folder that a training wrote
+    bare = [spec for spec in map(parse, specs) if spec.name in ("onnx", "torch")]
+    stems = {
+        Path(str(spec.kwargs["path"]).rpartition(":")[2]).stem
+        for spec in bare
+        if "recipe" not in spec.kwargs and "classes" in spec.kwargs
+    }
+    for name, recipe in {model.name: model.recipe for model in models}.items():
+        if name in stems and "preprocessing" in recipe:
+            say(f"{name}: {assumed(recipe)}; where that is wrong, give recipe={{…}} in its spec")
+
+
+def assumed(recipe: Mapping[str, Any]) -> str:
+    """A recipe in words: the size of the input, its mean and std, and what the output is."""
+    how = recipe["preprocessing"]
+    size, resize = " x ".join(map(str, how["size"])), how["resize"]
+    side = f"the short side to {resize}" if isinstance(resize, int) else f"to {resize}"
+    mean, std = (", ".join(f"{value:g}" for value in how[key]) for key in ("mean", "std"))
+    output = recipe["output"]
+    softmax = "softmax is applied" if output == "logits" else "no softmax is applied"
+    return (
+        f"images are resized ({side}, {how['interpolation']}) and cropped to {size}, minus mean "
+        f"{mean}, divided by std {std}; the output is taken as {output} ({softmax})"
+    )
+
+
+def remove_run(out: Place) -> None:
+    """Deletes the run in a folder of this machine.
+
+    Raises `UsageError` where it holds no run or more than a run, or another process is writing
+    there.
+    """
+    from steadyeye.core.storage.run_lock import alone
+
+    if not isinstance(out, Path):
+        raise UsageError(f"--overwrite deletes folders of this machine only, not '{out}'")
+    if not out.exists():
+        return
+    if not (out / "run.json").is_file():
+        raise UsageError(f"'{out}' holds no run, so it is not deleted; choose another --out")
+    others = [path.name for path in out.iterdir() if not OF_RUN.fullmatch(path.name)]
+    if others:
+        raise UsageError(
+            f"'{out}' also holds '{sorted(others)[0]}', which no run has written; move it away, or "
+            "choose another --out"
+        )
+    with alone(out):
+        pass  # raises where another process is writing there
+    shutil.rmtree(out)
+
+
+def store_report(out: Place, sources: Sequence["Source"]) -> "Document":
+    """The report of a run, written into its folder with the pictures that it shows."""
+    from steadyeye.report import build
+
+    content = build.document([out])
+    build.store_pictures(out, sources, content)
+    build.save(content, [out], [out / f for f in ("report.html", "results.json", "results.csv")])
+    return content
+
+
+def show_report(out: Place) -> None:
+    """Prints where the report of a run is."""
+    show(f"report: {(out / 'report.html').resolve()}")
+
+
+def finish_run(out: Place, sources: Sequence["Source"]) -> None:
+    """Writes the report of a run and prints its numbers."""
+    content = store_report(out, sources)
+    for line in content.headline:
+        say(line)
+    for evaluated in content.evaluated:
+        show_numbers(evaluated)
+    for line in (*content.warnings, *content.caveats):
+        say(line)
+    show_report(out)
+
+
+def show_numbers(evaluated: "Evaluated") -> None:
+    """Prints the numbers of one model on one of the data, a line each."""
+    from steadyeye.report.render.document import numbers
+
+    rows = [(*number_cells(result), result.name) for result in numbers(evaluated)]
+    if rows:
+        heading = f"{evaluated.predictions.model} on {evaluated.predictions.data}"
+        show_table((*NUMBERS, "metric"), rows, len(NUMBERS), heading=heading)
+
+
+NUMBERS = ("value", "95 % interval", "n", "classes")
+
+
+def number_cells(result: "Result") -> tuple[str, str, str, str]:
+    """What stands under `NUMBERS`, as text."""
+    from steadyeye.core.result_lookup import among
+
+    value = format_value(result.value, result.unit)
+    ends = span(result.low, result.high, result.unit)
+    return value, ends, f"{result.n:,}", among(result)

@@ -1,10 +1,18 @@
 """What is printed: sentences that wrap at words, and tables that fit the terminal.
 
-Where the output is no terminal (a pipe, a file), nothing is wrapped: a sentence is one line.
+Where the output is no terminal (a pipe, a file), nothing is wrapped: a sentence is one line. What
+other packages would print is kept from stderr, where only our lines and errors belong.
 """
 
+import logging
+import os
+import sys
+import sysconfig
+import warnings
 from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
 from textwrap import TextWrapper
+from typing import TextIO
 
 from rich.cells import cell_len
 from rich.console import Console
@@ -117,3 +125,46 @@ def _stack_row(row: Row, widths: Sequence[int], numbers: int, columns: int) -> I
         line = longer
     if line:
         yield line
+
+
+ENVIRONMENT = {
+    "PYTHONWARNINGS": "ignore",  # of processes that are started; this one has its own rule below
+    "TORCH_CPP_LOG_LEVEL": "ERROR",
+    "TF_CPP_MIN_LOG_LEVEL": "2",
+}
+"""What is read when a package is imported; what a user has set stays."""
+
+INSTALLED = ("stdlib", "platstdlib", "purelib", "platlib")
+PACKAGES = (
+    *(Path(sysconfig.get_path(name)).resolve() for name in INSTALLED),
+    Path(__file__).resolve().parent.parent,
+)
+
+
+def quiet_packages() -> None:
+    """Drops the warnings of packages; those of the user's own modules are printed, a line each.
+
+    Errors are still printed, and with `python -W …` or `PYTHONWARNINGS` everything is as they say.
+    """
+    for name, value in ENVIRONMENT.items():
+        os.environ.setdefault(name, value)
+    if not sys.warnoptions:
+        warnings.showwarning = _show_warning
+    # what is logged without anybody listening: lines of torch's exporter, of timm …
+    if logging.lastResort is not None:
+        logging.lastResort.setLevel(logging.ERROR)
+
+
+def _show_warning(
+    message: Warning | str,
+    category: type[Warning],
+    filename: str,
+    lineno: int,
+    file: TextIO | None = None,
+    line: str | None = None,
+) -> None:
+    """Prints a warning of the user's own modules in one line; drops one of a package."""
+    path = Path(filename)
+    if path.is_file() and not any(map(path.resolve().is_relative_to, PACKAGES)):
+        text = " ".join(str(message).split())
+        say(f"{filename}:{lineno}: {category.__name__}: {text}", to=progress_console)

@@ -1,0 +1,69 @@
+"""The commands that list, check and match: `ls`, `check-plugin` and `classmap`."""
+
+from enum import StrEnum
+from typing import Annotated
+
+import typer
+
+from steadyeye.cli.options import app
+from steadyeye.cli.terminal import console, say, show
+from steadyeye.core.errors import UsageError
+from steadyeye.core.storage.paths import place
+
+
+class Kind(StrEnum):
+    """What `steadyeye ls` lists."""
+
+    models = "models"
+    sources = "sources"
+    metrics = "metrics"
+    analyses = "analyses"
+    operators = "operators"
+    probes = "probes"
+
+
+@app.command()
+def ls(kind: Annotated[Kind, typer.Argument(help="The kind to list.")]) -> None:
+    """List models, sources, metrics, analyses or operators."""
+    from steadyeye.core import plugins
+
+    described = plugins.describe("degrade" if kind == Kind.operators else kind.value)
+    longest = max(map(len, described), default=0)
+    for name, line in described.items():
+        say(f"{name:<{longest}}  {line}", hang=longest + 2)
+
+
+@app.command(name="check-plugin")
+def check_plugin(
+    kind: Annotated[Kind, typer.Argument(help="What it is.")],
+    plugin: Annotated[
+        str, typer.Argument(help="Its name, or path/to/file.py:name, with arguments if it has any.")
+    ],
+    of_run: Annotated[
+        str | None,
+        typer.Option("--run", help="A run to try a metric or analysis on; default: made-up rows."),
+    ] = None,
+) -> None:
+    """Check that a plugin of your own does what all of its kind do."""
+    from steadyeye import testing
+    from steadyeye.runner.collect import tables
+
+    table = tables([place(of_run)])[0][1] if of_run else None
+    try:
+        show(f"{kind} {plugin}: holds. Checked {testing.check_plugin(kind.value, plugin, table)}")
+    except testing.ContractError as error:
+        raise UsageError(f"{kind} {plugin}: {error}") from error
+
+
+@app.command()
+def classmap(
+    source: Annotated[
+        str, typer.Option("--from", help="The model's classes: imagenet1k or a file.")
+    ],
+    target: Annotated[str, typer.Option("--to", help="The data's classes: vid30, ytbb or a file.")],
+) -> None:
+    """Print a class map (model → data) as CSV, to edit and use as --class-map."""
+    from steadyeye.data.classes.class_lists import read
+    from steadyeye.data.classes.class_mapping import by_meaning, to_csv
+
+    console.print(to_csv(by_meaning(read(source), read(target))), markup=False, end="")
