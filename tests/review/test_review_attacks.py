@@ -20,8 +20,7 @@ from steadyeye.data.annotations import review_set
 from steadyeye.data.images import image_file
 from steadyeye.review.db import database
 from steadyeye.review.protocol import reviewers
-from steadyeye.review.sampling.isolated_decoder import read_frames
-from steadyeye.review.sampling.sampling import Sampling, sample
+from steadyeye.review.sampling.sampling import Sampling, read_frames, sample
 from steadyeye.review.web import access
 from steadyeye.review.web.app import app
 from steadyeye.review.workflow import items

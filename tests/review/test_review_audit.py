@@ -9,19 +9,20 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from alembic import command
+from alembic.autogenerate import compare_metadata
+from alembic.migration import MigrationContext
 from scipy.special import ndtr
 from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import ConstantKernel, Matern
-from sqlalchemy import create_engine, insert, select
+from sqlalchemy import select
 
 from steadyeye.cli import main
 from steadyeye.core.errors import UsageError
 from steadyeye.core.seeds import stream
 from steadyeye.data.annotations import review_set
-from steadyeye.review.bulk import audit, audit_results, audit_workflow, similarity_model, skip_pairs
+from steadyeye.review.bulk import audit, audit_workflow, skip_pairs
 from steadyeye.review.db import database
-from steadyeye.review.db.schema import audits, decisions
+from steadyeye.review.db.schema import audits, decisions, metadata
 from steadyeye.review.protocol import plan, reviewers
 from steadyeye.review.results import export, status, verdicts
 from steadyeye.review.workflow import decisions as workflow_decisions
@@ -87,38 +88,38 @@ def test_the_forecast_is_that_of_a_gaussian_process():
     wanted = np.array([[3.0, 5.0], [2.0, 20.0], [10.0, 17.0]])
     frames = np.unique(np.concatenate([pairs, wanted]))
     points = np.concatenate([np.stack([frames, frames], 1), pairs])
-    given = np.concatenate([np.ones(len(frames)), answers]) - similarity_model.MEAN
+    given = np.concatenate([np.ones(len(frames)), answers]) - skip_pairs.MEAN
     fits = [
         GaussianProcessRegressor(
-            ConstantKernel(similarity_model.VARIANCE) * Matern(reach, nu=0.5),
-            alpha=similarity_model.NOISE,
+            ConstantKernel(skip_pairs.VARIANCE) * Matern(reach, nu=0.5),
+            alpha=skip_pairs.NOISE,
             optimizer=None,
         ).fit(points, given)
-        for reach in similarity_model.REACHES
+        for reach in skip_pairs.REACHES
     ]
     best = max(fits, key=lambda fit: fit.log_marginal_likelihood_value_)
     mean, spread = best.predict(wanted, return_std=True)
-    expected = ndtr((mean + similarity_model.MEAN) / spread)
-    assert similarity_model.probability(pairs, answers, wanted) == pytest.approx(expected, abs=1e-9)
+    expected = ndtr((mean + skip_pairs.MEAN) / spread)
+    assert skip_pairs.probability(pairs, answers, wanted) == pytest.approx(expected, abs=1e-9)
 
 
 def test_rounds_begin_far_from_all_answers_and_end_at_the_edge():
     pairs = np.array([(a, b) for a in range(40) for b in range(a + 1, min(a + 11, 40))], float)
     truth = [(a < 20) == (b < 20) for a, b in pairs]
     said: list[bool | None] = [None] * len(pairs)
-    first = similarity_model.round_of(pairs, said, 0.97).ask
+    first = skip_pairs.round_of(pairs, said, 0.97).ask
     asked = pairs[first]
     assert asked[0].tolist() == [0, 10]
     away = np.abs(pairs[:, None] - asked[None]).max(axis=2).min(axis=1)
-    assert (np.minimum(away, pairs[:, 1] - pairs[:, 0]) <= similarity_model.NEAR * 2).all()
-    while (step := similarity_model.round_of(pairs, said, 0.97)).ask:
+    assert (np.minimum(away, pairs[:, 1] - pairs[:, 0]) <= skip_pairs.NEAR * 2).all()
+    while (step := skip_pairs.round_of(pairs, said, 0.97)).ask:
         assert all(said[n] is None for n in step.ask)
         for number in step.ask:
             said[number] = truth[number]
     assert len(step.implied) > 100
     assert all(truth[n] for n in step.implied)
     assert not any(truth[n] for n in step.beyond)
-    everything = similarity_model.round_of(pairs, said, 2.0)
+    everything = skip_pairs.round_of(pairs, said, 2.0)
     assert everything.ask
     assert not everything.implied
 
@@ -259,7 +260,7 @@ def test_a_review_is_shortened_to_its_end(finished):
     assert sum(v.reason == verdicts.IN_BULK for v in found.values()) > 100
     with review.db.reading() as c:
         rows = c.execute(select(decisions)).all()
-        row = audit_results.latest(c)
+        row = audit.latest(c)
         told = status.status(c, review.folder, review.plan)
     bulk = [each for each in rows if each.kind == "bulk"]
     assert {each.comment for each in bulk} == {"audit 1"}
@@ -285,7 +286,7 @@ def test_the_order_of_the_answers_changes_nothing(finished, tmp_path):
 def _drawn(review):
     """How many pairs were asked for the audit."""
     with review.db.reading() as c:
-        row = audit_results.latest(c)
+        row = audit.latest(c)
         asked = {d.item for d in c.execute(select(decisions)) if d.kind == "answer"}
     return len(asked & set(row.pool[: row.sizes[row.step]]))
 
@@ -337,10 +338,10 @@ def test_nothing_is_accepted_in_bulk_without_a_passed_audit(tmp_path):
     review = Review(draw(tmp_path / "set"), edge)
     review.decide()
     with review.db.writing() as c, pytest.raises(UsageError, match="before an audit has passed"):
-        audit_workflow.accept(c, audit_results.latest(c))
+        audit_workflow.accept(c, audit.latest(c))
     assert "step 1" in review.audit()
     with review.db.writing() as c, pytest.raises(UsageError, match="before an audit has passed"):
-        audit_workflow.accept(c, audit_results.latest(c))
+        audit_workflow.accept(c, audit.latest(c))
     assert "audit 1 waits: 0 of" in review.audit()
     with pytest.raises(UsageError, match=r"audited for a share of 0\.05"):
         review.audit(most=0.01)
@@ -352,7 +353,7 @@ def test_bulk_stands_only_as_long_as_its_audit_does(tmp_path):
     review = Review(draw(tmp_path / "set"), edge)
     review.finish()
     with review.db.reading() as c:
-        row = audit_results.latest(c)
+        row = audit.latest(c)
         drawn = set(row.pool[: row.sizes[row.step]])
         asked = {
             d.id for d in c.execute(select(decisions)) if d.item in drawn and d.kind == "answer"
@@ -415,42 +416,14 @@ def _first(row):
     return row["frame"] - row["offset"]
 
 
-def test_a_database_of_the_first_version_is_brought_up_to_date(tmp_path):
-    folder = draw(tmp_path / "set", frames=4, videos=1)
-    url = database.beside(folder.root)
-    with create_engine(url).begin() as c:
-        config = database.Config()
-        config.set_main_option("script_location", str(database.MIGRATIONS))
-        config.attributes["connection"] = c
-        command.upgrade(config, "0001")
-        row = {"name": "r0", "token_hash": "x", "admin": False, "paused": "", "made_at": 0.0}
-        c.execute(insert(reviewers.reviewers), row)
-        old = {"stage": "pairs", "key": "v0/0/1", "unit": "v0/0", "payload": {}, "position": 1}
-        old |= {"needed": 1, "assigned": 1, "decided": 1, "state": "done"}
-        columns = ", ".join(old)
-        values = ", ".join(f":{key}" for key in old)
-        c.exec_driver_sql(
-            f"INSERT INTO items ({columns}) VALUES ({values})", {**old, "payload": "{}"}
-        )
-        said = {
-            "item": 1,
-            "reviewer": 1,
-            "key": "k",
-            "kind": "answer",
-            "answer": {**YES, "reasons": []},
+def test_a_new_database_has_the_tables_of_the_schema(tmp_path):
+    data = database.connect(f"sqlite:///{tmp_path / 'new.sqlite'}")
+    with data.reading() as c:
+        assert compare_metadata(MigrationContext.configure(c), metadata) == []
+        assert {row[1] for row in c.exec_driver_sql("PRAGMA index_list(assignments)")} >= {
+            "assignments_open",
+            "assignments_waiting",
         }
-        said |= {"comment": "", "seconds": 1.0, "version": "old", "made_at": 0.0}
-        c.execute(insert(decisions), said)
-    data = database.connect(url)
-    rules = plan.read(folder.content)
-    with data.writing() as c:
-        items.fill(c, folder, rules)
-        skip_pairs.begin(c, rules)
-        assert [row.version for row in c.execute(select(decisions))] == ["old"]
-        assert verdicts.verdicts(c, folder, rules)["v0/0/1"].accepted
-        assert audit_workflow.latest(c) is None
-    with data.writing() as c, pytest.raises(Exception, match="only ever added"):
-        c.exec_driver_sql("UPDATE decisions SET seconds = 0")
 
 
 def test_the_command_tells_what_comes_next(tmp_path, monkeypatch, capsys):

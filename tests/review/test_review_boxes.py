@@ -27,7 +27,7 @@ from steadyeye.review.interchange import coco as coco_form
 from steadyeye.review.interchange import pmsets
 from steadyeye.review.results import export, status
 from steadyeye.review.results.impact import impact
-from steadyeye.review.results.table_one import table_one
+from steadyeye.review.results.status import table_one
 from steadyeye.review.results.verdicts import verdicts
 from steadyeye.review.sampling.box_sampling import sample_boxes
 from steadyeye.review.sampling.image_store import strip_orientation

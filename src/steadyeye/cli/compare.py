@@ -96,10 +96,9 @@ def gate(
 ) -> None:
     """Exit with 1 unless the 95 % interval meets every requirement."""
     from steadyeye.core.storage.atomic import write_file
-    from steadyeye.report.gate import ci_formats
-    from steadyeye.report.gate.gate import HOLDS
+    from steadyeye.report.gate import gate
+    from steadyeye.report.gate.gate import HOLDS, requirements, tolerance
     from steadyeye.report.gate.gate import gate as judge
-    from steadyeye.report.gate.requirements import requirements, tolerance
     from steadyeye.runner import data_changes
     from steadyeye.runner.collect import tables
 
@@ -115,11 +114,11 @@ def gate(
         say(f"  {verdict.method}", style="dim")
     if github:
         for verdict in verdicts:
-            typer.echo(ci_formats.github(verdict))
+            typer.echo(gate.github(verdict))
     if junit is not None:
         file = place(junit)
         file.parent.mkdir(parents=True, exist_ok=True)
-        write_file(file, ci_formats.junit(verdicts))
+        write_file(file, gate.junit(verdicts))
     held = sum(verdict.outcome == HOLDS for verdict in verdicts)
     show(f"{held} of {len(verdicts)} hold")
     if held < len(verdicts):

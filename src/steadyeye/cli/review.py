@@ -69,9 +69,13 @@ def _sample_frames(
     """
     from steadyeye.core import plugins
     from steadyeye.data.video.label_sidecar import read
-    from steadyeye.review.sampling.isolated_decoder import read_frames
-    from steadyeye.review.sampling.merged_classes import Labelled, merge_classes, relabel_frames
-    from steadyeye.review.sampling.sampling import Sampling
+    from steadyeye.review.sampling.sampling import (
+        Labelled,
+        Sampling,
+        merge_classes,
+        read_frames,
+        relabel_frames,
+    )
     from steadyeye.review.sampling.sampling import sample as write
 
     if (out / "run.json").is_file():

@@ -15,7 +15,7 @@ from steadyeye.core.report_types import Film, Picture, Section
 from steadyeye.core.storage.files import Place, write_file
 from steadyeye.core.types import Image, Source
 from steadyeye.report.render import sprites
-from steadyeye.report.render.film_sprites import FILM_BYTES, films, key
+from steadyeye.report.render.sprites import FILM_BYTES, films, key
 
 SMALL: Mapping[str, int] = {"longest": 64, "quality": 70}
 """How a thumbnail is kept: some 2 kB, so that a page can hold hundreds."""

@@ -1,14 +1,25 @@
 """What neighbours take away from a model on a part of the data."""
 
 import csv
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
+from steadyeye.core.format import format_unsigned_points, interval, percent
 from steadyeye.core.pm_sets import PmSets, farthest
+from steadyeye.core.report_types import Figure, Table
 from steadyeye.core.result_lookup import find, read_k
 from steadyeye.core.stats.intervals import Interval, proportion
 from steadyeye.core.types import Evaluated
+from steadyeye.report.charts.style import (
+    BELOW,
+    PALETTE,
+    SCHEMA,
+    choose_drawn,
+    describe_omitted,
+    shares,
+)
 
 SETS = {"imagenet_vid_robust": "ImageNet-Vid-Robust", "ytbb_robust": "YTBB-Robust"}
 
@@ -71,3 +82,105 @@ def _row(row: Mapping[str, str], part: str, n: str) -> Loss:
     return Loss(
         model, part, original, perturbed, Interval(drop, None, None, anchors, "published"), True
     )
+
+
+MUTED = ("#8a8a8a", "#b08d57")  # of published models
+ENDS = ("accuracy", "pm-k")
+
+
+def table(losses: Sequence[Loss], part: str) -> Table:
+    """All losses, those of a part together; `part` is the name of the first column."""
+    parts = list(dict.fromkeys(loss.part for loss in losses))
+    body = tuple(
+        (
+            loss.part,
+            loss.model,
+            f"{loss.original.n:,}" if loss.original.n else "—",
+            cell(loss.original),
+            cell(loss.perturbed),
+            _drop(loss.drop),
+        )
+        for loss in sorted(losses, key=lambda loss: parts.index(loss.part))
+    )
+    header = (part, "model", "anchors", "accuracy", "pm-k", "drop (pp)")
+    return Table("Accuracy, pm-k and drop with 95 % intervals", header, body)
+
+
+def cell(found: Interval) -> str:
+    """A share, with its interval where it has one."""
+    share = percent(found.value)
+    return share if found.low is None else f"{share} ({interval(found.low, found.high)})"
+
+
+def _drop(found: Interval) -> str:
+    """A drop in percentage points, with its interval where it has one."""
+    value = format_unsigned_points(found.value)
+    return (
+        value
+        if found.low is None
+        else f"{value} ({format_unsigned_points(found.low)}–{format_unsigned_points(found.high)})"
+    )
+
+
+def figure(name: str, losses: Sequence[Loss], caption: str) -> Figure:
+    """Bars from pm-k to accuracy, one a part and model; published ones in muted colours."""
+    accuracies = {loss.model: loss.original.value for loss in losses if not loss.published}
+    models = choose_drawn(accuracies)
+    others = list(dict.fromkeys(loss.model for loss in losses if loss.published))
+    names = [*models, *others]
+    values = [_datum(loss) for loss in losses if loss.model in names]
+    parts = list(dict.fromkeys(loss.part for loss in losses))
+    return Figure(
+        name=name,
+        caption=caption + describe_omitted(accuracies),
+        alt=f"Accuracy and pm-k of {', '.join(names)} on {', '.join(parts)}; see the table.",
+        spec={
+            "$schema": SCHEMA,
+            "width": "container",
+            "height": (16 * len(names) + 12) * len(parts),
+            "data": {"values": [value for value in values if value["accuracy"] is not None]},
+            "layer": _layers(names, [*PALETTE[: len(models)], *MUTED[: len(others)]], parts),
+        },
+    )
+
+
+def _datum(loss: Loss) -> dict[str, Any]:
+    return {
+        "part": loss.part,
+        "model": loss.model,
+        "anchors": loss.original.n,
+        "accuracy": loss.original.value,
+        "pm-k": loss.perturbed.value,
+        "accuracy_low": loss.original.low,
+        "accuracy_high": loss.original.high,
+        "pm-k_low": loss.perturbed.low,
+        "pm-k_high": loss.perturbed.high,
+    }
+
+
+def _layers(names: list[str], colours: list[str], parts: list[str]) -> list[dict[str, Any]]:
+    scale = {"domain": names, "range": colours}
+    channels = {
+        "y": {"field": "part", "type": "nominal", "title": None, "sort": parts},
+        "yOffset": {"field": "model", "type": "nominal", "sort": names},
+        "color": {"field": "model", "type": "nominal", "scale": scale, "legend": BELOW},
+    }
+    title = "share of anchors: pm-k ○ to accuracy ●"
+
+    def span(low: str, high: str, **mark: Any) -> dict[str, Any]:
+        encoding = {**channels, "x": shares(low, title), "x2": {"field": high}}
+        return {"mark": {"type": "rule", **mark}, "encoding": encoding}
+
+    def point(field: str, filled: bool) -> dict[str, Any]:
+        mark = {"type": "point", "filled": filled, "size": 60, "opacity": 1, "tooltip": True}
+        tips = [{"field": each} for each in ("model", "part", "anchors")]
+        tips += [{"field": each, "format": ".1%"} for each in ENDS]
+        return {"mark": mark, "encoding": {**channels, "x": shares(field, title), "tooltip": tips}}
+
+    whiskers = [span(f"{end}_low", f"{end}_high", strokeWidth=1, opacity=0.6) for end in ENDS]
+    return [
+        *whiskers,
+        span("pm-k", "accuracy", strokeWidth=3),
+        point("accuracy", True),
+        point("pm-k", False),
+    ]

@@ -35,7 +35,7 @@ from steadyeye.report.analyses.flips import flips
 from steadyeye.report.analyses.timeline import timeline
 from steadyeye.report.analyses.unstable_clips import unstable_clips
 from steadyeye.report.build import document
-from steadyeye.report.charts.timeline_strips import strip
+from steadyeye.report.charts.timeline import strip
 from steadyeye.report.render.headline import headline
 from steadyeye.runner import threads
 from steadyeye.runner.collect import results

@@ -19,9 +19,19 @@ from steadyeye.core.stats.paired import difference, prepare_outcomes
 from steadyeye.core.stats.proportions import tango
 from steadyeye.core.stats.trials import Statistic, Trials
 from steadyeye.core.types import Result
-from steadyeye.report.gate.ci_formats import github, junit
-from steadyeye.report.gate.gate import FAILS, HOLDS, OPEN, GateVerdict, gate
-from steadyeye.report.gate.requirements import Tolerance, requirement, requirements, tolerance
+from steadyeye.report.gate.gate import (
+    FAILS,
+    HOLDS,
+    OPEN,
+    GateVerdict,
+    Tolerance,
+    gate,
+    github,
+    junit,
+    requirement,
+    requirements,
+    tolerance,
+)
 from steadyeye.report.gate.sample_size import to_show
 
 

@@ -13,7 +13,7 @@ from whole_runs import davis
 
 from steadyeye.core.errors import UsageError
 from steadyeye.data.annotations import review_set
-from steadyeye.review.interchange import cvat, cvat_results, label_studio, label_studio_results
+from steadyeye.review.interchange import cvat, label_studio
 from steadyeye.review.interchange.asked import list_answered
 from steadyeye.review.protocol import reviewers
 from steadyeye.review.results.import_decisions import admit
@@ -24,7 +24,7 @@ from steadyeye.review.workflow import quality
 
 __all__ = ["davis"]
 
-FORMS = {"label_studio": (label_studio, label_studio_results), "cvat": (cvat, cvat_results)}
+FORMS = {"label_studio": label_studio, "cvat": cvat}
 
 
 @pytest.fixture
@@ -47,7 +47,7 @@ def copied(folder, to):
 
 def written(review, form, out):
     with review.db.reading() as c:
-        return FORMS[form][0].export(c, review.folder, review.plan, out)
+        return FORMS[form].export(c, review.folder, review.plan, out)
 
 
 def results(form, out):
@@ -63,7 +63,7 @@ def results(form, out):
 
 def taken(review, form, file, prefix="", annotator=""):
     with review.db.writing() as c:
-        given = FORMS[form][1].read(review.folder, file, annotator)
+        given = FORMS[form].read(review.folder, file, annotator)
         return admit(c, review.rules, given, prefix)
 
 
@@ -158,7 +158,7 @@ def test_percent_and_pixels_agree():
         ys = sorted(rng.uniform(0, shape[1]) for _ in range(2))
         box = [xs[0], ys[0], xs[1], ys[1]]
         there = label_studio.to_percent(box, shape)
-        assert label_studio_results.to_pixels(there, shape) == pytest.approx(box, abs=1e-6)
+        assert label_studio.to_pixels(there, shape) == pytest.approx(box, abs=1e-6)
     assert label_studio.to_percent([10, 20, 60, 30], (200, 50)) == {
         "x": 5,
         "y": 40,

@@ -21,12 +21,12 @@ from steadyeye.data.sources.nao import nao
 from steadyeye.metrics.detection.error_types import iou
 from steadyeye.review.db import database
 from steadyeye.review.interchange import coco as coco_form
-from steadyeye.review.interchange import cvat_labels, label_studio_config
+from steadyeye.review.interchange import cvat, label_studio
+from steadyeye.review.interchange.card import statistics
 from steadyeye.review.protocol import reviewers
 from steadyeye.review.protocol.stages import STAGES, list_labels
-from steadyeye.review.results.box_statistics import statistics
 from steadyeye.review.sampling.box_sampling import sample_boxes
-from steadyeye.review.sampling.near_duplicates import NEAR, alike, view
+from steadyeye.review.sampling.sampling import NEAR, alike, view
 from steadyeye.review.sampling.splits import SHARES, origins, split
 from steadyeye.review.web import access
 from steadyeye.review.web.app import app
@@ -180,10 +180,10 @@ def test_boxes_can_be_called_ood_where_they_are_drawn():
         assert STAGES[stage].check(drawn, names) == drawn
     with pytest.raises(UsageError, match="no class named 'odd'"):
         STAGES["boxes"].check({"boxes": [{**BOX, "label": "odd"}]}, names)
-    assert '<Label value="ood"/>' in label_studio_config.labeling("boxes", names)
-    assert '<Label value="ood"/>' not in label_studio_config.labeling("classification", names)
-    assert b'"ood"' in cvat_labels.labels("box_check", names)
-    assert b'"ood"' not in cvat_labels.labels("classification", names)
+    assert '<Label value="ood"/>' in label_studio.labeling("boxes", names)
+    assert '<Label value="ood"/>' not in label_studio.labeling("classification", names)
+    assert b'"ood"' in cvat.labels("box_check", names)
+    assert b'"ood"' not in cvat.labels("classification", names)
 
 
 @pytest.fixture

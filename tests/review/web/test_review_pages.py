@@ -24,7 +24,7 @@ from steadyeye.data.annotations import review_set
 from steadyeye.data.sources.video import video
 from steadyeye.review.db import database
 from steadyeye.review.db.schema import decisions, items
-from steadyeye.review.protocol import plan, reviewers, votes
+from steadyeye.review.protocol import plan, reviewers, stages
 from steadyeye.review.protocol.stages import REASONS
 from steadyeye.review.sampling.sampling import Sampling
 from steadyeye.review.web.app import app
@@ -648,7 +648,7 @@ def boxes_site(tmp_path):
 
 def outcomes(site, stage):
     with site.db.reading() as c:
-        return votes.outcomes(c, stage)
+        return stages.outcomes(c, stage)
 
 
 @pytest.mark.slow

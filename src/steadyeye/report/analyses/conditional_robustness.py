@@ -11,9 +11,8 @@ from steadyeye.core.report_types import Figure, Section, Table, Topic
 from steadyeye.core.result_lookup import find
 from steadyeye.core.stats.intervals import Interval, proportion
 from steadyeye.core.types import Evaluated, Result, needs
-from steadyeye.report.charts.crowd import choose_drawn, describe_omitted
 from steadyeye.report.charts.lines import draw_bands, draw_crossed, line_colour
-from steadyeye.report.charts.style import chart, shares
+from steadyeye.report.charts.style import chart, choose_drawn, describe_omitted, shares
 
 MEASURES = ("frames exactly d away", "all frames within d")
 

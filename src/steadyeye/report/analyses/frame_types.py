@@ -12,8 +12,7 @@ from steadyeye.core.pm_sets import pm_sets
 from steadyeye.core.report_types import Section, Topic
 from steadyeye.core.types import Evaluated, needs
 from steadyeye.metrics.testbed.published_models import rows_beside
-from steadyeye.report.subset_display import figure, table
-from steadyeye.report.subsets import Loss, distance, loss
+from steadyeye.report.subsets import Loss, distance, figure, loss, table
 from steadyeye.report.subsets import read_published_losses as read
 
 DATA = Path(__file__).resolve().parent / "data" / "published_frame_type.csv"

@@ -16,9 +16,8 @@ from steadyeye.core.report_types import Figure, Section, Table, Topic
 from steadyeye.core.result_lookup import alike
 from steadyeye.core.stats.intervals import CellTrials, Interval, proportions
 from steadyeye.core.types import Evaluated, needs
-from steadyeye.report.charts.crowd import choose_drawn, describe_omitted
 from steadyeye.report.charts.lines import DASHES, draw_bands, lines
-from steadyeye.report.charts.style import GREY, PALETTE, chart
+from steadyeye.report.charts.style import GREY, PALETTE, chart, choose_drawn, describe_omitted
 from steadyeye.report.subsets import distance
 
 LEAST = 0.01  # share of wrong frames next to the anchor that is worth a title, at least

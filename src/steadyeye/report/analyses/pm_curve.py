@@ -8,9 +8,8 @@ from steadyeye.core.report_types import Figure, Section, Table, Topic
 from steadyeye.core.result_lookup import find
 from steadyeye.core.types import Evaluated, needs
 from steadyeye.metrics.testbed.published_models import why_not
-from steadyeye.report.charts.crowd import choose_drawn, describe_omitted
 from steadyeye.report.charts.lines import draw_bands, lines
-from steadyeye.report.charts.style import chart, shares
+from steadyeye.report.charts.style import chart, choose_drawn, describe_omitted, shares
 
 
 @needs("truth", "group", "offset")

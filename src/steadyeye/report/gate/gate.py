@@ -1,22 +1,131 @@
 """The release gate: whether sealed predictions show what is required of a model."""
 
+import ast
+import math
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from xml.etree import ElementTree
 
 from steadyeye.core.errors import UsageError
 from steadyeye.core.format import format_value, number_of, span
 from steadyeye.core.predictions import Predictions, samples
-from steadyeye.core.spec import Spec
+from steadyeye.core.spec import Spec, parse, split
 from steadyeye.core.stats.paired import difference, prepare_outcomes
 from steadyeye.core.stats.trials import Outcomes
 from steadyeye.core.types import Result
 from steadyeye.report.comparison.leaderboards import common
 from steadyeye.report.comparison.wording import amount, reach
 from steadyeye.report.gate import sample_size
-from steadyeye.report.gate.requirements import Requirement, Tolerance
 from steadyeye.runner.collect import ask
 from steadyeye.runner.task import NO_ACCURACY
 from steadyeye.runner.validate import lacks, metric, readable
+
+SIGNS: dict[type[ast.cmpop], str] = {ast.GtE: ">=", ast.LtE: "<=", ast.Gt: ">", ast.Lt: "<"}
+
+
+@dataclass(frozen=True)
+class Requirement:
+    """A metric, `>=`, `>`, `<=` or `<`, and a number in the metric's unit (shares 0…1)."""
+
+    spec: Spec
+    sign: str
+    number: float
+
+    def __str__(self) -> str:
+        return f"{self.spec} {self.sign} {self.number:g}"
+
+    @property
+    def floor(self) -> bool:
+        """Whether the number is the least allowed, rather than the most."""
+        return self.sign.startswith(">")
+
+    def is_met(self, value: float) -> bool:
+        """Whether a value is on the right side of the number."""
+        if value == self.number:
+            return self.sign.endswith("=")
+        return (value > self.number) == self.floor
+
+
+@dataclass(frozen=True)
+class Tolerance:
+    """The metrics on which a model may be worse than its base by at most `drop`."""
+
+    specs: tuple[Spec, ...]
+    drop: float
+
+
+def requirement(text: str) -> Requirement:
+    """The requirement that `text` writes down; a number with % is a hundredth of it.
+
+    Raises `UsageError` for anything but a metric, one comparison and a number, and for a metric
+    that does not exist.
+    """
+    words = text.strip()
+    bare = words.removesuffix("%")
+    try:
+        node = ast.parse(bare, mode="eval").body
+    except SyntaxError as error:
+        raise _bad(text, error.msg) from None
+    if not isinstance(node, ast.Compare) or len(node.ops) != 1:
+        raise _bad(text, "it is not one comparison")
+    sign = SIGNS.get(type(node.ops[0]))
+    if sign is None:
+        raise _bad(text, "compare with >=, >, <= or <")
+    spec = parse(ast.unparse(node.left))
+    metric(spec)
+    side = ast.unparse(node.comparators[0]) + "%" * (bare != words)
+    return Requirement(spec, sign, number(side, text))
+
+
+def number(text: str, whole: str | None = None) -> float:
+    """The number in `text`, `0.02` or `2%`. Raises `UsageError` where there is none."""
+    bare = text.strip().removesuffix("%")
+    try:
+        value = float(bare)
+    except ValueError:
+        raise _bad(whole or text, f"'{bare}' is no number") from None
+    if not math.isfinite(value):
+        raise _bad(whole or text, f"'{bare}' is not a finite number")
+    return value / 100 if text.strip().endswith("%") else value
+
+
+def requirements(texts: Sequence[str]) -> tuple[Requirement, ...]:
+    """The requirements that are written down, each once."""
+    return tuple({str(each): each for each in map(requirement, texts)}.values())
+
+
+def tolerance(
+    required: Sequence[Requirement], metrics: str | None, drop: str | None, against: bool
+) -> Tolerance | None:
+    """What may be worse than a base, by how much: `metrics`, or the metrics required.
+
+    None without a base. Raises `UsageError` for a gate that asks nothing or asks by halves.
+    """
+    if not against:
+        for given, flag in ((metrics, "--metrics"), (drop, "--max-drop")):
+            if given is not None:
+                raise UsageError(f"{flag} needs a base; give --against too")
+        if not required:
+            raise UsageError("no requirement given; give --require, or --against a base")
+        return None
+    if drop is None:
+        raise UsageError("--against needs a limit; give --max-drop, such as 0.02")
+    if number(drop) < 0:
+        raise UsageError(f"--max-drop {drop}: give 0 or more")
+    specs = split(metrics or "") or list({str(each.spec): each.spec for each in required}.values())
+    if not specs:
+        raise UsageError("--against needs metrics; give --metrics or --require")
+    for spec in specs:
+        metric(spec)
+    return Tolerance(tuple(specs), number(drop))
+
+
+def _bad(text: str, why: str) -> UsageError:
+    return UsageError(
+        f'cannot read \'{text}\': {why}; write it like "pm_k(k=10) >= 0.70" or "... >= 70%"'
+    )
+
 
 HOLDS = "holds"
 FAILS = "does not hold"
@@ -202,3 +311,49 @@ def _outcomes(table: Predictions, spec: Spec) -> Outcomes:
     if outcomes is None:
         raise UsageError(f"{spec} is not comparable between models; give another metric")
     return outcomes(table)
+
+
+FORBIDDEN = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+"""What XML 1.0 allows in no form."""
+
+
+def github(verdict: GateVerdict) -> str:
+    """The workflow command that puts a verdict on the page of a run: an error, or a notice."""
+    kind = "notice" if verdict.outcome == HOLDS else "error"
+    title = _property(f"{verdict.requirement} {verdict.outcome}")
+    return f"::{kind} title={title}::{_data(verdict.sentence)}"
+
+
+def junit(verdicts: Sequence[GateVerdict]) -> bytes:
+    """A JUnit report as XML: a test case a verdict, a failure where it does not hold."""
+    failed = sum(verdict.outcome != HOLDS for verdict in verdicts)
+    counts = {"tests": f"{len(verdicts)}", "failures": f"{failed}", "errors": "0", "skipped": "0"}
+    suites = ElementTree.Element("testsuites", {"name": "steadyeye", **counts})
+    suite = ElementTree.SubElement(suites, "testsuite", {"name": "steadyeye gate", **counts})
+    for verdict in verdicts:
+        names = {
+            "classname": _legal(f"{verdict.model} on {verdict.data}"),
+            "name": _legal(verdict.requirement),
+            "time": "0",
+        }
+        case = ElementTree.SubElement(suite, "testcase", names)
+        text = _legal(f"{verdict.sentence}\n{verdict.method}")
+        if verdict.outcome == HOLDS:
+            ElementTree.SubElement(case, "system-out").text = text
+        else:
+            message = {"message": _legal(verdict.sentence), "type": verdict.outcome}
+            ElementTree.SubElement(case, "failure", message).text = text
+    ElementTree.indent(suites)
+    return bytes(ElementTree.tostring(suites, encoding="utf-8", xml_declaration=True)) + b"\n"
+
+
+def _data(text: str) -> str:
+    return text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
+
+
+def _property(text: str) -> str:
+    return _data(text).replace(":", "%3A").replace(",", "%2C")
+
+
+def _legal(text: str) -> str:
+    return FORBIDDEN.sub("\ufffd", text)

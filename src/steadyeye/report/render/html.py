@@ -13,9 +13,9 @@ from markupsafe import Markup, escape
 from steadyeye.core.report_types import Exhibit, Figure, Picture, Section
 from steadyeye.core.result_lookup import among, limit
 from steadyeye.report.render.document import Document, interval_of, numbers, value_of
-from steadyeye.report.render.film_sprites import Films, reels
 from steadyeye.report.render.first import SENTENCES, head, leads
 from steadyeye.report.render.pages import open_templates, read_static
+from steadyeye.report.render.sprites import Films, reels
 from steadyeye.report.render.vega import read_vega
 
 INTERVAL = r"\(?[\d.,]+–[\d.,]+(?:\u202f[%\w]+)?\)?|\(≥? ?[\d.,]+(?: %)?\)"

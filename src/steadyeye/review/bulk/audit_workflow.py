@@ -15,8 +15,17 @@ from steadyeye.core.errors import UsageError
 from steadyeye.core.format import number_of
 from steadyeye.core.seeds import stream
 from steadyeye.review.bulk import skip_pairs
-from steadyeye.review.bulk.audit import ROUNDS, sizes, verdict, worth
-from steadyeye.review.bulk.audit_results import count_accepted, found_by, holds, latest, pairs
+from steadyeye.review.bulk.audit import (
+    ROUNDS,
+    count_accepted,
+    found_by,
+    holds,
+    latest,
+    pairs,
+    sizes,
+    verdict,
+    worth,
+)
 from steadyeye.review.db.schema import audits, decisions, items
 from steadyeye.review.protocol import reviewers
 from steadyeye.review.protocol.plan import ReviewPlan

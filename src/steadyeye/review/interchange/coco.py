@@ -15,13 +15,12 @@ from steadyeye.core.storage.sha256sums import write_sums
 from steadyeye.data.annotations.coco_images import OUTSIDE
 from steadyeye.data.annotations.review_set import SetFolder, image_path
 from steadyeye.data.images import image_file as image_files
-from steadyeye.review.interchange.card import card
+from steadyeye.review.interchange.card import card, statistics
 from steadyeye.review.protocol.plan import ReviewPlan
 from steadyeye.review.results import status
-from steadyeye.review.results.box_statistics import statistics
 from steadyeye.review.results.verdicts import BoxVerdict, box_verdicts, count_undecided
 from steadyeye.review.sampling.image_store import place, size
-from steadyeye.review.sampling.near_duplicates import alike, view
+from steadyeye.review.sampling.sampling import alike, view
 from steadyeye.review.sampling.splits import SHARES, origins, split
 
 Row = Mapping[str, Any]

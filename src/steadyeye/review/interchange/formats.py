@@ -10,9 +10,7 @@ from steadyeye.data.annotations.review_set import SetFolder
 from steadyeye.review.interchange import (
     coco,
     cvat,
-    cvat_results,
     label_studio,
-    label_studio_results,
     pmsets,
 )
 from steadyeye.review.protocol.plan import ReviewPlan
@@ -35,8 +33,8 @@ TOOLS = ("label_studio", "cvat")
 """The formats that ask; a set needs no review before."""
 
 READERS: Mapping[str, Reader] = {
-    "label_studio": label_studio_results.read,
-    "cvat": cvat_results.read,
+    "label_studio": label_studio.read,
+    "cvat": cvat.read,
 }
 """Name → what reads the answers that people gave in another tool."""
 

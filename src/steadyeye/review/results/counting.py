@@ -20,8 +20,7 @@ from sqlalchemy import Connection, select
 from steadyeye.data.annotations.review_set import UNDECIDED, SetFolder
 from steadyeye.review.db.schema import items
 from steadyeye.review.protocol.plan import ReviewPlan
-from steadyeye.review.protocol.stages import DRAWN, Outcome
-from steadyeye.review.protocol.votes import outcomes
+from steadyeye.review.protocol.stages import DRAWN, Outcome, outcomes
 from steadyeye.review.results.verdicts import BoxVerdict
 
 Settled: TypeAlias = Mapping[str, Outcome]

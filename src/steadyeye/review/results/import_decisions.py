@@ -18,9 +18,8 @@ from steadyeye.review.db.schema import assignments, decisions, items
 from steadyeye.review.protocol import reviewers
 from steadyeye.review.protocol.reviewers import Reviewer
 from steadyeye.review.protocol.stages import STAGES
-from steadyeye.review.workflow.decisions import LONGEST, Rules
+from steadyeye.review.workflow.decisions import LONGEST, Rules, refresh
 from steadyeye.review.workflow.quality import judge
-from steadyeye.review.workflow.transitions import refresh
 
 
 @dataclass(frozen=True)

@@ -4,23 +4,60 @@ Shankar et al., "Do Image Classifiers Generalize Across Time?", Section 2.1: one
 drawn uniformly, and the frames within ±k.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+import multiprocessing
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from itertools import pairwise
+from multiprocessing.connection import Connection
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
+import cv2
 import numpy as np
 from numpy.typing import NDArray
 
-from steadyeye.core.errors import UsageError
+from steadyeye.core import plugins
+from steadyeye.core.errors import UsageError, list_texts
+from steadyeye.core.format import number_of
 from steadyeye.core.provenance import provenance
-from steadyeye.core.storage.files import encode, write_file
+from steadyeye.core.spec import Spec
+from steadyeye.core.storage.atomic import write_file
+from steadyeye.core.storage.checked_json import encode
 from steadyeye.core.storage.sha256sums import write_sums
-from steadyeye.core.types import Classes, Sample, Source, Tag
+from steadyeye.core.types import Classes, Image, Sample, Source, Tag
 from steadyeye.data.annotations.review_set import FRAMES, SCENE_CUT, VERSION, check_vacant, table
+from steadyeye.data.classes.class_mapping import by_meaning
+from steadyeye.data.classes.matching import ALIAS, LIST, NAME, SYNSET
 from steadyeye.review.sampling.image_store import keep
-from steadyeye.review.sampling.near_duplicates import NEAR, view
+
+SIDE = 32
+NEAR = 3.0
+"""Grey levels, on average over a view: pictures nearer than that show the same."""
+
+
+def view(image: Image) -> NDArray[np.float32]:
+    """(1024,) a grey thumbnail, on which pictures are compared."""
+    grey = cv2.cvtColor(image, cv2.COLOR_RGB2GRAY)
+    small = cv2.resize(grey, (SIDE, SIDE), interpolation=cv2.INTER_AREA)
+    return np.asarray(small, dtype=np.float32).reshape(-1)
+
+
+def alike(views: Sequence[NDArray[np.float32]]) -> list[tuple[int, int]]:
+    """The pairs of views that differ by less than `NEAR` on average, the lower number first."""
+    if not views:
+        return []
+    stacked = np.stack(views)
+    means = stacked.mean(axis=1)
+    order = np.argsort(means, kind="stable")
+    # views differ by no less than their means do
+    last = np.searchsorted(means[order], means[order] + NEAR)
+    pairs = []
+    for at, one in enumerate(order):
+        others = order[at + 1 : last[at]]
+        near = np.abs(stacked[others] - stacked[one]).mean(axis=1) < NEAR
+        pairs += [(min(int(one), int(j)), max(int(one), int(j))) for j in others[near]]
+    return sorted(pairs)
+
 
 JUMP = 30.0  # grey levels between consecutive thumbnails: a scene cut
 
@@ -154,3 +191,146 @@ def _manifest(how: Sampling) -> dict[str, Any]:
 
 def _record_classes(classes: Classes) -> dict[str, Any]:
     return {"names": classes.names, "wnids": classes.wnids, "closed": classes.closed}
+
+
+Begin: TypeAlias = Callable[[str, int], Callable[[int], None]]
+
+SECONDS = 120.0  # for one frame: opening a video and the seek to its first frame included
+
+
+def read_frames(
+    specs: Sequence[Spec], out: Path, begin: Begin, seconds: float = SECONDS
+) -> Iterator[Stored]:
+    """The stored frames of the sources that `specs` name, one source after the other.
+
+    `begin`: called with the name and the number of frames of each; what it returns, with how many
+    more are done.
+    Raises `UsageError` where one frame takes longer than `seconds`, and whatever the source does.
+    """
+    context = multiprocessing.get_context("spawn")
+    for spec in specs:
+        ours, theirs = context.Pipe(duplex=False)
+        process = context.Process(target=_store, args=(spec, out, theirs), daemon=True)
+        process.start()
+        theirs.close()
+        try:
+            yield from _receive_frames(spec, ours, begin, seconds)
+        finally:
+            process.kill()
+            process.join()
+
+
+def _receive_frames(spec: Spec, ours: Connection, begin: Begin, seconds: float) -> Iterator[Stored]:
+    advance: Callable[[int], None] | None = None
+    while True:
+        if not ours.poll(seconds):
+            raise UsageError(f"{spec} gave no frame for {seconds:.0f} s; leave the file out")
+        try:
+            message = ours.recv()
+        except EOFError:
+            raise UsageError(f"the decoder of {spec} stopped; leave the file out") from None
+        if message is None:
+            return
+        if isinstance(message, str):
+            raise UsageError(message)
+        if advance is None:
+            advance = begin(Path(str(spec.kwargs.get("path", spec))).name, message)
+            continue
+        advance(1)
+        yield message
+
+
+def _store(spec: Spec, out: Path, theirs: Connection) -> None:
+    try:
+        source = plugins.build("sources", spec)
+        theirs.send(len(source))
+        for each in store(source, out):
+            theirs.send(each)
+    except UsageError as error:
+        theirs.send(str(error))
+    else:
+        theirs.send(None)
+
+
+SAME = (LIST, ALIAS, SYNSET, NAME)
+"""The ways in which two classes are one; a kind of a class is another one."""
+
+
+@dataclass(frozen=True)
+class Labelled:
+    """What a source labels its frames with: its list of classes, and those of it that occur.
+
+    `name`: what the source is called in errors.
+    """
+
+    name: str
+    classes: Classes | None
+    present: frozenset[int]
+
+
+def merge_classes(
+    sources: Sequence[Labelled], given: Classes | None
+) -> tuple[Classes | None, tuple[tuple[int, ...], ...]]:
+    """The list of a set, and for each source the place in it of each of its own classes.
+
+    `given`: the list that the user wants; None: all that the sources have, those of the same
+    meaning, WordNet id or name once, in the order they come first. A place is −1 where the list has
+    not the class. Raises `UsageError` where a class that occurs has no place, and where two sources
+    mean different things by one name.
+    """
+    whole = given
+    if given is None:
+        for each in sources:
+            whole = _with(whole, each) if each.classes else whole
+    return whole, tuple(_places(each, whole) for each in sources)
+
+
+def relabel_frames(stored: Iterable[Stored], places: Sequence[int]) -> Iterator[Stored]:
+    """Stored frames with their labels in the list of the set; `places`: of the source's classes."""
+    for each in stored:
+        labels = sorted({places[label] for label in each.row["labels"]})
+        yield replace(each, row={**each.row, "labels": labels})
+
+
+def _with(whole: Classes | None, source: Labelled) -> Classes:
+    """A list with the classes of a source that it has not yet."""
+    assert source.classes is not None, "asked before"
+    more = source.classes
+    if whole is None:
+        return replace(more, parents=None)
+    found = _same(more, whole)
+    names, wnids = list(whole.names), list(whole.wnids or ("",) * len(whole))
+    for index, name in enumerate(more.names):
+        if found[index] >= 0:
+            continue
+        if name in names:
+            raise UsageError(
+                f"'{source.name}' means something else by '{name}' than an earlier source; "
+                "rename one of the two, or sample them separately"
+            )
+        names.append(name)
+        wnids.append(more.wnids[index] if more.wnids else "")
+    both = whole.closed and more.closed
+    return Classes(tuple(names), tuple(wnids) if any(wnids) else None, closed=both)
+
+
+def _places(source: Labelled, whole: Classes | None) -> tuple[int, ...]:
+    if source.classes is None or whole is None:
+        return ()
+    places = _same(source.classes, whole)
+    lost = [source.classes.names[i] for i in sorted(source.present) if places[i] < 0]
+    if lost:
+        raise UsageError(
+            f"--classes lacks {number_of(len(lost), 'class')} of '{source.name}', "
+            f"{list_texts(lost)}; add them to --classes or leave it out"
+        )
+    return places
+
+
+def _same(source: Classes, target: Classes) -> tuple[int, ...]:
+    """For each class the one of a list that is the same, −1: none is."""
+    if source.names == target.names and source.wnids == target.wnids:
+        return tuple(range(len(source)))
+    found = by_meaning(source, target)
+    pairs = zip(found.destinations, found.ways, strict=True)
+    return tuple(to if way in SAME else -1 for to, way in pairs)

@@ -7,14 +7,17 @@ from pathlib import Path
 from typing import Annotated, Any
 
 from fastapi import Depends, FastAPI, HTTPException, Request
-from fastapi.responses import FileResponse, JSONResponse, RedirectResponse, Response
+from fastapi.responses import FileResponse, HTMLResponse, JSONResponse, RedirectResponse, Response
 from fastapi.staticfiles import StaticFiles
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from pydantic import BaseModel, Field
 from sqlalchemy import Connection
 from starlette.exceptions import HTTPException as StarletteError
 from starlette.middleware.trustedhost import TrustedHostMiddleware
 
 from steadyeye.core.errors import UsageError
+from steadyeye.core.format import format_value, span
+from steadyeye.core.stats.intervals import clopper_pearson
 from steadyeye.data.annotations.review_set import SetFolder, image_path
 from steadyeye.review.bulk import skip_pairs
 from steadyeye.review.db.database import Database
@@ -23,9 +26,66 @@ from steadyeye.review.protocol.reviewers import Reviewer
 from steadyeye.review.protocol.stages import STAGES, list_labels
 from steadyeye.review.results import status
 from steadyeye.review.web import access
-from steadyeye.review.web.pages import page, show_refusal
 from steadyeye.review.workflow import decisions, items, queue
 from steadyeye.review.workflow.decisions import Decided, Given, RefusedError, Rules
+
+TEMPLATES = Environment(
+    loader=FileSystemLoader(Path(__file__).resolve().parent / "templates"),
+    autoescape=True,
+    undefined=StrictUndefined,
+    trim_blocks=True,
+    lstrip_blocks=True,
+)
+
+TITLES = {401: "You are not signed in", 403: "Not allowed", 404: "Page not found"}
+"""Status of a refusal → the heading of its page."""
+
+
+def page(
+    request: Request, template: str, reviewer: Reviewer, content: Mapping[str, Any]
+) -> Response:
+    """What a page shows; nothing of it may be kept by a cache."""
+    kept = {"Cache-Control": "no-store"}
+    if request.url.path.endswith(".json"):
+        return JSONResponse(dict(content), headers=kept)
+    told = {
+        **content,
+        "set": request.app.state.folder.name,
+        "version": request.app.state.folder.fingerprint,
+        "reviewer": reviewer,
+        "csrf": access.word(request.cookies.get(access.COOKIE, "")),
+    }
+    return HTMLResponse(TEMPLATES.get_template(template).render(told), headers=kept)
+
+
+def show_refusal(request: Request, error: Exception) -> Response:
+    """Why a request was refused: as a page for people, as JSON for scripts."""
+    status, detail = 500, "something went wrong"
+    if isinstance(error, StarletteError):
+        status, detail = error.status_code, error.detail
+    if "text/html" not in request.headers.get("accept", ""):
+        return JSONResponse({"detail": detail}, status)
+    told = {
+        "set": request.app.state.folder.name,
+        "reviewer": None,
+        "title": TITLES.get(status, "This did not work"),
+        "detail": detail,
+        # without a link of one's own the overview would say the same
+        "signed_in": status != 401,
+    }
+    return HTMLResponse(TEMPLATES.get_template("refused.html").render(told), status)
+
+
+def share(successes: int, n: int) -> str:
+    """A share with its 95 % interval (Clopper-Pearson); a dash where nothing was counted."""
+    if n == 0:
+        return "—"
+    interval = span(*clopper_pearson(successes, n), "share")
+    return f"{format_value(successes / n, 'share')} ({interval})"
+
+
+TEMPLATES.filters["share"] = share
+
 
 STATIC = Path(__file__).resolve().parent / "static"
 IMAGE = re.compile(r"[0-9a-f]{64}\.jpg")

@@ -15,8 +15,7 @@ from steadyeye.review.db.schema import decisions, items
 from steadyeye.review.protocol import reviewers
 from steadyeye.review.protocol.plan import Gold
 from steadyeye.review.protocol.reviewers import Reviewer
-from steadyeye.review.protocol.stages import is_doubted
-from steadyeye.review.protocol.votes import votes
+from steadyeye.review.protocol.stages import is_doubted, votes
 
 FEWEST = 5  # items two reviewers must share for their agreement to be told
 

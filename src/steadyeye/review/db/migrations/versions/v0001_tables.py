@@ -1,9 +1,10 @@
-"""Reviewers, items, assignments, and decisions that can only be added."""
+"""Reviewers, items, assignments, audits, and decisions that can only be added."""
 
 import sqlalchemy as sa
 from alembic import op
 
-revision = "0001"
+# what databases of before the first release call these same tables
+revision = "0003"
 down_revision = None
 branch_labels = None
 depends_on = None
@@ -25,6 +26,7 @@ def upgrade() -> None:
     _items()
     _assignments()
     _decisions()
+    _audits()
     _append_only()
 
 
@@ -43,10 +45,12 @@ def _items() -> None:
         sa.Column("decided", sa.Integer, nullable=False),
         sa.Column("state", sa.String(10), nullable=False),
         sa.Column("not_for", sa.Integer, sa.ForeignKey("reviewers.id")),
+        sa.Column("block", sa.String(440)),
         sa.UniqueConstraint("stage", "key"),
     )
     op.create_index("items_in_order", "items", ["stage", "state", "position"])
     op.create_index("items_of_unit", "items", ["stage", "unit"])
+    op.create_index("items_of_block", "items", ["block", "stage", "state"])
 
 
 def _assignments() -> None:
@@ -62,6 +66,15 @@ def _assignments() -> None:
         sa.UniqueConstraint("item", "reviewer"),
     )
     op.create_index("assignments_open", "assignments", ["reviewer", "answered"])
+    # of what waits for an answer, which stays little however long a review goes on
+    where = sa.text("NOT answered")
+    op.create_index(
+        "assignments_waiting",
+        "assignments",
+        ["reviewer"],
+        sqlite_where=where,
+        postgresql_where=where,
+    )
 
 
 def _decisions() -> None:
@@ -80,6 +93,23 @@ def _decisions() -> None:
         sa.Column("made_at", sa.Float, nullable=False),
     )
     op.create_index("decisions_of_item", "decisions", ["item", "reviewer", "id"])
+
+
+def _audits() -> None:
+    op.create_table(
+        "audits",
+        sa.Column("id", sa.Integer, primary_key=True),
+        sa.Column("state", sa.String(10), nullable=False),
+        sa.Column("seed", sa.Integer, nullable=False),
+        sa.Column("most", sa.Float, nullable=False),
+        sa.Column("risk", sa.Float, nullable=False),
+        sa.Column("accepted", sa.Integer, nullable=False),
+        sa.Column("pool", sa.JSON, nullable=False),
+        sa.Column("sizes", sa.JSON, nullable=False),
+        sa.Column("step", sa.Integer, nullable=False),
+        sa.Column("wrong", sa.Integer),
+        sa.Column("made_at", sa.Float, nullable=False),
+    )
 
 
 def _append_only() -> None:
@@ -102,5 +132,5 @@ def _append_only() -> None:
 
 def downgrade() -> None:
     """Drops everything."""
-    for table in ("decisions", "assignments", "items", "reviewers"):
+    for table in ("audits", "decisions", "assignments", "items", "reviewers"):
         op.drop_table(table)
