@@ -260,7 +260,7 @@ def test_a_review_is_shortened_to_its_end(finished):
     assert sum(v.reason == verdicts.IN_BULK for v in found.values()) > 100
     with review.db.reading() as c:
         rows = c.execute(select(decisions)).all()
-        row = audit.latest(c)
+        row = audit_workflow.latest(c)
         told = status.status(c, review.folder, review.plan)
     bulk = [each for each in rows if each.kind == "bulk"]
     assert {each.comment for each in bulk} == {"audit 1"}
@@ -286,7 +286,7 @@ def test_the_order_of_the_answers_changes_nothing(finished, tmp_path):
 def _drawn(review):
     """How many pairs were asked for the audit."""
     with review.db.reading() as c:
-        row = audit.latest(c)
+        row = audit_workflow.latest(c)
         asked = {d.item for d in c.execute(select(decisions)) if d.kind == "answer"}
     return len(asked & set(row.pool[: row.sizes[row.step]]))
 
@@ -338,10 +338,10 @@ def test_nothing_is_accepted_in_bulk_without_a_passed_audit(tmp_path):
     review = Review(draw(tmp_path / "set"), edge)
     review.decide()
     with review.db.writing() as c, pytest.raises(UsageError, match="before an audit has passed"):
-        audit_workflow.accept(c, audit.latest(c))
+        audit_workflow.accept(c, audit_workflow.latest(c))
     assert "step 1" in review.audit()
     with review.db.writing() as c, pytest.raises(UsageError, match="before an audit has passed"):
-        audit_workflow.accept(c, audit.latest(c))
+        audit_workflow.accept(c, audit_workflow.latest(c))
     assert "audit 1 waits: 0 of" in review.audit()
     with pytest.raises(UsageError, match=r"audited for a share of 0\.05"):
         review.audit(most=0.01)
@@ -353,7 +353,7 @@ def test_bulk_stands_only_as_long_as_its_audit_does(tmp_path):
     review = Review(draw(tmp_path / "set"), edge)
     review.finish()
     with review.db.reading() as c:
-        row = audit.latest(c)
+        row = audit_workflow.latest(c)
         drawn = set(row.pool[: row.sizes[row.step]])
         asked = {
             d.id for d in c.execute(select(decisions)) if d.item in drawn and d.kind == "answer"

@@ -4,19 +4,14 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from steadyeye.core.report_types import Section, Table, Topic
+from steadyeye.core.report_types import Section, Table
 from steadyeye.core.types import Evaluated, needs
 from steadyeye.explain.effects import mean
-from steadyeye.report.explain.charts import exhibits, figure
-from steadyeye.report.explain.wording import (
-    ProbedModel,
-    by_cause,
-    by_class,
-    claim,
-    measure_changes,
-    number,
-    question,
-    sentence,
+from steadyeye.report.explain.charts import ProbeNames, build_section
+from steadyeye.report.explain.wording import ProbedModel, measure_changes, number, sentence
+
+NAMES = ProbeNames(
+    "Replacing the background", "its background is replaced", "background", "background"
 )
 
 GUESSED = (
@@ -32,34 +27,20 @@ def background(evaluated: Sequence[Evaluated]) -> Section | None:
     A detection that survives a new background rests on the object, not on its surroundings.
     Lau et al. 2021, Figure 6. None where nothing could be tried.
     """
-    told = measure_changes(evaluated, "background", "")
-    if not told:
+    models = measure_changes(evaluated, "background", "")
+    if not models:
         return None
-    settings = told[0].predictions.probe["settings"]
-    shown = claim("Replacing the background", told)
-    return Section(
-        topic=Topic.WHY,
-        place=41,
-        title=shown.text if shown else question("Replacing the background", told),
-        claim=shown,
-        text=(
-            "The object keeps its pixels, place and edge. Everything else is replaced by each "
-            f"of {settings['backgrounds']} backgrounds, of {settings['offered']} offered, in "
-            "which the detector finds nothing above 0.1. If a detection hardly changes, it does "
-            "not depend on its background. |Δ| is the change in the probability of the "
-            "best-overlapping detection of its class, 0 if there is none.",
-            *map(sentence, told),
-            *map(_origins, told),
-        ),
-        tables=tuple(
-            t for each in told for t in (by_cause(each), _build_table(each), by_class(each))
-        ),
-        figures=tuple(
-            figure(each, f"background-{i}", "its background is replaced")
-            for i, each in enumerate(told)
-        ),
-        exhibits=tuple(shown for each in told for shown in exhibits(each, "background")),
+    settings = models[0].predictions.probe["settings"]
+    text = (
+        "The object keeps its pixels, place and edge. Everything else is replaced by each "
+        f"of {settings['backgrounds']} backgrounds, of {settings['offered']} offered, in "
+        "which the detector finds nothing above 0.1. If a detection hardly changes, it does "
+        "not depend on its background. |Δ| is the change in the probability of the "
+        "best-overlapping detection of its class, 0 if there is none.",
+        *map(sentence, models),
+        *map(_origins, models),
     )
+    return build_section(models, NAMES, 41, text, lambda model: [_build_table(model)])
 
 
 def _origins(told: ProbedModel) -> str:

@@ -3,11 +3,17 @@
 from collections.abc import Sequence
 from typing import Any
 
-from steadyeye.core.format import interval, percent
-from steadyeye.core.report_types import Figure, Section, Table, Topic
+from steadyeye.core.report_types import Figure, Section, Topic
 from steadyeye.core.result_lookup import find
 from steadyeye.core.types import Evaluated, needs
-from steadyeye.report.charts.lines import draw_bands, draw_crossed, line_colour
+from steadyeye.report.charts.lines import (
+    DISTANCE,
+    build_curve_table,
+    draw_bands,
+    draw_crossed,
+    line_colour,
+    list_cells,
+)
 from steadyeye.report.charts.style import chart, shares
 
 METRICS = {"pm_k_map": "pm-k mAP", "localization": "localization"}
@@ -19,19 +25,12 @@ def map_curve(evaluated: Sequence[Evaluated]) -> Section | None:
 
     None where no model has either result with a value. Shankar et al., Table 3.
     """
-    rows: list[dict[str, Any]] = [
-        {
-            "model": one.predictions.model,
-            "metric": title,
-            "k": k,
-            "value": cell.value,
-            "low": cell.low,
-            "high": cell.high,
-        }
+    rows = [
+        row
         for one in evaluated
         for name, title in METRICS.items()
         if (result := find(one.results, name)) and result.value is not None
-        for k, cell in enumerate(result.cells)
+        for row in list_cells(result, model=one.predictions.model, metric=title)
     ]
     if not rows:
         return None
@@ -47,21 +46,25 @@ def map_curve(evaluated: Sequence[Evaluated]) -> Section | None:
             "real object without a label counts as a false positive in both.",
         ),
         figures=(_figure(rows, models),),
-        tables=(_table(rows, models),),
+        tables=(
+            build_curve_table(
+                "mAP over the worst frames, with 95 % intervals",
+                rows,
+                {
+                    f"{model}: {metric}": {"model": model, "metric": metric}
+                    for model in models
+                    for metric in METRICS.values()
+                },
+            ),
+        ),
     )
 
 
 def _figure(rows: list[dict[str, Any]], models: list[str]) -> Figure:
-    x = {
-        "field": "k",
-        "type": "quantitative",
-        "title": "distance k from the anchor (frames)",
-        "axis": {"tickMinStep": 1, "format": "d"},
-    }
     hue = line_colour(models, "model")
     low, detail = shares("low", "mAP"), {"field": "metric"}
-    band = draw_bands(2 * len(models), x=x, y=low, color=hue, detail=detail)
-    place = {"x": x, "y": shares("value", "mAP")}
+    band = draw_bands(2 * len(models), x=DISTANCE, y=low, color=hue, detail=detail)
+    place = {"x": DISTANCE, "y": shares("value", "mAP")}
     crossed = draw_crossed(models, "metric", list(METRICS.values()), place)
     return Figure(
         name="map_curve",
@@ -69,19 +72,3 @@ def _figure(rows: list[dict[str, Any]], models: list[str]) -> Figure:
         alt=f"Lines of pm-k mAP and localization by k for {', '.join(models)}.",
         spec={**chart([band, *crossed]), "data": {"values": rows}},
     )
-
-
-def _table(rows: list[dict[str, Any]], models: list[str]) -> Table:
-    told = {
-        (row["k"], row["model"], row["metric"]): (
-            f"{percent(row['value'])} ({interval(row['low'], row['high'])})"
-        )
-        for row in rows
-    }
-    columns = [(model, metric) for model in models for metric in METRICS.values()]
-    body = tuple(
-        (f"{k}", *(told.get((k, *column), "—") for column in columns))
-        for k in sorted({row["k"] for row in rows})
-    )
-    header = ("k", *(f"{model}: {metric}" for model, metric in columns))
-    return Table("mAP over the worst frames, with 95 % intervals", header, body)

@@ -3,12 +3,17 @@
 from collections.abc import Sequence
 from typing import Any
 
-from steadyeye.core.format import interval, percent
-from steadyeye.core.report_types import Figure, Section, Table, Topic
+from steadyeye.core.report_types import Figure, Section, Topic
 from steadyeye.core.result_lookup import find
 from steadyeye.core.types import Evaluated, needs
 from steadyeye.metrics.testbed.published_models import why_not
-from steadyeye.report.charts.lines import draw_bands, lines
+from steadyeye.report.charts.lines import (
+    DISTANCE,
+    build_curve_table,
+    draw_bands,
+    lines,
+    list_cells,
+)
 from steadyeye.report.charts.style import chart, choose_drawn, describe_omitted, shares
 
 
@@ -19,11 +24,11 @@ def pm_curve(evaluated: Sequence[Evaluated]) -> Section | None:
     None where no model has a `pm_k` result with a value. Shankar et al., Figure 11.
     """
     curves = [(e.predictions.model, find(e.results, "pm_k")) for e in evaluated]
-    rows: list[dict[str, Any]] = [
-        {"model": model, "k": k, "value": cell.value, "low": cell.low, "high": cell.high}
+    rows = [
+        row
         for model, result in curves
         if result is not None and result.value is not None
-        for k, cell in enumerate(result.cells)
+        for row in list_cells(result, model=model)
     ]
     if not rows:
         return None
@@ -39,7 +44,11 @@ def pm_curve(evaluated: Sequence[Evaluated]) -> Section | None:
         ),
         method=_no_published(evaluated),
         figures=(_figure(rows),),
-        tables=(_table(rows, models),),
+        tables=(
+            build_curve_table(
+                "pm-k with 95 % intervals", rows, {model: {"model": model} for model in models}
+            ),
+        ),
     )
 
 
@@ -52,18 +61,12 @@ def _no_published(evaluated: Sequence[Evaluated]) -> tuple[str, ...]:
 def _figure(rows: list[dict[str, Any]]) -> Figure:
     accuracies = {row["model"]: row["value"] for row in rows if row["k"] == 0}
     models = choose_drawn(accuracies)
-    x = {
-        "field": "k",
-        "type": "quantitative",
-        "title": "distance k from the anchor (frames)",
-        "axis": {"tickMinStep": 1, "format": "d"},
-    }
     channels = lines(models, "model")
     line = {
         "mark": {"type": "line", "point": True, "tooltip": True},
-        "encoding": {"x": x, "y": shares("value", "pm-k"), **channels},
+        "encoding": {"x": DISTANCE, "y": shares("value", "pm-k"), **channels},
     }
-    band = draw_bands(len(models), x=x, y=shares("low", "pm-k"), color=channels["color"])
+    band = draw_bands(len(models), x=DISTANCE, y=shares("low", "pm-k"), color=channels["color"])
     return Figure(
         name="pm_curve",
         caption="Share of sets with every frame within ±k right, with 95 % intervals."
@@ -74,15 +77,3 @@ def _figure(rows: list[dict[str, Any]]) -> Figure:
             "data": {"values": [row for row in rows if row["model"] in models]},
         },
     )
-
-
-def _table(rows: list[dict[str, Any]], models: list[str]) -> Table:
-    def cell(model: str, k: int) -> str:
-        for row in rows:
-            if row["model"] == model and row["k"] == k:
-                return f"{percent(row['value'])} ({interval(row['low'], row['high'])})"
-        return "—"
-
-    distances = sorted({row["k"] for row in rows})
-    body = tuple((f"{k}", *(cell(model, k) for model in models)) for k in distances)
-    return Table("pm-k with 95 % intervals", ("k", *models), body)

@@ -1,8 +1,11 @@
-"""Lines that are told apart by colour and by dash, and legends that show both."""
+"""Lines with a colour and a dash each, legends that show both, and curves over the distance k."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from steadyeye.core.format import interval, percent
+from steadyeye.core.report_types import Table
+from steadyeye.core.types import Result
 from steadyeye.report.charts.style import GREY, PALETTE, colour
 
 DASHES = ((1, 0), (7, 3), (2, 2), (10, 3, 2, 3), (4, 5), (1, 4), (14, 4))
@@ -17,6 +20,39 @@ STROKES: Mapping[str, Any] = {
 """What makes the symbols of a legend pieces of lines, long enough for a dash to show."""
 SHAPES = ("circle", "triangle-up", "square", "diamond", "cross", "triangle-down", "triangle-left")
 """One for each colour of the palette: points without a line have the shape."""
+
+
+DISTANCE: Mapping[str, Any] = {
+    "field": "k",
+    "type": "quantitative",
+    "title": "distance k from the anchor (frames)",
+    "axis": {"tickMinStep": 1, "format": "d"},
+}
+"""The channel of the distance k."""
+
+
+def list_cells(result: Result, **names: str) -> list[dict[str, Any]]:
+    """The rows of a curve: `names`, k, value, low and high of each cell of a result."""
+    return [
+        {**names, "k": k, "value": cell.value, "low": cell.low, "high": cell.high}
+        for k, cell in enumerate(result.cells)
+    ]
+
+
+def build_curve_table(
+    title: str, rows: Sequence[Mapping[str, Any]], columns: Mapping[str, Mapping[str, str]]
+) -> Table:
+    """Curves as a table, a row a distance. `columns`: heading → the names of its rows."""
+
+    def cell(names: Mapping[str, str], k: int) -> str:
+        for row in rows:
+            if row["k"] == k and all(row[key] == name for key, name in names.items()):
+                return f"{percent(row['value'])} ({interval(row['low'], row['high'])})"
+        return "—"
+
+    distances = sorted({row["k"] for row in rows})
+    body = tuple((f"{k}", *(cell(names, k) for names in columns.values())) for k in distances)
+    return Table(title, ("k", *columns), body)
 
 
 def draw_bands(bands: int, **channels: Any) -> dict[str, Any]:

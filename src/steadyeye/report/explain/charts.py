@@ -1,16 +1,24 @@
 """Figures and pictures of probes: mistakes beside the control."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from steadyeye.core.format import number_of
-from steadyeye.core.report_types import Exhibit, Figure, Mark, Picture
+from steadyeye.core.report_types import Exhibit, Figure, Mark, Picture, Section, Table, Topic
 from steadyeye.explain.effects import ProbeEffects, mean
 from steadyeye.report.charts.style import PALETTE, chart
-from steadyeye.report.explain.wording import ProbedModel, order_classes
+from steadyeye.report.explain.wording import (
+    ProbedModel,
+    by_cause,
+    by_class,
+    claim,
+    order_classes,
+    question,
+)
 
 SHOWN = 12
 """Classes in a figure; the table has all."""
@@ -28,6 +36,50 @@ SHAPE: dict[str, Any] = {
 
 NEXT = 3
 """Changed images beside the one as it is."""
+
+
+@dataclass(frozen=True)
+class ProbeNames:
+    """What a probe is called in its section.
+
+    `doing`: what it does, in the title. `done`: the same in a caption, after "when". `figure`:
+    begins the names of the figures. `tag`: of the step, which names a picture.
+    """
+
+    doing: str
+    done: str
+    figure: str
+    tag: str
+
+
+def build_section(
+    models: Sequence[ProbedModel],
+    names: ProbeNames,
+    place: int,
+    text: Sequence[str],
+    more_tables: Callable[[ProbedModel], Sequence[Table]] = lambda _: (),
+) -> Section:
+    """The section of a probe: whether mistakes change less than correct detections, by what.
+
+    `place`: in its topic. `more_tables`: of a model, after the table by cause.
+    """
+    title = claim(names.doing, models)
+    return Section(
+        topic=Topic.WHY,
+        place=place,
+        title=title.text if title else question(names.doing, models),
+        claim=title,
+        text=tuple(text),
+        tables=tuple(
+            table
+            for model in models
+            for table in (by_cause(model), *more_tables(model), by_class(model))
+        ),
+        figures=tuple(
+            figure(model, f"{names.figure}-{i}", names.done) for i, model in enumerate(models)
+        ),
+        exhibits=tuple(shown for model in models for shown in exhibits(model, names.tag)),
+    )
 
 
 def figure(told: ProbedModel, name: str, what: str) -> Figure:

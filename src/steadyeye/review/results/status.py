@@ -8,7 +8,7 @@ from sqlalchemy import Connection, func, select
 
 from steadyeye.core.stats.intervals import clopper_pearson
 from steadyeye.data.annotations.review_set import SetFolder
-from steadyeye.review.bulk import audit, audit_workflow, skip_pairs
+from steadyeye.review.bulk import audit_workflow, skip_pairs
 from steadyeye.review.db.schema import assignments, items
 from steadyeye.review.protocol.plan import ReviewPlan
 from steadyeye.review.protocol.reviewers import Reviewer
@@ -133,7 +133,7 @@ def status(connection: Connection, folder: SetFolder, plan: ReviewPlan) -> Mappi
 
 
 def _describe_spared(connection: Connection) -> Mapping[str, Any]:
-    told = {"spared": skip_pairs.counts(connection), "holds": audit.holds(connection)}
+    told = {"spared": skip_pairs.counts(connection), "holds": audit_workflow.holds(connection)}
     return {"shortcut": {**told, "audits": audit_workflow.list_audits(connection)}}
 
 

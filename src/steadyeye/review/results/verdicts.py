@@ -8,7 +8,7 @@ from sqlalchemy import Connection
 
 from steadyeye.core.errors import UsageError
 from steadyeye.data.annotations.review_set import SCENE_CUT, UNDECIDED, SetFolder
-from steadyeye.review.bulk import audit, skip_pairs
+from steadyeye.review.bulk import audit_workflow, skip_pairs
 from steadyeye.review.protocol.plan import ReviewPlan
 from steadyeye.review.protocol.stages import Outcome, outcomes
 
@@ -79,7 +79,7 @@ def verdicts(
 
 def _find_spared(connection: Connection) -> Mapping[str, Outcome | None]:
     """Key → what holds of the pairs that nobody was asked about."""
-    bulk = Outcome(True, {}, IN_BULK) if audit.holds(connection) else None
+    bulk = Outcome(True, {}, IN_BULK) if audit_workflow.holds(connection) else None
     known = {"beyond": Outcome(False, {}, LEFT_OUT), "bulk": bulk}
     states = skip_pairs.states(connection)
     return {key: known[state] for key, state in states.items() if state in known}
