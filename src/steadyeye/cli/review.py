@@ -126,7 +126,9 @@ def _read_classes(text: str | None) -> Any:
         return None
     if "," not in text:
         return read(text)
-    return classes_of_names(dict.fromkeys(" ".join(name.split()) for name in text.split(",") if name.strip()))
+    return classes_of_names(
+        dict.fromkeys(" ".join(name.split()) for name in text.split(",") if name.strip())
+    )
 
 
 @app.command()
