@@ -132,6 +132,7 @@ MISTAKES = [
     ((*CLIP, "--metrics", "self_consistency(k=0)"), "give 1 or more"),
     ((*CLIP, "--metrics", "self_consistency(k=1.5)"), "give a whole number"),
     ((*SETS, "--metrics", "pm_k(k=-1)"), "give 0 or more"),
+    ((*SETS, "--metrics", "pm_k(k=3)"), "reach ±2; choose k from 0 to 2"),
     ((*SETS, "--metrics", "drop(k='ten')"), "drop(k='ten'): give a whole number"),
     ((*SETS, "--metrics", "random_neighbour(k=True)"), "give a whole number"),
     ((*SETS, "--metrics", "conditional_robustness(k=2.0)"), "give a whole number"),

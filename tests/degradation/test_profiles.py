@@ -22,6 +22,7 @@ from steadyeye.metrics.degraded_rank import degraded_rank
 from steadyeye.metrics.failure_points import failure_points
 from steadyeye.report.analyses.degradation_ranking import degradation_ranking
 from steadyeye.report.analyses.failure_levels import failure_levels
+from steadyeye.report.analyses.failure_strips import failure_strips
 
 
 def test_profiles_by_hand():
@@ -297,3 +298,14 @@ def test_what_is_never_below_is_not_reached():
             state.learn(query, len(query))
     assert state.bracket(0, 0.5).high == 4
     assert state.level(0, 0.5) == np.inf
+
+
+def test_a_single_wrong_image_is_counted_and_has_no_strip():
+    never_right = sweep({"fog": [[1], [2], [2]]})
+    with pytest.raises(UsageError, match="use --images all"):
+        failure_points(never_right)
+    points = failure_points(never_right, images="all")
+    assert failure_strips([Evaluated(never_right, {"failure_points": points})]) is None
+    lost = sweep({"fog": [[0], [0], [0]]}, errors={("fog", 1, 0)})
+    with pytest.raises(UsageError, match="every level for none of 1 image"):
+        degraded_accuracy(lost, images="all")

@@ -83,6 +83,12 @@ def profiles(predictions: Predictions, images: str = "right") -> Profiles:
     right = predictions.right[row[0, 0]] if images == "right" else np.ones(len(names), np.bool_)
     keep = right & ~lost
     wrong = int((~right & ~lost).sum())
+    if lost.all():
+        raise UsageError(
+            f"{predictions.model} has a prediction at every level for none of "
+            f"{number_of(len(names), 'image')}, so degradation cannot be measured; check that "
+            "its files can be decoded"
+        )
     if not keep.any():
         raise UsageError(
             f"{predictions.model} is right on none of {number_of(len(names), 'image')} at level 0, "

@@ -87,6 +87,7 @@ def of_objects(
     ]
     for each in tasks:
         _answerable(job, each)
+        _check_distances(job, each)
     return Plan(job, distinct(tasks))
 
 
@@ -166,6 +167,25 @@ def _answerable(job: Job, task: Task) -> None:
             f"{asked[0]} does not apply to {task.model.name} on {task.source.name}: only one "
             f"class competes, so every prediction is right; {NO_ACCURACY}"
         )
+
+
+def _check_distances(job: Job, task: Task) -> None:
+    """Raises `UsageError` for a metric with a k that the pm-sets of the data do not reach."""
+    specs = [
+        spec
+        for spec in split(job.metrics or "")
+        if isinstance(spec.kwargs.get("k"), int) and "offset" in read_needs(metric(spec))
+    ]
+    if not specs or "offset" not in task.source.columns:
+        return
+    samples = (task.source[i] for i in range(len(task.source)))
+    largest = max(abs(int(sample.tags.get("offset", 0))) for sample in samples)
+    for spec in specs:
+        if int(spec.kwargs["k"]) > largest:
+            raise UsageError(
+                f"{spec}: the data '{task.source.name}' reach ±{largest}; choose k from 0 to "
+                f"{largest}"
+            )
 
 
 def lacks(plugin: Callable[..., Any], columns: Sequence[str]) -> list[str]:

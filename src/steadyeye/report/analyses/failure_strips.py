@@ -21,14 +21,20 @@ def failure_strips(evaluated: Sequence[Evaluated]) -> Section | None:
 
     Of the first model; the image is the one whose own accuracy over all operators and levels is
     the median. Thresholds that are reached at the same level share a picture; where one is not
-    reached the last level is shown. None without `failure_points`. Swingler 2022, Figures 7–9.
+    reached the last level is shown. None without `failure_points`, and where no image is right at
+    level 0. Swingler 2022, Figures 7–9.
     After a search, which looks at other images at other levels: of each model and operator the
     image that is wrong at the lowest level, beside the original; None where none is wrong.
     """
     if any("profile" not in one.predictions.columns for one in evaluated):
         return _show_search([one.predictions for one in evaluated])
+    predictions = evaluated[0].predictions
     points = find(evaluated[0].results, "failure_points")
-    return None if points is None else _show_sweep(evaluated[0].predictions, points)
+    if points is None:
+        return None
+    # with --images all there may be none that is right and that degradation breaks
+    right = predictions.right[profiles(predictions, "all").row[0, 0]]
+    return _show_sweep(predictions, points) if right.any() else None
 
 
 def _show_sweep(predictions: Predictions, points: Result) -> Section:
