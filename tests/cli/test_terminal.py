@@ -1,10 +1,10 @@
 """What stands on a terminal of 80 columns, of fewer and of more, and in a pipe."""
 
-import re
 from pathlib import Path
 
+import explain_toys
 import pytest
-from forked import on_terminal, steadyeye
+from forked import drawn_lines, find_wide_lines, on_terminal, steadyeye
 from progress_work import work
 
 from steadyeye.cli.progress import _Cell, bar
@@ -13,7 +13,6 @@ from steadyeye.cli.terminal import table_lines, wrap_sentence
 __all__ = ["work"]
 
 FIXTURES = Path(__file__).parent.parent / "fixtures"
-ESCAPES = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 TITLES = ("value", "95 % interval", "n", "classes", "metric")
 METRICS = ("flip_rate", "self_consistency(k=1)", "confidence_jump")
 
@@ -24,7 +23,17 @@ def asked(work):
     root, words = work
     out = root / "a-run-with-a-long-name"
     steadyeye(*words["run"], "--out", out, cwd=FIXTURES, check=True)
+    squares, mined, explained = (root / name for name in ("squares", "mined", "explained"))
+    explain_toys.write(squares, 3)
+    model = f"callable_detector(path='explain_toys:detector', classes='{squares}/classes.json')"
+    data = f"coco(annotations='{squares}/boxes.json', images='{squares}/images')"
+    detector = ("--model", model, "--data", data, "--score", "0.5", "--no-cache")
+    steadyeye("mine", *detector, "--out", mined, cwd=FIXTURES, check=True)
     return {
+        "mine": ("mine", *detector, "--out", mined),
+        "explain": ("explain", *detector, "--limit", "2", "--out", explained),
+        "review-status": ("review-status", mined, "--database", f"sqlite:///{root}/review.sqlite"),
+        "cache": ("cache", "ls", "--cache", root),
         "run": (*words["run"], "--out", str(out)),
         "measure": ("measure", str(out)),
         "gate": ("gate", str(out), "--require", "flip_rate <= 0.5"),
@@ -33,20 +42,17 @@ def asked(work):
     }
 
 
-def drawn(said):
-    """What was written, each line as it was drawn, without colours."""
-    return [line.rstrip() for line in re.split(r"[\r\n]+", ESCAPES.sub("", said))]
-
-
 @pytest.mark.parametrize("columns", [40, 60, 80, 200])
-@pytest.mark.parametrize("command", ["run", "measure", "gate", "check", "ls"])
+@pytest.mark.parametrize(
+    "command",
+    ["run", "measure", "gate", "check", "ls", "mine", "explain", "review-status", "cache"],
+)
 def test_nothing_is_wider_than_the_terminal(asked, command, columns):
     code, said = on_terminal(columns, *asked[command], cwd=FIXTURES)
-    lines = drawn(said)
     assert code in (0, 1), said
     assert "Traceback" not in said
-    wide = [line for line in lines if len(line) > columns]
-    assert all(line.startswith("report: ") for line in wide), "a path stays whole"
+    assert find_wide_lines(said, columns) == []
+    lines = drawn_lines(said)
     if command == "run":
         at = next(i for i, line in enumerate(lines) if line == "light on clip")
         assert lines[at + 1].split() == " ".join(TITLES if columns > 50 else TITLES[:-1]).split()

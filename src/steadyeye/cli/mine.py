@@ -172,7 +172,7 @@ def _print(out: Path, mined: "Mined") -> None:
     for note in mined.notes:
         say(note)
     many = len(mined.found)
-    show(
+    say(
         f"{number_of(many, 'candidate')} of {number_of(mined.mistakes, 'mistake')}: "
         f"{out / 'candidates.json'}"
     )

@@ -205,7 +205,7 @@ def review_status(
     if form == "json":
         console.print_json(json.dumps(summary))
         return
-    show(f"{summary['set']}: where its review stands")
+    say(f"{summary['set']}: where its review stands")
     for table in _tables(summary):
         if table.rows:
             show("")
