@@ -17,7 +17,7 @@ from steadyeye.cli.progress import watching
 from steadyeye.cli.run import NUMBERS, number_cells, report_files, show_report, store_report
 from steadyeye.cli.terminal import say, show, show_table
 from steadyeye.core.format import number_of
-from steadyeye.core.storage.paths import place
+from steadyeye.core.storage.files import place
 
 if TYPE_CHECKING:
     from steadyeye.report.comparison.leaderboards import Boards
@@ -95,7 +95,7 @@ def gate(
     ] = False,
 ) -> None:
     """Exit with 1 unless the 95 % interval meets every requirement."""
-    from steadyeye.core.storage.atomic import write_file
+    from steadyeye.core.storage.files import write_file
     from steadyeye.report.gate import gate
     from steadyeye.report.gate.gate import HOLDS, requirements, tolerance
     from steadyeye.report.gate.gate import gate as judge

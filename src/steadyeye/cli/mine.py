@@ -25,7 +25,7 @@ from steadyeye.core.errors import UsageError
 from steadyeye.core.format import number_of
 
 if TYPE_CHECKING:
-    from steadyeye.core.storage.paths import Place
+    from steadyeye.core.storage.files import Place
     from steadyeye.core.types import Image, Source
     from steadyeye.explain.mining.run import Mined, Wanted
 
@@ -109,8 +109,7 @@ def _write(
     out: Path, mined: "Mined", runs: Sequence["Place"], advance: Callable[[int], None]
 ) -> None:
     """Writes candidates.json, the set to review where there are pictures, and the report."""
-    from steadyeye.core.storage.atomic import write_file
-    from steadyeye.core.storage.checked_json import encode
+    from steadyeye.core.storage.files import encode, write_file
     from steadyeye.data.annotations import review_set
     from steadyeye.data.images.image_file import ImageFile
     from steadyeye.report import build

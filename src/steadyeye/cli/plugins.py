@@ -8,7 +8,7 @@ import typer
 from steadyeye.cli.options import app
 from steadyeye.cli.terminal import console, say, show
 from steadyeye.core.errors import UsageError
-from steadyeye.core.storage.paths import place
+from steadyeye.core.storage.files import place
 
 
 class Kind(StrEnum):

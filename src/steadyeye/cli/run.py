@@ -34,7 +34,7 @@ from steadyeye.cli.terminal import say, show, show_table
 from steadyeye.core.errors import UsageError
 from steadyeye.core.format import format_value, number_of, span
 from steadyeye.core.spec import parse, split
-from steadyeye.core.storage.paths import Place, place
+from steadyeye.core.storage.files import Place, place
 
 if TYPE_CHECKING:
     from steadyeye.core.types import Detector, Evaluated, Model, Result, Source

@@ -27,7 +27,7 @@ from sqlalchemy import Connection
 
 from steadyeye.core.errors import UsageError, unknown
 from steadyeye.core.format import number_of
-from steadyeye.core.storage.atomic import write_file
+from steadyeye.core.storage.files import write_file
 from steadyeye.data.annotations.coco_geometry import inside
 from steadyeye.data.annotations.review_set import SetFolder, image_path
 from steadyeye.review.interchange.asked import (

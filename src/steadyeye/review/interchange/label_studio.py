@@ -20,7 +20,7 @@ from xml.sax.saxutils import quoteattr
 from sqlalchemy import Connection
 
 from steadyeye.core.errors import UsageError
-from steadyeye.core.storage.atomic import write_file
+from steadyeye.core.storage.files import write_file
 from steadyeye.data.annotations.coco_geometry import inside
 from steadyeye.data.annotations.review_set import SetFolder, image_path
 from steadyeye.review.interchange.asked import (

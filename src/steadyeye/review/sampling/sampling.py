@@ -21,8 +21,7 @@ from steadyeye.core.errors import UsageError, list_texts
 from steadyeye.core.format import number_of
 from steadyeye.core.provenance import provenance
 from steadyeye.core.spec import Spec
-from steadyeye.core.storage.atomic import write_file
-from steadyeye.core.storage.checked_json import encode
+from steadyeye.core.storage.files import encode, write_file
 from steadyeye.core.storage.sha256sums import write_sums
 from steadyeye.core.types import Classes, Image, Sample, Source, Tag
 from steadyeye.data.annotations.review_set import FRAMES, SCENE_CUT, VERSION, check_vacant, table
