@@ -1,5 +1,6 @@
 """The commands that read finished runs: measure their frames, compare models, gate a model."""
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -14,13 +15,14 @@ from steadyeye.cli.options import (
     join_options,
 )
 from steadyeye.cli.progress import watching
-from steadyeye.cli.run import NUMBERS, number_cells, report_files, show_report, store_report
-from steadyeye.cli.terminal import say, show, show_table
+from steadyeye.cli.run import report_files, show_report, store_report
+from steadyeye.cli.terminal import NUMBERS, number_cells, say, show, show_table
 from steadyeye.core.format import number_of
 from steadyeye.core.storage.files import place
 
 if TYPE_CHECKING:
     from steadyeye.report.comparison.leaderboards import Boards
+    from steadyeye.report.gate.gate import GateVerdict
 
 MARKS = {True: "✓", False: "✗"}
 
@@ -95,8 +97,6 @@ def gate(
     ] = False,
 ) -> None:
     """Exit with 1 unless the 95 % interval meets every requirement."""
-    from steadyeye.core.storage.files import write_file
-    from steadyeye.report.gate import gate
     from steadyeye.report.gate.gate import HOLDS, requirements, tolerance
     from steadyeye.report.gate.gate import gate as judge
     from steadyeye.runner import data_changes
@@ -109,8 +109,20 @@ def gate(
     verdicts = judge(cells, required, base, allowed, least)
     for line in data_changes.notes([place(folder) for folder in (run, against) if folder]):
         say(line)
+    _print_verdicts(verdicts, github, junit)
+    held = sum(verdict.outcome == HOLDS for verdict in verdicts)
+    show(f"{held} of {len(verdicts)} hold")
+    if held < len(verdicts):
+        raise typer.Exit(1)
+
+
+def _print_verdicts(verdicts: Sequence["GateVerdict"], github: bool, junit: str | None) -> None:
+    """Prints the verdicts of a gate; `junit`: the file that they are also written to."""
+    from steadyeye.core.storage.files import write_file
+    from steadyeye.report.gate import gate
+
     for verdict in verdicts:
-        say(f"{MARKS[verdict.outcome == HOLDS]} {verdict.sentence}")
+        say(f"{MARKS[verdict.outcome == gate.HOLDS]} {verdict.sentence}")
         say(f"  {verdict.method}", style="dim")
     if github:
         for verdict in verdicts:
@@ -119,10 +131,6 @@ def gate(
         file = place(junit)
         file.parent.mkdir(parents=True, exist_ok=True)
         write_file(file, gate.junit(verdicts))
-    held = sum(verdict.outcome == HOLDS for verdict in verdicts)
-    show(f"{held} of {len(verdicts)} hold")
-    if held < len(verdicts):
-        raise typer.Exit(1)
 
 
 def _print_boards(boards: "Boards", several: bool) -> None:

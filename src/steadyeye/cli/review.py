@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from itertools import chain
 from pathlib import Path
 from typing import Annotated, Any
@@ -12,9 +12,10 @@ import typer
 
 from steadyeye.cli.options import Data, ProgressOptions, app, command
 from steadyeye.cli.progress import watching
+from steadyeye.cli.review_tables import build_tables
 from steadyeye.cli.terminal import console, say, show, show_table
 from steadyeye.core.errors import UsageError, unknown
-from steadyeye.core.format import interval, number_of, percent
+from steadyeye.core.format import number_of
 from steadyeye.core.spec import Spec, parse
 
 SetRoot = Annotated[Path, typer.Argument(help="Folder of the set.")]
@@ -206,7 +207,7 @@ def review_status(
         console.print_json(json.dumps(summary))
         return
     say(f"{summary['set']}: where its review stands")
-    for table in _tables(summary):
+    for table in build_tables(summary):
         if table.rows:
             show("")
             show_table(table.columns, table.rows, table.numbers)
@@ -323,15 +324,6 @@ def _check_installed() -> None:
         raise plugins.not_installed("the review", error, "review") from error
 
 
-@dataclass(frozen=True)
-class StatusTable:
-    """Rows under the titles of their columns, of which the first `numbers` are of numbers."""
-
-    columns: tuple[str, ...]
-    numbers: int
-    rows: Sequence[tuple[str, ...]]
-
-
 def _impact(connection: Any, folder: Any, plan: Any, runs: Sequence[Path]) -> list[dict[str, Any]]:
     from steadyeye.predictions.read import cells, read
     from steadyeye.review.results.impact import impact
@@ -348,82 +340,3 @@ def _impact(connection: Any, folder: Any, plan: Any, runs: Sequence[Path]) -> li
         for cell in cells(run)
         for change in impact(read(*cell), folder, plan, accepted)
     ]
-
-
-def _tables(summary: Mapping[str, Any]) -> Sequence[StatusTable]:
-    return [
-        _stages(summary["stages"]),
-        _table_one(summary["table_one"]),
-        _reasons(summary["table"]),
-        _people(summary["reviewers"]),
-        _agreement(summary["agreement"]),
-        _changes(summary.get("impact", ())),
-    ]
-
-
-def _stages(stages: Sequence[Mapping[str, Any]]) -> StatusTable:
-    rows = [
-        (
-            *(f"{row[s]:,}" for s in ("waiting", "open", "done")),
-            str(row["votes"] or "all"),
-            row["title"],
-        )
-        for row in stages
-    ]
-    return StatusTable(("waiting", "open", "done", "votes", "stage"), 4, rows)
-
-
-def _table_one(items: Sequence[Mapping[str, Any]]) -> StatusTable:
-    rows = []
-    for row in items:
-        reviewed, accepted = row["reviewed"], row["accepted"]
-        share = percent(accepted / reviewed) if reviewed else "—"
-        ends = interval(row["low"], row["high"]) if reviewed else "—"
-        count = "—" if reviewed is None else f"{reviewed:,}"
-        rows.append((share, ends, f"{accepted:,}", count, row["item"]))
-    return StatusTable(("share", "95 % interval", "accepted", "reviewed", "item"), 4, rows)
-
-
-def _reasons(stages: Sequence[Mapping[str, Any]]) -> StatusTable:
-    rows = [
-        (f"{count:,}", stage["stage"], reason or "—")
-        for stage in stages
-        for reason, count in stage["reasons"].items()
-    ]
-    return StatusTable(("n", "stage", "not accepted because"), 1, rows)
-
-
-def _people(people: Sequence[Mapping[str, Any]]) -> StatusTable:
-    rows = []
-    for row in people:
-        right, asked = row["gold"]
-        seconds = "—" if row["median_seconds"] is None else f"{row['median_seconds']:.1f}"
-        gold = f"{right} of {asked}" if asked else "—"
-        numbers = f"{row['decisions']:,}", f"{row['undone']:,}", gold, seconds
-        rows.append((*numbers, row["name"], row["paused"]))
-    return StatusTable(("decisions", "undone", "gold", "median s", "reviewer", "paused"), 4, rows)
-
-
-def _agreement(stages: Sequence[Mapping[str, Any]]) -> StatusTable:
-    rows = []
-    for row in stages:
-        if row["n"]:
-            alpha = "undefined" if row["alpha"] is None else f"{row['alpha']:.2f}"
-            rows.append((alpha, f"{row['n']:,}", row["stage"], "all, Krippendorff's alpha"))
-        for pair in row["kappa"]:
-            who = f"{' and '.join(pair['reviewers'])}, Cohen's kappa"
-            rows.append((f"{pair['kappa']:.2f}", f"{pair['n']:,}", row["stage"], who))
-    return StatusTable(("agreement", "items", "stage", "of"), 2, rows)
-
-
-def _changes(impacts: Sequence[Mapping[str, Any]]) -> StatusTable:
-    rows = []
-    for row in impacts:
-        review = row["review"].removesuffix(" review")
-        named = {"accuracy": "original", f"pm-{row['k']}": "perturbed", "drop": "drop"}
-        for name, key in named.items():
-            result = row[key]
-            ends = interval(result["low"], result["high"])
-            numbers = percent(result["value"]), ends, f"{result['n']:,}"
-            rows.append((*numbers, name, review, row["model"]))
-    return StatusTable(("value", "95 % interval", "n", "number", "review", "model"), 3, rows)

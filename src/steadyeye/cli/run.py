@@ -30,14 +30,14 @@ from steadyeye.cli.options import (
     join_options,
 )
 from steadyeye.cli.progress import watching
-from steadyeye.cli.terminal import say, show, show_table
+from steadyeye.cli.terminal import say, show, show_numbers
 from steadyeye.core.errors import UsageError
-from steadyeye.core.format import format_value, number_of, span
+from steadyeye.core.format import number_of
 from steadyeye.core.spec import parse, split
 from steadyeye.core.storage.files import Place, place
 
 if TYPE_CHECKING:
-    from steadyeye.core.types import Detector, Evaluated, Model, Result, Source
+    from steadyeye.core.types import Detector, Model, Source
     from steadyeye.report.render.document import Document
     from steadyeye.runner.job import Job
 
@@ -389,25 +389,3 @@ def finish_run(out: Place, sources: Sequence["Source"]) -> None:
     for line in (*content.warnings, *content.caveats):
         say(line)
     show_report(out)
-
-
-def show_numbers(evaluated: "Evaluated") -> None:
-    """Prints the numbers of one model on one of the data, a line each."""
-    from steadyeye.report.render.document import numbers
-
-    rows = [(*number_cells(result), result.name) for result in numbers(evaluated)]
-    if rows:
-        heading = f"{evaluated.predictions.model} on {evaluated.predictions.data}"
-        show_table((*NUMBERS, "metric"), rows, len(NUMBERS), heading=heading)
-
-
-NUMBERS = ("value", "95 % interval", "n", "classes")
-
-
-def number_cells(result: "Result") -> tuple[str, str, str, str]:
-    """What stands under `NUMBERS`, as text."""
-    from steadyeye.core.result_lookup import among
-
-    value = format_value(result.value, result.unit)
-    ends = span(result.low, result.high, result.unit)
-    return value, ends, f"{result.n:,}", among(result)

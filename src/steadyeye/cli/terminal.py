@@ -12,10 +12,13 @@ import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from textwrap import TextWrapper
-from typing import TextIO
+from typing import TYPE_CHECKING, TextIO
 
 from rich.cells import cell_len
 from rich.console import Console
+
+if TYPE_CHECKING:
+    from steadyeye.core.types import Evaluated, Result
 
 console = Console(highlight=False, soft_wrap=True)
 """Prints what the command was asked for, to stdout."""
@@ -168,3 +171,26 @@ def _show_warning(
     if path.is_file() and not any(map(path.resolve().is_relative_to, PACKAGES)):
         text = " ".join(str(message).split())
         say(f"{filename}:{lineno}: {category.__name__}: {text}", to=progress_console)
+
+
+def show_numbers(evaluated: "Evaluated") -> None:
+    """Prints the numbers of one model on one of the data, a line each."""
+    from steadyeye.report.render.document import numbers
+
+    rows = [(*number_cells(result), result.name) for result in numbers(evaluated)]
+    if rows:
+        heading = f"{evaluated.predictions.model} on {evaluated.predictions.data}"
+        show_table((*NUMBERS, "metric"), rows, len(NUMBERS), heading=heading)
+
+
+NUMBERS = ("value", "95 % interval", "n", "classes")
+
+
+def number_cells(result: "Result") -> tuple[str, str, str, str]:
+    """What stands under `NUMBERS`, as text."""
+    from steadyeye.core.format import format_value, span
+    from steadyeye.core.result_lookup import among
+
+    value = format_value(result.value, result.unit)
+    ends = span(result.low, result.high, result.unit)
+    return value, ends, f"{result.n:,}", among(result)

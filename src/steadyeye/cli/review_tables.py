@@ -1,0 +1,96 @@
+"""Where a review stands, as tables."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from steadyeye.core.format import interval, percent
+
+
+@dataclass(frozen=True)
+class StatusTable:
+    """Rows under the titles of their columns, of which the first `numbers` are of numbers."""
+
+    columns: tuple[str, ...]
+    numbers: int
+    rows: Sequence[tuple[str, ...]]
+
+
+def build_tables(summary: Mapping[str, Any]) -> Sequence[StatusTable]:
+    """The tables of the summary of a review; some may have no rows."""
+    return [
+        _stages(summary["stages"]),
+        _table_one(summary["table_one"]),
+        _reasons(summary["table"]),
+        _people(summary["reviewers"]),
+        _agreement(summary["agreement"]),
+        _changes(summary.get("impact", ())),
+    ]
+
+
+def _stages(stages: Sequence[Mapping[str, Any]]) -> StatusTable:
+    rows = [
+        (
+            *(f"{row[s]:,}" for s in ("waiting", "open", "done")),
+            str(row["votes"] or "all"),
+            row["title"],
+        )
+        for row in stages
+    ]
+    return StatusTable(("waiting", "open", "done", "votes", "stage"), 4, rows)
+
+
+def _table_one(items: Sequence[Mapping[str, Any]]) -> StatusTable:
+    rows = []
+    for row in items:
+        reviewed, accepted = row["reviewed"], row["accepted"]
+        share = percent(accepted / reviewed) if reviewed else "—"
+        ends = interval(row["low"], row["high"]) if reviewed else "—"
+        count = "—" if reviewed is None else f"{reviewed:,}"
+        rows.append((share, ends, f"{accepted:,}", count, row["item"]))
+    return StatusTable(("share", "95 % interval", "accepted", "reviewed", "item"), 4, rows)
+
+
+def _reasons(stages: Sequence[Mapping[str, Any]]) -> StatusTable:
+    rows = [
+        (f"{count:,}", stage["stage"], reason or "—")
+        for stage in stages
+        for reason, count in stage["reasons"].items()
+    ]
+    return StatusTable(("n", "stage", "not accepted because"), 1, rows)
+
+
+def _people(people: Sequence[Mapping[str, Any]]) -> StatusTable:
+    rows = []
+    for row in people:
+        right, asked = row["gold"]
+        seconds = "—" if row["median_seconds"] is None else f"{row['median_seconds']:.1f}"
+        gold = f"{right} of {asked}" if asked else "—"
+        numbers = f"{row['decisions']:,}", f"{row['undone']:,}", gold, seconds
+        rows.append((*numbers, row["name"], row["paused"]))
+    return StatusTable(("decisions", "undone", "gold", "median s", "reviewer", "paused"), 4, rows)
+
+
+def _agreement(stages: Sequence[Mapping[str, Any]]) -> StatusTable:
+    rows = []
+    for row in stages:
+        if row["n"]:
+            alpha = "undefined" if row["alpha"] is None else f"{row['alpha']:.2f}"
+            rows.append((alpha, f"{row['n']:,}", row["stage"], "all, Krippendorff's alpha"))
+        for pair in row["kappa"]:
+            who = f"{' and '.join(pair['reviewers'])}, Cohen's kappa"
+            rows.append((f"{pair['kappa']:.2f}", f"{pair['n']:,}", row["stage"], who))
+    return StatusTable(("agreement", "items", "stage", "of"), 2, rows)
+
+
+def _changes(impacts: Sequence[Mapping[str, Any]]) -> StatusTable:
+    rows = []
+    for row in impacts:
+        review = row["review"].removesuffix(" review")
+        named = {"accuracy": "original", f"pm-{row['k']}": "perturbed", "drop": "drop"}
+        for name, key in named.items():
+            result = row[key]
+            ends = interval(result["low"], result["high"])
+            numbers = percent(result["value"]), ends, f"{result['n']:,}"
+            rows.append((*numbers, name, review, row["model"]))
+    return StatusTable(("value", "95 % interval", "n", "number", "review", "model"), 3, rows)
