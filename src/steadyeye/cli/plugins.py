@@ -27,7 +27,7 @@ def ls(kind: Annotated[Kind, typer.Argument(help="The kind to list.")]) -> None:
     """List models, sources, metrics, analyses or operators."""
     from steadyeye.core import plugins
 
-    described = plugins.describe("degrade" if kind == Kind.operators else kind.value)
+    described = plugins.describe(kind.value)
     longest = max(map(len, described), default=0)
     for name, line in described.items():
         say(f"{name:<{longest}}  {line}", hang=longest + 2)

@@ -11,8 +11,7 @@ from numpy.typing import NDArray
 from steadyeye.core.format import clock, number_of
 from steadyeye.core.predictions import Predictions
 from steadyeye.core.report_types import Figure
-from steadyeye.metrics.sequences.answer_runs import in_time
-from steadyeye.metrics.sequences.flips import certainty, video_of
+from steadyeye.metrics.sequences.answer_runs import certainty, in_time, video_of
 from steadyeye.report.charts.style import chart, colour
 
 COLUMNS = 1_200  # more would be finer than the page shows
