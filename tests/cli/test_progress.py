@@ -3,12 +3,15 @@
 import json
 
 import pytest
+from progress_work import work
 from typer.testing import CliRunner
 
 from steadyeye import cli
 from steadyeye.cli.options import app
 from steadyeye.cli.progress import Lines, watching
 from steadyeye.core.errors import UsageError
+
+__all__ = ["work"]
 
 
 @pytest.fixture(scope="module")
