@@ -56,7 +56,14 @@ def faults(text):
 
 
 def mixed(header, rows):
-    """The columns of a table that hold both percentages and percentage points."""
+    """The columns of a table that hold both percentages and percentage points.
+
+    Where each row names its metric first, the rows of one metric are looked at together.
+    """
+    if header[0] == "metric":
+        metrics = dict.fromkeys(row[0] for row in rows)
+        parts = [[row[1:] for row in rows if row[0] == metric] for metric in metrics]
+        return list(dict.fromkeys(name for part in parts for name in mixed(header[1:], part)))
     columns = [[str(row[i]) for row in rows if i < len(row)] for i in range(len(header))]
     return [
         name
@@ -138,6 +145,9 @@ def test_what_the_guide_asks_for_is_no_fault(text):
 def test_a_column_of_two_units_is_found():
     assert mixed(("model", "drop (pp)"), [("a", "12.5"), ("b", "3.1\u202f%")]) == ["drop (pp)"]
     assert mixed(("model", "difference"), [("a", "12.5 pp"), ("b", "3.1\u202f%")]) == ["difference"]
+    drops = [("drop", "a", "12.5 pp"), ("drop", "b", "3.1\u202f%"), ("accuracy", "a", "9\u202f%")]
+    assert mixed(("metric", "model", "value"), drops) == ["value"]
+    assert not mixed(("metric", "model", "value"), [drops[0], drops[2]])
     assert not mixed(("accuracy", "drop (pp)"), [("12.5\u202f%", "3.1"), ("9\u202f%", "—")])
 
 

@@ -9,7 +9,7 @@ import pytest
 import torch
 import toy_networks
 from efficientnet_lite_pytorch import EfficientNet
-from packaged_models import LITE
+from packaged_models import LITE, photos
 
 from steadyeye.core import plugins
 from steadyeye.core.errors import UsageError
@@ -17,6 +17,8 @@ from steadyeye.core.spec import Spec
 from steadyeye.models.runtimes.classifier import softmax
 from steadyeye.models.runtimes.probe_images import patterns
 from steadyeye.models.runtimes.weights import fill
+
+__all__ = ["photos"]
 
 SMALL = {"size": 32}
 IMAGES = patterns(48, 64, 3)

@@ -10,11 +10,13 @@ import numpy as np
 import pytest
 from forged_records import forge_record
 from forked import Command, steadyeye
-from whole_runs import compute, flip_a_byte, shards, tree
+from whole_runs import compute, davis, flip_a_byte, shards, small_disk, tree
 
 import steadyeye as se
 from steadyeye.predictions.read import cells, read
 from steadyeye.report.build import document
+
+__all__ = ["davis", "small_disk"]
 
 
 @pytest.fixture(scope="module")

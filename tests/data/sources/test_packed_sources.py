@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 import s3_server
-from packed_toys import Bright, asked, build, parquet, picture, same, tar
+from packed_toys import Bright, asked, build, hub, packed, parquet, picture, same, tar
 
 from steadyeye.core import duplicates
 from steadyeye.core.duplicates import find_repeated_texts
@@ -21,6 +21,8 @@ from steadyeye.predictions.read import cells, read
 from steadyeye.runner import validate
 from steadyeye.runner.job import Job
 from steadyeye.runner.run import Silent, run
+
+__all__ = ["hub", "packed"]
 
 KINDS = ("jpg", "cls")
 
