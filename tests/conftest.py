@@ -1,6 +1,7 @@
 """Where the real test data lies, and the packaged models, loaded once a session."""
 
 import os
+import signal
 from pathlib import Path
 
 import pytest
@@ -21,6 +22,8 @@ FLAGS = [
 ]
 PATIENCE = 120_000
 """Milliseconds that a test waits for a page: only a page that never comes takes as long."""
+# begun in the background of a shell, tests would ignore interrupts, and so would all they begin
+signal.signal(signal.SIGINT, signal.default_int_handler)
 # what one test leaves behind is not to answer for another; those of the cache name a folder
 os.environ["STEADYEYE_CACHE"] = "off"
 # the same examples in every run, and no limit of time for one: a busy machine is no fault of ours

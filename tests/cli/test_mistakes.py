@@ -7,7 +7,7 @@ from tiny_files import FUNCTION, write_image, write_video
 RUN = ("run", "--model", "mine:predict")
 CLIP = (*RUN, "--data", "clip.mp4")
 DEGRADE = ("degrade", "--model", "mine:predict", "--data", "photos")
-SETS = (*RUN, "--data", "video(path='labelled.mp4', anchors=2, k=2, labels='labelled.csv')")
+SETS = (*RUN, "--data", "video(path='labelled.mp4', anchors=2, k=2, labels='two.csv')")
 RUN_OF_CLIP = "a-run"
 GATE = ("gate", "a", "--require")
 MISTAKES = [
@@ -166,6 +166,7 @@ def folder(tmp_path_factory):
         "key.toml": 'modles = ["a"]',
         "text.onnx": "no network",
         "labelled.csv": "video,first,last,labels\nlabelled.mp4,0,11,dark\n",
+        "two.csv": "video,first,last,labels\nlabelled.mp4,0,5,dark\nlabelled.mp4,6,11,light\n",
         "clip.gif": "GIF89a",
         "unfinished.py": "def predict(:\n",
         "raising.py": "def at_once(images):\n    return images\nraise RuntimeError('no weights')\n",

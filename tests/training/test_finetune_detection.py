@@ -308,7 +308,7 @@ def test_crowds_and_objects_outside_in_the_judgement(specs):
     )
     from dataclasses import replace
 
-    told = replace(task, trainable=replace(task.trainable, judged=lambda *_: (None, [found])))
+    told = replace(task, trainable=replace(task.trainable, evaluate=lambda *_: (None, [found])))
     said = told.judge(task.module, [[(None, truth)]])
     # precision 1/2 and 2/3: the best at a recall or beyond it is 2/3 throughout
     assert said == {"ap": pytest.approx(2 / 3), "ap50": pytest.approx(2 / 3), "n": 1}

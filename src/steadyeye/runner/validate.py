@@ -52,6 +52,7 @@ def check(job: Job) -> Plan:
     tasks = [_try(partial(task, job, *pair, how), problems) for pair in pairs]
     for each in filter(None, tasks):
         _try(partial(_answerable, job, each), problems)
+        _try(partial(_check_distances, job, each), problems)
     if problems:
         raise UsageError("\n".join(dict.fromkeys(problems)))
     return Plan(job, distinct([task for task in tasks if task]))

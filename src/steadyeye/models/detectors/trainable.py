@@ -26,8 +26,9 @@ class Trainable:
 
     `make(classes)`: a network of the same architecture and settings in fp32, its weights as the
     library draws them. `prepare(image, truth)`: the image and its true boxes as the network takes
-    them. `loss(network, batch)`: the library's own, of a network in training mode. `judged(network,
-    batch)`: of one in eval mode the loss, where it can be told, and what it finds in each image.
+    them. `loss(network, batch)`: the library's own, of a network in training mode.
+    `evaluate(network, batch)`: of one in eval mode the loss, None where it has none, and the
+    detections in each image.
     The batch goes to where the network is. `record`: what `models.finetuned.tuned_detector` makes
     such a detector again from, beside the classes and the weights. `anew`: how one is trained whose
     weights are all drawn anew, where that differs.
