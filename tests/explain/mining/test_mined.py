@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import vl_convert
-from mined_toys import HERE, OUT, THERE, data, models, steadyeye, written
+from mined_toys import HERE, data, models, steadyeye, written
 from mining_toys import BEAR, CAR, KITE, table
 from review_toys import Review
 
@@ -25,18 +25,7 @@ from steadyeye.report.mined import own_names
 from steadyeye.review.interchange import coco as coco_form
 from steadyeye.runner.collect import tables
 
-PERSON, CAT, DOG, TIE = 0, 15, 16, 27
 FINE = {"well_sized": True, "blurry": False, "occluded": False, "depiction": False}
-
-
-def sure(images):
-    """A dog, a person and a tie that reaches out of the image, in every one."""
-    return [([HERE, THERE, OUT], [0.95, 0.9, 0.85], [DOG, PERSON, TIE]) for _ in images]
-
-
-def also(images):
-    """A dog nearly there, less surely, and nothing else."""
-    return [([[4, 4, 24, 22]], [0.9], [DOG]) for _ in images]
 
 
 @pytest.fixture
@@ -190,7 +179,7 @@ def test_saved_detections_are_mined_with_and_without_pictures(folder):
 
 def test_another_descriptor_ranks(folder):
     """What is told apart by brightness alone: a seam for embeddings of any model."""
-    spec = "callable_detector(path='test_mined:sure')"
+    spec = "callable_detector(path='mined_toys:sure')"
     run = se.evaluate(spec, data(folder), out=folder / "run")
     seen = []
 
