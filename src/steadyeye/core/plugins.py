@@ -19,6 +19,7 @@ from typing import Any
 from steadyeye.core import outside_plugins
 from steadyeye.core.errors import UsageError, unknown
 from steadyeye.core.outside_plugins import Outside, is_plugin_code
+from steadyeye.core.python_syntax import parse_module
 from steadyeye.core.spec import Spec, parse
 
 __all__ = ["is_plugin_code"]
@@ -330,8 +331,8 @@ def _parse_head(text: str, name: str) -> ast.Module:
     """
     match = re.search(rf'^(?:def|class) {name}\b[^"\']*?:\n    """.*?"""$', text, re.M | re.S)
     if match is None or re.search(r"^(PACKAGES|EXTRA)\b", text[match.end() :], re.M):
-        return ast.parse(text)
-    return ast.parse(text[: match.end()])
+        return parse_module(text)
+    return parse_module(text[: match.end()])
 
 
 def _declared_columns(

@@ -14,6 +14,8 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TypeAlias
 
+from steadyeye.core.python_syntax import parse_module
+
 OURS = __name__.partition(".")[0]
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -132,7 +134,7 @@ def parse(file: Path, name: str) -> Module:
 
 @cache
 def _parse(file: Path, name: str, size: int, modified: int) -> Module:
-    tree, module = ast.parse(file.read_bytes()), Module()
+    tree, module = parse_module(file.read_bytes()), Module()
     package = name if file.name == "__init__.py" else name.rpartition(".")[0]
     for node in _walk(tree):
         for local, symbol in _read_bound_names(node, package):

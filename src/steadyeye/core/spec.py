@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from steadyeye.core.errors import UsageError
+from steadyeye.core.python_syntax import parse_expression
 
 _AT_PATH = re.compile(r"(?P<home>[^()'\",]*):(?P<call>[A-Za-z_]\w*\s*(\(.*\))?)", re.DOTALL)
 
@@ -38,7 +39,7 @@ def parse(text: str) -> Spec:
         thing = parse(at_path["call"])
         return Spec(f"{at_path['home']}:{thing.name}", thing.kwargs)
     try:
-        node = ast.parse(text.strip(), mode="eval").body
+        node = parse_expression(text.strip())
     except SyntaxError as error:
         raise _bad(text, error.msg) from None
     if isinstance(node, ast.Name):

@@ -15,6 +15,7 @@ from steadyeye.core import plugins
 from steadyeye.core.errors import UsageError, unknown
 from steadyeye.core.format import number_of
 from steadyeye.core.imports import attribute, user_module
+from steadyeye.core.python_syntax import parse_module
 from steadyeye.core.spec import Spec, parse
 from steadyeye.core.storage.files import place
 from steadyeye.data.classes.class_lists import read, shipped_classes
@@ -117,7 +118,7 @@ def _refuse_function_on_images(text: str) -> None:
     """
     home, _, name = text.rpartition(":")
     try:
-        body = ast.parse(Path(home).expanduser().read_bytes()).body
+        body = parse_module(Path(home).expanduser().read_bytes()).body
     except (OSError, SyntaxError, ValueError):
         return
     for node in body:

@@ -10,6 +10,7 @@ from xml.etree import ElementTree
 from steadyeye.core.errors import UsageError
 from steadyeye.core.format import format_value, number_of, span
 from steadyeye.core.predictions import Predictions, samples
+from steadyeye.core.python_syntax import parse_expression
 from steadyeye.core.spec import Spec, parse, split
 from steadyeye.core.stats.paired import difference, prepare_outcomes
 from steadyeye.core.stats.trials import Outcomes
@@ -64,7 +65,7 @@ def requirement(text: str) -> Requirement:
     words = text.strip()
     bare = words.removesuffix("%")
     try:
-        node = ast.parse(bare, mode="eval").body
+        node = parse_expression(bare)
     except SyntaxError as error:
         raise _bad(text, error.msg) from None
     if not isinstance(node, ast.Compare) or len(node.ops) != 1:

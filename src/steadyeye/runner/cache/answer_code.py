@@ -147,7 +147,7 @@ def _attributes(made: object) -> Mapping[str, object]:
 
 
 _ONE_AT_A_TIME = threading.Lock()
-"""`ast.parse` of Python 3.11 raises `SystemError` where two threads are in it."""
+"""One thread reads the code, and the others take what it stored."""
 
 
 def _code(roots: frozenset[Symbol], folder: Path | None) -> tuple[str, frozenset[str]]:
