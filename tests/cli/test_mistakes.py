@@ -41,6 +41,10 @@ MISTAKES = [
     ((*RUN, "--data", "video(path='clip.mp4', anchor=3)"), "did you mean 'anchors'?"),
     ((*RUN, "--data", "video(path='clip.mp4', k='ten')"), "k='ten'): give a whole number"),
     ((*RUN, "--data", "video(path='clip.mp4', k=True)"), "k=True): give a whole number"),
+    (
+        ("run", "--model", "callable(path='mine:predict', classes=['a'])", "--data", "clip.mp4"),
+        "classes=['a']): give text in quotes",
+    ),
     ((*RUN, "--data", "video(path='clip.mp4', k=-1)"), "the distance cannot be negative"),
     ((*RUN, "--data", "video(path='clip.mp4', anchors=0)"), "draw at least one anchor"),
     ((*RUN, "--data", "video(path='clip.mp4', labels='no.csv')"), "no label file at 'no.csv'"),

@@ -74,6 +74,7 @@ PLAIN: Mapping[Any, tuple[Any, str]] = {
     bool: (bool, "True or False"),
     str: (str, "text in quotes"),
     int | None: ((int, type(None)), "a whole number"),
+    str | None: ((str, type(None)), "text in quotes"),
     int | str: ((int, str), "a whole number, or text in quotes"),
 }
 

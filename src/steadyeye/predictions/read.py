@@ -74,7 +74,8 @@ def sealed(folder: Place) -> pa.Table:
     if seal.get("cell", cell.fingerprint) != cell.fingerprint:
         raise UsageError(f"'{folder / 'cell.json'}' was changed after it was written; {CELL}")
     shards = together(folder, partial(_shard, folder), seal["shards"])
-    return pa.concat_tables(in_all(list(shards)))
+    # a shard whose images all failed lacks the tags that the others measured
+    return pa.concat_tables(in_all(list(shards)), promote_options="default")
 
 
 def cells(run: Place) -> list[tuple[Place, ...]]:
@@ -170,7 +171,7 @@ def _parents(lists: list[list[int]] | None) -> tuple[tuple[int, ...], ...] | Non
 
 def _tag(column: pa.ChunkedArray) -> Any:
     if pa.types.is_string(column.type):
-        return np.array(column.to_pylist(), dtype=np.str_)
+        return np.array([text or "" for text in column.to_pylist()], dtype=np.str_)
     if pa.types.is_fixed_size_list(column.type):
         return matrix(column, np.float32)
     return numbers(column)

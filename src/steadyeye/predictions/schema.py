@@ -77,9 +77,9 @@ def to_arrow(rows: Rows) -> pa.Table:
         "top_scores": _matrix(rows.top_scores, pa.float32()),
     }
     columns |= _encode_boxes(rows)
-    for name, value in (rows.tags[0] if rows.tags else {}).items():
-        values = [tags[name] for tags in rows.tags]
-        columns[f"tag:{name}"] = _tag(values, value)
+    # a row whose image failed lacks what the others measured of theirs
+    for name in dict.fromkeys(name for tags in rows.tags for name in tags):
+        columns[f"tag:{name}"] = _tag([tags.get(name) for tags in rows.tags])
     return pa.table(columns)
 
 
@@ -116,17 +116,23 @@ def _lists(parts: Sequence[NDArray[Any]], counts: list[int], kind: Any, width: i
     return pa.ListArray.from_arrays(pa.array(offsets), pa.array(flat, kind))
 
 
-def _tag(values: Sequence[Any], first: Tag) -> pa.Array:
+def _tag(values: Sequence[Tag | None]) -> pa.Array:
+    first = next(value for value in values if value is not None)
     if isinstance(first, np.ndarray):
-        return _matrix(np.stack(values), pa.float32())
+        unmeasured = np.full_like(first, np.nan)
+        rows = [unmeasured if value is None else value for value in values]
+        return _matrix(np.stack(rows), pa.float32())
     return pa.array(values, ARROW[type(first)])
 
 
 def matrix(column: pa.ChunkedArray, dtype: type) -> NDArray[Any]:
-    """A fixed-size-list column as a (rows, width) array."""
+    """A fixed-size-list column as a (rows, width) array; a missing row is NaN."""
     array = column.combine_chunks()
-    values = numbers(array.values)
-    return np.asarray(values, dtype=dtype).reshape(len(array), array.type.list_size)
+    values = np.asarray(numbers(array.values), dtype=dtype)
+    values = values.reshape(len(array), array.type.list_size)
+    if array.null_count:
+        return np.where(numbers(array.is_valid())[:, None], values, np.nan)
+    return values
 
 
 def membership(truth: pa.ChunkedArray, classes: int) -> NDArray[np.bool_]:

@@ -414,6 +414,11 @@ def test_undecodable_file_is_named(tmp_path):
         read(str(file))
 
 
+def test_names_in_python_are_no_list():
+    with pytest.raises(UsageError, match=r"\['a', 'b'\] is no class list; write the names into"):
+        read(["a", "b"])
+
+
 def test_a_mistyped_list_suggests():
     with pytest.raises(UsageError, match="no class list named 'vid3'; did you mean 'vid30'"):
         read("vid3")

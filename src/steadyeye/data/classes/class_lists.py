@@ -87,6 +87,8 @@ def read(text: str) -> Classes:
     `name` and, where known, `wnid`. `.json`: a list of names, {name: wnid or null}, or Hugging
     Face's id2label, {"0": name}. In `.txt`, lines that start with `#` are comments.
     """
+    if not isinstance(text, str):
+        raise UsageError(f"{text!r} is no {WHAT}; write the names into a file, one a line")
     path = place(text)
     if text in LISTS:
         return shipped_classes(text)
