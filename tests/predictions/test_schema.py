@@ -9,6 +9,8 @@ import steadyeye as se
 from steadyeye.core.errors import SampleError
 from steadyeye.core.types import Classes, Sample
 
+CLASSES = Classes(("dark", "light"), closed=True)
+
 
 def measure_image(image):
     """A tag of each type that is not among those of the sample."""
@@ -28,7 +30,7 @@ class Broken:
     bad: frozenset
     n: int = 40
     name: str = "broken"
-    classes: Classes = Classes(("dark", "light"), closed=True)
+    classes: Classes = CLASSES
     columns: tuple = ("truth",)
     notes: tuple = ()
 
