@@ -128,8 +128,8 @@ def _tag(values: Sequence[Tag | None]) -> pa.Array:
 def matrix(column: pa.ChunkedArray, dtype: type) -> NDArray[Any]:
     """A fixed-size-list column as a (rows, width) array; a missing row is NaN."""
     array = column.combine_chunks()
-    values = np.asarray(numbers(array.values), dtype=dtype)
-    values = values.reshape(len(array), array.type.list_size)
+    flat: NDArray[Any] = np.asarray(numbers(array.values), dtype=dtype)
+    values = flat.reshape(len(array), array.type.list_size)
     if array.null_count:
         return np.where(numbers(array.is_valid())[:, None], values, np.nan)
     return values
