@@ -96,8 +96,7 @@ class Server:
         with socket.socket() as free:
             free.bind(("127.0.0.1", 0))
             self.port = free.getsockname()[1]
-        self.command = [sys.executable, "-m", "steadyeye", "review", str(root)]
-        self.command += ["--port", str(self.port), "--database", url]
+        self.words = ["review", str(root), "--port", str(self.port), "--database", url]
         self.start()
 
     @property
@@ -105,16 +104,19 @@ class Server:
         """Where it listens."""
         return f"http://127.0.0.1:{self.port}"
 
+    def begin(self) -> subprocess.Popen:
+        """The command in a process that has only begun."""
+        command = [sys.executable, "-m", "steadyeye", *self.words]
+        return subprocess.Popen(command, stdout=subprocess.DEVNULL)
+
     def start(self) -> None:
         """Starts it and waits until it answers."""
-        self.process = subprocess.Popen(self.command, stdout=subprocess.DEVNULL)
+        self.process = self.begin()
         for _ in range(600):
-            try:
-                httpx.get(f"{self.address}/index.json")
-            except httpx.TransportError:
-                time.sleep(0.1)
-            else:
-                return
+            with socket.socket() as connection:
+                if connection.connect_ex(("127.0.0.1", self.port)) == 0:
+                    return
+            time.sleep(0.1)
         raise SystemExit("the server does not answer")
 
     def kill(self) -> None:
@@ -178,7 +180,7 @@ async def run(server: Server, tokens: list[str], load: Load, job: Job) -> None:
         await everyone
 
 
-def measure(url: str, root: Path, job: Job) -> dict[str, object]:
+def measure(url: str, root: Path, job: Job, begun: type[Server] = Server) -> dict[str, object]:
     """Runs the load on one database and compares what it holds with what was acknowledged."""
     data = database.connect(url)
     folder = read(root)
@@ -187,7 +189,7 @@ def measure(url: str, root: Path, job: Job) -> dict[str, object]:
         tokens = [reviewers.add(connection, f"reviewer {n}") for n in range(job.reviewers)]
         items.fill(connection, folder, plan.read(folder.content))
     load = Load()
-    server = Server(root, url)
+    server = begun(root, url)
     began = time.perf_counter()
     try:
         asyncio.run(run(server, tokens, load, job))
@@ -230,7 +232,7 @@ def main() -> None:
     for kind in ("sqlite", "postgresql"):
         if asked.only in (None, kind):
             with tempfile.TemporaryDirectory() as folder:
-                figures.append(on(kind, Path(folder), job))
+                figures.append(measure_on(kind, Path(folder), job))
     if asked.json:
         print(json.dumps(figures))
         return
@@ -238,18 +240,18 @@ def main() -> None:
         print(f"{name:<14}" + "".join(f"{figure[name]!s:>14}" for figure in figures))
 
 
-def on(kind: str, root: Path, job: Job) -> dict[str, object]:
-    """The figures of one kind of database, in a set of its own."""
+def measure_on(kind: str, root: Path, job: Job, server: type[Server] = Server) -> dict[str, object]:
+    """The figures of one kind of database, in a set of its own; `server`: how it is begun."""
     make_set(root, job.decisions + 3 * job.reviewers)
     if kind == "sqlite":
-        return measure(database.beside(root), root, job)
+        return measure(database.beside(root), root, job, server)
     import pgserver
 
-    server = pgserver.get_server(root / "postgres")
+    postgres = pgserver.get_server(root / "postgres")
     try:
-        return measure(server.get_uri(), root, job)
+        return measure(postgres.get_uri(), root, job, server)
     finally:
-        server.cleanup()
+        postgres.cleanup()
 
 
 if __name__ == "__main__":

@@ -117,3 +117,18 @@ def browser():
         chromium = driver.chromium.launch(executable_path=str(CHROMIUM), args=FLAGS)
         yield chromium
         chromium.close()
+
+
+@pytest.fixture(scope="module")
+def all_windows(browser):
+    """Windows that the tests of a file take in turn."""
+    from page_checks import Windows
+
+    return Windows(browser)
+
+
+@pytest.fixture
+def windows(all_windows):
+    """`windows.open(address)` opens a page in a window that others have after this test."""
+    yield all_windows
+    all_windows.clear()

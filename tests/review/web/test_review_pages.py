@@ -15,8 +15,8 @@ import pyarrow.parquet as pq
 import pytest
 import simplejpeg
 import uvicorn
-from conftest import PATIENCE, ROOT
-from page_checks import LOOKS, Opened, find_faults, find_violations
+from conftest import ROOT
+from page_checks import LOOKS, Look, Opened, find_faults, find_violations, show_as
 from review_toys import draw, source
 
 from steadyeye.core.types import Classes
@@ -39,21 +39,11 @@ ANN = f"ann {EVIL}"
 class Person:
     """A reviewer at a browser of their own; `complaints`: what the browser said against pages."""
 
-    def __init__(self, browser, link, **window):
-        self.context = browser.new_context(**window)
-        self.context.set_default_timeout(PATIENCE)
-        self.page = self.context.new_page()
-        self.complaints = []
-        self.page.on("console", lambda message: self.complaints.append(message.text))
-        self.page.on("pageerror", lambda error: self.complaints.append(str(error)))
-        self.page.on("dialog", self.heard)
+    def __init__(self, opened, link):
+        self.page, self.context = opened.page, opened.page.context
+        self.complaints = opened.complaints
         self.page.goto(link)
         self.base = re.match(r"http://[^/]+", link)[0]
-
-    def heard(self, dialog):
-        if dialog.type != "beforeunload":
-            self.complaints.append(f"{dialog.type} {dialog.message}")
-        dialog.accept()
 
     def stage(self, name):
         self.page.goto(f"{self.base}/stages/{name}")
@@ -86,18 +76,16 @@ class Person:
 
 
 @pytest.fixture
-def visit(browser):
+def visit(windows):
     """Opens a link as a person; at the end no browser may have complained of anything."""
-    here = []
+    people = []
 
-    def open_link(link, **window):
-        here.append(Person(browser, link, **window))
-        return here[-1]
+    def open_link(link, *look, **window):
+        people.append(Person(windows.take(*look, **window), link))
+        return people[-1]
 
     yield open_link
-    for person in here:
-        person.context.close()
-    assert [person.complaints for person in here] == [[]] * len(here)
+    assert [person.complaints for person in people] == [[]] * len(people)
 
 
 def free_port():
@@ -388,9 +376,8 @@ def pinch(page):
 @pytest.mark.parametrize(("width", "height"), [(1280, 800), (820, 1180), (375, 760)])
 def test_what_assistive_technology_and_fingers_need(site, visit, width, height):
     here = site()
-    window = {"viewport": {"width": width, "height": height}, "has_touch": width < 900}
-    ann = visit(here.join("ann"), **window).stage("anchors")
-    ann.decide("g")
+    ann = visit(here.join("ann"), Look(width, "light"), height=height, has_touch=width < 900)
+    ann.stage("anchors").decide("g")
     for stage in ("anchors", "pairs"):
         page = ann.stage(stage).page
         assert page.evaluate("document.activeElement.id") == "item"
@@ -423,12 +410,10 @@ def test_what_assistive_technology_and_fingers_need(site, visit, width, height):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("look", LOOKS, ids=lambda look: f"{look.width}-{look.theme}")
-def test_no_page_of_a_review_is_cut_or_refused_by_axe(site, visit, look):
+def test_no_page_of_a_review_is_cut_or_refused_by_axe(site, visit):
     here = site()
-    window = {"viewport": {"width": look.width, "height": 900}, "color_scheme": look.theme}
     # axe is put into the page, which its policy does not allow
-    boss = visit(here.join("boss", admin=True), bypass_csp=True, **window)
+    boss = visit(here.join("boss", admin=True), bypass_csp=True)
     found = {}
     page = boss.page
     for name in ("anchors", "pairs", "dashboard", "dashboard with a link", "overview"):
@@ -440,7 +425,9 @@ def test_no_page_of_a_review_is_cut_or_refused_by_axe(site, visit, look):
             page.get_by_role("button", name="Copy").wait_for()
         else:
             page.goto(f"{here.base}/{name.replace('overview', '')}")
-        found[name] = [*find_faults(Opened(page, [], [])), *find_violations(page)]
+        for look in LOOKS:
+            show_as(page, look)
+            found[name, look] = [*find_faults(Opened(page)), *find_violations(page)]
     assert found == {name: [] for name in found}
 
 
@@ -654,8 +641,11 @@ def outcomes(site, stage):
 @pytest.mark.slow
 def test_objects_by_five_then_boxes_by_one_and_decided_by_another(boxes_site, visit):
     here = boxes_site()
-    people = [visit(here.join(f"r{number}")) for number in range(5)]
-    for number, person in enumerate(people):
+    links = [here.join(f"r{number}") for number in range(5)]
+    first, second, third = map(visit, links[:3])
+    for number, person in enumerate((first, second, third, third, third)):
+        # the window of the third becomes that of the next, whose link is opened there
+        person.page.goto(links[number])
         person.stage("classification")
         labels = person.text("#labels")
         assert labels == "car"
@@ -673,7 +663,6 @@ def test_objects_by_five_then_boxes_by_one_and_decided_by_another(boxes_site, vi
         "b11": (False, "depiction"),
     }
 
-    first, second = people[:2]
     drawn = edit(first.stage("boxes"))
     first.decide("s")
     first.saved()
