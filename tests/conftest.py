@@ -2,6 +2,8 @@
 
 import os
 import signal
+import sys
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -24,6 +26,9 @@ PATIENCE = 120_000
 """Milliseconds that a test waits for a page: only a page that never comes takes as long."""
 # begun in the background of a shell, tests would ignore interrupts, and so would all they begin
 signal.signal(signal.SIGINT, signal.default_int_handler)
+# tests begin processes by the hundred, and none is to compile every module again
+sys.dont_write_bytecode = False
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 # what one test leaves behind is not to answer for another; those of the cache name a folder
 os.environ["STEADYEYE_CACHE"] = "off"
 # the same examples in every run, and no limit of time for one: a busy machine is no fault of ours
@@ -105,6 +110,32 @@ def own_cache(tmp_path_factory):
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("cache")))
         yield
+
+
+@pytest.fixture(scope="session")
+def built_lite0():
+    """EfficientNet-Lite0 by its options, each built, exported and compared with torch once."""
+    from steadyeye.models.backends import efficientnet_lite0
+
+    return cache(efficientnet_lite0.efficientnet_lite0)
+
+
+@pytest.fixture(scope="module")
+def one_lite0(built_lite0):
+    """The runs of a file share the network that their specs name: a build takes a second."""
+    from steadyeye.models.backends import efficientnet_lite0
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(efficientnet_lite0, "efficientnet_lite0", built_lite0)
+        yield
+
+
+@pytest.fixture(scope="session")
+def torchvision():
+    """torchvision over any torch, for tests that use it or a library that imports it."""
+    from torchvision_ops import torchvision
+
+    return torchvision
 
 
 @pytest.fixture(scope="module")

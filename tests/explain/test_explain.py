@@ -556,10 +556,10 @@ def test_data_without_masks_are_refused_or_guessed(toy, tmp_path):
     assert "guessed by GrabCut from the box, which is less exact" in section.text[2]
 
 
+@pytest.mark.usefixtures("torchvision")
 def test_masks_are_those_of_a_segmenter(toy, tmp_path):
     """Random weights: whether what a library gives arrives, not whether it is any good."""
     torch = pytest.importorskip("torch")
-    import torchvision_ops  # noqa: F401 - torchvision over a CPU-only torch
     import transformers
 
     from steadyeye.models.detectors import instance_masks

@@ -8,7 +8,6 @@ import pytest
 import torch
 import toy_networks
 from forged_records import forge_record
-from torchvision_ops import torchvision
 from toy_classifiers import NET, made, noise
 
 from steadyeye.core import plugins
@@ -25,7 +24,7 @@ from steadyeye.training.dataset import examples
 
 LITE0 = "efficientnet_lite0(runtime='torch')"
 SEQUENCES = {"blackswan": "swan", "car-shadow": "car", "dog": "dog", "goat": "goat"}
-pytestmark = pytest.mark.usefixtures("own_cache")
+pytestmark = pytest.mark.usefixtures("own_cache", "torchvision")
 
 
 @pytest.fixture(scope="module")
@@ -159,7 +158,6 @@ LIBRARIES = [
 
 @pytest.mark.parametrize(("spec", "layers"), LIBRARIES, ids=[spec for spec, _ in LIBRARIES])
 def test_heads_of_libraries_are_replaced_and_read_back(spec, layers, tmp_path, photos):
-    assert torchvision
     base = built(spec.replace(")", ", runtime='torch')"))
     before = {name: each.clone() for name, each in base.gradient.module.state_dict().items()}
     task = classification(base, spec, made([[0], [1], [2]]))
@@ -185,7 +183,9 @@ def _input(task, photo):
 
 
 @pytest.mark.slow
-def test_a_network_that_its_weights_change_is_built_with_them(tmp_path, monkeypatch, photos):
+def test_a_network_that_its_weights_change_is_built_with_them(
+    tmp_path, monkeypatch, photos, torchvision
+):
     """GoogLeNet: with weights torchvision changes its input and takes its auxiliary heads away."""
     monkeypatch.setenv("TORCH_HOME", str(tmp_path / "home"))
     cache = tmp_path / "home" / "hub" / "checkpoints"

@@ -9,14 +9,12 @@ import shutil
 import numpy as np
 import pytest
 import torch
-from torchvision_ops import torchvision
 
 from steadyeye.core import plugins
 from steadyeye.core.boxes import EMPTY, OOD, boxes
 from steadyeye.core.errors import UsageError
 from steadyeye.core.spec import parse
 from steadyeye.core.types import Classes
-from steadyeye.models.detectors import torchvision_networks
 from steadyeye.models.detectors.trainable import learnable
 from steadyeye.models.finetuned import checkpoint_format
 from steadyeye.models.runtimes.torch_module import one_thread
@@ -34,6 +32,7 @@ FRAMES = 8
 SIDES = {"height": 96, "width": 160}
 CLASSES = Classes(("bird", "dog"))
 MOBILE = "fasterrcnn_mobilenet_v3_large_320_fpn"
+pytestmark = pytest.mark.usefixtures("torchvision")
 
 
 @pytest.fixture(autouse=True)
@@ -451,7 +450,9 @@ def test_faster_rcnn_over_resnet_101_has_the_parts_of_that_over_resnet_50():
 
 
 @pytest.mark.slow
-def test_a_trained_backbone_stays_frozen_where_torchvision_freezes_it(tmp_path, monkeypatch):
+def test_a_trained_backbone_stays_frozen_where_torchvision_freezes_it(
+    tmp_path, monkeypatch, torchvision
+):
     monkeypatch.setenv("TORCH_HOME", str(tmp_path))
     kept = tmp_path / "hub" / "checkpoints"
     kept.mkdir(parents=True)
@@ -470,6 +471,8 @@ def test_a_trained_backbone_stays_frozen_where_torchvision_freezes_it(tmp_path, 
     assert any(note.endswith("first 'backbone.body.conv1.weight'") for note in task.notes)
     assert any("104 layers of batch normalisation are frozen" in note for note in task.notes)
     found = trained(task, tmp_path / "ft")
+    from steadyeye.models.detectors import torchvision_networks
+
     assert torchvision_networks.settings(found.copies.module).frozen == 1e-5
     free = detection(model, spec, small(), from_scratch=True)
     assert free.record()["frozen"] == []

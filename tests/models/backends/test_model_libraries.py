@@ -11,7 +11,7 @@ import pytest
 import torch
 from gpu_marks import on_a_gpu, without_gpu
 from PIL import Image as Pillow
-from torchvision_ops import spread, torchvision
+from toy_networks import spread
 
 from steadyeye.core import imports, plugins
 from steadyeye.core.errors import UsageError
@@ -22,7 +22,7 @@ from steadyeye.models.runtimes.torch_module import one_thread
 from steadyeye.models.runtimes.weights import FORMER, architecture
 
 PHOTOS = ("hot_dog.jpg", "cat_720p.jpg", "pets.jpg")
-pytestmark = pytest.mark.usefixtures("own_cache")
+pytestmark = pytest.mark.usefixtures("own_cache", "torchvision")
 
 
 @pytest.fixture(scope="module")
@@ -120,7 +120,7 @@ def test_timm_crop_modes(mode, photos):
 
 
 @pytest.mark.parametrize("name", ["mobilenet_v3_small", "squeezenet1_1"])
-def test_torchvision(name, photos):
+def test_torchvision(name, photos, torchvision):
     model = build("torchvision", name=name, weights=None)
     torch.manual_seed(0)
     module = torchvision.models.get_model(name).eval()
@@ -156,7 +156,9 @@ SSD = "ssdlite320_mobilenet_v3_large"
         ("retinanet_resnet50_fpn_v2", (224, 320)),
     ],
 )
-def test_torchvision_detectors_answer_as_the_library_does(name, size, tmp_path, photos):
+def test_torchvision_detectors_answer_as_the_library_does(
+    name, size, tmp_path, photos, torchvision
+):
     theirs = dict(zip(("min_size", "max_size"), size, strict=False))
     module = spread(torchvision.models.get_model(name, weights_backbone=None, **theirs))
     torch.save(module.state_dict(), tmp_path / "random.pth")
@@ -190,7 +192,9 @@ def test_torchvision_detectors_answer_in_the_classes_of_coco(photos):
     assert "__background__" not in model.classes.names
 
 
-def test_weights_of_torchvision_detectors_are_loaded_as_tensors_alone(tmp_path, torch_home, photos):
+def test_weights_of_torchvision_detectors_are_loaded_as_tensors_alone(
+    tmp_path, torch_home, photos, torchvision
+):
     module = spread(torchvision.models.get_model(SSD, weights_backbone=None))
     file = torch_home / torchvision.models.get_model_weights(SSD).DEFAULT.url.rpartition("/")[2]
     torch.save(module.state_dict(), file)
@@ -203,7 +207,7 @@ def test_weights_of_torchvision_detectors_are_loaded_as_tensors_alone(tmp_path, 
         build("torchvision", name=SSD)
 
 
-def test_torchvision_detectors_of_other_classes(tmp_path, torch_home, photos):
+def test_torchvision_detectors_of_other_classes(tmp_path, torch_home, photos, torchvision):
     (tmp_path / "two.txt").write_text("cat\ndog")
     own = {"name": SSD, "classes": str(tmp_path / "two.txt")}
     module = torchvision.models.get_model(SSD, weights_backbone=None, num_classes=3)
@@ -260,7 +264,7 @@ SIZES = {
 
 
 @pytest.mark.parametrize("processor", SIZES)
-def test_hf_from_a_folder(processor, tmp_path, photos):
+def test_hf_from_a_folder(processor, tmp_path, photos, torchvision):
     from transformers import AutoImageProcessor, AutoModelForImageClassification
 
     labels = torchvision.models.get_model_weights("resnet18").DEFAULT.meta["categories"]

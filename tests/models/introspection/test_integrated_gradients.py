@@ -6,19 +6,25 @@ import cv2
 import numpy as np
 import pytest
 import torch
-from torchvision_ops import spread, torchvision
+from toy_networks import spread
 
 from steadyeye.core.errors import UsageError
 from steadyeye.core.plugins import build as build_plugin
 from steadyeye.core.spec import Spec
 from steadyeye.data.images import image_file
 from steadyeye.models.introspection.differentiable import FixedCandidates, choose_candidate
-from steadyeye.models.introspection.integrated_gradients import attribute_detection
 
 BOX = (2.0, 1.0, 5.0, 4.0)
 BLOTS = np.random.default_rng(5).integers(0, 256, (9, 12, 3), dtype=np.uint8)
 PHOTO = cv2.resize(BLOTS, (160, 120), interpolation=cv2.INTER_CUBIC)
 IMAGE = np.random.default_rng(3).integers(1, 256, (6, 8, 3), dtype=np.uint8)
+
+
+def attribute(*parts, **options):
+    # captum takes seconds to import
+    from steadyeye.models.introspection.integrated_gradients import attribute_detection
+
+    return attribute_detection(*parts, **options)
 
 
 def build(plugin, **kwargs):
@@ -45,7 +51,7 @@ def test_a_linear_detector_gives_weight_times_difference(baseline, grey):
     weight = np.random.default_rng(0).normal(size=(3, 6, 8)) / 20
     difference = (IMAGE.transpose(2, 0, 1).astype(float) - grey) / 255
     score = (weight * IMAGE.transpose(2, 0, 1) / 255).sum()
-    found = attribute_detection(linear(weight), (BOX, 1, score), baseline)
+    found = attribute(linear(weight), (BOX, 1, score), baseline)
     np.testing.assert_allclose(found.values, np.abs(weight * difference).sum(axis=0), atol=1e-6)
     assert found.total == pytest.approx((weight * difference).sum(), abs=1e-5)
     assert found.complete
@@ -54,9 +60,9 @@ def test_a_linear_detector_gives_weight_times_difference(baseline, grey):
 
 def test_a_score_that_no_candidate_has_is_refused():
     with pytest.raises(UsageError, match="no candidate of the opened detector scores"):
-        attribute_detection(linear(np.zeros((3, 6, 8))), (BOX, 1, 0.9))
+        attribute(linear(np.zeros((3, 6, 8))), (BOX, 1, 0.9))
     with pytest.raises(UsageError, match="no baseline named 'white'"):
-        attribute_detection(linear(np.zeros((3, 6, 8))), (BOX, 1, 0.0), "white")
+        attribute(linear(np.zeros((3, 6, 8))), (BOX, 1, 0.0), "white")
 
 
 def test_steps_rise_until_complete_and_what_is_not_says_so():
@@ -65,10 +71,10 @@ def test_steps_rise_until_complete_and_what_is_not_says_so():
         return torch.sigmoid(2000 * (values.mean((1, 2, 3)) - 0.3))[:, None, None]
 
     opened = FixedCandidates(IMAGE, values_of, (1.0, 1.0), np.array(BOX)[None, None], scores)
-    few = attribute_detection(opened, (BOX, 0, 1.0), most=32)
+    few = attribute(opened, (BOX, 0, 1.0), most=32)
     assert not few.complete
     assert few.steps == 32
-    more = attribute_detection(opened, (BOX, 0, 1.0))
+    more = attribute(opened, (BOX, 0, 1.0))
     assert more.steps > 32
     assert more.residual < few.residual
 
@@ -121,7 +127,7 @@ def check(model, image):
     labels = said.labels.tolist()
     away = [abs(scores[i, c] - black[i, c]) for i, c in zip(rows, labels, strict=True)]
     detection = detections[int(np.argmax(away))]
-    found = attribute_detection(opened, detection)
+    found = attribute(opened, detection)
     assert found.score == pytest.approx(detection[2], abs=1e-5)
     assert found.complete, (found.residual, found.steps)
     height, width = image.shape[:2]
@@ -146,7 +152,7 @@ def test_transformers_detectors_are_complete(kind, seed, tmp_path):
         ("fcos_resnet50_fpn", {"size": [192, 256]}),
     ],
 )
-def test_torchvision_detectors_are_opened_at_what_they_say(name, more, tmp_path):
+def test_torchvision_detectors_are_opened_at_what_they_say(name, more, tmp_path, torchvision):
     module = spread(torchvision.models.get_model(name, weights_backbone=None))
     torch.save(module.state_dict(), tmp_path / "random.pth")
     model = build("torchvision", name=name, checkpoint=str(tmp_path / "random.pth"), **more)
@@ -176,9 +182,7 @@ def test_a_real_mistake_is_complete(test_data):
     np.testing.assert_allclose(scores, said.scores, atol=1e-4)
     np.testing.assert_allclose(boxes, said.boxes, atol=1e-2)
     assert session.classes.names[labels[0]] == "bear"
-    found = attribute_detection(
-        yolox.fix_candidates(photo), (boxes[0], int(labels[0]), float(scores[0]))
-    )
+    found = attribute(yolox.fix_candidates(photo), (boxes[0], int(labels[0]), float(scores[0])))
     assert found.score > 0.8
     assert found.without < 0.01
     assert found.complete, (found.residual, found.steps)

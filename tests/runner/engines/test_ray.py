@@ -23,11 +23,6 @@ from steadyeye.runner.engine_spec import Cluster, choice
 from steadyeye.runner.engines import work_order
 from steadyeye.runner.run import Silent, run
 
-ray = pytest.importorskip("ray")
-from ray.cluster_utils import Cluster as Nodes  # noqa: E402
-
-from steadyeye.runner.engines import ray as engine  # noqa: E402
-
 SLOW_MODEL = """
 import os, time
 from pathlib import Path
@@ -92,11 +87,22 @@ def bucket():
 
 
 @pytest.fixture(scope="module")
-def cluster(model, bucket):
+def engine():
+    """The engine's module, imported when it is first asked for: Ray takes seconds."""
+    pytest.importorskip("ray")
+    from steadyeye.runner.engines import ray
+
+    return ray
+
+
+@pytest.fixture(scope="module")
+def cluster(model, bucket, engine):
     """Two nodes of one processor each; one cluster for all tests, as a start takes seconds.
 
     They find the bucket by the environment that they are started in.
     """
+    from ray.cluster_utils import Cluster as Nodes
+
     nodes = Nodes(initialize_head=True, head_node_args={"num_cpus": 1, "include_dashboard": False})
     second = nodes.add_node(num_cpus=1)
     yield nodes, second
@@ -104,10 +110,10 @@ def cluster(model, bucket):
 
 
 @pytest.fixture
-def connected(cluster):
-    ray.init(address=cluster[0].address, log_to_driver=False)
+def connected(cluster, engine):
+    engine.ray.init(address=cluster[0].address, log_to_driver=False)
     yield
-    ray.shutdown()
+    engine.ray.shutdown()
 
 
 def same(out, whole):
@@ -220,7 +226,7 @@ def test_what_a_worker_cannot_do_is_one_line(model, tmp_path):
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("connected")
-def test_a_shard_that_always_kills_its_actor_ends_the_run(model, tmp_path, monkeypatch):
+def test_a_shard_that_always_kills_its_actor_ends_the_run(engine, model, tmp_path, monkeypatch):
     monkeypatch.setattr(engine, "TRIES", 2)
     (tmp_path / "greys").mkdir()
     for i in range(48):
@@ -229,8 +235,8 @@ def test_a_shard_that_always_kills_its_actor_ends_the_run(model, tmp_path, monke
     source, out = f"image_folder(root='{tmp_path / 'greys'}')", tmp_path / "run"
     flags = {"models": ["callable(path='py:slowly:deadly')"], "data": [source], "cache": "off"}
 
-    def computed(out, engine):
-        run(validate.check(job.read(None, flags | {"out": str(out), "engine": engine})), Silent())
+    def computed(out, name):
+        run(validate.check(job.read(None, flags | {"out": str(out), "engine": name})), Silent())
 
     (model / "deadly.on").touch()
     with pytest.raises(UsageError, match=f"an actor died {engine.TRIES} times at shard 2; if mem"):
@@ -269,7 +275,7 @@ def test_a_killed_driver_goes_on_where_it_was(cluster, model, data, whole, tmp_p
     assert set(tree(tmp_path / "run")) > set(tree(whole))
 
 
-def test_only_the_stray_line_of_ray_is_left_out(capfd):
+def test_only_the_stray_line_of_ray_is_left_out(engine, capfd):
     stray = b"[2026-11-21 16:46:07,068 I 1 1] logging.cc:303: Set ray log level from environment "
     with engine._without(engine.STRAY):
         os.write(2, b"an error\n" + stray + b"variable RAY_BACKEND_LOG_LEVEL to 3\nand more")
@@ -317,6 +323,7 @@ def test_what_a_cluster_is_asked_for():
         choice("local", "auto")
 
 
+@pytest.mark.usefixtures("engine")
 def test_a_cluster_that_is_not_there_is_one_line(model, data, tmp_path):
     checked = plan_of(data, tmp_path / "run", "ray(address='127.0.0.1:1')")
     with pytest.raises(UsageError, match=r"cannot reach the Ray cluster '127\.0\.0\.1:1'"):
