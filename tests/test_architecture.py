@@ -37,7 +37,7 @@ INSIDE = {
         {"finetuned"},
         {"backends"},
     ],
-    "report": [{"charts"}, {"comparison"}, {"gate", "render"}, {"explain"}, {"analyses"}],
+    "report": [{"charts"}, {"comparison"}, {"render"}, {"analyses"}],
     "review": [
         {"db", "sampling"},
         {"protocol"},

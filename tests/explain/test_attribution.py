@@ -31,8 +31,8 @@ from steadyeye.explain.saliency import (
     weigh_mask,
     weigh_patches,
 )
+from steadyeye.report import build
 from steadyeye.report.analyses.attribution import attribution
-from steadyeye.report.explain import page
 from steadyeye.report.overlays import draw_heat
 from steadyeye.runner.collect import tables
 from steadyeye.runner.job import Job
@@ -213,7 +213,7 @@ def test_a_black_box_is_explained_by_masks_which_agree_with_what_was_planted(tmp
     sections = [attribution([one]) for one in found.evaluated if one.predictions.probe]
     assert ["RISE" in each.title for each in sections] == [True, False]
     assert ["occlusion" in each.title for each in sections] == [False, True]
-    content = page.report(found)
+    content = build.write_explanation(found)
     assert sum("attribution is inside the box" in each.title for each in content.sections) == 2
     # 24 maps, and six mistakes by their causes
     assert len(list((tmp_path / "run" / "pictures").iterdir())) == 30

@@ -18,7 +18,6 @@ from steadyeye.explain.embedding.projection import layout, space
 from steadyeye.predictions.read import read
 from steadyeye.report import build
 from steadyeye.report.analyses.blind_spots import blind_spots
-from steadyeye.report.explain import page as explain_page
 from steadyeye.report.sections import sections
 from steadyeye.runner.job import Job
 from steadyeye.runner.run import Silent
@@ -47,7 +46,7 @@ def toy(tmp_path_factory):
 @pytest.fixture(scope="module")
 def whole(toy, tmp_path_factory):
     made = explained(toy, tmp_path_factory.mktemp("run") / "run")
-    explain_page.report(made)
+    build.write_explanation(made)
     return made
 
 
@@ -256,7 +255,7 @@ def test_what_cannot_be_is_refused_in_one_line(toy, tmp_path):
 
 def test_the_report_begins_with_the_mistakes_and_is_one_file(whole):
     page = (whole.out / "report.html").read_text()
-    titles = [section.title for section in explain_page.document(whole).sections]
+    titles = [section.title for section in build.explanation(whole).sections]
     assert titles[0].startswith("Confidently wrong: 12 of 36")
     assert titles[-1] == "Blind spots: 1 region that is sparse in the reference data"
     assert page.count('"image": "data:image/jpeg') == 76

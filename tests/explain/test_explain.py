@@ -36,7 +36,6 @@ from steadyeye.predictions.schema import Rows, matrix, to_arrow
 from steadyeye.report import build, pictures
 from steadyeye.report.analyses.background import background
 from steadyeye.report.analyses.patch_shuffle import patch_shuffle
-from steadyeye.report.explain import page
 from steadyeye.runner.job import Job
 from steadyeye.runner.run import Silent
 
@@ -316,7 +315,7 @@ def run(toy, out, asked=None, how=None, **options):
 @pytest.fixture(scope="module")
 def whole(toy, tmp_path_factory):
     explained = run(toy, tmp_path_factory.mktemp("whole") / "run", workers=1)
-    return explained, page.report(explained)
+    return explained, build.write_explanation(explained)
 
 
 def cells(out):
@@ -458,7 +457,7 @@ def test_the_control_is_of_the_reference_where_one_is_given(toy, tmp_path):
     # images of the two that are called the same are not the same
     found = effects(probe, probe.tags["repeat"] == 0)
     assert len(set(found.cluster)) == 6 + 3
-    content = page.report(explained)
+    content = build.write_explanation(explained)
     assert "--reference" in content.commands[0]
     assert content.commands[0].count("--data") == 1
 
@@ -552,7 +551,7 @@ def test_data_without_masks_are_refused_or_guessed(toy, tmp_path):
     refused(one, tmp_path, asked, "none of the 6 mistakes of detector has a mask")
     guessed = asked.replace(")", ", masks='grabcut')")
     explained = run(one, tmp_path / "guessed", guessed)
-    section = page.report(explained).sections[-1]
+    section = build.write_explanation(explained).sections[-1]
     assert "guessed by GrabCut from the box, which is less exact" in section.text[2]
 
 
@@ -642,7 +641,7 @@ def test_two_models_are_told_in_one_section_with_their_own_pictures(toy, tmp_pat
     job = Job(models=models, data=(data,), out=str(tmp_path / "run"))
     how = explaining.Explaining("patch_shuffle(repeats=1)", limit=2)
     explained = explaining.explain(explaining.check(job, how), Silent())
-    content = page.report(explained)
+    content = build.write_explanation(explained)
     section = content.sections[-1]
     assert [each.split(":")[0] for each in section.text[1:]] == ["detector", "slow"]
     assert {exhibit.model for exhibit in section.exhibits} == {"detector", "slow"}

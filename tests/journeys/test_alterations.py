@@ -17,7 +17,7 @@ from steadyeye.core.errors import UsageError
 from steadyeye.core.spec import parse
 from steadyeye.data.annotations import review_set
 from steadyeye.models.finetuned import checkpoint_format
-from steadyeye.report.gate.gate import gate, requirements
+from steadyeye.report.gate import gate, requirements
 from steadyeye.review.interchange import coco as coco_form
 from steadyeye.review.interchange import pmsets
 from steadyeye.review.results import export

@@ -11,11 +11,10 @@ from hand_tables import HAND, evaluated, table
 from steadyeye.core.report_types import Exhibit, Picture, Section, Topic
 from steadyeye.core.result_lookup import limit
 from steadyeye.core.types import Evaluated, Result
-from steadyeye.report.render.document import Document, interval_of, title, value_of
-from steadyeye.report.render.first import grids
+from steadyeye.report.render.document import Document, grids, interval_of, title, value_of
+from steadyeye.report.render.formats import render_markdown
 from steadyeye.report.render.headline import headline
 from steadyeye.report.render.html import render_html
-from steadyeye.report.render.markdown import render_markdown
 from steadyeye.report.sections import sections
 
 

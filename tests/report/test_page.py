@@ -15,10 +15,9 @@ from scipy.stats import binomtest
 
 from steadyeye.core.types import Evaluated, Result
 from steadyeye.report.render.document import Document
+from steadyeye.report.render.formats import render_csv, render_json, render_markdown
 from steadyeye.report.render.headline import headline
 from steadyeye.report.render.html import render_html
-from steadyeye.report.render.markdown import render_markdown
-from steadyeye.report.render.tables import render_csv, render_json
 from steadyeye.report.sections import sections
 from steadyeye.runner.collect import results
 

@@ -22,7 +22,7 @@ from steadyeye.core.storage import contents
 from steadyeye.core.types import Classes, Sample
 from steadyeye.report.build import document
 from steadyeye.report.compare import group_shared
-from steadyeye.report.render.markdown import render_markdown
+from steadyeye.report.render.formats import render_markdown
 
 COUNT = 8
 

@@ -24,7 +24,7 @@ from steadyeye.core.stats.trials import Trials
 from steadyeye.core.storage.run_lock import alone
 from steadyeye.data.video import decoder
 from steadyeye.data.video.paths import resolve_path
-from steadyeye.report.comparison.training_gains import gain
+from steadyeye.report.comparison.before_after import gain
 from steadyeye.runner.run import Silent
 from steadyeye.training import checkpoint, report, run
 from steadyeye.training import job as training_job

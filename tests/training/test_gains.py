@@ -27,7 +27,7 @@ from steadyeye.metrics.pm_k_map import pm_k_map
 from steadyeye.models.finetuned import checkpoint_format as tuned_folder
 from steadyeye.report.analyses.degradation_gains import degradation_gains
 from steadyeye.report.analyses.gains import gains
-from steadyeye.report.comparison.model_lineage import steps
+from steadyeye.report.comparison.before_after import steps
 from steadyeye.runner.collect import evaluated
 from steadyeye.runner.run import Silent
 from steadyeye.training.augmentation import augmentation

@@ -22,7 +22,7 @@ from steadyeye.core.storage.files import place
 
 if TYPE_CHECKING:
     from steadyeye.report.comparison.leaderboards import Boards
-    from steadyeye.report.gate.gate import GateVerdict
+    from steadyeye.report.gate import GateVerdict
 
 MARKS = {True: "✓", False: "✗"}
 
@@ -97,8 +97,8 @@ def gate(
     ] = False,
 ) -> None:
     """Exit with 1 unless the 95 % interval meets every requirement."""
-    from steadyeye.report.gate.gate import HOLDS, requirements, tolerance
-    from steadyeye.report.gate.gate import gate as judge
+    from steadyeye.report.gate import HOLDS, requirements, tolerance
+    from steadyeye.report.gate import gate as judge
     from steadyeye.runner import data_changes
     from steadyeye.runner.collect import tables
 
@@ -119,7 +119,7 @@ def gate(
 def _print_verdicts(verdicts: Sequence["GateVerdict"], github: bool, junit: str | None) -> None:
     """Prints the verdicts of a gate; `junit`: the file that they are also written to."""
     from steadyeye.core.storage.files import write_file
-    from steadyeye.report.gate import gate
+    from steadyeye.report import gate
 
     for verdict in verdicts:
         say(f"{MARKS[verdict.outcome == gate.HOLDS]} {verdict.sentence}")
@@ -135,7 +135,7 @@ def _print_verdicts(verdicts: Sequence["GateVerdict"], github: bool, junit: str 
 
 def _print_boards(boards: "Boards", several: bool) -> None:
     """The leaderboards of one of the data, and which pairs are told apart."""
-    from steadyeye.report.comparison.wording import finding, name_metric, rank
+    from steadyeye.report.comparison.leaderboards import finding, name_metric, rank
 
     if several:
         show(boards.data, style="bold")

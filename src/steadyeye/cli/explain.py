@@ -45,7 +45,7 @@ def explain(
 ) -> None:
     """Explain a detector's confident mistakes. Resumes like `run`."""
     from steadyeye.explain import run
-    from steadyeye.report.explain import page
+    from steadyeye.report import build
     from steadyeye.runner.short_forms import expand_data
 
     how = run.Explaining(analyses, reference, score, limit)
@@ -60,7 +60,7 @@ def explain(
     checked = run.check(read_job(None, flags, necessary=NECESSARY), how)
     with progress as watcher:
         explained = run.explain(checked, watcher)
-    content = page.report(explained)
+    content = build.write_explanation(explained)
     for line in content.headline:
         say(line)
     for section in content.sections:

@@ -1,7 +1,8 @@
 """Sealed predictions summed up: sections, pictures, and the report's files."""
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
 
 from steadyeye.core.errors import UsageError, unknown
 from steadyeye.core.storage.files import Place, place, write_file
@@ -9,13 +10,18 @@ from steadyeye.core.types import Evaluated, Source
 from steadyeye.predictions.covariate_table import state
 from steadyeye.report import pictures
 from steadyeye.report.render.document import Document, title
+from steadyeye.report.render.formats import render_csv, render_json, render_markdown
 from steadyeye.report.render.headline import headline
 from steadyeye.report.render.html import render_html
-from steadyeye.report.render.markdown import render_markdown
-from steadyeye.report.render.tables import render_csv, render_json
 from steadyeye.report.sections import analyses_not_installed, sections
 from steadyeye.runner.collect import collect, record
 from steadyeye.runner.job import Job
+
+if TYPE_CHECKING:
+    from steadyeye.explain.run import Explained
+
+EXPLAINED = ("confident_mistakes", "confusion_pairs")
+"""The analyses that a report of explanations begins with: what is to be explained."""
 
 RENDER: Mapping[str, Callable[[Document], str]] = {
     "md": render_markdown,
@@ -106,6 +112,25 @@ def store_pictures(run: Place, sources: Sequence[Source], content: Document | No
     content = content or document([run])
     tables = [one.predictions for one in content.evaluated]
     pictures.store(run, sources, tables, content.sections)
+
+
+def explanation(explained: "Explained") -> Document:
+    """The report of an explanation, from its sealed predictions.
+
+    What the detector is confidently wrong about comes first, whatever else was asked.
+    """
+    rest = [name for name in explained.analyses if name not in EXPLAINED]
+    analyses = (*(f"{name}(score={explained.score!r})" for name in EXPLAINED), *rest)
+    content = build_report([explained.out], explained.evaluated, analyses)
+    return replace(content, title="Explanation of confident mistakes", headline=explained.headline)
+
+
+def write_explanation(explained: "Explained") -> Document:
+    """Writes report.html and its pictures into the folder of an explanation; returns it."""
+    content = explanation(explained)
+    store_pictures(explained.out, explained.sources, content)
+    save(content, [explained.out], [explained.out / "report.html"])
+    return content
 
 
 def command(content: Mapping[str, Any], out: str) -> str:

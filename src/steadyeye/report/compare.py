@@ -10,8 +10,7 @@ from steadyeye.core.spec import split
 from steadyeye.core.storage.files import Place
 from steadyeye.core.types import Evaluated
 from steadyeye.report import build
-from steadyeye.report.comparison.leaderboards import Boards, boards, not_ranked
-from steadyeye.report.comparison.wording import finding
+from steadyeye.report.comparison.leaderboards import Boards, boards, finding, not_ranked
 from steadyeye.report.render.document import Document
 from steadyeye.runner import data_changes
 from steadyeye.runner.collect import collect, tables

@@ -12,7 +12,7 @@ from steadyeye.core.report_types import Figure, Table
 from steadyeye.core.result_lookup import find, read_k
 from steadyeye.core.stats.intervals import Interval, proportion
 from steadyeye.core.types import Evaluated
-from steadyeye.report.charts.style import (
+from steadyeye.report.charts.specs import (
     BELOW,
     PALETTE,
     SCHEMA,

@@ -26,7 +26,7 @@ from steadyeye.core.stats.trials import Trials
 from steadyeye.core.storage.files import Place
 from steadyeye.core.types import WITHIN, Classes, Labels, Sample
 from steadyeye.metrics.map import outcomes
-from steadyeye.report.comparison.training_gains import Gain, amount, gain, share
+from steadyeye.report.comparison.before_after import Gain, amount, gain, share
 from steadyeye.runner.collect import tables
 from steadyeye.runner.job import Job
 from steadyeye.runner.run import Watcher, run

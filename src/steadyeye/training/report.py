@@ -6,9 +6,8 @@ from typing import Any
 
 from steadyeye.core.format import number_of, percent
 from steadyeye.core.report_types import Figure, Section, Table, Topic
-from steadyeye.report.charts.lines import lines
-from steadyeye.report.charts.style import PALETTE, chart, shares
-from steadyeye.report.comparison.training_gains import Gain, TrainingGains, table
+from steadyeye.report.charts.specs import PALETTE, chart, lines, shares
+from steadyeye.report.comparison.before_after import Gain, TrainingGains, table
 from steadyeye.report.render.document import Document
 from steadyeye.training import job
 from steadyeye.training.base_comparison import Beside

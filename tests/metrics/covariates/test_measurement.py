@@ -37,7 +37,7 @@ from steadyeye.metrics.covariates.pm_set_measures import (
 from steadyeye.report.analyses.linf_distances import linf_distances
 from steadyeye.report.analyses.what_changed import what_changed
 from steadyeye.report.build import document
-from steadyeye.report.charts.dose_response import dose, edges
+from steadyeye.report.charts.changes import dose, edges
 
 NAMES = list(json.loads((ROOT / "examples" / "bikes.json").read_text())["classes"])
 BICYCLE, CAR = NAMES.index("bicycle"), NAMES.index("car")

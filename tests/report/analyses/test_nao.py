@@ -20,8 +20,7 @@ from steadyeye.metrics.detection.frame_ap import (
     select_counted_rows,
 )
 from steadyeye.metrics.detection.matching import IOUS
-from steadyeye.report.analyses.published_nao import published_nao
-from steadyeye.report.comparison.published_nao import read_published
+from steadyeye.report.analyses.published_nao import published_nao, read_published
 from steadyeye.report.sections import sections
 from steadyeye.runner.collect import evaluated
 

@@ -27,9 +27,17 @@ from steadyeye.core.stats.trials import Statistic, Trials
 from steadyeye.core.types import Result
 from steadyeye.metrics.degraded_accuracy import degraded_accuracy
 from steadyeye.report.analyses.comparison import comparison
-from steadyeye.report.comparison.leaderboards import boards, common
-from steadyeye.report.comparison.ranking import RankedModel, leaderboard
-from steadyeye.report.comparison.wording import finding, headline, name_metric, rank, reach
+from steadyeye.report.comparison.leaderboards import (
+    RankedModel,
+    boards,
+    common,
+    finding,
+    headline,
+    leaderboard,
+    name_metric,
+    rank,
+    reach,
+)
 from steadyeye.runner.collect import ask, evaluated
 
 # ---------------------------------------------------------------- two proportions

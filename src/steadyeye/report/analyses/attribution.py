@@ -20,7 +20,7 @@ from steadyeye.explain.attributions import (
     table,
 )
 from steadyeye.explain.effects import difference, mean
-from steadyeye.report.explain.attribution_charts import exhibits, figure
+from steadyeye.report.charts.probes import draw_attribution, show_attributions
 
 NAMES = {"integrated_gradients": "integrated gradients", "rise": "RISE", "occlusion": "occlusion"}
 
@@ -56,10 +56,10 @@ def attribution(evaluated: Sequence[Evaluated]) -> Section | None:
         ),
         tables=tuple(map(table, found)),
         figures=tuple(
-            figure(each, f"attribution-{method(each.predictions)}-{i}", way)
+            draw_attribution(each, f"attribution-{method(each.predictions)}-{i}", way)
             for i, each in enumerate(found)
         ),
-        exhibits=tuple(shown for each in found for shown in exhibits(each)),
+        exhibits=tuple(shown for each in found for shown in show_attributions(each)),
     )
 
 

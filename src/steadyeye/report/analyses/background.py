@@ -7,8 +7,8 @@ import numpy as np
 from steadyeye.core.report_types import Section, Table
 from steadyeye.core.types import Evaluated, needs
 from steadyeye.explain.effects import mean
-from steadyeye.report.explain.charts import ProbeNames, build_section
-from steadyeye.report.explain.wording import ProbedModel, measure_changes, number, sentence
+from steadyeye.report.charts.probes import ProbeNames, build_section
+from steadyeye.report.probe_wording import ProbedModel, measure_changes, number, sentence
 
 NAMES = ProbeNames(
     "Replacing the background", "its background is replaced", "background", "background"

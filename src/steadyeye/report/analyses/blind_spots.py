@@ -21,7 +21,7 @@ from steadyeye.explain.embedding.density_ratio import FALSE, LEAST, SHUFFLES
 from steadyeye.explain.embedding.regions import WRONG
 from steadyeye.explain.mining.candidates import FAINT, mistake_film
 from steadyeye.explain.mining.causes import judge_detections
-from steadyeye.report.explain.embedding_map import map_figure, name_cause
+from steadyeye.report.charts.embedding_map import map_figure, name_cause
 
 PACKAGES = ("sklearn",)
 EXTRA = "explain"

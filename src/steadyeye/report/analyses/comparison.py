@@ -7,11 +7,12 @@ from steadyeye.core.format import number_of, probability
 from steadyeye.core.report_types import Figure, Section, Table, Topic
 from steadyeye.core.result_lookup import among
 from steadyeye.core.types import Evaluated, needs
-from steadyeye.report.charts.style import PALETTE, chart, rows_of
-from steadyeye.report.comparison.leaderboards import Boards, boards
-from steadyeye.report.comparison.ranking import Leaderboard
-from steadyeye.report.comparison.wording import (
+from steadyeye.report.charts.specs import PALETTE, chart, rows_of
+from steadyeye.report.comparison.leaderboards import (
+    Boards,
+    Leaderboard,
     amount,
+    boards,
     claim,
     finding,
     headline,

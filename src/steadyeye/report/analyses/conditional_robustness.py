@@ -11,8 +11,15 @@ from steadyeye.core.report_types import Figure, Section, Table, Topic
 from steadyeye.core.result_lookup import find
 from steadyeye.core.stats.intervals import Interval, proportion
 from steadyeye.core.types import Evaluated, Result, needs
-from steadyeye.report.charts.lines import draw_bands, draw_crossed, line_colour
-from steadyeye.report.charts.style import chart, choose_drawn, describe_omitted, shares
+from steadyeye.report.charts.specs import (
+    chart,
+    choose_drawn,
+    describe_omitted,
+    draw_bands,
+    draw_crossed,
+    line_colour,
+    shares,
+)
 
 MEASURES = ("frames exactly d away", "all frames within d")
 

@@ -14,8 +14,7 @@ from steadyeye.core.types import Evaluated, needs
 from steadyeye.explain.mining.candidates import FAINT, Mistake, candidates, mistake_film, name_of
 from steadyeye.explain.mining.causes import CAUSES, MISTAKES, SCORE, WORDS, Judged, judge_detections
 from steadyeye.explain.mining.error_rates import Shares, shares
-from steadyeye.report.charts.lines import shape
-from steadyeye.report.charts.style import chart, colour
+from steadyeye.report.charts.specs import chart, colour, shape
 
 SHOWN = 12  # pictures of a cause
 FIRST = 3  # pictures on the first screen

@@ -17,20 +17,22 @@ from steadyeye.degradation.failure_points import (
     accuracy_loss,
     measure_failure_shifts,
 )
-from steadyeye.report.charts.lines import draw_bands, lines
-from steadyeye.report.charts.style import SCHEMA, shares
-from steadyeye.report.comparison.leaderboards import common
-from steadyeye.report.comparison.model_lineage import Step, augmentation, caveats, steps
-from steadyeye.report.comparison.training_gains import (
+from steadyeye.report.charts.specs import SCHEMA, draw_bands, lines, shares
+from steadyeye.report.comparison.before_after import (
     READING,
+    Step,
     TrainingGains,
     adjust_gains,
+    augmentation,
+    caveats,
     changes,
     dumbbells,
     gain,
     numbers,
+    steps,
     tables,
 )
+from steadyeye.report.comparison.leaderboards import common
 
 HALF = 0.5  # the failure point that is told first, if it was asked for
 DRAWN = 6  # operators that are drawn

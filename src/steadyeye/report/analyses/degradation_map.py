@@ -8,7 +8,7 @@ from steadyeye.core.report_types import Figure, Section, Topic
 from steadyeye.core.result_lookup import find
 from steadyeye.core.types import Evaluated, Result, needs
 from steadyeye.degradation.curves import format_operator_name, harm, operators
-from steadyeye.report.charts.style import SCHEMA
+from steadyeye.report.charts.specs import SCHEMA
 
 CELL = 15
 

@@ -8,8 +8,7 @@ from steadyeye.core.report_types import Figure, Section, Table, Topic
 from steadyeye.core.result_lookup import find
 from steadyeye.core.types import Evaluated, Result, needs
 from steadyeye.degradation.curves import MEAN
-from steadyeye.report.charts.lines import draw_bands, lines
-from steadyeye.report.charts.style import SCHEMA, shares
+from steadyeye.report.charts.specs import SCHEMA, draw_bands, lines, shares
 
 QUANTITIES = {
     "degraded_accuracy": "accuracy",

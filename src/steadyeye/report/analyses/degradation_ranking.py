@@ -8,8 +8,7 @@ from steadyeye.core.format import interval, percent
 from steadyeye.core.report_types import Section, Table, Topic
 from steadyeye.core.types import Evaluated, Result, needs
 from steadyeye.degradation.curves import profiles, statistic
-from steadyeye.report.comparison.ranking import RankedModel, leaderboard
-from steadyeye.report.comparison.wording import rank
+from steadyeye.report.comparison.leaderboards import RankedModel, leaderboard, rank
 
 
 @needs("truth", "operator", "level", "profile")

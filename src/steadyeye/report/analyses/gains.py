@@ -5,26 +5,23 @@ from dataclasses import replace
 
 from steadyeye.core.report_types import Section, Topic
 from steadyeye.core.types import BoundMetric, Evaluated, needs
-from steadyeye.report.comparison.leaderboards import common
-from steadyeye.report.comparison.model_lineage import (
-    Step,
-    augmentation,
-    caveats,
-    from_scratch,
-    steps,
-)
-from steadyeye.report.comparison.training_gains import (
+from steadyeye.report.comparison.before_after import (
     READING,
     Gain,
+    Step,
     TrainingGains,
     adjust_gains,
+    augmentation,
+    caveats,
     changes,
     dumbbells,
+    from_scratch,
     gain,
     numbers,
+    steps,
     tables,
 )
-from steadyeye.report.comparison.wording import name_metric
+from steadyeye.report.comparison.leaderboards import common, name_metric
 
 OF_LABELS = ("accuracy", "pm_k", "drop")
 OF_BOXES = ("map", "pm_k_map", "map_drop")

@@ -17,8 +17,7 @@ from steadyeye.metrics.covariates.breakage import (
     distribution,
     outcomes,
 )
-from steadyeye.report.charts.lines import lines
-from steadyeye.report.charts.style import chart, shares
+from steadyeye.report.charts.specs import chart, lines, shares
 
 CUSTOMARY = 8 / 255  # the radius that adversarial training on natural images mostly promises
 FEW = 0.05

@@ -15,8 +15,7 @@ from steadyeye.core.types import Evaluated, needs
 from steadyeye.metrics.detection.average_precision import dataset_ap
 from steadyeye.metrics.detection.frame_ap import frame_quality, frames, worst
 from steadyeye.metrics.detection.matching import AREAS, by_area
-from steadyeye.report.charts.lines import lines
-from steadyeye.report.charts.style import chart, shares
+from steadyeye.report.charts.specs import chart, lines, shares
 
 IOU = (0.5,)
 

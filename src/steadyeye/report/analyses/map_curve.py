@@ -6,15 +6,16 @@ from typing import Any
 from steadyeye.core.report_types import Figure, Section, Topic
 from steadyeye.core.result_lookup import find
 from steadyeye.core.types import Evaluated, needs
-from steadyeye.report.charts.lines import (
+from steadyeye.report.charts.specs import (
     DISTANCE,
     build_curve_table,
+    chart,
     draw_bands,
     draw_crossed,
     line_colour,
     list_cells,
+    shares,
 )
-from steadyeye.report.charts.style import chart, shares
 
 METRICS = {"pm_k_map": "pm-k mAP", "localization": "localization"}
 

@@ -16,8 +16,16 @@ from steadyeye.core.report_types import Figure, Section, Table, Topic
 from steadyeye.core.result_lookup import alike
 from steadyeye.core.stats.intervals import CellTrials, Interval, proportions
 from steadyeye.core.types import Evaluated, needs
-from steadyeye.report.charts.lines import DASHES, draw_bands, lines
-from steadyeye.report.charts.style import GREY, PALETTE, chart, choose_drawn, describe_omitted
+from steadyeye.report.charts.specs import (
+    DASHES,
+    GREY,
+    PALETTE,
+    chart,
+    choose_drawn,
+    describe_omitted,
+    draw_bands,
+    lines,
+)
 from steadyeye.report.subsets import distance
 
 LEAST = 0.01  # share of wrong frames next to the anchor that is worth a title, at least

@@ -5,8 +5,8 @@ from collections.abc import Sequence
 from steadyeye.core.format import percent
 from steadyeye.core.report_types import Section
 from steadyeye.core.types import Evaluated, needs
-from steadyeye.report.explain.charts import ProbeNames, build_section
-from steadyeye.report.explain.wording import measure_changes, sentence
+from steadyeye.report.charts.probes import ProbeNames, build_section
+from steadyeye.report.probe_wording import measure_changes, sentence
 
 NAMES = ProbeNames(
     "Shuffling patches inside the box",

@@ -14,7 +14,7 @@ from steadyeye.core.result_lookup import find, read_k
 from steadyeye.core.stats import medians
 from steadyeye.core.stats.intervals import Interval, proportion
 from steadyeye.core.types import Evaluated, needs
-from steadyeye.report.charts.style import PALETTE, SCHEMA, shares
+from steadyeye.report.charts.specs import PALETTE, SCHEMA, shares
 
 MEASURES = ("accuracy", "pm-k")
 

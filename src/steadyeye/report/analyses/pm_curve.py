@@ -7,14 +7,17 @@ from steadyeye.core.report_types import Figure, Section, Topic
 from steadyeye.core.result_lookup import find
 from steadyeye.core.types import Evaluated, needs
 from steadyeye.metrics.testbed.published_models import why_not
-from steadyeye.report.charts.lines import (
+from steadyeye.report.charts.specs import (
     DISTANCE,
     build_curve_table,
+    chart,
+    choose_drawn,
+    describe_omitted,
     draw_bands,
     lines,
     list_cells,
+    shares,
 )
-from steadyeye.report.charts.style import chart, choose_drawn, describe_omitted, shares
 
 
 @needs("truth", "group", "offset")

@@ -13,8 +13,7 @@ from steadyeye.core.result_lookup import find, read_k
 from steadyeye.core.types import Evaluated, needs
 from steadyeye.metrics.detection.frame_ap import frame_quality, frames, worst
 from steadyeye.metrics.detection.matching import IOUS
-from steadyeye.report.charts.lines import draw_crossed
-from steadyeye.report.charts.style import chart, shares
+from steadyeye.report.charts.specs import chart, draw_crossed, shares
 
 POINTS = 101
 

@@ -16,7 +16,7 @@ from steadyeye.core.stats import bootstrap
 from steadyeye.core.stats.intervals import Interval, proportion
 from steadyeye.core.stats.paired import difference, prepare_outcomes
 from steadyeye.core.types import Evaluated, needs
-from steadyeye.report.charts.style import BELOW, PALETTE, SCHEMA, shares
+from steadyeye.report.charts.specs import BELOW, PALETTE, SCHEMA, shares
 from steadyeye.report.subsets import distance
 
 MEASURES = (

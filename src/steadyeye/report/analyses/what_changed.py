@@ -20,9 +20,7 @@ from steadyeye.metrics.covariates.breakage import (
     effects,
     outcomes,
 )
-from steadyeye.report.charts.dose_response import dose, dose_figure, dose_table, edges
-from steadyeye.report.charts.example_pairs import pairs
-from steadyeye.report.charts.forest_plot import forest
+from steadyeye.report.charts.changes import dose, dose_figure, dose_table, edges, forest, pairs
 
 Judged = tuple[Predictions, Outcomes, Effects]
 

@@ -12,7 +12,7 @@ from steadyeye.core.format import clock, number_of
 from steadyeye.core.predictions import Predictions
 from steadyeye.core.report_types import Figure
 from steadyeye.metrics.sequences.answer_runs import certainty, in_time, video_of
-from steadyeye.report.charts.style import chart, colour
+from steadyeye.report.charts.specs import chart, colour
 
 COLUMNS = 1_200  # more would be finer than the page shows
 

@@ -1,17 +1,153 @@
-"""The leaderboards of models that were given the same samples."""
+"""The leaderboards of models on the same samples, and what they say in words."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import combinations
 
 import numpy as np
 
 from steadyeye.core import notebook
+from steadyeye.core.claims import Claim, above, every, first
 from steadyeye.core.errors import list_texts
 from steadyeye.core.format import number_of
 from steadyeye.core.predictions import Predictions, samples
-from steadyeye.core.types import Evaluated
-from steadyeye.report.comparison.ranking import Leaderboard, RankedModel, leaderboard
-from steadyeye.report.comparison.wording import name_metric
+from steadyeye.core.stats.multiple_testing import holm
+from steadyeye.core.stats.paired import Difference, difference, prepare_outcomes
+from steadyeye.core.stats.trials import Outcomes
+from steadyeye.core.types import Evaluated, Result, results_html
+
+ALPHA = 0.05
+
+
+@dataclass(frozen=True, eq=False)
+class RankedModel:
+    """A model with its number and with what that number is made of."""
+
+    model: str
+    result: Result
+    outcomes: Outcomes
+
+
+@dataclass(frozen=True)
+class ModelPair:
+    """Two models, the first being the better by its number.
+
+    `difference`: by how much it is better, whichever way better is. `adjusted`: the p value after
+    Holm, over all pairs of the leaderboard. `apart`: whether the data tell them apart.
+    """
+
+    better: str
+    worse: str
+    difference: Difference
+    adjusted: float
+    apart: bool
+
+    def __repr__(self) -> str:
+        gap = self.difference
+        told = f"{gap.value:+.3g} ({gap.low:+.3g} to {gap.high:+.3g}), p = {self.adjusted:.2g}"
+        return notebook.short("Pair", f"{self.better} − {self.worse}: {told}")
+
+
+@dataclass(frozen=True)
+class Standing:
+    """A model's place. `rank`: 1 + how many models are better and told apart from it.
+
+    `tied`: the models that it is not told apart from.
+    """
+
+    rank: int
+    model: str
+    result: Result
+    tied: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Leaderboard:
+    """Models on one metric, in the order of their ranks and, within one, of their numbers.
+
+    `lower`: whether the lower number is the better. `pairs`: all pairs, those told apart first and
+    those of small p value before the others.
+    """
+
+    metric: str
+    lower: bool
+    standings: tuple[Standing, ...]
+    pairs: tuple[ModelPair, ...]
+
+    def __repr__(self) -> str:
+        ranks = (f"{each.rank} {each.model}" for each in self.standings)
+        return notebook.short("Leaderboard", f"{self.metric}: {', '.join(ranks)}")
+
+    def _repr_html_(self) -> str:
+        ranked = [
+            replace(each.result, name=f"{each.rank}. {each.model}") for each in self.standings
+        ]
+        return results_html(self.metric, ranked)
+
+    @property
+    def unit(self) -> str:
+        """The unit of its numbers, as in `Result`."""
+        return self.standings[0].result.unit
+
+    @property
+    def apart(self) -> tuple[ModelPair, ...]:
+        """The pairs told apart."""
+        return tuple(pair for pair in self.pairs if pair.apart)
+
+    @property
+    def open_triple(self) -> tuple[str, str, str] | None:
+        """Models of which the first and last are told apart, and neither from the middle one."""
+        for pair in self.apart:
+            for each in self.standings:
+                if pair.better in each.tied and pair.worse in each.tied:
+                    return pair.better, each.model, pair.worse
+        return None
+
+
+def leaderboard(
+    metric: str, entries: Sequence[RankedModel], lower: bool = False
+) -> Leaderboard | None:
+    """The models as the data can order them; None for fewer than two with a number.
+
+    Two models are told apart where the paired p value, adjusted by Holm over all pairs, is 0.05
+    or less. Not being told apart does not carry over: of three models the first may be told apart
+    from the last, and neither from the one between.
+    """
+    there = [entry for entry in entries if entry.result.value is not None]
+    if len(there) < 2:
+        return None
+    sign = -1 if lower else 1
+    there = sorted(there, key=lambda entry: (-sign * (entry.result.value or 0.0), entry.model))
+    pairs = _pairs(there, lower)
+    standings = [_standing(entry, pairs) for entry in there]
+    standings.sort(key=lambda each: each.rank)
+    pairs = sorted(pairs, key=lambda pair: (not pair.apart, pair.adjusted, -pair.difference.value))
+    return Leaderboard(metric, lower, tuple(standings), tuple(pairs))
+
+
+def _pairs(entries: Sequence[RankedModel], lower: bool) -> list[ModelPair]:
+    """All pairs of entries that stand in the order of their numbers."""
+    both = list(combinations(range(len(entries)), 2))
+    many = [prepare_outcomes(entry.outcomes) for entry in entries]
+    found = []
+    for better, worse in both:
+        first, second = (worse, better) if lower else (better, worse)
+        each = difference(many[first], many[second])
+        assert each is not None, "both have a number"
+        found.append((entries[better].model, entries[worse].model, each))
+    adjusted = holm([each.p for _, _, each in found])
+    return [ModelPair(*pair, p, p <= ALPHA) for pair, p in zip(found, adjusted, strict=True)]
+
+
+def _standing(entry: RankedModel, pairs: Sequence[ModelPair]) -> Standing:
+    better = sum(pair.apart and pair.worse == entry.model for pair in pairs)
+    tied = tuple(
+        pair.worse if pair.better == entry.model else pair.better
+        for pair in pairs
+        if not pair.apart and entry.model in {pair.better, pair.worse}
+    )
+    return Standing(1 + better, entry.model, entry.result, tied)
+
 
 FIRST = ("pm_k", "pm_k_map", "degraded_accuracy", "accuracy", "map")
 """The metrics that a comparison is told by, the first that is there."""
@@ -136,3 +272,122 @@ def _entry(name: str, one: Evaluated, table: Predictions) -> RankedModel:
 
 def _place(metric: str) -> int:
     return FIRST.index(metric) if metric in FIRST else len(FIRST)
+
+
+MOST = 4
+"""Pairs that a sentence names."""
+
+CALLED = {
+    "flip_rate": "flip rate",
+    "degraded_accuracy": "degraded accuracy",
+    "degraded_rank": "degraded rank",
+    "degraded_probability": "degraded probability",
+    "map": "mAP",
+    "map_without_ood": "mAP without OOD",
+    "mar": "mAR",
+    "map_drop": "mAP drop",
+    "confident_mistakes": "confident mistakes",
+    "misclassification": "wrong class",
+    "out_of_distribution": "out of distribution",
+    "random_neighbour": "random neighbour",
+}
+
+
+def name_metric(metric: str) -> str:
+    """A metric as prose names it: `pm_k(k=10)` is pm-10."""
+    name, _, rest = metric.partition("(")
+    k = rest.partition("k=")[2].partition(",")[0].rstrip(")")
+    if name == "pm_k":
+        return f"pm-{k}"
+    if name == "pm_k_map":
+        return f"pm-{k} mAP"
+    return CALLED.get(name, name)
+
+
+def amount(value: float, unit: str, brief: bool = False) -> str:
+    """A difference with its unit: percentage points of shares, ranks of ranks; `brief`: pp."""
+    number = _number(value, unit).removeprefix("+")
+    share = "pp" if brief else "percentage points"
+    return f"{number} {share if unit == 'share' else 'ranks'}"
+
+
+def reach(low: float, high: float, unit: str) -> str:
+    """The interval of a difference: `3.1 to 37.4`, with signs where it holds 0."""
+    ends = [_number(end, unit) for end in (low, high)]
+    if low > 0:
+        ends = [end.removeprefix("+") for end in ends]
+    return " to ".join(ends)
+
+
+def sentence(pair: ModelPair, board: Leaderboard) -> str:
+    """What was found of two models."""
+    name = name_metric(board.metric)
+    if not pair.apart:
+        return f"no clear difference in {name} between {pair.better} and {pair.worse}"
+    gap, unit = pair.difference, board.unit
+    return (
+        f"{pair.better} has a better {name} than {pair.worse}, by "
+        f"{amount(gap.value, unit)} ({reach(gap.low, gap.high, unit)})"
+    )
+
+
+def finding(board: Leaderboard) -> str:
+    """What was found of all pairs, in one or two sentences; differences that are shown first."""
+    apart, tied = board.apart, tuple(pair for pair in board.pairs if not pair.apart)
+    name = name_metric(board.metric)
+    if not apart and len(board.standings) > 2:
+        return (
+            f"No clear difference in {name} between any two of "
+            f"{number_of(len(board.standings), 'model')}."
+        )
+    told = [sentence(pair, board) for pair in apart[:MOST]]
+    if len(apart) > MOST:
+        told.append(f"{len(apart) - MOST} more pairs differ clearly")
+    if tied and len(tied) <= MOST:
+        names = ", or between ".join(f"{pair.better} and {pair.worse}" for pair in tied)
+        told.append(f"no clear difference in {name} between {names}")
+    elif tied:
+        told.append(f"no clear difference for {len(tied)} of {number_of(len(board.pairs), 'pair')}")
+    said = "; ".join(told)
+    return f"{said[:1].upper() if said.startswith('no clear') else said[:1]}{said[1:]}."
+
+
+def headline(board: Leaderboard) -> str:
+    """The finding as a title: what is shown of the pairs, else a question."""
+    shown = claim(board)
+    if shown is not None:
+        return shown.text
+    several = "two" if len(board.standings) == 2 else f"{len(board.standings)}"
+    return f"Do the {several} models differ in {name_metric(board.metric)}? No clear difference"
+
+
+def claim(board: Leaderboard) -> Claim | None:
+    """What a title may assert: that the pairs differ whose adjusted p values show it."""
+    text = _state_differences(board)
+    pairs = [above(text, pair.difference, p=pair.adjusted) for pair in board.apart]
+    return first([every(text, pairs)])
+
+
+def _state_differences(board: Leaderboard) -> str:
+    apart, name = board.apart, name_metric(board.metric)
+    best = board.standings[0]
+    if sum(pair.better == best.model for pair in apart) == len(board.standings) - 1:
+        others = "all others" if len(board.standings) > 2 else board.standings[1].model
+        return f"{best.model} has a better {name} than {others}"
+    if len(apart) == 1:
+        return f"{apart[0].better} has a better {name} than {apart[0].worse}"
+    return (
+        f"{len(apart)} of {number_of(len(board.pairs), 'pair')} of models differ clearly in {name}"
+    )
+
+
+def rank(board: Leaderboard, place: int) -> str:
+    """The rank of a standing, with `=` where another model shares it."""
+    own = board.standings[place].rank
+    shared = sum(each.rank == own for each in board.standings) > 1
+    return f"{own}=" if shared else f"{own}"
+
+
+def _number(value: float, unit: str) -> str:
+    text = f"{value * 100:+.1f}" if unit == "share" else f"{value:+.2f}"
+    return text.replace("-", "−")

@@ -17,7 +17,7 @@ from steadyeye.metrics.testbed.testbed_fit import (
     predict_share,
     prediction_band,
 )
-from steadyeye.report.charts.style import GREY, chart, colour
+from steadyeye.report.charts.specs import GREY, chart, colour
 
 STEPS = 60
 # the probit axis ends where no published model and hardly a measured share lies

@@ -6,15 +6,25 @@ import json
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
+import jinja2
+from jinja2 import Environment, FileSystemBytecodeCache, FileSystemLoader, StrictUndefined
 from markupsafe import Markup, escape
 
 from steadyeye.core.report_types import Exhibit, Figure, Picture, Section
 from steadyeye.core.result_lookup import among, limit
-from steadyeye.report.render.document import Document, interval_of, numbers, value_of
-from steadyeye.report.render.first import SENTENCES, head, leads
-from steadyeye.report.render.pages import open_templates, read_static
+from steadyeye.core.storage.files import cache_home
+from steadyeye.report.render.document import (
+    SENTENCES,
+    Document,
+    head,
+    interval_of,
+    leads,
+    numbers,
+    value_of,
+)
 from steadyeye.report.render.sprites import Films, reels
 from steadyeye.report.render.vega import read_vega
 
@@ -113,3 +123,34 @@ def _anchor(text: str) -> str:
     """A fragment identifier for a title."""
     plain = "-".join("".join(c if c.isalnum() else " " for c in text.lower()).split())
     return f"{plain}-{hashlib.sha256(text.encode()).hexdigest()[:4]}"
+
+
+HERE = Path(__file__).resolve().parent
+
+
+def open_templates() -> Environment:
+    """The templates of this package: names are escaped, and one that is missing is an error.
+
+    What they compile to, a tenth of the time of a small report, is kept in the cache's folder;
+    where that cannot be written they are compiled each time.
+    """
+    made = Environment(
+        loader=FileSystemLoader(HERE / "templates"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    # Jinja's own key is the text of a template alone, not what else its code depends on
+    folder = cache_home() / "templates" / f"jinja-{jinja2.__version__}-1"
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError:
+        return made
+    made.bytecode_cache = FileSystemBytecodeCache(str(folder), "%s.cache")
+    return made
+
+
+def read_static(name: str) -> str:
+    """The text of one of our scripts or style sheets."""
+    return (HERE / "static" / name).read_text(encoding="utf-8")

@@ -11,7 +11,7 @@ from markupsafe import Markup
 
 from steadyeye.core.format import format_value, span
 from steadyeye.report.render.document import in_unit
-from steadyeye.report.render.pages import open_templates, read_static
+from steadyeye.report.render.html import open_templates, read_static
 
 FINISHED = "finished"
 UNFINISHED = "unfinished"

@@ -10,7 +10,7 @@ from steadyeye.core.report_types import Figure, Picture
 from steadyeye.core.seeds import stream
 from steadyeye.explain.embedding.blind_spots import Blindness
 from steadyeye.explain.embedding.projection import layout
-from steadyeye.report.charts.style import BELOW, PALETTE, chart
+from steadyeye.report.charts.specs import BELOW, PALETTE, chart
 
 DRAWN = 500
 """Regions of either set on a map, which every reader's browser can still draw."""

@@ -19,7 +19,7 @@ from steadyeye.core.stats.paired import difference, prepare_outcomes
 from steadyeye.core.stats.proportions import tango
 from steadyeye.core.stats.trials import Statistic, Trials
 from steadyeye.core.types import Result
-from steadyeye.report.gate.gate import (
+from steadyeye.report.gate import (
     FAILS,
     HOLDS,
     OPEN,
@@ -32,7 +32,7 @@ from steadyeye.report.gate.gate import (
     requirements,
     tolerance,
 )
-from steadyeye.report.gate.sample_size import to_show
+from steadyeye.report.sample_size import to_show
 
 
 def anchors(right, model="m", videos=None, **names):

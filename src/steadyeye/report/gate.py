@@ -15,9 +15,8 @@ from steadyeye.core.spec import Spec, parse, split
 from steadyeye.core.stats.paired import difference, prepare_outcomes
 from steadyeye.core.stats.trials import Outcomes
 from steadyeye.core.types import Result
-from steadyeye.report.comparison.leaderboards import common
-from steadyeye.report.comparison.wording import amount, reach
-from steadyeye.report.gate import sample_size
+from steadyeye.report import sample_size
+from steadyeye.report.comparison.leaderboards import amount, common, reach
 from steadyeye.runner.collect import ask
 from steadyeye.runner.task import NO_ACCURACY
 from steadyeye.runner.validate import lacks, metric, readable

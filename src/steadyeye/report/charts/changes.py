@@ -1,0 +1,272 @@
+"""What broke beside what changed: a forest plot, broken neighbours by quintile, pictures."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from steadyeye.core.film_frames import away, set_film
+from steadyeye.core.format import interval, percent
+from steadyeye.core.predictions import Predictions
+from steadyeye.core.report_types import Exhibit, Figure, Picture, Table
+from steadyeye.core.stats.intervals import Interval, proportion
+from steadyeye.metrics.covariates.breakage import Effect, Effects, Outcomes, column
+from steadyeye.metrics.covariates.measures import PAIR, Measure
+from steadyeye.report.charts.specs import chart, colour, lines, shares
+
+LIMITS = (1 / 16, 16.0)
+
+
+def forest(found: Mapping[str, Effects]) -> Figure:
+    """The odds ratios a standard deviation of each measure alone, one colour a model.
+
+    Ends beyond 1/16 and 16 are cut there; the table has them.
+    """
+    values = [
+        {
+            "measure": effect.measure.words,
+            "model": model,
+            "odds": min(max(effect.alone.ratio, LIMITS[0]), LIMITS[1]),
+            "low": max(effect.alone.low, LIMITS[0]),
+            "high": min(effect.alone.high, LIMITS[1]),
+            "text": effect.alone.text(),
+        }
+        for model, each in found.items()
+        for effect in each.each
+        if effect.alone
+    ]
+    return Figure(
+        name="what_changed",
+        caption=(
+            "Odds ratio of breaking per standard deviation of each measure alone; 1 means no "
+            "relation."
+        ),
+        alt="Odds ratios with 95 % intervals by measured change and model",
+        spec=_spec(values, list(found)),
+    )
+
+
+def _spec(values: list[dict[str, Any]], models: list[str]) -> dict[str, Any]:
+    measures = list(dict.fromkeys(row["measure"] for row in values))
+    y = {
+        "field": "measure",
+        "type": "nominal",
+        "sort": measures,
+        "title": None,
+        "axis": {"labelLimit": 130},
+    }
+    by_model = colour(models, "model", "model")
+    # the axis of names leaves too little room on a phone for two columns
+    by_model["legend"] = {**by_model["legend"], "columns": 1}
+    shared = {
+        "y": y,
+        "yOffset": {"field": "model", "type": "nominal", "sort": models},
+        "color": by_model,
+    }
+    ticks = {"values": [0.1, 0.25, 0.5, 1, 2, 4, 10], "format": "~g"}
+    x = {
+        "field": "odds",
+        "type": "quantitative",
+        "title": "odds ratio of breaking",
+        "axis": ticks,
+        "scale": {"type": "log", "domain": _domain(values)},
+    }
+    tooltip = [{"field": name} for name in ("model", "measure", "text")]
+    ends = {**shared, "x": {**x, "field": "low"}, "x2": {"field": "high"}}
+    layers = [
+        {
+            "data": {"values": [{"one": 1}]},
+            "mark": {"type": "rule", "strokeDash": [4, 4], "color": "#888"},
+            "encoding": {"x": {**x, "field": "one"}},
+        },
+        {"data": {"values": values}, "mark": {"type": "rule", "size": 2}, "encoding": ends},
+        {
+            "data": {"values": values},
+            "mark": {"type": "point", "filled": True, "size": 60, "opacity": 1},
+            "encoding": {**shared, "x": x, "tooltip": tooltip},
+        },
+    ]
+    return chart(layers, height=max(160, len(measures) * (14 * len(models) + 14)))
+
+
+def _domain(values: list[dict[str, Any]]) -> list[float]:
+    """As far out as the intervals reach, the same to both sides of 1 and at least to 2."""
+    reach = max(2.0, *(row["high"] for row in values), *(1 / row["low"] for row in values))
+    return [1 / reach, reach]
+
+
+QUINTILES = 5
+
+
+@dataclass(frozen=True)
+class Bin:
+    """Neighbours of one model between two quintiles: their median measure, and what broke."""
+
+    model: str
+    low: float
+    high: float
+    middle: float
+    share: Interval
+
+
+def edges(predictions: Predictions, measure: Measure) -> NDArray[np.float64]:
+    """The ends of the quintiles over all neighbours, whatever any model says of them: up to 6."""
+    neighbours = np.flatnonzero(predictions.tags["offset"] != 0)
+    values = column(predictions, measure, neighbours)
+    shares_ = np.arange(QUINTILES + 1) / QUINTILES
+    return np.asarray(np.unique(np.quantile(values[np.isfinite(values)], shares_)), np.float64)
+
+
+def dose(
+    predictions: Predictions, found: Outcomes, measure: Measure, ends: NDArray[np.float64]
+) -> list[Bin]:
+    """The share of broken neighbours between each two ends, where there are any.
+
+    A value on an end belongs to the bin below it, the lowest to the first. Intervals are over
+    videos, or over pm-sets where there are few videos.
+    """
+    values = column(predictions, measure, found.rows)
+    bins = []
+    for i in range(max(len(ends) - 1, 1)):
+        low, high = ends[i], ends[min(i + 1, len(ends) - 1)]
+        within = (values > low) & (values <= high)
+        within |= (values == low) & (i == 0)
+        if within.any():
+            middle = float(np.median(values[within]))
+            share = proportion(found.broken[within], found.clusters[within])
+            bins.append(Bin(predictions.model, float(low), float(high), middle, share))
+    return bins
+
+
+def dose_figure(measure: Measure, bins: Sequence[Bin]) -> Figure:
+    """The shares against the median measure of each quintile, one line a model."""
+    values = [
+        {
+            "model": each.model,
+            "value": measure.scale_value(each.middle),
+            "share": each.share.value,
+            "low": each.share.low,
+            "high": each.share.high,
+            "n": each.share.n,
+        }
+        for each in bins
+    ]
+    models = list(dict.fromkeys(each.model for each in bins))
+    title = f"{measure.words}, {measure.unit}".rstrip(", ")
+    x = {"field": "value", "type": "quantitative", "title": title, "scale": {"zero": False}}
+    y = shares("share", "broken neighbours")
+    channels = lines(models, "model")
+    shared = {"x": x, "color": channels["color"]}
+    tooltip = [{"field": name} for name in ("model", "value", "share", "low", "high", "n")]
+    layers = [
+        {"mark": {"type": "line", "opacity": 0.6}, "encoding": {"x": x, "y": y, **channels}},
+        {
+            "mark": {"type": "rule"},
+            "encoding": {**shared, "y": {**y, "field": "low"}, "y2": {"field": "high"}},
+        },
+        {
+            "mark": {"type": "point", "filled": True, "size": 60, "opacity": 1},
+            "encoding": {**shared, "y": y, "tooltip": tooltip},
+        },
+    ]
+    spec = {**chart(layers, height=260), "data": {"values": values}}
+    return Figure(
+        name="what_changed_dose",
+        caption=f"Share of wrong neighbours of right anchors, by quintile of {measure.words}.",
+        alt=f"Share of broken neighbours by {measure.words}, with 95 % intervals",
+        spec=spec,
+    )
+
+
+def dose_table(measure: Measure, bins: Sequence[Bin]) -> Table:
+    """The shares by model and quintile."""
+    rows = tuple(
+        (
+            each.model,
+            f"{measure.format_value(each.low)} to {measure.format_value(each.high)}",
+            percent(each.share.value),
+            interval(each.share.low, each.share.high),
+            f"{each.share.n:,}",
+        )
+        for each in bins
+    )
+    header = ("model", measure.words, "broken", "95 % interval", "n")
+    return Table(f"Broken neighbours by quintile of {measure.words}", header, rows)
+
+
+SHOWN = 3
+LINES = ("motion", "linf", "brightness_change", "contrast_change", "sharpness_change")
+
+Judged = tuple[Predictions, Outcomes, Effect]
+
+
+def pairs(judged: Sequence[Judged]) -> tuple[Exhibit, ...]:
+    """Up to three anchors with the frame that broke them, the farthest first.
+
+    `judged`: each model's table, outcomes and effect of the same measure. No two are of one video,
+    or of one pm-set where there is one video; ties go to the earlier model, then row.
+    """
+    found = []
+    for order, (predictions, of, effect) in enumerate(judged):
+        values = column(predictions, effect.measure, of.rows) * (1 if effect.rises else -1)
+        found += [
+            (-float(values[i]), order, int(of.rows[i]), int(of.anchors[i]))
+            for i in np.flatnonzero(of.broken & np.isfinite(values))
+        ]
+    distinct: dict[str, Exhibit] = {}
+    for _, order, row, anchor in sorted(found):
+        predictions, _, effect = judged[order]
+        place = _place(predictions, row)
+        if place not in distinct:
+            distinct[place] = _exhibit(predictions, effect, anchor, row)
+        if len(distinct) == SHOWN:
+            break
+    return tuple(distinct.values())
+
+
+def _place(predictions: Predictions, row: int) -> str:
+    """What no two pictures may share."""
+    videos = predictions.tags.get("video", predictions.groups)
+    return str(predictions.groups[row] if len(np.unique(videos)) == 1 else videos[row])
+
+
+def _exhibit(predictions: Predictions, effect: Effect, anchor: int, row: int) -> Exhibit:
+    offset = int(predictions.tags["offset"][row])
+    value = float(column(predictions, effect.measure, np.array([row]))[0])
+    measure = effect.measure
+    return Exhibit(
+        title=f"{measure.words}: {measure.format_value(value, _sign(measure))}",
+        model=predictions.model,
+        data=predictions.data,
+        pictures=(
+            _picture(predictions, anchor, "anchor", ()),
+            _picture(predictions, row, away(offset), _list_changes(predictions, row)),
+        ),
+        film=set_film(predictions, anchor, row),
+        labels=tuple(predictions.classes[i] for i in np.flatnonzero(predictions.truth[anchor])),
+    )
+
+
+def _picture(predictions: Predictions, row: int, title: str, more: tuple[str, ...]) -> Picture:
+    said = f"predicts {predictions.answer(row)}, {percent(float(predictions.confidence[row]))}"
+    return Picture(
+        sample=str(predictions.ids[row]),
+        title=title,
+        lines=(said, *more),
+        right=bool(predictions.right[row]),
+    )
+
+
+def _list_changes(predictions: Predictions, row: int) -> tuple[str, ...]:
+    """The measured changes of a pair, a line each."""
+    known = [m for m in PAIR if m.name in LINES and np.isfinite(predictions.tags[m.name][row])]
+    return tuple(
+        f"{each.words} {each.format_value(float(predictions.tags[each.name][row]), _sign(each))}"
+        for each in known
+    )
+
+
+def _sign(measure: Measure) -> str:
+    return "+" if measure.signed else ""

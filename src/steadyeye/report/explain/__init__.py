@@ -1,1 +1,0 @@
-"""Charts and sentences of explanations."""
