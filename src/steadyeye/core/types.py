@@ -12,6 +12,7 @@ from steadyeye.core.boxes import Boxes, Detections
 from steadyeye.core.format import format_value, number_of, span
 from steadyeye.core.predictions import Predictions
 from steadyeye.core.report_types import Section
+from steadyeye.core.stats.intervals import Interval
 from steadyeye.core.stats.trials import Outcomes
 
 Image: TypeAlias = NDArray[np.uint8]
@@ -170,6 +171,12 @@ class Result:
     cells: tuple["Result", ...] = ()
     unit: str = "share"
     classes: int | None = None
+
+    @classmethod
+    def of(cls, name: str, estimate: Interval, **more: Any) -> "Result":
+        """A result with the numbers of an interval; `more`: its other fields."""
+        numbers = (estimate.value, estimate.low, estimate.high, estimate.n, estimate.method)
+        return cls(name, *numbers, **more)
 
     def __str__(self) -> str:
         """One line: the value, its interval, n, and among how many classes."""

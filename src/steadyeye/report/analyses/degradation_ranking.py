@@ -56,8 +56,7 @@ def degradation_ranking(evaluated: Sequence[Evaluated]) -> Section | None:
 
 def _entry(one: Evaluated) -> RankedModel:
     found = statistic(one.predictions, one.predictions.right, "all")
-    own = found.interval()
-    result = Result("degraded_accuracy", own.value, own.low, own.high, own.n, own.method)
+    result = Result.of("degraded_accuracy", found.interval())
     return RankedModel(one.predictions.model, result, found)
 
 

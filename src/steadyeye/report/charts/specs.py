@@ -52,6 +52,24 @@ def chart(layers: Sequence[dict[str, Any]], height: int = 320) -> dict[str, Any]
     return {"$schema": SCHEMA, "width": "container", "height": height, "layer": list(layers)}
 
 
+def layer(
+    mark: str, encoding: Mapping[str, Any], values: Sequence[Any] | None = None, **style: Any
+) -> dict[str, Any]:
+    """A layer of a chart: a mark with its style, and the channels that place it.
+
+    `values`: the rows it draws; None: those of the chart.
+    """
+    rows = {} if values is None else {"data": {"values": values}}
+    return {**rows, "mark": {"type": mark, **style}, "encoding": encoding}
+
+
+def dot(
+    encoding: Mapping[str, Any], values: Sequence[Any] | None = None, **style: Any
+) -> dict[str, Any]:
+    """A layer of filled points."""
+    return layer("point", encoding, values, **{"filled": True, "size": 60, "opacity": 1, **style})
+
+
 MOST = 7
 """As many as the palette has colours."""
 

@@ -16,7 +16,7 @@ from steadyeye.core.stats.multiple_testing import holm
 from steadyeye.core.stats.paired import Difference, difference, prepare_outcomes
 from steadyeye.core.stats.trials import Outcomes, Trials
 from steadyeye.core.types import Evaluated, Result
-from steadyeye.report.charts.specs import chart, colour, rows_of, shares
+from steadyeye.report.charts.specs import GREY, chart, colour, dot, layer, rows_of, shares
 from steadyeye.report.comparison.leaderboards import ALPHA
 
 
@@ -42,17 +42,11 @@ def steps(evaluated: Sequence[Evaluated]) -> list[Step]:
 
     Told by fingerprints, on the very same samples; models alone are in none.
     """
-    found = []
-    for after in evaluated:
-        for before in alike([after, *evaluated])[1:]:
-            if before.predictions.model_mark and before.predictions.model_mark == _base(after):
-                found.append(Step(before, after))
-                break
-    for after in evaluated:
-        for before in alike([after, *evaluated])[1:]:
-            if _plain_twin(before, after):
-                found.append(Step(before, after, augmented=True))
-                break
+    found: list[Step] = []
+    for augmented, is_before in ((False, _is_base), (True, _is_plain_twin)):
+        for after in evaluated:
+            others = alike([after, *evaluated])[1:]
+            found += [Step(one, after, augmented) for one in others if is_before(one, after)][:1]
     return found
 
 
@@ -76,7 +70,11 @@ def _base(one: Evaluated) -> str:
     return str((one.predictions.recipe.get("base") or {}).get("fingerprint", ""))
 
 
-def _plain_twin(before: Evaluated, after: Evaluated) -> bool:
+def _is_base(before: Evaluated, after: Evaluated) -> bool:
+    return bool(before.predictions.model_mark) and before.predictions.model_mark == _base(after)
+
+
+def _is_plain_twin(before: Evaluated, after: Evaluated) -> bool:
     """Whether two models differ in that the latter's images were augmented."""
     if not _base(after) or _base(before) != _base(after):
         return False
@@ -165,24 +163,17 @@ def _find_trained(
 
 
 def _one_training(step: Step) -> str:
+    videos = len(step.after.predictions.clusters[0])
+    kind = "videos" if videos < len(step.after.predictions) else "images"
+    others = "other frames of this one video" if videos == 1 else f"other {kind} of this kind"
     return (
-        f"The intervals are about {_others(step)}. They do not include the variation between "
+        f"The intervals are about {others}. They do not include the variation between "
         "trainings with other seeds."
     )
 
 
-def _others(step: Step) -> str:
-    predictions = step.after.predictions
-    videos = len(predictions.clusters[0])
-    if videos == 1:
-        return "other frames of this one video"
-    return f"other {'videos' if videos < len(predictions) else 'images'} of this kind"
-
-
 ROW = 56
 POINTS = "percentage points"
-CAPTION = "Before and after training, with 95 % intervals."
-IN_POINTS = " The drop is in percentage points."
 STILL = 0.01
 """A change is called unchanged where its whole interval lies within this share of none."""
 READING = (
@@ -228,7 +219,8 @@ class TrainingGains:
 
 def gain(what: str, before: Outcomes, after: Outcomes) -> Gain:
     """The gain of outcomes on the same samples, with the interval of each."""
-    return Gain(what, result(what, before), result(what, after), pair_difference(before, after))
+    found = difference(prepare_outcomes(after), prepare_outcomes(before))
+    return Gain(what, result(what, before), result(what, after), found)
 
 
 def adjust_gains(found: Sequence[Gain]) -> tuple[Gain, ...]:
@@ -240,21 +232,14 @@ def adjust_gains(found: Sequence[Gain]) -> tuple[Gain, ...]:
     )
 
 
-def pair_difference(before: Outcomes, after: Outcomes) -> Difference | None:
-    """After − before, on the same samples."""
-    return difference(prepare_outcomes(after), prepare_outcomes(before))
-
-
 def result(what: str, outcomes: Outcomes) -> Result:
     """A number with its own interval."""
     if isinstance(outcomes, Trials):
-        found = proportion(outcomes.success, outcomes.videos)
-        return Result(what, found.value, found.low, found.high, found.n, found.method)
+        return Result.of(what, proportion(outcomes.success, outcomes.videos))
     n, value = len(outcomes.videos), outcomes.value
     if np.isnan(value):
         return Result(what, None, None, None, n, "none: n = 0")
-    found = outcomes.interval()
-    return Result(what, value, found.low, found.high, n, found.method)
+    return replace(Result.of(what, outcomes.interval()), value=value, n=n)
 
 
 def change(found: Gain) -> str:
@@ -312,19 +297,13 @@ def _in_points(text: str, points: str) -> str:
 
 def tables(caption: str, told: Sequence[TrainingGains]) -> tuple[Table, ...]:
     """The numbers before and after; drops, in percentage points, in a table of their own."""
-    found = []
-    for name, drops in ((caption, False), (f"{caption}: drop (pp)", True)):
-        parts = [
-            replace(one, gains=tuple(g for g in one.gains if _is_drop(g.before) == drops))
-            for one in told
-        ]
-        if any(part.gains for part in parts):
-            found.append(table(name, parts))
-    return tuple(found)
+    captions = {False: caption, True: f"{caption}: drop (pp)"}
+    both = (table(name, told, drops) for drops, name in captions.items())
+    return tuple(part for part in both if part.rows)
 
 
-def table(caption: str, told: Sequence[TrainingGains]) -> Table:
-    """Every number before and after and their difference, all with intervals."""
+def table(caption: str, told: Sequence[TrainingGains], drops: bool = False) -> Table:
+    """Every number before and after and their difference, all with intervals; or every drop."""
     several = len(told) > 1
     rows = [
         (
@@ -335,18 +314,10 @@ def table(caption: str, told: Sequence[TrainingGains]) -> Table:
         )
         for one in told
         for each in one.gains
+        if _is_drop(each.before) == drops
     ]
-    header = (
-        "metric",
-        "before",
-        "after",
-        "difference (pp)",
-        "95 % interval",
-        "p (Holm)",
-        "verdict",
-        "n",
-    )
-    return Table(caption, (*header, "method"), tuple(rows), open=True)
+    header = ("metric", "before", "after", "difference (pp)", "95 % interval", "p (Holm)")
+    return Table(caption, (*header, "verdict", "n", "method"), tuple(rows), open=True)
 
 
 def numbers(found: Sequence[Gain]) -> str:
@@ -384,7 +355,8 @@ def dumbbells(name: str, told: Sequence[TrainingGains]) -> Figure:
     least = min(0.0, *(row["low"] for row in values if isinstance(row["low"], float)))
     drops = any(_is_drop(each.before) for one in told for each in one.gains)
     spec = {**chart(_layers(least, drops), height), "data": {"values": values}}
-    caption = CAPTION + (IN_POINTS if drops else "")
+    caption = "Before and after training, with 95 % intervals."
+    caption += " The drop is in percentage points." if drops else ""
     return Figure(name, caption, f"{sentence}. The table has the intervals.", spec)
 
 
@@ -397,24 +369,20 @@ def _layers(least: float, drops: bool) -> list[dict[str, Any]]:
     if drops:
         x["axis"] = {"labelExpr": "round(datum.value * 100)"}
         x["title"] = "%; the drop in percentage points"
-    joined = {
-        "mark": {"type": "line", "strokeWidth": 1, "strokeDash": [3, 3], "color": "#8a8a8a"},
-        "encoding": {"y": y, "x": x, "detail": {"field": "number"}, "yOffset": aside},
-    }
-    line = {
-        "mark": {"type": "rule", "strokeWidth": 3, "opacity": 0.6},
-        "encoding": {
-            **{"y": y, "yOffset": aside, "color": hue},
-            **{"x": {**x, "field": "low"}, "x2": {"field": "high"}},
-        },
-    }
-    told = [{"field": "model"}, {"field": "value", "format": ".1%"}]
-    told += [{"field": end, "format": ".1%"} for end in ("low", "high")]
-    dot = {
-        "mark": {"type": "point", "filled": True, "size": 110, "opacity": 1},
-        "encoding": {"y": y, "yOffset": aside, "color": hue, "x": x, "tooltip": told},
-    }
-    return [joined, line, dot]
+    place = {"y": y, "yOffset": aside, "color": hue}
+    tips = [{"field": "model"}]
+    tips += [{"field": end, "format": ".1%"} for end in ("value", "low", "high")]
+    joined = {"y": y, "x": x, "detail": {"field": "number"}, "yOffset": aside}
+    return [
+        layer("line", joined, strokeWidth=1, strokeDash=[3, 3], color=GREY),
+        layer(
+            "rule",
+            {**place, "x": {**x, "field": "low"}, "x2": {"field": "high"}},
+            strokeWidth=3,
+            opacity=0.6,
+        ),
+        dot({**place, "x": x, "tooltip": tips}, size=110),
+    ]
 
 
 def _cell(found: Result) -> str:
