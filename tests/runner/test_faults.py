@@ -20,6 +20,8 @@ from steadyeye.runner.cache import eviction
 from steadyeye.runner.job import Job
 from steadyeye.runner.run import run
 
+pytestmark = pytest.mark.usefixtures("one_lite0")
+
 __all__ = ["davis"]
 
 

@@ -16,6 +16,8 @@ import steadyeye as se
 from steadyeye.predictions.read import cells, read
 from steadyeye.report.build import document
 
+pytestmark = pytest.mark.usefixtures("one_lite0")
+
 __all__ = ["davis", "small_disk"]
 
 

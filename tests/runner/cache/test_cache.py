@@ -34,6 +34,8 @@ from steadyeye.runner.cache.store import FILE, Store, connect
 from steadyeye.runner.job import Job
 from steadyeye.runner.run import run
 
+pytestmark = pytest.mark.usefixtures("one_lite0")
+
 __all__ = ["davis", "small_disk"]
 
 OF = ("fingerprint", "model", "data")
