@@ -8,11 +8,9 @@ labels are over the model's own classes.
 import csv
 import json
 import math
-import os
-import subprocess
-import sys
 from dataclasses import replace
 
+import forked
 import numpy as np
 import pytest
 from hypothesis import given
@@ -216,10 +214,7 @@ def test_the_number_of_classes_stands_in_every_output(runs, tmp_path):
 
 
 def steadyeye(*words, cwd):
-    found = subprocess.run(
-        [sys.executable, "-m", "steadyeye", *map(str, words)],
-        cwd=cwd, capture_output=True, text=True, env={**os.environ, "COLUMNS": "300"},
-    )  # fmt: skip
+    found = forked.steadyeye(*words, cwd=cwd, env={"COLUMNS": "300"})
     return found.returncode, found.stdout + found.stderr
 
 

@@ -1,14 +1,13 @@
 """Runs on Google Cloud Storage, as far as an emulator on loopback speaks its API."""
 
 import json
-import subprocess
-import sys
 from itertools import count
 
 import gcs_server
 import pytest
 import s3_server
 from bright_pictures import written
+from forked import steadyeye
 from packed_toys import build, picture, same, tar
 from stored_runs import MODEL, Watcher, compute, shards
 
@@ -71,8 +70,7 @@ def test_a_run_is_sealed_read_and_gone_on_with(bucket, data, toy, tmp_path):
 
 def test_the_command_line_and_reports(bucket, data, toy, tmp_path):
     words = ["--model", toy, "--data", f"image_folder(root='{data}')", "--out", f"{bucket}/run"]
-    steadyeye = [sys.executable, "-m", "steadyeye", "run", *words]
-    done = subprocess.run(steadyeye, cwd=tmp_path, capture_output=True, text=True)
+    done = steadyeye("run", *words, cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     assert f"report: {bucket}/run/report.html" in done.stdout
     assert "<html" in place(f"{bucket}/run/report.html").read_text()
