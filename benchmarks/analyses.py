@@ -123,7 +123,7 @@ def main() -> None:
     print(f"{'tables':24} {'':>8} {peak():8.2f} GB")
 
     start = begun = time.perf_counter()
-    evaluated = [evaluate(each) for each in tables]
+    evaluated = [evaluate(table) for table in tables]
     print(f"{'metrics':24} {time.perf_counter() - start:7.2f} s {peak():8.2f} GB")
     for name in plugins.names("analyses"):
         analysis = plugins.load("analyses", name)
@@ -132,8 +132,8 @@ def main() -> None:
         start = time.perf_counter()
         section = analysis(evaluated)
         seconds = time.perf_counter() - start
-        told = "" if section else "  nothing to say"
-        print(f"{name:24} {seconds:7.2f} s {peak():8.2f} GB{told}", flush=True)
+        remark = "" if section else "  nothing to say"
+        print(f"{name:24} {seconds:7.2f} s {peak():8.2f} GB{remark}", flush=True)
     print(f"{'total':24} {time.perf_counter() - begun:7.2f} s {peak():8.2f} GB")
 
 

@@ -62,10 +62,10 @@ def synthetic(images: int, classes: int) -> Tables:
 def twelve(tables: Tables, images: int, classes: int) -> list[float]:
     """COCO's twelve statistics."""
     matches = by_area(*tables, images, classes)
-    ap = [dataset_ap(each) for each in matches]
+    ap = [dataset_ap(match) for match in matches]
     recall = [average_recall(matches[0], most) for most in (1, 10, 100)]
-    recall += [average_recall(each) for each in matches[1:]]
-    return [float(np.nanmean(each)) for each in (ap[0], ap[0][0], ap[0][5], *ap[1:], *recall)]
+    recall += [average_recall(match) for match in matches[1:]]
+    return [float(np.nanmean(values)) for values in (ap[0], ap[0][0], ap[0][5], *ap[1:], *recall)]
 
 
 def replicates(tables: Tables, images: int, classes: int) -> list[float]:
@@ -87,42 +87,50 @@ def timed(run: Callable[[], Out], rounds: int) -> tuple[float, Out]:
 
 def coco(tables: Tables, images: int, classes: int) -> tuple[dict[str, list], np.ndarray]:
     """Ground truth as COCO's dictionary, detections as (n, 7): image, x, y, w, h, score, class."""
-    truth, found = tables
-    boxes, ours = (np.hstack([t.boxes[:, :2], t.boxes[:, 2:] - t.boxes[:, :2]]) for t in tables)
+    truth, detections = tables
+    boxes, xywh = (np.hstack([t.boxes[:, :2], t.boxes[:, 2:] - t.boxes[:, :2]]) for t in tables)
     keys = ("id", "image_id", "category_id", "iscrowd", "bbox", "area")
     columns = (truth.image, truth.label, truth.crowd.astype(int), boxes, boxes[:, 2] * boxes[:, 3])
     rows = zip(range(1, len(boxes) + 1), *(column.tolist() for column in columns), strict=True)
-    given = {
+    annotations = {
         "images": [{"id": i, "width": 640, "height": 640} for i in range(images)],
         "categories": [{"id": i, "name": f"{i}"} for i in range(classes)],
         "annotations": [dict(zip(keys, row, strict=True)) for row in rows],
     }
-    return given, np.column_stack([found.image, ours, found.score, found.label])
+    return annotations, np.column_stack(
+        [detections.image, xywh, detections.score, detections.label]
+    )
 
 
-def peers(given: dict[str, list], found: np.ndarray) -> Iterator[tuple[str, str, Callable]]:
+def peers(
+    annotations: dict[str, list], detections: np.ndarray
+) -> Iterator[tuple[str, str, Callable]]:
     """Of each library that is installed its name, the goal, and what makes a `COCOeval`."""
     if find_spec("hotcoco"):
         import hotcoco
 
-        truth = hotcoco.COCO(given)
-        yield "hotcoco", "≥ 1 ×", partial(hotcoco.COCOeval, truth, truth.load_res(found), "bbox")
+        truth = hotcoco.COCO(annotations)
+        yield (
+            "hotcoco",
+            "≥ 1 ×",
+            partial(hotcoco.COCOeval, truth, truth.load_res(detections), "bbox"),
+        )
     if find_spec("faster_coco_eval"):
         from faster_coco_eval import COCO as FastCOCO  # noqa: N811
         from faster_coco_eval import COCOeval_faster
 
-        truth = FastCOCO(given)
-        scored = partial(COCOeval_faster, truth, truth.loadRes(found), "bbox")
+        truth = FastCOCO(annotations)
+        scored = partial(COCOeval_faster, truth, truth.loadRes(detections), "bbox")
         yield "faster-coco-eval", "≥ 10 ×", scored
     if find_spec("pycocotools"):
         from pycocotools.coco import COCO
         from pycocotools.cocoeval import COCOeval
 
         truth = COCO()
-        truth.dataset = given
+        truth.dataset = annotations
         with contextlib.redirect_stdout(io.StringIO()):
             truth.createIndex()
-            results = truth.loadRes(found)
+            results = truth.loadRes(detections)
         yield "pycocotools", "", partial(COCOeval, truth, results, "bbox")
 
 
@@ -135,9 +143,9 @@ def evaluated(make: Callable) -> object:
     return scored
 
 
-def line(what: str, seconds: float, ratio: float = np.nan, goal: str = "") -> None:
+def line(title: str, seconds: float, ratio: float = np.nan, goal: str = "") -> None:
     """One line of the table."""
-    print(f"{what:<40}{seconds:>10.2f}{'—' if np.isnan(ratio) else f'{ratio:.1f}':>10}  {goal}")
+    print(f"{title:<40}{seconds:>10.2f}{'—' if np.isnan(ratio) else f'{ratio:.1f}':>10}  {goal}")
 
 
 def main() -> None:
@@ -158,13 +166,13 @@ def main() -> None:
     seconds, _ = timed(lambda: replicates(tables, 1_109, 30), rounds)
     line("1,000 replicates of mAP, 1,109 images", seconds, goal="≤ 60 s")
     tables = synthetic(5_000, 80)
-    took, ours = timed(lambda: twelve(tables, 5_000, 80), rounds)
+    took, numbers = timed(lambda: twelve(tables, 5_000, 80), rounds)
     line("twelve statistics of 5,000 images", took, 1)
     for name, goal, make in peers(*coco(tables, 5_000, 80)):
         seconds, scored = timed(partial(evaluated, make), rounds)
         with contextlib.redirect_stdout(io.StringIO()):
             scored.summarize()
-        assert np.allclose(np.array(scored.stats)[:12], ours, rtol=0, atol=1e-9), name
+        assert np.allclose(np.array(scored.stats)[:12], numbers, rtol=0, atol=1e-9), name
         line(f"  {name}", seconds, seconds / took, goal)
 
 

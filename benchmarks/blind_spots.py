@@ -40,30 +40,34 @@ def main() -> None:
     options.add_argument("--reference", type=int, default=20_000)
     options.add_argument("--data", type=int, default=20_000)
     options.add_argument("--dimensions", type=int, default=1_280)
-    asked = options.parse_args()
+    arguments = options.parse_args()
     sets = [
-        vectors(asked.reference, asked.dimensions, True, 1),
-        vectors(asked.data, asked.dimensions, False, 2),
+        vectors(arguments.reference, arguments.dimensions, True, 1),
+        vectors(arguments.data, arguments.dimensions, False, 2),
     ]
     both = np.concatenate(sets)
-    of_reference = np.arange(len(both)) < asked.reference
+    of_reference = np.arange(len(both)) < arguments.reference
     names = np.array([f"{i:07}" for i in range(len(both))])
     start, worked = time.perf_counter(), time.process_time()
     points = space(both)
     placed = time.perf_counter()
-    found = thinness(points, names, of_reference)
+    densities = thinness(points, names, of_reference)
     judged = time.perf_counter()
-    spot = spots(points[~of_reference][found.thin])
+    spot = spots(points[~of_reference][densities.thin])
     ended = time.perf_counter()
     memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-    print(f"{asked.reference:,} + {asked.data:,} vectors of {asked.dimensions:,}, k = {found.k}")
+    print(
+        f"{arguments.reference:,} + {arguments.data:,} vectors of {arguments.dimensions:,}, "
+        f"k = {densities.k}"
+    )
     print(f"space       {placed - start:6.1f} s")
     print(f"density     {judged - placed:6.1f} s")
     print(f"spots       {ended - judged:6.1f} s")
     busy = time.process_time() - worked
     print(f"in all      {ended - start:6.1f} s ({busy:.1f} s of a core), {memory:,.0f} MB at most")
     print(
-        f"{int(found.thin.sum()):,} thin, {int(spot.max(initial=-1)) + 1} spots, p {found.chance}"
+        f"{int(densities.thin.sum()):,} thin, {int(spot.max(initial=-1)) + 1} spots, "
+        f"p {densities.chance}"
     )
 
 

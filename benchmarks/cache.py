@@ -27,11 +27,11 @@ from steadyeye.runner.run import run
 MODEL = "efficientnet_lite0"
 
 
-def written(folder: Path, found: list[Path], frames: int) -> None:
+def write_frames(folder: Path, files: list[Path], frames: int) -> None:
     """Fills `folder` with `frames` files that decode as those found and differ in their bytes."""
     folder.mkdir()
     for i in range(frames):
-        content = found[i % len(found)].read_bytes()
+        content = files[i % len(files)].read_bytes()
         (folder / f"{i:06d}.jpg").write_bytes(content + f"{i:06d}".encode())
 
 
@@ -51,39 +51,39 @@ def shards(out: Path) -> list[bytes]:
     return [path.read_bytes() for path in sorted(out.rglob("*.arrow"))]
 
 
-def measure(title: str, found: list[Path], frames: int, rounds: int) -> None:
+def measure(title: str, files: list[Path], frames: int, rounds: int) -> None:
     """Prints one row of the table."""
     with tempfile.TemporaryDirectory() as name:
         root = Path(name)
-        written(root / "frames", found, frames)
+        write_frames(root / "frames", files, frames)
         size = sum(path.stat().st_size for path in (root / "frames").iterdir())
         source = f"image_folder(root='{root}/frames')"
         timed(source, root / "warm-up", "off")
         plans, rows = [], []
         for i in range(rounds):
             shutil.rmtree(root / "cache", ignore_errors=True)
-            outs = [root / f"{what}{i}" for what in ("off", "cold", "warm")]
+            outs = [root / f"{state}{i}" for state in ("off", "cold", "warm")]
             caches = ["off", root / "cache", root / "cache"]
-            both = [timed(source, *each) for each in zip(outs, caches, strict=True)]
+            both = [timed(source, *folders) for folders in zip(outs, caches, strict=True)]
             assert shards(outs[0]) == shards(outs[1]) == shards(outs[2])
             plans.append(both[-1][0])
             rows.append([seconds for _, seconds in both])
-        kept = sum(path.stat().st_size for path in (root / "cache").iterdir())
+        cached = sum(path.stat().st_size for path in (root / "cache").iterdir())
     off, cold, warm = (statistics.median(column) for column in zip(*rows, strict=True))
     print(
         f"{title:<16}{size / frames / 1e3:>8.0f}{off:>9.2f}{cold:>9.2f}{warm:>9.3f}"
         f"{statistics.median(r[1] / r[0] for r in rows):>9.3f}"
         f"{statistics.median(r[2] / r[1] for r in rows):>9.3f}"
-        f"{statistics.median(plans):>9.2f}{kept / 1e6:>9.1f}",
+        f"{statistics.median(plans):>9.2f}{cached / 1e6:>9.1f}",
         flush=True,
     )
 
 
 def main() -> None:
     """Prints the table."""
-    here = Path(__file__).resolve().parent.parent
+    root = Path(__file__).resolve().parent.parent
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    default = os.environ.get("STEADYEYE_TEST_DATA", here.parent / "shared" / "data")
+    default = os.environ.get("STEADYEYE_TEST_DATA", root.parent / "shared" / "data")
     parser.add_argument("--data", type=Path, default=default)
     parser.add_argument("--frames", type=int, default=2000)
     parser.add_argument("--rounds", type=int, default=3)

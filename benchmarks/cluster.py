@@ -54,7 +54,7 @@ class Clock:
     def resumed(self, name, finished, shards):
         """Nothing is found here."""
 
-    def counted(self, name, found):
+    def counted(self, name, count):
         """Nothing to do."""
 
     def say(self, line):
@@ -92,27 +92,27 @@ def measured(data, engine, workers, model="efficientnet_lite0"):
     run(checked, clock)
     events = [json.loads(line) for line in (out / "log.jsonl").read_text().splitlines()]
     shutil.rmtree(out)
-    return clock, next((each for each in events if "sent" in each), {})
+    return clock, next((event for event in events if "sent" in event), {})
 
 
 def compared(name, data, engines, rounds, model="efficientnet_lite0"):
     """Prints the rates of engines in rounds, and the median ratio of each to the first."""
-    ratios, starts = {each: [] for each in engines}, {each: [] for each in engines}
+    ratios, starts = {engine: [] for engine in engines}, {engine: [] for engine in engines}
     for _ in range(rounds):
-        clocks = {each: measured(data, *engines[each], model)[0] for each in engines}
+        clocks = {engine: measured(data, *engines[engine], model)[0] for engine in engines}
         first = next(iter(clocks.values())).steady
-        told = []
-        for each, clock in clocks.items():
-            ratios[each].append(clock.steady / first)
-            starts[each].append(clock.start)
-            told.append(f"{each} {clock.steady:6.1f}/s ({clock.steady / first:.2f})")
-        print(f"{name}: {', '.join(told)}", flush=True)
-    for each in list(engines)[1:]:
-        low, high = min(ratios[each]), max(ratios[each])
+        lines = []
+        for engine, clock in clocks.items():
+            ratios[engine].append(clock.steady / first)
+            starts[engine].append(clock.start)
+            lines.append(f"{engine} {clock.steady:6.1f}/s ({clock.steady / first:.2f})")
+        print(f"{name}: {', '.join(lines)}", flush=True)
+    for engine in list(engines)[1:]:
+        low, high = min(ratios[engine]), max(ratios[engine])
         print(
-            f"{name}: {each} ÷ threads {statistics.median(ratios[each]):.2f} "
+            f"{name}: {engine} ÷ threads {statistics.median(ratios[engine]):.2f} "
             f"(median of {rounds}; {low:.2f} to {high:.2f}); to the first shard "
-            f"{statistics.median(starts[each]):.1f} s"
+            f"{statistics.median(starts[engine]):.1f} s"
         )
 
 
@@ -123,15 +123,16 @@ def carried(data, reached):
     """
     Path("/proc/self/clear_refs").write_text("5")  # the peak begins anew
     with nullcontext() if reached else patch.object(work_order, "write_lightly", lambda *_: None):
-        _, told = measured(data, "ray(least=2, most=2)", 0)
+        _, event = measured(data, "ray(least=2, most=2)", 0)
     peak = next(x for x in Path("/proc/self/status").read_text().splitlines() if "VmHWM" in x)
     where = "reach the folder" if reached else "do not reach the folder"
     print(
-        f"actors that {where}: {told['written']} shards written by them, {told['sent'] / 1e6:.2f} "
-        f"MB through the driver, whose peak is {int(peak.split()[1]) / 1e3:.0f} MB",
+        f"actors that {where}: {event['written']} shards written by them, "
+        f"{event['sent'] / 1e6:.2f} MB through the driver, "
+        f"whose peak is {int(peak.split()[1]) / 1e3:.0f} MB",
         flush=True,
     )
-    return told
+    return event
 
 
 def linked(source, folder, most):
@@ -148,27 +149,29 @@ def main():
     parser.add_argument("--data", type=Path, default=Path(default))
     parser.add_argument("--frames", type=int, default=2000)
     parser.add_argument("--rounds", type=int, default=3)
-    asked = parser.parse_args()
+    arguments = parser.parse_args()
     # nothing may be answered by an earlier round
     os.environ["STEADYEYE_CACHE"] = "off"
     folder = Path(tempfile.mkdtemp(prefix="steadyeye-frames-"))
 
-    linked(asked.data, folder, asked.frames)
+    linked(arguments.data, folder, arguments.frames)
     data = f"image_folder(root='{folder}')"
     count = thread_engine.cores()
     threads, processes = ("local", count), (f"local(processes={count})", 0)
     actors = (f"ray(least={count}, most={count})", 0)
     engines = {"threads": threads, "processes": processes, "Ray": actors}
-    compared("EfficientNet-Lite0", data, engines, asked.rounds)
+    compared("EfficientNet-Lite0", data, engines, arguments.rounds)
     locked = {"threads": threads, "processes": processes}
-    compared("a model in Python", data, locked, asked.rounds, "callable(path='py:cluster:busy')")
+    compared(
+        "a model in Python", data, locked, arguments.rounds, "callable(path='py:cluster:busy')"
+    )
     head = {"num_cpus": 1, "include_dashboard": False}
     nodes = Nodes(initialize_head=True, head_node_args=head)
     nodes.add_node(num_cpus=1)
     ray.init(address=nodes.address, log_to_driver=False)
     carried(data, reached=False)
-    told = carried(data, reached=True)
-    print(f"two nodes of one processor each: shards {sorted(told['nodes'].values())}")
+    event = carried(data, reached=True)
+    print(f"two nodes of one processor each: shards {sorted(event['nodes'].values())}")
     ray.shutdown()
     nodes.shutdown()
     shutil.rmtree(folder)

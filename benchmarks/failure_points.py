@@ -25,11 +25,11 @@ from steadyeye.predictions.read import cells, read
 from steadyeye.runner.failure_point_search import BUDGET
 
 
-def right(found: Profiles) -> tuple[list[str], list[np.ndarray], list[np.ndarray]]:
+def right(table: Profiles) -> tuple[list[str], list[np.ndarray], list[np.ndarray]]:
     """Operators, their levels, and who is right, (levels, images) each; no gradient operators."""
     curves = [
-        (name, levels, found.predictions.right[rows])
-        for name, levels, rows in found.curves()
+        (name, levels, table.predictions.right[rows])
+        for name, levels, rows in table.curves()
         if name != "gradient_descent"
     ]
     names, levels, answers = zip(*curves, strict=True)
@@ -41,14 +41,14 @@ def searched(
 ) -> tuple[Search, int]:
     """A search over recorded answers in a random order, and its forward passes."""
     order = np.random.default_rng(seed).permutation(answers[0].shape[1])
-    state = Search(len(order), [list(map(int, each)) for each in levels], THRESHOLDS)
+    state = Search(len(order), [list(map(int, values)) for values in levels], THRESHOLDS)
     budget = math.floor(BUDGET * exhaustive(images, state))
     used = images
     while queries := affordable(state.queries(), budget - used):
         for query in queries:
             at = state.levels[query.operator].index(query.level)
-            asked = order[query.start : query.stop]
-            state.learn(query, int(answers[query.operator][at, asked].sum()))
+            samples = order[query.start : query.stop]
+            state.learn(query, int(answers[query.operator][at, samples].sum()))
             used += len(query)
     return state, used
 
@@ -56,15 +56,15 @@ def searched(
 def measure(run: Path, repeats: int) -> None:
     """Prints the line of one run."""
     predictions = read(*cells(run)[0])
-    found = profiles(predictions)
-    names, levels, answers = right(found)
+    table = profiles(predictions)
+    names, levels, answers = right(table)
     images = int((predictions.tags["level"] == 0).sum())
     truth = {
         (o, t): first_below(answers[o].mean(axis=1)[:, None], levels[o], t)[0]
         for o in range(len(names))
         for t in THRESHOLDS
     }
-    held = dict.fromkeys(truth, 0)
+    inside = dict.fromkeys(truth, 0)
     same, widths, shares = 0, [], []
     for seed in range(repeats):
         state, used = searched(answers, levels, images, seed)
@@ -73,32 +73,32 @@ def measure(run: Path, repeats: int) -> None:
             bracket = state.bracket(o, t)
             low = levels[o][bracket.low]
             high = levels[o][bracket.high] if bracket.high < len(levels[o]) else math.inf
-            held[o, t] += low < level <= high
+            inside[o, t] += low < level <= high
             same += state.level(o, t) == level
             widths.append(bracket.high - bracket.low)
     total = repeats * len(truth)
-    worst = min(held, key=lambda key: held[key])
-    own = [np.mean(width) for width in _own(levels, answers, found)]
+    worst = min(inside, key=lambda key: inside[key])
+    own = [np.mean(width) for width in _own(levels, answers, table)]
     print(
-        f"{predictions.model:<20}{len(found.images):>7}{max(shares):>9.1%}"
-        f"{sum(held.values()) / total:>9.1%}{held[worst] / repeats:>8.1%} "
+        f"{predictions.model:<20}{len(table.images):>7}{max(shares):>9.1%}"
+        f"{sum(inside.values()) / total:>9.1%}{inside[worst] / repeats:>8.1%} "
         f"{f'{names[worst[0]]} {worst[1]}':<20}{same / total:>8.1%}"
         f"{np.mean(widths):>8.1f}{own[0]:>10.1f}{own[1]:>9.1f}"
     )
 
 
 def _own(
-    levels: list[np.ndarray], answers: list[np.ndarray], found: Profiles
+    levels: list[np.ndarray], answers: list[np.ndarray], table: Profiles
 ) -> tuple[list[int], list[int]]:
     """Widths of the bootstrap intervals of the sweep itself, over images and over videos."""
     widths: tuple[list[int], list[int]] = ([], [])
-    for clusters, mine in zip((found.images, found.videos), widths, strict=True):
+    for clusters, mine in zip((table.images, table.videos), widths, strict=True):
         weight = bootstrap.weights(clusters)
-        for each, answer in zip(levels, answers, strict=True):
-            drawn = bootstrap.means(answer.astype(np.float32), weight)
+        for level, answer in zip(levels, answers, strict=True):
+            means = bootstrap.means(answer.astype(np.float32), weight)
             for threshold in THRESHOLDS:
-                low, high = bootstrap.ends(first_below(drawn, each, threshold))
-                mine.append(min(high, each[-1] + 1) - min(low, each[-1] + 1) + 1)
+                low, high = bootstrap.ends(first_below(means, level, threshold))
+                mine.append(min(high, level[-1] + 1) - min(low, level[-1] + 1) + 1)
     return widths
 
 

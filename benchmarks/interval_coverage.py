@@ -52,7 +52,7 @@ def proportion(
     rng: np.random.Generator, videos: int, correlation: float, tries: int
 ) -> list[Covered]:
     """Accuracy, pm-k, flip rate: beta-binomial videos of equal and of unequal length."""
-    found = []
+    trials = []
     for equal in (True, False):
         anchors = lengths(videos, equal)
         totals = np.tile(anchors, (tries, 1))
@@ -60,8 +60,8 @@ def proportion(
             odds = (1 - correlation) / correlation
             chance = rng.beta(share * odds, (1 - share) * odds, size=totals.shape)
             wins = rng.binomial(anchors.astype(int), chance).astype(np.float64)
-            found.append(bounded(wins, totals, share))
-    return found
+            trials.append(bounded(wins, totals, share))
+    return trials
 
 
 def bounded(
@@ -79,26 +79,26 @@ def difference(
     rng: np.random.Generator, videos: int, correlation: float, tries: int
 ) -> list[Covered]:
     """Two models, half of what makes a video hard shared: probit-normal videos of 20 anchors."""
-    found = []
+    trials = []
     totals = np.full((tries, videos), float(ANCHORS))
     for share, other in PAIRS:
         shared = rng.normal(size=(tries, videos))
         wins = [
-            rng.binomial(ANCHORS, _chance(rng, shared, correlation, each))
-            for each in (share, other)
+            rng.binomial(ANCHORS, _chance(rng, shared, correlation, wins_of))
+            for wins_of in (share, other)
         ]
-        ahead = (wins[0] - wins[1]).astype(np.float64)
+        lead = (wins[0] - wins[1]).astype(np.float64)
         gap = share - other
         some = [
-            clustered_proportions.ends(*each)[:2]
-            for each in zip(ahead[:WIDTHS], totals, strict=False)
+            clustered_proportions.ends(*wins_of)[:2]
+            for wins_of in zip(lead[:WIDTHS], totals, strict=False)
         ]
         width = float(np.mean([high - low for low, high in some]))
-        above, below = _beyond(ahead, totals, gap), _beyond(-ahead, totals, -gap)
+        above, below = _excludes(lead, totals, gap), _excludes(-lead, totals, -gap)
         # the same as the ends themselves say, without working them out
         assert sum(above[:WIDTHS] != [low > gap + 1e-9 for low, _ in some]) <= WIDTHS // 50
-        found.append(Covered(above, below, width))
-    return found
+        trials.append(Covered(above, below, width))
+    return trials
 
 
 def _chance(
@@ -109,17 +109,17 @@ def _chance(
     return np.asarray(norm.cdf((norm.ppf(share) - hard) / np.sqrt(1 - correlation)))
 
 
-def _beyond(
-    ahead: NDArray[np.float64], totals: NDArray[np.float64], gap: float
+def _excludes(
+    lead: NDArray[np.float64], totals: NDArray[np.float64], gap: float
 ) -> NDArray[np.bool_]:
     """(tries,) whether the low end of `clustered.ends` lies above a gap."""
-    half = clustered_proportions.subsets(ahead.shape[1])
+    half = clustered_proportions.subsets(lead.shape[1])
     tail = bounded_means.TAIL
-    told = np.mean((ahead - max(gap, 0) * totals) @ half.T <= 1e-9, axis=1) <= tail
+    below = np.mean((lead - max(gap, 0) * totals) @ half.T <= 1e-9, axis=1) <= tail
     if gap >= 0:
-        return told
-    shares, at = (ahead + totals) / 2, np.full(len(ahead), (1 + gap) / 2)
-    return told | (bounded_means.chances(shares, totals, at) < tail)
+        return below
+    shares, at = (lead + totals) / 2, np.full(len(lead), (1 + gap) / 2)
+    return below | (bounded_means.chances(shares, totals, at) < tail)
 
 
 CASES: dict[str, Case] = {
@@ -133,13 +133,15 @@ def line(name: str, case: Case, videos: int, tries: int) -> str:
     cells, ends = [], 0.0
     for correlation in CORRELATIONS:
         rng = np.random.default_rng([videos, round(100 * correlation)])
-        found = [each for each in case(rng, videos, correlation, tries) if each.width is not None]
-        if not found:
+        trials = [
+            trial for trial in case(rng, videos, correlation, tries) if trial.width is not None
+        ]
+        if not trials:
             cells.append("too few")
             continue
-        missed = [(each.above.mean(), each.below.mean()) for each in found]
+        missed = [(trial.above.mean(), trial.below.mean()) for trial in trials]
         ends = max(ends, *(max(pair) for pair in missed))
-        width = np.mean([each.width for each in found])
+        width = np.mean([trial.width for trial in trials])
         cells.append(f"{1 - max(map(sum, missed)):.1%} ({width:.2f})")
     return f"| {name} | {videos} | {' | '.join(cells)} | {ends:.1%} |"
 
@@ -149,12 +151,12 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--tries", type=int, default=4_000)
     parser.add_argument("--only", choices=sorted(CASES))
-    given = parser.parse_args()
+    arguments = parser.parse_args()
     print("| number | videos | " + " | ".join(f"{c}" for c in CORRELATIONS) + " | worst end |")
     print("|---|---|" + "---|" * (len(CORRELATIONS) + 1))
-    for name in [given.only] if given.only else CASES:
+    for name in [arguments.only] if arguments.only else CASES:
         for videos in VIDEOS:
-            print(line(name, CASES[name], videos, given.tries), flush=True)
+            print(line(name, CASES[name], videos, arguments.tries), flush=True)
 
 
 if __name__ == "__main__":

@@ -29,20 +29,21 @@ def curve(videos: int, anchors: int) -> CellTrials:
     breaks = np.round(35 - 12 * hard)
     wins = breaks[None] > np.arange(CELLS)[:, None]
     cell = np.repeat(np.arange(CELLS), len(video))
-    one = np.ones(wins.size, dtype=np.int64)
+    single = np.ones(wins.size, dtype=np.int64)
     names = np.array([f"v{v:04}" for v in video])
-    return CellTrials(wins.ravel(), one, np.tile(names, CELLS), cell)
+    return CellTrials(wins.ravel(), single, np.tile(names, CELLS), cell)
 
 
-def bootstrapped(trials: CellTrials, drawn: NDArray[np.float64]) -> NDArray[np.float64]:
+def bootstrapped(trials: CellTrials, weights: NDArray[np.float64]) -> NDArray[np.float64]:
     """(2, cells) percentile ends over (replicates, videos) draws."""
     _, video = np.unique(trials.videos, return_inverse=True)
-    place = trials.cell * drawn.shape[1] + video
-    size = CELLS * drawn.shape[1]
+    place = trials.cell * weights.shape[1] + video
+    size = CELLS * weights.shape[1]
     wins, totals = (
-        np.bincount(place, each, size).reshape(CELLS, -1) for each in (trials.wins, trials.totals)
+        np.bincount(place, counts, size).reshape(CELLS, -1)
+        for counts in (trials.wins, trials.totals)
     )
-    return np.quantile((drawn @ wins.T) / (drawn @ totals.T), [0.025, 0.975], axis=0)
+    return np.quantile((weights @ wins.T) / (weights @ totals.T), [0.025, 0.975], axis=0)
 
 
 def main() -> None:
@@ -53,14 +54,14 @@ def main() -> None:
     for videos, anchors in SIZES:
         trials = curve(videos, anchors)
         rng = np.random.default_rng(0)
-        drawn = rng.multinomial(videos, np.full(videos, 1 / videos), REPLICATES).astype(float)
+        weights = rng.multinomial(videos, np.full(videos, 1 / videos), REPLICATES).astype(float)
         proportions(trials, CELLS)
         took = np.empty((rounds, 2))
         for row in took:
             started = time.perf_counter()
             proportions(trials, CELLS)
             middle = time.perf_counter()
-            bootstrapped(trials, drawn)
+            bootstrapped(trials, weights)
             row[:] = middle - started, time.perf_counter() - middle
         own, other = np.median(took, axis=0) * 1e3
         ratio = np.median(took[:, 0] / took[:, 1])

@@ -26,9 +26,12 @@ FRAMES = 23_000
 def sets_of(source, most):
     """The rows of the first sets, each anchor first as in the pass."""
     rows = [
-        list(found) for _, found in groupby(range(len(source)), lambda i: source.members[i].group)
+        list(rows_of_set)
+        for _, rows_of_set in groupby(range(len(source)), lambda i: source.members[i].group)
     ]
-    return [sorted(each, key=lambda i: (source.members[i].offset != 0, i)) for each in rows[:most]]
+    return [
+        sorted(members, key=lambda i: (source.members[i].offset != 0, i)) for members in rows[:most]
+    ]
 
 
 def seconds(action, sets):
@@ -45,11 +48,11 @@ def main():
     parser.add_argument("specs", nargs="+")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--sets", type=int, default=20)
-    asked = parser.parse_args()
+    arguments = parser.parse_args()
     cv2.setNumThreads(1)
-    for spec in asked.specs:
+    for spec in arguments.specs:
         source = plugins.build("sources", parse(spec))
-        sets = sets_of(source, asked.sets)
+        sets = sets_of(source, arguments.sets)
 
         def decode(rows, source=source):
             for row in rows:
@@ -60,7 +63,7 @@ def main():
 
         decode(sets[0])
         pairs = np.array(
-            [(seconds(decode, sets), seconds(measure, sets)) for _ in range(asked.rounds)]
+            [(seconds(decode, sets), seconds(measure, sets)) for _ in range(arguments.rounds)]
         )
         frames = sum(map(len, sets))
         alone, whole = np.median(pairs, axis=0) / frames

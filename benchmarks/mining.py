@@ -43,13 +43,13 @@ def synthetic(n: int, classes: int) -> Predictions:
     images = max(n // 10, 1)
     truth = boxes(rng, np.sort(rng.integers(0, images, n)), classes)
     near = rng.random(n) < 0.5
-    drawn = boxes(rng, np.where(near, truth.image, rng.integers(0, images, n)), classes)
+    noise = boxes(rng, np.where(near, truth.image, rng.integers(0, images, n)), classes)
     side = truth.boxes[:, 2:] - truth.boxes[:, :2]
     moved = truth.boxes + np.tile(rng.normal(0, 0.08, (n, 2)) * side, 2)
-    corners = np.where(near[:, None], moved, drawn.boxes)
-    label = np.where(near & (rng.random(n) < 0.7), truth.label, drawn.label)
-    said = BoxTable(
-        drawn.image,
+    corners = np.where(near[:, None], moved, noise.boxes)
+    label = np.where(near & (rng.random(n) < 0.7), truth.label, noise.label)
+    detections = BoxTable(
+        noise.image,
         np.maximum(label, 0),
         corners,
         rng.uniform(0.8001, 1, n),
@@ -57,7 +57,7 @@ def synthetic(n: int, classes: int) -> Predictions:
         areas(corners),
     )
     names = tuple(f"class {i}" for i in range(classes))
-    reach = np.where(np.arange(classes) % 10 == 9, -1, np.arange(classes))
+    class_map = np.where(np.arange(classes) % 10 == 9, -1, np.arange(classes))
     return Predictions(
         model="synthetic",
         data="synthetic",
@@ -72,9 +72,9 @@ def synthetic(n: int, classes: int) -> Predictions:
         top_scores=np.zeros((images, 0), dtype=np.float32),
         errors=np.full(images, ""),
         boxes=truth,
-        detections=said,
-        raw_detections=said,
-        model_to_data_class=reach,
+        detections=detections,
+        raw_detections=detections,
+        model_to_data_class=class_map,
         parents=tuple(() if i < 10 else (i // 10,) for i in range(classes)),
         verified=verified(rng, images, classes),
     )
@@ -88,12 +88,12 @@ def verified(rng: np.random.Generator, images: int, classes: int) -> Verified:
     return Verified(pairs[:, 0], pairs[:, 1], known)
 
 
-def timed(what: str, run: Callable[[], Out]) -> tuple[float, Out]:
+def timed(title: str, run: Callable[[], Out]) -> tuple[float, Out]:
     """The seconds of a run, which are printed, and what came out."""
     started, before = time.perf_counter(), time.process_time()
     out = run()
     seconds, cpu = time.perf_counter() - started, time.process_time() - before
-    print(f"{what:<52}{seconds:>9.2f}{cpu:>9.2f}{peak():>12,.0f}", flush=True)
+    print(f"{title:<52}{seconds:>9.2f}{cpu:>9.2f}{peak():>12,.0f}", flush=True)
     return seconds, out
 
 
@@ -107,18 +107,18 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--detections", type=int, default=1_000_000)
     parser.add_argument("--classes", type=int, default=600)
-    asked = parser.parse_args()
-    small = synthetic(1000, asked.classes)
+    arguments = parser.parse_args()
+    small = synthetic(1000, arguments.classes)
     # compiles
     candidates([small], [judge_detections(small)])
-    table = synthetic(asked.detections, asked.classes)
+    table = synthetic(arguments.detections, arguments.classes)
     print(f"{'':<52}{'seconds':>9}{'of CPU':>9}{'peak, MB':>12}")
     print(f"{'the tables':<52}{'':>18}{peak():>12,.0f}")
-    n = asked.detections
-    first, found = timed(
+    n = arguments.detections
+    first, mistakes = timed(
         f"causes of {n:,} detections, {n:,} boxes", lambda: judge_detections(table)
     )
-    second, made = timed("candidates, each mistake once", lambda: candidates([table], [found]))
+    second, unique = timed("candidates, each mistake once", lambda: candidates([table], [mistakes]))
     rng = np.random.default_rng(0)
     vectors, known = rng.random((POOL, 192)), rng.random((200, 192))
     kinds = rng.integers(0, 80, POOL)
@@ -127,8 +127,8 @@ def main() -> None:
         lambda: farthest_first(vectors, known, kinds, LIMIT),
     )
     counts = {"right": RIGHT, "in a crowd": IN_CROWD, **{c: i for i, c in enumerate(CAUSES)}}
-    told = ", ".join(f"{name} {int((found.cause == i).sum()):,}" for name, i in counts.items())
-    print(f"{told}; {len(made):,} candidates, {len(order):,} ordered by novelty")
+    causes = ", ".join(f"{name} {int((mistakes.cause == i).sum()):,}" for name, i in counts.items())
+    print(f"{causes}; {len(unique):,} candidates, {len(order):,} ordered by novelty")
     total = first + second
     print(f"causes and candidates {total:.1f} s, goal ≤ {GOAL} s; with novelty {total + third:.1f}")
 

@@ -34,16 +34,16 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--rows", type=int, default=ROWS)
     parser.add_argument("--opened", type=Path, help=argparse.SUPPRESS)
-    given = parser.parse_args()
-    if given.opened:
-        print(json.dumps(opened(given.opened)))
+    arguments = parser.parse_args()
+    if arguments.opened:
+        print(json.dumps(time_opening(arguments.opened)))
         return
     with tempfile.TemporaryDirectory() as folder:
         root = Path(folder)
-        share = given.rows / ROWS
-        write(root, given.rows, max(int(IMAGES * share), 1), int(LABELS * share))
+        share = arguments.rows / ROWS
+        write(root, arguments.rows, max(int(IMAGES * share), 1), int(LABELS * share))
         size = sum(path.stat().st_size for path in root.iterdir()) / 1e9
-        print(f"{given.rows:,} boxes and {int(LABELS * share):,} labels, {size:.2f} GB of CSV")
+        print(f"{arguments.rows:,} boxes and {int(LABELS * share):,} labels, {size:.2f} GB of CSV")
         command = [sys.executable, __file__, "--opened", folder]
         done = subprocess.run(command, capture_output=True, text=True, check=True)
         for name, value in json.loads(done.stdout).items():
@@ -109,7 +109,7 @@ def label_schema() -> pa.Schema:
     return pa.schema({**texts, "Confidence": pa.int64()})
 
 
-def opened(root: Path) -> dict[str, str]:
+def time_opening(root: Path) -> dict[str, str]:
     """Seconds and peak memory of opening the files and of what is asked before inference."""
     from steadyeye.data.sources.open_images import open_images
 
@@ -128,9 +128,9 @@ def opened(root: Path) -> dict[str, str]:
     twice = sum(times > 1 for times in Counter(source.ids).values())
     labels = sum(map(len, source.truths))
     notes = source.notes
-    asked = took(started)
+    seconds = took(started)
     table = source.table
-    held = sum(
+    size = sum(
         column.nbytes
         for column in (
             *(table.first, table.label, table.shares, table.crowd),
@@ -139,8 +139,8 @@ def opened(root: Path) -> dict[str, str]:
     )
     return {
         "opened": f"{read}, peak {after:.2f} GB ({before:.2f} GB of it before)",
-        "asked for every id and label": f"{asked}, peak {peak():.2f} GB",
-        "columns held": f"{held / 1e9:.2f} GB",
+        "asked for every id and label": f"{seconds}, peak {peak():.2f} GB",
+        "columns held": f"{size / 1e9:.2f} GB",
         "images": f"{len(source):,}, {twice} twice, {labels:,} labels",
         "notes": notes[0],
     }

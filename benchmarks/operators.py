@@ -62,11 +62,11 @@ def photos(folder: Path | None) -> list[np.ndarray]:
     """64 images of 224 × 224: photos where a folder is given, filtered noise otherwise."""
     fit = Preprocessing((224, 224), 256, (0.0,) * 3, (1.0,) * 3).fit
     if folder:
-        found = sorted(p for p in folder.rglob("*") if p.suffix.lower() in image_file.SUFFIXES)
-        return [fit(image_file.read(found[i % len(found)])) for i in range(IMAGES)]
+        paths = sorted(p for p in folder.rglob("*") if p.suffix.lower() in image_file.SUFFIXES)
+        return [fit(image_file.read(paths[i % len(paths)])) for i in range(IMAGES)]
     rng = np.random.default_rng(0)
     noise = [rng.integers(0, 256, (224, 224, 3), dtype=np.uint8) for _ in range(IMAGES)]
-    return [cv2.GaussianBlur(each, (0, 0), 3) for each in noise]
+    return [cv2.GaussianBlur(image, (0, 0), 3) for image in noise]
 
 
 def level(name: str, images: list[np.ndarray]) -> float:
@@ -77,19 +77,19 @@ def level(name: str, images: list[np.ndarray]) -> float:
         for i, image in enumerate(images)
     ]
     started = time.perf_counter()
-    for each in range(1, LEVELS + 1):
+    for level_number in range(1, LEVELS + 1):
         for trail in trails:
-            trail(each)
+            trail(level_number)
     return (time.perf_counter() - started) / (LEVELS * len(images)) * 1e6
 
 
 def copying(images: list[np.ndarray]) -> float:
     """Microseconds of a copy, the one before of the same image being kept until then."""
-    kept = [image.copy() for image in images]
+    copies = [image.copy() for image in images]
     started = time.perf_counter()
     for _ in range(LEVELS):
         for i, image in enumerate(images):
-            kept[i] = image.copy()
+            copies[i] = image.copy()
     return (time.perf_counter() - started) / (LEVELS * len(images)) * 1e6
 
 
@@ -140,7 +140,7 @@ def imagecorruptions() -> dict[str, Timed]:
     def with_name(name: str) -> Timed:
         return lambda image: corrupt(image, corruption_name=name, severity=3)
 
-    return {ours: with_name(theirs) for ours, theirs in CORRUPTIONS.items()}
+    return {operator: with_name(name) for operator, name in CORRUPTIONS.items()}
 
 
 def measured(images: list[np.ndarray], rounds: int) -> Iterator[tuple[str, list[float]]]:
@@ -150,8 +150,8 @@ def measured(images: list[np.ndarray], rounds: int) -> Iterator[tuple[str, list[
         ratios: list[list[float]] = []
         for _ in range(rounds + 1):
             copy = copying(images)
-            theirs = [peer(p.get(name), images[:8]) for p in peers]
-            ratios.append([copy, *(t / copy for t in (level(name, images), *theirs))])
+            peer_times = [peer(p.get(name), images[:8]) for p in peers]
+            ratios.append([copy, *(t / copy for t in (level(name, images), *peer_times))])
         # the first round compiles
         yield name, [statistics.median(column) for column in zip(*ratios[1:], strict=True)]
 
@@ -167,9 +167,9 @@ def main() -> None:
     images = photos(options.images)
     titles = ("copy µs", "× copy", "limit", "albumentations", "imagecorruptions")
     print(f"{'operator':<15}" + "".join(f"{title:>17}" for title in titles))
-    for name, (copy, ours, *theirs) in measured(images, options.rounds):
-        cells = [f"{copy:.1f}", f"{ours:.1f}", f"≤ {LIMITS[name]}"]
-        cells += ["—" if np.isnan(ratio) else f"{ratio:.0f}" for ratio in theirs]
+    for name, (copy, own, *peer_times) in measured(images, options.rounds):
+        cells = [f"{copy:.1f}", f"{own:.1f}", f"≤ {LIMITS[name]}"]
+        cells += ["—" if np.isnan(ratio) else f"{ratio:.0f}" for ratio in peer_times]
         print(f"{name:<15}" + "".join(f"{cell:>17}" for cell in cells))
 
 

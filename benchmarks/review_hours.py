@@ -35,7 +35,7 @@ MOST = 0.01
 
 
 @dataclass(frozen=True, eq=False)
-class Shown:
+class Thumbnail:
     """The object in a frame: its mask cut to its box, and how sharp it is; None: not seen."""
 
     mask: NDArray[np.bool_]
@@ -51,7 +51,7 @@ class Likeness:
     sharp: float
 
 
-def shown(picture: Path) -> Shown | None:
+def read_thumbnail(picture: Path) -> Thumbnail | None:
     """The object in a frame of DAVIS; None where fewer than 20 pixels of it are seen."""
     grey = cv2.imread(str(picture), cv2.IMREAD_GRAYSCALE)
     place = picture.parents[2] / "Annotations" / picture.parent.name / f"{picture.stem}.png"
@@ -62,20 +62,20 @@ def shown(picture: Path) -> Shown | None:
         return None
     box = np.s_[y.min() : y.max() + 1, x.min() : x.max() + 1]
     edges = cv2.Laplacian(grey[box], cv2.CV_16S)
-    return Shown(mask[box], float(edges[mask[box]].var()))
+    return Thumbnail(mask[box], float(edges[mask[box]].var()))
 
 
-def likeness(one: Shown | None, other: Shown | None) -> Likeness:
+def likeness(first: Thumbnail | None, other: Thumbnail | None) -> Likeness:
     """How alike the object is in two frames, the masks' boxes centred on each other."""
-    if one is None or other is None:
+    if first is None or other is None:
         return Likeness(0.0, np.inf, np.inf)
-    height, width = np.maximum(one.mask.shape, other.mask.shape) + 2
+    height, width = np.maximum(first.mask.shape, other.mask.shape) + 2
     laid = np.zeros((2, height, width), bool)
-    for layer, mask in zip(laid, (one.mask, other.mask), strict=True):
+    for layer, mask in zip(laid, (first.mask, other.mask), strict=True):
         y, x = (height - mask.shape[0]) // 2, (width - mask.shape[1]) // 2
         layer[y : y + mask.shape[0], x : x + mask.shape[1]] = mask
-    areas = sorted((one.mask.sum(), other.mask.sum()))
-    sharps = sorted((max(one.sharp, 1e-6), max(other.sharp, 1e-6)))
+    areas = sorted((first.mask.sum(), other.mask.sum()))
+    sharps = sorted((max(first.sharp, 1e-6), max(other.sharp, 1e-6)))
     iou = (laid[0] & laid[1]).sum() / (laid[0] | laid[1]).sum()
     return Likeness(float(iou), areas[1] / areas[0], sharps[1] / sharps[0])
 
@@ -86,15 +86,15 @@ Alike: TypeAlias = Mapping[str, Mapping[tuple[int, int], Likeness]]
 
 def measure(data: Path) -> Alike:
     """How alike all frames of all sequences are."""
-    found = {}
+    similarities = {}
     for folder in sorted((data / "davis" / "JPEGImages").iterdir()):
-        seen = [shown(picture) for picture in sorted(folder.glob("*.jpg"))]
-        found[folder.name] = {
-            (a, b): likeness(seen[a], seen[b])
-            for a in range(len(seen))
-            for b in range(a + 1, min(a + K + 1, len(seen)))
+        thumbnails = [read_thumbnail(picture) for picture in sorted(folder.glob("*.jpg"))]
+        similarities[folder.name] = {
+            (a, b): likeness(thumbnails[a], thumbnails[b])
+            for a in range(len(thumbnails))
+            for b in range(a + 1, min(a + K + 1, len(thumbnails)))
         }
-    return found
+    return similarities
 
 
 @dataclass(frozen=True)
@@ -118,33 +118,33 @@ class Video:
     points: NDArray[np.float64]
     truth: Sequence[bool]
     stands_for: Sequence[int]
-    said: list[bool | None]
+    answers: list[bool | None]
     implied: Sequence[int] = ()
 
     def settle(self, sure: float) -> None:
         """Asks rounds until nothing is in doubt."""
         while True:
-            step = round_of(self.points, self.said, sure)
+            step = round_of(self.points, self.answers, sure)
             if not step.ask:
                 self.implied = step.implied
                 return
             for number in step.ask:
-                self.said[number] = self.truth[number]
+                self.answers[number] = self.truth[number]
 
 
 def videos(alike: Alike, rule: Rule, seed: int) -> Sequence[Video]:
     """The pairs of a set whose anchors are drawn anew; both ways round they are one pair."""
-    made = []
+    footage = []
     for name, pairs in alike.items():
         rng = stream(seed, name)
         frames = sorted({frame for pair in pairs for frame in pair})
-        drawn = rng.permutation(frames)[: rule.anchors or len(frames)].tolist()
-        for anchors in [[frame] for frame in drawn] if rule.alone else [drawn]:
-            kept = [pair for pair in pairs if set(pair) & set(anchors)]
-            truth = [similar(pairs[pair], rule) != (rng.random() < rule.errors) for pair in kept]
-            stands_for = [sum(frame in anchors for frame in pair) for pair in kept]
-            made.append(Video(np.array(kept, float), truth, stands_for, [None] * len(kept)))
-    return made
+        order = rng.permutation(frames)[: rule.anchors or len(frames)].tolist()
+        for anchors in [[frame] for frame in order] if rule.alone else [order]:
+            chosen = [pair for pair in pairs if set(pair) & set(anchors)]
+            truth = [similar(pairs[pair], rule) != (rng.random() < rule.errors) for pair in chosen]
+            stands_for = [sum(frame in anchors for frame in pair) for pair in chosen]
+            footage.append(Video(np.array(chosen, float), truth, stands_for, [None] * len(chosen)))
+    return footage
 
 
 def similar(pair: Likeness, rule: Rule) -> bool:
@@ -165,15 +165,15 @@ def review(alike: Alike, rule: Rule, seed: int) -> Mapping[str, float]:
     bulk = bulk or []
     weight = [(v, n, v.stands_for[n]) for v in every for n in range(len(v.truth))]
     directed = sum(w for _, _, w in weight)
-    by_people = sum(w for v, n, w in weight if v.said[n])
+    by_people = sum(w for v, n, w in weight if v.answers[n])
     wrong = sum(not v.truth[n] for v, n in bulk)
     alike_ones = sum(w for v, n, w in weight if v.truth[n])
-    asked = sum(each is not None for v in every for each in v.said)
+    questions = sum(answer is not None for v in every for answer in v.answers)
     return {
         "pairs": directed,
         "twins": directed - len(weight),
-        "asked": asked,
-        "saved": directed / asked,
+        "asked": questions,
+        "saved": directed / questions,
         "bulk": len(bulk),
         "wrong_bulk": wrong / max(len(bulk), 1),
         "wrong_all": wrong / max(by_people + len(bulk), 1),
@@ -187,7 +187,7 @@ def audited(every: Sequence[Video], risk: float, seed: str) -> list[tuple[Video,
     pool = [(v, n) for v in every for n in v.implied for _ in range(v.stands_for[n])]
     if not pool:
         return []
-    by_people = sum(w for v in every for w, s in zip(v.stands_for, v.said, strict=True) if s)
+    by_people = sum(w for v in every for w, s in zip(v.stands_for, v.answers, strict=True) if s)
     planned = sizes(len(pool), by_people, MOST, risk) if risk else (len(pool),)
     order = [pool[n] for n in stream(0, "audit", seed).permutation(len(pool))]
     says = "more" if worth(planned[0], len(pool)) else "useless"
@@ -196,12 +196,12 @@ def audited(every: Sequence[Video], risk: float, seed: str) -> list[tuple[Video,
         step += 1
         wrong = 0
         for video, number in order[: planned[step]]:
-            video.said[number] = video.truth[number]
+            video.answers[number] = video.truth[number]
             wrong += not video.truth[number]
         says = verdict(wrong, step, planned, len(pool))
     if says != "pass":
         return None
-    return [(v, n) for v, n in order[planned[step] :] if v.said[n] is None]
+    return [(v, n) for v, n in order[planned[step] :] if v.answers[n] is None]
 
 
 RULES = {
@@ -219,34 +219,34 @@ RULES = {
 
 def main() -> None:
     """Prints a line a rule."""
-    here = Path(__file__).resolve().parents[1]
-    default = os.environ.get("STEADYEYE_TEST_DATA", here.parent / "shared" / "data")
+    root = Path(__file__).resolve().parents[1]
+    default = os.environ.get("STEADYEYE_TEST_DATA", root.parent / "shared" / "data")
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("data", nargs="?", type=Path, default=Path(default))
     parser.add_argument("--seeds", type=int, default=20)
-    asked = parser.parse_args()
-    alike = measure(asked.data)
-    print(f"median (worst) of {asked.seeds} seeds; at most 1 % of all accepted, with 95 %")
+    arguments = parser.parse_args()
+    alike = measure(arguments.data)
+    print(f"median (worst) of {arguments.seeds} seeds; at most 1 % of all accepted, with 95 %")
     for name, rule in RULES.items():
-        seen = defaultdict(list)
-        for seed in range(asked.seeds):
+        values = defaultdict(list)
+        for seed in range(arguments.seeds):
             for key, value in review(alike, rule, seed).items():
-                seen[key].append(value)
-        print(row(name, seen), flush=True)
+                values[key].append(value)
+        print(row(name, values), flush=True)
 
 
-def row(name: str, seen: Mapping[str, Sequence[float]]) -> str:
+def row(name: str, values: Mapping[str, Sequence[float]]) -> str:
     """A line: the median and the worst of the seeds."""
-    middle = {key: float(np.median(values)) for key, values in seen.items()}
-    broken = float(np.mean([share > MOST for share in seen["wrong_all"]]))
-    none = float(np.mean([not count for count in seen["bulk"]]))
+    middle = {key: float(np.median(column)) for key, column in values.items()}
+    broken = float(np.mean([share > MOST for share in values["wrong_all"]]))
+    none = float(np.mean([not count for count in values["bulk"]]))
     return (
         f"{name:35s} similar {middle['similar']:.1%}, pairs {middle['pairs']:,.0f} "
-        f"(twins {middle['twins']:,.0f}), asked {middle['asked']:,.0f} ({max(seen['asked']):,}), "
-        f"saved {middle['saved']:.2f}x ({min(seen['saved']):.2f}x), bulk {middle['bulk']:,.0f}, "
-        f"wrong of bulk {middle['wrong_bulk']:.2%} ({max(seen['wrong_bulk']):.2%}), "
-        f"of all {middle['wrong_all']:.2%} ({max(seen['wrong_all']):.2%}), "
-        f"lost {middle['lost']:.2%} ({max(seen['lost']):.2%}), "
+        f"(twins {middle['twins']:,.0f}), asked {middle['asked']:,.0f} ({max(values['asked']):,}), "
+        f"saved {middle['saved']:.2f}x ({min(values['saved']):.2f}x), bulk {middle['bulk']:,.0f}, "
+        f"wrong of bulk {middle['wrong_bulk']:.2%} ({max(values['wrong_bulk']):.2%}), "
+        f"of all {middle['wrong_all']:.2%} ({max(values['wrong_all']):.2%}), "
+        f"lost {middle['lost']:.2%} ({max(values['lost']):.2%}), "
         f"broken {broken:.0%}, all asked {none:.0%}"
     )
 

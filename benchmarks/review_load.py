@@ -197,7 +197,7 @@ def measure(url: str, root: Path, job: Job, begun: type[Server] = Server) -> dic
         server.kill()
     took = time.perf_counter() - began
     with data.reading() as connection:
-        kept = dict(connection.execute(select(decisions.c.key, decisions.c.id)).all())
+        stored = dict(connection.execute(select(decisions.c.key, decisions.c.id)).all())
         twice = connection.execute(
             select(assignments.c.item)
             .group_by(assignments.c.item, assignments.c.reviewer)
@@ -208,8 +208,8 @@ def measure(url: str, root: Path, job: Job, begun: type[Server] = Server) -> dic
     return {
         "database": url.partition(":")[0],
         "acknowledged": len(load.acknowledged),
-        "lost": sum(kept.get(key) != id_ for key, id_ in load.acknowledged),
-        "unknown": len(set(kept) - {key for key, _ in load.acknowledged}),
+        "lost": sum(stored.get(key) != id_ for key, id_ in load.acknowledged),
+        "unknown": len(set(stored) - {key for key, _ in load.acknowledged}),
         "doubled": sum(count > 1 for count in voted.values()),
         "served_twice": len(twice),
         "sent_again": load.repeated,
@@ -226,14 +226,14 @@ def main() -> None:
     parser.add_argument("--think", type=float, default=0.4)
     parser.add_argument("--only", choices=["sqlite", "postgresql"])
     parser.add_argument("--json", action="store_true")
-    asked = parser.parse_args()
-    job = Job(asked.decisions, asked.reviewers, asked.think)
+    arguments = parser.parse_args()
+    job = Job(arguments.decisions, arguments.reviewers, arguments.think)
     figures = []
     for kind in ("sqlite", "postgresql"):
-        if asked.only in (None, kind):
+        if arguments.only in (None, kind):
             with tempfile.TemporaryDirectory() as folder:
                 figures.append(measure_on(kind, Path(folder), job))
-    if asked.json:
+    if arguments.json:
         print(json.dumps(figures))
         return
     for name in figures[0]:

@@ -113,7 +113,7 @@ def peak() -> float:
     return int(status.split("VmHWM:")[1].split()[0]) / 1024
 
 
-def part(what: str, out: Path, rows: int, videos: int) -> None:
+def part(name: str, out: Path, rows: int, videos: int) -> None:
     """Runs one of the parts in this process, and prints its seconds and its peak."""
     from steadyeye.report import build
     from steadyeye.runner import validate
@@ -121,22 +121,22 @@ def part(what: str, out: Path, rows: int, videos: int) -> None:
     from steadyeye.runner.run import run
 
     started = time.process_time()
-    if what == "run":
+    if name == "run":
         source = Synthetic(rows, videos)
         job = Job(models=("guess",), data=("synthetic",), out=str(out), workers=2, cache="off")
         run(validate.of_objects(job, [Guess()], [("synthetic", source)]), Silent())
-    elif what == "report":
+    elif name == "report":
         build.write([out], [out / f"report.{suffix}" for suffix in ("html", "json", "csv")])
     print(time.process_time() - started, peak())
 
 
-def measured(what: str, out: Path, rows: int, videos: int) -> tuple[float, float]:
+def measured(name: str, out: Path, rows: int, videos: int) -> tuple[float, float]:
     """Seconds and megabytes of a part in a process of its own."""
-    words = [sys.executable, __file__, "--part", what, "--out", str(out)]
+    words = [sys.executable, __file__, "--part", name, "--out", str(out)]
     words += ["--rows", str(rows), "--videos", str(videos)]
     done = subprocess.run(words, capture_output=True, text=True, check=False)
     if done.returncode:
-        raise SystemExit(f"{what} of {rows:,} rows: {done.stderr}")
+        raise SystemExit(f"{name} of {rows:,} rows: {done.stderr}")
     seconds, megabytes = done.stdout.split()[-2:]
     return float(seconds), float(megabytes)
 

@@ -111,14 +111,14 @@ def soak(root: Path, kills: int, seed: int) -> tuple[Counter[str], Counter[str],
             beside = subprocess.Popen(words, cwd=root, stdout=subprocess.DEVNULL)
         for _ in range(min(MOST, kills - struck.total())):
             words = command(root, out, kind, random)
-            written = (root / out / "report.html").is_file()
-            if written or not killed(words, root, random.uniform(0.0, seconds)):
+            has_report = (root / out / "report.html").is_file()
+            if has_report or not killed(words, root, random.uniform(0.0, seconds)):
                 break
             struck[kind] += 1
             where[stage(root / out)] += 1
         assert not killed(command(root, out, kind, random), root, 600)
-        found = files(root / out)
-        altered = sorted(k for k in expected | found if expected.get(k) != found.get(k))
+        contents = files(root / out)
+        altered = sorted(k for k in expected | contents if expected.get(k) != contents.get(k))
         assert not altered, f"{kind}, {out}: {altered}"
         if beside:
             assert beside.wait() == 0
@@ -131,9 +131,9 @@ def soak(root: Path, kills: int, seed: int) -> tuple[Counter[str], Counter[str],
 
 def main() -> None:
     """Prints the table."""
-    here = Path(__file__).resolve().parent.parent
+    checkout = Path(__file__).resolve().parent.parent
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    default = os.environ.get("STEADYEYE_TEST_DATA", here.parent / "shared" / "data")
+    default = os.environ.get("STEADYEYE_TEST_DATA", checkout.parent / "shared" / "data")
     parser.add_argument("--data", type=Path, default=default)
     parser.add_argument("--kills", type=int, default=100)
     parser.add_argument("--seed", type=int, default=0)

@@ -42,28 +42,28 @@ def sweep(name: str, source: str, operators: str, out: Path) -> tuple[int, float
 
 def main() -> None:
     """Prints the ratio, operators together and one by one."""
-    here = Path(__file__).resolve().parent.parent
+    root = Path(__file__).resolve().parent.parent
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    default = os.environ.get("STEADYEYE_TEST_DATA", here.parent / "shared" / "data")
+    default = os.environ.get("STEADYEYE_TEST_DATA", root.parent / "shared" / "data")
     parser.add_argument("--data", type=Path, default=default)
     parser.add_argument("--images", type=int, default=24)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--each", action="store_true", help="also each operator on its own")
     options = parser.parse_args()
     name = "efficientnet_lite0"
-    found = sorted(Path(options.data).glob(FRAMES))
-    found = found[:: len(found) // options.images][: options.images]
+    files = sorted(Path(options.data).glob(FRAMES))
+    files = files[:: len(files) // options.images][: options.images]
     model = plugins.build("models", Spec(name))
     tensors = np.empty((TENSORS, 3, *model.settings.preprocessing.size), dtype=np.float32)
     for i, tensor in enumerate(tensors):
-        model.settings.preprocessing(image_file.read(found[i % len(found)]), tensor)
+        model.settings.preprocessing(image_file.read(files[i % len(files)]), tensor)
     network = exported(name, tensors[:1])
     every = [n for n in plugins.names("operators") if n not in ("callable", "gradient_descent")]
     jobs = [("all", ", ".join(every))] + [(n, n) for n in every if options.each]
-    print(f"{name}, {len(found)} photos, median of {options.rounds} rounds")
+    print(f"{name}, {len(files)} photos, median of {options.rounds} rounds")
     print(f"{'operators':<16}{'passes':>9}{'bare /s':>9}{'sweep /s':>10}{'sweep÷bare':>12}")
     with tempfile.TemporaryDirectory() as folder:
-        linked(Path(folder) / "photos", found, len(found))
+        linked(Path(folder) / "photos", files, len(files))
         (Path(folder) / "labelled").mkdir()
         (Path(folder) / "photos").rename(Path(folder) / "labelled" / "goldfish")
         source = f"image_folder(root='{folder}/labelled', classes='imagenet1k')"
@@ -72,7 +72,7 @@ def main() -> None:
             for i in range(options.rounds):
                 passes, swept = sweep(name, source, operators, Path(folder) / f"{title}{i}")
                 times.append((bare(network, tensors, passes)[0], swept))
-            ratio = statistics.median(one / other for one, other in times)
+            ratio = statistics.median(bare_time / other for bare_time, other in times)
             rates = [passes / statistics.median(column) for column in zip(*times, strict=True)]
             print(f"{title:<16}{passes:>9,}{rates[0]:>9.0f}{rates[1]:>10.0f}{ratio:>12.3f}")
 

@@ -33,7 +33,7 @@ def header(name: str, size: int) -> bytes:
     return block[:148] + f"{sum(block):06o}\0 ".encode() + block[156:]
 
 
-def written(folder: Path, samples: int, per_tar: int) -> None:
+def write_tars(folder: Path, samples: int, per_tar: int) -> None:
     """Tars that hold so many samples."""
     image = simplejpeg.encode_jpeg(np.zeros((1, 1, 3), dtype=np.uint8))
     body = image.ljust(-(-len(image) // 512) * 512, b"\0")
@@ -53,7 +53,7 @@ def resident(line: str) -> int:
     return int(status.split(f"{line}:")[1].split()[0]) * 1024
 
 
-def part(what: str, folder: Path) -> None:
+def part(name: str, folder: Path) -> None:
     """Opens the tars in this process and prints what it took."""
     from steadyeye.core.storage import tar_index
     from steadyeye.core.types import Classes
@@ -65,28 +65,28 @@ def part(what: str, folder: Path) -> None:
     entries = tar_index.entries
     tar_index.entries = lambda tar: read.append(tar) or entries(tar)
     text = f"webdataset(urls='{folder}', classes='imagenet1k')"
-    if what == "imports":
+    if name == "imports":
         print(0, resident("VmRSS"), resident("VmHWM"), 0, 0)
         return
     started = time.process_time()
     source = webdataset(str(folder), "imagenet1k")
-    if what == "plan":
+    if name == "plan":
         model = type("Any", (), {"name": "any", "fingerprint": "any", "recipe": {}})()
         model.classes = Classes(source.classes.names)
         validate.of_objects(Job(models=("any",), data=(text,), out="-"), [model], [(text, source)])
     took = time.process_time() - started
     gc.collect()
     stays, peak = resident("VmRSS"), resident("VmHWM")
-    drawn = random.Random(1).choices(range(len(source)), k=2000)
+    indices = random.Random(1).choices(range(len(source)), k=2000)
     started = time.process_time()
-    for i in drawn:
+    for i in indices:
         source[i].key()
-    print(took, stays, peak, len(read), (time.process_time() - started) / len(drawn))
+    print(took, stays, peak, len(read), (time.process_time() - started) / len(indices))
 
 
-def measured(what: str, folder: Path, cache: Path) -> list[float]:
+def measured(name: str, folder: Path, cache: Path) -> list[float]:
     """What `part` prints, of a process of its own."""
-    words = [sys.executable, __file__, "--part", what, "--folder", str(folder)]
+    words = [sys.executable, __file__, "--part", name, "--folder", str(folder)]
     done = subprocess.run(
         words,
         capture_output=True,
@@ -95,7 +95,7 @@ def measured(what: str, folder: Path, cache: Path) -> list[float]:
         env={**os.environ, "XDG_CACHE_HOME": str(cache)},
     )
     if done.returncode:
-        raise SystemExit(f"{what} of {folder}: {done.stderr}")
+        raise SystemExit(f"{name} of {folder}: {done.stderr}")
     return [float(word) for word in done.stdout.split()]
 
 
@@ -115,16 +115,16 @@ def main() -> None:
     for samples in options.samples:
         with tempfile.TemporaryDirectory() as name:
             folder, cache = Path(name) / "tars", Path(name) / "cache"
-            written(folder, samples, options.tar)
+            write_tars(folder, samples, options.tar)
             base = measured("imports", folder, cache)
-            for what in ("first", "again", "plan"):
-                took, stays, peak, read, key = measured(what, folder, cache)
-                kept = sum(path.stat().st_size for path in cache.rglob("*.arrow")) / samples
-                print(f"{samples:>10,}{what:>9}{took:>8.1f}{took / samples * 1e6:>9.1f}", end="")
+            for phase in ("first", "again", "plan"):
+                took, stays, peak, read, key = measured(phase, folder, cache)
+                size = sum(path.stat().st_size for path in cache.rglob("*.arrow")) / samples
+                print(f"{samples:>10,}{phase:>9}{took:>8.1f}{took / samples * 1e6:>9.1f}", end="")
                 print(
                     f"{(stays - base[1]) / samples:>9.0f}{(peak - base[2]) / samples:>9.0f}", end=""
                 )
-                print(f"{read:>11,.0f}{key * 1e6:>10.0f}{kept:>9.0f}", flush=True)
+                print(f"{read:>11,.0f}{key * 1e6:>10.0f}{size:>9.0f}", flush=True)
 
 
 if __name__ == "__main__":

@@ -43,15 +43,15 @@ def main() -> None:
         parser.add_argument(f"--{option}", type=Path, required=True)
     paths = parser.parse_args()
     with paths.descriptions.open(newline="", encoding="utf-8") as file:
-        named = [(mid, name) for mid, name in csv.reader(file) if mid.startswith("/m/")]
+        classes = [(mid, name) for mid, name in csv.reader(file) if mid.startswith("/m/")]
     tree = json.loads(paths.hierarchy.read_text(encoding="utf-8"))
-    above: dict[str, set[str]] = {mid: set() for mid, _ in named}
+    above: dict[str, set[str]] = {mid: set() for mid, _ in classes}
     for parent, child in edges(tree):
         above[child] |= {parent} - {tree["LabelName"]}
     with paths.out.open("w", newline="", encoding="utf-8") as file:
         writer = csv.writer(file, lineterminator="\n")
         writer.writerow(("index", "mid", "name", "later", "parents"))
-        for index, (mid, name) in enumerate(named):
+        for index, (mid, name) in enumerate(classes):
             parents = "|".join(sorted(above[mid]))
             writer.writerow((index, mid, name, LATER.get(name, ""), parents))
 

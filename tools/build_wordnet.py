@@ -65,8 +65,8 @@ def main() -> None:
     ytbb = [(name, YTBB[name]) for name in json.loads(paths.ytbb.read_text()).values()]
     targets = [wnid for _, wnid in vid + ytbb if wnid]
     every = nouns(paths.nouns, senses(paths.index))
-    kept = closure([*ilsvrc, *targets], every)
-    write_classes(paths.out / "imagenet1k.csv", zip(labels(ilsvrc, kept), ilsvrc, strict=True))
+    synsets = closure([*ilsvrc, *targets], every)
+    write_classes(paths.out / "imagenet1k.csv", zip(labels(ilsvrc, synsets), ilsvrc, strict=True))
     write_classes(paths.out / "vid30.csv", vid)
     write_classes(paths.out / "ytbb.csv", ytbb)
     # ILSVRC's labels stay as they are, whatever is shipped beside its classes
@@ -83,19 +83,19 @@ def meanings(path: Path) -> list[str]:
 
 def senses(path: Path) -> dict[tuple[str, str], int]:
     """(lower-case lemma, wnid) → sense number, from 1, the most frequent sense first."""
-    found = {}
+    by_synset = {}
     for line in path.read_text(encoding="utf-8").splitlines():
         if line.startswith("  "):  # the licence
             continue
         fields = line.split()
         for number, offset in enumerate(fields[-int(fields[2]) :], start=1):
-            found[fields[0], f"n{offset}"] = number
-    return found
+            by_synset[fields[0], f"n{offset}"] = number
+    return by_synset
 
 
 def nouns(path: Path, sense: Mapping[tuple[str, str], int]) -> dict[str, Synset]:
     """Wnid → synset for every line of `data.noun` (format: wndb(5WN))."""
-    found = {}
+    by_offset = {}
     for line in path.read_text(encoding="utf-8").splitlines():
         if line.startswith("  "):
             continue
@@ -105,15 +105,15 @@ def nouns(path: Path, sense: Mapping[tuple[str, str], int]) -> dict[str, Synset]
         lemmas = tuple(fields[4:after:2])
         pointers = fields[after + 1 : after + 1 + 4 * int(fields[after])]
         above = [o for s, o in zip(pointers[::4], pointers[1::4], strict=True) if s in {"@", "@i"}]
-        found[wnid] = Synset(
+        by_offset[wnid] = Synset(
             lemmas=lemmas,
             senses=tuple(sense[lemma.lower(), wnid] for lemma in lemmas),
             hypernyms=tuple(f"n{offset}" for offset in above),
         )
-    return found
+    return by_offset
 
 
-def labels(wnids: Iterable[str], kept: Mapping[str, Synset]) -> list[str]:
+def labels(wnids: Iterable[str], synsets: Mapping[str, Synset]) -> list[str]:
     """A short label for each class that means this class and no other of the `kept` synsets.
 
     The first lemma of which the class is the lowest sense (`flowerpot`, not `pot`); where it has
@@ -121,29 +121,29 @@ def labels(wnids: Iterable[str], kept: Mapping[str, Synset]) -> list[str]:
     """
     senses = sorted(
         (number, wnid, lemma.lower())
-        for wnid, synset in kept.items()
+        for wnid, synset in synsets.items()
         for lemma, number in zip(synset.lemmas, synset.senses, strict=True)
     )
     meaning = {lemma: wnid for _, wnid, lemma in reversed(senses)}
-    found = []
+    texts = []
     for wnid in wnids:
-        own = [lemma for lemma in kept[wnid].lemmas if meaning[lemma.lower()] == wnid]
-        above = kept[kept[wnid].hypernyms[0]].lemmas[0]
-        label = own[0] if own else f"{kept[wnid].lemmas[0]} ({above})"
-        found.append(label.replace("_", " "))
-    return found
+        own = [lemma for lemma in synsets[wnid].lemmas if meaning[lemma.lower()] == wnid]
+        above = synsets[synsets[wnid].hypernyms[0]].lemmas[0]
+        label = own[0] if own else f"{synsets[wnid].lemmas[0]} ({above})"
+        texts.append(label.replace("_", " "))
+    return texts
 
 
 def closure(wnids: Iterable[str], synsets: Mapping[str, Synset]) -> dict[str, Synset]:
     """The synsets and all their ancestors, sorted by wnid."""
-    found: set[str] = set()
-    ahead = list(wnids)
-    while ahead:
-        wnid = ahead.pop()
-        if wnid not in found:
-            found.add(wnid)
-            ahead.extend(synsets[wnid].hypernyms)
-    return {wnid: synsets[wnid] for wnid in sorted(found)}
+    ancestors: set[str] = set()
+    queue = list(wnids)
+    while queue:
+        wnid = queue.pop()
+        if wnid not in ancestors:
+            ancestors.add(wnid)
+            queue.extend(synsets[wnid].hypernyms)
+    return {wnid: synsets[wnid] for wnid in sorted(ancestors)}
 
 
 def write_classes(path: Path, classes: Iterable[tuple[str, str]]) -> None:
@@ -152,10 +152,10 @@ def write_classes(path: Path, classes: Iterable[tuple[str, str]]) -> None:
     _write(path, ("index", "wnid", "name"), rows)
 
 
-def write_synsets(path: Path, kept: Mapping[str, Synset]) -> None:
+def write_synsets(path: Path, synsets: Mapping[str, Synset]) -> None:
     """Writes wnid, lemmas with sense numbers (`car#1|auto#1`) and hypernyms."""
     rows = []
-    for wnid, synset in kept.items():
+    for wnid, synset in synsets.items():
         lemmas = zip(synset.lemmas, synset.senses, strict=True)
         marked = "|".join(f"{lemma}#{number}" for lemma, number in lemmas)
         rows.append((wnid, marked, "|".join(synset.hypernyms)))

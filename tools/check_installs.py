@@ -89,18 +89,18 @@ def list_checks(arguments: argparse.Namespace, demo: Path) -> list[Check]:
 
 def find_pythons(versions: Sequence[str]) -> list[Path]:
     """The interpreters of the versions that are on this machine; says which are not."""
-    found = {version: find_python(version) for version in versions}
-    for version, python in found.items():
+    pythons = {version: find_python(version) for version in versions}
+    for version, python in pythons.items():
         if python is None:
             print(f"Python {version} is not on this machine: not checked", flush=True)
-    return [python for python in found.values() if python]
+    return [python for python in pythons.values() if python]
 
 
 def find_python(version: str) -> Path | None:
     """The interpreter `python3.13`, say: the first on the path that runs; else one of pyenv's."""
     # what pyenv puts on the path are stand-ins, which run the version that is switched on only
-    kept = Path(os.environ.get("PYENV_ROOT", Path.home() / ".pyenv"), "versions")
-    folders = [*os.get_exec_path(), *sorted(kept.glob(f"{version}.*/bin"))]
+    installed = Path(os.environ.get("PYENV_ROOT", Path.home() / ".pyenv"), "versions")
+    folders = [*os.get_exec_path(), *sorted(installed.glob(f"{version}.*/bin"))]
     for file in (Path(folder, f"python{version}") for folder in folders):
         if file.is_file() and not subprocess.run([file, "-V"], capture_output=True).returncode:  # noqa: S603, PLW1510
             return file
@@ -111,33 +111,35 @@ def run_check(check: Check, inputs: Inputs, places: "SimpleQueue[Path]") -> bool
     """Whether a check passes in one of the free `places`; prints its row of the table."""
     place = places.get()
     home = place / "environment"
-    here = Environment(home / "bin" / "python", place / "job", inputs, compiled(check, place))
-    here.work.mkdir(parents=True)
+    environment = Environment(
+        home / "bin" / "python", place / "job", inputs, compiled(check, place)
+    )
+    environment.work.mkdir(parents=True)
     outcome, size, times = "ok", 0, [time.monotonic()]
     try:
         lowest = ["--resolution", "lowest-direct"]
         versions = lowest if check.lowest else ["--constraint", CONSTRAINTS]
         wheel = f"{inputs.wheel}[{check.name}]" if check.name != "core" else inputs.wheel
-        install(here, check.python, home, [wheel, *versions])
+        install(environment, check.python, home, [wheel, *versions])
         times.append(time.monotonic())
         size = megabytes(home)
         if check.name == "core" and size > LARGEST:
             raise JobError(f"the core install takes over {LARGEST} MB")
-        JOBS[check.name](here)
+        JOBS[check.name](environment)
     except JobError as error:
         is_documented = TORCHVISION in str(error)
         outcome = f"{TORCHVISION}: as documented" if is_documented else f"FAILED {error}"
     times.append(time.monotonic())
     shutil.rmtree(home, ignore_errors=True)
-    shutil.rmtree(here.work)
+    shutil.rmtree(environment.work)
     places.put(place)
     steps = "  ".join(
         f"{step} {after - before:5.1f} s"
         for step, before, after in zip(("install", "job"), times, times[1:], strict=False)
     )
-    said = "lowest" if check.lowest else check.python.resolve().name
+    label = "lowest" if check.lowest else check.python.resolve().name
     # one call, so that two rows do not mix
-    print(f"{check.name:8} {said:10} {size:6,} MB  {steps}  {outcome}\n", end="", flush=True)
+    print(f"{check.name:8} {label:10} {size:6,} MB  {steps}  {outcome}\n", end="", flush=True)
     return not outcome.startswith("FAILED")
 
 
@@ -150,12 +152,12 @@ def compiled(check: Check, place: Path) -> Mapping[str, str]:
     return {"PYTHONPYCACHEPREFIX": str(folder / "python"), "NUMBA_CACHE_DIR": str(folder / "numba")}
 
 
-def install(at: Environment, python: Path, home: Path, what: Sequence[object]) -> None:
+def install(at: Environment, python: Path, home: Path, requirements: Sequence[object]) -> None:
     """Makes an environment of `python` and installs `what`, linked from uv's cache."""
     uv = [str(at.inputs.demo), "-m", "uv"]
     execute([*uv, "venv", "--quiet", "--python", str(python), str(home)], at.work)
     execute(
-        [*uv, "pip", "install", "--quiet", "--python", str(at.python), *map(str, what)],
+        [*uv, "pip", "install", "--quiet", "--python", str(at.python), *map(str, requirements)],
         at.work,
         find_links(at.inputs.demo),
     )

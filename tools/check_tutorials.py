@@ -81,12 +81,12 @@ class Block:
     body: str
     start: int
     end: int
-    said: dict[str, str] = field(default_factory=dict)
+    options: dict[str, str] = field(default_factory=dict)
 
     @property
     def is_run(self) -> bool:
         """Whether it is run rather than read."""
-        return self.language in {"console", "python"} and "not run" not in self.said
+        return self.language in {"console", "python"} and "not run" not in self.options
 
 
 @dataclass(frozen=True)
@@ -148,16 +148,16 @@ def list_earlier(page: str) -> list[str]:
     """The pages that one comes after, the first of them first."""
     earlier: list[str] = []
     for name in re.findall(r"<!-- (?:after|same as): (\S+) -->", (DOCS / page).read_text()):
-        for each in (*list_earlier(name), name):
-            if each not in earlier:
-                earlier.append(each)
+        for other in (*list_earlier(name), name):
+            if other not in earlier:
+                earlier.append(other)
     return earlier
 
 
 def needs_data(page: str) -> bool:
     """Whether a page, or one that it comes after, cannot be run without the test data."""
     pages = (*list_earlier(page), page)
-    return any("needs" in block.said for each in pages for block in read_blocks(each))
+    return any("needs" in block.options for page in pages for block in read_blocks(page))
 
 
 class Folder:
@@ -172,10 +172,10 @@ class Folder:
         self.pages: set[str] = set()
         self.data = data
         make_inputs(self.path, data)
-        kept = {k: v for k, v in os.environ.items() if not k.startswith("STEADYEYE_")}
-        kept.pop("COLUMNS", None)
+        inherited = {k: v for k, v in os.environ.items() if not k.startswith("STEADYEYE_")}
+        inherited.pop("COLUMNS", None)
         self.environment = {
-            **kept,
+            **inherited,
             "XDG_CACHE_HOME": str(answers),
             "PYTHONPATH": str(ROOT / "src"),
             "TERM": "dumb",
@@ -183,10 +183,10 @@ class Folder:
 
     def run_page(self, page: str, *, update: bool = False) -> None:
         """Runs a page after those that it comes after; raises `OutputError` for a difference."""
-        for each in (*list_earlier(page), page):
-            if each not in self.pages:
-                self.pages.add(each)
-                self._run_page(each, update=update)
+        for earlier in (*list_earlier(page), page):
+            if earlier not in self.pages:
+                self.pages.add(earlier)
+                self._run_page(earlier, update=update)
 
     def _run_page(self, page: str, *, update: bool) -> None:
         changes = []
@@ -199,26 +199,28 @@ class Folder:
             else:
                 is_output = after is not None and after.language == "text"
                 changes.append((after if is_output else None, self._run_python(block, after)))
-        wrong = [(said, body) for said, body in changes if said and said.body != body]
+        wrong = [(block, body) for block, body in changes if block and block.body != body]
         if wrong and not update:
-            raise OutputError("".join(show_difference(said, body) for said, body in wrong))
+            raise OutputError("".join(show_difference(block, body) for block, body in wrong))
         text = (DOCS / page).read_text()
         # from the end, so that the places of the blocks before stay what they are
-        for said, body in reversed(wrong):
-            text = text[: said.start] + body + text[said.end :]
+        for block, body in reversed(wrong):
+            text = text[: block.start] + body + text[block.end :]
         if wrong:
             (DOCS / page).write_text(text)
 
     def _run_console(self, block: Block) -> str:
         """The body that a block of commands should have."""
-        if "same as" in block.said:
+        if "same as" in block.options:
             return find_same(block)
         lines: list[str] = []
         commands = read_commands(block)
         for command in commands:
             code, text = self._run_command(command.text, block)
-            wanted = int(block.said.get("ends with") or 0) if command is commands[-1] else 0
-            if code != wanted:
+            expected_code = (
+                int(block.options.get("ends with") or 0) if command is commands[-1] else 0
+            )
+            if code != expected_code:
                 raise OutputError(f"{block.page}: {command.text}\nends with {code}:\n{text}")
             lines += [*command.lines, *fit(command.output, self._mark(text, block))]
         return "".join(f"{line}\n" for line in lines)
@@ -228,15 +230,15 @@ class Folder:
         code, text = self._run_process([sys.executable, "-c", block.body])
         if code:
             raise OutputError(f"{block.page}: {block.body}\nends with {code}:\n{text}")
-        said = after.body.splitlines() if after else []
-        return "".join(f"{line}\n" for line in fit(said, self._mark(text, block)))
+        expected = after.body.splitlines() if after else []
+        return "".join(f"{line}\n" for line in fit(expected, self._mark(text, block)))
 
     def _run_command(self, command: str, block: Block) -> tuple[int, str]:
         """The exit code of a command and what it prints, its errors first."""
         words = split_words(command)
         if words[0] != "steadyeye":
             return self._run_process(["/bin/bash", "-c", command])
-        if "serves" in block.said and words[1] == "review":
+        if "serves" in block.options and words[1] == "review":
             port = find_port()
             words += ["--port", str(port)]
             running = forked.Command(*words[1:], cwd=self.path, env=self.environment)
@@ -255,19 +257,19 @@ class Folder:
         text = text.replace(str(self.path), "…")
         for pattern, marker in VOLATILE:
             text = pattern.sub(marker, text)
-        if "varies" in block.said:
-            text = re.sub(block.said["varies"], hide_groups, text)
+        if "varies" in block.options:
+            text = re.sub(block.options["varies"], hide_groups, text)
         return [line.rstrip() for line in text.strip("\n").splitlines()]
 
 
 def find_same(block: Block) -> str:
     """The body of the block of another page that begins with the same command."""
     command = read_commands(block)[0].lines
-    for other in read_blocks(block.said["same as"]):
+    for other in read_blocks(block.options["same as"]):
         is_console = other.is_run and other.language == "console"
         if is_console and read_commands(other)[0].lines == command:
             return other.body
-    raise OutputError(f"{block.page}: {block.said['same as']} has no block with {command[0]}")
+    raise OutputError(f"{block.page}: {block.options['same as']} has no block with {command[0]}")
 
 
 def hide_groups(match: re.Match[str]) -> str:
@@ -280,27 +282,27 @@ def hide_groups(match: re.Match[str]) -> str:
     return text
 
 
-def show_difference(said: Block, body: str) -> str:
+def show_difference(block: Block, body: str) -> str:
     """What a page says and what is printed, as a difference of lines."""
     lines = difflib.unified_diff(
-        said.body.splitlines(), body.splitlines(), said.page, "printed", lineterm="", n=1
+        block.body.splitlines(), body.splitlines(), block.page, "printed", lineterm="", n=1
     )
     return "\n".join([*lines, ""])
 
 
 def find_port() -> int:
     """A port of this machine that nothing listens on."""
-    with socket.socket() as one:
-        one.bind(("127.0.0.1", 0))
-        return int(one.getsockname()[1])
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        return int(listener.getsockname()[1])
 
 
-def fit(said: Sequence[str], printed: list[str]) -> list[str]:
+def fit(expected: Sequence[str], printed: list[str]) -> list[str]:
     """What was printed, cut where the page cuts it by a line `…`."""
-    if "…" not in said:
+    if "…" not in expected:
         return printed
-    head = list(said).index("…")
-    tail = len(said) - head - 1
+    head = list(expected).index("…")
+    tail = len(expected) - head - 1
     if tail + head >= len(printed):
         return printed
     return [*printed[:head], "…", *printed[len(printed) - tail :]]
@@ -316,10 +318,10 @@ def check_page(page: str) -> list[str]:
     faults = []
     for block in read_blocks(page):
         lines = [line.removeprefix("$ ") for line in block.body.replace("\\\n", " ").splitlines()]
-        ours = [line for line in lines if line.startswith("steadyeye ")]
-        if ours and block.language != "console":
-            faults.append(f"{page}: '{ours[0]}' stands in no block `console`")
-        if "not run" in block.said and not block.said["not run"]:
+        commands = [line for line in lines if line.startswith("steadyeye ")]
+        if commands and block.language != "console":
+            faults.append(f"{page}: '{commands[0]}' stands in no block `console`")
+        if "not run" in block.options and not block.options["not run"]:
             faults.append(f"{page}: '{lines[0]}' is not run, and nothing says why")
         faults += [f"{page}: '{line}': {fault}" for line in lines if (fault := find_fault(line))]
     text = FENCE.sub("", (DOCS / page).read_text())
@@ -344,8 +346,8 @@ def find_fault(line: str) -> str:
     if words[:2] == ["pip", "install"]:
         known = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
         extras = re.findall(r"\[([\w,-]+)\]", line)
-        named = [name for group in extras for name in group.split(",")]
-        missing = [name for name in named if name not in known["optional-dependencies"]]
+        extra_names = [name for group in extras for name in group.split(",")]
+        missing = [name for name in extra_names if name not in known["optional-dependencies"]]
         return f"no extra {', '.join(missing)}" if missing else ""
     return ""
 

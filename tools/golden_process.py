@@ -96,9 +96,9 @@ def begin(
     def work() -> None:
         how = os.O_WRONLY | os.O_CREAT | os.O_TRUNC
         for number, file in enumerate((Path(os.devnull), *files)):
-            opened = os.open(file, os.O_RDONLY if number == 0 else how)
-            os.dup2(opened, number)
-            os.close(opened)
+            descriptor = os.open(file, os.O_RDONLY if number == 0 else how)
+            os.dup2(descriptor, number)
+            os.close(descriptor)
         signal.signal(signal.SIGINT, signal.default_int_handler)
         os.environ.clear()
         os.environ.update(environment)

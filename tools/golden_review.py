@@ -84,8 +84,8 @@ class Reviewer:
         self.count = 0
         self.word = ""
         page = self.browser.open(link, timeout=60).read().decode()
-        found = re.search(r'data-csrf="(\w+)"|"csrf": ?"(\w+)"', page)
-        self.word = (found[1] or found[2]) if found else ""
+        match = re.search(r'data-csrf="(\w+)"|"csrf": ?"(\w+)"', page)
+        self.word = (match[1] or match[2]) if match else ""
 
     def read(self, page: str) -> str:
         """The text of a page."""
@@ -104,8 +104,8 @@ class Reviewer:
         """The items that are shown next in a stage; none in one that the review does not have."""
         try:
             if not self.word:
-                found = re.search(r'"csrf": ?"(\w+)"', self.read(f"stages/{stage}"))
-                self.word = found[1] if found else ""
+                match = re.search(r'"csrf": ?"(\w+)"', self.read(f"stages/{stage}"))
+                self.word = match[1] if match else ""
             return list(json.loads(self.read(f"stages/{stage}.json"))["next"])
         except urllib.error.HTTPError as error:
             if error.code == 404:
@@ -141,8 +141,8 @@ class Reviewer:
 
 def choose(stage: str, payload: Mapping[str, Any], name: str) -> dict[str, Any]:
     """An answer: mostly yes; a fifth of the items is doubted."""
-    shown = {key: payload.get(key) for key in ("image", "box", "offset", "labels", "label")}
-    text = json.dumps([stage, name, shown], sort_keys=True)
+    question = {key: payload.get(key) for key in ("image", "box", "offset", "labels", "label")}
+    text = json.dumps([stage, name, question], sort_keys=True)
     doubts = int(hashlib.sha256(text.encode()).hexdigest(), 16) % 5 == 0
     if stage == "anchors":
         labels = payload.get("labels") or ["car"]

@@ -90,9 +90,11 @@ class Place:
 
     def environment(self, group: str) -> dict[str, str]:
         """The environment of the commands of a group: one thread, a cache of its own."""
-        kept = {name: os.environ[name] for name in ("PATH", "HOME", "LANG") if name in os.environ}
+        inherited = {
+            name: os.environ[name] for name in ("PATH", "HOME", "LANG") if name in os.environ
+        }
         return {
-            **kept,
+            **inherited,
             **ONE_THREAD,
             "PYTHONPATH": os.pathsep.join([str(self.code / "src"), str(self.inputs)]),
             "XDG_CACHE_HOME": str(self.out / "cache" / group),
@@ -112,11 +114,11 @@ def main() -> int:
     parser.add_argument("--lanes", type=int, default=2, help="groups that run at a time")
     parser.add_argument("before", help="a commit, a branch or the folder of a checkout")
     parser.add_argument("after")
-    asked = parser.parse_args()
-    asked.groups = asked.groups.split(",")
-    if unknown := set(asked.groups) - set(GROUPS):
+    arguments = parser.parse_args()
+    arguments.groups = arguments.groups.split(",")
+    if unknown := set(arguments.groups) - set(GROUPS):
         parser.error(f"no group '{min(unknown)}'; there are {', '.join(GROUPS)}")
-    place = Place(asked.out.resolve())
+    place = Place(arguments.out.resolve())
     place.out.mkdir(parents=True, exist_ok=True)
     if not place.inputs.exists():
         import_packages()
@@ -124,25 +126,25 @@ def main() -> int:
         # in a process of its own, since whoever forks must have no threads
         if wait(fork(partial(write_inputs, place.inputs, data, ROOT / "examples" / "bikes.json"))):
             sys.exit(f"the inputs could not be written to {place.inputs}")
-    names = [name_version(version) for version in (asked.before, asked.after)]
+    names = [name_version(version) for version in (arguments.before, arguments.after)]
     # a branch may move on while the first one runs
-    if not Path(asked.before).is_dir():
-        asked.before = names[0]
-    if not Path(asked.after).is_dir():
-        asked.after = names[1]
+    if not Path(arguments.before).is_dir():
+        arguments.before = names[0]
+    if not Path(arguments.after).is_dir():
+        arguments.after = names[1]
     folders = [place.out / names[0], place.out / names[1]]
     if names[0] == names[1]:
         folders[1] = place.out / f"{names[0]}-again"
-    if asked.read:
-        make(place, asked, asked.before, folders[0])
+    if arguments.read:
+        make(place, arguments, arguments.before, folders[0])
         old = folders[0]
         folders = [old.with_name(f"{old.name}-read-by-{folder.name}") for folder in folders]
-        for version, folder in zip((asked.before, asked.after), folders, strict=True):
-            make(place, asked, version, folder, old)
+        for version, folder in zip((arguments.before, arguments.after), folders, strict=True):
+            make(place, arguments, version, folder, old)
     else:
-        for version, folder in zip((asked.before, asked.after), folders, strict=True):
-            make(place, asked, version, folder)
-    different = [line for group in asked.groups for line in compare(folders, group)]
+        for version, folder in zip((arguments.before, arguments.after), folders, strict=True):
+            make(place, arguments, version, folder)
+    different = [line for group in arguments.groups for line in compare(folders, group)]
     different += [line for folder in folders for line in find_unequal(folder)]
     print("\n".join(different) or "equal")
     return int(bool(different))
@@ -159,25 +161,25 @@ def name_version(version: str) -> str:
 
 def make(
     place: Place,
-    asked: argparse.Namespace,
+    arguments: argparse.Namespace,
     version: str,
     folder: Path,
     old: Path | None = None,
 ) -> None:
     """Runs the groups asked for that `folder` does not have yet; `old`: the runs to be read."""
-    if asked.again or Path(version).is_dir():
+    if arguments.again or Path(version).is_dir():
         shutil.rmtree(folder, ignore_errors=True)
-    missing = [group for group in asked.groups if not (folder / group).exists()]
+    missing = [group for group in arguments.groups if not (folder / group).exists()]
     if not missing:
         return
-    for each in (place.code, place.work, place.out / "cache"):
-        shutil.rmtree(each, ignore_errors=True)
+    for stale in (place.code, place.work, place.out / "cache"):
+        shutil.rmtree(stale, ignore_errors=True)
     unpack(version, place.code)
     if old:
         # symlinks to the inputs go along as they are
         shutil.copytree(old, place.work, symlinks=True)
     began = time.monotonic()
-    run_groups(place, missing, asked.lanes, old is not None)
+    run_groups(place, missing, arguments.lanes, old is not None)
     folder.mkdir(exist_ok=True)
     for group in missing:
         (place.work / group).rename(folder / group)
@@ -293,9 +295,9 @@ def compare(folders: Sequence[Path], group: str) -> Iterator[str]:
         elif name not in old:
             yield f"only after: {group}/{name}"
         else:
-            one, two = (read_masked(folder / name) for folder in (before, after))
-            if one != two:
-                more = first_difference(one, two) if is_text(name) else ""
+            first, second = (read_masked(folder / name) for folder in (before, after))
+            if first != second:
+                more = first_difference(first, second) if is_text(name) else ""
                 yield f"differs: {group}/{name}{more}"
 
 
@@ -304,21 +306,21 @@ def find_unequal(folder: Path) -> Iterator[str]:
     for pair in SAME:
         # what `measure` adds to one of them lies beside the cells
         cells = [folder / name / "cells" for name in pair]
-        one, two = ({file.relative_to(c): file for file in c.rglob("*.arrow")} for c in cells)
-        if sorted(one) != sorted(two):
+        first, second = ({file.relative_to(c): file for file in c.rglob("*.arrow")} for c in cells)
+        if sorted(first) != sorted(second):
             yield f"{folder.name}: {' and '.join(pair)} have other shards"
-        for name in sorted(one.keys() & two.keys()):
-            if one[name].read_bytes() != two[name].read_bytes():
+        for name in sorted(first.keys() & second.keys()):
+            if first[name].read_bytes() != second[name].read_bytes():
                 yield f"{folder.name}: {name} differs in {' and '.join(pair)}"
 
 
 def list_files(folder: Path) -> set[str]:
     """The files of a folder, as paths in it; those behind links are inputs."""
-    found = set()
+    names = set()
     for root, _, files in os.walk(folder):
         paths = (Path(root, file) for file in files)
-        found |= {str(path.relative_to(folder)) for path in paths if not path.is_symlink()}
-    return {name for name in found if not SKIPPED.search(f"/{name}")}
+        names |= {str(path.relative_to(folder)) for path in paths if not path.is_symlink()}
+    return {name for name in names if not SKIPPED.search(f"/{name}")}
 
 
 def is_text(name: str) -> bool:
@@ -335,11 +337,11 @@ def read_masked(path: Path) -> bytes:
     return content
 
 
-def first_difference(one: bytes, two: bytes) -> str:
+def first_difference(first: bytes, second: bytes) -> str:
     """The surroundings of the first place where two texts differ."""
-    pairs = enumerate(zip(one, two, strict=False))
-    at = next((place for place, (a, b) in pairs if a != b), min(len(one), len(two)))
-    parts = [text[max(at - 60, 0) : at + 60].decode(errors="replace") for text in (one, two)]
+    pairs = enumerate(zip(first, second, strict=False))
+    at = next((place for place, (a, b) in pairs if a != b), min(len(first), len(second)))
+    parts = [text[max(at - 60, 0) : at + 60].decode(errors="replace") for text in (first, second)]
     return "\n    " + "\n    ".join(repr(part) for part in parts)
 
 

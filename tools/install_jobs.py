@@ -74,8 +74,10 @@ class Environment:
 
 def execute(command: list[str], folder: Path, more: Mapping[str, str] | None = None) -> str:
     """What a command prints, run in `folder`. Raises `JobError` unless it ends with 0."""
-    kept = {k: v for k, v in os.environ.items() if not k.startswith(("PYTHONPATH", "VIRTUAL_ENV"))}
-    environment = {**kept, "PYTHONPATH": str(ROOT / "tests" / "fixtures"), **(more or {})}
+    inherited = {
+        k: v for k, v in os.environ.items() if not k.startswith(("PYTHONPATH", "VIRTUAL_ENV"))
+    }
+    environment = {**inherited, "PYTHONPATH": str(ROOT / "tests" / "fixtures"), **(more or {})}
     done = subprocess.run(  # noqa: S603 — our own commands
         command, cwd=folder, env=environment, capture_output=True, text=True, check=False
     )
@@ -187,10 +189,10 @@ def do_ray(at: Environment) -> None:
 def do_train(at: Environment) -> None:
     """A few steps of training, and the run of what came of them."""
     (at.work / "ten.txt").write_text("\n".join(f"class {i}" for i in range(10)))
-    held = ("--holdout", "0.25", "--by", "time", "--gap", "5", "--iterations", "4", "--batch", "4")
+    split = ("--holdout", "0.25", "--by", "time", "--gap", "5", "--iterations", "4", "--batch", "4")
     at.steadyeye(
         "finetune",
-        *("--model", NETWORK, "--data", at.clip, *held, "--out", "ft"),
+        *("--model", NETWORK, "--data", at.clip, *split, "--out", "ft"),
         report="ft/report.html",
     )
     clip = ("--data", at.clip, "--out", "a")
@@ -204,10 +206,10 @@ def do_explain(at: Environment) -> None:
     model = "callable_detector(path='explain_toys:detector', classes='toy/classes.json')"
     data, other = (f"coco(annotations='{d}/boxes.json', images='{d}/images')" for d in FOLDERS)
     embedder = f'blind_spots(embedder="{at.model}")'
-    asked = f"patch_shuffle(repeats=2), background(folder='toy/behind'), {embedder}"
+    probes = f"patch_shuffle(repeats=2), background(folder='toy/behind'), {embedder}"
     at.steadyeye(
         *("explain", "--model", model, "--data", data, "--reference", other),
-        *("--analyses", asked, "--out", "x"),
+        *("--analyses", probes, "--out", "x"),
         report="x/report.html",
     )
 

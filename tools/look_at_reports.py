@@ -189,13 +189,13 @@ def make_toys(at: Place) -> Iterator[str]:
             explain_toys.write(folder, images)
     data, other = (f"coco(annotations='{d}/boxes.json', images='{d}/images')" for d in toys)
     model = f"callable_detector(path='explain_toys:detector', classes='{toys[0]}/classes.json')"
-    asked = (
+    probes = (
         f"patch_shuffle(repeats=2), background(folder='{toys[0]}/behind'), "
         'blind_spots(embedder="efficientnet_lite0", most=15)'
     )
     at.steadyeye(
         *("explain", "--model", model, "--data", data, "--reference", other),
-        *("--analyses", asked, "--out", "explain", "--quiet"),
+        *("--analyses", probes, "--out", "explain", "--quiet"),
     )
     yield "explain/report.html"
     at.steadyeye("run", "--model", model, "--data", data, "--out", "toys", "--quiet")
@@ -204,8 +204,8 @@ def make_toys(at: Place) -> Iterator[str]:
 
 def make_explain(at: Place) -> Iterator[str]:
     """Explanations of a real detector."""
-    asked = "patch_shuffle(repeats=3), attribution(probe='rise', masks=60)"
-    how = ("--data", at.coco, "--score", "0.6", "--limit", "6", "--analyses", asked)
+    probes = "patch_shuffle(repeats=3), attribution(probe='rise', masks=60)"
+    how = ("--data", at.coco, "--score", "0.6", "--limit", "6", "--analyses", probes)
     at.steadyeye("explain", *at.yolox, *how, "--out", "explained", "--quiet")
     yield "explained/report.html"
 
@@ -213,9 +213,9 @@ def make_explain(at: Place) -> Iterator[str]:
 def make_tune(at: Place) -> Iterator[str]:
     """A classifier trained further, with its curves, and beside what it was before."""
     data = f"video(path='{BIKES}', anchors=40, k=0, labels='{LABELS}')"
-    held = ("--holdout", "0.3", "--by", "time", "--gap", "5", "--iterations", "8", "--batch", "8")
+    split = ("--holdout", "0.3", "--by", "time", "--gap", "5", "--iterations", "8", "--batch", "8")
     then = ("--then", CLIP)
-    at.steadyeye("finetune", *LITE0, "--data", data, *held, *then, "--out", "tuned", "--quiet")
+    at.steadyeye("finetune", *LITE0, "--data", data, *split, *then, "--out", "tuned", "--quiet")
     yield "tuned/report.html"
     yield from (str(page.relative_to(at.out)) for page in at.out.glob("tuned/*/report.html"))
 
@@ -223,9 +223,9 @@ def make_tune(at: Place) -> Iterator[str]:
 def make_score(at: Place) -> Iterator[str]:
     """Saved detections of COCO, without the detector and without pixels."""
     root = at.data / "coco" / "val2014_100"
-    found = root / "instances_val2014_fakebbox100_results.json"
+    results = root / "instances_val2014_fakebbox100_results.json"
     data = f"coco(annotations='{root / 'instances_val2014_100.json'}')"
-    at.steadyeye("score", found, "--data", data, "--out", "score", "--quiet")
+    at.steadyeye("score", results, "--data", data, "--out", "score", "--quiet")
     yield "score/report.html"
 
 
@@ -245,13 +245,13 @@ def main() -> int:
     parser.add_argument("--data", type=Path, default=DATA, help="the folder of real data")
     parser.add_argument("--only-look", action="store_true", help="at the reports that are there")
     parser.add_argument("kinds", nargs="*", choices=[*KINDS, []], help="which; all if left out")
-    asked = parser.parse_args()
-    at = Place(asked.out.resolve(), asked.data)
+    arguments = parser.parse_args()
+    at = Place(arguments.out.resolve(), arguments.data)
     at.out.mkdir(parents=True, exist_ok=True)
-    kinds = [kind for kind in asked.kinds or KINDS if at.data.is_dir() or kind in PACKAGED]
-    for kind in {*asked.kinds, *KINDS} - {*kinds} if not asked.kinds else ():
+    kinds = [kind for kind in arguments.kinds or KINDS if at.data.is_dir() or kind in PACKAGED]
+    for kind in {*arguments.kinds, *KINDS} - {*kinds} if not arguments.kinds else ():
         print(f"{kind}: left out, no data at {at.data}")
-    if asked.only_look:
+    if arguments.only_look:
         pages = sorted(str(p.relative_to(at.out)) for p in at.out.glob("**/report.html"))
         pages += sorted(path.name for path in at.out.glob("compare*.html"))
     else:
@@ -285,22 +285,22 @@ def look_at_page(browser, page: Path, stem: Path | None = None) -> dict[str, lis
     `stem`: where its screenshots go, and in light its PDF; none if left out, as a browser may take
     minutes for a picture of the whole page while other processes have the processors.
     """
-    opened = page_checks.open_page(browser, page.as_uri(), page_checks.LOOKS[0], offline=True)
-    tab = opened.page
+    opened_page = page_checks.open_page(browser, page.as_uri(), page_checks.LOOKS[0], offline=True)
+    tab = opened_page.page
     where: dict[str, list[str]] = {}
     for look in page_checks.LOOKS:
-        page_checks.reopen(opened, look)
+        page_checks.reopen(opened_page, look)
         if stem:
             tab.screenshot(path=f"{stem}-{look.width}-{look.theme}-top.png")
         page_checks.unfold(tab)
         if stem:
             tab.screenshot(path=f"{stem}-{look.width}-{look.theme}.png", full_page=True)
-        found = [*page_checks.find_faults(opened), *page_checks.find_violations(tab)]
+        faults = [*page_checks.find_faults(opened_page), *page_checks.find_violations(tab)]
         if look == page_checks.LOOKS[-2]:
             if stem:
                 tab.pdf(path=f"{stem}.pdf", print_background=True)
-            found += page_checks.find_print_faults(opened)
-        for line in found:
+            faults += page_checks.find_print_faults(opened_page)
+        for line in faults:
             where.setdefault(line, []).append(f"{look.width} {look.theme}")
     tab.context.close()
     return where

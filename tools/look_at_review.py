@@ -71,8 +71,8 @@ def serve(root: Path) -> Iterator[Served]:
         links = {}
         assert process.stdout
         for line in process.stdout:
-            if found := re.match(r"\s*(\S+?):?\s+(http://\S+/r/\S+)", line):
-                links[found[1]] = found[2]
+            if match := re.match(r"\s*(\S+?):?\s+(http://\S+/r/\S+)", line):
+                links[match[1]] = match[2]
             if line.startswith("reviewing"):
                 break
         base = f"http://127.0.0.1:{port}"
@@ -86,8 +86,8 @@ def serve(root: Path) -> Iterator[Served]:
 def wait_for_answer(process: subprocess.Popen[str], port: int) -> None:
     """Waits until a server takes connections; raises `RuntimeError` where it ended."""
     while process.poll() is None:
-        with socket.socket() as one:
-            if one.connect_ex(("127.0.0.1", port)) == 0:
+        with socket.socket() as client:
+            if client.connect_ex(("127.0.0.1", port)) == 0:
                 return
         time.sleep(0.05)
     raise RuntimeError("the server did not start")
@@ -229,51 +229,51 @@ def decide(browser: Any, served: Served, name: str) -> None:
         page.close()
 
 
-def visit(browser: Any, served: Served, one: Visit, **window: Any) -> page_checks.Opened:
+def visit(browser: Any, served: Served, target: Visit, **window: Any) -> page_checks.Opened:
     """A page as `one` says, with what it asked for; close its `page.context` at the end."""
     look = window.pop("look")
-    entrance = served.links[one.who] if one.who else served.base + one.path
-    opened = page_checks.open_page(browser, entrance, look, **window)
-    page = opened.page
-    if one.who:
-        page.goto(served.base + one.path)
-    if "/stages/" in one.path and one.name != "no-page":
+    entrance = served.links[target.who] if target.who else served.base + target.path
+    entrance_page = page_checks.open_page(browser, entrance, look, **window)
+    page = entrance_page.page
+    if target.who:
+        page.goto(served.base + target.path)
+    if "/stages/" in target.path and target.name != "no-page":
         page.wait_for_selector(f"{READY}, {REST}")
-    if one.keys == ("add",):
+    if target.keys == ("add",):
         page.get_by_label("Name of a reviewer to add").fill(f"Eve {time.monotonic_ns() % 10**6}")
         page.keyboard.press("Enter")
         page.get_by_role("button", name="Copy").wait_for()
     else:
-        for key in one.keys:
+        for key in target.keys:
             page.keyboard.press(key)
     page_checks.wait_drawn(page)
     page.wait_for_timeout(200)
-    return opened
+    return entrance_page
 
 
 def look_at_all(browser: Any, served: Served, visits: tuple[Visit, ...], shots: Path) -> int:
     """Takes the pictures of pages and prints what is wrong with them; how many faults."""
-    faults = 0
-    for one in visits:
+    total = 0
+    for target in visits:
         where: dict[str, list[str]] = {}
         for look in page_checks.LOOKS:
-            opened = visit(browser, served, one, look=look)
-            page = opened.page
-            page.screenshot(path=shots / f"{one.name}-{look.width}-{look.theme}.png")
-            whole = shots / f"{one.name}-{look.width}-{look.theme}-whole.png"
+            opened_page = visit(browser, served, target, look=look)
+            page = opened_page.page
+            page.screenshot(path=shots / f"{target.name}-{look.width}-{look.theme}.png")
+            whole = shots / f"{target.name}-{look.width}-{look.theme}-whole.png"
             if page.evaluate("document.documentElement.scrollHeight > innerHeight"):
                 page.screenshot(path=whole, full_page=True)
             own = ("asks for " + served.base, "complains: Failed to load resource")
-            found = [*page_checks.find_faults(opened), *page_checks.find_violations(page)]
-            for line in found:
+            faults = [*page_checks.find_faults(opened_page), *page_checks.find_violations(page)]
+            for line in faults:
                 if not line.startswith(own):
                     where.setdefault(line, []).append(f"{look.width} {look.theme}")
             page.context.close()
-        faults += len(where)
-        print(f"{one.name}: {len(where)} faults", flush=True)
+        total += len(where)
+        print(f"{target.name}: {len(where)} faults", flush=True)
         for line, looks in where.items():
             print(f"  {line} ({', '.join(looks)})")
-    return faults
+    return total
 
 
 WIDE, TABLET, PHONE = (1280, 720), (820, 1180), (390, 780)
@@ -289,12 +289,12 @@ PICTURES: Mapping[str, tuple[Visit, tuple[int, int], str]] = {
 
 def take_pictures(browser: Any, served: Served, boxes: bool) -> None:
     """Writes the pictures of `PICTURES` that are of a set of boxes, or of frames."""
-    for name, (one, (width, height), theme) in PICTURES.items():
-        if (one.path == "/stages/boxes") == boxes:
-            opened = visit(browser, served, one, look=page_checks.Look(width, theme))
-            opened.page.set_viewport_size({"width": width, "height": height})
-            shrink(opened.page.screenshot(), IMAGES / f"{name}.webp", height)
-            opened.page.context.close()
+    for name, (target, (width, height), theme) in PICTURES.items():
+        if (target.path == "/stages/boxes") == boxes:
+            opened_page = visit(browser, served, target, look=page_checks.Look(width, theme))
+            opened_page.page.set_viewport_size({"width": width, "height": height})
+            shrink(opened_page.page.screenshot(), IMAGES / f"{name}.webp", height)
+            opened_page.page.context.close()
 
 
 def main() -> int:
@@ -305,25 +305,25 @@ def main() -> int:
     parser.add_argument("--out", type=Path, required=True, help="a folder outside the repository")
     parser.add_argument("--data", type=Path, default=Path("/nowhere"), help="the folder of data")
     parser.add_argument("--pictures", action="store_true", help="write the pictures of the docs")
-    asked = parser.parse_args()
-    if asked.pictures and asked.data.is_dir():
+    arguments = parser.parse_args()
+    if arguments.pictures and arguments.data.is_dir():
         parser.error("pictures of the docs are of the packaged video; leave --data")
-    at = Place(asked.out.resolve(), asked.data.resolve())
+    at = Place(arguments.out.resolve(), arguments.data.resolve())
     shots = at.out / "shots"
     for folder in ("set", "boxes", "inputs", "shots"):
         shutil.rmtree(at.out / folder, ignore_errors=True)
     shots.mkdir(parents=True)
     (at.out / "inputs").mkdir()
     faults = 0
-    made: tuple[Callable[[Place], Path], ...] = (make_frames, make_boxes)
+    makers: tuple[Callable[[Place], Path], ...] = (make_frames, make_boxes)
     with sync_playwright() as driver:
         browser = driver.chromium.launch(executable_path=str(CHROMIUM), args=FLAGS)
-        for make, visits in zip(made, (OF_FRAMES, OF_BOXES), strict=True):
+        for make, visits in zip(makers, (OF_FRAMES, OF_BOXES), strict=True):
             root = make(at)
             with serve(root) as served:
-                pictured = asked.pictures and root.name == "boxes"
+                pictured = arguments.pictures and root.name == "boxes"
                 decide(browser, served, "pictured" if pictured else root.name)
-                if asked.pictures:
+                if arguments.pictures:
                     take_pictures(browser, served, root.name == "boxes")
                 else:
                     faults += look_at_all(browser, served, visits, shots)

@@ -87,14 +87,14 @@ def describe_imports(source: Path, files: Sequence[Path]) -> Iterator[str]:
     for name in sorted(packages):
         if packages[name]:
             yield f"    {name} → {', '.join(sorted(packages[name]))}"
-    for what, graph in (
+    for level, graph in (
         ("packages", packages),
         ("folders", folders),
         ("files", everything),
         ("files, at import", at_import),
     ):
         loops = find_loops(graph)
-        yield f"loops of {what}: {len(loops)}"
+        yield f"loops of {level}: {len(loops)}"
         yield from (f"    {', '.join(loop)}" for loop in loops)
 
 
@@ -102,7 +102,7 @@ def describe_names(source: Path, files: Sequence[Path]) -> Iterator[str]:
     """Participles among functions, `found`, classes and files that share a name."""
     functions: Counter[str] = Counter()
     classes: dict[str, set[str]] = defaultdict(set)
-    found = 0
+    found_bindings = 0
     for file in files:
         for node in ast.walk(parse(file)):
             if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and is_participle(
@@ -111,13 +111,13 @@ def describe_names(source: Path, files: Sequence[Path]) -> Iterator[str]:
                 functions[node.name] += 1
             if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
                 classes[node.name].add(str(file.relative_to(source)))
-            found += isinstance(node, ast.Name) and node.id == "found"
+            found_bindings += isinstance(node, ast.Name) and node.id == "found"
     stems = Counter(file.stem for file in files if file.stem != "__init__")
     yield (
         f"{sum(functions.values())} functions named by a bare participle, most often: "
         + ", ".join(f"{name} {n}" for name, n in functions.most_common(12))
     )
-    yield f"`found` stands as a name {found:,} times"
+    yield f"`found` stands as a name {found_bindings:,} times"
     double = {name: places for name, places in classes.items() if len(places) > 1}
     yield f"{len(double)} public class names in more than one file: {', '.join(sorted(double))}"
     again = sorted(stem for stem, n in stems.items() if n > 1)
@@ -134,18 +134,18 @@ def find_imports(
     name: str, file: Path, modules: Mapping[str, Path], inside: bool = True
 ) -> set[str]:
     """The modules of ours that a module imports; `inside`: also in functions."""
-    found = set()
+    imports = set()
     for node in walk(parse(file), inside):
-        wanted: list[str] = []
+        candidates: list[str] = []
         if isinstance(node, ast.ImportFrom) and node.module and not node.level:
-            wanted = [f"{node.module}.{alias.name}" for alias in node.names]
+            candidates = [f"{node.module}.{alias.name}" for alias in node.names]
         elif isinstance(node, ast.Import):
-            wanted = [alias.name for alias in node.names]
-        for target in wanted:
+            candidates = [alias.name for alias in node.names]
+        for target in candidates:
             module = target if target in modules else target.rpartition(".")[0]
             if module in modules and module != name:
-                found.add(module)
-    return found
+                imports.add(module)
+    return imports
 
 
 def walk(tree: ast.AST, inside: bool) -> Iterator[ast.AST]:

@@ -78,10 +78,10 @@ def list_sources() -> list[Path]:
 
 def read_title(source: Path) -> str:
     """The first heading of a notebook."""
-    found = re.search(r"^# (.+)$", source.read_text(), re.MULTILINE)
-    if found is None:
+    match = re.search(r"^# (.+)$", source.read_text(), re.MULTILINE)
+    if match is None:
         raise PluginError(f"{source} has no heading")
-    return found[1]
+    return match[1]
 
 
 def run_source(source: Path) -> Any:
@@ -93,15 +93,15 @@ def run_source(source: Path) -> Any:
     if is_off or (needs_data and not DATA.is_dir()):
         log.info("%s is shown as it is written", source.name)
         return notebook
-    kept = KEPT / f"{source.stem}-{make_key(source)}.ipynb"
-    if kept.is_file():
-        return nbformat.read(kept, as_version=4)
+    cached = KEPT / f"{source.stem}-{make_key(source)}.ipynb"
+    if cached.is_file():
+        return nbformat.read(cached, as_version=4)
     with tempfile.TemporaryDirectory(prefix="notebook-") as folder:
         run_notebook(notebook, Path(folder), source.name)
-    kept.parent.mkdir(parents=True, exist_ok=True)
-    for older in kept.parent.glob(f"{source.stem}-*.ipynb"):
+    cached.parent.mkdir(parents=True, exist_ok=True)
+    for older in cached.parent.glob(f"{source.stem}-*.ipynb"):
         older.unlink()
-    nbformat.write(notebook, kept)
+    nbformat.write(notebook, cached)
     return notebook
 
 
@@ -180,9 +180,9 @@ def show(notebook: Any, stem: str) -> tuple[str, dict[str, bytes]]:
 
 def list_outputs(cell: Any) -> Iterator[tuple[str, str]]:
     """Kind and content of what a cell printed and showed; what it said on stderr is left out."""
-    streams = [each for each in cell.get("outputs", ()) if each.output_type == "stream"]
+    streams = [output for output in cell.get("outputs", ()) if output.output_type == "stream"]
     # what is printed comes in pieces, and in colours where it comes from a command
-    printed = "".join(each.text for each in streams if each.name == "stdout")
+    printed = "".join(output.text for output in streams if output.name == "stdout")
     if printed.strip():
         yield "text/plain", COLOURS.sub("", printed).replace("\r\n", "\n").strip("\n")
     for output in cell.get("outputs", ()):

@@ -42,8 +42,10 @@ def write_boxes(path: Path, model: Path) -> None:
         rows = csv.writer(file)
         rows.writerow(("video", "frame", "label", "x0", "y0", "x1", "y1"))
         for number, frame in enumerate(video.decode(video=0)):
-            (found,) = detector([frame.to_ndarray(format="rgb24")])
-            for box, label, score in zip(found.boxes, found.labels, found.scores, strict=True):
+            (detections,) = detector([frame.to_ndarray(format="rgb24")])
+            for box, label, score in zip(
+                detections.boxes, detections.labels, detections.scores, strict=True
+            ):
                 if score > SURE:
                     rows.writerow(("clip.mp4", number, detector.classes.names[label], *box))
 
@@ -72,9 +74,9 @@ def main() -> int:
 
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--models", type=Path, required=True, help="the folder of the detectors")
-    asked = parser.parse_args()
+    arguments = parser.parse_args()
     with TemporaryDirectory() as folder, sync_playwright() as driver:
-        report = write_report(Path(folder), asked.models.resolve())
+        report = write_report(Path(folder), arguments.models.resolve())
         browser = driver.chromium.launch(
             executable_path=CHROMIUM, args=["--no-sandbox", "--disable-gpu"]
         )

@@ -124,7 +124,7 @@ def list_entries() -> Iterator[dict[str, Any]]:
         pages = [{name: f"reference/{kind}/{name}.md"} for name in plugins.names(kind)]
         yield {title: [f"reference/{kind}/index.md", *pages]}
     groups = [
-        {title: [{name_module(each): f"reference/api/{each}.md"} for each in modules]}
+        {title: [{name_module(module): f"reference/api/{module}.md"} for module in modules]}
         for title, modules in INTERFACE.items()
     ]
     yield {"Python": ["reference/api/index.md", *groups]}
@@ -145,10 +145,10 @@ def write_pages() -> Iterator[tuple[str, str]]:
     lines = ["# Python", "", "Written from the docstrings of the code; one page a module.", ""]
     for title, modules in INTERFACE.items():
         lines += [f"## {title}", "", "| module | |", "|---|---|"]
-        for each in modules:
-            summary = read_summary(PACKAGE.joinpath(*each.split(".")))
-            lines.append(f"| [`{name_module(each)}`]({each}.md) | {summary} |")
-            yield f"reference/api/{each}.md", write_page(name_module(each), name_module(each))
+        for module in modules:
+            summary = read_summary(PACKAGE.joinpath(*module.split(".")))
+            lines.append(f"| [`{name_module(module)}`]({module}.md) | {summary} |")
+            yield f"reference/api/{module}.md", write_page(name_module(module), name_module(module))
         lines.append("")
     yield "reference/api/index.md", "\n".join(lines)
 
@@ -211,8 +211,10 @@ def walk_commands(tree: Any, words: tuple[str, ...]) -> Iterator[tuple[tuple[str
 def write_command(words: tuple[str, ...], command: Any) -> list[str]:
     """The section of one command."""
     annotations = typing.get_type_hints(command.callback)
-    arguments = [each for each in command.params if each.param_type_name == "argument"]
-    options = [each for each in command.params if each.param_type_name == "option"]
+    arguments = [
+        parameter for parameter in command.params if parameter.param_type_name == "argument"
+    ]
+    options = [parameter for parameter in command.params if parameter.param_type_name == "option"]
     usage = " ".join([*words, *map(name_argument, arguments), "[OPTIONS]" if options else ""])
     lines = [
         f"## {' '.join(words[1:])}",
@@ -225,9 +227,9 @@ def write_command(words: tuple[str, ...], command: Any) -> list[str]:
         "",
     ]
     rows = [
-        f"| {spell(each, annotations.get(each.name))} | {describe(each)} |"
-        for each in (*arguments, *options)
-        if not each.hidden
+        f"| {spell(parameter, annotations.get(parameter.name))} | {describe(parameter)} |"
+        for parameter in (*arguments, *options)
+        if not parameter.hidden
     ]
     return [*lines, "| option | |", "|---|---|", *rows, ""] if rows else lines
 
@@ -242,7 +244,7 @@ def spell(parameter: Any, annotation: Any) -> str:
     """How a parameter is written on the command line, with the kind of its value."""
     if parameter.param_type_name == "argument":
         return f"`{name_argument(parameter)}`"
-    names = ", ".join(f"`{each}`" for each in (*parameter.opts, *parameter.secondary_opts))
+    names = ", ".join(f"`{option}`" for option in (*parameter.opts, *parameter.secondary_opts))
     kinds = {int: "whole number", float: "number", Path: "path", str: "text"}
     parts = {annotation, *typing.get_args(annotation)}
     parts |= {inner for part in parts for inner in typing.get_args(part)}

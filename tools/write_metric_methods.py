@@ -22,7 +22,7 @@ class MetricMethods:
 '''
 
 
-def written() -> str:
+def write_methods() -> str:
     """The text of the file."""
     return HEAD + "".join(map(_method, plugins.names("metrics")))
 
@@ -32,16 +32,16 @@ def _method(name: str) -> str:
     tree = ast.parse((plugins.folder("metrics") / f"{name}.py").read_text(encoding="utf-8"))
     node = next(n for n in tree.body if isinstance(n, ast.FunctionDef) and n.name == name)
     defaults = inspect.signature(plugins.load("metrics", name)).parameters
-    given = ["self"]
+    parameters = ["self"]
     for argument in node.args.args[1:]:
         assert argument.annotation is not None, f"{name}: {argument.arg} has no annotation"
         annotation, default = ast.unparse(argument.annotation), defaults[argument.arg].default
         # what a default is made of need not be known here
-        given.append(f"{argument.arg}: {annotation} = {_literal(default)}")
+        parameters.append(f"{argument.arg}: {annotation} = {_literal(default)}")
     lines = (ast.get_docstring(node) or "").splitlines()
     docstring = "\n".join([f'        """{lines[0]}', *(f"        {x}".rstrip() for x in lines[1:])])
     ending = '"""' if len(lines) == 1 else '\n        """'
-    return f"    def {name}({', '.join(given)}) -> Result:\n{docstring}{ending}\n"
+    return f"    def {name}({', '.join(parameters)}) -> Result:\n{docstring}{ending}\n"
 
 
 def _literal(default: object) -> str:
@@ -50,4 +50,4 @@ def _literal(default: object) -> str:
 
 
 if __name__ == "__main__":
-    Path(FILE).write_text(written(), encoding="utf-8")
+    Path(FILE).write_text(write_methods(), encoding="utf-8")

@@ -121,7 +121,7 @@ class MetricMethods:
         Example, on made-up predictions:
 
             >>> from steadyeye.testing import example_predictions
-            >>> result = effective_robustness(example_predictions(margin=0.7, reach=10))
+            >>> result = effective_robustness(example_predictions(margin=0.7, k=10))
             >>> print(f"{result.value:.3f}, n = {result.n}")
             -0.833, n = 12
         """
