@@ -28,7 +28,7 @@ def test_a_worker_waits_until_its_shard_is_written_and_not_for_the_driver():
     assert Assumed(task=1, put=2).load(0, 0, 0, times=1) == Load(
         Assumed().latency / SHARD, 0, 0, 0, driver=1, write=4
     )
-    assert Assumed(task=1, put=2, reach=False).load(0, 0, 0, times=3).driver == 15
+    assert Assumed(task=1, put=2, shared_store=False).load(0, 0, 0, times=3).driver == 15
 
 
 def test_a_slow_gpu_is_the_bottleneck_of_two_workers():
