@@ -27,8 +27,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from steadyeye.core.seeds import stream
-from steadyeye.review.bulk.audit import ROUNDS, sizes, verdict, worth
-from steadyeye.review.bulk.skip_pairs import round_of
+from steadyeye.review.bulk.audit import is_worth, judge_step, plan_sizes
+from steadyeye.review.bulk.skip_pairs import ROUNDS, plan_round
 
 K = 10
 MOST = 0.01
@@ -124,7 +124,7 @@ class Video:
     def settle(self, sure: float) -> None:
         """Asks rounds until nothing is in doubt."""
         while True:
-            step = round_of(self.points, self.answers, sure)
+            step = plan_round(self.points, self.answers, sure)
             if not step.ask:
                 self.implied = step.implied
                 return
@@ -188,9 +188,9 @@ def audited(every: Sequence[Video], risk: float, seed: str) -> list[tuple[Video,
     if not pool:
         return []
     by_people = sum(w for v in every for w, s in zip(v.stands_for, v.answers, strict=True) if s)
-    planned = sizes(len(pool), by_people, MOST, risk) if risk else (len(pool),)
+    planned = plan_sizes(len(pool), by_people, MOST, risk) if risk else (len(pool),)
     order = [pool[n] for n in stream(0, "audit", seed).permutation(len(pool))]
-    says = "more" if worth(planned[0], len(pool)) else "useless"
+    says = "more" if is_worth(planned[0], len(pool)) else "useless"
     step = -1
     while says == "more":
         step += 1
@@ -198,7 +198,7 @@ def audited(every: Sequence[Video], risk: float, seed: str) -> list[tuple[Video,
         for video, number in order[: planned[step]]:
             video.answers[number] = video.truth[number]
             wrong += not video.truth[number]
-        says = verdict(wrong, step, planned, len(pool))
+        says = judge_step(wrong, step, planned, len(pool))
     if says != "pass":
         return None
     return [(v, n) for v, n in order[planned[step] :] if v.answers[n] is None]

@@ -31,10 +31,11 @@ import simplejpeg
 from sqlalchemy import func, select
 
 from steadyeye.data.annotations.review_set import FRAMES, image_name, image_path, read
-from steadyeye.review.db import database
-from steadyeye.review.db.schema import assignments, decisions
-from steadyeye.review.protocol import plan, reviewers
-from steadyeye.review.web.access import COOKIE, word
+from steadyeye.review import database
+from steadyeye.review.database import assignments, decisions
+from steadyeye.review.protocol import reviewers
+from steadyeye.review.protocol.stages import read_plan
+from steadyeye.review.web.access import COOKIE, make_csrf_word
 from steadyeye.review.workflow import items
 
 STAGE = "pairs"
@@ -128,7 +129,7 @@ class Server:
 async def reviewer(client: httpx.AsyncClient, number: int, token: str, load: Load, job: "Job"):
     """One reviewer: takes what is next, thinks, answers, until nothing is left or enough done."""
     random_ = random.Random(number)
-    headers = {"x-csrf-token": word(token), "cookie": f"{COOKIE}={token}"}
+    headers = {"x-csrf-token": make_csrf_word(token), "cookie": f"{COOKIE}={token}"}
     content = await _sure(client, "GET", f"/stages/{STAGE}.json", headers, load)
     while content["next"] and len(load.acknowledged) < job.decisions:
         served = content["next"][0]
@@ -185,9 +186,9 @@ def measure(url: str, root: Path, job: Job, begun: type[Server] = Server) -> dic
     data = database.connect(url)
     folder = read(root)
     with data.writing() as connection:
-        reviewers.add(connection, "admin", admin=True)
-        tokens = [reviewers.add(connection, f"reviewer {n}") for n in range(job.reviewers)]
-        items.fill(connection, folder, plan.read(folder.content))
+        reviewers.add_reviewer(connection, "admin", admin=True)
+        tokens = [reviewers.add_reviewer(connection, f"reviewer {n}") for n in range(job.reviewers)]
+        items.add_set_items(connection, folder, read_plan(folder.content))
     load = Load()
     server = begun(root, url)
     began = time.perf_counter()
@@ -244,7 +245,7 @@ def measure_on(kind: str, root: Path, job: Job, server: type[Server] = Server) -
     """The figures of one kind of database, in a set of its own; `server`: how it is begun."""
     make_set(root, job.decisions + 3 * job.reviewers)
     if kind == "sqlite":
-        return measure(database.beside(root), root, job, server)
+        return measure(database.default_url(root), root, job, server)
     import pgserver
 
     postgres = pgserver.get_server(root / "postgres")

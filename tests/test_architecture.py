@@ -39,7 +39,7 @@ INSIDE = {
     ],
     "report": [{"charts"}, {"comparison"}, {"render"}, {"analyses"}],
     "review": [
-        {"db", "sampling"},
+        {"sampling"},
         {"protocol"},
         {"bulk"},
         {"workflow"},

@@ -18,9 +18,8 @@ from steadyeye.core.spec import parse
 from steadyeye.data.annotations import review_set
 from steadyeye.models.finetuned import checkpoint_format
 from steadyeye.report.gate import gate, requirements
-from steadyeye.review.interchange import coco as coco_form
-from steadyeye.review.interchange import pmsets
-from steadyeye.review.results import export
+from steadyeye.review.interchange.coco import export_coco
+from steadyeye.review.interchange.frames import export_pmsets, export_set
 from steadyeye.review.sampling.box_sampling import sample_boxes
 from steadyeye.review.sampling.sampling import Sampling
 from steadyeye.runner.collect import record, results, tables
@@ -104,7 +103,7 @@ def parts(tmp_path_factory):
             "trained": Part(made_model(root / "c"), of_model, 150),
             "set": Part(made_set(root / "d"), lambda f: of_source(f"reviewed(root='{f}')"), 150),
             "pmsets": Part(
-                made_set(root / "e", pmsets.export),
+                made_set(root / "e", export_pmsets),
                 lambda f: of_source(f"imagenet_vid_robust(root='{f}')"),
                 100,
             ),
@@ -152,7 +151,7 @@ def made_model(root):
     return root / "model"
 
 
-def made_set(root, export=export.export):
+def made_set(root, export=export_set):
     draw([source()], root / "set", Sampling("set", {}, CLASSES))
     folder = review_set.read(root / "set")
     review = Review(folder)
@@ -176,7 +175,7 @@ def made_boxes(root):
     review.everything("boxes", lambda shown: {"boxes": [BOX]}, 0)
     review.everything("box_check", lambda shown: {"boxes": shown["boxes"]}, 1)
     with review.db.reading() as c:
-        coco_form.export(c, folder, review.plan, root / "out")
+        export_coco(c, folder, review.plan, root / "out")
     return root / "out"
 
 

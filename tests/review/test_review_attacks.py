@@ -19,11 +19,11 @@ from steadyeye.core.errors import SampleError, UsageError
 from steadyeye.core.spec import Spec
 from steadyeye.data.annotations import review_set
 from steadyeye.data.images import image_file
-from steadyeye.review.db import database
+from steadyeye.review import database
 from steadyeye.review.protocol import reviewers
-from steadyeye.review.sampling.sampling import Sampling, read_frames, sample
+from steadyeye.review.sampling.sampling import Sampling, read_frames, write_set
 from steadyeye.review.web import access
-from steadyeye.review.web.app import app
+from steadyeye.review.web.app import build_app
 from steadyeye.review.workflow import items
 
 BENCHMARKS = Path(__file__).resolve().parents[2] / "benchmarks"
@@ -39,18 +39,18 @@ def made(tmp_path_factory):
     """A set under review in a new database, and the links of its people."""
     root = tmp_path_factory.mktemp("made") / "set"
     review_load.make_set(root, 40)
-    with database.connect(database.beside(root)).writing() as c:
+    with database.connect(database.default_url(root)).writing() as c:
         return root, {
-            "admin": reviewers.add(c, "admin", admin=True),
-            "ann": reviewers.add(c, "ann"),
-            "ben": reviewers.add(c, "ben"),
+            "admin": reviewers.add_reviewer(c, "admin", admin=True),
+            "ann": reviewers.add_reviewer(c, "ann"),
+            "ben": reviewers.add_reviewer(c, "ben"),
         }
 
 
 @pytest.fixture
 def data(made, tmp_path):
     shutil.copytree(made[0], tmp_path, dirs_exist_ok=True)
-    return database.connect(database.beside(tmp_path))
+    return database.connect(database.default_url(tmp_path))
 
 
 @pytest.fixture
@@ -60,14 +60,14 @@ def people_of(made):
 
 @pytest.fixture
 def site(tmp_path, data, people_of):
-    return app(review_set.read(tmp_path), data, ["testserver"])
+    return build_app(review_set.read(tmp_path), data, ["testserver"])
 
 
 def client(site, token=None, **headers):
     session = TestClient(site, headers=headers, follow_redirects=False)
     if token:
         session.cookies.set(access.COOKIE, token)
-        session.headers.setdefault("x-csrf-token", access.word(token))
+        session.headers.setdefault("x-csrf-token", access.make_csrf_word(token))
     return session
 
 
@@ -263,7 +263,7 @@ def test_a_label_with_html_is_escaped_on_the_page(tmp_path, site, data, ann):
 
 def test_a_lost_link_can_be_renewed_and_the_old_one_is_dead(site, data, people_of):
     with data.writing() as c:
-        fresh = reviewers.renew(c, "ann")
+        fresh = reviewers.renew_token(c, "ann")
     assert client(site, people_of["ann"]).get("/index.json").status_code == 401
     assert client(site, fresh).get("/index.json").status_code == 200
 
@@ -283,7 +283,7 @@ def test_a_file_that_hangs_the_decoder_is_given_up(tmp_path):
     os.mkfifo(folder / "1.png")  # whoever opens it waits for ever
     spec = Spec("frames", {"path": str(folder), "k": 1})
     with pytest.raises(UsageError, match="gave no frame for 5 s; leave the file out"):
-        sample(
+        write_set(
             read_frames([spec], tmp_path, nothing, 5), tmp_path / "set", Sampling("set", {}, None)
         )
     assert not (tmp_path / "set" / "set.json").exists()

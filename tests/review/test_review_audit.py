@@ -9,8 +9,6 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from alembic.autogenerate import compare_metadata
-from alembic.migration import MigrationContext
 from scipy.special import ndtr
 from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import ConstantKernel, Matern
@@ -20,14 +18,16 @@ from steadyeye.cli import main
 from steadyeye.core.errors import UsageError
 from steadyeye.core.seeds import stream
 from steadyeye.data.annotations import review_set
-from steadyeye.review.bulk import audit, audit_workflow, skip_pairs
-from steadyeye.review.db import database
-from steadyeye.review.db.schema import audits, decisions, metadata
-from steadyeye.review.protocol import plan, reviewers
-from steadyeye.review.results import export, status, verdicts
+from steadyeye.review import database
+from steadyeye.review.bulk import audit, skip_pairs
+from steadyeye.review.database import audits, decisions
+from steadyeye.review.interchange.frames import export_set
+from steadyeye.review.protocol import reviewers
+from steadyeye.review.protocol.stages import read_plan
+from steadyeye.review.results import status, verdicts
 from steadyeye.review.workflow import decisions as workflow_decisions
 from steadyeye.review.workflow import items, queue
-from steadyeye.review.workflow.decisions import Given, Rules
+from steadyeye.review.workflow.decisions import Rules, Submission
 
 YES = {"correct": "yes", "similar": "yes"}
 NO = {"correct": "yes", "similar": "no", "reasons": ["motion"]}
@@ -49,18 +49,18 @@ def test_the_bound_is_that_of_counting(population, audited, errors, risk):
         for wrong in range(errors, population - (audited - errors) + 1)
         if passes(errors, audited, population, wrong) > risk
     ]
-    assert audit.most_wrong(errors, audited, population, risk) == max(possible, default=0)
+    assert audit.bound_wrong(errors, audited, population, risk) == max(possible, default=0)
 
 
 def test_a_bound_worked_by_hand():
     # 2 of 4 were drawn, none wrong: with 2 wrong ones that happens once in 6, with 1 once in 2
-    assert audit.most_wrong(0, 2, 4, 0.2) == 1
-    assert audit.most_wrong(0, 2, 4, 0.1) == 2
+    assert audit.bound_wrong(0, 2, 4, 0.2) == 1
+    assert audit.bound_wrong(0, 2, 4, 0.1) == 2
 
 
 @pytest.mark.parametrize(("population", "people", "most"), [(80, 0, 0.1), (60, 60, 0.05)])
 def test_all_steps_together_pass_a_bad_pool_no_oftener_than_the_risk(population, people, most):
-    planned = audit.sizes(population, people, most, 0.05)
+    planned = audit.plan_sizes(population, people, most, 0.05)
     assert list(planned) == sorted(planned)
     for wrong in range(population + 1):
         # errors so far → probability, over the steps that did not pass
@@ -100,26 +100,28 @@ def test_the_forecast_is_that_of_a_gaussian_process():
     best = max(fits, key=lambda fit: fit.log_marginal_likelihood_value_)
     mean, spread = best.predict(wanted, return_std=True)
     expected = ndtr((mean + skip_pairs.MEAN) / spread)
-    assert skip_pairs.probability(pairs, answers, wanted) == pytest.approx(expected, abs=1e-9)
+    assert skip_pairs.predict_similarity(pairs, answers, wanted) == pytest.approx(
+        expected, abs=1e-9
+    )
 
 
 def test_rounds_begin_far_from_all_answers_and_end_at_the_edge():
     pairs = np.array([(a, b) for a in range(40) for b in range(a + 1, min(a + 11, 40))], float)
     truth = [(a < 20) == (b < 20) for a, b in pairs]
     said: list[bool | None] = [None] * len(pairs)
-    first = skip_pairs.round_of(pairs, said, 0.97).ask
+    first = skip_pairs.plan_round(pairs, said, 0.97).ask
     asked = pairs[first]
     assert asked[0].tolist() == [0, 10]
     away = np.abs(pairs[:, None] - asked[None]).max(axis=2).min(axis=1)
     assert (np.minimum(away, pairs[:, 1] - pairs[:, 0]) <= skip_pairs.NEAR * 2).all()
-    while (step := skip_pairs.round_of(pairs, said, 0.97)).ask:
+    while (step := skip_pairs.plan_round(pairs, said, 0.97)).ask:
         assert all(said[n] is None for n in step.ask)
         for number in step.ask:
             said[number] = truth[number]
     assert len(step.implied) > 100
     assert all(truth[n] for n in step.implied)
     assert not any(truth[n] for n in step.beyond)
-    everything = skip_pairs.round_of(pairs, said, 2.0)
+    everything = skip_pairs.plan_round(pairs, said, 2.0)
     assert everything.ask
     assert not everything.implied
 
@@ -177,29 +179,35 @@ class Review:
 
     def __init__(self, folder, similar):
         self.folder, self.similar = folder, similar
-        self.db = database.connect(database.beside(folder.root))
-        self.plan = plan.read(folder.content)
+        self.db = database.connect(database.default_url(folder.root))
+        self.plan = read_plan(folder.content)
         self.rules = Rules(self.plan, folder.classes.names, folder.fingerprint)
         self.keys = map("request-{:08d}".format, itertools.count())
         self.shown: list[dict] = []
         self.given: dict[str, tuple] = {}
         with self.db.writing() as c:
-            reviewers.add(c, "r0", joint=["joint"])
-            items.fill(c, folder, self.plan)
-            skip_pairs.begin(c, self.plan)
+            reviewers.add_reviewer(c, "r0", joint=["joint"])
+            items.add_set_items(c, folder, self.plan)
+            skip_pairs.advance_all(c, self.plan)
 
-    def answer(self, served, answer, seen=None):
-        given = Given(served.assignment, served.nonce, next(self.keys), answer, 1.0, seen=seen)
+    def answer(self, served, answer, replaces=None):
+        given = Submission(
+            served.assignment, served.nonce, next(self.keys), answer, 1.0, replaces=replaces
+        )
         with self.db.writing() as c:
-            return workflow_decisions.decide(c, self.rules, reviewers.everyone(c)[0], given).id
+            return workflow_decisions.decide(
+                c, self.rules, reviewers.list_reviewers(c)[0], given
+            ).id
 
     def decide(self):
         """Answers all that is asked, also what is asked because of it."""
         while True:
             with self.db.writing() as c:
-                who = reviewers.everyone(c)[0]
+                who = reviewers.list_reviewers(c)[0]
                 served = [
-                    s for stage in self.plan.votes for s in queue.serve(c, self.plan, who, stage)
+                    s
+                    for stage in self.plan.votes
+                    for s in queue.serve_items(c, self.plan, who, stage)
                 ]
             if not served:
                 return
@@ -215,11 +223,11 @@ class Review:
 
     def audit(self, most=0.05, seed=0):
         with self.db.writing() as c:
-            return audit_workflow.audit(c, self.plan, most, seed)
+            return audit.run_audit(c, self.plan, most, seed)
 
     def verdicts(self):
         with self.db.reading() as c:
-            return verdicts.verdicts(c, self.folder, self.plan)
+            return verdicts.judge_frames(c, self.folder, self.plan)
 
     def finish(self):
         """Decides and audits until nothing changes; returns what the audits said."""
@@ -260,8 +268,8 @@ def test_a_review_is_shortened_to_its_end(finished):
     assert sum(v.reason == verdicts.IN_BULK for v in found.values()) > 100
     with review.db.reading() as c:
         rows = c.execute(select(decisions)).all()
-        row = audit_workflow.latest(c)
-        told = status.status(c, review.folder, review.plan)
+        row = audit.find_latest(c)
+        told = status.summarise(c, review.folder, review.plan)
     bulk = [each for each in rows if each.kind == "bulk"]
     assert {each.comment for each in bulk} == {"audit 1"}
     assert len(bulk) == told["shortcut"]["spared"]["bulk"]
@@ -286,7 +294,7 @@ def test_the_order_of_the_answers_changes_nothing(finished, tmp_path):
 def _drawn(review):
     """How many pairs were asked for the audit."""
     with review.db.reading() as c:
-        row = audit_workflow.latest(c)
+        row = audit.find_latest(c)
         asked = {d.item for d in c.execute(select(decisions)) if d.kind == "answer"}
     return len(asked & set(row.pool[: row.sizes[row.step]]))
 
@@ -327,7 +335,7 @@ def test_a_second_audit_spares_what_the_first_did_not_doubt(tmp_path):
         rows = c.execute(select(audits).order_by(audits.c.id)).all()
         videos = {
             key.split("/")[0]: state
-            for key, state in skip_pairs.states(c).items()
+            for key, state in skip_pairs.list_states(c).items()
             if state == "bulk"
         }
     assert [(row.state, row.risk) for row in rows] == [("failed", 0.03), ("passed", 0.02)]
@@ -338,10 +346,10 @@ def test_nothing_is_accepted_in_bulk_without_a_passed_audit(tmp_path):
     review = Review(draw(tmp_path / "set"), edge)
     review.decide()
     with review.db.writing() as c, pytest.raises(UsageError, match="before an audit has passed"):
-        audit_workflow.accept(c, audit_workflow.latest(c))
+        audit.accept_rest(c, audit.find_latest(c))
     assert "step 1" in review.audit()
     with review.db.writing() as c, pytest.raises(UsageError, match="before an audit has passed"):
-        audit_workflow.accept(c, audit_workflow.latest(c))
+        audit.accept_rest(c, audit.find_latest(c))
     assert "audit 1 waits: 0 of" in review.audit()
     with pytest.raises(UsageError, match=r"audited for a share of 0\.05"):
         review.audit(most=0.01)
@@ -353,21 +361,21 @@ def test_bulk_stands_only_as_long_as_its_audit_does(tmp_path):
     review = Review(draw(tmp_path / "set"), edge)
     review.finish()
     with review.db.reading() as c:
-        row = audit_workflow.latest(c)
+        row = audit.find_latest(c)
         drawn = set(row.pool[: row.sizes[row.step]])
         asked = {
             d.id for d in c.execute(select(decisions)) if d.item in drawn and d.kind == "answer"
         }
     changed = [each for each in review.given.values() if each[1] in asked][:3]
     for served, done in changed:
-        review.answer(served, NO, seen=done)
+        review.answer(served, NO, replaces=done)
     review.similar = lambda payload: False
     review.decide()
     assert "is no longer valid" in review.audit()
     reasons = [v.reason for v in review.verdicts().values()]
     assert verdicts.IN_BULK not in reasons
     with review.db.reading() as c, pytest.raises(UsageError, match="are not decided"):
-        export.export(c, review.folder, review.plan, tmp_path / "out")
+        export_set(c, review.folder, review.plan, tmp_path / "out")
 
 
 def test_pairs_wait_for_all_anchors_of_their_block(tmp_path):
@@ -375,9 +383,9 @@ def test_pairs_wait_for_all_anchors_of_their_block(tmp_path):
     review = Review(folder, edge)
     for number in range(12):
         with review.db.writing() as c:
-            who = reviewers.everyone(c)[0]
-            assert queue.serve(c, review.plan, who, "pairs") == []
-            served = queue.serve(c, review.plan, who, "anchors", most=1)[0]
+            who = reviewers.list_reviewers(c)[0]
+            assert queue.serve_items(c, review.plan, who, "pairs") == []
+            served = queue.serve_items(c, review.plan, who, "anchors", most=1)[0]
         review.answer(served, GOOD if number else {"quality": "bad"})
         if not number:
             bad = served.payload["image"]
@@ -414,16 +422,6 @@ def test_pairs_across_a_cut_are_always_asked_where_the_plan_asks_for_them(tmp_pa
 
 def _first(row):
     return row["frame"] - row["offset"]
-
-
-def test_a_new_database_has_the_tables_of_the_schema(tmp_path):
-    data = database.connect(f"sqlite:///{tmp_path / 'new.sqlite'}")
-    with data.reading() as c:
-        assert compare_metadata(MigrationContext.configure(c), metadata) == []
-        assert {row[1] for row in c.exec_driver_sql("PRAGMA index_list(assignments)")} >= {
-            "assignments_open",
-            "assignments_waiting",
-        }
 
 
 def test_the_command_tells_what_comes_next(tmp_path, monkeypatch, capsys):

@@ -23,12 +23,12 @@ from steadyeye.data.sources.imagenet_vid_robust import imagenet_vid_robust
 from steadyeye.data.sources.reviewed import reviewed
 from steadyeye.metrics.pm_k import pm_k
 from steadyeye.predictions.read import cells, read
-from steadyeye.review.interchange import coco as coco_form
-from steadyeye.review.interchange import pmsets
-from steadyeye.review.results import export, status
-from steadyeye.review.results.impact import impact
-from steadyeye.review.results.status import table_one
-from steadyeye.review.results.verdicts import verdicts
+from steadyeye.review.interchange.coco import export_coco
+from steadyeye.review.interchange.frames import export_pmsets, export_set
+from steadyeye.review.results import status
+from steadyeye.review.results.impact import measure_impact
+from steadyeye.review.results.status import build_table_one
+from steadyeye.review.results.verdicts import judge_frames
 from steadyeye.review.sampling.box_sampling import sample_boxes
 from steadyeye.review.sampling.image_store import strip_orientation
 from steadyeye.review.sampling.sampling import Sampling
@@ -148,8 +148,8 @@ def test_gold_questions_of_boxes_are_no_review(boxes):
     with plain.db.writing() as c:
         items.set_gold(c, "box_check", drawn[0]["image"], {"boxes": [BOX]})
     with plain.db.reading() as c:
-        lines = table_one(c, boxes, plain.plan)
-        told = status.status(c, boxes, plain.plan)
+        lines = build_table_one(c, boxes, plain.plan)
+        told = status.summarise(c, boxes, plain.plan)
     assert (len(rows), len(drawn)) == (4, 2)  # an image opens once people answered of it
     asked = {each["stage"]: each for each in told["table"]}
     assert [(e["reviewed"], e["accepted"], e["gold"]) for e in asked.values()] == [
@@ -181,13 +181,13 @@ def test_objects_confirmed_then_boxes_drawn_and_decided(boxes, tmp_path):
     assert [len(shown["boxes"]) for shown in drawn] in ([1, 2], [2, 1])
     assert made.next("box_check", 0) == []
     with made.db.reading() as c, pytest.raises(UsageError, match="2 of 3 images are not decided"):
-        coco_form.export(c, boxes, made.plan, tmp_path / "out")
+        export_coco(c, boxes, made.plan, tmp_path / "out")
     better = {"box": [2.5, 3.0, 20.0, 25.25], "label": "dog"}
     checked = made.everything("box_check", lambda shown: {"boxes": [*shown["boxes"], better]}, 1)
     assert [shown["boxes"] for shown in checked] == [[BOX], [BOX]]
     with made.db.reading() as c:
-        counts = coco_form.export(c, boxes, made.plan, tmp_path / "out")
-        lines = table_one(c, boxes, made.plan)
+        counts = export_coco(c, boxes, made.plan, tmp_path / "out")
+        lines = build_table_one(c, boxes, made.plan)
     assert counts == {
         "images": 3,
         "images_accepted": 2,
@@ -224,7 +224,7 @@ def test_without_a_stage_of_boxes_the_confirmed_suggestions_hold(boxes, tmp_path
     made = Boxes(boxes, stages={"classification": 1})
     made.everything("classification", lambda shown: {**FINE, "well_sized": shown["label"] == "cat"})
     with made.db.reading() as c:
-        counts = coco_form.export(c, boxes, made.plan, tmp_path / "out")
+        counts = export_coco(c, boxes, made.plan, tmp_path / "out")
     assert (counts["images_accepted"], counts["boxes"], counts["boxes_rejected"]) == (2, 2, 2)
     back = coco(str(tmp_path / "out/annotations.json"), str(tmp_path / "out/images"))
     assert back[0].boxes.boxes.tolist() == [[1, 2, 21, 22]]
@@ -302,7 +302,7 @@ def test_the_released_layout_reads_back_as_it_was(test_data, tmp_path):
     made.everything("pairs", lambda shown: NO if abs(shown["offset"]) > 7 else YES)
     made.everything("joint", lambda shown: NO)
     with made.db.reading() as c:
-        counts = pmsets.export(c, folder, made.plan, tmp_path / "out")
+        counts = export_pmsets(c, folder, made.plan, tmp_path / "out")
     assert counts == {"anchors": 1, "frames": 15, "undecided": 0}
     again = imagenet_vid_robust(root=str(tmp_path / "out"))
     assert list(again.members) == [m for m in released.members if abs(m.offset) <= 7]
@@ -321,7 +321,7 @@ def test_other_classes_go_beside_the_released_layout(tmp_path):
     made.everything("anchors", lambda shown: {"quality": "good", "labels": ["dog"]})
     made.everything("pairs", lambda shown: YES)
     with made.db.reading() as c:
-        pmsets.export(c, folder, made.plan, tmp_path / "out")
+        export_pmsets(c, folder, made.plan, tmp_path / "out")
     again = imagenet_vid_robust(root=str(tmp_path / "out"))
     assert again.classes.names == CLASSES.names
     assert {m.truth for m in again.members} == {(1,)}
@@ -360,8 +360,10 @@ def test_table_one_and_the_impact_of_a_review(tmp_path):
 
     def told():
         with made.db.reading() as c:
-            found = verdicts(c, folder, made.plan)
-            return impact(predictions, folder, made.plan, found), table_one(c, folder, made.plan)
+            found = judge_frames(c, folder, made.plan)
+            return measure_impact(predictions, folder, made.plan, found), build_table_one(
+                c, folder, made.plan
+            )
 
     (before, after), lines = told()
     for each in (before, after):
@@ -389,7 +391,7 @@ def test_table_one_and_the_impact_of_a_review(tmp_path):
     assert "0.0 % 0.0–60.2 % 4 pm-2 without told" in lines
     assert "33.3 % 0.8–90.6 % 3 drop with told" in lines
     with made.db.reading() as c:
-        export.export(c, folder, made.plan, tmp_path / "out")
+        export_set(c, folder, made.plan, tmp_path / "out")
     evaluate(model, reviewed(root=str(tmp_path / "out")), out=tmp_path / "final")
     (cell,) = cells(tmp_path / "final")
     assert pm_k(read(*cell)).value == after.perturbed.value
@@ -403,7 +405,7 @@ def test_runs_of_other_frames_are_refused(tmp_path):
     evaluate(Told([]), reviewed(root=str(tmp_path / "other")), out=tmp_path / "run")
     (cell,) = cells(tmp_path / "run")
     with pytest.raises(UsageError, match="5 of 15 frames of set are not in the run of told"):
-        impact(read(*cell), made.folder, made.plan, made.verdicts())
+        measure_impact(read(*cell), made.folder, made.plan, made.verdicts())
 
 
 def test_the_command_line_from_candidates_to_status(tmp_path):

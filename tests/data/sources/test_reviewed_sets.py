@@ -14,7 +14,7 @@ from steadyeye.data.annotations import review_set
 from steadyeye.data.sources.reviewed import reviewed
 from steadyeye.data.sources.ytbb_robust import ytbb_robust
 from steadyeye.report.build import document
-from steadyeye.review.results import export
+from steadyeye.review.interchange.frames import export_set
 from steadyeye.review.sampling.sampling import Sampling
 
 CAT, CAR = 7, 23
@@ -134,7 +134,7 @@ def exported(tmp_path):
     review.everything("pairs", lambda s: NO if (s["video"], s["offset"]) == ("v0", 2) else YES)
     review.everything("joint", lambda shown: NO)
     with review.db.reading() as c:
-        export.export(c, folder, review.plan, tmp_path / "out")
+        export_set(c, folder, review.plan, tmp_path / "out")
     return tmp_path / "out"
 
 
@@ -163,7 +163,7 @@ def test_a_part_that_is_reviewed_says_so(tmp_path):
     (served,) = review.next("pairs")
     review.say(served, YES)
     with review.db.reading() as c:
-        export.export(c, folder, review.plan, tmp_path / "out", partial=True)
+        export_set(c, folder, review.plan, tmp_path / "out", partial=True)
     made = reviewed(root=str(tmp_path / "out"))
     assert (made.name, len(made)) == ("setB, partly reviewed", 3)
     assert "7 of 10 frames are not decided yet" in " ".join(made.notes)

@@ -22,7 +22,7 @@ from steadyeye.explain.mining.error_rates import shares
 from steadyeye.explain.mining.run import Wanted, mine
 from steadyeye.report.analyses.confident_mistakes import confident_mistakes
 from steadyeye.report.mined import own_names
-from steadyeye.review.interchange import coco as coco_form
+from steadyeye.review.interchange.coco import export_coco
 from steadyeye.runner.collect import tables
 
 FINE = {"well_sized": True, "blurry": False, "occluded": False, "depiction": False}
@@ -107,7 +107,7 @@ def test_people_review_what_was_mined(mined):
     shown = review.everything("classification", lambda shown: FINE)
     assert len(shown) == 3
     with review.db.reading() as c:
-        counts = coco_form.export(c, made, review.plan, out.parent / "reviewed")
+        counts = export_coco(c, made, review.plan, out.parent / "reviewed")
     assert counts["boxes"] == 3
 
 

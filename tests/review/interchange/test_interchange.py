@@ -14,11 +14,10 @@ from whole_runs import davis
 from steadyeye.core.errors import UsageError
 from steadyeye.data.annotations import review_set
 from steadyeye.review.interchange import cvat, label_studio
-from steadyeye.review.interchange.asked import list_answered
+from steadyeye.review.interchange.answers import import_annotations, list_answered
 from steadyeye.review.protocol import reviewers
-from steadyeye.review.results.import_decisions import admit
 from steadyeye.review.sampling.box_sampling import sample_boxes
-from steadyeye.review.sampling.image_store import size
+from steadyeye.review.sampling.image_store import read_size
 from steadyeye.review.sampling.sampling import Sampling
 from steadyeye.review.workflow import quality
 
@@ -64,7 +63,7 @@ def results(form, out):
 def taken(review, form, file, prefix="", annotator=""):
     with review.db.writing() as c:
         given = FORMS[form].read(review.folder, file, annotator)
-        return admit(c, review.rules, given, prefix)
+        return import_annotations(c, review.rules, given, prefix)
 
 
 def standing(review, timed=True):
@@ -110,10 +109,10 @@ def test_a_review_of_frames_comes_back_as_it_was(folder, tmp_path, form):
     assert second.verdicts() == first.verdicts()
     with first.db.reading() as a, second.db.reading() as b:
         for stage in ("anchors", "pairs", "joint"):
-            one, other = quality.agreement(a, stage), quality.agreement(b, stage)
+            one, other = quality.measure_agreement(a, stage), quality.measure_agreement(b, stage)
             assert (one.alpha, one.n, one.kappa) == (other.alpha, other.n, other.kappa)
-        assert [p.name for p in quality.paces(b)] == ["r0", "r1"]
-        medians = [p.median_seconds for p in quality.paces(b)]
+        assert [p.name for p in quality.measure_paces(b)] == ["r0", "r1"]
+        medians = [p.median_seconds for p in quality.measure_paces(b)]
     assert medians == ([1.0, 1.0] if timed else [None, None])
 
 
@@ -263,9 +262,9 @@ def test_a_changed_annotation_replaces_and_an_older_one_does_not(project):
 def test_what_cannot_be_taken_is_refused_with_the_first_and_nothing_is_taken(project, change, told):
     review, tasks, send = project
     with review.db.writing() as c:
-        reviewers.add(c, "boss", admin=True)
+        reviewers.add_reviewer(c, "boss", admin=True)
         if change.get("completed_by") == "r0":
-            reviewers.pause(c, review.who().id, "late")
+            reviewers.pause_reviewer(c, review.who().id, "late")
     change = dict(change)
     data = {"data": change.pop("data", tasks[1]["data"])}
     choices = change.pop("choices", [("correct", "yes"), ("similar", "yes")])
@@ -275,7 +274,7 @@ def test_what_cannot_be_taken_is_refused_with_the_first_and_nothing_is_taken(pro
     assert "\n" not in str(refused.value)
     assert standing(review) == {}
     with review.db.reading() as c:
-        assert [one.name for one in reviewers.everyone(c)] == ["r0", "boss"]
+        assert [one.name for one in reviewers.list_reviewers(c)] == ["r0", "boss"]
     assert send([good])["decisions"] == 1
     assert next(iter(standing(review)))[2] == "annotator 7"
 
@@ -336,7 +335,10 @@ def test_cvat_tasks_hold_one_picture_an_item_with_its_anchor_beside(folder, tmp_
     assert names == sorted(names)
     for image in images:
         name = image.get("name")
-        assert size(root / "images" / name) == (int(image.get("width")), int(image.get("height")))
+        assert read_size(root / "images" / name) == (
+            int(image.get("width")),
+            int(image.get("height")),
+        )
         assert (root / "images/related_images" / name.replace(".", "_") / "anchor.jpg").is_file()
     (label,) = json.loads((root / "labels.json").read_text())
     assert label["name"] == "steadyeye"

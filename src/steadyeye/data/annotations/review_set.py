@@ -95,6 +95,11 @@ class SetFolder:
         whole = bool(record.get("closed"))
         return Classes(tuple(record["names"]), tuple(wnids) if wnids else None, closed=whole)
 
+    @property
+    def class_names(self) -> tuple[str, ...]:
+        """The names of the classes; none where nothing is labelled."""
+        return tuple(self.classes.names) if self.classes else ()
+
     @cached_property
     def images(self) -> frozenset[str]:
         """The names of the images that belong to the set; nothing else is ever served."""

@@ -15,50 +15,52 @@ from scipy.linalg import cholesky, solve_triangular
 from scipy.special import ndtr
 from sqlalchemy import Connection, func, select, update
 
-from steadyeye.review.bulk.audit import ROUNDS
-from steadyeye.review.db.schema import audits, items
-from steadyeye.review.protocol.plan import ReviewPlan
-from steadyeye.review.protocol.stages import outcome, votes
+from steadyeye.review.database import audits, items
+from steadyeye.review.protocol.stages import Outcome, ReviewPlan
+from steadyeye.review.protocol.votes import Votes, find_votes, settle_item
 
 Points = NDArray[np.float64]
 
 MEAN = 0.62  # of answers ±1: people accepted 81 % (Shankar et al., Table 1)
 VARIANCE = 1 - MEAN**2
 NOISE = 0.02  # variance: answers are not quite consistent
-REACHES = (2.0, 4.0, 8.0)  # frames; the likeliest is taken, video by video
+LENGTHS = (2.0, 4.0, 8.0)  # frames; the likeliest length scale is taken, video by video
 NEAR = 4.0  # frames: no pair is farther from one that was asked, or from a frame and itself
 UNLIKELY = 0.1
 BATCH = 16
 SHARE = 0.1  # of what was asked already: a batch at least
 APART = 2  # frames between two pairs of a batch, in the first or in the last frame
+ROUNDS = ((0.97, 0.03), (0.99, 0.02))
+"""How sure the forecast must be of what is audited, and the risk, of the first audit and of a
+second where the first fails; after that everything is asked. The promise holds with 95 %."""
 
 
 @dataclass(frozen=True)
 class PairRound:
-    """What follows from the answers so far, as numbers of pairs.
+    """The next round of a video, as numbers of pairs.
 
     `ask`: to be asked now, the others after that. Where it is empty all are settled: `implied` are
-    surely similar, `beyond` are hardly so.
+    surely similar, `unlikely` are hardly so.
     """
 
     ask: Sequence[int]
     implied: Sequence[int] = ()
-    beyond: Sequence[int] = ()
+    unlikely: Sequence[int] = ()
 
 
-def round_of(pairs: Points, similar: Sequence[bool | None], sure: float) -> PairRound:
+def plan_round(pairs: Points, similar: Sequence[bool | None], sure: float) -> PairRound:
     """The next pairs to ask of a video, or what the answers imply of the rest.
 
     `pairs`: (n, 2) first and last frame. `similar`: the answer to each; None: not asked. `sure`:
     the probability from which a pair is implied; above 1 none ever is.
     """
-    known = np.array([each is not None for each in similar], dtype=bool)
+    known = np.array([answer is not None for answer in similar], dtype=bool)
     uncovered = _cover(pairs, known)
     if uncovered or known.all():
         return PairRound(uncovered)
     rest = np.flatnonzero(~known)
-    answers = np.array([1.0 if each else -1.0 for each in similar if each is not None])
-    likely = probability(pairs[known], answers, pairs[rest])
+    answers = np.array([1.0 if answer else -1.0 for answer in similar if answer is not None])
+    likely = predict_similarity(pairs[known], answers, pairs[rest])
     unsure = (likely > UNLIKELY) & (likely < sure)
     if unsure.any():
         first = rest[unsure][np.argsort(np.abs(likely[unsure] - 0.5), kind="stable")]
@@ -66,29 +68,30 @@ def round_of(pairs: Points, similar: Sequence[bool | None], sure: float) -> Pair
     return PairRound([], rest[likely >= sure].tolist(), rest[likely < sure].tolist())
 
 
-def probability(pairs: Points, answers: Points, wanted: Points) -> Points:
-    """How probably each of `wanted` (m, 2) is similar, after `answers` ±1 to `pairs` (n, 2).
+def predict_similarity(pairs: Points, answers: Points, targets: Points) -> Points:
+    """(m,) how probably each of `targets` (m, 2) is similar, after `answers` ±1 to `pairs` (n, 2).
 
-    A frame is always similar to itself, and counts as answered.
+    A Gaussian process over first and last frame, its length scale chosen by likelihood. A frame is
+    always similar to itself, and counts as answered.
     """
-    frames = np.unique(np.concatenate([pairs, wanted]))
+    frames = np.unique(np.concatenate([pairs, targets]))
     points = np.concatenate([np.stack([frames, frames], 1), pairs])
-    given = np.concatenate([np.ones(len(frames)), answers]) - MEAN
+    centred = np.concatenate([np.ones(len(frames)), answers]) - MEAN
     apart = _distances(points, points)
     best: tuple[float, float, Points, Points] | None = None
-    for reach in REACHES:
-        covariance = VARIANCE * np.exp(-apart / reach) + NOISE * np.eye(len(points))
+    for length in LENGTHS:
+        covariance = VARIANCE * np.exp(-apart / length) + NOISE * np.eye(len(points))
         lower = cholesky(covariance, lower=True)
-        solved = solve_triangular(lower, given, lower=True)
+        solved = solve_triangular(lower, centred, lower=True)
         likelihood = -0.5 * solved @ solved - np.log(np.diag(lower)).sum()
         if best is None or likelihood > best[0]:
-            best = (likelihood, reach, lower, solved)
+            best = (likelihood, length, lower, solved)
     assert best is not None
-    _, reach, lower, solved = best
-    across = VARIANCE * np.exp(-_distances(points, wanted) / reach)
-    seen = solve_triangular(lower, across, lower=True)
-    spread = np.sqrt(np.maximum(VARIANCE - (seen**2).sum(axis=0), 1e-9))
-    return np.asarray(ndtr((MEAN + seen.T @ solved) / spread))
+    _, length, lower, solved = best
+    across = VARIANCE * np.exp(-_distances(points, targets) / length)
+    explained = solve_triangular(lower, across, lower=True)
+    spread = np.sqrt(np.maximum(VARIANCE - (explained**2).sum(axis=0), 1e-9))
+    return np.asarray(ndtr((MEAN + explained.T @ solved) / spread))
 
 
 def _cover(pairs: Points, known: NDArray[np.bool_]) -> list[int]:
@@ -115,8 +118,8 @@ def _spread(pairs: Points, ordered: NDArray[np.intp], most: int) -> list[int]:
     return chosen
 
 
-def _distances(one: Points, other: Points) -> Points:
-    return np.asarray(np.sqrt(((one[:, None] - other[None]) ** 2).sum(axis=-1)))
+def _distances(left: Points, right: Points) -> Points:
+    return np.asarray(np.sqrt(((left[:, None] - right[None]) ** 2).sum(axis=-1)))
 
 
 SPARED = ("mirrored", "implied", "beyond", "bulk")
@@ -126,8 +129,8 @@ SPARED = ("mirrored", "implied", "beyond", "bulk")
 class Twins:
     """The pairs of a block that show the same two frames under the same labels.
 
-    `rows`: their items, in the order in which they would be asked. `similar`: what people said of
-    any of them; None: nothing yet. A doubted pair is not similar until it is jointly verified.
+    `rows`: their items, in the order in which they would be asked. `similar`: what people decided
+    of any of them; None: nothing yet. A doubted pair is not similar until it is jointly verified.
     """
 
     rows: Sequence[Any]
@@ -136,9 +139,9 @@ class Twins:
     @property
     def point(self) -> tuple[float, float]:
         """The first and the last frame."""
-        shown = self.rows[0].payload
-        one, other = sorted((shown["frame"] - shown["offset"], shown["frame"]))
-        return float(one), float(other)
+        pair = self.rows[0].payload
+        first, last = sorted((pair["frame"] - pair["offset"], pair["frame"]))
+        return float(first), float(last)
 
 
 def advance(connection: Connection, block: str | None, plan: ReviewPlan) -> None:
@@ -147,46 +150,46 @@ def advance(connection: Connection, block: str | None, plan: ReviewPlan) -> None
     Before the first all anchors of the block must be decided. While an audit is under way no
     further pair is spared or asked.
     """
-    if block is None or not _turn(connection, block):
+    if block is None or not _is_answered(connection, block):
         return
-    found = _twins(connection, block, plan)
-    if found is None:
+    twins = _group_twins(connection, block, plan)
+    if twins is None:
         return
     moved: dict[str, list[Any]] = {state: [] for state in ("open", "mirrored", "implied", "beyond")}
-    for each in found:
-        if each.similar is not None:
-            moved["mirrored"] += each.rows
-    sure = sureness(connection)
+    for pair in twins:
+        if pair.similar is not None:
+            moved["mirrored"] += pair.rows
+    sure = find_sureness(connection)
     if sure is not None:
-        cut = [n for n, t in enumerate(found) if t.similar is None and _across_cut(t)]
-        points = np.array([each.point for each in found]).reshape(-1, 2)
-        step = round_of(points, [each.similar for each in found], sure)
+        cut = [n for n, pair in enumerate(twins) if pair.similar is None and _is_across_cut(pair)]
+        points = np.array([pair.point for pair in twins]).reshape(-1, 2)
+        step = plan_round(points, [pair.similar for pair in twins], sure)
         for number in dict.fromkeys([*cut, *step.ask]):
-            first, *others = found[number].rows
+            first, *others = twins[number].rows
             moved["open"].append(first)
             moved["mirrored"] += others
         if not moved["open"]:
-            moved["implied"] = [row for n in step.implied for row in found[n].rows]
-            moved["beyond"] = [row for n in step.beyond for row in found[n].rows]
+            moved["implied"] = [row for n in step.implied for row in twins[n].rows]
+            moved["beyond"] = [row for n in step.unlikely for row in twins[n].rows]
     for state, rows in moved.items():
-        _move(connection, rows, state)
+        _move_idle(connection, rows, state)
 
 
-def ask(connection: Connection, wanted: Sequence[int]) -> None:
+def open_spared(connection: Connection, pairs: Sequence[int]) -> None:
     """Opens pairs that were spared; of two that show the same, one."""
     query = select(items).where(items.c.stage == "pairs", items.c.state == "implied")
-    chosen, grouped = set(wanted), dict[Any, list[Any]]()
+    chosen, grouped = set(pairs), dict[Any, list[Any]]()
     for row in connection.execute(query.order_by(items.c.position)):
-        grouped.setdefault((row.block, _sight(row)), []).append(row)
+        grouped.setdefault((row.block, _describe_sight(row)), []).append(row)
     for rows in grouped.values():
         first = next((row for row in rows if row.id in chosen), None)
         if first is not None:
-            _move(connection, [first], "open")
-            _move(connection, [row for row in rows if row is not first], "mirrored")
+            _move_idle(connection, [first], "open")
+            _move_idle(connection, [row for row in rows if row is not first], "mirrored")
 
 
-def sureness(connection: Connection) -> float | None:
-    """How sure the forecast must be to spare a pair; None while an audit is under way.
+def find_sureness(connection: Connection) -> float | None:
+    """The probability from which a pair is spared; None while an audit is under way.
 
     After the last audit nothing more is: above 1.
     """
@@ -198,85 +201,87 @@ def sureness(connection: Connection) -> float | None:
     return ROUNDS[len(states)][0]
 
 
-def blocks(connection: Connection) -> Sequence[str]:
-    """All blocks of a review, by name."""
-    query = select(items.c.block).where(items.c.block.is_not(None)).distinct()
-    return sorted(connection.execute(query).scalars())
-
-
-def begin(connection: Connection, plan: ReviewPlan) -> None:
+def advance_all(connection: Connection, plan: ReviewPlan) -> None:
     """Opens whatever is to be asked next in every block."""
-    for block in blocks(connection):
+    query = select(items.c.block).where(items.c.block.is_not(None)).distinct()
+    for block in sorted(connection.execute(query).scalars()):
         advance(connection, block, plan)
 
 
-def deciders(connection: Connection) -> Mapping[str, str]:
+def find_twins(connection: Connection) -> Mapping[str, str]:
     """Key of a mirrored pair → key of the pair that was asked in its place."""
     pairs = (items.c.stage == "pairs") & items.c.block.is_not(None)
-    asked: dict[Any, str] = {}
+    answered: dict[Any, str] = {}
     mirrored = []
     for row in connection.execute(select(items).where(pairs).order_by(items.c.position)):
         if row.state == "mirrored":
             mirrored.append(row)
         elif row.state in ("open", "done"):
-            asked.setdefault((row.block, _sight(row)), row.key)
-    found = {row.key: asked.get((row.block, _sight(row))) for row in mirrored}
-    return {key: twin for key, twin in found.items() if twin is not None}
+            answered.setdefault((row.block, _describe_sight(row)), row.key)
+    twins = {row.key: answered.get((row.block, _describe_sight(row))) for row in mirrored}
+    return {key: twin for key, twin in twins.items() if twin is not None}
 
 
-def states(connection: Connection) -> Mapping[str, str]:
+def list_states(connection: Connection) -> Mapping[str, str]:
     """Key → state of the pairs that may be spared."""
     pairs = (items.c.stage == "pairs") & items.c.block.is_not(None)
     rows = connection.execute(select(items.c.key, items.c.state).where(pairs))
     return {row.key: row.state for row in rows}
 
 
-def counts(connection: Connection) -> Mapping[str, int]:
-    """How many pairs were spared, and how."""
-    found = Counter(states(connection).values())
-    return {state: found[state] for state in SPARED}
+def count_spared(connection: Connection) -> Mapping[str, int]:
+    """How many pairs were spared, by how."""
+    counts = Counter(list_states(connection).values())
+    return {state: counts[state] for state in SPARED}
 
 
-def _turn(connection: Connection, block: str) -> bool:
+def _is_answered(connection: Connection, block: str) -> bool:
     """Whether nothing of a block is left to be answered; two decisions at once take turns."""
     pairs = (items.c.stage == "pairs") & (items.c.block == block)
     first = select(items.c.id).where(pairs).order_by(items.c.id).limit(1).with_for_update()
     connection.execute(first)
-    still = pairs & (items.c.state == "open") & items.c.gold.is_(None)
-    return not connection.execute(select(func.count()).where(still)).scalar_one()
+    unanswered = pairs & (items.c.state == "open") & items.c.gold.is_(None)
+    return not connection.execute(select(func.count()).where(unanswered)).scalar_one()
 
 
-def _twins(connection: Connection, block: str, plan: ReviewPlan) -> Sequence[Twins] | None:
+def _group_twins(connection: Connection, block: str, plan: ReviewPlan) -> Sequence[Twins] | None:
     """The pairs of a block under anchors that were accepted; None while one is not decided."""
-    said = votes(connection, block=block)
-    found: dict[str, dict[str, Any]] = {"anchors": {}, "joint": {}}
+    votes = find_votes(connection, block=block)
+    outcomes: dict[str, dict[str, Outcome | None]] = {"anchors": {}, "joint": {}}
     pairs = []
     query = select(items).where(items.c.block == block).order_by(items.c.position, items.c.id)
     for row in connection.execute(query):
         if row.stage == "pairs":
             pairs.append(row)
         else:
-            found[row.stage][row.key] = outcome(row, said.get(row.id, ()))
+            outcomes[row.stage][row.key] = settle_item(row, votes.get(row.id, ()))
     if "anchors" in plan.votes:
-        if not all(found["anchors"].values()):
+        accepted = {key: anchor.accepted for key, anchor in outcomes["anchors"].items() if anchor}
+        if len(accepted) < len(outcomes["anchors"]):
             return None
-        pairs = [row for row in pairs if found["anchors"][row.unit].accepted]
+        pairs = [row for row in pairs if accepted[row.unit]]
     grouped: dict[Any, list[Any]] = {}
     for row in pairs:
-        grouped.setdefault(_sight(row), []).append(row)
-    made = [Twins(rows, _first(rows, said, found["joint"])) for rows in grouped.values()]
+        grouped.setdefault(_describe_sight(row), []).append(row)
+    twins = [
+        Twins(rows, _find_first_answer(rows, votes, outcomes["joint"])) for rows in grouped.values()
+    ]
     # what is asked next must not depend on the random order in which it is shown
-    return sorted(made, key=lambda each: (each.point, min(row.key for row in each.rows)))
+    return sorted(twins, key=lambda pair: (pair.point, min(row.key for row in pair.rows)))
 
 
-def _first(rows: Sequence[Any], said: Mapping[int, Any], joint: Mapping[str, Any]) -> bool | None:
-    """What people said of the first of these pairs that was answered."""
-    heard = (_similar(row, said, joint) for row in rows)
-    return next((similar for similar in heard if similar is not None), None)
+def _find_first_answer(
+    rows: Sequence[Any], votes: Mapping[int, Votes], joint: Mapping[str, Outcome | None]
+) -> bool | None:
+    """Whether the first of these pairs that was decided is similar; None: none was."""
+    answers = (_is_similar(row, votes, joint) for row in rows)
+    return next((similar for similar in answers if similar is not None), None)
 
 
-def _similar(row: Any, said: Mapping[int, Any], joint: Mapping[str, Any]) -> bool | None:
-    pair = outcome(row, said.get(row.id, ()))
+def _is_similar(
+    row: Any, votes: Mapping[int, Votes], joint: Mapping[str, Outcome | None]
+) -> bool | None:
+    pair = settle_item(row, votes.get(row.id, ()))
     if pair is None:
         return None
     if pair.accepted is None:
@@ -285,21 +290,26 @@ def _similar(row: Any, said: Mapping[int, Any], joint: Mapping[str, Any]) -> boo
     return bool(pair.accepted)
 
 
-def _sight(row: Any) -> tuple[frozenset[str], tuple[str, ...]]:
-    """What is seen in a pair, whichever frame is the anchor."""
-    shown = row.payload
-    return frozenset((shown["anchor"], shown["image"])), tuple(shown["labels"])
+def _describe_sight(row: Any) -> tuple[frozenset[str], tuple[str, ...]]:
+    """The images and labels of a pair, whichever frame is the anchor."""
+    pair = row.payload
+    return frozenset((pair["anchor"], pair["image"])), tuple(pair["labels"])
 
 
-def _across_cut(twins: Twins) -> bool:
+def _is_across_cut(twins: Twins) -> bool:
     # what is alike before a cut tells nothing of what comes after
     return any(row.payload["across_cut"] for row in twins.rows)
 
 
-def _move(connection: Connection, rows: Sequence[Any], state: str) -> None:
+def _move_idle(connection: Connection, rows: Sequence[Any], state: str) -> None:
     """Moves pairs that nobody was asked about to a state."""
-    kept = (state, "open", "done", "bulk")
-    idle = [row.id for row in rows if row.state not in kept and row.gold is None]
-    for start in range(0, len(idle), 500):
-        here = items.c.id.in_(idle[start : start + 500])
-        connection.execute(update(items).where(here).values(state=state))
+    fixed = (state, "open", "done", "bulk")
+    idle = [row.id for row in rows if row.state not in fixed and row.gold is None]
+    update_items(connection, idle, {"state": state})
+
+
+def update_items(connection: Connection, ids: Sequence[int], values: Mapping[str, Any]) -> None:
+    """Sets columns of items, 500 a statement: a database takes so many parameters and no more."""
+    for start in range(0, len(ids), 500):
+        batch = items.c.id.in_(ids[start : start + 500])
+        connection.execute(update(items).where(batch).values(**values))

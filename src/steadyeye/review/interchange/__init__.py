@@ -1,1 +1,1 @@
-"""Sets and decisions in the forms of others: COCO, the released layout, Label Studio, CVAT."""
+"""Sets and decisions exported and imported: COCO, the released layout, Label Studio, CVAT."""

@@ -1,11 +1,11 @@
-"""CVAT: a task a stage, its pictures and suggested boxes, and what its people said.
+"""CVAT: a task a stage, its pictures and suggested boxes, and the answers of its people.
 
 ::
 
     pairs/labels.json      the labels of the task, for the raw view of its constructor
     pairs/images/          its pictures; related_images/ holds the anchor of each
     pairs/annotations.xml  suggested boxes, "CVAT for images 1.1"
-    pairs/results/ann.xml  what one reviewer decided here, in the same form
+    pairs/results/ann.xml  the decisions of one reviewer here, in the same form
 
 The form is that of https://docs.cvat.ai/docs/other/xml_format. The tag `steadyeye` on a picture
 carries the answer; a picture without it was not answered.
@@ -30,18 +30,18 @@ from steadyeye.core.format import number_of
 from steadyeye.core.storage.files import write_file
 from steadyeye.data.annotations.coco_geometry import inside
 from steadyeye.data.annotations.review_set import SetFolder, image_path
-from steadyeye.review.interchange.asked import (
+from steadyeye.review.interchange.answers import (
     FORMS,
+    Annotation,
+    Annotations,
     AnsweredItem,
-    Said,
-    as_choices,
+    StandingDecision,
     from_choices,
     list_answered,
+    to_choices,
 )
-from steadyeye.review.protocol.plan import ReviewPlan
-from steadyeye.review.protocol.stages import REASONS, STAGES, list_labels
-from steadyeye.review.results.import_decisions import Annotation, Annotations
-from steadyeye.review.sampling.image_store import place, size
+from steadyeye.review.protocol.stages import REASONS, STAGES, ReviewPlan, list_labels
+from steadyeye.review.sampling.image_store import copy_image, read_size
 
 ANSWER = "steadyeye"
 """The label of the tag that carries an answer."""
@@ -49,119 +49,119 @@ ANSWER = "steadyeye"
 NOTHING = "-"
 """The choice that a question has before anybody chose."""
 
+MANUAL = {"source": "manual"}
+CORNERS = ("xtl", "ytl", "xbr", "ybr")
 
-def labels(stage: str, classes: Sequence[str]) -> bytes:
+
+def encode_labels(stage: str, classes: Sequence[str]) -> bytes:
     """The labels of the task of a stage, JSON as the constructor of CVAT's tasks takes it."""
-    return (json.dumps(_labels(stage, classes), indent=1, ensure_ascii=False) + "\n").encode()
+    return (json.dumps(_list_labels(stage, classes), indent=1, ensure_ascii=False) + "\n").encode()
 
 
-def as_xml(stage: str, classes: Sequence[str]) -> Element:
+def build_labels(stage: str, classes: Sequence[str]) -> Element:
     """The same, as in the head of CVAT's files."""
     root = Element("labels")
-    for each in _labels(stage, classes):
+    for row in _list_labels(stage, classes):
         label = SubElement(root, "label")
         for key in ("name", "type"):
-            SubElement(label, key).text = each[key]
+            SubElement(label, key).text = row[key]
         attributes = SubElement(label, "attributes")
-        for one in each["attributes"]:
+        for question in row["attributes"]:
             attribute = SubElement(attributes, "attribute")
-            told = {**one, "mutable": str(one["mutable"]), "values": "\n".join(one["values"])}
-            for key, text in told.items():
+            mutable, values = str(question["mutable"]), "\n".join(question["values"])
+            for key, text in {**question, "mutable": mutable, "values": values}.items():
                 SubElement(attribute, key).text = text
     return root
 
 
-def flags(stage: str) -> Sequence[str]:
+def list_flags(stage: str) -> Sequence[str]:
     """The questions of a stage that are answered by a tick."""
     return REASONS if stage in ("pairs", "joint") else ()
 
 
-def shape(stage: str) -> str:
-    """What a class marks in a stage: the whole picture, or a box."""
+def choose_shape(stage: str) -> str:
+    """The shape that a class marks in a stage: the whole picture (a tag), or a box."""
     return "tag" if stage == "anchors" else "rectangle"
 
 
-def _labels(stage: str, classes: Sequence[str]) -> list[Mapping[str, Any]]:
-    asked = [_attribute(n, "select", (NOTHING, *words)) for n, words in FORMS[stage].items()]
-    asked += [_attribute(name, "checkbox", ("false",)) for name in flags(stage)]
-    asked.append(_attribute("comment", "text", ("",)))
-    answer = {"name": ANSWER, "type": "tag", "attributes": asked}
+def _list_labels(stage: str, classes: Sequence[str]) -> list[Mapping[str, Any]]:
+    questions = [
+        _build_attribute(name, "select", (NOTHING, *words)) for name, words in FORMS[stage].items()
+    ]
+    questions += [_build_attribute(name, "checkbox", ("false",)) for name in list_flags(stage)]
+    questions.append(_build_attribute("comment", "text", ("",)))
+    answer = {"name": ANSWER, "type": "tag", "attributes": questions}
     if stage in ("pairs", "joint"):
         return [answer]
-    kind, names = shape(stage), list_labels(stage, classes)
+    kind, names = choose_shape(stage), list_labels(stage, classes)
     return [answer, *({"name": name, "type": kind, "attributes": []} for name in names)]
 
 
-def _attribute(name: str, kind: str, values: Sequence[str]) -> Mapping[str, Any]:
-    first = values[0]
-    told = {"mutable": False, "input_type": kind, "default_value": first}
-    return {"name": name, **told, "values": list(values)}
+def _build_attribute(name: str, kind: str, values: Sequence[str]) -> Mapping[str, Any]:
+    facts = {"name": name, "mutable": False, "input_type": kind, "default_value": values[0]}
+    return {**facts, "values": list(values)}
 
 
-Size = tuple[int, int]
-
-
-def export(
+def export_tasks(
     connection: Connection, folder: SetFolder, plan: ReviewPlan, out: Path, *, partial: bool = False
 ) -> Mapping[str, int]:
-    """Writes `cvat/`, one folder for every stage that asks something.
+    """How many pictures and answers are written to `cvat/`, a folder for every stage with items.
 
     Every item has a picture of its own, so that each is answered alone; the pictures' names are
-    random, and so is their order. Returns how many. `partial` changes nothing: what is open is
+    random, and so is their order. `partial` changes nothing: what is open is
     what there is to ask.
     """
-    classes = folder.classes.names if folder.classes else ()
+    classes = folder.class_names
     if ANSWER in classes:
         raise UsageError(f"a class is named '{ANSWER}', as the tag of answers; rename it")
     counts = {"pictures": 0, "answers": 0}
     for stage in plan.votes:
-        rows = sorted(list_answered(connection, stage), key=picture)
+        rows = sorted(list_answered(connection, stage), key=name_picture)
         if not rows:
             continue
         target = out / "cvat" / stage
-        _pictures(folder, rows, target / "images")
-        write_file(target / "labels.json", labels(stage, classes))
-        empty = [_image(folder, number, row, None) for number, row in enumerate(rows)]
-        write_file(target / "annotations.xml", _file(folder, stage, empty, None))
-        people = sorted({said.name for row in rows for said in row.said})
+        _copy_pictures(folder, rows, target / "images")
+        write_file(target / "labels.json", encode_labels(stage, classes))
+        empty = [_build_image(folder, number, row, None) for number, row in enumerate(rows)]
+        write_file(target / "annotations.xml", _encode_file(folder, stage, empty, None))
+        people = sorted({decision.name for row in rows for decision in row.decisions})
         for name in people:
             write_results(folder, rows, name, target / "results")
         counts["pictures"] += len(rows)
-        counts["answers"] += sum(len(row.said) for row in rows)
+        counts["answers"] += sum(len(row.decisions) for row in rows)
     return counts
 
 
-def picture(row: AnsweredItem) -> str:
+def name_picture(row: AnsweredItem) -> str:
     """The name of an item's picture."""
-    return name_of(row.stage, row.key)
+    return _name_picture(row.stage, row.key)
 
 
-def name_of(stage: str, key: str) -> str:
-    """The name of the picture of what is asked under a key in a stage."""
+def _name_picture(stage: str, key: str) -> str:
     return hashlib.sha256(f"{stage}/{key}".encode()).hexdigest()[:24] + ".jpg"
 
 
-def _pictures(folder: SetFolder, rows: Sequence[AnsweredItem], target: Path) -> None:
+def _copy_pictures(folder: SetFolder, rows: Sequence[AnsweredItem], target: Path) -> None:
     for row in rows:
-        name = picture(row)
-        place(folder.root, row.payload["image"], target / name)
+        name = name_picture(row)
+        copy_image(folder.root, row.payload["image"], target / name)
         beside = row.payload.get("anchor") or row.payload.get("duplicate_image")
         if beside:
             related = target / "related_images" / name.replace(".", "_")
-            place(folder.root, beside, related / "anchor.jpg")
+            copy_image(folder.root, beside, related / "anchor.jpg")
 
 
 def write_results(folder: SetFolder, rows: Sequence[AnsweredItem], name: str, target: Path) -> None:
-    """What one reviewer said of some items, as a file of CVAT."""
-    said = {row.key: one for row in rows for one in row.said if one.name == name}
-    images = [_image(folder, n, row, said.get(row.key)) for n, row in enumerate(rows)]
+    """Writes the decisions of one reviewer on some items, as a file of CVAT."""
+    own = {row.key: d for row in rows for d in row.decisions if d.name == name}
+    images = [_build_image(folder, n, row, own.get(row.key)) for n, row in enumerate(rows)]
     target.mkdir(parents=True, exist_ok=True)
     file = re.sub(r"[^\w.-]", "_", name)
-    last = max(one.made_at for one in said.values())
-    write_file(target / f"{file}.xml", _file(folder, rows[0].stage, images, (name, last)))
+    last = max(decision.made_at for decision in own.values())
+    write_file(target / f"{file}.xml", _encode_file(folder, rows[0].stage, images, (name, last)))
 
 
-def _file(
+def _encode_file(
     folder: SetFolder, stage: str, images: Sequence[Element], who: tuple[str, float] | None
 ) -> bytes:
     root = Element("annotations")
@@ -174,42 +174,44 @@ def _file(
         SubElement(task, key).text = text
     if who:
         SubElement(SubElement(task, "assignee"), "username").text = who[0]
-    classes = folder.classes.names if folder.classes else ()
-    task.append(as_xml(stage, classes))
+    classes = folder.class_names
+    task.append(build_labels(stage, classes))
     root.extend(images)
     ElementTree.indent(root)
-    written: bytes = ElementTree.tostring(root, encoding="utf-8", xml_declaration=True)
-    return written + b"\n"
+    content: bytes = ElementTree.tostring(root, encoding="utf-8", xml_declaration=True)
+    return content + b"\n"
 
 
-def _image(folder: SetFolder, number: int, row: AnsweredItem, said: Said | None) -> Element:
-    width, height = size(image_path(folder.root, row.payload["image"]))
+def _build_image(
+    folder: SetFolder, number: int, row: AnsweredItem, decision: StandingDecision | None
+) -> Element:
+    width, height = read_size(image_path(folder.root, row.payload["image"]))
     shape = {"width": str(width), "height": str(height)}
-    image = Element("image", {"id": str(number), "name": picture(row), **shape})
+    image = Element("image", {"id": str(number), "name": name_picture(row), **shape})
     payload = row.payload
     boxes: Any = payload.get("boxes") or ([payload] if "box" in payload else [])
-    if said is not None:
-        answer = SubElement(image, "tag", {"label": ANSWER, "source": "manual"})
-        for key, word in {**as_choices(row.stage, said.answer), **_flags(row, said)}.items():
-            SubElement(answer, "attribute", {"name": key}).text = word
-        SubElement(answer, "attribute", {"name": "comment"}).text = said.comment
-        for label in said.answer.get("labels", ()):
-            SubElement(image, "tag", {"label": label, "source": "manual"})
-        boxes = said.answer.get("boxes", boxes)
-    for each in boxes:
-        corners = zip(("xtl", "ytl", "xbr", "ybr"), each["box"], strict=True)
-        said_box = {"label": each["label"], "source": "manual" if said else "auto"}
+    if decision is not None:
+        answer, tag = decision.answer, SubElement(image, "tag", {"label": ANSWER, **MANUAL})
+        for key, word in {**to_choices(row.stage, answer), **_mark_flags(row, answer)}.items():
+            SubElement(tag, "attribute", {"name": key}).text = word
+        SubElement(tag, "attribute", {"name": "comment"}).text = decision.comment
+        for label in answer.get("labels", ()):
+            SubElement(image, "tag", {"label": label, **MANUAL})
+        boxes = answer.get("boxes", boxes)
+    for box in boxes:
+        corners = zip(CORNERS, box["box"], strict=True)
+        facts = {"label": box["label"], "source": "manual" if decision else "auto"}
         where = {key: repr(float(value)) for key, value in corners}
-        SubElement(image, "box", {**said_box, "occluded": "0", **where, "z_order": "0"})
+        SubElement(image, "box", {**facts, "occluded": "0", **where, "z_order": "0"})
     return image
 
 
-def _flags(row: AnsweredItem, said: Said) -> Mapping[str, str]:
-    given = said.answer.get("reasons", ())
-    return {r: str(r in given).lower() for r in flags(row.stage)}
+def _mark_flags(row: AnsweredItem, answer: Mapping[str, Any]) -> Mapping[str, str]:
+    reasons = answer.get("reasons", ())
+    return {r: str(r in reasons).lower() for r in list_flags(row.stage)}
 
 
-def parse(path: Path) -> Element:
+def parse_file(path: Path) -> Element:
     """The root of a file of CVAT. Raises `UsageError` for one that is none."""
     try:
         content = path.read_bytes()
@@ -229,11 +231,10 @@ def parse(path: Path) -> Element:
     return root
 
 
-CORNERS = ("xtl", "ytl", "xbr", "ybr")
 SHAPES = ("polygon", "polyline", "points", "cuboid", "mask", "ellipse", "skeleton")
 
 
-def read(folder: SetFolder, path: Path, annotator: str = "") -> Annotations:
+def read_annotations(folder: SetFolder, path: Path, annotator: str = "") -> Annotations:
     """The annotations in a file of "CVAT for images 1.1", all of one annotator.
 
     That is the assignee the file names, else `annotator`. CVAT does not say how long an answer
@@ -241,37 +242,36 @@ def read(folder: SetFolder, path: Path, annotator: str = "") -> Annotations:
     answer are counted, not taken. Raises `UsageError` with how many, and the first, that are of no
     item or hold no answer of their stage.
     """
-    root = parse(path)
+    root = parse_file(path)
     who = next((e.text for e in root.iterfind("./meta//assignee/username") if e.text), annotator)
     if not who:
         raise UsageError(f"'{path}' names no assignee; give --annotator")
     task = root.findtext("./meta//id") or root.findtext("./meta//name") or ""
     changed = root.findtext("./meta//updated") or root.findtext("./meta/dumped") or ""
-    items = _items(folder)
-    found: list[Annotation] = []
-    wrong: list[str] = []
+    items = _list_items(folder)
+    annotations: list[Annotation] = []
+    faults: list[str] = []
     skipped: Counter[str] = Counter({"not_answered": 0})
     for image in root.iter("image"):
         name = image.get("name", "")
         try:
-            stage, key = _item(items, name)
-            answered = _answer(image, stage)
-            if answered is None:
+            stage, key = _find_item(items, name)
+            answer = _read_answer(image, stage)
+            if answer is None:
                 skipped["not_answered"] += 1
                 continue
-            identity = f"cvat/{task}/{changed}"
-            told = (identity, f"picture '{name}'", answered[1], 0.0, _time(changed))
-            found.append(Annotation(stage, key, who, answered[0], *told))
+            facts = (f"cvat/{task}/{changed}", f"picture '{name}'", answer[1], 0.0)
+            annotations.append(Annotation(stage, key, who, answer[0], *facts, _parse_time(changed)))
         except UsageError as error:
-            wrong.append(f"picture '{name}': {error}")
-    if wrong:
+            faults.append(f"picture '{name}': {error}")
+    if faults:
         raise UsageError(
-            f"'{path}': {number_of(len(wrong), 'picture')} cannot be read, first {wrong[0]}"
+            f"'{path}': {number_of(len(faults), 'picture')} cannot be read, first {faults[0]}"
         )
-    return Annotations(found, skipped)
+    return Annotations(annotations, skipped)
 
 
-def _items(folder: SetFolder) -> Mapping[str, tuple[str, str]]:
+def _list_items(folder: SetFolder) -> Mapping[str, tuple[str, str]]:
     """Picture → (stage, key), of everything that a set may ask."""
     frames = folder.frames.to_pylist()
     pairs = {row["id"] for row in frames if row["offset"]}
@@ -284,62 +284,64 @@ def _items(folder: SetFolder) -> Mapping[str, tuple[str, str]]:
         "boxes": images,
         "box_check": images,
     }
-    return {name_of(stage, key): (stage, key) for stage in STAGES for key in keys[stage]}
+    return {_name_picture(stage, key): (stage, key) for stage in STAGES for key in keys[stage]}
 
 
-def _item(items: Mapping[str, tuple[str, str]], name: str) -> tuple[str, str]:
+def _find_item(items: Mapping[str, tuple[str, str]], name: str) -> tuple[str, str]:
     # CVAT keeps the folders of what was uploaded in the name
-    found = items.get(name.rpartition("/")[2])
-    if found is None:
+    item = items.get(name.rpartition("/")[2])
+    if item is None:
         raise UsageError("it belongs to no item of this set; annotate what was exported from it")
-    return found
+    return item
 
 
-def _answer(image: Element, stage: str) -> tuple[Mapping[str, Any], str] | None:
+def _read_answer(image: Element, stage: str) -> tuple[Mapping[str, Any], str] | None:
     """The answer a picture carries and its comment; None where it carries none."""
     tags = [tag for tag in image.iterfind("tag") if tag.get("label") == ANSWER]
     if not tags:
         return None
     if len(tags) > 1:
         raise UsageError(f"it has {len(tags)} tags '{ANSWER}'; leave one")
-    said = {each.get("name", ""): each.text or "" for each in tags[0].iterfind("attribute")}
-    known = (*FORMS[stage], *flags(stage), "comment")
-    for name in said:
+    words = {
+        question.get("name", ""): question.text or "" for question in tags[0].iterfind("attribute")
+    }
+    known = (*FORMS[stage], *list_flags(stage), "comment")
+    for name in words:
         if name not in known:
             raise unknown("question", name, known)
-    open_ones = [name for name in FORMS[stage] if said.get(name, NOTHING) == NOTHING]
-    if open_ones:
-        raise UsageError(f"its question '{open_ones[0]}' was not answered")
-    answer: dict[str, Any] = dict(from_choices(stage, {name: said[name] for name in FORMS[stage]}))
-    if flags(stage):
-        answer["reasons"] = [name for name in flags(stage) if said.get(name) == "true"]
+    unanswered = [name for name in FORMS[stage] if words.get(name, NOTHING) == NOTHING]
+    if unanswered:
+        raise UsageError(f"its question '{unanswered[0]}' was not answered")
+    answer: dict[str, Any] = dict(from_choices(stage, {name: words[name] for name in FORMS[stage]}))
+    if list_flags(stage):
+        answer["reasons"] = [name for name in list_flags(stage) if words.get(name) == "true"]
     if stage == "anchors":
         labels = [tag.get("label", "") for tag in image.iterfind("tag")]
         answer["labels"] = [label for label in labels if label != ANSWER]
     if stage in ("boxes", "box_check"):
-        answer["boxes"] = _boxes(image)
-    return answer, said.get("comment", "")
+        answer["boxes"] = _read_boxes(image)
+    return answer, words.get("comment", "")
 
 
-def _boxes(image: Element) -> Sequence[Mapping[str, Any]]:
-    other = [each.tag for each in image if each.tag in SHAPES]
+def _read_boxes(image: Element) -> Sequence[Mapping[str, Any]]:
+    other = [shape.tag for shape in image if shape.tag in SHAPES]
     if other:
         raise UsageError(f"it has a {other[0]}; draw boxes only")
     size = float(image.get("width", "nan")), float(image.get("height", "nan"))
-    found = []
-    for number, each in enumerate(image.iterfind("box"), start=1):
+    boxes = []
+    for number, element in enumerate(image.iterfind("box"), start=1):
         try:
-            corners = [float(each.get(name, "nan")) for name in CORNERS]
+            corners = [float(element.get(name, "nan")) for name in CORNERS]
         except ValueError:
             corners = [math.nan] * 4
         box = inside(corners, *size)
-        if box is None or float(each.get("rotation", 0)):
+        if box is None or float(element.get("rotation", 0)):
             raise UsageError(f"its box {number} is rotated or outside the image; correct it")
-        found.append({"box": list(box), "label": each.get("label", "")})
-    return found
+        boxes.append({"box": list(box), "label": element.get("label", "")})
+    return boxes
 
 
-def _time(text: str) -> float | None:
+def _parse_time(text: str) -> float | None:
     if not text:
         return None
     try:

@@ -1,4 +1,4 @@
-"""What a review is exported as."""
+"""The formats of exports, by name, and the tools whose answers can be imported."""
 
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -7,53 +7,49 @@ from sqlalchemy import Connection
 
 from steadyeye.core.errors import unknown
 from steadyeye.data.annotations.review_set import SetFolder
-from steadyeye.review.interchange import (
-    coco,
-    cvat,
-    label_studio,
-    pmsets,
-)
-from steadyeye.review.protocol.plan import ReviewPlan
-from steadyeye.review.results import export
-from steadyeye.review.results.import_decisions import Annotations
+from steadyeye.review.interchange import cvat, label_studio
+from steadyeye.review.interchange.answers import Annotations
+from steadyeye.review.interchange.coco import export_coco
+from steadyeye.review.interchange.frames import export_pmsets, export_set
+from steadyeye.review.protocol.stages import ReviewPlan
 
 Export = Callable[..., Mapping[str, int]]
 Reader = Callable[[SetFolder, Path, str], Annotations]
 
 FORMATS: Mapping[str, Export] = {
-    "set": export.export,
-    "coco": coco.export,
-    "pmsets": pmsets.export,
-    "label_studio": label_studio.export,
-    "cvat": cvat.export,
+    "set": export_set,
+    "coco": export_coco,
+    "pmsets": export_pmsets,
+    "label_studio": label_studio.export_tasks,
+    "cvat": cvat.export_tasks,
 }
-"""Name → what writes it to a folder and returns counts."""
+"""Name → the function that writes it to a folder and returns counts."""
 
 TOOLS = ("label_studio", "cvat")
 """The formats that ask; a set needs no review before."""
 
 READERS: Mapping[str, Reader] = {
-    "label_studio": label_studio.read,
-    "cvat": cvat.read,
+    "label_studio": label_studio.read_annotations,
+    "cvat": cvat.read_annotations,
 }
-"""Name → what reads the answers that people gave in another tool."""
+"""Name → the function that reads the answers that people gave in another tool."""
 
 
-def default(folder: SetFolder) -> str:
+def choose_default(folder: SetFolder) -> str:
     """The format from which a set is evaluated."""
     return "coco" if folder.content.get("kind") == "boxes" else "set"
 
 
 def choose_formats(folder: SetFolder, text: str | None) -> Sequence[str]:
     """The formats in a text with commas, the default one for None. Raises `UsageError`."""
-    names = [name.strip() for name in (text or default(folder)).split(",")]
+    names = [name.strip() for name in (text or choose_default(folder)).split(",")]
     for name in names:
         if name not in FORMATS:
             raise unknown("format", name, FORMATS)
     return names
 
 
-def write(
+def export_format(
     connection: Connection,
     folder: SetFolder,
     plan: ReviewPlan,
@@ -62,28 +58,28 @@ def write(
     name: str,
     partial: bool,
 ) -> Mapping[str, int]:
-    """Writes one format to a folder and returns its counts."""
+    """The counts of a format written to a folder."""
     out.mkdir(parents=True, exist_ok=True)
     return FORMATS[name](connection, folder, plan, out, partial=partial)
 
 
-def reader(name: str) -> Reader:
-    """What reads the answers of a tool. Raises `UsageError` for one that is unknown."""
+def find_reader(name: str) -> Reader:
+    """The function that reads the answers of a tool. Raises `UsageError` for an unknown one."""
     if name not in READERS:
         raise unknown("tool", name, READERS)
     return READERS[name]
 
 
-def following(name: str, out: Path, plan: ReviewPlan) -> Sequence[str]:
-    """What to do next with an export, a line each."""
-    told = {
+def suggest_next(name: str, out: Path, plan: ReviewPlan) -> Sequence[str]:
+    """The next steps with an export, a line each."""
+    specs = {
         "set": f"reviewed(root='{out}')",
         "coco": f"nao(root='{out}')",
         "pmsets": f"imagenet_vid_robust(root='{out}')",
     }
-    if name in told:
-        asked = ' --metrics "map, map_without_ood, mar"' if name == "coco" else ""
-        lines = [f'next: steadyeye run --model … --data "{told[name]}"{asked}']
+    if name in specs:
+        metrics = ' --metrics "map, map_without_ood, mar"' if name == "coco" else ""
+        lines = [f'next: steadyeye run --model … --data "{specs[name]}"{metrics}']
         if name == "coco":
             lines.insert(
                 0, f"add the licence of the images to {out}/README.md before passing it on"

@@ -10,7 +10,7 @@ from sqlalchemy import Connection, func, insert, select, update
 from sqlalchemy.exc import IntegrityError
 
 from steadyeye.core.errors import UsageError
-from steadyeye.review.db.schema import items, reviewers
+from steadyeye.review.database import items, reviewers
 
 BULK = "bulk, after an audit"
 """The name under which pairs are accepted in bulk; it has no link and is nobody."""
@@ -26,7 +26,7 @@ class Reviewer:
     paused: str
 
 
-def add(
+def add_reviewer(
     connection: Connection, name: str, *, admin: bool = False, joint: Sequence[str] = ()
 ) -> str:
     """Adds a reviewer and returns the token of their link, which is kept nowhere.
@@ -53,56 +53,58 @@ def add(
     except IntegrityError:
         raise UsageError(f"there is a reviewer '{name}' already; choose another name") from None
     if not admin:
-        _wait_for_all(connection, joint)
+        _require_all(connection, joint)
     return token
 
 
-def renew(connection: Connection, name: str) -> str:
+def renew_token(connection: Connection, name: str) -> str:
     """A new token for a reviewer whose link was lost; the old link opens nothing any more."""
     token = secrets.token_urlsafe(32)
-    asked = update(reviewers).where(reviewers.c.name == name).values(token_hash=hash_token(token))
-    if not connection.execute(asked).rowcount:
+    change = update(reviewers).where(reviewers.c.name == name)
+    if not connection.execute(change.values(token_hash=hash_token(token))).rowcount:
         raise UsageError(f"no reviewer named '{name}'; add them first")
     return token
 
 
-def by_token(connection: Connection, token: str) -> Reviewer | None:
-    """Whose link it is, or None. What is compared is the hash of a random 256-bit token."""
-    row = connection.execute(
-        select(reviewers.c.id, reviewers.c.name, reviewers.c.admin, reviewers.c.paused).where(
-            reviewers.c.token_hash == hash_token(token)
-        )
-    ).first()
+_COLUMNS = (reviewers.c.id, reviewers.c.name, reviewers.c.admin, reviewers.c.paused)
+
+
+def find_by_token(connection: Connection, token: str) -> Reviewer | None:
+    """The reviewer whose link it is, or None.
+
+    What is compared is the hash of a random 256-bit token.
+    """
+    query = select(*_COLUMNS).where(reviewers.c.token_hash == hash_token(token))
+    row = connection.execute(query).first()
     return Reviewer(*row) if row else None
 
 
-def everyone(connection: Connection) -> Sequence[Reviewer]:
+def list_reviewers(connection: Connection) -> Sequence[Reviewer]:
     """All reviewers, in the order in which they came."""
-    asked = select(reviewers.c.id, reviewers.c.name, reviewers.c.admin, reviewers.c.paused)
-    asked = asked.where(reviewers.c.name != BULK)
-    return [Reviewer(*row) for row in connection.execute(asked.order_by(reviewers.c.id))]
+    query = select(*_COLUMNS).where(reviewers.c.name != BULK).order_by(reviewers.c.id)
+    return [Reviewer(*row) for row in connection.execute(query)]
 
 
-def nobody(connection: Connection) -> int:
+def find_bulk_reviewer(connection: Connection) -> int:
     """The id under which pairs are accepted in bulk."""
     query = select(reviewers.c.id).where(reviewers.c.name == BULK)
     if connection.execute(query).scalar() is None:
-        add(connection, BULK, admin=True)  # the token of its link is thrown away
+        add_reviewer(connection, BULK, admin=True)  # the token of its link is thrown away
     return int(connection.execute(query).scalar_one())
 
 
-def count(connection: Connection) -> int:
+def count_reviewers(connection: Connection) -> int:
     """How many review; the admin does not."""
-    asked = select(func.count()).select_from(reviewers).where(~reviewers.c.admin)
-    return int(connection.execute(asked).scalar_one())
+    query = select(func.count()).select_from(reviewers).where(~reviewers.c.admin)
+    return int(connection.execute(query).scalar_one())
 
 
-def pause(connection: Connection, reviewer: int, why: str) -> None:
+def pause_reviewer(connection: Connection, reviewer: int, why: str) -> None:
     """Pauses a reviewer, or with an empty `why` lets them go on."""
     connection.execute(update(reviewers).where(reviewers.c.id == reviewer).values(paused=why))
 
 
-def alone(connection: Connection, reviewer: Reviewer) -> None:
+def lock_reviewer(connection: Connection, reviewer: Reviewer) -> None:
     """Makes two requests of one reviewer wait for each other; SQLite has one writer anyway."""
     if connection.dialect.name != "sqlite":
         mine = select(reviewers.c.id).where(reviewers.c.id == reviewer.id)
@@ -114,6 +116,6 @@ def hash_token(token: str) -> str:
     return hashlib.sha256(token.encode()).hexdigest()
 
 
-def _wait_for_all(connection: Connection, joint: Sequence[str]) -> None:
-    open_ones = (items.c.state == "open") & items.c.gold.is_(None) & items.c.stage.in_(joint)
-    connection.execute(update(items).where(open_ones).values(needed=count(connection)))
+def _require_all(connection: Connection, joint: Sequence[str]) -> None:
+    still_open = (items.c.state == "open") & items.c.gold.is_(None) & items.c.stage.in_(joint)
+    connection.execute(update(items).where(still_open).values(needed=count_reviewers(connection)))

@@ -1,20 +1,16 @@
-"""The stages of a review: what is asked in each, what an answer may be, and when it is settled.
+"""The stages of a review and its plan: what is asked, what an answer may be, what settles it.
 
 Shankar et al., "Do Image Classifiers Generalize Across Time?", Sections 2.1 and 3.4 (anchors,
 pairs, joint verification); Lau et al., "Natural Adversarial Objects", 2021, Section 3
 (classification with five annotators, boxes drawn by one and decided by a second).
 """
 
-from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, TypeAlias
-
-from sqlalchemy import Connection, func, select
 
 from steadyeye.core.errors import UsageError, unknown
 from steadyeye.data.annotations.coco_images import OUTSIDE
-from steadyeye.review.db.schema import decisions, items
 
 Answer: TypeAlias = Mapping[str, Any]
 
@@ -29,7 +25,7 @@ DRAWN = ("boxes", "box_check")
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a stage found of an item.
+    """What the answers to an item amount to.
 
     `accepted`: None while it is undecided. `answer`: what holds where it is accepted: labels,
     boxes. `reason`: why it is not accepted.
@@ -61,14 +57,14 @@ def majority(votes: Sequence[bool]) -> bool:
     return bool(2 * sum(votes) > len(votes))
 
 
-def _one_of(answer: Answer, key: str, allowed: Sequence[str]) -> str:
+def _read_choice(answer: Answer, key: str, allowed: Sequence[str]) -> str:
     value = answer.get(key)
     if not isinstance(value, str) or value not in allowed:
         raise UsageError(f"{key}={value!r}; choose from {', '.join(allowed)}")
     return value
 
 
-def _labels(answer: Answer, classes: Sequence[str]) -> list[str]:
+def _read_labels(answer: Answer, classes: Sequence[str]) -> list[str]:
     labels = answer.get("labels", [])
     if not isinstance(labels, list) or not all(isinstance(label, str) for label in labels):
         raise UsageError("labels must be a list of class names")
@@ -80,8 +76,8 @@ def _labels(answer: Answer, classes: Sequence[str]) -> list[str]:
 
 def check_anchor(answer: Answer, classes: Sequence[str]) -> Answer:
     """`quality` good, unsure or bad, and the `labels` of what is seen."""
-    quality = _one_of(answer, "quality", ("good", "unsure", "bad"))
-    labels = _labels(answer, classes)
+    quality = _read_choice(answer, "quality", ("good", "unsure", "bad"))
+    labels = _read_labels(answer, classes)
     if quality == "good" and classes and not labels:
         raise UsageError("a good anchor needs at least one label; choose one or say bad")
     return {"quality": quality, "labels": labels}
@@ -91,11 +87,12 @@ def settle_anchor(answers: Sequence[Answer]) -> Outcome:
     """Good by a strict majority; a label stays that a strict majority of those sees."""
     good = [answer for answer in answers if answer["quality"] == "good"]
     if not majority([answer["quality"] == "good" for answer in answers]):
-        said = [answer["quality"] for answer in answers]
-        return Outcome(False, {}, f"anchor {max(sorted(set(said) - {'good'}), key=said.count)}")
-    seen = list(dict.fromkeys(label for answer in good for label in answer["labels"]))
-    labels = [label for label in seen if majority([label in a["labels"] for a in good])]
-    if seen and not labels:
+        qualities = [answer["quality"] for answer in answers]
+        quality = max(sorted(set(qualities) - {"good"}), key=qualities.count)
+        return Outcome(False, {}, f"anchor {quality}")
+    candidates = list(dict.fromkeys(label for answer in good for label in answer["labels"]))
+    labels = [label for label in candidates if majority([label in a["labels"] for a in good])]
+    if candidates and not labels:
         return Outcome(False, {}, "anchor: no label has a majority")
     return Outcome(True, {"labels": labels})
 
@@ -103,7 +100,7 @@ def settle_anchor(answers: Sequence[Answer]) -> Outcome:
 def check_pair(answer: Answer, classes: Sequence[str]) -> Answer:
     """`correct` and `similar` yes, no or unsure; where not similar, the `reasons`."""
     tidy: dict[str, Any] = {
-        key: _one_of(answer, key, ("yes", "no", "unsure")) for key in ("correct", "similar")
+        key: _read_choice(answer, key, ("yes", "no", "unsure")) for key in ("correct", "similar")
     }
     reasons = answer.get("reasons", [])
     if not isinstance(reasons, list):
@@ -124,7 +121,7 @@ def is_doubted(answer: Answer) -> bool:
 def settle_pair(answers: Sequence[Answer]) -> Outcome:
     """Accepted where nobody doubts it; else all reviewers verify it jointly."""
     doubted = [answer for answer in answers if is_doubted(answer)]
-    return Outcome(None, {}, why(doubted)) if doubted else Outcome(True, {})
+    return Outcome(None, {}, describe_doubts(doubted)) if doubted else Outcome(True, {})
 
 
 def settle_joint(answers: Sequence[Answer]) -> Outcome:
@@ -133,15 +130,15 @@ def settle_joint(answers: Sequence[Answer]) -> Outcome:
     correct = majority([answer["correct"] == "yes" for answer in answers])
     if similar and correct:
         return Outcome(True, {})
-    return Outcome(False, {}, why([a for a in answers if is_doubted(a)]))
+    return Outcome(False, {}, describe_doubts([a for a in answers if is_doubted(a)]))
 
 
-def why(answers: Sequence[Answer]) -> str:
+def describe_doubts(answers: Sequence[Answer]) -> str:
     """The doubts of several answers in words, the commonest first."""
-    said = [reason for answer in answers for reason in answer["reasons"]]
-    said += ["wrong label" for answer in answers if answer["correct"] == "no"]
-    said += ["unsure" for answer in answers if "unsure" in (answer["correct"], answer["similar"])]
-    return ", ".join(sorted(set(said), key=lambda word: (-said.count(word), word)))
+    doubts = [reason for answer in answers for reason in answer["reasons"]]
+    doubts += ["wrong label" for answer in answers if answer["correct"] == "no"]
+    doubts += ["unsure" for answer in answers if "unsure" in (answer["correct"], answer["similar"])]
+    return ", ".join(sorted(set(doubts), key=lambda doubt: (-doubts.count(doubt), doubt)))
 
 
 def check_box(answer: Answer, classes: Sequence[str]) -> Answer:
@@ -172,10 +169,10 @@ def check_boxes(answer: Answer, classes: Sequence[str]) -> Answer:
     boxes, names = answer.get("boxes"), list_labels("boxes", classes)
     if not isinstance(boxes, list):
         raise UsageError("boxes must be a list")
-    return {"boxes": [_box(number, box, names) for number, box in enumerate(boxes, start=1)]}
+    return {"boxes": [_read_box(number, box, names) for number, box in enumerate(boxes, start=1)]}
 
 
-def _box(number: int, box: Any, classes: Sequence[str]) -> Answer:
+def _read_box(number: int, box: Any, classes: Sequence[str]) -> Answer:
     if not isinstance(box, dict) or set(box) != {"box", "label"}:
         raise UsageError(f"box {number} must have a box and a label")
     corners = box["box"]
@@ -253,47 +250,87 @@ STAGES: Mapping[str, Stage] = {
 """By name, in the order in which a set passes through them."""
 
 
-Said: TypeAlias = Sequence[tuple[int, Mapping[str, Any]]]
-"""(reviewer, answer) of each decision that stands, in the order they were made."""
+@dataclass(frozen=True)
+class Gold:
+    """Questions with a known answer, mixed in unmarked.
 
-
-def votes(
-    connection: Connection,
-    stage: str | None = None,
-    item: int | None = None,
-    block: str | None = None,
-) -> Mapping[int, Said]:
-    """The decisions that stand: the last of each reviewer, unless it takes one back."""
-    last = select(func.max(decisions.c.id)).group_by(decisions.c.item, decisions.c.reviewer)
-    if item is not None:
-        last = last.where(decisions.c.item == item)
-    if block is not None:
-        last = last.where(decisions.c.item.in_(select(items.c.id).where(items.c.block == block)))
-    query = select(decisions.c.item, decisions.c.reviewer, decisions.c.answer).where(
-        decisions.c.id.in_(last), decisions.c.kind != "undo"
-    )
-    if stage is not None:
-        query = query.join(items, items.c.id == decisions.c.item).where(items.c.stage == stage)
-    found: dict[int, list[tuple[int, Mapping[str, Any]]]] = defaultdict(list)
-    for row in connection.execute(query.order_by(decisions.c.id)):
-        found[row.item].append((row.reviewer, row.answer))
-    return found
-
-
-def outcome(row: Any, said: Said) -> Outcome | None:
-    """What the decisions that stand make of an item; None while there are too few.
-
-    Of a gold question the known answer stands, whatever was said.
+    `every`: one in so many questions, on average. `least`: the share of the last `window` that a
+    reviewer must have right, judged once there are `minimum`; below it they are paused.
+    `answers`: stage → item → what holds of it.
     """
-    if row.gold is not None:
-        return STAGES["joint" if row.stage == "pairs" else row.stage].settle([row.gold])
-    if len(said) < row.needed:
-        return None
-    return STAGES[row.stage].settle([answer for _, answer in said])
+
+    every: int = 20
+    least: float = 0.8
+    minimum: int = 5
+    window: int = 20
+    answers: Mapping[str, Mapping[str, Mapping[str, Any]]] = field(default_factory=dict)
 
 
-def outcomes(connection: Connection, stage: str) -> Mapping[str, Outcome | None]:
-    """Key → outcome of every item of a stage that is or was asked."""
-    said = votes(connection, stage=stage)
-    rows = connection.execute(select(items).where(items.c.stage == stage).order_by(items.c.id))
-    return {row.key: outcome(row, said.get(row.id, ())) for row in rows}
+@dataclass(frozen=True)
+class ReviewPlan:
+    """The stages of a review.
+
+    `votes`: stage → reviewers an item needs (0: all), in order. `minutes`: how long an item waits
+    for the reviewer it was given to. `seed`: of the order of the items. `across_cuts`: whether
+    people are asked about frames across a scene cut from their anchor; if not, those are rejected
+    with the reason `scene cut`. `shortcut`: whether pairs are spared that those around them make
+    sure of.
+    """
+
+    votes: Mapping[str, int]
+    gold: Gold = field(default_factory=Gold)
+    minutes: float = 30.0
+    seed: int = 0
+    across_cuts: bool = False
+    shortcut: bool = False
+
+    @property
+    def joint(self) -> Sequence[str]:
+        """The stages in which everybody votes."""
+        return [stage for stage, votes in self.votes.items() if votes == 0]
+
+
+def read_plan(content: Mapping[str, Any]) -> ReviewPlan:
+    """The plan of a set, from its manifest, set.json. Raises `UsageError` for what it cannot mean.
+
+    ::
+
+        {"review": {"stages": {"anchors": 1, "pairs": 2, "joint": 0},
+                    "gold": {"every": 20, "least": 0.8, "minimum": 5, "window": 20,
+                             "answers": {"pairs": {"a.mp4/000026/000023":
+                                                   {"correct": "yes", "similar": "yes"}}}},
+                    "minutes": 30, "seed": 0, "across_cuts": false, "shortcut": false}}
+    """
+    record = content.get("review", {})
+    known = {"stages", "gold", "minutes", "seed", "across_cuts", "shortcut"}
+    for key in record:
+        if key not in known:
+            raise unknown("key of the review", key, known)
+    votes = record.get("stages") or default_votes(content)
+    for name, count in votes.items():
+        if name not in STAGES:
+            raise unknown("stage", name, STAGES)
+        if not isinstance(count, int) or isinstance(count, bool) or count < 0:
+            raise UsageError(f"the stage {name} has {count!r} votes; give a number, 0 for all")
+    ordered = {name: votes[name] for name in STAGES if name in votes}
+    if "pairs" in ordered:
+        ordered.setdefault("joint", 0)
+    if "boxes" in ordered:
+        ordered.setdefault("box_check", 1)
+    try:
+        gold = Gold(**record.get("gold", {}))
+    except TypeError as error:
+        raise UsageError(f"the gold questions of the review: {error}") from None
+    for switch in ("across_cuts", "shortcut"):
+        if not isinstance(record.get(switch, False), bool):
+            raise UsageError(f"{switch} of the review is {record[switch]!r}; say true or false")
+    minutes, seed = float(record.get("minutes", 30)), int(record.get("seed", 0))
+    switches = record.get("across_cuts", False), record.get("shortcut", False)
+    return ReviewPlan(ordered, gold, minutes, seed, *switches)
+
+
+def default_votes(content: Mapping[str, Any]) -> Mapping[str, int]:
+    """All stages that a set of this kind passes through, with the papers' votes."""
+    boxes = content.get("kind") == "boxes"
+    names = ("classification", "boxes") if boxes else ("anchors", "pairs")
+    return {name: STAGES[name].votes for name in names}

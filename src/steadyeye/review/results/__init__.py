@@ -1,1 +1,1 @@
-"""What a review decided: verdicts, counts, statistics, export and import."""
+"""What a review decided: verdicts, counts, and its effect on the numbers of a model."""

@@ -1,1 +1,1 @@
-"""What is reviewed: frames drawn, images stored, near duplicates left out, splits."""
+"""The set that is reviewed: frames drawn, images stored, cuts and near duplicates marked; splits."""

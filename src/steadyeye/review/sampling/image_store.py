@@ -18,33 +18,33 @@ START, SCAN, EXIF = b"\xff\xd8", 0xDA, b"Exif\0\0"
 ORIENTATION = 0x0112
 
 
-def keep(out: Path, image: Callable[[], Image]) -> tuple[str, Image]:
-    """Stores a picture under images/ and returns its name there and the picture.
+def store_image(out: Path, image: Callable[[], Image]) -> tuple[str, Image]:
+    """The name of a picture, which is stored under images/, and the picture.
 
     A JPEG file is kept byte for byte, except that a note to turn it is taken out: models see it
     unturned, and so must people. Anything else becomes a JPEG of quality 95.
     """
-    content = _original(image)
-    if content is None:
-        shown = image()
-        kept = simplejpeg.encode_jpeg(np.ascontiguousarray(shown), QUALITY, "RGB", "444")
+    original = _read_original(image)
+    pixels = image()
+    if original is None:
+        content = simplejpeg.encode_jpeg(np.ascontiguousarray(pixels), QUALITY, "RGB", "444")
     else:
-        shown, kept = image(), strip_orientation(content)
-    name = image_name(kept)
+        content = strip_orientation(original)
+    name = image_name(content)
     path = image_path(out, name)
     if not path.is_file():
         path.parent.mkdir(parents=True, exist_ok=True)
-        write_file(path, kept)
-    return name, shown
+        write_file(path, content)
+    return name, pixels
 
 
-def size(path: Path) -> tuple[int, int]:
+def read_size(path: Path) -> tuple[int, int]:
     """Width and height of a stored picture, from its header."""
     height, width, *_ = simplejpeg.decode_jpeg_header(path.read_bytes())
     return int(width), int(height)
 
 
-def place(root: Path, name: str, target: Path) -> None:
+def copy_image(root: Path, name: str, target: Path) -> None:
     """Copies a stored picture to another path, unless something is there already."""
     if not target.exists():
         target.parent.mkdir(parents=True, exist_ok=True)
@@ -63,7 +63,7 @@ def strip_orientation(content: bytes) -> bytes:
     return b"".join([*parts, content[at:]])
 
 
-def _original(image: Callable[[], Image]) -> bytes | None:
+def _read_original(image: Callable[[], Image]) -> bytes | None:
     """The bytes of the JPEG file that an image is read from; None: it is none."""
     if not isinstance(image, image_file.ImageFile) or not image.path.is_file():
         return None

@@ -16,7 +16,7 @@ SHARES: Mapping[str, float] = {"train": 0.7, "val": 0.15, "test": 0.15}
 """Split → the share of images it aims at."""
 
 
-def origins(names: Sequence[str], alike: Sequence[tuple[int, int]]) -> Sequence[str]:
+def find_origins(names: Sequence[str], alike: Sequence[tuple[int, int]]) -> Sequence[str]:
     """The source of each image, named after the first image of it.
 
     Images are of one source where they lie in one folder, as frames of a video do, or nearly equal
@@ -30,19 +30,19 @@ def origins(names: Sequence[str], alike: Sequence[tuple[int, int]]) -> Sequence[
         pairs += [(first.setdefault(f, i), i) for i, f in enumerate(folders) if f != "."]
     parent = list(range(len(names)))
 
-    def root(i: int) -> int:
+    def find_root(i: int) -> int:
         while parent[i] != i:
             parent[i] = parent[parent[i]]
             i = parent[i]
         return i
 
-    for one, other in pairs:
-        ends = sorted((root(one), root(other)), key=lambda i: names[i])
+    for left, right in pairs:
+        ends = sorted((find_root(left), find_root(right)), key=lambda i: names[i])
         parent[ends[1]] = ends[0]
-    return [names[root(i)] for i in range(len(names))]
+    return [names[find_root(i)] for i in range(len(names))]
 
 
-def split(
+def split_images(
     labels: Sequence[Collection[str]], sources: Sequence[str], seed: int = 0
 ) -> Sequence[str]:
     """The split of each image, one of `SHARES`; images of one source are in the same.
@@ -54,17 +54,17 @@ def split(
     """
     groups = sorted(set(sources))
     place = {name: i for i, name in enumerate(groups)}
-    there = sorted({each for found in labels for each in found})
-    classes = {name: i for i, name in enumerate(there)}
+    names = sorted({name for own in labels for name in own})
+    classes = {name: i for i, name in enumerate(names)}
     counts = np.zeros((len(groups), len(classes)), dtype=np.int64)
     images = np.zeros(len(groups), dtype=np.int64)
-    for found, source in zip(labels, sources, strict=True):
+    for own, source in zip(labels, sources, strict=True):
         images[place[source]] += 1
-        counts[place[source], [classes[each] for each in set(found)]] += 1
+        counts[place[source], [classes[name] for name in set(own)]] += 1
     chance = np.array([stream(seed, "split", name).random(len(SHARES)) for name in groups])
     chosen = _assign_splits(counts, images, chance)
-    names = tuple(SHARES)
-    return [names[chosen[place[source]]] for source in sources]
+    splits = tuple(SHARES)
+    return [splits[chosen[place[source]]] for source in sources]
 
 
 def _assign_splits(

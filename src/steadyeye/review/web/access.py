@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 
 from fastapi import HTTPException, Request
 
-from steadyeye.review.db.database import Database
+from steadyeye.review.database import Database
 from steadyeye.review.protocol import reviewers
 from steadyeye.review.protocol.reviewers import Reviewer
 
@@ -32,35 +32,39 @@ Send: TypeAlias = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 Application: TypeAlias = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 
-def who(request: Request) -> Reviewer:
-    """The reviewer whose link opened this session; 401 for anybody else."""
-    token = request.cookies.get(COOKIE, "")
+def find_reviewer(request: Request, token: str) -> Reviewer | None:
+    """The reviewer whose link has a token; None for anybody else."""
     database: Database = request.app.state.database
     with database.reading() as connection:
-        found = reviewers.by_token(connection, token) if token else None
-    if found is None:
+        return reviewers.find_by_token(connection, token) if token else None
+
+
+def require_reviewer(request: Request) -> Reviewer:
+    """The reviewer whose link opened this session; 401 for anybody else."""
+    reviewer = find_reviewer(request, request.cookies.get(COOKIE, ""))
+    if reviewer is None:
         raise HTTPException(
             401, "open your private link first; if you lost it, ask the admin for a new one"
         )
-    return found
+    return reviewer
 
 
-def admin(request: Request) -> Reviewer:
+def require_admin(request: Request) -> Reviewer:
     """The admin; 403 for a reviewer."""
-    found = who(request)
-    if not found.admin:
+    reviewer = require_reviewer(request)
+    if not reviewer.admin:
         raise HTTPException(403, "only the admin may do this")
-    return found
+    return reviewer
 
 
-def genuine(request: Request) -> None:
+def require_own_page(request: Request) -> None:
     """Refuses a request that our own page did not make.
 
     It must carry the session's own word, which no other site can read, and come from this origin.
     """
-    expected = word(request.cookies.get(COOKIE, ""))
-    given = request.headers.get("x-csrf-token", "")
-    if not hmac.compare_digest(expected.encode(), given.encode()):
+    expected = make_csrf_word(request.cookies.get(COOKIE, ""))
+    received = request.headers.get("x-csrf-token", "")
+    if not hmac.compare_digest(expected.encode(), received.encode()):
         raise HTTPException(403, "the request did not come from this page; reload it")
     origin = request.headers.get("origin")
     if origin and urlsplit(origin).netloc != request.headers.get("host", ""):
@@ -69,8 +73,8 @@ def genuine(request: Request) -> None:
         raise HTTPException(415, "send JSON")
 
 
-def word(token: str) -> str:
-    """What a page of a session must send back with every change."""
+def make_csrf_word(token: str) -> str:
+    """The word that a page of a session must send back with every change."""
     return hashlib.sha256(f"steadyeye csrf {token}".encode()).hexdigest()
 
 
@@ -101,14 +105,14 @@ def guard_app(app: Application) -> Application:
 
         length = next((v for k, v in scope["headers"] if k == b"content-length"), b"0")
         if not length.isdigit() or int(length) > MOST_BYTES:
-            await _too_large(send_headed)
+            await _refuse_large(send_headed)
             return
         await app(scope, receive_limited, send_headed)
 
     return serve
 
 
-async def _too_large(send: Send) -> None:
+async def _refuse_large(send: Send) -> None:
     text = f'{{"detail": "a request holds at most {MOST_BYTES >> 10} kB"}}'.encode()
     kind = [(b"content-type", b"application/json")]
     await send({"type": "http.response.start", "status": 413, "headers": kind})

@@ -20,14 +20,20 @@ from steadyeye.core.format import format_value, span
 from steadyeye.core.stats.intervals import clopper_pearson
 from steadyeye.data.annotations.review_set import SetFolder, image_path
 from steadyeye.review.bulk import skip_pairs
-from steadyeye.review.db.database import Database
-from steadyeye.review.protocol import plan, reviewers
+from steadyeye.review.database import Database
+from steadyeye.review.protocol import reviewers
 from steadyeye.review.protocol.reviewers import Reviewer
 from steadyeye.review.protocol.stages import STAGES, list_labels
 from steadyeye.review.results import status
 from steadyeye.review.web import access
 from steadyeye.review.workflow import decisions, items, queue
-from steadyeye.review.workflow.decisions import Decided, Given, RefusedError, Rules
+from steadyeye.review.workflow.decisions import (
+    Decision,
+    RefusedError,
+    Rules,
+    Submission,
+    read_rules,
+)
 
 TEMPLATES = Environment(
     loader=FileSystemLoader(Path(__file__).resolve().parent / "templates"),
@@ -41,21 +47,21 @@ TITLES = {401: "You are not signed in", 403: "Not allowed", 404: "Page not found
 """Status of a refusal → the heading of its page."""
 
 
-def page(
+def show_page(
     request: Request, template: str, reviewer: Reviewer, content: Mapping[str, Any]
 ) -> Response:
-    """What a page shows; nothing of it may be kept by a cache."""
-    kept = {"Cache-Control": "no-store"}
+    """A page, or its content as JSON; nothing of it may be kept by a cache."""
+    headers = {"Cache-Control": "no-store"}
     if request.url.path.endswith(".json"):
-        return JSONResponse(dict(content), headers=kept)
-    told = {
+        return JSONResponse(dict(content), headers=headers)
+    values = {
         **content,
         "set": request.app.state.folder.name,
         "version": request.app.state.folder.fingerprint,
         "reviewer": reviewer,
-        "csrf": access.word(request.cookies.get(access.COOKIE, "")),
+        "csrf": access.make_csrf_word(request.cookies.get(access.COOKIE, "")),
     }
-    return HTMLResponse(TEMPLATES.get_template(template).render(told), headers=kept)
+    return HTMLResponse(TEMPLATES.get_template(template).render(values), headers=headers)
 
 
 def show_refusal(request: Request, error: Exception) -> Response:
@@ -65,7 +71,7 @@ def show_refusal(request: Request, error: Exception) -> Response:
         status, detail = error.status_code, error.detail
     if "text/html" not in request.headers.get("accept", ""):
         return JSONResponse({"detail": detail}, status)
-    told = {
+    values = {
         "set": request.app.state.folder.name,
         "reviewer": None,
         "title": TITLES.get(status, "This did not work"),
@@ -73,10 +79,10 @@ def show_refusal(request: Request, error: Exception) -> Response:
         # without a link of one's own the overview would say the same
         "signed_in": status != 401,
     }
-    return HTMLResponse(TEMPLATES.get_template("refused.html").render(told), status)
+    return HTMLResponse(TEMPLATES.get_template("refused.html").render(values), status)
 
 
-def share(successes: int, n: int) -> str:
+def format_share(successes: int, n: int) -> str:
     """A share with its 95 % interval (Clopper-Pearson); a dash where nothing was counted."""
     if n == 0:
         return "—"
@@ -84,29 +90,17 @@ def share(successes: int, n: int) -> str:
     return f"{format_value(successes / n, 'share')} ({interval})"
 
 
-TEMPLATES.filters["share"] = share
+TEMPLATES.filters["share"] = format_share
 
 
 STATIC = Path(__file__).resolve().parent / "static"
 IMAGE = re.compile(r"[0-9a-f]{64}\.jpg")
 
-Who = Annotated[Reviewer, Depends(access.who)]
-Admin = Annotated[Reviewer, Depends(access.admin)]
+Who = Annotated[Reviewer, Depends(access.require_reviewer)]
+Admin = Annotated[Reviewer, Depends(access.require_admin)]
 
 
-class Answered(BaseModel):
-    """A decision as the page sends it."""
-
-    assignment: int
-    nonce: str = Field(max_length=64)
-    key: str = Field(min_length=8, max_length=64)
-    answer: dict[str, Any]
-    seconds: float = Field(ge=0, allow_inf_nan=False)
-    comment: str = Field(default="", max_length=2000)
-    seen: int | None = None
-
-
-class TakenBack(BaseModel):
+class Withdrawal(BaseModel):
     """A decision to take back."""
 
     key: str = Field(min_length=8, max_length=64)
@@ -115,7 +109,7 @@ class TakenBack(BaseModel):
 class Newcomer(BaseModel):
     """A reviewer to add."""
 
-    name: str = Field(min_length=1, max_length=80)
+    name: str
 
 
 class Pause(BaseModel):
@@ -124,139 +118,136 @@ class Pause(BaseModel):
     why: str = Field(max_length=200)
 
 
-def app(folder: SetFolder, database: Database, hosts: Sequence[str]) -> FastAPI:
+def build_app(folder: SetFolder, database: Database, hosts: Sequence[str]) -> FastAPI:
     """The app over one set; `hosts`: the names under which it may be reached."""
-    made = FastAPI(title="steadyeye review", docs_url=None, redoc_url=None, openapi_url=None)
-    made.state.database = database
-    made.state.folder = folder
-    names = folder.classes.names if folder.classes else ()
-    made.state.rules = Rules(plan.read(folder.content), names, folder.fingerprint)
+    rules = read_rules(folder)
+    app = FastAPI(title="steadyeye review", docs_url=None, redoc_url=None, openapi_url=None)
+    app.state.database, app.state.folder, app.state.rules = database, folder, rules
     with database.writing() as connection:
-        items.fill(connection, folder, made.state.rules.plan)
-        skip_pairs.begin(connection, made.state.rules.plan)
-    made.add_middleware(TrustedHostMiddleware, allowed_hosts=list(hosts))
-    made.add_middleware(access.guard_app)
-    made.add_exception_handler(UsageError, _answer_error)
-    made.add_exception_handler(StarletteError, show_refusal)
-    made.mount("/static", StaticFiles(directory=STATIC), name="static")
-    _readers(made)
-    _writers(made)
-    _administration(made)
-    return made
+        items.add_set_items(connection, folder, rules.plan)
+        skip_pairs.advance_all(connection, rules.plan)
+    app.add_middleware(TrustedHostMiddleware, allowed_hosts=list(hosts))
+    app.add_middleware(access.guard_app)
+    app.add_exception_handler(UsageError, _answer_error)
+    app.add_exception_handler(StarletteError, show_refusal)
+    app.mount("/static", StaticFiles(directory=STATIC), name="static")
+    _add_pages(app)
+    _add_decisions(app)
+    _add_administration(app)
+    return app
 
 
-def _readers(made: FastAPI) -> None:
-    @made.get("/r/{token}")
+def _add_pages(app: FastAPI) -> None:
+    @app.get("/r/{token}")
     def enter(token: str, request: Request) -> Response:
-        with database_of(request).reading() as connection:
-            if reviewers.by_token(connection, token) is None:
-                raise HTTPException(401, "this link is not valid; ask the admin for a new one")
+        if access.find_reviewer(request, token) is None:
+            raise HTTPException(401, "this link is not valid; ask the admin for a new one")
         answer = RedirectResponse("/", status_code=303)
         secure = request.url.scheme == "https"
         answer.set_cookie(access.COOKIE, token, httponly=True, samesite="lax", secure=secure)
         return answer
 
-    @made.get("/")
-    @made.get("/index.json")
-    def index(request: Request, reviewer: Who) -> Response:
-        with database_of(request).reading() as connection:
-            found = status.progress(connection, rules_of(request).plan, reviewer)
-        return page(request, "index.html", reviewer, {"stages": found})
+    @app.get("/")
+    @app.get("/index.json")
+    def show_index(request: Request, reviewer: Who) -> Response:
+        with get_database(request).reading() as connection:
+            stages = status.count_progress(connection, get_rules(request).plan, reviewer)
+        return show_page(request, "index.html", reviewer, {"stages": stages})
 
-    @made.get("/stages/{name}")
-    def stage(name: str, request: Request, reviewer: Who) -> Response:
-        wanted = name.removesuffix(".json")
-        if wanted not in rules_of(request).plan.votes:
-            raise HTTPException(404, f"this review has no stage '{wanted}'")
-        content = database_of(request).write(
-            lambda connection: _next(connection, request, reviewer, wanted)
+    @app.get("/stages/{name}")
+    def show_stage(name: str, request: Request, reviewer: Who) -> Response:
+        rules, key = get_rules(request), name.removesuffix(".json")
+        if key not in rules.plan.votes:
+            raise HTTPException(404, f"this review has no stage '{key}'")
+        content = get_database(request).write(
+            lambda connection: _serve_next(connection, request, reviewer, key)
         )
-        shown = STAGES[wanted]
-        told = {"stage": wanted, "title": shown.title, "question": shown.question, **content}
-        told["classes"] = list_labels(wanted, rules_of(request).classes)
-        return page(request, "stage.html", reviewer, told)
+        stage = STAGES[key]
+        head = {"stage": key, "title": stage.title, "question": stage.question}
+        classes = {"classes": list_labels(key, rules.classes)}
+        return show_page(request, "stage.html", reviewer, {**head, **content, **classes})
 
-    @made.get("/images/{name}")
-    def image(name: str, request: Request, reviewer: Who) -> Response:
+    @app.get("/images/{name}")
+    def send_image(name: str, request: Request, reviewer: Who) -> Response:
         folder: SetFolder = request.app.state.folder
         if not IMAGE.fullmatch(name) or name not in folder.images:
             raise HTTPException(404, "this set has no such image")
-        kept = {"Cache-Control": "private, max-age=31536000, immutable"}
-        return FileResponse(image_path(folder.root, name), media_type="image/jpeg", headers=kept)
+        headers = {"Cache-Control": "private, max-age=31536000, immutable"}
+        return FileResponse(image_path(folder.root, name), media_type="image/jpeg", headers=headers)
 
 
-def _writers(made: FastAPI) -> None:
-    @made.post("/decisions", dependencies=[Depends(access.genuine)])
-    def decide(body: Answered, request: Request, reviewer: Who) -> JSONResponse:
-        given = Given(**body.model_dump())
-
+def _add_decisions(app: FastAPI) -> None:
+    @app.post("/decisions", dependencies=[Depends(access.require_own_page)])
+    def decide(body: Submission, request: Request, reviewer: Who) -> JSONResponse:
         def work(connection: Connection) -> Mapping[str, Any]:
-            done = decisions.decide(connection, rules_of(request), reviewer, given)
-            return _after(connection, request, done)
+            decision = decisions.decide(connection, get_rules(request), reviewer, body)
+            return _confirm(connection, request, decision)
 
-        return JSONResponse(database_of(request).write(work))
+        return JSONResponse(get_database(request).write(work))
 
-    @made.post("/decisions/{decision}/undo", dependencies=[Depends(access.genuine)])
-    def undo(decision: int, body: TakenBack, request: Request, reviewer: Who) -> JSONResponse:
-
+    @app.post("/decisions/{decision}/undo", dependencies=[Depends(access.require_own_page)])
+    def undo(decision: int, body: Withdrawal, request: Request, reviewer: Who) -> JSONResponse:
         def work(connection: Connection) -> Mapping[str, Any]:
-            ask = (decision, body.key)
-            done = decisions.undo(connection, rules_of(request), reviewer, ask)
-            return _after(connection, request, done)
+            rules = get_rules(request)
+            undone = decisions.undo(connection, rules, reviewer, decision, body.key)
+            return _confirm(connection, request, undone)
 
-        return JSONResponse(database_of(request).write(work))
+        return JSONResponse(get_database(request).write(work))
 
 
-def _administration(made: FastAPI) -> None:
-    @made.get("/dashboard")
-    @made.get("/dashboard.json")
-    def dashboard(request: Request, reviewer: Admin) -> Response:
-        with database_of(request).reading() as connection:
-            told = status.status(connection, request.app.state.folder, rules_of(request).plan)
-        return page(request, "dashboard.html", reviewer, told)
+def _add_administration(app: FastAPI) -> None:
+    @app.get("/dashboard")
+    @app.get("/dashboard.json")
+    def show_dashboard(request: Request, reviewer: Admin) -> Response:
+        with get_database(request).reading() as connection:
+            plan = get_rules(request).plan
+            summary = status.summarise(connection, request.app.state.folder, plan)
+        return show_page(request, "dashboard.html", reviewer, summary)
 
-    @made.post("/reviewers", dependencies=[Depends(access.genuine)])
-    def newcomer(body: Newcomer, request: Request, reviewer: Admin) -> JSONResponse:
-        joint = [name for name, votes in rules_of(request).plan.votes.items() if votes == 0]
-        with database_of(request).writing() as connection:
-            token = reviewers.add(connection, body.name, joint=joint)
+    @app.post("/reviewers", dependencies=[Depends(access.require_own_page)])
+    def add_reviewer(body: Newcomer, request: Request, reviewer: Admin) -> JSONResponse:
+        joint = get_rules(request).plan.joint
+        with get_database(request).writing() as connection:
+            token = reviewers.add_reviewer(connection, body.name, joint=joint)
         return JSONResponse({"name": body.name, "link": f"{request.base_url}r/{token}"})
 
-    @made.post("/reviewers/{number}/link", dependencies=[Depends(access.genuine)])
+    @app.post("/reviewers/{number}/link", dependencies=[Depends(access.require_own_page)])
     def renew_link(number: int, request: Request, reviewer: Admin) -> JSONResponse:
-        with database_of(request).writing() as connection:
-            names = {one.id: one.name for one in reviewers.everyone(connection)}
+        with get_database(request).writing() as connection:
+            names = {person.id: person.name for person in reviewers.list_reviewers(connection)}
             if number not in names:
                 raise HTTPException(404, f"there is no reviewer {number}")
-            token = reviewers.renew(connection, names[number])
+            token = reviewers.renew_token(connection, names[number])
         return JSONResponse({"name": names[number], "link": f"{request.base_url}r/{token}"})
 
-    @made.post("/reviewers/{number}/pause", dependencies=[Depends(access.genuine)])
-    def pause(number: int, body: Pause, request: Request, reviewer: Admin) -> JSONResponse:
-        with database_of(request).writing() as connection:
-            reviewers.pause(connection, number, body.why)
+    @app.post("/reviewers/{number}/pause", dependencies=[Depends(access.require_own_page)])
+    def pause_reviewer(number: int, body: Pause, request: Request, reviewer: Admin) -> JSONResponse:
+        with get_database(request).writing() as connection:
+            reviewers.pause_reviewer(connection, number, body.why)
         return JSONResponse({"reviewer": number, "paused": body.why})
 
 
-def _next(
+def _serve_next(
     connection: Connection, request: Request, reviewer: Reviewer, stage: str
 ) -> Mapping[str, Any]:
-    served = queue.serve(connection, rules_of(request).plan, reviewer, stage)
-    return {"next": [asdict(each) for each in served], "paused": reviewer.paused}
+    """The next items of a reviewer in a stage, and why they are paused."""
+    served = queue.serve_items(connection, get_rules(request).plan, reviewer, stage)
+    return {"next": [asdict(item) for item in served], "paused": reviewer.paused}
 
 
-def _after(connection: Connection, request: Request, done: Decided) -> Mapping[str, Any]:
-    """What is told of a decision: its id, and what is next in its stage."""
-    return {"decision": done.id, **_next(connection, request, done.reviewer, done.stage)}
+def _confirm(connection: Connection, request: Request, decision: Decision) -> Mapping[str, Any]:
+    """The id of a decision, and what is next in its stage."""
+    following = _serve_next(connection, request, decision.reviewer, decision.stage)
+    return {"decision": decision.id, **following}
 
 
-def database_of(request: Request) -> Database:
+def get_database(request: Request) -> Database:
     """The database of the set."""
     return request.app.state.database  # type: ignore[no-any-return]
 
 
-def rules_of(request: Request) -> Rules:
-    """What answers are held to."""
+def get_rules(request: Request) -> Rules:
+    """The rules that answers are held to."""
     return request.app.state.rules  # type: ignore[no-any-return]
 
 

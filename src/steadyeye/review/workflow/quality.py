@@ -8,21 +8,24 @@ from typing import Any
 import krippendorff
 import numpy as np
 from sklearn.metrics import cohen_kappa_score
-from sqlalchemy import Connection, func, select
+from sqlalchemy import Connection, select
 
 from steadyeye.core.format import number_of
-from steadyeye.review.db.schema import decisions, items
+from steadyeye.review.database import decisions, items
 from steadyeye.review.protocol import reviewers
-from steadyeye.review.protocol.plan import Gold
 from steadyeye.review.protocol.reviewers import Reviewer
-from steadyeye.review.protocol.stages import is_doubted, votes
+from steadyeye.review.protocol.stages import Gold, is_doubted
+from steadyeye.review.protocol.votes import find_votes, select_last
 
-FEWEST = 5  # items two reviewers must share for their agreement to be told
+FEWEST = 5  # items two reviewers must share for a kappa of theirs
 
 
 @dataclass(frozen=True)
 class Pace:
-    """One reviewer. `gold`: right and asked. `median_seconds`: a decision, None without any."""
+    """The numbers of a reviewer.
+
+    `gold`: gold questions right, and of how many. `median_seconds`: of an answer; None: no times.
+    """
 
     id: int
     name: str
@@ -47,7 +50,7 @@ class Agreement:
     kappa: Mapping[tuple[str, str], tuple[float, int]]
 
 
-def judge(connection: Connection, reviewer: Reviewer, gold: Gold) -> Reviewer:
+def judge_reviewer(connection: Connection, reviewer: Reviewer, gold: Gold) -> Reviewer:
     """The reviewer after an answer to a gold question, paused where these are too often wrong.
 
     Only a wrong answer pauses: whom the admin lets go on is not stopped again by the old ones.
@@ -57,24 +60,24 @@ def judge(connection: Connection, reviewer: Reviewer, gold: Gold) -> Reviewer:
         return reviewer
     if len(marks) >= gold.minimum and sum(marks) < gold.least * len(marks):
         why = f"{sum(marks)} of your last {len(marks)} check questions were right; ask the admin"
-        reviewers.pause(connection, reviewer.id, why)
+        reviewers.pause_reviewer(connection, reviewer.id, why)
         return replace(reviewer, paused=why)
     return reviewer
 
 
-def paces(connection: Connection) -> Sequence[Pace]:
+def measure_paces(connection: Connection) -> Sequence[Pace]:
     """Every reviewer's numbers, in the order in which they came."""
-    found = []
-    for reviewer in reviewers.everyone(connection):
+    paces = []
+    for reviewer in reviewers.list_reviewers(connection):
         if reviewer.admin:
             continue
-        mine = select(decisions.c.kind, decisions.c.seconds)
-        rows = connection.execute(mine.where(decisions.c.reviewer == reviewer.id)).all()
+        query = select(decisions.c.kind, decisions.c.seconds)
+        rows = connection.execute(query.where(decisions.c.reviewer == reviewer.id)).all()
         answers = [row.seconds for row in rows if row.kind == "answer"]
         # tools that do not say how long an answer took give 0
         seconds = [took for took in answers if took > 0]
         marks = _marks(connection, reviewer.id)
-        found.append(
+        paces.append(
             Pace(
                 reviewer.id,
                 reviewer.name,
@@ -85,35 +88,35 @@ def paces(connection: Connection) -> Sequence[Pace]:
                 reviewer.paused,
             )
         )
-    return found
+    return paces
 
 
-def agreement(connection: Connection, stage: str) -> Agreement:
+def measure_agreement(connection: Connection, stage: str) -> Agreement:
     """How far reviewers agree in a stage, over the decisions that stand, gold questions left out.
 
     These are chosen to be clear and asked of everybody, so that all agree on them.
     """
-    names = {one.id: one.name for one in reviewers.everyone(connection)}
+    names = {person.id: person.name for person in reviewers.list_reviewers(connection)}
     gold = set(connection.execute(select(items.c.id).where(items.c.gold.is_not(None))).scalars())
-    said = {
-        item: {names[who]: verdict(stage, answer) for who, answer in answers if who in names}
-        for item, answers in votes(connection, stage=stage).items()
+    verdicts = {
+        item: {names[who]: word_answer(stage, answer) for who, answer in votes if who in names}
+        for item, votes in find_votes(connection, stage=stage).items()
         if item not in gold
     }
-    shared = {item: answers for item, answers in said.items() if len(answers) > 1}
-    coders = sorted({name for answers in shared.values() for name in answers})
+    shared = {item: words for item, words in verdicts.items() if len(words) > 1}
+    coders = sorted({name for words in shared.values() for name in words})
     kappa = {}
-    for one, other in combinations(coders, 2):
-        both = [(a[one], a[other]) for a in shared.values() if one in a and other in a]
+    for first, second in combinations(coders, 2):
+        both = [(w[first], w[second]) for w in shared.values() if first in w and second in w]
         if len(both) >= FEWEST:
-            value = cohen_kappa_score(*zip(*both, strict=True), labels=_kinds(shared))
+            value = cohen_kappa_score(*zip(*both, strict=True), labels=_list_words(shared))
             # one verdict for everything leaves nothing to agree on beyond chance
-            kappa[one, other] = (float(value) if np.isfinite(value) else 1.0, len(both))
+            kappa[first, second] = (float(value) if np.isfinite(value) else 1.0, len(both))
     return Agreement(stage, _alpha(shared, coders), len(shared), kappa)
 
 
-def verdict(stage: str, answer: Mapping[str, Any]) -> str:
-    """An answer as the one word on which reviewers agree or not."""
+def word_answer(stage: str, answer: Mapping[str, Any]) -> str:
+    """The word for an answer, on which reviewers agree or not."""
     if stage == "anchors":
         return f"{answer['quality']} {' '.join(answer['labels'])}".strip()
     if stage in ("pairs", "joint"):
@@ -123,29 +126,29 @@ def verdict(stage: str, answer: Mapping[str, Any]) -> str:
     return f"{number_of(len(answer['boxes']), 'box')}"
 
 
-def _kinds(said: Mapping[int, Mapping[str, str]]) -> list[str]:
-    return sorted({word for answers in said.values() for word in answers.values()})
+def _list_words(shared: Mapping[int, Mapping[str, str]]) -> list[str]:
+    return sorted({word for words in shared.values() for word in words.values()})
 
 
-def _alpha(said: Mapping[int, Mapping[str, str]], coders: Sequence[str]) -> float | None:
-    kinds = {word: number for number, word in enumerate(_kinds(said))}
-    if len(kinds) < 2:
+def _alpha(shared: Mapping[int, Mapping[str, str]], coders: Sequence[str]) -> float | None:
+    codes = {word: number for number, word in enumerate(_list_words(shared))}
+    if len(codes) < 2:
         return None
-    table = np.full((len(coders), len(said)), np.nan)
-    for column, answers in enumerate(said.values()):
-        for name, word in answers.items():
-            table[coders.index(name), column] = kinds[word]
+    table = np.full((len(coders), len(shared)), np.nan)
+    for column, words in enumerate(shared.values()):
+        for name, word in words.items():
+            table[coders.index(name), column] = codes[word]
     return float(krippendorff.alpha(reliability_data=table, level_of_measurement="nominal"))
 
 
 def _marks(connection: Connection, reviewer: int) -> list[bool]:
-    """Right or wrong on each gold question, in the order in which they were first answered."""
-    last = select(func.max(decisions.c.id)).where(decisions.c.reviewer == reviewer)
+    """Right or wrong on each gold question, in the order of the answers that stand."""
+    last = select_last(decisions.c.reviewer == reviewer)
     rows = connection.execute(
         select(items.c.stage, items.c.gold, decisions.c.answer)
         .join(items, items.c.id == decisions.c.item)
         .where(items.c.gold.is_not(None), decisions.c.kind == "answer")
-        .where(decisions.c.id.in_(last.group_by(decisions.c.item)))
+        .where(decisions.c.id.in_(last))
         .order_by(decisions.c.id)
     )
-    return [verdict(r.stage, r.gold) == verdict(r.stage, r.answer) for r in rows]
+    return [word_answer(r.stage, r.gold) == word_answer(r.stage, r.answer) for r in rows]

@@ -1,1 +1,0 @@
-"""The review's database: tables, migrations, sessions."""

@@ -1,1 +1,0 @@
-"""The history of the review's tables, as Alembic keeps it."""

@@ -1,1 +1,0 @@
-"""One step of the schema a file."""

@@ -1,0 +1,237 @@
+"""Decisions as other tools exchange them: what was decided here, and what was decided there.
+
+Those made elsewhere are taken in as append-only, and as often, as those made here.
+"""
+
+import hashlib
+import json
+import time
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from sqlalchemy import Connection, select, update
+
+from steadyeye.core.errors import UsageError
+from steadyeye.review.database import assignments, decisions, items, reviewers
+from steadyeye.review.protocol import reviewers as people
+from steadyeye.review.protocol.reviewers import Reviewer
+from steadyeye.review.protocol.stages import FLAWS, STAGES
+from steadyeye.review.protocol.votes import add_decisions, find_standing, select_last
+from steadyeye.review.workflow.decisions import Rules, refresh_item
+from steadyeye.review.workflow.quality import judge_reviewer
+from steadyeye.review.workflow.queue import assign_item, count_assigned
+
+
+@dataclass(frozen=True)
+class StandingDecision:
+    """A decision that stands. `made_at`: seconds since 1970."""
+
+    id: int
+    reviewer: int
+    name: str
+    answer: Mapping[str, Any]
+    comment: str
+    seconds: float
+    made_at: float
+
+
+@dataclass(frozen=True)
+class AnsweredItem:
+    """An item and the decisions on it that stand, in the order in which they were made."""
+
+    stage: str
+    key: str
+    payload: Mapping[str, Any]
+    decisions: Sequence[StandingDecision]
+
+
+def list_answered(connection: Connection, stage: str) -> Sequence[AnsweredItem]:
+    """The items of a stage that are open or done, in their random order."""
+    by_item: dict[int, list[StandingDecision]] = {}
+    for row in connection.execute(
+        select(decisions, reviewers.c.name)
+        .join(reviewers, reviewers.c.id == decisions.c.reviewer)
+        .join(items, items.c.id == decisions.c.item)
+        .where(items.c.stage == stage, decisions.c.id.in_(select_last()))
+        .where(decisions.c.kind != "undo")
+        .order_by(decisions.c.id)
+    ):
+        facts = (row.id, row.reviewer, row.name, row.answer, row.comment, row.seconds, row.made_at)
+        by_item.setdefault(row.item, []).append(StandingDecision(*facts))
+    rows = connection.execute(
+        select(items)
+        .where(items.c.stage == stage, items.c.state.in_(("open", "done")))
+        .order_by(items.c.position, items.c.id)
+    )
+    return [AnsweredItem(stage, row.key, row.payload, by_item.get(row.id, ())) for row in rows]
+
+
+FORMS: Mapping[str, Mapping[str, Sequence[str]]] = {
+    "anchors": {"quality": ("good", "unsure", "bad")},
+    "pairs": {"correct": ("yes", "no", "unsure"), "similar": ("yes", "no", "unsure")},
+    "joint": {"correct": ("yes", "no", "unsure"), "similar": ("yes", "no", "unsure")},
+    "classification": dict.fromkeys(("well_sized", *FLAWS), ("yes", "no")),
+    "boxes": {},
+    "box_check": {},
+}
+"""Stage → question → what may be chosen, one of each."""
+
+
+def to_choices(stage: str, answer: Mapping[str, Any]) -> Mapping[str, str]:
+    """Question → choice of an answer."""
+    words = {True: "yes", False: "no"}
+    return {name: words.get(answer[name], answer[name]) for name in FORMS[stage]}
+
+
+def from_choices(stage: str, choices: Mapping[str, str]) -> Mapping[str, Any]:
+    """The part of an answer that choices make; a choice that is none is left for `check`."""
+    if stage == "classification":
+        words = {"yes": True, "no": False}
+        return {name: words.get(choice, choice) for name, choice in choices.items()}
+    return dict(choices)
+
+
+@dataclass(frozen=True)
+class Annotation:
+    """An answer given in another tool.
+
+    `identity`: names this annotation, and this version of it, within the tool. `where`: how an
+    error names it. `seconds`: 0 where the tool does not say; `made_at`: None where it does not.
+    """
+
+    stage: str
+    key: str
+    annotator: str
+    answer: Mapping[str, Any]
+    identity: str
+    where: str
+    comment: str = ""
+    seconds: float = 0.0
+    made_at: float | None = None
+
+
+@dataclass(frozen=True)
+class Annotations:
+    """The annotations in a file. `skipped`: why → how many of its entries hold no answer."""
+
+    answers: Sequence[Annotation]
+    skipped: Mapping[str, int] = field(default_factory=dict)
+
+
+def import_annotations(
+    connection: Connection, rules: Rules, annotations: Annotations, prefix: str = ""
+) -> Mapping[str, int]:
+    """Counts of what became of annotations, which are taken as decisions, all or none.
+
+    Annotators become reviewers named `prefix` + their name, and those who are new are added, with
+    links that nobody knows. What was taken before adds nothing, and so does an annotation that
+    says what stands, or is older. Raises `UsageError` with how many, and the first, that are of
+    unknown items, are not allowed, or are not theirs to give.
+    """
+    names = sorted({prefix + annotation.annotator for annotation in annotations.answers})
+    annotators = _add_annotators(connection, names, rules.plan.joint)
+    counts = Counter({"decisions": 0, "there_already": 0, "older_than_what_stands": 0})
+    faults: list[str] = []
+    for stage in STAGES:
+        rows = _read_items(connection)
+        own = [annotation for annotation in annotations.answers if annotation.stage == stage]
+        changed = set()
+        for annotation in sorted(own, key=lambda annotation: annotation.made_at or 0.0):
+            reviewer = annotators[prefix + annotation.annotator]
+            row = rows.get((stage, annotation.key))
+            try:
+                result, item = _import_annotation(connection, rules, reviewer, annotation, row)
+            except UsageError as error:
+                faults.append(f"{annotation.where}: {error}")
+                continue
+            counts[result] += 1
+            changed.add(item)
+        for item in sorted(changed):
+            refresh_item(connection, item, rules.plan)
+    stray = [a.where for a in annotations.answers if a.stage not in STAGES]
+    faults += [f"{where}: of an unknown stage" for where in stray]
+    if faults:
+        raise UsageError(f"{len(faults):,} annotations cannot be taken, first {faults[0]}")
+    for reviewer in annotators.values():
+        judge_reviewer(connection, reviewer, rules.plan.gold)
+    return {**counts, **annotations.skipped}
+
+
+def _read_items(connection: Connection) -> Mapping[tuple[str, str], Any]:
+    columns = (items.c.id, items.c.stage, items.c.key, items.c.state, items.c.not_for)
+    return {(row.stage, row.key): row for row in connection.execute(select(*columns))}
+
+
+def _add_annotators(
+    connection: Connection, names: Sequence[str], joint: Sequence[str]
+) -> Mapping[str, Reviewer]:
+    known = {person.name for person in people.list_reviewers(connection)}
+    for name in names:
+        if name not in known:
+            people.add_reviewer(connection, name, joint=joint)
+    by_name = {person.name: person for person in people.list_reviewers(connection)}
+    for name in names:
+        if by_name[name].admin:
+            raise UsageError(f"'{name}' is the admin here; give --reviewer-prefix")
+        if by_name[name].paused:
+            raise UsageError(f"{name} is paused: {by_name[name].paused}; let them continue first")
+        people.lock_reviewer(connection, by_name[name])
+    return {name: by_name[name] for name in names}
+
+
+def _import_annotation(
+    connection: Connection, rules: Rules, reviewer: Reviewer, annotation: Annotation, row: Any
+) -> tuple[str, int]:
+    """The name of the count to which an annotation adds, and its item; `row`: None: unknown."""
+    if row is None:
+        raise UsageError(f"this set has no '{annotation.key}' in the stage {annotation.stage}")
+    if row.state in ("waiting", "withdrawn"):
+        raise UsageError(f"'{annotation.key}' is not open in the stage {annotation.stage}")
+    if row.not_for == reviewer.id:
+        raise UsageError(f"{reviewer.name} drew these boxes; another reviewer must decide")
+    # PostgreSQL: whoever decides the same item meanwhile waits
+    connection.execute(select(items.c.id).where(items.c.id == row.id).with_for_update())
+    answer = dict(STAGES[annotation.stage].check(annotation.answer, rules.classes))
+    key = _make_key(annotation, reviewer, answer)
+    if connection.execute(select(decisions.c.id).where(decisions.c.key == key)).first():
+        return "there_already", row.id
+    standing = find_standing(connection, row.id, reviewer.id)
+    if standing is not None:
+        if standing.answer == answer:
+            return "there_already", row.id
+        if annotation.made_at is not None and annotation.made_at < standing.made_at:
+            return "older_than_what_stands", row.id
+    _mark_answered(connection, row.id, reviewer)
+    values = {
+        "item": row.id,
+        "reviewer": reviewer.id,
+        "key": key,
+        "kind": "answer",
+        "answer": answer,
+        "comment": annotation.comment,
+        "seconds": annotation.seconds,
+        "replaces": standing.id if standing is not None else None,
+        "made_at": annotation.made_at if annotation.made_at is not None else time.time(),
+    }
+    add_decisions(connection, [values], rules.version)
+    return "decisions", row.id
+
+
+def _make_key(annotation: Annotation, reviewer: Reviewer, answer: Mapping[str, Any]) -> str:
+    parts = [annotation.identity, annotation.stage, annotation.key, reviewer.name, answer]
+    return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
+
+
+def _mark_answered(connection: Connection, item: int, reviewer: Reviewer) -> None:
+    """Marks an item as given to a reviewer and answered, whether or not it was given to them."""
+    own = (assignments.c.item == item) & (assignments.c.reviewer == reviewer.id)
+    row = connection.execute(select(assignments).where(own)).one_or_none()
+    if row is None:
+        assign_item(connection, item, reviewer, answered=True)
+        return
+    change = update(assignments).where(own)
+    connection.execute(change.values(answered=True, released=False))
+    if row.released:
+        count_assigned(connection, item, 1)

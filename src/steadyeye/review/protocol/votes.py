@@ -1,0 +1,121 @@
+"""The decisions of a review: written here alone, and what those that stand make of an item.
+
+A decision **stands** where it is the last of its reviewer on its item, and takes none back.
+"""
+
+import time
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from math import isfinite
+from typing import Any, TypeAlias
+
+from sqlalchemy import Connection, func, insert, select
+from sqlalchemy.sql import ColumnElement, Select
+
+from steadyeye import __version__
+from steadyeye.review.database import decisions, items
+from steadyeye.review.protocol.stages import STAGES, Answer, Outcome
+
+LONGEST = 3_600.0  # seconds a decision can claim to have taken
+COMMENT = 2_000  # characters of a comment that are stored
+
+Votes: TypeAlias = Sequence[tuple[int, Answer]]
+"""(reviewer, answer) of each decision on an item that stands, in the order they were made."""
+
+
+def add_decisions(
+    connection: Connection, rows: Sequence[Mapping[str, Any]], data_version: str = ""
+) -> list[int]:
+    """The ids of decisions, which are added in this order.
+
+    `rows`: item, reviewer, key, kind and answer of each; where they are known also comment,
+    seconds, made_at, and the decision that it `replaces`. `data_version`: of the set on the page.
+    """
+    version = f"steadyeye {__version__}" + (f", set {data_version}" if data_version else "")
+    tidy = [
+        {
+            "replaces": None,
+            "made_at": time.time(),
+            "version": version,
+            **row,
+            "comment": row.get("comment", "")[:COMMENT],
+            "seconds": _clip_seconds(row.get("seconds", 0.0)),
+        }
+        for row in rows
+    ]
+    if not tidy:
+        return []
+    query = insert(decisions).returning(decisions.c.id, sort_by_parameter_order=True)
+    return list(connection.execute(query, tidy).scalars())
+
+
+def _clip_seconds(seconds: float) -> float:
+    return min(max(seconds, 0.0), LONGEST) if isfinite(seconds) else 0.0
+
+
+def select_last(*conditions: ColumnElement[bool]) -> Select[tuple[int]]:
+    """The query for the last decision of each reviewer on each item, also where it takes one back.
+
+    `conditions`: which decisions count.
+    """
+    last = select(func.max(decisions.c.id)).where(*conditions)
+    return last.group_by(decisions.c.item, decisions.c.reviewer)
+
+
+def find_standing(connection: Connection, item: int, reviewer: int) -> Any:
+    """The decision of a reviewer on an item that stands, as a row of `decisions`; None: none."""
+    own = (decisions.c.item == item) & (decisions.c.reviewer == reviewer)
+    query = select(decisions).where(own).order_by(decisions.c.id.desc()).limit(1)
+    row = connection.execute(query).one_or_none()
+    return row if row is not None and row.kind != "undo" else None
+
+
+def find_votes(
+    connection: Connection,
+    stage: str | None = None,
+    item: int | None = None,
+    block: str | None = None,
+) -> Mapping[int, Votes]:
+    """Item → the decisions on it that stand, of a stage, of an item, or of a block."""
+    conditions = []
+    if item is not None:
+        conditions.append(decisions.c.item == item)
+    if block is not None:
+        conditions.append(decisions.c.item.in_(select(items.c.id).where(items.c.block == block)))
+    query = select(decisions.c.item, decisions.c.reviewer, decisions.c.answer).where(
+        decisions.c.id.in_(select_last(*conditions)), decisions.c.kind != "undo"
+    )
+    if stage is not None:
+        query = query.join(items, items.c.id == decisions.c.item).where(items.c.stage == stage)
+    votes: dict[int, list[tuple[int, Answer]]] = defaultdict(list)
+    for row in connection.execute(query.order_by(decisions.c.id)):
+        votes[row.item].append((row.reviewer, row.answer))
+    return votes
+
+
+def settle_item(row: Any, votes: Votes) -> Outcome | None:
+    """The outcome of an item, a row of `items`; None while too few decided it.
+
+    Of a gold question the known answer stands, whatever people decided.
+    """
+    if row.gold is not None:
+        return STAGES["joint" if row.stage == "pairs" else row.stage].settle([row.gold])
+    if len(votes) < row.needed:
+        return None
+    return STAGES[row.stage].settle([answer for _, answer in votes])
+
+
+def settle_stage(connection: Connection, stage: str) -> Mapping[str, Outcome | None]:
+    """Key → outcome of every item of a stage that is or was open."""
+    votes = find_votes(connection, stage=stage)
+    rows = connection.execute(select(items).where(items.c.stage == stage).order_by(items.c.id))
+    return {row.key: settle_item(row, votes.get(row.id, ())) for row in rows}
+
+
+def settle_pairs(connection: Connection) -> Mapping[str, Outcome | None]:
+    """Key → outcome of every pair: of one that somebody doubts, that of its joint verification."""
+    joint = settle_stage(connection, "joint")
+    return {
+        key: joint.get(key) if pair is not None and pair.accepted is None else pair
+        for key, pair in settle_stage(connection, "pairs").items()
+    }
