@@ -1,1 +1,1 @@
-"""The set that is reviewed: frames drawn, images stored, cuts and near duplicates marked; splits."""
+"""The set that is reviewed: frames drawn, images stored, near duplicates marked; splits."""
