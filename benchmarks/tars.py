@@ -62,8 +62,8 @@ def part(name: str, folder: Path) -> None:
     from steadyeye.runner.job import Job
 
     read = []
-    entries = tar_index.entries
-    tar_index.entries = lambda tar: read.append(tar) or entries(tar)
+    entries = tar_index.list_entries
+    tar_index.list_entries = lambda tar: read.append(tar) or entries(tar)
     text = f"webdataset(urls='{folder}', classes='imagenet1k')"
     if name == "imports":
         print(0, resident("VmRSS"), resident("VmHWM"), 0, 0)

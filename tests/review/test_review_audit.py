@@ -95,7 +95,7 @@ def test_the_forecast_is_that_of_a_gaussian_process():
             alpha=skip_pairs.NOISE,
             optimizer=None,
         ).fit(points, given)
-        for reach in skip_pairs.REACHES
+        for reach in skip_pairs.LENGTHS
     ]
     best = max(fits, key=lambda fit: fit.log_marginal_likelihood_value_)
     mean, spread = best.predict(wanted, return_std=True)

@@ -284,7 +284,7 @@ def test_reviewers_see_which_earlier_anchor_an_anchor_nearly_equals(tmp_path):
     )
     draw([twin, again], tmp_path / "set", Sampling("set", {}, CLASSES))
     folder = review_set.read(tmp_path / "set")
-    shown = {item.key: item.payload for item in items.of_set(folder, Review(folder).plan)}
+    shown = {item.key: item.payload for item in items.list_set_items(folder, Review(folder).plan)}
     assert shown["x"]["duplicate_of"] == "v0/0"
     assert shown["x"]["duplicate_image"] == shown["v0/0"]["image"]
     assert "duplicate_of" not in shown["v0/0"]

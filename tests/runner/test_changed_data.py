@@ -271,8 +271,8 @@ def test_an_unchanged_file_is_not_read_again(photos, tmp_path, monkeypatch):
     spec, victim, _ = photos
     monkeypatch.setattr(contents, "SETTLED", 0.0)
     read = []
-    name = contents.name
-    monkeypatch.setattr(contents, "name", lambda path: read.append(path.name) or name(path))
+    name = contents.hash_file
+    monkeypatch.setattr(contents, "hash_file", lambda path: read.append(path.name) or name(path))
     se.evaluate(bright, spec, out=tmp_path / "run")
     assert len(read) == COUNT, "they were too young when they were read first"
     read.clear()
@@ -402,7 +402,7 @@ def test_what_is_kept_of_the_files_is_not_believed_when_it_is_damaged(photos, tm
         notes = se.opened(run.folder).predictions.notes
         assert any("cannot check whether its images changed" in note for note in notes)
     se.evaluate(bright, spec, out=tmp_path / "run")
-    assert contents.read(kept) == contents.read(kept)
+    assert contents.read_contents(kept) == contents.read_contents(kept)
     kept.unlink()
     overwrite(victim)
     with pytest.raises(UsageError, match="of images that may have changed"):

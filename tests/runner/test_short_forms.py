@@ -12,7 +12,7 @@ from toy_networks import net
 from steadyeye.core import plugins
 from steadyeye.core.errors import UsageError
 from steadyeye.core.spec import parse
-from steadyeye.core.storage.run_lock import alone
+from steadyeye.core.storage.run_lock import hold_run
 from steadyeye.metrics.confidence_jump import confidence_jump
 from steadyeye.predictions.read import cells, read
 from steadyeye.runner.job import Job
@@ -187,7 +187,7 @@ def test_overwrite_deletes_a_run_and_nothing_else(here):
     other = (*words, "--metrics", "flip_rate", "--on-error", "skip")
     assert "holds another job" in steadyeye(*other, cwd=here).stderr
     assert steadyeye(*other, "--overwrite", cwd=here).returncode == 0
-    with alone(here / "a"):
+    with hold_run(here / "a"):
         busy = steadyeye(*other, "--overwrite", cwd=here)
     assert "another process is writing" in busy.stderr
     assert (here / "a" / "report.html").is_file()

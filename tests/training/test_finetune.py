@@ -21,7 +21,7 @@ from steadyeye.core import plugins
 from steadyeye.core.errors import UsageError
 from steadyeye.core.spec import parse
 from steadyeye.core.stats.trials import Trials
-from steadyeye.core.storage.run_lock import alone
+from steadyeye.core.storage.run_lock import hold_run
 from steadyeye.data.video import decoder
 from steadyeye.data.video.paths import resolve_path
 from steadyeye.report.comparison.before_after import gain
@@ -237,7 +237,7 @@ def test_another_training_is_refused_in_the_same_folder(footage, done, change, l
 
 def test_a_second_process_is_refused(footage, done):
     with (
-        alone(done.out),
+        hold_run(done.out),
         pytest.raises(UsageError, match="another process is writing to"),
     ):
         tuned(footage, done.out)

@@ -52,7 +52,7 @@ def mine(
     shown: ProgressOptions,
 ) -> None:
     """Find confident mistakes of detectors for review. Resumes like `run`."""
-    from steadyeye.core.storage.run_lock import alone
+    from steadyeye.core.storage.run_lock import hold_run
     from steadyeye.explain.mining import run
 
     names = tuple(cause.strip() for cause in causes.split(",") if cause.strip())
@@ -64,7 +64,7 @@ def mine(
     with watching(shown.form) as watcher:
         runs, sources = _runs(given or [], flags, watcher)
         mined = run.mine(runs, wanted, watcher.begin, sources)
-        with alone(folder):
+        with hold_run(folder):
             _write(folder, mined, runs, watcher.begin("images of candidates", None))
     _print(folder, mined)
 

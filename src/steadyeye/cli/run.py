@@ -345,7 +345,7 @@ def remove_run(out: Place) -> None:
     Raises `UsageError` where it holds no run or more than a run, or another process is writing
     there.
     """
-    from steadyeye.core.storage.run_lock import alone
+    from steadyeye.core.storage.run_lock import hold_run
 
     if not isinstance(out, Path):
         raise UsageError(f"--overwrite deletes folders of this machine only, not '{out}'")
@@ -359,7 +359,7 @@ def remove_run(out: Place) -> None:
             f"'{out}' also holds '{sorted(others)[0]}', which no run has written; move it away, or "
             "choose another --out"
         )
-    with alone(out):
+    with hold_run(out):
         pass  # raises where another process is writing there
     shutil.rmtree(out)
 

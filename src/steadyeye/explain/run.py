@@ -11,7 +11,7 @@ from steadyeye.core.errors import UsageError, unknown
 from steadyeye.core.predictions import Predictions
 from steadyeye.core.spec import Spec, split
 from steadyeye.core.storage.files import Place, place
-from steadyeye.core.storage.run_lock import alone
+from steadyeye.core.storage.run_lock import hold_run
 from steadyeye.core.types import Detector, Evaluated, Result, Source
 from steadyeye.explain.context import Probe, Subject, lower_threshold
 from steadyeye.explain.mining.causes import SCORE, judge_detections
@@ -210,7 +210,7 @@ def explain(explanation: Explanation, watcher: Watcher) -> Explained:
     folders: list[str] = []
     store = open_configured_store(plan.job.cache)
     engine = choice(plan.job.engine, plan.job.address)
-    with alone(out) as held, closing_store(store, watcher.say):
+    with hold_run(out) as held, closing_store(store, watcher.say):
         cells = Cells(plan.job, out, engine, held, watcher)
         explained_pairs = _pairs(explanation, store, cells)
         subjects = [

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from steadyeye.core.errors import UsageError
 from steadyeye.core.format import number_of
 from steadyeye.core.predictions import Predictions
-from steadyeye.core.storage.files import Place, sha256, together
+from steadyeye.core.storage.files import Place, map_requests, sha256
 from steadyeye.predictions.arrow_arrays import numbers
 from steadyeye.predictions.caveats import caveats
 from steadyeye.predictions.json_record import CELL, RUN, SEAL, is_protected, read_record
@@ -73,7 +73,7 @@ def sealed(folder: Place) -> pa.Table:
     # a seal of an earlier version may say nothing of its cell
     if seal.get("cell", cell.fingerprint) != cell.fingerprint:
         raise UsageError(f"'{folder / 'cell.json'}' was changed after it was written; {CELL}")
-    shards = together(folder, partial(_shard, folder), seal["shards"])
+    shards = map_requests(folder, partial(_shard, folder), seal["shards"])
     # a shard whose images all failed lacks the tags that the others measured
     return pa.concat_tables(in_all(list(shards)), promote_options="default")
 

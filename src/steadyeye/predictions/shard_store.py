@@ -23,10 +23,10 @@ import pyarrow as pa
 from steadyeye.core.errors import UsageError
 from steadyeye.core.storage.files import (
     Place,
-    below,
     encode,
+    map_requests,
     sha256,
-    together,
+    walk_files,
     write_file,
     write_lightly,
 )
@@ -159,7 +159,7 @@ def mend(cell: Cell) -> list[str]:
         return bool(sha256(cell.path(shard)) != written[shard].get("sha256"))
 
     numbers = sorted(written)
-    judged = together(cell.folder, altered, numbers)
+    judged = map_requests(cell.folder, altered, numbers)
     bad = [shard for shard, wrong in zip(numbers, judged, strict=True) if wrong]
     # one that is too short, or of which nothing says how long it is to be
     bad += [n for n in range(cell.shards) if cell.path(n).name in files and n not in written]
@@ -203,7 +203,7 @@ def _written(cell: Cell) -> dict[int, Mapping[str, Any]]:
     marks = _sealed(files) if "seal.json" in files else None
     if marks is None:
         known = [n for n in range(cell.shards) if cell.mark(n).name in files]
-        contents = together(cell.folder, _content, [files[cell.mark(n).name] for n in known])
+        contents = map_requests(cell.folder, _content, [files[cell.mark(n).name] for n in known])
         marks = dict(zip(known, contents, strict=True))
     written = {}
     for shard, mark in marks.items():
@@ -217,7 +217,7 @@ def _check_same(cell: Cell) -> None:
     """Raises `UsageError` unless all that lies in a cell's folder is of what the cell is."""
     files = _files(cell)
     marks = [file for name, file in files.items() if name.endswith(".seal") or name == "seal.json"]
-    fingerprints = {mark.get("cell") for mark in together(cell.folder, _content, marks)}
+    fingerprints = {mark.get("cell") for mark in map_requests(cell.folder, _content, marks)}
     if fingerprints - {cell.fingerprint}:
         raise UsageError(
             f"'{cell.folder / 'cell.json'}' is lost or damaged, and the shards beside it do not "
@@ -229,7 +229,7 @@ def _check_same(cell: Cell) -> None:
 def _files(cell: Cell) -> dict[str, Place]:
     if isinstance(cell.folder, Path) and not cell.folder.is_dir():
         return {}
-    return {file.name: file for file in below(cell.folder)}
+    return {file.name: file for file in walk_files(cell.folder)}
 
 
 def _sealed(files: Mapping[str, Place]) -> dict[int, Mapping[str, Any]] | None:

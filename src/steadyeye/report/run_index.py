@@ -14,7 +14,7 @@ from typing import Any, Protocol
 
 from steadyeye.core.errors import UsageError
 from steadyeye.core.format import number_of
-from steadyeye.core.storage.files import Place, together
+from steadyeye.core.storage.files import Place, map_requests
 from steadyeye.core.storage.remote_path import Remote
 from steadyeye.predictions.json_record import CELL, RUN, SEAL, is_protected, read_record
 from steadyeye.predictions.read import MEND
@@ -95,7 +95,7 @@ class RunIndex:
             folder, path, stamp = one
             return path, (stamp, describe(folder, path, files))
 
-        self._known.update(together(self.root, read, new))
+        self._known.update(map_requests(self.root, read, new))
         return tuple(self._known[path][1] for path in sorted(self._known))
 
     def stamp(self, path: str) -> Stamp:

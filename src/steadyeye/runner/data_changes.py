@@ -50,14 +50,14 @@ def keep(out: Place, spec: str, source: Source, store: "Store | None" = None) ->
     `spec`: the text that names the source there. Raises `UsageError` where what is kept is another.
     """
     path = _path(out, spec)
-    before = contents.read(path)
+    before = contents.read_contents(path)
     now = _seen(source, before, store)
     if before is not None:
-        if change := contents.change(before, now):
+        if change := contents.compare_contents(before, now):
             raise _changed(out, source.name, before, change)
         if before == now:
             return now.mark
-    contents.write(path, now)
+    contents.write_contents(path, now)
     return now.mark
 
 
@@ -66,10 +66,10 @@ def refuse_changed(run: Place, data: Mapping[str, str]) -> None:
 
     `data`: of the identity of a cell. Of a run of an earlier version nothing can be told.
     """
-    before = contents.read(_path(run, data["spec"]))
+    before = contents.read_contents(_path(run, data["spec"]))
     if before is None or before.kind == "samples":
         return
-    if change := contents.change(before, contents.again(before)):
+    if change := contents.compare_contents(before, contents.hash_again(before)):
         raise _changed(run, data["name"], before, change)
 
 
@@ -79,7 +79,7 @@ def note(run: Place, cell: Place) -> tuple[str, ...]:
     data, mark = identity["data"], identity.get("content")
     if mark is None:
         return ()
-    before = contents.read(_path(run, data["spec"]))
+    before = contents.read_contents(_path(run, data["spec"]))
     if before is None or before.mark != mark:
         return (
             f"{data['name']}: cannot check whether its images changed since: their record, "
@@ -88,14 +88,14 @@ def note(run: Place, cell: Place) -> tuple[str, ...]:
     if before.kind == "samples":
         return ()
     try:
-        change = contents.change(before, contents.again(before))
+        change = contents.compare_contents(before, contents.hash_again(before))
     except (UsageError, OSError):
         change = contents.Change(gone=before.paths)
     if len(change.gone) == len(before):
         return (f"{data['name']}: its images are not here, so changes in them were not checked",)
     if not change:
         return ()
-    sentence = contents.sentence(change, len(before))
+    sentence = contents.describe_change(change, len(before))
     return (
         f"{data['name']} changed since the run: {sentence}; the values are from the earlier data",
     )
@@ -125,7 +125,7 @@ def _of(run: Place, table: Predictions) -> ContentHashes | None:
         identity = open_cell(folders[0]).identity
         same = identity["data"]["fingerprint"] == table.fingerprint
         if same and identity.get("content") == table.content:
-            return contents.read(_path(run, identity["data"]["spec"]))
+            return contents.read_contents(_path(run, identity["data"]["spec"]))
     return None
 
 
@@ -133,7 +133,8 @@ def _changed(run: Place, name: str, before: ContentHashes, change: contents.Chan
     what = "samples" if before.kind == "samples" else "files"
     return UsageError(
         f"'{run}' was made from other images: {name} changed since, "
-        f"{contents.sentence(change, len(before), what)}; restore them, or choose another --out"
+        f"{contents.describe_change(change, len(before), what)}; "
+        "restore them, or choose another --out"
     )
 
 
@@ -153,7 +154,7 @@ def _seen(source: Source, before: ContentHashes | None, store: "Store | None") -
     def known(stamps: Sequence[str]) -> Mapping[str, str]:
         return store.read_names(stamps) if store else {}
 
-    hashes = contents.of_files(files, before, known)
+    hashes = contents.hash_files(files, before, known)
     if store and hashes.kind == "files":
         pairs = zip(hashes.stamps, hashes.names, strict=True)
         store.put_names({stamp: name for stamp, name in pairs if stamp and name != contents.GONE})

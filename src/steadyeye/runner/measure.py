@@ -16,7 +16,7 @@ from steadyeye.core.errors import UsageError
 from steadyeye.core.predictions import Predictions
 from steadyeye.core.spec import parse
 from steadyeye.core.storage.files import Place
-from steadyeye.core.storage.run_lock import Check, alone
+from steadyeye.core.storage.run_lock import Check, hold_run
 from steadyeye.core.types import Source
 from steadyeye.metrics.covariates import pm_set_measures
 from steadyeye.metrics.covariates.measures import COLUMNS
@@ -51,7 +51,7 @@ def measure(
     where the run is not complete or has no pm-sets, and where a source is not what was evaluated.
     """
     measured = footage(run, sources)
-    with alone(run) as check_held, _one_thread():
+    with hold_run(run) as check_held, _one_thread():
         for source in measured:
             _complete(run, source, check_held, watcher, workers)
     return measured

@@ -18,8 +18,8 @@ from steadyeye.core.errors import UsageError, list_texts
 from steadyeye.core.format import number_of
 from steadyeye.core.provenance import provenance
 from steadyeye.core.spec import split
-from steadyeye.core.storage.files import Place, append, place
-from steadyeye.core.storage.run_lock import Check, alone
+from steadyeye.core.storage.files import Place, append_line, place
+from steadyeye.core.storage.run_lock import Check, hold_run
 from steadyeye.predictions.json_record import RUN, is_damaged, read_record, write_record
 from steadyeye.predictions.schema import Rows
 from steadyeye.predictions.shard_store import Cell, begin, mend, seal
@@ -92,7 +92,7 @@ def run(plan: Plan, watcher: Watcher, predict: Predict = classify.predict) -> Pl
     # saved predictions are scored without the images
     infers = predict is classify.predict
     store = open_configured_store(plan.job.cache) if infers else None
-    with _unclaimed(out), alone(out) as check_held, closing_store(store, watcher.say):
+    with _unclaimed(out), hold_run(out) as check_held, closing_store(store, watcher.say):
         _clear(out)
         record = _write_record(out, plan)
         log(out, "run", **_surroundings(plan.job, store))
@@ -203,7 +203,7 @@ def _mend(out: Place, cell: Cell, watcher: Watcher) -> None:
 def log(out: Place, event: str, **facts: Any) -> None:
     """Appends a line to log.jsonl, where all that differs from run to run is kept."""
     line = json.dumps({"time": round(time.time(), 3), "event": event, **facts})
-    append(out / "log.jsonl", line)
+    append_line(out / "log.jsonl", line)
 
 
 def _write_record(out: Place, plan: Plan) -> dict[str, Any]:

@@ -18,7 +18,7 @@ from steadyeye.core.format import number_of
 from steadyeye.core.provenance import provenance
 from steadyeye.core.spec import parse
 from steadyeye.core.storage.files import encode, encode_record, place, write_file
-from steadyeye.core.storage.run_lock import alone
+from steadyeye.core.storage.run_lock import hold_run
 from steadyeye.core.types import Source
 from steadyeye.models.finetuned import checkpoint_format
 from steadyeye.predictions.json_record import read_record, write_record
@@ -120,7 +120,7 @@ def finetune(plan: TrainingPlan, watcher: TrainingWatcher) -> Tuned:
     Raises `UsageError` where the folder holds another job or another process writes into it, and
     `DivergedError` after what was best before is written.
     """
-    with alone(plan.out) if first() else nullcontext():
+    with hold_run(plan.out) if first() else nullcontext():
         for text, source in plan.sources.items():
             # resumed on other images it would be another training
             data_changes.refuse_changed(plan.out, {"spec": text, "name": source.name})

@@ -13,8 +13,8 @@ from stored_runs import MODEL, Watcher, compute, shards
 
 import steadyeye as se
 from steadyeye.core.errors import UsageError
-from steadyeye.core.storage.files import absent, place
-from steadyeye.core.storage.run_lock import alone
+from steadyeye.core.storage.files import find_missing, place
+from steadyeye.core.storage.run_lock import hold_run
 from steadyeye.predictions.read import cells, read
 
 NUMBERS = count()
@@ -102,7 +102,7 @@ def test_places(bucket):
     wanted = [place(f"{bucket}/a/{name}") for name in ("x", "b/y", "none")]
     for each in wanted[:2]:
         each.write_bytes(b"0123456789")
-    assert absent(wanted) == wanted[2:]
+    assert find_missing(wanted) == wanted[2:]
     assert sorted(str(each) for each in place(bucket).below()) == [
         f"{bucket}/a/b/y",
         f"{bucket}/a/x",
@@ -121,10 +121,10 @@ def test_places(bucket):
 
 def test_one_writer(bucket):
     out = place(f"{bucket}/run")
-    second = alone(out, beat=1)
-    with alone(out, beat=1), pytest.raises(UsageError, match="is writing to"):
+    second = hold_run(out, beat=1)
+    with hold_run(out, beat=1), pytest.raises(UsageError, match="is writing to"):
         second.__enter__()
-    with alone(out, beat=1) as held:
+    with hold_run(out, beat=1) as held:
         held()
 
 

@@ -20,8 +20,8 @@ from stored_runs import MODEL, Watcher, _below, compute, shards
 import steadyeye as se
 from steadyeye.core.errors import UsageError
 from steadyeye.core.storage import retry
-from steadyeye.core.storage.files import absent, place
-from steadyeye.core.storage.run_lock import alone
+from steadyeye.core.storage.files import find_missing, place
+from steadyeye.core.storage.run_lock import hold_run
 from steadyeye.predictions.covariate_table import state
 from steadyeye.predictions.read import cells, read
 from steadyeye.predictions.shard_store import mend, open_cell
@@ -46,7 +46,7 @@ def bucket(url):
 
 @pytest.fixture
 def _no_pause(monkeypatch):
-    monkeypatch.setattr(retry, "pause", lambda turn: 0.0)
+    monkeypatch.setattr(retry, "draw_pause", lambda turn: 0.0)
 
 
 @pytest.fixture(scope="module")
@@ -214,7 +214,7 @@ def test_what_cannot_pass_is_not_tried_again(url, bucket, status, text):
 
 
 def test_pauses_double_and_are_drawn():
-    drawn = [[retry.pause(turn) for _ in range(50)] for turn in range(8)]
+    drawn = [[retry.draw_pause(turn) for _ in range(50)] for turn in range(8)]
     for turn, pauses in enumerate(drawn):
         longest = min(0.2 * 2**turn, 8)
         assert longest / 2 <= min(pauses) < max(pauses) <= longest
@@ -353,18 +353,18 @@ def other_machine(out, number, content):
 
 def test_a_lease_that_is_renewed_is_refused_and_one_that_is_not_is_taken(bucket):
     out = place(f"{bucket}/run")
-    with alone(out, beat=100):
+    with hold_run(out, beat=100):
         own = json.loads((out / "lease" / "000001.json").read_bytes())
         assert own["pid"] == os.getpid()
-        with pytest.raises(UsageError, match=f"process {os.getpid()}"), alone(out, beat=1):
+        with pytest.raises(UsageError, match=f"process {os.getpid()}"), hold_run(out, beat=1):
             pass
     started = time.monotonic()
-    with alone(out, beat=10):
+    with hold_run(out, beat=10):
         pass
     assert time.monotonic() - started < 100, "what was given back is free at once"
     other_machine(out, 3, {"beat": 0.1, "renewals": 0, "released": False})
     started = time.monotonic()
-    with alone(out, beat=0.2):
+    with hold_run(out, beat=0.2):
         assert time.monotonic() - started > 0.3
         assert (out / "lease" / "000004.json").is_file()
 
@@ -372,7 +372,7 @@ def test_a_lease_that_is_renewed_is_refused_and_one_that_is_not_is_taken(bucket)
 def test_clocks_do_not_matter_to_a_lease(bucket, monkeypatch):
     out = place(f"{bucket}/run")
     monkeypatch.setattr(time, "time", lambda: 0.0)
-    with alone(out, beat=0.1) as held:
+    with hold_run(out, beat=0.1) as held:
         monkeypatch.setattr(time, "time", lambda: -1e9)
         deadline = time.monotonic() + 300
         while not json.loads((out / "lease" / "000001.json").read_bytes())["renewals"]:
@@ -383,7 +383,7 @@ def test_clocks_do_not_matter_to_a_lease(bucket, monkeypatch):
 
 def test_a_writer_that_slept_through_its_lease_stops(bucket, pictures, toy):
     out, data = f"{bucket}/run", f"image_folder(root='{pictures}')"
-    with alone(place(out), beat=0.1) as held:
+    with hold_run(place(out), beat=0.1) as held:
         taken = other_machine(out, 2, {"beat": 0.1, "renewals": 0})
         deadline = time.monotonic() + 300
 
@@ -408,7 +408,7 @@ def test_of_two_that_wait_one_gets_the_lease(bucket):
 
     def want(_):
         try:
-            with alone(out, beat=1) as held:
+            with hold_run(out, beat=1) as held:
                 for _ in range(3):  # it keeps the lease until the others have asked for it
                     assert refused.acquire(timeout=300)
                 held()
@@ -442,7 +442,7 @@ def test_places(bucket, tmp_path):
     near = [str(each.relative_to(tmp_path)) for each in _below(tmp_path)]
     assert [str(each.relative_to(place(bucket))) for each in _below(place(bucket))] == near
     wanted = [place(bucket) / name for name in (*names, "a/none")]
-    assert absent(wanted) == wanted[-1:]
+    assert find_missing(wanted) == wanted[-1:]
     with pytest.raises(UsageError, match="no kind of storage named 'ftp'; known: file, gs, hf, s3"):
         place("ftp://host/x")
     with pytest.raises(UsageError, match="read only here"):

@@ -69,8 +69,10 @@ def test_the_index_is_kept_and_made_again_when_the_tar_changes(packed, tmp_path,
     urls = f"webdataset(urls='{packed}/train-000.tar')"
     first = build(urls)
     scanned = []
-    original = tar_index.entries
-    monkeypatch.setattr(tar_index, "entries", lambda path: scanned.append(path) or original(path))
+    original = tar_index.list_entries
+    monkeypatch.setattr(
+        tar_index, "list_entries", lambda path: scanned.append(path) or original(path)
+    )
     again = build(urls)
     assert again.fingerprint == first.fingerprint
     assert list(again.ids) == list(first.ids)
@@ -91,7 +93,9 @@ def test_an_index_on_a_store_serves_another_machine(packed, store, tmp_path, mon
     urls = f"webdataset(urls='{upload(packed, f'{store}/indexed')}')"
     first = build(urls)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "elsewhere"))
-    monkeypatch.setattr(tar_index, "entries", lambda path: pytest.fail(f"{path} was read through"))
+    monkeypatch.setattr(
+        tar_index, "list_entries", lambda path: pytest.fail(f"{path} was read through")
+    )
     same(first, build(urls))
     assert len(list(place(f"{store}/index").below())) == 2
     assert not (tmp_path / "cache").exists()

@@ -77,7 +77,7 @@ def standing(review, timed=True):
             *((said.seconds, round(said.made_at, 3)) if timed else ()),
         )
         for row in rows
-        for said in row.said
+        for said in row.decisions
     }
 
 

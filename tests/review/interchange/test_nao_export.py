@@ -180,10 +180,10 @@ def test_boxes_can_be_called_ood_where_they_are_drawn():
         assert STAGES[stage].check(drawn, names) == drawn
     with pytest.raises(UsageError, match="no class named 'odd'"):
         STAGES["boxes"].check({"boxes": [{**BOX, "label": "odd"}]}, names)
-    assert '<Label value="ood"/>' in label_studio.labeling("boxes", names)
-    assert '<Label value="ood"/>' not in label_studio.labeling("classification", names)
-    assert b'"ood"' in cvat.labels("box_check", names)
-    assert b'"ood"' not in cvat.labels("classification", names)
+    assert '<Label value="ood"/>' in label_studio.build_config("boxes", names)
+    assert '<Label value="ood"/>' not in label_studio.build_config("classification", names)
+    assert b'"ood"' in cvat.encode_labels("box_check", names)
+    assert b'"ood"' not in cvat.encode_labels("classification", names)
 
 
 @pytest.fixture

@@ -24,7 +24,7 @@ from steadyeye.data.annotations import review_set
 from steadyeye.data.sources.video import video
 from steadyeye.review import database
 from steadyeye.review.database import decisions, items
-from steadyeye.review.protocol import reviewers, stages
+from steadyeye.review.protocol import reviewers, votes
 from steadyeye.review.protocol.stages import REASONS, read_plan
 from steadyeye.review.sampling.sampling import Sampling
 from steadyeye.review.web.app import build_app
@@ -635,7 +635,7 @@ def boxes_site(tmp_path):
 
 def outcomes(site, stage):
     with site.db.reading() as c:
-        return stages.outcomes(c, stage)
+        return votes.settle_stage(c, stage)
 
 
 @pytest.mark.slow

@@ -114,9 +114,9 @@ def test_a_file_that_is_as_it_was_is_not_read_again(clip, declared, tmp_path, mo
     hashed = []
     key = image_file.key
     monkeypatch.setattr(image_file, "key", lambda data: hashed.append(data) or key(data))
-    name = contents.name
+    name = contents.hash_file
     monkeypatch.setattr(
-        contents, "name", lambda path: hashed.append(path.read_bytes()) or name(path)
+        contents, "hash_file", lambda path: hashed.append(path.read_bytes()) or name(path)
     )
     monkeypatch.setattr(contents, "SETTLED", 3600.0)
 

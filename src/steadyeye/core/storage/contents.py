@@ -1,7 +1,8 @@
-"""What files held when they were read, kept beside what was computed from them.
+"""The contents of files when they were read, kept beside what was computed from them.
 
-A file is looked at again by what the disk says of it (`stamp`), and read again only where that is
-another, or where it was too young to tell. Of an object of a store its version is what it holds.
+A file is looked at again by what the disk says of it (`read_stamp`), and read again only where
+that is another, or where it was too young to tell. Of an object of a store its version is what it
+holds.
 """
 
 import hashlib
@@ -66,76 +67,76 @@ class Change:
         return bool(self.altered or self.gone or self.new)
 
 
-def stamp(path: Path) -> str:
-    """What the disk says of a file, which changes whenever its content does.
+def read_stamp(path: Path) -> str:
+    """The disk's record of a file, which changes whenever its content does.
 
     Device, inode, size and the times of its last change, of content and of anything, as Git
     compares them: whoever puts back the first cannot put back the second. '' for a file that is
     not there and for one changed within the last `SETTLED` seconds: there only the content tells.
     """
     try:
-        found = os.stat(path)
+        status = os.stat(path)
     except OSError:
         return ""
-    if time.time() - max(found.st_mtime, found.st_ctime) < SETTLED:
+    if time.time() - max(status.st_mtime, status.st_ctime) < SETTLED:
         return ""
-    times = f"{found.st_mtime_ns} {found.st_ctime_ns}"
-    return f"{found.st_dev} {found.st_ino} {found.st_size} {times}"
+    times = f"{status.st_mtime_ns} {status.st_ctime_ns}"
+    return f"{status.st_dev} {status.st_ino} {status.st_size} {times}"
 
 
-def name(path: Path) -> str:
-    """What a file holds, as a digest of its bytes; `GONE` where it is not there."""
+def hash_file(path: Path) -> str:
+    """The digest of a file's bytes; `GONE` where it is not there."""
     try:
         with path.open("rb") as file:
-            found = hashlib.file_digest(file, lambda: hashlib.blake2b(digest_size=32))
+            digest = hashlib.file_digest(file, lambda: hashlib.blake2b(digest_size=32))
     except OSError:
         return GONE
-    return f"file {found.hexdigest()}"
+    return f"file {digest.hexdigest()}"
 
 
-def of_files(
+def hash_files(
     files: Sequence[Place], before: ContentHashes | None = None, known: Known = lambda _: {}
 ) -> ContentHashes:
-    """What files hold now; those that are as they were `before`, or are `known`, are not read."""
-    if any(isinstance(each, Remote) for each in files):
-        return _of_objects([each for each in files if isinstance(each, Remote)])
-    paths = [Path(os.path.abspath(each)) for each in files if isinstance(each, Path)]
+    """The contents of files now; those as they were `before`, or `known`, are not read."""
+    if any(isinstance(file, Remote) for file in files):
+        return _list_versions([file for file in files if isinstance(file, Remote)])
+    paths = [Path(os.path.abspath(file)) for file in files if isinstance(file, Path)]
     # asked before the content is read: a change in between is then seen the next time
-    stamps = [stamp(path) for path in paths]
-    held = dict(zip(before.stamps, before.names, strict=True)) if before else {}
-    held.pop("", None)
-    new = [each for each in stamps if each and each not in held]
-    held = {**held, **{each: said for each, said in known(new).items() if each}}
-    names = [held.get(each) or name(path) for each, path in zip(stamps, paths, strict=True)]
+    stamps = [read_stamp(path) for path in paths]
+    digests = dict(zip(before.stamps, before.names, strict=True)) if before else {}
+    new = [mark for mark in stamps if mark and mark not in digests]
+    digests |= known(new)
+    digests.pop("", None)  # where the disk does not tell, only the content does
+    names = [digests.get(mark) or hash_file(path) for mark, path in zip(stamps, paths, strict=True)]
     return ContentHashes("files", [str(path) for path in paths], stamps, names)
 
 
-def again(before: ContentHashes) -> ContentHashes:
-    """What the files of `before` hold now. Raises `UsageError` where their store cannot tell."""
-    return of_files([place(path) for path in before.paths], before)
+def hash_again(before: ContentHashes) -> ContentHashes:
+    """The contents of the files of `before` now. Raises `UsageError` where a store cannot tell."""
+    return hash_files([place(path) for path in before.paths], before)
 
 
-def change(before: ContentHashes, now: ContentHashes) -> Change:
-    """How files differ from what they held, by their paths."""
-    held = dict(zip(before.paths, before.names, strict=True))
-    there = dict(zip(now.paths, now.names, strict=True))
-    both = [path for path in held if path in there and there[path] != held[path]]
+def compare_contents(before: ContentHashes, now: ContentHashes) -> Change:
+    """The difference between two readings of files, by their paths."""
+    old = dict(zip(before.paths, before.names, strict=True))
+    new = dict(zip(now.paths, now.names, strict=True))
+    differ = [path for path in old if path in new and new[path] != old[path]]
     return Change(
-        altered=[path for path in both if there[path] != GONE],
-        gone=[path for path in held if there.get(path, GONE) == GONE],
-        new=[path for path in there if path not in held],
+        altered=[path for path in differ if new[path] != GONE],
+        gone=[path for path in old if new.get(path, GONE) == GONE],
+        new=[path for path in new if path not in old],
     )
 
 
-def sentence(found: Change, of: int, what: str = "files") -> str:
-    """A change in words: of how many, and the first of each kind."""
-    parts = (("differ", found.altered), ("are gone", found.gone), ("are new", found.new))
-    told = [f"{len(each):,} {verb}, first '{each[0]}'" for verb, each in parts if each]
-    return f"of {of:,} {what} {'; '.join(told)}"
+def describe_change(change: Change, total: int, kind: str = "files") -> str:
+    """A change in words: of how many, and the first of each sort."""
+    parts = (("differ", change.altered), ("are gone", change.gone), ("are new", change.new))
+    counts = [f"{len(paths):,} {verb}, first '{paths[0]}'" for verb, paths in parts if paths]
+    return f"of {total:,} {kind} {'; '.join(counts)}"
 
 
-def write(path: Place, contents: ContentHashes) -> None:
-    """Keeps what files held, with a digest of it."""
+def write_contents(path: Place, contents: ContentHashes) -> None:
+    """Writes the contents of files, with a digest of the record itself."""
     columns = {key: pa.array(getattr(contents, key), pa.string()) for key in COLUMNS}
     table = pa.table(columns).replace_schema_metadata({"kind": contents.kind})
     sink = pa.BufferOutputStream()
@@ -146,8 +147,8 @@ def write(path: Place, contents: ContentHashes) -> None:
     write_file(path, hashlib.sha256(body).hexdigest().encode() + body)
 
 
-def read(path: Place) -> ContentHashes | None:
-    """What was kept; None where nothing was, or it is not what was written."""
+def read_contents(path: Place) -> ContentHashes | None:
+    """The contents that were written; None where none were, or they are altered."""
     try:
         content = path.read_bytes()
     except (OSError, UsageError):
@@ -163,12 +164,12 @@ def read(path: Place) -> ContentHashes | None:
 COLUMNS = ("paths", "stamps", "names")
 
 
-def _of_objects(files: Sequence[Remote]) -> ContentHashes:
+def _list_versions(files: Sequence[Remote]) -> ContentHashes:
     """The versions of objects, by one listing a folder."""
     versions: dict[str, str] = {}
-    for each in files:
-        if each.url not in versions:
+    for file in files:
+        if file.url not in versions:
             # what the listing lacks is not there
-            versions |= {each.url: GONE, **each.parent.versions()}
-    names = [versions.get(each.url, GONE) for each in files]
-    return ContentHashes("objects", [each.url for each in files], [""] * len(files), names)
+            versions |= {file.url: GONE, **file.parent.versions()}
+    names = [versions.get(file.url, GONE) for file in files]
+    return ContentHashes("objects", [file.url for file in files], [""] * len(files), names)

@@ -32,7 +32,7 @@ AT_ONCE = 16  # requests to a store side by side
 URL = re.compile(r"[a-z][a-z0-9+.-]+://")
 SLIPPED = re.compile(r"(s3|gs|hf):")
 Item = TypeVar("Item")
-Found = TypeVar("Found")
+Result = TypeVar("Result")
 
 FORMAT, CHECKSUM = "format", "checksum"
 VERSION = 2
@@ -61,7 +61,7 @@ def cache_home() -> Path:
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "steadyeye"
 
 
-def below(folder: Place) -> Iterator[Place]:
+def walk_files(folder: Place) -> Iterator[Place]:
     """Every file below a folder, linked folders included."""
     if isinstance(folder, Remote):
         yield from folder.below()
@@ -71,7 +71,7 @@ def below(folder: Place) -> Iterator[Place]:
         yield from (Path(inner) / name for name in names)
 
 
-def inside(file: Place, folder: Place) -> PurePath:
+def relative_path(file: Place, folder: Place) -> PurePath:
     """The part of a file's path below a folder that it lies in."""
     if isinstance(file, Path) and isinstance(folder, Path):
         return file.relative_to(folder)
@@ -80,32 +80,28 @@ def inside(file: Place, folder: Place) -> PurePath:
     return file.relative_to(folder)
 
 
-def together(
-    where: Place, action: Callable[[Item], Found], items: Sequence[Item]
-) -> Iterable[Found]:
-    """`action` of each item, in their order: one after the other, side by side on a store."""
+def map_requests(
+    where: Place, action: Callable[[Item], Result], items: Sequence[Item]
+) -> Iterable[Result]:
+    """The results of `action` on items, in order: one by one on a disk, side by side on a store."""
     if isinstance(where, Path):
         return map(action, items)
     with ThreadPoolExecutor(AT_ONCE) as pool:
         return list(pool.map(action, items))
 
 
-def absent(places: Iterable[Place]) -> list[Place]:
+def find_missing(places: Iterable[Place]) -> list[Place]:
     """Those of the places that are no file; a store is asked once a folder, not once a file."""
-    listed: dict[Remote, frozenset[str]] = {}
-    missing: list[Place] = []
-    for each in places:
-        if isinstance(each, Path):
-            there = each.is_file()
-        elif each.size is not None:
-            there = True
-        else:
-            if each.parent not in listed:
-                listed[each.parent] = frozenset(found.url for found in each.parent.below())
-            there = each.url in listed[each.parent]
-        if not there:
-            missing.append(each)
-    return missing
+    listings: dict[Remote, frozenset[str]] = {}
+
+    def is_file(place: Place) -> bool:
+        if isinstance(place, Path) or place.size is not None:
+            return place.is_file()
+        if place.parent not in listings:
+            listings[place.parent] = frozenset(file.url for file in place.parent.below())
+        return place.url in listings[place.parent]
+
+    return [place for place in places if not is_file(place)]
 
 
 def write_file(path: Place, content: bytes) -> None:
@@ -139,7 +135,7 @@ def write_lightly(path: Place, content: bytes) -> None:
         path.write_bytes(content)
 
 
-def append(path: Place, line: str) -> None:
+def append_line(path: Place, line: str) -> None:
     """Adds a line to a text file; only its one writer may."""
     if isinstance(path, Path):
         with path.open("a", encoding="utf-8") as file:
@@ -179,7 +175,7 @@ def _replace(path: Path, content: bytes, synced: bool) -> None:
 
 @dataclass(frozen=True)
 class Record:
-    """What a file says. `protected`: whether a checksum said that it is what was written."""
+    """A file's content. `protected`: whether a checksum confirms that it is what was written."""
 
     content: dict[str, Any]
     protected: bool
@@ -197,7 +193,7 @@ def encode_record(content: Mapping[str, Any]) -> bytes:
 
 
 def checksum(content: Mapping[str, Any]) -> str:
-    """The SHA-256 of what a record says, its checksum aside; spaces do not count."""
+    """The SHA-256 of a record's content, its checksum aside; spaces do not count."""
     rest = {key: value for key, value in content.items() if key != CHECKSUM}
     return hashlib.sha256(encode(rest)).hexdigest()
 
@@ -209,27 +205,27 @@ def read_checked(path: Place) -> Record | None:
     """
     try:
         content = path.read_bytes()
-        found = json.loads(content)
+        record = json.loads(content)
     except (ValueError, RecursionError):
         return None
-    if not isinstance(found, dict):
+    if not isinstance(record, dict):
         return None
-    if CHECKSUM not in found and FORMAT not in found:
-        return Record(found, protected=False)
-    if not _holds(content):
+    if CHECKSUM not in record and FORMAT not in record:
+        return Record(record, protected=False)
+    if not _is_intact(content):
         return None
-    rest = {key: value for key, value in found.items() if key not in (FORMAT, CHECKSUM)}
+    rest = {key: value for key, value in record.items() if key not in (FORMAT, CHECKSUM)}
     return Record(rest, protected=True)
 
 
 @lru_cache(maxsize=16)
-def _holds(content: bytes) -> bool:
+def _is_intact(content: bytes) -> bool:
     """Whether the checksum in a file is that of the rest.
 
     A report reads the same few records several times, and encoding one anew takes milliseconds.
     """
-    found = json.loads(content)
+    record = json.loads(content)
     try:
-        return bool(found.get(CHECKSUM) == checksum(found))
+        return bool(record.get(CHECKSUM) == checksum(record))
     except UnicodeEncodeError:
         return False  # half of a surrogate pair, which nothing of ours writes

@@ -7,14 +7,14 @@ from pathlib import PurePosixPath
 from typing import Any, NamedTuple, TypeVar
 
 from steadyeye.core.storage.filesystems import filesystem
-from steadyeye.core.storage.retry import StorageError, answer, no_bucket
+from steadyeye.core.storage.retry import StorageError, no_bucket, retry_request
 
 BUFFER = 1 << 20  # bytes a request when a file is read piece by piece
-Found = TypeVar("Found")
+Result = TypeVar("Result")
 
 
 class Stat(NamedTuple):
-    """What is known of an object; `st_size`: bytes."""
+    """The status of an object; `st_size`: bytes."""
 
     st_size: int
 
@@ -66,7 +66,7 @@ class Remote:
 
     @property
     def parent(self) -> "Remote":
-        """What it lies in."""
+        """The folder that it lies in."""
         return Remote(self.url.rpartition("/")[0]) if len(self.parts) > 1 else self
 
     def with_name(self, name: str) -> "Remote":
@@ -112,34 +112,34 @@ class Remote:
         return Stat(int(self._ask("look up", lambda store: store.info(self.url))["size"]))
 
     def version(self) -> str:
-        """What changes when the object does: its ETag or the store's time of its change."""
+        """A text that changes when the object does: its ETag or the store's time of its change."""
         return _version(self._ask("look up", lambda store: store.info(self.url)))
 
     def versions(self) -> dict[str, str]:
         """The version of every object below it, by URL, in one listing."""
-        found = self._in_bucket("list", lambda store: store.find(self.url, detail=True))
-        scheme = self.url.partition("://")[0]
-        return {
-            f"{scheme}://{name}": _version(info)
-            for name, info in found.items()
-            if info["type"] == "file"
-        }
+        return {url: _version(info) for url, info in self._list_objects()}
 
     def below(self) -> Iterator["Remote"]:
         """Every object below it, with its size, in one listing."""
-        found = self._in_bucket("list", lambda store: store.find(self.url, detail=True))
-        scheme = self.url.partition("://")[0]
-        for name, info in found.items():
+        for url, info in self._list_objects():
             # an empty object with a slash at its end stands for the folder itself
-            if info["type"] == "file" and not name.endswith("/"):
-                yield Remote(f"{scheme}://{name}", int(info["size"]))
+            if not url.endswith("/"):
+                yield Remote(url, int(info["size"]))
+
+    def _list_objects(self) -> Iterator[tuple[str, Any]]:
+        """(URL, entry) of every object below it."""
+        listing = self._in_bucket("list", lambda store: store.find(self.url, detail=True))
+        scheme = self.url.partition("://")[0]
+        for name, info in listing.items():
+            if info["type"] == "file":
+                yield f"{scheme}://{name}", info
 
     def iterdir(self) -> Iterator["Remote"]:
-        """What lies directly in it."""
+        """The objects and folders directly in it."""
         names: dict[str, Remote] = {}
-        for each in self.below():
-            inner = each.relative_to(self).parts
-            names.setdefault(inner[0], each if len(inner) == 1 else self / inner[0])
+        for file in self.below():
+            inner = file.relative_to(self).parts
+            names.setdefault(inner[0], file if len(inner) == 1 else self / inner[0])
         yield from names.values()
 
     def read_bytes(self) -> bytes:
@@ -154,8 +154,8 @@ class Remote:
         """Its bytes from `start` to before `end`."""
         if end <= start:
             return b""
-        found = self._ask("read", lambda store: store.cat_file(self.url, start=start, end=end))
-        return bytes(found)
+        content = self._ask("read", lambda store: store.cat_file(self.url, start=start, end=end))
+        return bytes(content)
 
     def open(
         self, mode: str = "r", *, encoding: str | None = None, newline: str | None = None
@@ -207,11 +207,11 @@ class Remote:
         if self.url.startswith("hf://"):
             raise StorageError(f"'{self}' is read only here; write to s3:// or gs://, then upload")
 
-    def _ask(self, verb: str, action: Callable[[Any], Found]) -> Found:
+    def _ask(self, verb: str, action: Callable[[Any], Result]) -> Result:
         store = filesystem(self.url)
-        return answer(lambda: action(store), f"{verb} '{self.url}'")
+        return retry_request(lambda: action(store), f"{verb} '{self.url}'")
 
-    def _in_bucket(self, verb: str, action: Callable[[Any], Found]) -> Found:
+    def _in_bucket(self, verb: str, action: Callable[[Any], Result]) -> Result:
         """As `_ask`, of what is missing only where the bucket is."""
         try:
             return self._ask(verb, action)
@@ -249,6 +249,6 @@ class _Pieces(io.RawIOBase):
 
 
 def _version(info: Any) -> str:
-    """What a store's entry says of the content of an object."""
+    """The size of an object and its ETag or time of change, of the store's entry."""
     marks = (info.get(key) for key in ("ETag", "etag", "LastModified", "mtime", "blob_id"))
     return f"{info['size']} {next((str(mark) for mark in marks if mark), '')}"

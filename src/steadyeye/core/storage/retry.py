@@ -1,4 +1,8 @@
-"""What a store's errors mean: tried again where that can help, told in one line where it cannot."""
+"""Requests to a store: tried again where that can help, else a one-line error.
+
+Hand-written, as s3fs and gcsfs each retry another choice of faults with pauses of their own, and
+neither gives a message for users; `tenacity` would replace the loop, a sixth of this file.
+"""
 
 import errno
 import random
@@ -26,15 +30,15 @@ TRANSIENT_NAMES = frozenset(
     }
 )
 AGAIN = "what is finished is kept, run the same command again"
-Found = TypeVar("Found")
+Result = TypeVar("Result")
 
 
 class StorageError(UsageError):
     """A store that does not answer, refuses, or is gone: no fault of any one sample."""
 
 
-def answer(action: Callable[[], Found], doing: str) -> Found:
-    """What `action` returns, tried up to 8 times with growing pauses where a fault may pass.
+def retry_request(action: Callable[[], Result], doing: str) -> Result:
+    """The result of `action`, tried up to 8 times with growing pauses where a fault may pass.
 
     `doing`: such as "read 's3://bucket/key'", for the error. Raises `FileNotFoundError` and
     `FileExistsError` as they are, and `StorageError` for a store that refuses (at once) or that
@@ -44,17 +48,18 @@ def answer(action: Callable[[], Found], doing: str) -> Found:
         try:
             return action()
         except Exception as error:
-            if not transient(error):
+            if not is_transient(error):
                 raise _translate_error(doing, error) from error
             last = error
         if turn + 1 < TRIES:
-            time.sleep(pause(turn))
+            time.sleep(draw_pause(turn))
     raise StorageError(
-        f"cannot {doing}: {reason(last)}, {TRIES} times over; when the store answers: {AGAIN}"
+        f"cannot {doing}: {describe_error(last)}, {TRIES} times over; "
+        f"when the store answers: {AGAIN}"
     ) from last
 
 
-def pause(turn: int) -> float:
+def draw_pause(turn: int) -> float:
     """Seconds to wait after try `turn` (from 0): doubling up to 8, drawn from its upper half.
 
     The jitter keeps many workers from coming back at once; no result depends on it.
@@ -63,7 +68,7 @@ def pause(turn: int) -> float:
     return random.uniform(longest / 2, longest)  # noqa: S311
 
 
-def transient(error: BaseException) -> bool:
+def is_transient(error: BaseException) -> bool:
     """Whether the same request may succeed later: 5xx, 429, a lost connection, a timeout."""
     if isinstance(error, UsageError | FileNotFoundError | FileExistsError | PermissionError):
         return False
@@ -77,12 +82,12 @@ def transient(error: BaseException) -> bool:
     return bool(TRANSIENT_NAMES & {kind.__name__ for kind in type(error).__mro__})
 
 
-def reason(error: BaseException) -> str:
-    """What a store said, on one line."""
+def describe_error(error: BaseException) -> str:
+    """The store's own words on one line."""
     code, status = _code(error), _status(error)
     text = " ".join(str(getattr(error, "strerror", None) or error).split())[:200]
-    named = code or (str(status) if status else type(error).__name__)
-    return f"{named}: {text}" if text and text != named else named
+    kind = code or (str(status) if status else type(error).__name__)
+    return f"{kind}: {text}" if text and text != kind else kind
 
 
 def no_bucket(doing: str) -> StorageError:
@@ -99,9 +104,10 @@ def _translate_error(doing: str, error: Exception) -> Exception:
         return FileNotFoundError(errno.ENOENT, "there is no such object", doing)
     if _is_refused(error):
         return StorageError(
-            f"cannot {doing}: access denied ({reason(error)}); check the credentials and the policy"
+            f"cannot {doing}: access denied ({describe_error(error)}); "
+            "check the credentials and the policy"
         )
-    return StorageError(f"cannot {doing}: {reason(error)}; check the address and the store")
+    return StorageError(f"cannot {doing}: {describe_error(error)}; check the address and the store")
 
 
 def _is_refused(error: Exception) -> bool:
@@ -114,8 +120,8 @@ def _is_refused(error: Exception) -> bool:
 
 def _response(error: BaseException) -> Any:
     # s3fs translates botocore's error and keeps it as the cause
-    for each in (error, error.__cause__):
-        response = getattr(each, "response", None)
+    for fault in (error, error.__cause__):
+        response = getattr(fault, "response", None)
         if isinstance(response, dict):
             return response
     return {}
@@ -126,12 +132,12 @@ def _code(error: BaseException) -> str:
 
 
 def _status(error: BaseException) -> int | None:
-    told = _response(error).get("ResponseMetadata", {}).get("HTTPStatusCode")
-    if told is None:
+    code = _response(error).get("ResponseMetadata", {}).get("HTTPStatusCode")
+    if code is None:
         # gcsfs says `code`, requests and httpx a response with a status
         response = getattr(error, "response", None)
-        told = getattr(error, "code", None) or getattr(response, "status_code", None)
+        code = getattr(error, "code", None) or getattr(response, "status_code", None)
     try:
-        return int(told) if told is not None else None
+        return int(code) if code is not None else None
     except (TypeError, ValueError):
         return None

@@ -31,7 +31,7 @@ BEAT = 5.0
 PATIENCE = 4
 """Renewals that a holder may miss."""
 
-_held_here: set[str] = set()
+_own_nonces: set[str] = set()
 """The leases of this process: one that it could not give back is no other writer."""
 
 Check = Callable[[], None]
@@ -39,7 +39,7 @@ Check = Callable[[], None]
 
 
 @contextmanager
-def alone(out: Place, beat: float = BEAT) -> Iterator[Check | None]:
+def hold_run(out: Place, beat: float = BEAT) -> Iterator[Check | None]:
     """Holds a run's folder for this process; raises `UsageError` where another one holds it.
 
     `beat`: seconds between the renewals of a lease. What is yielded is to be called as work goes
@@ -66,7 +66,7 @@ def alone(out: Place, beat: float = BEAT) -> Iterator[Check | None]:
     finally:
         over.set()
         renewing.join()
-        _held_here.discard(nonce)
+        _own_nonces.discard(nonce)
         if not lost.is_set():
             _give_back(lease)
 
@@ -78,7 +78,7 @@ def _lock_folder(out: Path) -> Iterator[None]:
         lock = FileLock(out / ".lock", timeout=0)
         lock.acquire()
     except Timeout:
-        raise _held_error(out, "") from None
+        raise _busy_error(out, "") from None
     except OSError as error:
         raise UsageError(
             f"cannot write to '{out}': {error.strerror}; choose another --out"
@@ -90,15 +90,15 @@ def _lock_folder(out: Path) -> Iterator[None]:
 
 
 def _take_lease(out: Remote, beat: float) -> tuple[Remote, str]:
-    """The lease of this process, waited for if need be, and what tells it from all others."""
-    owner = {**_here(), "nonce": secrets.token_hex(8), "beat": beat}
+    """The lease of this process, waited for if need be, and its nonce."""
+    owner = {**_describe_self(), "nonce": secrets.token_hex(8), "beat": beat}
     while True:
-        number, latest = _latest(out)
+        number, latest = _find_latest(out)
         if latest is not None:
             _wait(out, latest)
         lease = _lease_path(out, number + 1)
         if lease.create(_content(owner, 0)) and _read(lease).get("nonce") == owner["nonce"]:
-            _held_here.add(owner["nonce"])
+            _own_nonces.add(owner["nonce"])
             for older in range(max(number - 8, 1), number):
                 _lease_path(out, older).unlink(missing_ok=True)
             return lease, str(owner["nonce"])
@@ -111,7 +111,7 @@ def _wait(out: Remote, lease: Remote) -> None:
         return
     where = f" ({first.get('host')}, process {first.get('pid')})"
     if _lives_here(first):
-        raise _held_error(out, where)
+        raise _busy_error(out, where)
     patience = PATIENCE * float(first.get("beat", BEAT))
     started = time.monotonic()
     while time.monotonic() - started < patience:
@@ -120,7 +120,7 @@ def _wait(out: Remote, lease: Remote) -> None:
         if now.get("released"):
             return
         if now != first:
-            raise _held_error(out, where)
+            raise _busy_error(out, where)
 
 
 def _renew(lease: Remote, beat: float, lost: Event, over: Event) -> None:
@@ -128,7 +128,7 @@ def _renew(lease: Remote, beat: float, lost: Event, over: Event) -> None:
     while not over.wait(beat):
         count += 1
         try:
-            if _latest(lease.parent.parent)[0] > int(lease.stem):
+            if _find_latest(lease.parent.parent)[0] > int(lease.stem):
                 lost.set()
                 return
             lease.write_bytes(_content(owner, count))
@@ -146,11 +146,11 @@ def _give_back(lease: Remote) -> None:
         return
 
 
-def _latest(out: Remote) -> tuple[int, Remote | None]:
-    found = [each for each in (out / "lease").below() if each.stem.isdigit()]
-    if not found:
+def _find_latest(out: Remote) -> tuple[int, Remote | None]:
+    leases = [file for file in (out / "lease").below() if file.stem.isdigit()]
+    if not leases:
         return 0, None
-    latest = max(found, key=lambda each: int(each.stem))
+    latest = max(leases, key=lambda file: int(file.stem))
     return int(latest.stem), latest
 
 
@@ -170,13 +170,13 @@ def _read(lease: Remote) -> dict[str, Any]:
     return content
 
 
-def _here() -> dict[str, Any]:
-    """What this process is, so that another one on the same machine can tell whether it lives."""
-    return {"host": socket.gethostname(), "machine": machine(), **_process(os.getpid())}
+def _describe_self() -> dict[str, Any]:
+    """The facts by which another process on the same machine can tell whether this one lives."""
+    return {"host": socket.gethostname(), "machine": identify_machine(), **_process(os.getpid())}
 
 
-def machine() -> str:
-    """What tells the running machine, and the container, from all others; empty: not known."""
+def identify_machine() -> str:
+    """The id of the running machine and the container; empty: not known."""
     try:
         boot = Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
         return f"{boot} {os.readlink('/proc/self/ns/pid')}"
@@ -195,11 +195,11 @@ def _process(pid: int) -> dict[str, Any]:
 
 
 def _same_machine(owner: dict[str, Any]) -> bool:
-    return bool(owner.get("machine")) and owner["machine"] == machine()
+    return bool(owner.get("machine")) and owner["machine"] == identify_machine()
 
 
 def _lives_here(owner: dict[str, Any]) -> bool:
-    if owner.get("pid") == os.getpid() and owner.get("nonce") not in _held_here:
+    if owner.get("pid") == os.getpid() and owner.get("nonce") not in _own_nonces:
         return False
     return _same_machine(owner) and _process(owner["pid"])["started"] == owner["started"]
 
@@ -208,5 +208,5 @@ def _died_here(owner: dict[str, Any]) -> bool:
     return _same_machine(owner) and not _lives_here(owner)
 
 
-def _held_error(out: Place, who: str) -> UsageError:
+def _busy_error(out: Place, who: str) -> UsageError:
     return UsageError(f"another process{who} is writing to '{out}'; wait for it or stop it")

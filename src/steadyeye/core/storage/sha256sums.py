@@ -15,19 +15,19 @@ NOTHING: Mapping[str, bytes] = MappingProxyType({})
 
 
 def write_sums(folder: Path, files: Iterable[Path], coming: Mapping[str, bytes] = NOTHING) -> None:
-    """Writes what `files`, which lie in `folder`, hold now, beside what was said of others.
+    """Writes the sums of `files`, which lie in `folder`, beside those already listed.
 
     `coming`: the content of files that are yet to be written, by name.
     """
-    found = read_sums(folder)
-    found |= {path.relative_to(folder).as_posix(): sha256(path) for path in files}
-    found |= {name: hashlib.sha256(content).hexdigest() for name, content in coming.items()}
-    lines = "".join(f"{digest}  {name}\n" for name, digest in sorted(found.items()))
+    sums = read_sums(folder)
+    sums |= {path.relative_to(folder).as_posix(): sha256(path) for path in files}
+    sums |= {name: hashlib.sha256(content).hexdigest() for name, content in coming.items()}
+    lines = "".join(f"{digest}  {name}\n" for name, digest in sorted(sums.items()))
     write_file(folder / NAME, lines.encode())
 
 
 def read_sums(folder: Path) -> dict[str, str]:
-    """What each file of a folder is said to hold, by name; empty where nothing is said."""
+    """Name → SHA-256 of the files of a folder; empty where none are listed."""
     path = folder / NAME
     text = path.read_text(encoding="utf-8", errors="replace") if path.is_file() else ""
     lines = (LINE.fullmatch(line) for line in text.split("\n"))
@@ -42,17 +42,17 @@ def check_sums(folder: Path, needs: Sequence[str] = ()) -> None:
     """
     if not (folder / NAME).is_file():
         return
-    found = read_sums(folder)
-    there = [name for name in needs or found if (folder / name).is_file()]
-    if bare := [name for name in there if name not in found]:
-        raise UsageError(_describe_fault(folder, bare[0], "is not listed", bare))
-    if altered := [name for name in there if sha256(folder / name) != found[name]]:
+    sums = read_sums(folder)
+    names = [name for name in needs or sums if (folder / name).is_file()]
+    if unlisted := [name for name in names if name not in sums]:
+        raise UsageError(_describe_fault(folder, unlisted[0], "is not listed", unlisted))
+    if altered := [name for name in names if sha256(folder / name) != sums[name]]:
         raise UsageError(
             _describe_fault(folder, altered[0], "does not match its checksum", altered)
         )
 
 
-def listing(path: Path) -> Path | None:
+def find_listing(path: Path) -> Path | None:
     """The folder, that of a file or the one above, whose sums list the file; None without one."""
     for folder in (path.parent, path.parent.parent):
         if path.relative_to(folder).as_posix() in read_sums(folder):
@@ -60,9 +60,9 @@ def listing(path: Path) -> Path | None:
     return None
 
 
-def _describe_fault(folder: Path, name: str, what: str, every: Sequence[str]) -> str:
+def _describe_fault(folder: Path, name: str, fault: str, every: Sequence[str]) -> str:
     more = f", the first of {len(every):,} such files" if len(every) > 1 else ""
     return (
-        f"'{folder / name}' {what} by '{folder / NAME}'{more}; export the set again, or delete "
+        f"'{folder / name}' {fault} by '{folder / NAME}'{more}; export the set again, or delete "
         f"{NAME} where the change is meant"
     )

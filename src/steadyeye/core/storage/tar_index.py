@@ -29,12 +29,12 @@ class TarEntry:
     text: str = ""
 
 
-def entries(tar: Place) -> Iterator[TarEntry]:
+def list_entries(tar: Place) -> Iterator[TarEntry]:
     """The files of a tar in their order, its headers read once from the first to the last.
 
     Raises `UsageError` for a file that is missing, compressed, no tar, or cut short, and for links.
     """
-    found = 0
+    count = 0
     with tar.open("rb") as file:
         try:
             with tarfile.open(fileobj=file, mode="r:") as archive:
@@ -42,24 +42,26 @@ def entries(tar: Place) -> Iterator[TarEntry]:
                     # tarfile would hold the header of every file until the end
                     archive.members.clear()  # type: ignore[attr-defined]
                     if not member.isdir():
-                        found += 1
-                        yield _entry(tar, archive, member)
+                        count += 1
+                        yield _read_header(tar, archive, member)
                 end = archive.offset
         except (tarfile.TarError, EOFError) as error:
-            told = " ".join(str(error).split())
+            reason = " ".join(str(error).split())
             hint = "copy it again; a compressed one is to be unpacked to .tar first"
-            raise UsageError(f"the tar '{tar}' is cut short or no tar ({told}); {hint}") from error
+            raise UsageError(
+                f"the tar '{tar}' is cut short or no tar ({reason}); {hint}"
+            ) from error
         # tarfile takes the end of the data for the end of the tar: its closing zeros must be there
         file.seek(end)
         closing = file.read(END)
     if len(closing) < END or any(closing):
         raise UsageError(
-            f"the tar '{tar}' is cut short after {number_of(found, 'file')}: its end is not there; "
+            f"the tar '{tar}' is cut short after {number_of(count, 'file')}: its end is not there; "
             "copy it again"
         )
 
 
-def read(tar: Place, start: int, size: int) -> bytes:
+def read_entry(tar: Place, start: int, size: int) -> bytes:
     """The bytes of a file in a tar. Raises `OSError` or `StorageError`."""
     if isinstance(tar, Remote):
         return tar.read_range(start, start + size)
@@ -68,8 +70,8 @@ def read(tar: Place, start: int, size: int) -> bytes:
         return file.read(size)
 
 
-def version(tar: Place) -> str:
-    """What changes when a tar does: size and time of change, of an object its ETag.
+def read_version(tar: Place) -> str:
+    """A text that changes when a tar does: size and time of change, of an object its ETag.
 
     Raises `UsageError` where there is none.
     """
@@ -84,8 +86,8 @@ def version(tar: Place) -> str:
     return f"{state.st_size} {state.st_mtime_ns}"
 
 
-def recall(tar: Place) -> bytes | None:
-    """What was kept of a tar; None where nothing was."""
+def read_index(tar: Place) -> bytes | None:
+    """The index that was written for a tar; None where none was."""
     path = _cache_path(tar)
     try:
         return path.read_bytes()
@@ -93,8 +95,8 @@ def recall(tar: Place) -> bytes | None:
         return None
 
 
-def keep(tar: Place, content: bytes) -> None:
-    """Keeps something of a tar under its address, in the place of what was kept before.
+def write_index(tar: Place, content: bytes) -> None:
+    """Writes the index of a tar to a cache, under its address, in the place of one before.
 
     The folder is `$STEADYEYE_INDEX`, which may be of a store, so that the nodes of a cluster share
     it; else `$XDG_CACHE_HOME/steadyeye/tar`, else that in `~/.cache`.
@@ -109,18 +111,18 @@ def keep(tar: Place, content: bytes) -> None:
 
 
 def _cache_path(tar: Place) -> Place:
-    named = os.environ.get(VARIABLE, "")
-    folder = place(named) if named else cache_home() / "tar"
+    setting = os.environ.get(VARIABLE, "")
+    folder = place(setting) if setting else cache_home() / "tar"
     return folder / f"{hashlib.sha256(str(tar.resolve()).encode()).hexdigest()[:32]}.arrow"
 
 
-def _entry(tar: Place, archive: tarfile.TarFile, member: tarfile.TarInfo) -> TarEntry:
+def _read_header(tar: Place, archive: tarfile.TarFile, member: tarfile.TarInfo) -> TarEntry:
     if not member.isreg():
         raise UsageError(
             f"the tar '{tar}' holds '{member.name}', a link or a device; pack the file itself"
         )
     if member.issparse():
         raise UsageError(f"the tar '{tar}' holds '{member.name}' with holes; pack it without -S")
-    opened = archive.extractfile(member) if member.name.rpartition(".")[2] in BESIDE else None
-    text = opened.read().decode("utf-8", "replace") if opened else ""
+    file = archive.extractfile(member) if member.name.rpartition(".")[2] in BESIDE else None
+    text = file.read().decode("utf-8", "replace") if file else ""
     return TarEntry(member.name.removeprefix("./"), member.offset_data, member.size, text)

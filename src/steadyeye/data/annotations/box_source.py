@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from steadyeye.core.boxes import OOD, Boxes, present
 from steadyeye.core.format import number_of
 from steadyeye.core.short_repr import source_in_short
-from steadyeye.core.storage.files import Place, absent
+from steadyeye.core.storage.files import Place, find_missing
 from steadyeye.core.types import Classes, Labels, Sample
 from steadyeye.data.annotations.coco_geometry import once, repeats
 from steadyeye.data.images import image_file
@@ -98,7 +98,7 @@ class BoxedImages:
         """Image files that inference would need and that are not there."""
         if any(image.path is None for image in self.images):
             return ["the folder of the images (give images=…)"]
-        return [str(path) for path in absent(image.path or Path() for image in self.images)]
+        return [str(path) for path in find_missing(image.path or Path() for image in self.images)]
 
     def files(self) -> Sequence[Place]:
         """The files that the images are read from, each once, in the order of the samples."""

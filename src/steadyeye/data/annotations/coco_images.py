@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from steadyeye.core.errors import UsageError, unknown
 from steadyeye.core.seeds import fingerprint
 from steadyeye.core.storage.files import Place
-from steadyeye.core.storage.sha256sums import check_sums, listing
+from steadyeye.core.storage.sha256sums import check_sums, find_listing
 from steadyeye.data.annotations import coco_file
 from steadyeye.data.annotations.box_source import BoxedImage, BoxedImages
 from steadyeye.data.annotations.coco_file import distinct, key_entry
@@ -72,7 +72,7 @@ def coco_images(
 
     `ood`: see `coco_file.read`; another name than the usual one must be among the categories.
     """
-    exported = {listing(path) for path in files if isinstance(path, Path)}
+    exported = {find_listing(path) for path in files if isinstance(path, Path)}
     for folder in filter(None, exported):
         check_sums(folder)
     contents = [coco_file.read(path, ood or None) for path in files]

@@ -87,11 +87,11 @@ def samples(tar: Place) -> TarSamples:
 
     Raises `UsageError` for what is no tar, and for samples that cannot be understood.
     """
-    version = tar_index.version(tar)
-    cached = _read_cached(tar, version, tar_index.recall(tar))
+    version = tar_index.read_version(tar)
+    cached = _read_cached(tar, version, tar_index.read_index(tar))
     if cached is None:
-        content = _encode_samples(_gather_samples(tar, tar_index.entries(tar)), tar, version)
-        tar_index.keep(tar, content)
+        content = _encode_samples(_gather_samples(tar, tar_index.list_entries(tar)), tar, version)
+        tar_index.write_index(tar, content)
         cached = _read_cached(tar, version, content)
         assert cached is not None, "what was just written is read"
     return cached

@@ -95,7 +95,7 @@ class ImageFile:
 
         None for an object of a store too: there its version tells.
         """
-        return None if isinstance(self.path, Remote) else contents.stamp(self.path) or None
+        return None if isinstance(self.path, Remote) else contents.read_stamp(self.path) or None
 
 
 def read(path: Place) -> Image:

@@ -11,7 +11,7 @@ from steadyeye.core.errors import UsageError
 from steadyeye.core.format import number_of
 from steadyeye.core.seeds import fingerprint
 from steadyeye.core.short_repr import source_in_short
-from steadyeye.core.storage.files import Place, absent, inside
+from steadyeye.core.storage.files import Place, find_missing, relative_path
 from steadyeye.core.types import Classes, Labels, Sample, Tag
 from steadyeye.data.images import image_file
 from steadyeye.data.video import decoder, label_sidecar, shot_detection
@@ -161,7 +161,7 @@ def every_frame(
     videos: dict[str, decoder.VideoIndex] = {}
     single = root.is_file()
     for file in list_files(root, VIDEOS):
-        name = file.name if single else inside(file, root).as_posix()
+        name = file.name if single else relative_path(file, root).as_posix()
         index = videos[name] = decoder.index(file)
         scene_cuts = known(name, len(index)) if known else shot_detection.of_video(index)
         clips.append(
@@ -216,7 +216,7 @@ def _of_images(
         marks.append(str(scene_cuts))
 
     def lacking() -> list[str]:
-        return [str(path) for paths in videos.values() for path in absent(paths)]
+        return [str(path) for paths in videos.values() for path in find_missing(paths)]
 
     return WholeClips(
         name=root.name,

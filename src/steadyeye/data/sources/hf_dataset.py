@@ -19,7 +19,7 @@ from steadyeye.core.errors import SampleError, UsageError, unknown
 from steadyeye.core.format import number_of
 from steadyeye.core.seeds import fingerprint
 from steadyeye.core.short_repr import source_in_short
-from steadyeye.core.storage.files import Place, inside, together
+from steadyeye.core.storage.files import Place, map_requests, relative_path
 from steadyeye.core.storage.remote_path import Remote
 from steadyeye.core.types import Classes, Labels, Sample
 from steadyeye.data.annotations.string_columns import (
@@ -129,7 +129,7 @@ def hf_dataset(
     """
     root = resolve_path(path)
     paths = _of_split(root, split)
-    files = list(together(root, lambda path_: _read(path_, image, label), paths))
+    files = list(map_requests(root, lambda path_: _read(path_, image, label), paths))
     groups = [file for file, _ in files]
     lengths = [file.starts[-1] for file in groups]
     columns = [labels for _, labels in files if labels is not None]
@@ -161,7 +161,7 @@ def _of_split(root: Place, split: str) -> list[Place]:
     if root.suffix == ".parquet":
         return [root]
     every = list_files(root, PARQUET)
-    within = {path: inside(path, root) for path in every}
+    within = {path: relative_path(path, root) for path in every}
     # data/train-00000-of-00002.parquet, train/0000.parquet, train.parquet
     splits = {path: _splits(part.parent.parts, part.stem) for path, part in within.items()}
     of_split = [path for path in every if split in splits[path]]

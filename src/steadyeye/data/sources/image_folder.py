@@ -7,7 +7,7 @@ from steadyeye.core.errors import unknown
 from steadyeye.core.format import number_of
 from steadyeye.core.seeds import fingerprint
 from steadyeye.core.short_repr import source_in_short
-from steadyeye.core.storage.files import Place, absent, below, inside
+from steadyeye.core.storage.files import Place, find_missing, relative_path, walk_files
 from steadyeye.core.types import Classes, Labels, Sample
 from steadyeye.data.classes.class_lists import classes_of_names, read
 from steadyeye.data.images import image_file
@@ -32,7 +32,7 @@ class _Images:
     notes: tuple[str, ...]
 
     def missing(self) -> Sequence[str]:
-        return [str(path) for path in absent(self.paths)]
+        return [str(path) for path in find_missing(self.paths)]
 
     def files(self) -> Sequence[Place]:
         return self.paths
@@ -54,7 +54,7 @@ def image_folder(root: str, classes: str | None = None) -> _Images:
     base = resolve_path(root)
     paths = tuple(list_files(base, image_file.SUFFIXES))
     base = base if base.is_dir() else base.parent
-    ids = [inside(path, base).as_posix() for path in paths]
+    ids = [relative_path(path, base).as_posix() for path in paths]
     folders = [id_.partition("/")[0] if "/" in id_ else "" for id_ in ids]
     listed_names = sorted(set(folders) - {""})
     known = read(classes) if classes else _from(listed_names)
@@ -82,7 +82,9 @@ def image_folder(root: str, classes: str | None = None) -> _Images:
 def _unread(folder: Place) -> tuple[str, ...]:
     """A note on the images of kinds that are not read, where there are any."""
     others = sorted(
-        inside(f, folder).as_posix() for f in below(folder) if f.suffix.lower() in OTHERS
+        relative_path(f, folder).as_posix()
+        for f in walk_files(folder)
+        if f.suffix.lower() in OTHERS
     )
     if not others:
         return ()

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from steadyeye.core.boxes import present
 from steadyeye.core.errors import UsageError
 from steadyeye.core.seeds import fingerprint
-from steadyeye.core.storage.files import Place, inside
+from steadyeye.core.storage.files import Place, relative_path
 from steadyeye.core.types import Classes, Sample, Tag
 from steadyeye.data.annotations import box_file
 from steadyeye.data.video import decoder, label_sidecar
@@ -120,7 +120,7 @@ def _marks(videos: Mapping[str, decoder.VideoIndex], boxes: str | None) -> list[
 
 
 def _name(file: Place, root: Place) -> str:
-    return file.name if root.is_file() else inside(file, root).as_posix()
+    return file.name if root.is_file() else relative_path(file, root).as_posix()
 
 
 def _box_notes(known: _Known, videos: Iterable[str], members: list[Member]) -> tuple[str, ...]:

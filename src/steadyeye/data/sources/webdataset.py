@@ -17,7 +17,7 @@ from steadyeye.core.format import number_of
 from steadyeye.core.seeds import fingerprint
 from steadyeye.core.short_repr import source_in_short
 from steadyeye.core.storage import tar_index
-from steadyeye.core.storage.files import Place, together
+from steadyeye.core.storage.files import Place, map_requests
 from steadyeye.core.storage.remote_path import Remote
 from steadyeye.core.types import Classes, Labels, Sample
 from steadyeye.data.annotations.string_columns import (
@@ -100,7 +100,7 @@ class _Packed:
 
         def content() -> bytes:
             try:
-                return tar_index.read(shard.tar, start, size)
+                return tar_index.read_entry(shard.tar, start, size)
             except OSError as error:
                 reason = f"cannot read '{name}' in '{shard.tar}': {error.strerror}"
                 raise SampleError(reason) from error
@@ -151,9 +151,11 @@ def webdataset(urls: str, classes: str | None = None) -> _Packed:
     """
     places = [resolve_path(text) for text in expand_braces(urls)]
     tars = [
-        tar for item in together(places[0], lambda p: list_files(p, TAR), places) for tar in item
+        tar
+        for item in map_requests(places[0], lambda p: list_files(p, TAR), places)
+        for tar in item
     ]
-    shards = list(together(tars[0], samples, tars))
+    shards = list(map_requests(tars[0], samples, tars))
     known = _classes(classes, shards)
     _refuse_bare_among_boxed(shards)
     packed = _Packed(

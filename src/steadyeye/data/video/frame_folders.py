@@ -7,7 +7,7 @@ from pathlib import Path
 
 from steadyeye.core.duplicates import find_repeated_texts
 from steadyeye.core.errors import UsageError
-from steadyeye.core.storage.files import Place, absent, inside
+from steadyeye.core.storage.files import Place, find_missing, relative_path
 from steadyeye.core.types import Sample
 from steadyeye.data.images import image_file
 from steadyeye.data.video.paths import list_files
@@ -30,7 +30,7 @@ def absentees(locate: Locate) -> Callable[[Iterable[Member]], Sequence[str]]:
     """The function that lists the files of members that are not there."""
 
     def lacking(members: Iterable[Member]) -> Sequence[str]:
-        return [str(path) for path in absent(dict.fromkeys(map(locate, members)))]
+        return [str(path) for path in find_missing(dict.fromkeys(map(locate, members)))]
 
     return lacking
 
@@ -43,7 +43,7 @@ def list_frame_folders(root: Place) -> Mapping[str, Sequence[Place]]:
     folders: dict[str, list[Place]] = {}
     folder = root.is_dir()
     for file in list_files(root, image_file.SUFFIXES):
-        relative = inside(file, root).parent
+        relative = relative_path(file, root).parent
         name = relative.as_posix() if relative.parts and folder else root.name
         folders.setdefault(name, []).append(file)
     for name, files in folders.items():

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any, TypeVar, cast
 
 from steadyeye.core.errors import UsageError
-from steadyeye.core.storage.files import URL, Place, below, place
+from steadyeye.core.storage.files import URL, Place, place, walk_files
 
 VIDEOS = frozenset({".mp4", ".mkv", ".mov", ".avi", ".webm", ".m4v", ".mpg", ".mpeg", ".ts"})
 
@@ -52,7 +52,7 @@ def list_files(path: At, suffixes: frozenset[str]) -> list[At]:
     if not path.is_dir():
         raise UsageError(f"no file or folder at '{path}'; check the path")
     # of one kind, as the folder is
-    files = cast(Iterator[Any], below(path))
+    files = cast(Iterator[Any], walk_files(path))
     matching = sorted(file for file in files if file.suffix.lower() in suffixes)
     if not matching:
         kinds = ", ".join(sorted(suffixes))
@@ -62,4 +62,4 @@ def list_files(path: At, suffixes: frozenset[str]) -> list[At]:
 
 def holds(path: Place, suffixes: frozenset[str]) -> bool:
     """Whether the file, or any file below the folder, ends like one of `suffixes`."""
-    return any(file.suffix.lower() in suffixes for file in (path, *below(path)))
+    return any(file.suffix.lower() in suffixes for file in (path, *walk_files(path)))

@@ -13,7 +13,7 @@ from steadyeye.core import plugins
 from steadyeye.core.boxes import Detections
 from steadyeye.core.errors import SampleError
 from steadyeye.core.seeds import fingerprint
-from steadyeye.core.storage.run_lock import machine
+from steadyeye.core.storage.run_lock import identify_machine
 from steadyeye.core.types import Image, Model, Sample
 from steadyeye.data.images.image_file import ImageFile
 from steadyeye.runner.cache import answer_code, settings
@@ -163,7 +163,7 @@ class SharedStore:
 
     def join(self) -> Store | None:
         """The driver's store in a worker; None where the worker is on another machine."""
-        if machine() != self.machine or _identify_file(self.folder) != self.file:
+        if identify_machine() != self.machine or _identify_file(self.folder) != self.file:
             return None
         store = open_store(self.folder)
         store.room = self.room
@@ -182,7 +182,7 @@ def share_store(store: Store, workers: int) -> SharedStore | None:
     if not store.ready():
         return None
     file = _identify_file(store.folder)
-    return SharedStore(store.folder, file, machine(), store.room // workers)
+    return SharedStore(store.folder, file, identify_machine(), store.room // workers)
 
 
 def _identify_file(folder: Path) -> tuple[int, int]:
