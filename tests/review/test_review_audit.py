@@ -120,7 +120,7 @@ def test_rounds_begin_far_from_all_answers_and_end_at_the_edge():
             said[number] = truth[number]
     assert len(step.implied) > 100
     assert all(truth[n] for n in step.implied)
-    assert not any(truth[n] for n in step.beyond)
+    assert not any(truth[n] for n in step.unlikely)
     everything = skip_pairs.plan_round(pairs, said, 2.0)
     assert everything.ask
     assert not everything.implied

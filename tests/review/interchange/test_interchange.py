@@ -46,7 +46,7 @@ def copied(folder, to):
 
 def written(review, form, out):
     with review.db.reading() as c:
-        return FORMS[form].export(c, review.folder, review.plan, out)
+        return FORMS[form].export_tasks(c, review.folder, review.plan, out)
 
 
 def results(form, out):
@@ -62,7 +62,7 @@ def results(form, out):
 
 def taken(review, form, file, prefix="", annotator=""):
     with review.db.writing() as c:
-        given = FORMS[form].read(review.folder, file, annotator)
+        given = FORMS[form].read_annotations(review.folder, file, annotator)
         return import_annotations(c, review.rules, given, prefix)
 
 
