@@ -27,7 +27,6 @@ from steadyeye.review.interchange.coco import export_coco
 from steadyeye.review.interchange.frames import export_pmsets, export_set
 from steadyeye.review.results import status
 from steadyeye.review.results.impact import measure_impact
-from steadyeye.review.results.status import build_table_one
 from steadyeye.review.results.verdicts import judge_frames
 from steadyeye.review.sampling.box_sampling import sample_boxes
 from steadyeye.review.sampling.image_store import strip_orientation
@@ -64,6 +63,11 @@ def test_jpeg_files_are_kept_as_they_are_and_boxes_as_corners(boxes, tmp_path):
         sample_boxes(*write(tmp_path, candidates()))
     with pytest.raises(UsageError, match="is a set of boxes; export it"):
         reviewed(root=str(boxes.root))
+
+
+def table_one(connection, folder, plan):
+    settled = status.find_reviewed(connection, plan)
+    return status.build_table_one(connection, folder, plan, settled)
 
 
 def one(**more):
@@ -148,7 +152,7 @@ def test_gold_questions_of_boxes_are_no_review(boxes):
     with plain.db.writing() as c:
         items.set_gold(c, "box_check", drawn[0]["image"], {"boxes": [BOX]})
     with plain.db.reading() as c:
-        lines = build_table_one(c, boxes, plain.plan)
+        lines = table_one(c, boxes, plain.plan)
         told = status.summarise(c, boxes, plain.plan)
     assert (len(rows), len(drawn)) == (4, 2)  # an image opens once people answered of it
     asked = {each["stage"]: each for each in told["table"]}
@@ -187,7 +191,7 @@ def test_objects_confirmed_then_boxes_drawn_and_decided(boxes, tmp_path):
     assert [shown["boxes"] for shown in checked] == [[BOX], [BOX]]
     with made.db.reading() as c:
         counts = export_coco(c, boxes, made.plan, tmp_path / "out")
-        lines = build_table_one(c, boxes, made.plan)
+        lines = table_one(c, boxes, made.plan)
     assert counts == {
         "images": 3,
         "images_accepted": 2,
@@ -361,7 +365,7 @@ def test_table_one_and_the_impact_of_a_review(tmp_path):
     def told():
         with made.db.reading() as c:
             found = judge_frames(c, folder, made.plan)
-            return measure_impact(predictions, folder, made.plan, found), build_table_one(
+            return measure_impact(predictions, folder, made.plan, found), table_one(
                 c, folder, made.plan
             )
 

@@ -6,6 +6,7 @@ file that bears a checksum of what it says, so that no byte of it changes unseen
     {"format": 2, …, "checksum": "SHA-256 of all the rest"}
 
 One without either key is of an earlier version: it is read, and whoever reads it says so.
+Hand-written, as the package for atomic writes, `atomicwrites`, is not maintained any more.
 """
 
 import hashlib

@@ -1,4 +1,8 @@
-"""Objects by URL with the part of `pathlib.Path` that the rest of the package uses."""
+"""Objects by URL with the part of `pathlib.Path` that the rest of the package uses.
+
+Hand-written over fsspec, as `universal-pathlib` (0.3) neither retries nor creates in one request,
+looks an object up before it reads it, and lists without sizes: only the parts of names would go.
+"""
 
 import io
 from collections.abc import Callable, Iterator

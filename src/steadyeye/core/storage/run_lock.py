@@ -6,6 +6,9 @@ lease: where it was given back, or does not count up for four times as long *by 
 monotonic clock*, the next number is taken; of several waiters one gets it. No two machines' clocks
 are ever compared. A holder that was only asleep sees the higher number at its next renewal and
 stops; what it wrote meanwhile is the same bytes, as shards are.
+
+The lock is `filelock`'s. The lease is hand-written, as that package locks disks only, and an object
+made if absent and never renewed would outlive a writer that was killed.
 """
 
 import json

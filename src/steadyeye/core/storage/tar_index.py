@@ -1,4 +1,7 @@
-"""Tar files by their headers: where each file in them begins and how long it is."""
+"""Tar files by their headers: where each file in them begins and how long it is.
+
+`tarfile` reads the headers; what is ours is that all files need one pass, and no more memory.
+"""
 
 import hashlib
 import os

@@ -68,7 +68,7 @@ def summarise(connection: Connection, folder: SetFolder, plan: ReviewPlan) -> Ma
             for agreement in agreements
         ],
         "table": _count_stages(connection, folder, settled),
-        "table_one": [asdict(line) for line in _build_table_one(connection, folder, plan, settled)],
+        "table_one": [asdict(line) for line in build_table_one(connection, folder, plan, settled)],
         **(_describe_spared(connection) if plan.shortcut else {}),
     }
 
@@ -141,20 +141,14 @@ def _count_stages(
 
 
 def build_table_one(
-    connection: Connection, folder: SetFolder, plan: ReviewPlan
+    connection: Connection, folder: SetFolder, plan: ReviewPlan, settled: Mapping[str, Settled]
 ) -> Sequence[CountedLine]:
-    """The table of a set, over what is decided so far.
+    """The table of a set, over what is decided so far; `settled`: of `find_reviewed`.
 
     "Do Image Classifiers Generalize Across Time?", Table 1. `anchor labels updated`: accepted
     anchors whose labels the review changed. Gold questions, pairs of rejected anchors and those
     across a scene cut are not counted.
     """
-    return _build_table_one(connection, folder, plan, find_reviewed(connection, plan))
-
-
-def _build_table_one(
-    connection: Connection, folder: SetFolder, plan: ReviewPlan, settled: Mapping[str, Settled]
-) -> Sequence[CountedLine]:
     if folder.content.get("kind") == "boxes":
         verdicts = judge_images(connection, folder, plan)
         images = [verdicts[i] for i in _list_reviewed_images(connection, plan, verdicts, settled)]
