@@ -233,7 +233,7 @@ def test_one_key_is_not_for_two_decisions(ann):
         {"seconds": "NaN"},
         {"key": "short"},
         {"key": "x" * 65},
-        {"seen": [1]},
+        {"replaces": [1]},
     ],
 )
 def test_a_decision_that_makes_no_sense_is_refused(ann, data, change):
