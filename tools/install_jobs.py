@@ -257,7 +257,7 @@ def do_stores(module: str) -> Callable[[Environment], None]:
 
     def do(at: Environment) -> None:
         at.run(
-            at.python, "-c", f"import fsspec, {module}; import steadyeye.core.storage.filesystems"
+            at.python, "-c", f"import fsspec, {module}; import steadyeye.core.storage.remote_path"
         )
 
     return do

@@ -22,8 +22,7 @@ from steadyeye.data.sources.nao import nao
 from steadyeye.metrics.detection.error_types import iou
 from steadyeye.review import database
 from steadyeye.review.interchange import cvat, label_studio
-from steadyeye.review.interchange.card import count_objects
-from steadyeye.review.interchange.coco import export_coco
+from steadyeye.review.interchange.coco import count_objects, export_coco
 from steadyeye.review.protocol import reviewers
 from steadyeye.review.protocol.stages import STAGES, list_labels
 from steadyeye.review.sampling.box_sampling import sample_boxes

@@ -23,8 +23,7 @@ from typing import Any, TypeAlias, TypeVar
 from urllib.parse import unquote, urlsplit
 
 from steadyeye.core.errors import UsageError
-from steadyeye.core.storage.filesystems import filesystem
-from steadyeye.core.storage.remote_path import Remote
+from steadyeye.core.storage.remote_path import Remote, filesystem
 
 Place: TypeAlias = Path | Remote
 """A local file or folder, or an object of a store."""

@@ -4,17 +4,54 @@ Hand-written over fsspec, as `universal-pathlib` (0.3) neither retries nor creat
 looks an object up before it reads it, and lists without sizes: only the parts of names would go.
 """
 
+import importlib
 import io
+import os
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import PurePosixPath
 from typing import Any, NamedTuple, TypeVar
 
-from steadyeye.core.storage.filesystems import filesystem
+from steadyeye.core.errors import unknown
+from steadyeye.core.plugins import not_installed
 from steadyeye.core.storage.retry import StorageError, no_bucket, retry_request
 
 BUFFER = 1 << 20  # bytes a request when a file is read piece by piece
 Result = TypeVar("Result")
+
+PACKAGES = {"s3": "s3fs", "gs": "gcsfs", "hf": "huggingface_hub"}
+"""Scheme → the package that speaks it."""
+
+OPTIONS: dict[str, dict[str, Any]] = {
+    # one layer of retries: ours; and an object read in one request, not looked up before
+    "s3": {"config_kwargs": {"retries": {"total_max_attempts": 1}}, "max_concurrency": 1},
+}
+
+
+def filesystem(url: str) -> Any:
+    """The fsspec file system of a URL; credentials and endpoint come from the environment.
+
+    Raises `UsageError` for a scheme that is not known and for a package that is not installed.
+    """
+    scheme = url.partition("://")[0]
+    if scheme not in PACKAGES:
+        raise unknown("kind of storage", scheme, (*PACKAGES, "file"))
+    # an fsspec connection does not survive a fork
+    return _connect(scheme, os.getpid())
+
+
+@cache
+def _connect(scheme: str, process: int) -> Any:
+    try:
+        importlib.import_module(PACKAGES[scheme])
+        import fsspec
+    except ModuleNotFoundError as error:
+        raise not_installed(f"{scheme}://", error) from error
+    options = OPTIONS.get(scheme, {})
+    store = fsspec.filesystem(scheme, use_listings_cache=False, **options)
+    store.retries = 1
+    return store
 
 
 class Stat(NamedTuple):
