@@ -434,7 +434,7 @@ CLIP = f"video(path='{BIKES}', anchors=6, k=2, labels='{LABELS}')"
 
 
 @pytest.fixture(scope="module")
-def trained(tmp_path_factory):
+def trained(one_lite0, tmp_path_factory):
     """EfficientNet-Lite0 with the head for the clip's classes that training would begin with."""
     folder = tmp_path_factory.mktemp("models") / "ft"
     spec = "efficientnet_lite0"

@@ -68,11 +68,16 @@ def toy(tmp_path, monkeypatch):
     return folder
 
 
-@pytest.fixture
-def whole(data, toy, tmp_path):
-    compute(tmp_path / "whole", data, engine="local")
-    (toy / "began" / str(os.getpid())).unlink()
-    return tree(tmp_path / "whole")
+@pytest.fixture(scope="module")
+def whole(data, tmp_path_factory):
+    """What a run in threads leaves on the disk."""
+    folder = tmp_path_factory.mktemp("whole")
+    (folder / "lit_toy.py").write_text(MODEL)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(str(folder))
+        compute(folder / "run", data, engine="local")
+        patch.delitem(sys.modules, "lit_toy")
+    return tree(folder / "run")
 
 
 def compute(out, data, **options):
