@@ -67,7 +67,7 @@ LONGEST = (
     "test_seeking",
     "test_integrated_gradients",
 )
-# minutes of processors together, though few of their tests take ten seconds
+# minutes of processors together, though few of their tests take two seconds
 SLOW = frozenset(
     (
         "test_blind_spots",

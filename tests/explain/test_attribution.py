@@ -200,6 +200,7 @@ def test_integrated_gradients_of_planted_detectors_are_all_or_nothing(
     assert len(list((tmp_path / "run" / "cells").glob("*+attribution/*.arrow"))) == 6
 
 
+@pytest.mark.slow
 def test_a_black_box_is_explained_by_masks_which_agree_with_what_was_planted(tmp_path, photos):
     spec = "attribution(probe='rise', masks=120, cells=5), attribution(probe='occlusion')"
     found, probes = explained(tmp_path / "run", "looks_inside", photos, spec)
@@ -219,6 +220,7 @@ def test_a_black_box_is_explained_by_masks_which_agree_with_what_was_planted(tmp
     assert len(list((tmp_path / "run" / "pictures").iterdir())) == 30
 
 
+@pytest.mark.slow
 def test_without_a_gradient_the_black_box_methods_are_named(tmp_path, photos):
     with pytest.raises(UsageError, match=r"has no gradients; use attribution\(probe='rise'"):
         explained(tmp_path / "a", "black_box", photos, "attribution(probe='integrated_gradients')")

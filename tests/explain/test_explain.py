@@ -164,6 +164,7 @@ def test_coco_masks_are_those_of_pycocotools(test_data):
     assert worst > 0.88  # polygons hold the pixels on their edge; thin ones are mostly edge
 
 
+@pytest.mark.slow
 def test_davis_masks_go_with_their_boxes(test_data, tmp_path):
     (tmp_path / "labels.csv").write_text("video,labels\ngoat,goat\n")
     for kind in ("JPEGImages", "Annotations"):

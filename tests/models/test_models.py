@@ -46,6 +46,7 @@ def reference(module, model, images):
         return module(torch.from_numpy(batch)).softmax(dim=1).numpy()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", LITE)
 def test_packaged_models_know_what_is_in_photos(name, photos):
     model = build(name)
@@ -97,6 +98,7 @@ def test_models_survive_pickling_and_know_themselves(photos):
     assert build("efficientnet_lite0", runtime="torch").fingerprint != model.fingerprint
 
 
+@pytest.mark.slow
 def test_torch_runtime_and_reduced_precision(photos):
     images = list(photos.values())
     fp32 = build("efficientnet_lite0", runtime="torch")

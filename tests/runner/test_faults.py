@@ -203,6 +203,7 @@ def test_the_second_of_two_drivers_refuses_and_the_first_is_not_disturbed(davis,
     assert stripped(tmp_path / "run") == stripped(whole)
 
 
+@pytest.mark.slow
 def test_an_interrupt_keeps_what_was_answered(davis, tmp_path):
     longer = davis.replace("anchors=3", "anchors=20")
     words = ["run", "--model", "efficientnet_lite0", "--data", longer, "--workers", 1]

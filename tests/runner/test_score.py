@@ -35,6 +35,7 @@ def test_counts_of_table_1(data, ids):
     )
 
 
+@pytest.mark.slow
 def test_scores_names_and_indices_give_the_same_numbers(data, ids, tmp_path):
     names = plugins.build("sources", parse(data)).classes.names
     answers = np.random.default_rng(0).integers(0, 30, len(ids))

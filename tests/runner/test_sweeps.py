@@ -199,6 +199,7 @@ def _logits(model, batch):
     return np.asarray(model.forward(np.ascontiguousarray(batch, dtype=np.float32)))[0].astype(float)
 
 
+@pytest.mark.slow
 def test_gradient_descent_lowers_the_probability_of_the_true_class(tmp_path):
     found = degraded(tmp_path, operators="gradient_descent", levels="0:3")
     tags = found.tags
@@ -245,6 +246,7 @@ def sharp(images):
     return np.stack([edges, np.full(len(images), 4.0)], axis=1)
 
 
+@pytest.mark.slow
 def test_a_search_ends_within_its_budget_and_near_the_sweep(tmp_path):
     (tmp_path / "labels.json").write_text(
         '{"classes": ["sharp", "smooth"], "videos": {"bikes.mp4": {"labels": ['

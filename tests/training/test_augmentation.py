@@ -128,6 +128,7 @@ def test_training_draws_are_not_those_of_a_sweep():
     assert not np.array_equal(augmentation("random_noise(levels=20)")(image, "a", 0), swept)
 
 
+@pytest.mark.slow
 def test_order_threads_and_processes_do_not_matter():
     jobs = [(picture(i), f"frame {i}", epoch) for i in range(12) for epoch in (0, 1)]
     expected = [augmentation(MIX, seed=3)(*job) for job in jobs]

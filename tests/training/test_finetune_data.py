@@ -269,6 +269,7 @@ def recoded(image, scale, quality):
     return image_file.decode(data.tobytes(), "recoded")
 
 
+@pytest.mark.slow
 def test_recoded_copies_are_near_and_other_videos_are_not(test_data):
     """Ten sequences and two videos, each against each; copies of every tenth frame."""
     films = {

@@ -88,6 +88,7 @@ def test_without_the_reviews_of_pairs_the_set_says_so(metadata):
     assert "78 of 2,169 anchors show only classes that no ImageNet model can name" in notes
 
 
+@pytest.mark.slow
 def test_pairs_by_the_rules(metadata):
     """Every combination of labels, drawn at random: the sets are those of the definition."""
     draw = random.Random(3)
@@ -150,6 +151,7 @@ def released_counts(metadata):
     return rows
 
 
+@pytest.mark.slow
 def test_the_released_name_is_for_the_released_set_alone(metadata):
     rows = released_counts(metadata)
     write_pairs(metadata, rows)

@@ -23,6 +23,7 @@ def clip(request, test_data):
     return test_data / "videos" / request.param
 
 
+@pytest.mark.slow
 def test_random_access_equals_decoding_in_order(clip):
     video = decoder.index(clip)
     numbers = np.random.default_rng(0).permutation(len(video))[:20].tolist()

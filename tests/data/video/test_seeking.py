@@ -149,7 +149,10 @@ def check(path, turn=lambda image: image, seeks=24):
     return video
 
 
-@pytest.mark.parametrize("name", MATRIX)
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(name, marks=[] if name in STARTABLE else pytest.mark.slow) for name in MATRIX],
+)
 def test_any_frame_is_that_of_decoding_in_order(name, video_of):
     codec = MATRIX[name][0]
     if codec not in av.codec.codecs_available:
@@ -344,6 +347,7 @@ light.fingerprint = "light 1"
 ENGINES = (("local", 1), ("local", 2), ("local", 4), ("local(processes=2)", 1))
 
 
+@pytest.mark.slow
 def test_workers_and_engines_seal_the_same(video_of, tmp_path, monkeypatch):
     folder = tmp_path / "models"
     folder.mkdir()

@@ -116,6 +116,7 @@ def test_a_planted_hole_is_found_and_is_one_spot():
     assert len(sizes) == 1
 
 
+@pytest.mark.slow
 def test_without_a_hole_hardly_anything_is_found():
     # every image of both sets from one cloud, three boxes each that show nearly the same
     finds, trials = 0, 200

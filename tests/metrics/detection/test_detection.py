@@ -295,6 +295,7 @@ def test_pm_k_map_falls_with_k_and_begins_at_map(detected):
     assert any(note.startswith("images per class: ") for note in found.notes)
 
 
+@pytest.mark.slow
 def test_one_worker_gives_the_same_bytes(detected, davis, yolox, tmp_path):
     se.evaluate(yolox, davis, out=tmp_path, workers=1, batch=3)
 

@@ -77,6 +77,7 @@ def test_the_cuts_of_the_demo_clip_are_found_to_the_frame():
     assert [named[i].group for i in range(250)] == [clips[i].group for i in range(250)]
 
 
+@pytest.mark.slow
 def test_fast_motion_is_no_cut_and_a_cut_between_images_is(test_data, tmp_path):
     root = test_data / "davis" / "JPEGImages"
     found = source(f"every_frame(path='{root}', fps=24)")
@@ -591,11 +592,13 @@ def bikes(tmp_path_factory):
     return out
 
 
+@pytest.mark.slow
 def test_one_worker_gives_the_same_bytes(bikes, tmp_path):
     compute(tmp_path, f"every_frame(path='{BIKES}', step=2)", workers=1)
     assert shards(tmp_path) == shards(bikes)
 
 
+@pytest.mark.slow
 def test_a_run_goes_on_where_it_was(bikes, tmp_path):
     shutil.copytree(bikes, tmp_path / "run")
     folder = cells(tmp_path / "run")[0][0]

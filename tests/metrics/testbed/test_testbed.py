@@ -236,6 +236,7 @@ def test_the_drawn_interval_is_that_of_the_delta_method_where_n_is_large():
         assert (found.high - found.low) / 2 == pytest.approx(1.96 * error[i], rel=0.05)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("n", "accuracy", "beyond", "each"),
     [(40, 0.6, 0.0, 1), (200, 0.3, 0.05, 1), (40, 0.95, 0.0, 1), (60, 0.6, 0.0, 5)],

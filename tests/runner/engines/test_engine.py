@@ -148,6 +148,7 @@ def watched(monkeypatch):
     return events
 
 
+@pytest.mark.slow
 def test_images_are_made_ready_ahead_through_batches_and_shards(greys, tmp_path, monkeypatch):
     alone = ran(greys, tmp_path / "alone", workers=2)
     monkeypatch.setattr(threads, "cores", lambda: 2)
@@ -162,6 +163,7 @@ def test_images_are_made_ready_ahead_through_batches_and_shards(greys, tmp_path,
     assert waiting.max() == 1 + AHEAD
 
 
+@pytest.mark.slow
 def test_where_answers_are_kept_no_image_is_made_ready(greys, tmp_path, monkeypatch):
     monkeypatch.setattr(threads, "cores", lambda: 2)
     cold = ran(greys, tmp_path / "cold", cache=str(tmp_path / "cache"))
